@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"net/netip"
+	"time"
+)
+
+// HeaderField is one field as it was on the wire: order, case and repetition
+// are kept, which http.Header cannot do.
+type HeaderField struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Message is a request or a response, with its body as it was on the wire:
+// content encodings are kept, transfer encodings are not.
+type Message struct {
+	Header  []HeaderField
+	Body    []byte
+	Trailer []HeaderField
+}
+
+// Get returns the value of the first field with the name, in any case, or "".
+func (m *Message) Get(name string) string {
+	for _, f := range m.Header {
+		if equalFold(f.Name, name) {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i < len(a); i++ {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// Chunk is a piece of a response body as it arrived.
+type Chunk struct {
+	// At is the arrival of the piece's last byte, since the request was sent.
+	At time.Duration `json:"at_ns"`
+	// Bytes is the length of the piece.
+	Bytes int `json:"bytes"`
+}
+
+// Exchange is one recorded request and its response.
+type Exchange struct {
+	// ID is the WARC-Record-ID of the response, without angle brackets.
+	ID string
+	// Order counts the requests of a recording from 0, by the time they were sent.
+	Order int
+	// Wall is when the request was sent, for freshness arithmetic and people.
+	Wall time.Time
+	// Start is the same instant since the start of the recording.
+	Start time.Duration
+
+	Method string
+	URL    string // absolute, as the device asked for it, without a fragment
+	// Protocol is what the origin spoke: "http/1.0", "http/1.1", "h2", "h3".
+	Protocol string
+	// TLS is "tls/1.2", "tls/1.3", or "" for plain HTTP.
+	TLS string
+	// Server is the origin's own address and port, not the synthetic one.
+	Server netip.AddrPort
+
+	Request  Message
+	Status   int
+	Reason   string
+	Response Message
+
+	// FirstByte is the time from request to response header.
+	FirstByte time.Duration
+	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body).
+	Chunks []Chunk
+	// Truncated says why the body ended early ("" for a whole one): "disconnect", "time", "length".
+	Truncated string
+}

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"fmt"
+	"image"
+	"time"
+)
+
+// PixelFormat names how the pixels of a frame lie in memory. Names are those
+// of V4L2's documentation, without the prefix.
+type PixelFormat string
+
+// The formats that screens and grabbers deliver.
+const (
+	BGRX  PixelFormat = "BGRX"  // 4 bytes a pixel, the fourth is 0 (V4L2 XBGR32, X11 depth 24)
+	BGR24 PixelFormat = "BGR24" // 3 bytes a pixel
+	YUYV  PixelFormat = "YUYV"  // 4:2:2 packed, 2 bytes a pixel
+	UYVY  PixelFormat = "UYVY"  // 4:2:2 packed, 2 bytes a pixel
+	NV12  PixelFormat = "NV12"  // 4:2:0, a Y plane and an interleaved UV plane
+	Grey  PixelFormat = "GREY"  // 1 byte a pixel
+	MJPEG PixelFormat = "MJPEG" // compressed, not lossless at the source
+)
+
+// Format describes every frame of a source or a reel.
+type Format struct {
+	Pixels PixelFormat `json:"pixels"`
+	Width  int         `json:"width"`  // pixels
+	Height int         `json:"height"` // pixels
+	Rate   float64     `json:"rate"`   // nominal frames per second
+}
+
+// Stride returns the bytes of one row of the first plane. Rows are tight: a
+// source removes the padding of its driver.
+func (f Format) Stride() int {
+	switch f.Pixels {
+	case BGRX:
+		return 4 * f.Width
+	case BGR24:
+		return 3 * f.Width
+	case YUYV, UYVY:
+		return 2 * f.Width
+	default:
+		return f.Width
+	}
+}
+
+// FrameSize returns the bytes of one frame, or 0 for MJPEG, whose frames differ in size.
+func (f Format) FrameSize() int {
+	switch f.Pixels {
+	case MJPEG:
+		return 0
+	case NV12:
+		return f.Width*f.Height + 2*((f.Width+1)/2)*((f.Height+1)/2)
+	default:
+		return f.Stride() * f.Height
+	}
+}
+
+// Bounds returns the rectangle of the whole frame.
+func (f Format) Bounds() image.Rectangle { return image.Rect(0, 0, f.Width, f.Height) }
+
+// MaxSide bounds width and height: nothing that a screen delivers is larger,
+// and what a hostile file claims must not be allocated.
+const MaxSide = 16384
+
+// Validate says what is wrong with a format that came from outside.
+func (f Format) Validate() error {
+	switch f.Pixels {
+	case BGRX, BGR24, YUYV, UYVY, NV12, Grey, MJPEG:
+	default:
+		return fmt.Errorf("pixel format %q is not one of BGRX, BGR24, YUYV, UYVY, NV12, GREY, MJPEG", f.Pixels)
+	}
+	if f.Width < 1 || f.Height < 1 || f.Width > MaxSide || f.Height > MaxSide {
+		return fmt.Errorf("frame size %d×%d is outside 1×1 … %d×%d", f.Width, f.Height, MaxSide, MaxSide)
+	}
+	if !(f.Rate > 0 && f.Rate <= 1000) {
+		return fmt.Errorf("frame rate %v is outside 0 … 1000 per second", f.Rate)
+	}
+	return nil
+}
+
+// FrameFlags says what is special about a frame.
+type FrameFlags uint32
+
+const (
+	// FrameRepeat: the source knows that no pixel changed since the frame before.
+	FrameRepeat FrameFlags = 1 << iota
+	// FrameCorrupt: the driver marked the buffer as damaged, or it was short.
+	FrameCorrupt
+)
+
+// FrameInfo is what is known of a frame without its pixels.
+type FrameInfo struct {
+	// Seq is the source's own count. A step of more than one means that frames
+	// were lost between the screen and us.
+	Seq uint64
+	// Time is when the source took the frame; the true instant lies in
+	// [Time − Uncertainty, Time].
+	Time        Time
+	Uncertainty time.Duration
+	Flags       FrameFlags
+	// Changed covers every pixel that differs from the frame before (it may
+	// cover more). Empty with FrameRepeat or for an equal frame; the first
+	// frame of a reel, and any frame of which it is not known, has Bounds().
+	Changed []image.Rectangle
+}
+
+// Frame is one picture of the screen.
+type Frame struct {
+	FrameInfo
+	// Pix holds Format.FrameSize() bytes, rows from the top without padding.
+	// It belongs to the one who delivered the frame and is valid until the
+	// next call to them.
+	Pix []byte
+}

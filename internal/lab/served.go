@@ -1,0 +1,45 @@
+package lab
+
+import "time"
+
+// Stage says how a replayed request was matched to an exchange.
+type Stage string
+
+// The stages, from the surest to none.
+const (
+	StageExact      Stage = "exact"      // the only exchange with this method, URL and body
+	StageSequence   Stage = "sequence"   // the n-th of several exchanges with this method, URL and body
+	StageNormalised Stage = "normalised" // equal once volatile parts are left out
+	StageFuzzy      Stage = "fuzzy"      // the nearest above the threshold, with its score
+	StageMiss       Stage = "miss"       // nothing was near enough
+	StageLive       Stage = "live"       // fetched from the origin (recording, or a miss policy that allows it)
+	StageBox        Stage = "box"        // answered by the box itself: set-up pages, annotations, captive-portal probes
+)
+
+// Served is one line of a trial's replay log: what was asked and what was answered, and why.
+type Served struct {
+	Time     Time   `json:"time_ns"` // arrival of the request header
+	Client   string `json:"client"`  // the device's address
+	Method   string `json:"method"`
+	URL      string `json:"url"`
+	Protocol string `json:"protocol"` // between device and box: "http/1.1", "h2", "h3"
+
+	Stage    Stage   `json:"stage"`
+	Score    float64 `json:"score"` // 1 for exact, the similarity for fuzzy, 0 for a miss
+	Exchange string  `json:"exchange,omitempty"`
+	// Differs names what was not equal: "query cb: 1 → 9".
+	Differs []string `json:"differs,omitempty"`
+	// RunnerUp is the next best exchange of a fuzzy match or of a miss.
+	RunnerUp string `json:"runner_up,omitempty"`
+
+	RequestSHA256 string        `json:"request_sha256,omitempty"` // of the request body, if it has one
+	Status        int           `json:"status"`
+	Bytes         int64         `json:"bytes"`                 // of the response body that were written
+	BodySHA256    string        `json:"body_sha256,omitempty"` // of what was written
+	FirstByte     time.Duration `json:"first_byte_ns"`         // from Time to the response header
+	Duration      time.Duration `json:"duration_ns"`           // from Time to the last byte written
+	// Aborted is set when the device went away before the last byte.
+	Aborted bool `json:"aborted,omitempty"`
+	// Error says what went wrong on our side or at the origin.
+	Error string `json:"error,omitempty"`
+}

@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"time"
+)
+
+// Event is something done to the device or noticed about it. The device got
+// it at some instant in [Earliest, Latest]; no latency finer than that
+// interval may be reported.
+type Event struct {
+	Name     string `json:"name"` // "key", "navigate", "sync", "end"
+	Detail   string `json:"detail,omitempty"`
+	Earliest Time   `json:"earliest_ns"`
+	Latest   Time   `json:"latest_ns"`
+}
+
+// Measurement is a named number with its unit, the method that made it, and
+// the frames that it rests on.
+type Measurement struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`             // "ms", "frames/s", "pixels", "%"
+	Method string  `json:"method"`           // formula and flavour, with its source
+	Frames []int   `json:"frames,omitempty"` // indices in the reel
+}
+
+// Span is an interval of a trial. Spans form a tree: objective → task → detail.
+type Span struct {
+	Name     string  `json:"name"`
+	Level    string  `json:"level"` // "objective", "task", "detail"
+	Start    Time    `json:"start_ns"`
+	End      Time    `json:"end_ns"`
+	Children []*Span `json:"children,omitempty"`
+}
+
+// End says how the end of a trial was known.
+type End string
+
+// The ways a trial ends.
+const (
+	EndStable End = "stable" // the screen and the network were still for the plan's time
+	EndRed    End = "red"    // the red page was seen
+	EndDone   End = "done"   // the page called lab.done()
+	EndLimit  End = "limit"  // the plan's time limit
+)
+
+// The arms of an experiment.
+const (
+	Control   = "control"
+	Treatment = "treatment"
+)
+
+// Trial is one execution of a scenario, as it is written to trial.json.
+type Trial struct {
+	Number int       `json:"number"` // from 1
+	Arm    string    `json:"arm"`
+	Page   string    `json:"page"`
+	Wall   time.Time `json:"wall"` // start, for people
+	Ended  End       `json:"ended"`
+
+	// Valid trials enter the statistics; Invalid holds the reasons of the others.
+	Valid   bool     `json:"valid"`
+	Invalid []string `json:"invalid,omitempty"`
+
+	Requests int `json:"requests"`
+	Misses   int `json:"misses"`
+
+	Frames     int    `json:"frames"`
+	FramesLost int    `json:"frames_lost"`
+	FirstFrame Time   `json:"first_frame_ns"`
+	StartFrame int    `json:"start_frame"` // the frame from which times count
+	ContentX   int    `json:"content_x"`
+	ContentY   int    `json:"content_y"`
+	ContentW   int    `json:"content_w"`
+	ContentH   int    `json:"content_h"`
+	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
+
+	// Metrics maps a measurement's name to its value, for machines that want
+	// one number: the unit is the end of the name.
+	Metrics      map[string]float64 `json:"metrics"`
+	Measurements []Measurement      `json:"measurements"`
+	Spans        []*Span            `json:"spans,omitempty"`
+	Events       []Event            `json:"events"`
+
+	// LoadHistogram is, for each frame from StartFrame on, the share of the
+	// content area's pixels that equal the final frame's, in percent.
+	LoadHistogram []float64 `json:"load_histogram,omitempty"`
+	// VisualProgress is SpeedIndex's own progress for the same frames, in percent.
+	VisualProgress []float64 `json:"visual_progress,omitempty"`
+	// FrameTimes holds the same frames' times in ms since the start.
+	FrameTimes []float64 `json:"frame_times_ms,omitempty"`
+
+	// Files names the artifacts, relative to the trial's folder: "reel",
+	// "video", "filmstrip", "heatmap", "replay", "events".
+	Files map[string]string `json:"files"`
+}
+
+// Summary is one metric over the valid trials of one arm.
+type Summary struct {
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Arm    string  `json:"arm"`
+	N      int     `json:"n"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Q1     float64 `json:"q1"`
+	Q3     float64 `json:"q3"`
+	// Low and High bound the median at 95 % by order statistics (no
+	// distribution assumed); they are Min and Max when N is too small.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Warnings qualify the numbers: "n = 3 is too small for a 95 % interval".
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Run is one execution of a plan: the content of run.json.
+type Run struct {
+	ID      string    `json:"id"`   // sorts by time: 20261121-091400-demo
+	Name    string    `json:"name"` // what the person called it
+	Wall    time.Time `json:"wall"`
+	Elapsed float64   `json:"elapsed_s"`
+	State   string    `json:"state"` // "running", "done", "failed", "interrupted"
+	Error   string    `json:"error,omitempty"`
+
+	Page    string         `json:"page"`    // URL under test
+	Archive ArchiveInfo    `json:"archive"` // what was replayed
+	Link    map[string]any `json:"link"`    // name, back end and parameters
+	Plan    map[string]any `json:"plan"`
+
+	// Environment is what could explain a difference between two runs: kernel,
+	// processor, memory, browser, congestion control, our version, isolation counters.
+	Environment map[string]any `json:"environment"`
+
+	Trials  []*Trial  `json:"trials"`
+	Summary []Summary `json:"summary"`
+	// Warnings are shown at the top of the report.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// ArchiveInfo describes a recording in a report.
+type ArchiveInfo struct {
+	File      string   `json:"file"`
+	SHA256    string   `json:"sha256"`
+	Exchanges int      `json:"exchanges"`
+	Bytes     int64    `json:"bytes"` // of the file
+	BodyBytes int64    `json:"body_bytes"`
+	Hosts     []string `json:"hosts"`
+	Protocols []string `json:"protocols"`
+}
