@@ -1,0 +1,92 @@
+// Command appliance is the whole product: the box's service and every tool
+// that a person or a script uses, one file a command.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// CLI is the command line; each field is a command, declared in the file of its name.
+type CLI struct {
+	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
+}
+
+// Exit statuses, the same for every command.
+const (
+	exitGood   = 0 // it worked, and what was checked is good
+	exitFailed = 1 // a regression, or a check that failed
+	exitUsage  = 2 // the command line or a file it names is wrong
+	exitCannot = 3 // this machine, or its state, does not allow it
+)
+
+// exitError is an error that knows its exit status.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// failed, usage and cannot mark err with an exit status; any other error is "cannot".
+func failed(err error) error { return &exitError{exitFailed, err} }
+func usage(err error) error  { return &exitError{exitUsage, err} }
+func cannot(err error) error { return &exitError{exitCannot, err} }
+
+// streams are the process's standard streams, passed to every command.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(status)
+}
+
+// run parses args, runs the command and returns the exit status.
+func run(ctx context.Context, args []string, std *streams) int {
+	var cli CLI
+	status := -1
+	parser, err := kong.New(&cli,
+		kong.Name("appliance"),
+		kong.Description("Measures how fast a device felt: records and replays its network, films its screen, and compares."),
+		kong.UsageOnError(),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(code int) { status = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(std),
+	)
+	if err != nil {
+		fmt.Fprintln(std.err, "appliance:", err)
+		return exitCannot
+	}
+	command, err := parser.Parse(args)
+	if status >= 0 { // --help was printed
+		return status
+	}
+	if err != nil {
+		fmt.Fprintln(std.err, "appliance:", err)
+		fmt.Fprintln(std.err, "See appliance --help.")
+		return exitUsage
+	}
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(std.err, "appliance:", err)
+		var known *exitError
+		if errors.As(err, &known) {
+			return known.status
+		}
+		return exitCannot
+	}
+	return exitGood
+}
