@@ -1,0 +1,80 @@
+// Package testlab keeps tests from skipping silently. A test that needs
+// something of the machine says so here; where it is missing the test is
+// skipped, and fails instead when REQUIRE_ALL=1 is set, as it is in CI.
+//
+// In flow the needs of a test, out flows a skip or a failure that names the
+// need and the command that meets it. Only tests import this package.
+package testlab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// mend is the command that installs every program the tests use.
+const mend = "make deps"
+
+// Need skips the test unless ok holds, and fails it when REQUIRE_ALL=1. What
+// names the need and, after a semicolon, how to meet it:
+// "the loop module; load it with: modprobe loop".
+func Need(t testing.TB, ok bool, what string) {
+	t.Helper()
+	if ok {
+		return
+	}
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatalf("this test needs %s (REQUIRE_ALL=1 forbids skipping it)", what)
+	}
+	t.Skipf("this test needs %s (REQUIRE_ALL=1 turns this into a failure)", what)
+}
+
+// NeedProgram returns the path of the first of the programs that is installed.
+// Names are alternatives, best first. Debian keeps some programs in sbin,
+// which a plain user's PATH lacks, so those folders are searched as well.
+func NeedProgram(t testing.TB, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+		for _, dir := range []string{"/usr/sbin/", "/sbin/"} {
+			if path, err := exec.LookPath(dir + name); err == nil {
+				return path
+			}
+		}
+	}
+	Need(t, false, fmt.Sprintf("the program %s; install it with: %s", strings.Join(names, " or "), mend))
+	return ""
+}
+
+// NeedRoot asks for user 0, for tests of what only root can do.
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	Need(t, os.Geteuid() == 0, "root; run it with: sudo -E make test-net")
+}
+
+// NeedNamespaces asks for network and mount namespaces, inside a new user
+// namespace unless we are root. Some kernels and most containers forbid them.
+func NeedNamespaces(t testing.TB) {
+	t.Helper()
+	err := unshare()
+	Need(t, err == nil, fmt.Sprintf("network namespaces, but: %v; as root, or after: sysctl -w kernel.unprivileged_userns_clone=1", err))
+}
+
+// unshare starts a program in namespaces of its own, which is the only
+// question to the kernel whose answer counts: sysctls, seccomp filters and
+// security modules can each say no.
+func unshare() error {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	return cmd.Run()
+}
