@@ -1,0 +1,54 @@
+package archive
+
+import "time"
+
+// WorkingSuffix is added to the archive's path while it is being recorded.
+const WorkingSuffix = ".warc.gz"
+
+// CreateOptions describe a new recording.
+type CreateOptions struct {
+	// Software names the recorder, for warcinfo and datapackage.json: "appliance 1.2".
+	Software string
+	// Wall is the wall-clock time at which the recording starts. Required.
+	Wall time.Time
+	// Title is for people; empty means the file's name.
+	Title string
+	// Seed and PageDate are what the determinism script was given while
+	// recording, so that a replay shows pages the same numbers.
+	Seed     uint64
+	PageDate time.Time
+}
+
+// Page is a document that a person visited: a line of pages/pages.jsonl.
+type Page struct {
+	URL   string    `json:"url"`
+	Title string    `json:"title,omitempty"`
+	Wall  time.Time `json:"ts"`
+}
+
+// DNS is one recorded question and its answer.
+type DNS struct {
+	Name string `json:"name"` // without a final dot, lower case
+	Type string `json:"type"` // "A", "AAAA", "HTTPS", …
+	// RCode is "NOERROR", "NXDOMAIN", …; NOERROR without records is NODATA.
+	RCode string `json:"rcode"`
+	// Records are resource records in zone-file form, as miekg/dns prints
+	// them: "www.example.com.\t300\tIN\tA\t192.0.2.1". CNAMEs of the chain included.
+	Records []string `json:"records"`
+	// Wall is when the answer came; Elapsed is how long it took.
+	Wall    time.Time     `json:"wall"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Server is the resolver that answered, "192.0.2.53:53"; may be empty.
+	Server string `json:"server,omitempty"`
+}
+
+// Limits bound what a file may claim. The zero value of a field means its default.
+type Limits struct {
+	File      int64 // bytes of the file, default 8 GiB
+	Decoded   int64 // bytes of all records once decompressed, default 4 GiB
+	Record    int64 // bytes of one record, default 1 GiB
+	Exchanges int   // default 1,000,000
+	Header    int   // bytes of one WARC or HTTP header block, default 1 MiB
+	Index     int64 // bytes of one JSON or index file in the zip, default 64 MiB
+	Entries   int   // files in the zip, default 10,000
+}

@@ -1,0 +1,32 @@
+// Package inject puts one seeded script into documents and workers so that
+// Date, Math.random and crypto give the same values at each load.
+package inject
+
+import "time"
+
+// BoxPath begins the paths that the box answers on every origin: annotations
+// of pages such as lab.done().
+const BoxPath = "/.well-known/eidetic/"
+
+// DateMode says how the Date of a page advances.
+type DateMode string
+
+const (
+	// DateCount is Web Page Replay's rule: 50 ms for every 25 readings, so
+	// that a page reads the same dates at each load however fast it runs.
+	DateCount DateMode = "count"
+	// DateClock starts at Options.Date and then runs with performance.now().
+	DateClock DateMode = "clock"
+)
+
+// Options choose what pages are shown. The zero value of Date means that
+// Date is left alone.
+type Options struct {
+	// Off leaves documents as they were recorded.
+	Off bool
+	// Seed starts the generator of Math.random and crypto; 0 is a seed like any other.
+	Seed uint64
+	// Date is the first instant that a page's Date shows.
+	Date time.Time
+	Mode DateMode // default DateCount
+}
