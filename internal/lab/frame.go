@@ -113,3 +113,21 @@ type Frame struct {
 	// next call to them.
 	Pix []byte
 }
+
+// Gap says that frames are missing from a recording, and why.
+type Gap struct {
+	Seq    uint64 `json:"seq"`    // the first lost frame, in the source's count
+	Count  int    `json:"count"`  // lost frames
+	Reason string `json:"reason"` // one of the Gap… constants, or a source's own words
+	From   Time   `json:"from_ns"`
+	To     Time   `json:"to_ns"` // the times of the frames around the gap
+	// Before is the index in the recording of the frame that follows the gap.
+	Before int `json:"before"`
+}
+
+// The reasons for which frames are lost.
+const (
+	GapSource  = "missed by the source"   // a step in the source's own sequence
+	GapRing    = "recorder's ring full"   // the writer did not keep up
+	GapCorrupt = "buffer short or marked" // the driver delivered it damaged
+)

@@ -1,0 +1,58 @@
+// Package capture films a screen without losing a frame unnoticed.
+//
+// Frames flow one way: a [Source] (package x11, v4l2, file, synthetic) delivers
+// them on its own clock, the [Recorder] takes each into a bounded ring of
+// buffers that are allocated once, and a second goroutine compares it with the
+// frame before, notes exactly what changed, and hands it to a [Sink] (package
+// reel's Writer). Whatever is lost on the way, by the source or because the
+// sink could not keep up, is counted and written into the sink as a gap.
+//
+// What "lost" means follows V4L2: sources number their frames, and a step of
+// more than one in the numbers is a loss (struct v4l2_buffer, "sequence").
+package capture
+
+import (
+	"context"
+
+	"eidetic/internal/lab"
+)
+
+// Source delivers the frames of one screen. Next and Close are called from
+// one goroutine, which is locked to its thread.
+type Source interface {
+	// Format describes every frame; it does not change while the source is open.
+	Format() lab.Format
+	// Next blocks until the next frame on the source's own clock. The frame's
+	// Pix is valid until the next call. With lab.FrameRepeat Pix may be nil:
+	// no pixel differs from the frame before. It returns io.EOF when a finite
+	// source ends, and ctx's error when ctx ends.
+	Next(ctx context.Context) (lab.Frame, error)
+	// Close frees what the source holds.
+	Close() error
+}
+
+// Sink takes a recording: in order, from one goroutine. *reel.Writer is one.
+type Sink interface {
+	// WriteFrame takes one frame. Its Changed covers every pixel that differs
+	// from the frame before. Pix is nil with lab.FrameRepeat, and is only
+	// valid during the call otherwise.
+	WriteFrame(lab.Frame) error
+	// WriteGap says that frames are missing here.
+	WriteGap(lab.Gap) error
+}
+
+// Options of a recording; the zero value is a good start.
+type Options struct {
+	// Ring is the number of frame buffers between source and sink: how long
+	// the sink may stall before frames are lost. Default 32, at least 4, and
+	// no more than fit into RingBytes.
+	Ring int
+	// RingBytes bounds the memory of the ring; default 256 MiB.
+	RingBytes int
+	// Clock stamps Status and Stats; default lab.Monotonic.
+	Clock lab.Clock
+	// Priority asks for real-time scheduling of the grabbing thread
+	// (SCHED_FIFO, else nice −10, else nothing: Stats says which was got).
+	// Default on; set NoPriority to leave the thread as it is.
+	NoPriority bool
+}
