@@ -1,0 +1,125 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/isolate"
+	"eidetic/internal/testlab"
+)
+
+// The tests of this package run inside namespaces: TestMain runs the binary
+// again in them when INSIDE is not set.
+func TestMain(m *testing.M) {
+	if os.Getenv("EIDETIC_TEST_INSIDE") != "" {
+		if err := isolate.Mount(isolate.Mounts{Resolver: "192.168.77.1", TempSize: 1 << 30, Keep: logFolders()}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	if isolate.Available(context.Background()) != nil {
+		os.Exit(m.Run()) // every test then says what it lacks
+	}
+	os.Setenv("EIDETIC_TEST_INSIDE", "1")
+	if err := isolate.Run(context.Background(), os.Args[1:]); err != nil {
+		os.Exit(1)
+	}
+}
+
+// logFolders are where the go command wants this test's own files.
+func logFolders() (dirs []string) {
+	for _, arg := range os.Args[1:] {
+		if _, file, ok := strings.Cut(arg, "file=/"); ok {
+			dirs = append(dirs, filepath.Dir("/"+file))
+		}
+	}
+	return dirs
+}
+
+func inside(t *testing.T) {
+	t.Helper()
+	testlab.Need(t, os.Getenv("EIDETIC_TEST_INSIDE") != "", "namespaces (run as root, or allow user namespaces)")
+}
+
+func TestChromiumLoadsThroughTheCable(t *testing.T) {
+	inside(t)
+	testlab.NeedProgram(t, "chromium")
+	testlab.NeedProgram(t, "Xvfb")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := linkUp("lo"); err != nil {
+		t.Fatal(err)
+	}
+	ns, err := NewNamespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := ns.Cable("lab0", "eth0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Address("lab0", netip.MustParsePrefix("192.168.77.1/24")); err != nil {
+		t.Fatal(err)
+	}
+	if err := ns.Do(func() error {
+		if err := Address("eth0", netip.MustParsePrefix("192.168.77.2/24")); err != nil {
+			return err
+		}
+		return DefaultRoute(netip.MustParseAddr("192.168.77.1"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 10)
+	l, err := net.Listen("tcp", "192.168.77.1:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.URL.Path
+		fmt.Fprint(w, "<body style='background:#0f0'>")
+	})}
+	go server.Serve(l)
+	defer server.Close()
+
+	x, err := StartX(ctx, Screen{1280, 720})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop()
+	dir := t.TempDir()
+	pem := dir + "/ca.pem"
+	if out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	c, err := NewChromium(ctx, dir, pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.Start(Options{Namespace: ns, Display: x.Display, Screen: Screen{1280, 720}, URL: "http://192.168.77.1/hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case path := <-got:
+		if path != "/hello" {
+			t.Errorf("first request was for %s", path)
+		}
+	case <-ctx.Done():
+		t.Error("no request came", b.process.log.String())
+	case <-b.Done():
+		t.Error(b.Err())
+	}
+	if err := b.Stop(); err != nil {
+		t.Error(err)
+	}
+}

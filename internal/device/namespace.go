@@ -1,0 +1,138 @@
+package device
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace held by a descriptor; it ends with the
+// last of the descriptor, the processes and the sockets in it.
+type Namespace struct {
+	handle netns.NsHandle
+}
+
+// NewNamespace makes an empty network namespace whose loopback is up.
+func NewNamespace() (*Namespace, error) {
+	n := &Namespace{handle: netns.None()}
+	err := onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("making a network namespace: %w", err)
+		}
+		handle, err := netns.Get()
+		if err != nil {
+			return fmt.Errorf("holding a network namespace: %w", err)
+		}
+		n.handle = handle
+		return linkUp("lo")
+	})
+	if err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Do runs fn on a thread inside the namespace. Processes that fn starts and
+// sockets that it opens stay there.
+func (n *Namespace) Do(fn func() error) error {
+	return onOwnThread(func() error {
+		if err := netns.Set(n.handle); err != nil {
+			return fmt.Errorf("entering a network namespace: %w", err)
+		}
+		return fn()
+	})
+}
+
+// Close lets go of the namespace.
+func (n *Namespace) Close() error {
+	if !n.handle.IsOpen() {
+		return nil
+	}
+	return n.handle.Close()
+}
+
+// onOwnThread runs fn on an operating system thread that ends with it, so that
+// no other goroutine ever runs in the namespace fn moved it to.
+func onOwnThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the runtime then ends the thread
+		done <- fn()
+	}()
+	return <-done
+}
+
+// Cable joins the current namespace to n by a veth pair: here is the name of
+// our end, there the name of the other.
+func (n *Namespace) Cable(here, there string) error {
+	pair := &netlink.Veth{
+		LinkAttrs:     netlink.LinkAttrs{Name: here, MTU: 1500},
+		PeerName:      there,
+		PeerNamespace: netlink.NsFd(int(n.handle)),
+	}
+	if err := netlink.LinkAdd(pair); err != nil {
+		return fmt.Errorf("making the cable %s to %s: %w", here, there, err)
+	}
+	if err := linkUp(here); err != nil {
+		return err
+	}
+	return n.Do(func() error { return linkUp(there) })
+}
+
+// Unplug removes the cable whose end here has this name.
+func Unplug(here string) error {
+	link, err := netlink.LinkByName(here)
+	if err != nil {
+		return fmt.Errorf("unplugging %s: %w", here, err)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		return fmt.Errorf("unplugging %s: %w", here, err)
+	}
+	return nil
+}
+
+// Address gives addresses, with their prefix lengths, to an interface of the
+// current namespace.
+func Address(name string, addresses ...netip.Prefix) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("finding interface %s: %w", name, err)
+	}
+	for _, a := range addresses {
+		addr, err := netlink.ParseAddr(a.String())
+		if err != nil {
+			return fmt.Errorf("address %s: %w", a, err)
+		}
+		if a.Addr().Is6() {
+			addr.Flags = unix.IFA_F_NODAD // nobody else is on this cable to have it
+		}
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("giving %s to %s: %w", a, name, err)
+		}
+	}
+	return nil
+}
+
+// DefaultRoute sends everything of the current namespace to the gateway.
+func DefaultRoute(gateway netip.Addr) error {
+	if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
+		return fmt.Errorf("routing through %s: %w", gateway, err)
+	}
+	return nil
+}
+
+func linkUp(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("finding interface %s: %w", name, err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bringing up %s: %w", name, err)
+	}
+	return nil
+}

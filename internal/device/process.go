@@ -1,0 +1,170 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a program of the lab, in a process group of its own so that it
+// can be ended with all that it started.
+type process struct {
+	cmd  *exec.Cmd
+	name string
+	log  *tail
+	done chan struct{} // closed when the program has ended
+	err  error         // its end, once done is closed
+}
+
+// start runs cmd in its own process group, keeping the end of what it prints.
+func start(cmd *exec.Cmd, name string) (*process, error) {
+	p := &process{cmd: cmd, name: name, log: &tail{max: 16 << 10}, done: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.log
+	}
+	cmd.Stderr = p.log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	// Helpers of a browser may outlive it with our pipe open; do not wait for them.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// stop ends the whole group: a polite signal first, then none that can be ignored.
+func (p *process) stop(grace time.Duration) {
+	if p == nil {
+		return
+	}
+	group := -p.cmd.Process.Pid
+	if grace > 0 {
+		_ = syscall.Kill(group, syscall.SIGTERM)
+		select {
+		case <-p.done:
+		case <-time.After(grace):
+		}
+	}
+	_ = syscall.Kill(group, syscall.SIGKILL)
+	<-p.done
+	reap(group)
+}
+
+// reap collects the dead of a process group that became our children when
+// their parent died (we are the first process of the namespace).
+func reap(group int) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(group, &status, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
+// ended describes why the program ended although nobody asked it to.
+func (p *process) ended() error {
+	last := p.log.lastLine()
+	switch {
+	case last != "":
+		return fmt.Errorf("%s ended by itself (%v): %s", p.name, p.err, last)
+	default:
+		return fmt.Errorf("%s ended by itself (%v)", p.name, p.err)
+	}
+}
+
+// waitLine reads r until a line comes, the program ends, or ctx does.
+func (p *process) waitLine(ctx context.Context, r io.Reader) (string, error) {
+	type read struct {
+		line string
+		err  error
+	}
+	got := make(chan read, 1)
+	go func() {
+		var line []byte
+		var one [1]byte
+		for len(line) < 4096 {
+			if _, err := io.ReadFull(r, one[:]); err != nil {
+				got <- read{string(line), err}
+				return
+			}
+			if one[0] == '\n' {
+				break
+			}
+			line = append(line, one[0])
+		}
+		got <- read{string(line), nil}
+	}()
+	select {
+	case g := <-got:
+		if g.err == nil {
+			return g.line, nil
+		}
+		select {
+		case <-p.done:
+			return "", p.ended()
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	case <-ctx.Done():
+		return "", fmt.Errorf("waiting for %s: %w", p.name, ctx.Err())
+	}
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+	max int
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.buf)
+}
+
+func (t *tail) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(t.buf), []byte("\n"))
+	return strings.TrimSpace(string(lines[len(lines)-1]))
+}
+
+// find returns the first of the programs that is installed.
+func find(names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", strings.Join(names, " or "), os.ErrNotExist)
+}

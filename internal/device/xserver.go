@@ -1,0 +1,59 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// XServer is a virtual X screen (Xvfb) without a window manager.
+type XServer struct {
+	// Display names it for X clients: ":0".
+	Display string
+	process *process
+}
+
+// Screen is the size of a virtual screen in pixels.
+type Screen struct {
+	Width, Height int
+}
+
+// StartX starts a virtual screen of 24-bit depth and waits until it takes clients.
+func StartX(ctx context.Context, size Screen) (*XServer, error) {
+	program, err := find("Xvfb")
+	if err != nil {
+		return nil, fmt.Errorf("a virtual device needs the X server Xvfb, which is not installed: apt-get install xvfb (%w)", err)
+	}
+	// X servers make this folder when it is missing, but warn about it.
+	if err := os.MkdirAll("/tmp/.X11-unix", 0o1777); err != nil {
+		return nil, fmt.Errorf("making the folder of X sockets: %w", err)
+	}
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting Xvfb: %w", err)
+	}
+	defer ready.Close()
+	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", fmt.Sprintf("%dx%dx24", size.Width, size.Height),
+		"-nolisten", "tcp", "-noreset", "-dpi", "96",
+		"-s", "0", "-dpms") // a screen saver must never blank what we film
+	cmd.ExtraFiles = []*os.File{theirs}
+	p, err := start(cmd, "Xvfb")
+	theirs.Close()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	number, err := p.waitLine(ctx, ready)
+	if err != nil {
+		p.stop(0)
+		return nil, err
+	}
+	return &XServer{Display: ":" + strings.TrimSpace(number), process: p}, nil
+}
+
+// Stop ends the server; its clients lose their connection.
+func (x *XServer) Stop() { x.process.stop(time.Second) }

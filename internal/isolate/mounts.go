@@ -1,0 +1,113 @@
+package isolate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Mounts is what the inside sees in place of the host's.
+type Mounts struct {
+	// Keep names folders that stay visible although they lie below one that
+	// is covered (an output folder in /tmp, say). They must exist.
+	Keep []string
+	// Resolver is the address written to the inside's /etc/resolv.conf.
+	Resolver string
+	// TempSize bounds the RAM file system at /tmp, in bytes.
+	TempSize int64
+}
+
+// covered lists the folders that get a fresh RAM file system: where X servers,
+// browsers and libraries leave sockets, locks and shared memory.
+var covered = [...]string{"/tmp", "/dev/shm"}
+
+// Mount gives the calling process, which Run started, its private view. It is
+// called once, before other goroutines open files below /tmp.
+func Mount(m Mounts) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	kept, err := openKept(m.Keep)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, k := range kept {
+			k.file.Close()
+		}
+	}()
+	for _, dir := range covered {
+		options := fmt.Sprintf("mode=1777,size=%d", m.TempSize)
+		if err := syscall.Mount("eidetic", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, options); err != nil {
+			return fmt.Errorf("mounting a RAM file system at %s: %w", dir, err)
+		}
+	}
+	for _, k := range kept {
+		if err := os.MkdirAll(k.path, 0o755); err != nil {
+			return fmt.Errorf("keeping %s: %w", k.path, err)
+		}
+		if err := syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", k.file.Fd()), k.path, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("keeping %s: %w", k.path, err)
+		}
+	}
+	if err := resolver(m.Resolver); err != nil {
+		return err
+	}
+	// The kernel refuses a fresh /proc in containers that mask parts of it; the
+	// outer one then still shows our processes, under other numbers.
+	_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
+	return nil
+}
+
+type keptDir struct {
+	path string
+	file *os.File
+}
+
+// openKept opens those of the folders that would be covered.
+func openKept(dirs []string) ([]keptDir, error) {
+	var kept []keptDir
+	for _, dir := range dirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("keeping %s: %w", dir, err)
+		}
+		if abs, err = filepath.EvalSymlinks(abs); err != nil {
+			return nil, fmt.Errorf("keeping %s: %w", dir, err)
+		}
+		for _, c := range covered {
+			if abs != c && !strings.HasPrefix(abs, c+"/") {
+				continue
+			}
+			f, err := os.Open(abs)
+			if err != nil {
+				return nil, fmt.Errorf("keeping %s: %w", dir, err)
+			}
+			kept = append(kept, keptDir{abs, f})
+			break
+		}
+	}
+	return kept, nil
+}
+
+// resolver puts a file of ours over /etc/resolv.conf, which programs inside
+// read to find their name server.
+func resolver(address string) error {
+	if address == "" {
+		return nil
+	}
+	ours := "/tmp/resolv.conf"
+	if err := os.WriteFile(ours, []byte("nameserver "+address+"\n"), 0o644); err != nil {
+		return fmt.Errorf("writing the resolver's configuration: %w", err)
+	}
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return fmt.Errorf("the machine has no readable /etc/resolv.conf to put ours over (%w): make one, it may be empty", err)
+	}
+	if err := syscall.Mount(ours, target, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("putting the lab's resolver over %s: %w", target, err)
+	}
+	return nil
+}
