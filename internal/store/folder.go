@@ -1,0 +1,218 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+
+	"eidetic/internal/lab"
+)
+
+// The states of a run, as in lab.Run.State.
+const (
+	StateQueued      = "queued" // in the panel only: not started, has no folder
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateFailed      = "failed"
+	StateInterrupted = "interrupted"
+)
+
+// ErrNotFound is returned for a run that the store does not have.
+var ErrNotFound = errors.New("no such run")
+
+const (
+	runsDir    = "runs"
+	trialsDir  = "trials"
+	lockFile   = ".lock"
+	runFile    = "run.json"
+	trialFile  = "trial.json"
+	reportFile = "report.json"
+)
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// ValidID says whether a run may have this name: letters, digits, dot, dash
+// and underscore, at most 128 of them, starting with a letter or digit. Such
+// a name is one path element and needs no escaping in a URL.
+func ValidID(id string) bool { return idPattern.MatchString(id) }
+
+// Folder is the folder of one run, held by the process that writes it.
+type Folder struct {
+	dir  string
+	lock *os.File
+	// trials holds the digest of each trial.json as written, so that saving
+	// after every trial does not sync all the earlier ones again.
+	trials map[int][sha256.Size]byte
+}
+
+// Create makes root/runs/<run.ID> for a new run, takes its lock, writes the
+// run as far as it is known and lets root/latest point to it. The caller
+// closes the folder when the run has ended.
+func Create(root string, run *lab.Run) (*Folder, error) {
+	if !ValidID(run.ID) {
+		return nil, fmt.Errorf("create run: %q is not a run ID (letters, digits, '.', '-', '_')", run.ID)
+	}
+	runs := filepath.Join(root, runsDir)
+	if err := os.MkdirAll(runs, 0o755); err != nil {
+		return nil, fmt.Errorf("create run: make the output folder: %w", err)
+	}
+	dir := filepath.Join(runs, run.ID)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create run: %w", err)
+	}
+	f := &Folder{dir: dir, trials: map[int][sha256.Size]byte{}}
+	if err := f.prepare(run); err != nil {
+		_ = f.Close()
+		_ = os.RemoveAll(dir) // ours, made above and of no use
+		return nil, fmt.Errorf("create run: %w", err)
+	}
+	if err := publish(root, run.ID); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("create run: %w", err)
+	}
+	return f, nil
+}
+
+func (f *Folder) prepare(run *lab.Run) error {
+	lock, err := os.OpenFile(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return err
+	}
+	f.lock = lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return f.Save(run)
+}
+
+// publish points root/latest at the run and the other names through it.
+func publish(root, id string) error {
+	if err := link(filepath.Join(runsDir, id), filepath.Join(root, "latest")); err != nil {
+		return err
+	}
+	for _, name := range []string{"report.html", reportFile, runFile, trialsDir} {
+		if err := link(filepath.Join("latest", name), filepath.Join(root, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link makes or replaces a symbolic link in one step. What is there and is
+// not a link belongs to the user and stays.
+func link(target, name string) error {
+	switch info, err := os.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink == 0:
+		return nil
+	}
+	temp := fmt.Sprintf("%s.%d.tmp", name, os.Getpid())
+	_ = os.Remove(temp) // of an earlier process with our number
+	if err := os.Symlink(target, temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, name); err != nil {
+		_ = os.Remove(temp)
+		return err
+	}
+	return nil
+}
+
+// Path is the run's folder.
+func (f *Folder) Path() string { return f.dir }
+
+// TrialName is the name of a trial's folder: 001, 002, … 1000.
+func TrialName(n int) string { return fmt.Sprintf("%03d", n) }
+
+// TrialDir makes the folder of trial n, which counts from 1, and returns its path.
+func (f *Folder) TrialDir(n int) (string, error) {
+	if n < 1 || n > MaxTrials {
+		return "", fmt.Errorf("trial folder: number %d is outside 1 … %d", n, MaxTrials)
+	}
+	dir := filepath.Join(f.dir, trialsDir, TrialName(n))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("trial folder: %w", err)
+	}
+	return dir, nil
+}
+
+// Save writes run.json, report.json and a trial.json for each trial. Each
+// file is replaced in one step. A number that JSON has no word for (NaN, an
+// infinity) is an error that names its place: a measurement that has no value
+// must be left out.
+func (f *Folder) Save(run *lab.Run) error {
+	if err := finite(run); err != nil {
+		return fmt.Errorf("save run: %w", err)
+	}
+	for _, t := range run.Trials {
+		dir, err := f.TrialDir(t.Number)
+		if err != nil {
+			return fmt.Errorf("save run: %w", err)
+		}
+		b, err := encode(t)
+		if err != nil {
+			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
+		}
+		digest := sha256.Sum256(b)
+		if f.trials[t.Number] == digest {
+			continue
+		}
+		if err := WriteFile(filepath.Join(dir, trialFile), b); err != nil {
+			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
+		}
+		f.trials[t.Number] = digest
+	}
+	if err := writeJSON(filepath.Join(f.dir, reportFile), NewReport(run)); err != nil {
+		return fmt.Errorf("save run: %w", err)
+	}
+	if err := writeJSON(filepath.Join(f.dir, runFile), run); err != nil {
+		return fmt.Errorf("save run: %w", err)
+	}
+	return nil
+}
+
+// Close gives the lock back. The lock file stays: removing it would let two
+// processes hold locks of one name.
+func (f *Folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	err := f.lock.Close()
+	f.lock = nil
+	return err
+}
+
+// held says whether a living process writes the run.
+func held(dir string) bool {
+	lock, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	// A shared lock, so that two readers do not see each other as the writer.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return errors.Is(err, syscall.EWOULDBLOCK)
+	}
+	return false
+}
+
+func writeJSON(path string, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, b)
+}
+
+func encode(v any) ([]byte, error) {
+	b, err := json.MarshalIndent(v, "", " ")
+	return append(b, '\n'), err
+}

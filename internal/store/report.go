@@ -1,0 +1,120 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// ReportSchema names the layout of report.json. The number grows when a field
+// changes its meaning or goes; new fields may appear under the same number.
+const ReportSchema = "eidetic/report/1"
+
+// Report is the machine's view of a run, as it is written to report.json.
+type Report struct {
+	Schema  string        `json:"schema"`
+	Run     ReportRun     `json:"run"`
+	Trials  []ReportTrial `json:"trials"`
+	Summary []lab.Summary `json:"summary"`
+}
+
+// ReportRun is what identifies a run and could explain a difference between two.
+type ReportRun struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Wall        time.Time       `json:"wall"`
+	Elapsed     float64         `json:"elapsed_s"`
+	State       string          `json:"state"`
+	Error       string          `json:"error,omitempty"`
+	Page        string          `json:"page"`
+	Archive     lab.ArchiveInfo `json:"archive"`
+	Link        map[string]any  `json:"link"`
+	Environment map[string]any  `json:"environment"`
+	Warnings    []string        `json:"warnings"`
+}
+
+// ReportTrial is one trial without its series and artifacts.
+type ReportTrial struct {
+	Number     int                `json:"number"`
+	Arm        string             `json:"arm"`
+	Page       string             `json:"page"`
+	Valid      bool               `json:"valid"`
+	Invalid    []string           `json:"invalid"`
+	Misses     int                `json:"misses"`
+	Requests   int                `json:"requests"`
+	FinalFrame string             `json:"final_frame_sha256"`
+	Frames     int                `json:"frames"`
+	FramesLost int                `json:"frames_lost"`
+	Ended      lab.End            `json:"ended"`
+	Metrics    map[string]float64 `json:"metrics"`
+}
+
+// NewReport takes the machine's view of a run. Lists and maps that are empty
+// are written as such, never as null.
+func NewReport(run *lab.Run) *Report {
+	r := &Report{
+		Schema: ReportSchema,
+		Run: ReportRun{
+			ID: run.ID, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
+			Page: run.Page, Archive: run.Archive, Link: run.Link, Environment: run.Environment,
+			Warnings: list(run.Warnings),
+		},
+		Trials:  make([]ReportTrial, 0, len(run.Trials)),
+		Summary: list(run.Summary),
+	}
+	for _, t := range run.Trials {
+		metrics := t.Metrics
+		if metrics == nil {
+			metrics = map[string]float64{}
+		}
+		r.Trials = append(r.Trials, ReportTrial{
+			Number: t.Number, Arm: t.Arm, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
+			Misses: t.Misses, Requests: t.Requests, FinalFrame: t.FinalFrame,
+			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics,
+		})
+	}
+	return r
+}
+
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// finite finds the first number of a run that JSON cannot hold.
+func finite(run *lab.Run) error {
+	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+	for _, t := range run.Trials {
+		for name, v := range t.Metrics {
+			if bad(v) {
+				return fmt.Errorf("trial %d: metric %s is %v", t.Number, name, v)
+			}
+		}
+		for _, m := range t.Measurements {
+			if bad(m.Value) {
+				return fmt.Errorf("trial %d: measurement %s is %v", t.Number, m.Name, m.Value)
+			}
+		}
+		for name, series := range map[string][]float64{
+			"load_histogram": t.LoadHistogram, "visual_progress": t.VisualProgress, "frame_times_ms": t.FrameTimes,
+		} {
+			for i, v := range series {
+				if bad(v) {
+					return fmt.Errorf("trial %d: %s[%d] is %v", t.Number, name, i, v)
+				}
+			}
+		}
+	}
+	for _, s := range run.Summary {
+		for _, v := range []float64{s.Median, s.Min, s.Max, s.Q1, s.Q3, s.Low, s.High} {
+			if bad(v) {
+				return fmt.Errorf("summary of %s: a number is %v", s.Metric, v)
+			}
+		}
+	}
+	return nil
+}
