@@ -1,0 +1,225 @@
+// Package ca is the box's certificate authority. In go a folder (or nothing)
+// and host names, out come leaf certificates that a device accepts once it
+// trusts the authority. Keys are ECDSA P-256; certificates follow RFC 5280 and
+// the CA/Browser Forum's rules that browsers enforce (SAN, lifetime ≤ 398 days).
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// CertFile and KeyFile are the names in the authority's folder.
+	CertFile = "ca.crt"
+	KeyFile  = "ca.key"
+	// lifetime of the authority. Devices are set up by hand, so it is long.
+	lifetime = 10 * 365 * 24 * time.Hour
+	// renewBefore is when an authority is replaced instead of loaded: a leaf
+	// must never outlive it.
+	renewBefore = leafLifetime
+	// backdate hides a device's clock that is late.
+	backdate = 48 * time.Hour
+)
+
+// Authority signs leaves. Its methods may be called at once from anywhere.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	now  func() time.Time
+	leaves
+}
+
+// New makes an authority that lives in memory.
+func New(now func() time.Time) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the authority's key: %w", err)
+	}
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, err
+	}
+	t := now()
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		// The serial makes the name unique: two boxes' authorities in one trust
+		// store must not be taken for one another.
+		Subject:               pkix.Name{CommonName: "Eidetic box " + hex.EncodeToString(serial.Bytes()[:4]), Organization: []string{"Eidetic"}},
+		NotBefore:             t.Add(-backdate),
+		NotAfter:              t.Add(lifetime),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign the authority: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority back: %w", err)
+	}
+	return assemble(cert, key, now)
+}
+
+func assemble(cert *x509.Certificate, key *ecdsa.PrivateKey, now func() time.Time) (*Authority, error) {
+	a := &Authority{cert: cert, key: key, now: now}
+	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the leaves' key: %w", err)
+	}
+	a.leafKey = leafKey
+	a.byHost = map[string]*entry{}
+	return a, nil
+}
+
+// LoadOrCreate reads the authority from dir, or makes one there. One that ends
+// within a leaf's lifetime is replaced. The key file has mode 0600; a key that
+// others can read is refused.
+func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
+	a, err := load(dir, now)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return a, err
+	}
+	if a, err = New(now); err != nil {
+		return nil, err
+	}
+	if err := a.save(dir); err != nil {
+		return nil, fmt.Errorf("keep the authority: %w", err)
+	}
+	return a, nil
+}
+
+func load(dir string, now func() time.Time) (*Authority, error) {
+	keyPath, certPath := filepath.Join(dir, KeyFile), filepath.Join(dir, CertFile)
+	info, err := os.Stat(keyPath)
+	if err != nil {
+		return nil, fmt.Errorf("load the authority: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("load the authority: %s can be read by others (mode %04o); run: chmod 600 %s", keyPath, info.Mode().Perm(), keyPath)
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return nil, fmt.Errorf("load the authority: %w", err)
+	}
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return nil, fmt.Errorf("load the authority: %w", err)
+	}
+	bad := func(path string, err error) error {
+		return fmt.Errorf("load the authority: %s is not one of ours (%w); move it away to have a new one made", path, err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, bad(certPath, err)
+	}
+	cert, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return nil, bad(certPath, err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok || !cert.IsCA {
+		return nil, bad(certPath, errors.New("not an ECDSA authority"))
+	}
+	if now().After(cert.NotAfter.Add(-renewBefore)) {
+		return nil, fmt.Errorf("load the authority: it ends on %s: %w", cert.NotAfter.Format(time.DateOnly), fs.ErrNotExist)
+	}
+	return assemble(cert, key, now)
+}
+
+// save writes the key first, then the certificate, each whole or not at all.
+func (a *Authority) save(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	if err != nil {
+		return err
+	}
+	// The certificate goes first: load looks for the key, so a crash between
+	// the two leaves "no authority" and not a broken one.
+	if err := replace(filepath.Join(dir, CertFile), a.PEM(), 0o644); err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, KeyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+}
+
+func replace(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// Certificate returns the authority's certificate; do not change it.
+func (a *Authority) Certificate() *x509.Certificate { return a.cert }
+
+// DER returns the certificate as Android's settings want it (.crt).
+func (a *Authority) DER() []byte { return a.cert.Raw }
+
+// PEM returns the certificate as most programs want it.
+func (a *Authority) PEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+// Pool returns a pool with this authority alone.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// Fingerprint returns the SHA-256 of the certificate in hexadecimal, as
+// settings show it.
+func (a *Authority) Fingerprint() string {
+	sum := sha256.Sum256(a.cert.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// SPKI returns the base64 SHA-256 of the public key, as Chromium's
+// --ignore-certificate-errors-spki-list and RFC 7469 write it.
+func (a *Authority) SPKI() string {
+	sum := sha256.Sum256(a.cert.RawSubjectPublicKeyInfo)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// KeyPair returns the authority as a signer, for proxies that sign themselves.
+func (a *Authority) KeyPair() tls.Certificate {
+	return tls.Certificate{Certificate: [][]byte{a.cert.Raw}, PrivateKey: a.key, Leaf: a.cert}
+}
+
+func serialNumber() (*big.Int, error) {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return nil, fmt.Errorf("make a serial number: %w", err)
+	}
+	b[0] = b[0]&0x7f | 0x40 // positive, and never short
+	return new(big.Int).SetBytes(b), nil
+}

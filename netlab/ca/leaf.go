@@ -1,0 +1,148 @@
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	// leafLifetime is below the 398 days that browsers allow.
+	leafLifetime = 90 * 24 * time.Hour
+	// reissueBefore is how long a leaf must still hold when it is given out.
+	reissueBefore = 24 * time.Hour
+	// maxLeaves bounds the cache against a device that invents names.
+	maxLeaves = 10_000
+)
+
+// leaves is the cache. All leaves share one key: the key is what is slow to
+// make, and a device cannot tell.
+type leaves struct {
+	leafKey *ecdsa.PrivateKey
+	mu      sync.Mutex
+	byHost  map[string]*entry
+	issued  int
+}
+
+// entry is one leaf; ready is closed when cert or err is set, so that many
+// handshakes for a new name sign once.
+type entry struct {
+	ready chan struct{}
+	cert  *tls.Certificate
+	err   error
+	until time.Time
+}
+
+// Leaf returns the certificate for a host name or an IP address, from the
+// cache when it holds for another day.
+func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
+	name, err := canonical(host)
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	a.mu.Lock()
+	e := a.byHost[name]
+	if e == nil || now.After(e.until) {
+		if len(a.byHost) >= maxLeaves {
+			clear(a.byHost)
+		}
+		e = &entry{ready: make(chan struct{}), until: now.Add(leafLifetime - reissueBefore)}
+		a.byHost[name] = e
+		a.issued++
+		a.mu.Unlock()
+		e.cert, e.err = a.issue(name, now)
+		close(e.ready)
+		return e.cert, e.err
+	}
+	a.mu.Unlock()
+	<-e.ready
+	return e.cert, e.err
+}
+
+// GetCertificate has the form that crypto/tls asks for. A client without SNI
+// asked for an address, so it gets a leaf for the one that it connected to.
+func (a *Authority) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	host := hello.ServerName
+	if host == "" {
+		ap, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+		if err != nil {
+			return nil, fmt.Errorf("the client names no server and the connection has no address: %w", err)
+		}
+		host = ap.Addr().Unmap().String()
+	}
+	return a.Leaf(host)
+}
+
+// Issued returns how many leaves were signed.
+func (a *Authority) Issued() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.issued
+}
+
+func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) {
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		NotBefore:    now.Add(-backdate),
+		NotAfter:     now.Add(leafLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	// A common name holds 64 bytes at most, and only the SAN counts.
+	if len(name) <= 64 {
+		template.Subject = pkix.Name{CommonName: name}
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
+	} else {
+		template.DNSNames = []string{name}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, a.leafKey.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a leaf for %q: %w", name, err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read the leaf for %q back: %w", name, err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leafKey, Leaf: leaf}, nil
+}
+
+// canonical makes one key of all spellings of a host, and refuses what cannot
+// stand in a certificate.
+func canonical(host string) (string, error) {
+	h := strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {
+		return ip.Unmap().WithZone("").String(), nil
+	}
+	h, err := idna.Punycode.ToASCII(h)
+	if err == nil && (h == "" || len(h) > 253 || strings.Trim(h, "abcdefghijklmnopqrstuvwxyz0123456789-._") != "") {
+		err = errors.New("a name has up to 253 letters, digits, dots and hyphens")
+	}
+	if err == nil {
+		for label := range strings.SplitSeq(h, ".") {
+			if label == "" || len(label) > 63 {
+				err = errors.New("each part of a name has 1 to 63 characters")
+			}
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("no certificate for host %.100q: %w", host, err)
+	}
+	return h, nil
+}

@@ -1,0 +1,232 @@
+package link
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of what a profile may say. They are far beyond any real access
+// network, and keep arithmetic on hostile input from overflowing.
+const (
+	maxDelay = time.Minute
+	maxRate  = Rate(1e12)
+	minRate  = Rate(100)
+	maxSteps = 1000
+)
+
+// Parse reads a profile: a name ("lte"), settings ("rtt=150ms,down=1.6mbit"),
+// both ("lte,loss=1%"), and changes with their times since the start of the
+// trial ("lte; 5s: rtt=400ms; 8s: down=0"). A change keeps what it does not set.
+//
+// Settings: rtt, jitter (durations); down, up (rates such as 384kbit, 1.6mbit,
+// 1gbit; 0 is an outage, "unlimited" no bound); loss (1% or 0.01); burst (mean
+// packets in a run of losses); queue (100p, 64kB, 200ms); aqm (droptail,
+// codel); seed; mtu; reorder (yes, no); rtt@HOST (addition for one origin).
+func Parse(s string) (Profile, error) {
+	steps := strings.Split(s, ";")
+	if len(steps) > maxSteps {
+		return Profile{}, fmt.Errorf("link %.40q…: %d changes are more than %d", s, len(steps), maxSteps)
+	}
+	p, err := parseStep(Profile{Name: "native"}, steps[0])
+	if err != nil {
+		return Profile{}, fmt.Errorf("link %q: %w", s, err)
+	}
+	base, last := p, time.Duration(0)
+	for _, step := range steps[1:] {
+		if strings.TrimSpace(step) == "" {
+			continue
+		}
+		when, what, ok := strings.Cut(step, ":")
+		if !ok {
+			return Profile{}, fmt.Errorf("link %q: change %q has no time, write it as \"5s: rtt=400ms\"", s, strings.TrimSpace(step))
+		}
+		at, err := duration(strings.TrimSpace(when), 24*time.Hour)
+		if err != nil {
+			return Profile{}, fmt.Errorf("link %q: change %q: %w", s, strings.TrimSpace(step), err)
+		}
+		if at < last {
+			return Profile{}, fmt.Errorf("link %q: the change at %v stands after one at %v", s, at, last)
+		}
+		last = at
+		if base, err = parseStep(base.clone(), what); err != nil {
+			return Profile{}, fmt.Errorf("link %q: change at %v: %w", s, at, err)
+		}
+		p.Changes = append(p.Changes, Change{At: at, Profile: base})
+	}
+	return p, nil
+}
+
+func parseStep(p Profile, s string) (Profile, error) {
+	for i, part := range strings.Split(s, ",") {
+		part = strings.TrimSpace(part)
+		key, value, isSetting := strings.Cut(part, "=")
+		if !isSetting {
+			if i > 0 || part == "" {
+				return p, fmt.Errorf("%q is not a setting; settings look like rtt=150ms, names (%s) come first", part, strings.Join(Names(), ", "))
+			}
+			q, err := byName(part)
+			if err != nil {
+				return p, err
+			}
+			q.Seed = p.Seed
+			p = q
+			continue
+		}
+		if i == 0 && p.Name == "native" {
+			p.Name = "custom"
+		}
+		if err := p.set(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
+			return p, fmt.Errorf("%s: %w", part, err)
+		}
+	}
+	return p, nil
+}
+
+func byName(name string) (Profile, error) {
+	for _, n := range profiles() {
+		if n.name == strings.ToLower(name) {
+			return Profile{Name: n.name, RTT: n.rtt, Down: n.down, Up: n.up}, nil
+		}
+	}
+	return Profile{}, fmt.Errorf("no profile is called %q; known are %s, or give settings such as rtt=150ms,down=1.6mbit,up=768kbit", name, strings.Join(Names(), ", "))
+}
+
+func (p *Profile) set(key, value string) (err error) {
+	if host, ok := strings.CutPrefix(key, "rtt@"); ok {
+		if host == "" {
+			return fmt.Errorf("rtt@ needs a host, as in rtt@api.example=80ms")
+		}
+		d, err := duration(strings.TrimPrefix(value, "+"), maxDelay)
+		if err != nil {
+			return err
+		}
+		if p.Extra == nil {
+			p.Extra = map[string]time.Duration{}
+		}
+		p.Extra[strings.ToLower(host)] = d
+		return nil
+	}
+	switch key {
+	case "rtt":
+		p.RTT, err = duration(value, maxDelay)
+	case "jitter":
+		p.Jitter, err = duration(value, maxDelay)
+	case "down":
+		p.Down, err = rate(value)
+		p.DownTrace = nil
+	case "up":
+		p.Up, err = rate(value)
+		p.UpTrace = nil
+	case "loss":
+		p.Loss, err = share(value)
+	case "burst":
+		p.Burst, err = strconv.ParseFloat(value, 64)
+		if err != nil || !(p.Burst >= 1 && p.Burst <= 1e6) {
+			err = fmt.Errorf("%q is not a number of packets from 1", value)
+		}
+	case "queue":
+		err = p.Queue.set(value)
+	case "aqm":
+		switch Discipline(value) {
+		case DropTail, CoDel:
+			p.Queue.Discipline = Discipline(value)
+		default:
+			err = fmt.Errorf("%q is not one of %s, %s", value, DropTail, CoDel)
+		}
+	case "seed":
+		if p.Seed, err = strconv.ParseUint(value, 0, 64); err != nil {
+			err = fmt.Errorf("%q is not a whole number from 0", value)
+		}
+	case "mtu":
+		if p.MTU, err = strconv.Atoi(value); err != nil || p.MTU < 576 || p.MTU > 9000 {
+			err = fmt.Errorf("%q is not a number of bytes from 576 to 9000", value)
+		}
+	case "reorder":
+		if p.Reorder = value == "yes"; !p.Reorder && value != "no" {
+			err = fmt.Errorf("%q is not yes or no", value)
+		}
+	default:
+		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, queue, aqm, loss, burst, seed, mtu", key)
+	}
+	return err
+}
+
+func (q *Queue) set(value string) error {
+	bad := fmt.Errorf("%q is not a queue such as 100p (packets), 64kB, 2MB (bytes) or 200ms (at the link's rate)", value)
+	for _, u := range []struct {
+		suffix string
+		factor float64
+	}{{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"p", 0}, {"B", 1}} {
+		number, ok := strings.CutSuffix(value, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(n >= 1 && n <= 1e9) {
+			return bad
+		}
+		if u.factor == 0 {
+			q.Packets = int(n)
+		} else {
+			q.Bytes = int(min(n*u.factor, 1e10))
+		}
+		return nil
+	}
+	d, err := duration(value, maxDelay)
+	if err != nil || d == 0 {
+		return bad
+	}
+	q.Time = d
+	return nil
+}
+
+func duration(s string, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > most {
+		return 0, fmt.Errorf("%q is not a duration from 0 to %v, such as 150ms or 1.5s", s, most)
+	}
+	return d, nil
+}
+
+func rate(s string) (Rate, error) {
+	t := strings.ToLower(s)
+	if t == "unlimited" {
+		return Unlimited, nil
+	}
+	factor := 1.0
+	for _, u := range []struct {
+		suffix string
+		factor float64
+	}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}, {"gbps", 1e9}, {"mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}} {
+		if number, ok := strings.CutSuffix(t, u.suffix); ok {
+			t, factor = number, u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(t, 64)
+	switch v := Rate(math.Round(n * factor)); {
+	case err != nil || math.IsNaN(n) || n < 0:
+	case n == 0:
+		return Blocked, nil
+	case factor == 1 && !strings.HasSuffix(strings.ToLower(s), "bit") && !strings.HasSuffix(strings.ToLower(s), "bps"):
+		return 0, fmt.Errorf("%q has no unit; write kbit, mbit or gbit", s)
+	case v >= minRate && v <= maxRate && n*factor <= float64(maxRate):
+		return v, nil
+	}
+	return 0, fmt.Errorf("%q is not a rate from 100bit to 1000gbit, 0 (an outage) or unlimited", s)
+}
+
+func share(s string) (float64, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, fmt.Errorf("%q is not a share such as 1%% or 0.01", s)
+	}
+	return v, nil
+}

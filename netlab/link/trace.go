@@ -1,0 +1,66 @@
+package link
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TracePacket is what one line of a trace may carry: 1504 bytes, mahimahi's
+// PACKET_SIZE, which is a full Ethernet payload and 4 bytes.
+const TracePacket = 1504
+
+// maxTraceLines bounds a trace file: an hour at 120 Mbit/s.
+const maxTraceLines = 40_000_000
+
+// Trace is a capacity over time in mahimahi's format (Netravali et al.,
+// USENIX ATC 2015): each line is a whole millisecond at which one packet of
+// TracePacket bytes may leave, equal lines are several packets, and the file
+// repeats with its last line as the period.
+type Trace struct {
+	Name string `json:"name"`
+	// At holds the opportunities since the start of a period, never decreasing.
+	At []time.Duration `json:"-"`
+	// Period is the time of the last line, at least 1 ms.
+	Period time.Duration `json:"period_ns"`
+}
+
+// Rate returns the trace's mean capacity.
+func (t *Trace) Rate() Rate {
+	return Rate(float64(len(t.At)) * TracePacket * 8 / t.Period.Seconds())
+}
+
+// ReadTrace parses a trace; name is used in errors and reports.
+func ReadTrace(name string, r io.Reader) (*Trace, error) {
+	t := &Trace{Name: name}
+	sc := bufio.NewScanner(r)
+	for line := 1; sc.Scan(); line++ {
+		text := strings.TrimSpace(sc.Text())
+		if text == "" {
+			continue
+		}
+		ms, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
+			return nil, fmt.Errorf("trace %s:%d: %.40q is not a time in whole milliseconds within a day", name, line, text)
+		}
+		at := time.Duration(ms) * time.Millisecond
+		if at < t.Period {
+			return nil, fmt.Errorf("trace %s:%d: %d ms lies before the line above", name, line, ms)
+		}
+		if len(t.At) == maxTraceLines {
+			return nil, fmt.Errorf("trace %s:%d: more than %d lines", name, line, maxTraceLines)
+		}
+		t.Period = at
+		t.At = append(t.At, at)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", name, err)
+	}
+	if t.Period == 0 {
+		return nil, fmt.Errorf("trace %s: it must have a line after 0 ms", name)
+	}
+	return t, nil
+}
