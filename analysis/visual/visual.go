@@ -1,0 +1,161 @@
+// Package visual computes what a person saw from the frames of a screen
+// recording. Frames and options flow in; measurements, curves and pictures
+// flow out. Everything is a pure function: no files, no clock, no randomness,
+// so the same reel gives the same numbers on every machine.
+//
+// It follows three sources and names which one in every measurement's method:
+// the Eideticker specification and code (load histogram, heat map, unique
+// frames, stable frame), sitespeed.io's browsertime (SpeedIndex on channel
+// histograms, visual complete), and WPO's visualmetrics (a second flavour of
+// the same index). docs/metrics.md holds the definitions.
+package visual
+
+import (
+	"errors"
+	"image"
+	"image/color"
+
+	"eidetic/internal/lab"
+)
+
+// Frames is a recording that can be read by index; the reel's reader is one.
+//
+// Analysis reads the last frame once and then walks forward, and it asks for
+// the pixels of a frame only where Info(i).Changed is not empty: sequential
+// access should be cheap, random access need not be.
+type Frames interface {
+	// Format describes every frame.
+	Format() lab.Format
+	// Len is the number of frames.
+	Len() int
+	// Info returns what is known of frame i, 0 ≤ i < Len(), without decoding it.
+	Info(i int) lab.FrameInfo
+	// Pixels decodes frame i into Format().FrameSize() bytes, valid until the
+	// next call.
+	Pixels(i int) ([]byte, error)
+}
+
+// SyncGreen returns the colour of the page that fixes content area and start.
+func SyncGreen() color.RGBA { return color.RGBA{G: 255, A: 255} }
+
+// SyncRed returns the colour of the page that marks the end of a test.
+func SyncRed() color.RGBA { return color.RGBA{R: 255, A: 255} }
+
+// ErrNoSync is returned, wrapped with what was seen, when no frame shows the
+// synchronisation colour.
+var ErrNoSync = errors.New("no frame shows the synchronisation colour")
+
+// SyncOptions says what FindContent looks for. The zero value looks for
+// Eideticker's green in the whole recording.
+type SyncOptions struct {
+	Colour    color.RGBA // zero: SyncGreen()
+	Tolerance int        // |ΔR|+|ΔG|+|ΔB| must be below this; zero: 30
+	MinShare  float64    // smallest box as a share of the frame; zero: 1/16
+	From, To  int        // frames From … To−1 are searched; zero To: all
+}
+
+// FindContent returns the biggest box of the synchronisation colour in the
+// first run of frames that show it, and the first and the last frame in which
+// that box has the colour. The frame after last is the first that shows
+// something else. A mouse pointer inside the box does not split it.
+func FindContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
+	return findContent(frames, o)
+}
+
+// Baseline says what the screen showed before the load, for visual progress.
+type Baseline int
+
+const (
+	// BaselineAuto is BaselineWhite if the start frame's content is the
+	// synchronisation colour, and BaselineStart otherwise.
+	BaselineAuto Baseline = iota
+	// BaselineStart takes the start frame itself.
+	BaselineStart
+	// BaselineWhite takes a white page, which is what browsertime starts from:
+	// with the green page as the baseline, merely blanking it would count as
+	// about half of the progress.
+	BaselineWhite
+)
+
+// Options says which frames are analysed and how. The zero value analyses the
+// whole recording from its first frame.
+type Options struct {
+	// Start is the frame the load starts from (f0 of the specification): the
+	// last one that shows the synchronisation page.
+	Start int
+	// End is one past the last frame, which is the final one; zero: all.
+	End int
+	// Origin is the event from which times count, with its uncertainty. With
+	// a zero Origin they count from the time of frame Start. Value times are
+	// from the middle of the interval; Low and High allow for all of it.
+	Origin lab.Event
+	// Content is the content area; empty: the whole frame.
+	Content image.Rectangle
+	// Ignore holds areas, in frame coordinates, that are not content: a
+	// blinking caret, a carousel, a clock.
+	Ignore []image.Rectangle
+	// Baseline of SpeedIndex and visual progress.
+	Baseline Baseline
+
+	// LumaStep is the smallest difference of luma that counts as a changed
+	// pixel in Eideticker's rules; zero: 5.
+	LumaStep int
+	// StablePixels: a frame with more changed pixels than this is not stable;
+	// zero: 4096 (Eideticker).
+	StablePixels int
+	// UniquePixels: a frame is unique with at least this many changed pixels;
+	// zero: 1 pixel that differs at all. Eideticker used 2048 pixels of
+	// LumaStep for HDMI and 4096 for cameras; if set, LumaStep applies.
+	UniquePixels int
+}
+
+// Heat counts, for each pixel of an area, the frames in which it changed.
+type Heat struct {
+	Area   image.Rectangle // in frame coordinates
+	Counts []uint16        // rows from the top, Area.Dx() each; saturates at 65535
+}
+
+// Result is the analysis of one load. The slices have one element for each
+// frame from Start to End−1.
+type Result struct {
+	Format   lab.Format
+	Content  image.Rectangle
+	Start    int
+	End      int
+	Origin   lab.Event // the interval from which times count
+	Baseline Baseline  // the one that was used, never BaselineAuto
+
+	Times         []float64 // ms since the origin, of the frame's own stamp
+	LoadHistogram []float64 // % of content pixels equal to the final frame's
+	Progress      []float64 // visual progress of SpeedIndex (browsertime), %, whole numbers
+	Changed       []int     // content pixels that differ from the frame before
+	LumaChanged   []int     // those whose luma differs by LumaStep or more
+
+	Heat Heat
+	// FinalSHA256 is the hash of the final frame's content area as BGRX.
+	FinalSHA256 string
+	// Lost counts frames missing between Start and End by sequence numbers.
+	Lost int
+
+	// Frame indices in the recording, −1 where there is none.
+	FirstChange  int // the first frame that differs from the start frame
+	LastChange   int // the last frame that differs from the one before
+	FirstContent int // the first frame whose content is not one flat colour
+	Stable       int // the frame that is stable by Eideticker's rule
+	Unique       int // number of unique frames after Start
+
+	SpeedIndex float64 // ms, browsertime's histogram flavour
+	// Complete maps 85, 95 and 99 to the frame that reaches that visual
+	// progress for good, −1 if none does.
+	Complete map[int]int
+
+	opts Options
+}
+
+// Analyze measures the load that starts at frame o.Start.
+func Analyze(frames Frames, o Options) (*Result, error) { return analyze(frames, o) }
+
+// Measurements returns the result as named numbers, each with its method, the
+// frames it rests on, and the bounds of the true value: a change that frame k
+// shows first happened after frame k−1 was taken.
+func (r *Result) Measurements() []lab.Measurement { return r.measurements() }
