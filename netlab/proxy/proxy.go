@@ -1,0 +1,48 @@
+// Package proxy holds the listeners between the device and the core. In come
+// connections, transparent ones on ports 80 and 443 or those of an explicit
+// proxy; out go requests with an absolute URL and what is known of the
+// connection. HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) are offered by ALPN as
+// the core says for each host; explicit proxying follows RFC 9110, section 9.3.6.
+//
+// [Upstream] is the other side: how a recorder reaches origins.
+package proxy
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Conn is what a listener knows of the connection that a request came by.
+type Conn struct {
+	Client   netip.Addr     // the device
+	Dest     netip.AddrPort // what the device connected to; zero in an explicit proxy's tunnel by name
+	Protocol string         // spoken with the device: "http/1.1", "h2"
+	TLS      string         // "tls/1.2", "tls/1.3", or "" for plain
+	Explicit bool           // through the explicit proxy
+}
+
+// Core answers requests.
+type Core interface {
+	// Serve answers r, whose URL is absolute and has no user info.
+	Serve(w http.ResponseWriter, r *http.Request, c Conn)
+	// Protocols returns the ALPN protocols to offer for a host name, best
+	// first; empty means http/1.1 alone.
+	Protocols(host string) []string
+}
+
+// UpstreamConfig says how origins are reached.
+type UpstreamConfig struct {
+	// Resolver answers names: "10.9.0.53:53". The zero value uses the
+	// system's resolver.
+	Resolver netip.AddrPort
+	// Roots verify origins; nil means the system's.
+	Roots *x509.CertPool
+	// DialContext connects; nil means net.Dialer. addr holds an IP address.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Timeout bounds a connection's making, TLS included; default 30 s.
+	Timeout time.Duration
+}
