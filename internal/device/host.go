@@ -1,0 +1,111 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host tells what of this machine can explain a difference between two runs,
+// and what can spoil a trial.
+type Host struct{}
+
+// Wall is the wall clock.
+func (Host) Wall() time.Time { return time.Now() }
+
+// Throttled counts the times that the processor was slowed down since boot:
+// by heat (Intel's counters) and by the control group's quota.
+func (Host) Throttled() (n int64) {
+	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
+	for _, file := range files {
+		n += readInt(file)
+	}
+	for _, line := range lines("/sys/fs/cgroup/cpu.stat") {
+		if value, ok := strings.CutPrefix(line, "nr_throttled "); ok {
+			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			n += count
+		}
+	}
+	return n
+}
+
+// Facts describes the machine: names as in report.json's environment.
+func (Host) Facts() map[string]any {
+	facts := map[string]any{
+		"os":           field("/etc/os-release", "PRETTY_NAME=", "="),
+		"kernel":       kernel(),
+		"processor":    field("/proc/cpuinfo", "model name", ":"),
+		"cores":        runtime.NumCPU(),
+		"memory_bytes": memory(),
+		"go":           runtime.Version(),
+		"governor":     first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		"load_average": first("/proc/loadavg"),
+		"root":         os.Getuid() == 0 && !userNamespace(),
+	}
+	for name, value := range facts {
+		if value == "" {
+			delete(facts, name)
+		}
+	}
+	return facts
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:])
+}
+
+func memory() int64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return int64(s.Totalram) * int64(s.Unit)
+}
+
+// userNamespace says whether our root is only root of a user namespace.
+func userNamespace() bool {
+	all := lines("/proc/self/uid_map")
+	return len(all) != 1 || strings.Join(strings.Fields(all[0]), " ") != "0 0 4294967295"
+}
+
+// field returns what follows separator in the first line that starts with prefix.
+func field(file, prefix, separator string) string {
+	for _, line := range lines(file) {
+		if !strings.HasPrefix(line, prefix) {
+			continue
+		}
+		if _, value, ok := strings.Cut(line, separator); ok {
+			return strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+	return ""
+}
+
+func first(file string) string {
+	if all := lines(file); len(all) > 0 {
+		return strings.TrimSpace(all[0])
+	}
+	return ""
+}
+
+func readInt(file string) int64 {
+	n, _ := strconv.ParseInt(first(file), 10, 64)
+	return n
+}
+
+func lines(file string) []string {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+}

@@ -1,0 +1,147 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// The names and addresses of the lab's cables. The device's side is the same
+// as that of a box's device port.
+const (
+	BoxPort    = "lab0" // the box's end of the device's cable
+	UplinkPort = "up0"  // the box's end of the cable to the origins
+	inner      = "eth0" // the other ends
+)
+
+var (
+	gateway      = netip.MustParsePrefix("192.168.77.1/24")
+	deviceAddr   = netip.MustParsePrefix("192.168.77.2/24")
+	uplinkAddr   = netip.MustParsePrefix("203.0.113.1/24") // RFC 5737, documentation
+	originPrefix = 24
+)
+
+// Gateway is the box's address on the device's side.
+func Gateway() netip.Addr { return gateway.Addr() }
+
+// Virtual is a device made of processes: a network namespace with one cable to
+// the box, a screen, and browsers.
+type Virtual struct {
+	Namespace *Namespace
+	X         *XServer
+	Browser   *Chromium
+	Size      Screen
+	// Niceness and Proxy are those of Options.
+	Niceness int
+	Proxy    string
+}
+
+// NewVirtual makes the device's network and screen; the browser is prepared by
+// NewChromium. The box's loopback is brought up on the way.
+func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
+	if err := linkUp("lo"); err != nil {
+		return nil, err
+	}
+	ns, err := NewNamespace()
+	if err != nil {
+		return nil, err
+	}
+	v := &Virtual{Namespace: ns, Size: size}
+	if err := v.plug(); err != nil {
+		v.Close()
+		return nil, err
+	}
+	if v.X, err = StartX(ctx, size); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// plug lays the cable and gives both ends their addresses.
+func (v *Virtual) plug() error {
+	if err := v.Namespace.Cable(BoxPort, inner); err != nil {
+		return err
+	}
+	if err := Address(BoxPort, gateway); err != nil {
+		return err
+	}
+	return v.Namespace.Do(func() error {
+		if err := Address(inner, deviceAddr); err != nil {
+			return err
+		}
+		return DefaultRoute(gateway.Addr())
+	})
+}
+
+// Birth starts a fresh browser at url.
+func (v *Virtual) Birth(url string) (*Browser, error) {
+	if v.Browser == nil {
+		return nil, errors.New("starting a device: it has no browser")
+	}
+	return v.Browser.Start(Options{
+		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
+		Proxy: v.Proxy, Niceness: v.Niceness,
+	})
+}
+
+// Close ends the screen and lets go of the network.
+func (v *Virtual) Close() error {
+	if v.X != nil {
+		v.X.Stop()
+	}
+	return v.Namespace.Close()
+}
+
+// NewOrigins makes a namespace for origin servers, behind the box's uplink,
+// that has the given addresses of 203.0.113.0/24.
+func NewOrigins(addresses ...netip.Addr) (*Namespace, error) {
+	ns, err := NewNamespace()
+	if err != nil {
+		return nil, err
+	}
+	if err := plugOrigins(ns, addresses); err != nil {
+		ns.Close()
+		return nil, err
+	}
+	return ns, nil
+}
+
+func plugOrigins(ns *Namespace, addresses []netip.Addr) error {
+	if err := ns.Cable(UplinkPort, inner); err != nil {
+		return err
+	}
+	if err := Address(UplinkPort, uplinkAddr); err != nil {
+		return err
+	}
+	return ns.Do(func() error {
+		for _, a := range addresses {
+			if !uplinkAddr.Contains(a) {
+				return fmt.Errorf("origin address %s is outside %s", a, uplinkAddr.Masked())
+			}
+			if err := Address(inner, netip.PrefixFrom(a, originPrefix)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Ways lists the interfaces of the current namespace other than the loopback:
+// all the ways out there are. A replaying lab must have BoxPort alone.
+func Ways() ([]string, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("listing interfaces: %w", err)
+	}
+	var names []string
+	for _, l := range links {
+		if name := l.Attrs().Name; name != "lo" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,149 @@
+// Package experiment carries out plans: it arms the network, has a device
+// born, films it while a scenario runs, finds the end, judges whether the trial
+// is valid and has it measured. In go a [Plan] and the instruments, behind the
+// small interfaces declared here; out come trials, their artifacts in folders
+// that someone else provides, and a summary.
+//
+// A trial's steps are those of docs/design.md: arm, birth, film, synchronise,
+// act, end, measure. Whatever goes wrong in one is an invalid trial with its
+// reason, which is kept and shown and never enters a statistic; only what makes
+// every further trial pointless is an error.
+package experiment
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Network is the device's network.
+type Network interface {
+	// Arm readies it for one trial: fresh match state, or a new recording.
+	Arm(ctx context.Context) (Session, error)
+}
+
+// Session is the network during one trial.
+type Session interface {
+	Traffic() Traffic
+	// Disarm ends it and returns every request that was served, in the order of their arrival.
+	Disarm() ([]lab.Served, error)
+}
+
+// Traffic is what the network did since it was armed.
+type Traffic struct {
+	Requests, Misses, InFlight int
+	LastActivity               lab.Time
+	// Done is set when the page called lab.done().
+	Done bool
+}
+
+// Device is what is tested.
+type Device interface {
+	// Birth makes the device fresh and opens a URL on it.
+	Birth(ctx context.Context, url string) (Life, error)
+}
+
+// Life is a device between its birth and the end of a trial.
+type Life interface {
+	// Done is closed when the device ends before Stop; Err then says why.
+	Done() <-chan struct{}
+	Err() error
+	Stop() error
+}
+
+// Screen films the device.
+type Screen interface {
+	// Film starts a recording into the file.
+	Film(ctx context.Context, path string) (Film, error)
+}
+
+// Film is a recording that runs.
+type Film interface {
+	Status() FilmStatus
+	// Latest shows the newest picture; it must not be kept. False when there is none.
+	Latest(fn func(lab.Format, lab.Frame)) bool
+	Done() <-chan struct{} // closed when the recording ended by itself
+	Stop() (FilmStatus, error)
+}
+
+// FilmStatus is where a recording is.
+type FilmStatus struct {
+	Frames, Lost                      int
+	FirstFrame, LastFrame, LastChange lab.Time
+	// Notes explain losses and name the measured rate and scheduling.
+	Notes map[string]any
+}
+
+// Control drives the device.
+type Control interface {
+	// Key presses and releases a key by its X name: "Return".
+	Key(ctx context.Context, name string) (lab.Event, error)
+}
+
+// Analyst measures a finished trial and makes its evidence: it fills in the
+// fields of t that pixels tell and names its files in t.Files.
+type Analyst interface {
+	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) error
+}
+
+// Host tells of the machine that runs the lab what can spoil a trial.
+type Host interface {
+	// Throttled counts how often the processor was slowed down, since boot.
+	Throttled() int64
+	// Wall is the wall clock.
+	Wall() time.Time
+}
+
+// Folder keeps artifacts.
+type Folder interface {
+	TrialDir(n int) (string, error)
+}
+
+// Plan says what is done in each trial and how often.
+type Plan struct {
+	Page   string        // URL under test
+	Sync   string        // URL of the synchronisation page that leads to Page on a press of Return
+	Trials int           // how many
+	Still  time.Duration // how long screen and network must be still at the end
+	Limit  time.Duration // after the start, the trial ends in any case
+	Settle time.Duration // how long the synchronisation page must be still before the start
+	Seed   uint64        // of everything that is drawn by lot
+}
+
+// DefaultPlan fits a page load on a desktop link.
+func DefaultPlan(page, sync string, trials int) Plan {
+	return Plan{
+		Page: page, Sync: sync, Trials: trials,
+		Still: 1500 * time.Millisecond, Limit: 60 * time.Second, Settle: 700 * time.Millisecond,
+		Seed: 1,
+	}
+}
+
+// Runner has the instruments wired.
+type Runner struct {
+	Network Network
+	Device  Device
+	Screen  Screen
+	Control Control
+	Analyst Analyst
+	Host    Host
+	Clock   lab.Clock
+	Log     *slog.Logger
+	// Progress hears of each step; it must not block.
+	Progress func(Step)
+}
+
+// Step is news of a run.
+type Step struct {
+	Trial, Of int
+	Doing     string     // "starting the browser", "filming", "analysing"
+	Done      *lab.Trial // the trial that has just ended
+}
+
+func (r *Runner) progress(s Step) {
+	if r.Progress != nil {
+		r.Progress(s)
+	}
+}

@@ -1,0 +1,253 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Names of a trial's artifacts.
+const (
+	ReelFile   = "screen.reel"
+	ReplayFile = "replay.jsonl"
+	EventsFile = "events.jsonl"
+)
+
+// poll is how often a running trial is looked at. It bounds nothing that is
+// measured: instants come from frames and logs.
+const poll = 20 * time.Millisecond
+
+// birthLimit is how long a fresh device may take to show the synchronisation page.
+const birthLimit = 45 * time.Second
+
+// Trial carries out one trial into dir. A trial that went wrong is returned as
+// invalid with its reasons; the error is for what no further trial would survive,
+// ctx's end among it.
+func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
+	t := &lab.Trial{
+		Number: number, Arm: lab.Control, Page: p.Page, Wall: r.Host.Wall(),
+		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
+		Files: map[string]string{},
+	}
+	facts := facts{throttledBefore: r.Host.Throttled(), offsetBefore: r.clockOffset()}
+	start, err := r.perform(ctx, p, t, dir, &facts)
+	if ctx.Err() != nil {
+		return t, ctx.Err()
+	}
+	var broken *brokenError
+	if err != nil && !errors.As(err, &broken) {
+		return t, err
+	}
+	facts.throttledAfter, facts.offsetAfter = r.Host.Throttled(), r.clockOffset()
+	if broken != nil {
+		t.Invalid = append(t.Invalid, broken.Error())
+	}
+	if facts.filmed && start != nil {
+		r.progress(Step{Trial: number, Of: p.Trials, Doing: "measuring"})
+		if err := r.Analyst.Analyse(ctx, dir, t, *start); err != nil {
+			if ctx.Err() != nil {
+				return t, ctx.Err()
+			}
+			t.Invalid = append(t.Invalid, fmt.Sprintf("the recording could not be measured: %v", err))
+		}
+	}
+	t.Invalid = append(t.Invalid, judge(t, facts)...)
+	t.Valid = len(t.Invalid) == 0
+	return t, nil
+}
+
+// brokenError is a trial that failed where the next one may succeed.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
+
+// perform does steps 1 to 5 of a trial and writes the logs. It returns the
+// event from which times count.
+func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts) (start *lab.Event, err error) {
+	session, err := r.Network.Arm(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("arming the network: %w", err)
+	}
+	defer func() {
+		served, disarmErr := session.Disarm()
+		f.served = served
+		t.Requests, t.Misses = count(served)
+		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
+		err = errors.Join(err, disarmErr,
+			writeLines(filepath.Join(dir, ReplayFile), served),
+			writeLines(filepath.Join(dir, EventsFile), t.Events))
+	}()
+
+	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "starting the browser"})
+	life, err := r.Device.Birth(ctx, p.Sync)
+	if err != nil {
+		return nil, fmt.Errorf("starting the device: %w", err)
+	}
+	defer func() {
+		if stopErr := life.Stop(); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("stopping the device: %w", stopErr))
+		}
+	}()
+
+	film, err := r.Screen.Film(ctx, filepath.Join(dir, ReelFile))
+	if err != nil {
+		return nil, fmt.Errorf("filming the screen: %w", err)
+	}
+	t.Files["reel"] = ReelFile
+	defer func() {
+		status, stopErr := film.Stop()
+		if stopErr != nil {
+			err = errors.Join(err, broken("the recording of the screen failed: %v", stopErr))
+		}
+		f.filmed = status.Frames > 0
+		f.film = status
+		t.Frames, t.FramesLost, t.FirstFrame = status.Frames, status.Lost, status.FirstFrame
+	}()
+
+	if err := r.awaitSync(ctx, p, life, film); err != nil {
+		return nil, err
+	}
+	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "loading the page"})
+	if err := wait(ctx, phase(p.Seed, t.Number)); err != nil {
+		return nil, err
+	}
+	event, err := r.Control.Key(ctx, "Return")
+	if err != nil {
+		return nil, fmt.Errorf("pressing a key on the device: %w", err)
+	}
+	event.Name, event.Detail = "navigate", "Return on the synchronisation page, which leads to "+p.Page
+	t.Events = append(t.Events, event)
+	ended, err := r.awaitEnd(ctx, p, life, film, session, event)
+	t.Ended = ended
+	if err != nil {
+		return &event, err
+	}
+	now := r.Clock()
+	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
+	return &event, nil
+}
+
+// phase spreads the starts over the screen's period, so that rounding to
+// frames is an error of mean zero and not a bias.
+func phase(seed uint64, trial int) time.Duration {
+	const period = time.Second / 60
+	random := rand.New(rand.NewPCG(seed, uint64(trial)))
+	return time.Duration(random.Int64N(int64(period)))
+}
+
+// awaitSync waits until the whole screen has been the synchronisation colour,
+// without a change, for the plan's time: start-up work of a fresh browser is then over.
+func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) error {
+	deadline := r.Clock().Add(birthLimit)
+	for {
+		if err := r.look(ctx, life, film); err != nil {
+			return err
+		}
+		status := film.Status()
+		if status.Frames > 0 && status.LastFrame.Sub(status.LastChange) >= p.Settle && shows(film, green) {
+			return nil
+		}
+		if r.Clock() > deadline {
+			return broken("the device did not show the green synchronisation page within %v", birthLimit)
+		}
+	}
+}
+
+// awaitEnd waits for the end of the page load and says how it was known.
+func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
+	deadline := start.Latest.Add(p.Limit)
+	var seen lab.Time // the change that was last looked at for the red page
+	for {
+		if err := r.look(ctx, life, film); err != nil {
+			return "", err
+		}
+		status, traffic := film.Status(), session.Traffic()
+		if traffic.Done {
+			return lab.EndDone, nil
+		}
+		if status.LastChange > start.Latest {
+			if status.LastChange != seen {
+				seen = status.LastChange
+				if shows(film, red) {
+					return lab.EndRed, nil
+				}
+			}
+			still := status.LastFrame.Sub(status.LastChange) >= p.Still
+			quiet := traffic.InFlight == 0 && r.Clock().Sub(traffic.LastActivity) >= p.Still
+			if still && quiet {
+				return lab.EndStable, nil
+			}
+		}
+		if r.Clock() > deadline {
+			return lab.EndLimit, nil
+		}
+	}
+}
+
+// look waits one poll and says whether device and recording still live.
+func (r *Runner) look(ctx context.Context, life Life, film Film) error {
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-life.Done():
+		return &brokenError{life.Err()}
+	case <-film.Done():
+		return broken("the recording of the screen ended by itself")
+	case <-timer.C:
+		return nil
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// count counts the device's own requests: what the box answers for itself
+// (synchronisation page, annotations) is none of the page's business.
+func count(served []lab.Served) (requests, misses int) {
+	for _, s := range served {
+		switch s.Stage {
+		case lab.StageBox:
+		case lab.StageMiss:
+			misses++
+			requests++
+		default:
+			requests++
+		}
+	}
+	return requests, misses
+}
+
+// writeLines writes one JSON object a line.
+func writeLines[T any](path string, lines []T) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(f)
+	for _, line := range lines {
+		if err := encoder.Encode(line); err != nil {
+			f.Close()
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
+	return f.Close()
+}
