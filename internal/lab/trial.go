@@ -22,6 +22,10 @@ type Measurement struct {
 	Unit   string  `json:"unit"`             // "ms", "frames/s", "pixels", "%"
 	Method string  `json:"method"`           // formula and flavour, with its source
 	Frames []int   `json:"frames,omitempty"` // indices in the reel
+	// Low and High bound the true value, given when frames were taken and how
+	// well the start is known. They are nil where the method has no such bounds.
+	Low  *float64 `json:"low,omitempty"`
+	High *float64 `json:"high,omitempty"`
 }
 
 // Span is an interval of a trial. Spans form a tree: objective → task → detail.
@@ -69,6 +73,7 @@ type Trial struct {
 	FramesLost int    `json:"frames_lost"`
 	FirstFrame Time   `json:"first_frame_ns"`
 	StartFrame int    `json:"start_frame"` // the frame from which times count
+	StartTime  Time   `json:"start_ns"`    // when StartFrame was taken: zero of FrameTimes and of every metric in ms
 	ContentX   int    `json:"content_x"`
 	ContentY   int    `json:"content_y"`
 	ContentW   int    `json:"content_w"`
