@@ -16,6 +16,7 @@ import (
 
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
+	Serve   ServeCmd   `cmd:"" help:"Run the box: its panel and all that it measures with."`
 	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
 }
 

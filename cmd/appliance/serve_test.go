@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/systemd"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestServeConfigSaysWhere(t *testing.T) {
+	cases := []struct {
+		name, text string
+		want       []string
+	}{
+		{"unknown field", "log: info\npanel:\n  listn: x\n", []string{"box.yaml", "[3:3]", `unknown field "listn"`}},
+		{"wrong type", "panel: 7\n", []string{"box.yaml", "[1:8]"}},
+		{"not YAML", "panel: [\n", []string{"box.yaml", "[1:"}},
+		{"log level", "\nlog: loud\n", []string{"box.yaml", "2 |", `"loud" is not one of debug, info, warn, error`}},
+		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := defaultServeConfig()
+			err := parseServeConfig("box.yaml", []byte(c.text), &cfg)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestServeConfigKeepsDefaults(t *testing.T) {
+	cfg := defaultServeConfig()
+	if err := parseServeConfig("box.yaml", []byte("log: debug\n"), &cfg); err != nil {
+		t.Fatal(err)
+	}
+	want := serveConfig{Log: "debug", Panel: panelConfig{Listen: "127.0.0.1:8080"}}
+	if d := cmp.Diff(want, cfg); d != "" {
+		t.Errorf("configuration (-want +got):\n%s", d)
+	}
+}
+
+func FuzzServeConfig(f *testing.F) {
+	for _, s := range []string{"", "log: info", "panel: {listen: ':8080'}", "panel: &a [*a]", "? x\n: y", "log: !!binary x"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 4096 {
+			return
+		}
+		cfg := defaultServeConfig()
+		if parseServeConfig("box.yaml", text, &cfg) != nil {
+			return
+		}
+		if _, err := cfg.level(); err != nil {
+			t.Errorf("accepted %q with %v", text, err)
+		}
+	})
+}
+
+func TestServeRefusesWhatItCannotUse(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("colour: blue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	large := filepath.Join(dir, "large.yaml")
+	if err := os.WriteFile(large, bytes.Repeat([]byte("#\n"), maxConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	busy := filepath.Join(dir, "busy.yaml")
+	if err := os.WriteFile(busy, []byte("panel: {listen: '"+taken.Addr().String()+"'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		file, want string
+		status     int
+	}{
+		{bad, `unknown field "colour"`, exitUsage},
+		{large, "too many for a configuration", exitUsage},
+		{filepath.Join(dir, "none.yaml"), "leave out --config", exitUsage},
+		{busy, "address already in use", exitCannot},
+	}
+	for _, c := range cases {
+		var out bytes.Buffer
+		status := run(t.Context(), []string{"serve", "--config", c.file}, &streams{strings.NewReader(""), &out, &out})
+		if status != c.status || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: status %d, want %d; said %q, want %q", filepath.Base(c.file), status, c.status, out.String(), c.want)
+		}
+	}
+}
+
+// The whole service in this process: ready, healthy to a stranger, its part
+// seen to turn, stopped in order.
+func TestServeTellsHealth(t *testing.T) {
+	states := make(chan string, 1000)
+	notifier := systemd.NewNotifier(func(s string) error { states <- s; return nil }, 400*time.Millisecond, time.Now)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, notifier, listener, slog.New(slog.DiscardHandler)) }()
+	if got := <-states; !strings.HasPrefix(got, "READY=1\nSTATUS=panel at http://127.0.0.1:") {
+		t.Fatalf("first state %q", got)
+	}
+	if got := <-states; got != "WATCHDOG=1" {
+		t.Errorf("second state %q", got)
+	}
+	response, err := http.Get("http://" + listener.Addr().String() + "/api/v1/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	var got health
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != 200 || got.Status != "ok" || len(got.Parts) != 1 || got.Parts[0].Name != "panel" || !got.Parts[0].OK {
+		t.Errorf("%d %s", response.StatusCode, body)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for {
+		if got := <-states; got == "STOPPING=1\nSTATUS=stopping" {
+			return
+		}
+	}
+}
+
+func TestHealthOfAHungPart(t *testing.T) {
+	now := time.Unix(1, 0)
+	notifier := systemd.NewNotifier(func(string) error { return nil }, 20*time.Second, func() time.Time { return now })
+	if _, err := notifier.Subsystem("capture"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(21 * time.Second)
+	answer := httptest.NewRecorder()
+	healthHandler(notifier).ServeHTTP(answer, httptest.NewRequest("GET", "/api/v1/health", nil))
+	want := `{"status":"failing","version":"dev","parts":[{"name":"capture","ok":false,"ago_ms":21000}]}` + "\n"
+	if answer.Code != 503 || answer.Body.String() != want {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}

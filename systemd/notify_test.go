@@ -1,0 +1,251 @@
+package systemd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The watchdog must ping while all subsystems turn, stop when one does not,
+// say which, and go on when it turns again. Time is synctest's.
+func TestWatchdogFollowsTheSlowest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		start := time.Now()
+		send := func(state string) error {
+			sent = append(sent, time.Since(start).String()+" "+strings.ReplaceAll(state, "\n", "|"))
+			return nil
+		}
+		n := NewNotifier(send, 10*time.Second, time.Now)
+		if err := n.Ready("serving"); err != nil {
+			t.Fatal(err)
+		}
+		network, err := n.Subsystem("network")
+		if err != nil {
+			t.Fatal(err)
+		}
+		capture, err := n.Subsystem("capture")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- n.Run(ctx) }()
+		for second := 1; second <= 27; second++ {
+			<-time.After(time.Second) // the clock of synctest: no real time passes
+			network.Tick()
+			if second < 8 || second > 16 {
+				capture.Tick()
+			}
+			if second == 16 {
+				turns := n.Turns()
+				want := []Turn{{"capture", 9 * time.Second, true}, {"network", 0, true}}
+				if d := cmp.Diff(want, turns); d != "" {
+					t.Errorf("turns (-want +got):\n%s", d)
+				}
+			}
+		}
+		capture.End()
+		for second := 28; second <= 31; second++ {
+			<-time.After(time.Second)
+			network.Tick()
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"0s READY=1|STATUS=serving",
+			"5s WATCHDOG=1",
+			"10s WATCHDOG=1",
+			"15s STATUS=no sign of life from capture",
+			"20s WATCHDOG=1|STATUS=serving",
+			"25s WATCHDOG=1",
+			"30s WATCHDOG=1",
+		}
+		if d := cmp.Diff(want, sent); d != "" {
+			t.Errorf("sent (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestNotifierSaysWhatWasWrong(t *testing.T) {
+	broken := errors.New("no such socket")
+	n := NewNotifier(func(string) error { return broken }, 0, time.Now)
+	if err := n.Status("x"); !errors.Is(err, broken) || err.Error() != "notify systemd (status): no such socket" {
+		t.Errorf("Status: %v", err)
+	}
+	if _, err := n.Subsystem("panel"); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.Subsystem("panel"); err == nil {
+		t.Error("a name in use was accepted")
+	}
+	if err := n.Run(t.Context()); err != nil {
+		t.Errorf("Run without a watchdog: %v", err)
+	}
+}
+
+func TestStatusStaysOneLine(t *testing.T) {
+	if got := statusLine("page \"a\nREADY=1\""); got != "STATUS=page \"a READY=1\"" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// childMode tells the test binary, started again as a child, what to be.
+const childMode = "SYSTEMD_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(childMode) {
+	case "":
+		os.Exit(m.Run())
+	case "service":
+		os.Exit(childService())
+	case "sockets":
+		os.Exit(childSockets())
+	}
+	os.Exit(2)
+}
+
+// childService is a small service: ready, two subsystems, one of which hangs
+// when a line arrives on standard input; it ends when standard input ends.
+func childService() int {
+	n, err := FromEnvironment()
+	if err != nil {
+		return 3
+	}
+	for _, name := range []string{"WATCHDOG_USEC", "WATCHDOG_PID"} {
+		if _, inherited := os.LookupEnv(name); inherited {
+			return 4
+		}
+	}
+	steady, err := n.Subsystem("steady")
+	if err != nil {
+		return 3
+	}
+	fragile, err := n.Subsystem("fragile")
+	if err != nil {
+		return 3
+	}
+	hang := make(chan struct{})
+	end := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(os.Stdin)
+		if lines.Scan() {
+			close(hang)
+		}
+		for lines.Scan() {
+		}
+		close(end)
+	}()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { _ = n.Run(ctx) }()
+	if n.Ready("up") != nil {
+		return 3
+	}
+	tick := time.NewTicker(n.Period())
+	hung := false
+	for {
+		select {
+		case <-tick.C:
+			steady.Tick()
+			if !hung {
+				fragile.Tick()
+			}
+		case <-hang:
+			hung, hang = true, nil
+		case <-end:
+			if n.Stopping("bye") != nil {
+				return 3
+			}
+			return 0
+		}
+	}
+}
+
+// A real child process, a real notification socket: READY, pings, no pings
+// once a subsystem hangs, STOPPING.
+func TestRealNotifySocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childMode+"=service", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC="+strconv.Itoa(400_000))
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill() }()
+
+	next := func() string {
+		t.Helper()
+		if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		buffer := make([]byte, 4096)
+		n, err := socket.Read(buffer)
+		if err != nil {
+			t.Fatalf("nothing on the notification socket: %v", err)
+		}
+		return string(buffer[:n])
+	}
+	until := func(want string) {
+		t.Helper()
+		for i := 0; i < 50; i++ {
+			if next() == want {
+				return
+			}
+		}
+		t.Fatalf("no %q among 50 notifications", want)
+	}
+	if got := next(); got != "READY=1\nSTATUS=up" {
+		t.Fatalf("first notification %q", got)
+	}
+	until("WATCHDOG=1")
+	until("WATCHDOG=1")
+	if _, err := stdin.Write([]byte("hang\n")); err != nil {
+		t.Fatal(err)
+	}
+	until("STATUS=no sign of life from fragile")
+	// Three intervals of silence: the service manager would have ended it.
+	if err := socket.SetReadDeadline(time.Now().Add(1200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := socket.Read(make([]byte, 4096)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a hung service still said %d bytes (%v)", n, err)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got != "STOPPING=1\nSTATUS=bye" {
+		t.Errorf("last notification %q", got)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("child: %v", err)
+	}
+}
+
+func TestWatchdogIntervalThatIsNoNumber(t *testing.T) {
+	t.Setenv("WATCHDOG_USEC", "soon")
+	if _, err := FromEnvironment(); err == nil {
+		t.Error("WATCHDOG_USEC=soon was accepted")
+	}
+}

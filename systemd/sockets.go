@@ -1,0 +1,99 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+)
+
+// Sockets holds what socket activation passed in, by FileDescriptorName=, until
+// each is taken. go-systemd's Listeners and PacketConns each consume all the
+// descriptors (coreos/go-systemd#286), so they are split here, once.
+type Sockets struct {
+	files map[string][]*os.File
+}
+
+// TakeSockets takes the descriptors of sd_listen_fds(3) and removes their
+// environment. Call it once, early; outside systemd the result is empty.
+func TakeSockets() *Sockets {
+	s := &Sockets{files: make(map[string][]*os.File)}
+	for _, f := range activation.Files(true) {
+		s.files[f.Name()] = append(s.files[f.Name()], f)
+	}
+	return s
+}
+
+// Listener returns the first stream socket of that name, or nil if none was
+// passed. The caller closes it.
+func (s *Sockets) Listener(name string) (net.Listener, error) {
+	for i, f := range s.files[name] {
+		l, err := net.FileListener(f)
+		if err != nil {
+			continue // a datagram socket of the same name
+		}
+		s.drop(name, i)
+		return l, nil
+	}
+	return nil, s.wrongKind(name, "stream")
+}
+
+// PacketConn returns the first datagram socket of that name, or nil if none
+// was passed. The caller closes it.
+func (s *Sockets) PacketConn(name string) (net.PacketConn, error) {
+	for i, f := range s.files[name] {
+		if l, err := net.FileListener(f); err == nil {
+			_ = l.Close() // a duplicate: the passed descriptor stays open
+			continue
+		}
+		c, err := net.FilePacketConn(f)
+		if err != nil {
+			continue
+		}
+		s.drop(name, i)
+		return c, nil
+	}
+	return nil, s.wrongKind(name, "datagram")
+}
+
+// Close closes what nobody took and names it: a socket that is open and never
+// served would leave its clients waiting for ever.
+func (s *Sockets) Close() error {
+	var left []string
+	for name, files := range s.files {
+		for _, f := range files {
+			_ = f.Close()
+			left = append(left, name)
+		}
+	}
+	s.files = make(map[string][]*os.File)
+	if len(left) == 0 {
+		return nil
+	}
+	sort.Strings(left)
+	return fmt.Errorf("sockets passed by systemd that nothing serves: %s; check FileDescriptorName= in the socket unit", strings.Join(left, ", "))
+}
+
+// drop closes our descriptor of a socket that was taken: net made a duplicate.
+func (s *Sockets) drop(name string, i int) {
+	files := s.files[name]
+	_ = files[i].Close()
+	if files = append(files[:i:i], files[i+1:]...); len(files) == 0 {
+		delete(s.files, name)
+	} else {
+		s.files[name] = files
+	}
+}
+
+// wrongKind returns nil when no socket of that name is left, and otherwise
+// what is wrong with those that are.
+func (s *Sockets) wrongKind(name, want string) error {
+	if len(s.files[name]) == 0 {
+		return nil
+	}
+	return fmt.Errorf("socket %q from systemd: %w", name, errors.New("none of those passed is a "+want+" socket of a known family"))
+}
