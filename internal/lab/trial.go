@@ -73,12 +73,15 @@ type Trial struct {
 	FramesLost int    `json:"frames_lost"`
 	FirstFrame Time   `json:"first_frame_ns"`
 	StartFrame int    `json:"start_frame"` // the frame from which times count
-	StartTime  Time   `json:"start_ns"`    // when StartFrame was taken: zero of FrameTimes and of every metric in ms
+	StartTime  Time   `json:"start_ns"`    // the navigation: zero of FrameTimes and of every metric in ms
 	ContentX   int    `json:"content_x"`
 	ContentY   int    `json:"content_y"`
 	ContentW   int    `json:"content_w"`
 	ContentH   int    `json:"content_h"`
 	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
+
+	// Capture is what the recording was like: measured rate, jitter, reasons of losses.
+	Capture map[string]any `json:"capture,omitempty"`
 
 	// Metrics maps a measurement's name to its value, for machines that want
 	// one number: the unit is the end of the name.
