@@ -1,0 +1,144 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"image"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// The fakes are one little world: a browser that shows green, and a page that
+// changes the screen at given times after the key press. Time is that of the
+// test's bubble.
+
+func now() lab.Time { return lab.Time(time.Now().UnixNano()) }
+
+type world struct {
+	// the page
+	changes  []time.Duration // after the key
+	final    [3]byte         // BGR of the last picture
+	requests []lab.Served
+	traffic  func(since time.Duration) Traffic
+
+	// what goes wrong
+	neverGreen bool
+	diesAfter  time.Duration // of the key
+	lost       int
+	stopErr    error
+	filmErr    error
+
+	born, pressed lab.Time
+	dead          chan struct{}
+	stopped       int
+	analysed      int
+	throttled     int64
+	step          time.Duration // of the wall clock, at the second look
+	looks         int
+}
+
+func (w *world) runner() *Runner {
+	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Host: fakeHost{w}, Clock: now}
+}
+
+func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }
+
+type fakeSession struct{ w *world }
+
+func (s fakeSession) Traffic() Traffic {
+	if s.w.traffic != nil && s.w.pressed != 0 {
+		return s.w.traffic(now().Sub(s.w.pressed))
+	}
+	return Traffic{LastActivity: s.w.pressed}
+}
+func (s fakeSession) Disarm() ([]lab.Served, error) { return s.w.requests, nil }
+
+func (w *world) Birth(context.Context, string) (Life, error) {
+	w.born, w.pressed, w.dead = now(), 0, make(chan struct{})
+	return fakeLife{w}, nil
+}
+
+type fakeLife struct{ w *world }
+
+func (l fakeLife) Done() <-chan struct{} { return l.w.dead }
+func (l fakeLife) Err() error            { return errors.New("the browser crashed") }
+func (l fakeLife) Stop() error           { l.w.stopped++; return l.w.stopErr }
+
+func (w *world) Key(context.Context, string) (lab.Event, error) {
+	at := now()
+	w.pressed = at
+	if w.diesAfter > 0 {
+		dead := w.dead
+		time.AfterFunc(w.diesAfter, func() { close(dead) })
+	}
+	return lab.Event{Name: "key", Earliest: at, Latest: at}, nil
+}
+
+type fakeScreen struct{ w *world }
+
+func (s fakeScreen) Film(context.Context, string) (Film, error) {
+	if s.w.filmErr != nil {
+		return nil, s.w.filmErr
+	}
+	return fakeFilm{s.w}, nil
+}
+
+type fakeFilm struct{ w *world }
+
+const greenAfter = 300 * time.Millisecond
+
+func (f fakeFilm) Status() FilmStatus {
+	t := now()
+	s := FilmStatus{Frames: 1 + int(t.Sub(f.w.born)/(time.Second/60)), Lost: f.w.lost, FirstFrame: f.w.born, LastFrame: t, LastChange: f.w.born}
+	if t.Sub(f.w.born) >= greenAfter {
+		s.LastChange = f.w.born.Add(greenAfter)
+	}
+	if f.w.pressed != 0 {
+		for _, c := range f.w.changes {
+			if at := f.w.pressed.Add(c); at <= t {
+				s.LastChange = at
+			}
+		}
+	}
+	return s
+}
+
+func (f fakeFilm) Latest(fn func(lab.Format, lab.Frame)) bool {
+	colour := [3]byte{255, 255, 255}
+	t := now()
+	switch {
+	case f.w.pressed != 0 && len(f.w.changes) > 0 && t >= f.w.pressed.Add(f.w.changes[len(f.w.changes)-1]):
+		colour = f.w.final
+	case !f.w.neverGreen && t.Sub(f.w.born) >= greenAfter:
+		colour = [3]byte{0, 255, 0}
+	}
+	format := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 16, Rate: 60}
+	pix := make([]byte, format.FrameSize())
+	for i := 0; i < len(pix); i += 4 {
+		copy(pix[i:], colour[:])
+	}
+	fn(format, lab.Frame{FrameInfo: lab.FrameInfo{Time: t, Changed: []image.Rectangle{format.Bounds()}}, Pix: pix})
+	return true
+}
+func (f fakeFilm) Done() <-chan struct{}     { return nil }
+func (f fakeFilm) Stop() (FilmStatus, error) { return f.Status(), nil }
+
+type fakeAnalyst struct{ w *world }
+
+func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start lab.Event) error {
+	a.w.analysed++
+	t.Metrics["speed_index_ms"] = 1
+	return nil
+}
+
+type fakeHost struct{ w *world }
+
+func (h fakeHost) Throttled() int64 { return h.w.throttled * int64(h.w.looks) }
+func (h fakeHost) Wall() time.Time {
+	h.w.looks++
+	if h.w.looks > 2 {
+		return time.Now().Add(h.w.step)
+	}
+	return time.Now()
+}

@@ -1,0 +1,167 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+func plan() Plan {
+	p := DefaultPlan("https://www.shop.test/", "http://box.test/sync", 3)
+	p.Limit = 10 * time.Second
+	return p
+}
+
+func TestTrial(t *testing.T) {
+	page := []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}
+	tests := []struct {
+		name     string
+		world    world
+		ended    lab.End
+		valid    bool
+		because  string
+		analysed int
+		requests int
+	}{
+		{name: "a page that comes to rest", world: world{changes: page}, ended: lab.EndStable, valid: true, analysed: 1},
+		{name: "a red page ends at once", world: world{changes: page, final: [3]byte{0, 0, 255}}, ended: lab.EndRed, valid: true, analysed: 1},
+		{name: "lab.done ends at once", world: world{changes: page, traffic: func(since time.Duration) Traffic {
+			return Traffic{InFlight: 1, Done: since > time.Second}
+		}}, ended: lab.EndDone, valid: true, analysed: 1},
+		{name: "a request in flight keeps it from ending", world: world{changes: page, traffic: func(time.Duration) Traffic {
+			return Traffic{InFlight: 1}
+		}}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
+		{name: "a page that never shows", world: world{}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
+		{name: "a browser without a page", world: world{neverGreen: true}, because: "did not show the green", analysed: 0},
+		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed", analysed: 1},
+		{name: "lost frames", world: world{changes: page, lost: 3}, ended: lab.EndStable, because: "frames were lost", analysed: 1},
+		{name: "a miss", world: world{changes: page, requests: []lab.Served{
+			{Stage: lab.StageBox}, {Stage: lab.StageExact},
+			{Stage: lab.StageMiss, Method: "GET", URL: "https://x.test/a"},
+		}}, ended: lab.EndStable, because: "1 of 2 requests were not in the archive, first GET https://x.test/a", analysed: 1, requests: 2},
+		{name: "an error of ours", world: world{changes: page, requests: []lab.Served{
+			{Stage: lab.StageExact, Method: "GET", URL: "https://x.test/a", Error: "no space left"},
+			{Stage: lab.StageExact, Error: "broken pipe", Aborted: true},
+		}}, ended: lab.EndStable, because: "1 answers failed on our side, first GET https://x.test/a: no space left", analysed: 1, requests: 2},
+		{name: "a throttled processor", world: world{changes: page, throttled: 1}, ended: lab.EndStable, because: "throttled", analysed: 1},
+		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s", analysed: 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := test.world
+				got, err := w.runner().Trial(t.Context(), plan(), 1, dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Ended != test.ended {
+					t.Errorf("ended by %q, want %q", got.Ended, test.ended)
+				}
+				if got.Valid != test.valid {
+					t.Errorf("valid = %v, because %q", got.Valid, got.Invalid)
+				}
+				if all := strings.Join(got.Invalid, "; "); !strings.Contains(all, test.because) {
+					t.Errorf("invalid because %q, want %q", all, test.because)
+				}
+				if w.analysed != test.analysed || w.stopped != 1 {
+					t.Errorf("analysed %d times, want %d; device stopped %d times, want once", w.analysed, test.analysed, w.stopped)
+				}
+				if got.Requests != test.requests {
+					t.Errorf("%d requests, want %d", got.Requests, test.requests)
+				}
+			})
+			for _, file := range []string{ReplayFile, EventsFile} {
+				if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestTrialThatMakesAllFurtherPointless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world{filmErr: errors.New("no display")}
+		_, err := w.runner().Trial(t.Context(), plan(), 1, t.TempDir())
+		if err == nil || !strings.Contains(err.Error(), "no display") {
+			t.Errorf("error %v, want the screen's", err)
+		}
+		if w.stopped != 1 {
+			t.Errorf("device stopped %d times, want once", w.stopped)
+		}
+	})
+}
+
+func TestInterruptedTrialStopsTheDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		w := world{changes: []time.Duration{time.Second}}
+		_, err := w.runner().Trial(ctx, plan(), 1, t.TempDir())
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the context's", err)
+		}
+		if w.stopped != 1 {
+			t.Errorf("device stopped %d times, want once", w.stopped)
+		}
+	})
+}
+
+func TestPhaseIsSpreadAndSeeded(t *testing.T) {
+	const period = time.Second / 60
+	var low, high int
+	for n := range 200 {
+		p := phase(7, n)
+		if p != phase(7, n) {
+			t.Fatal("the same seed and trial gave two phases")
+		}
+		if p < 0 || p >= period {
+			t.Fatalf("phase %v is outside one frame", p)
+		}
+		if p < period/2 {
+			low++
+		} else {
+			high++
+		}
+	}
+	if low < 60 || high < 60 {
+		t.Errorf("%d phases in the first half of a frame, %d in the second", low, high)
+	}
+}
+
+type folder struct{ root string }
+
+func (f folder) TrialDir(n int) (string, error) {
+	dir := filepath.Join(f.root, string(rune('0'+n)))
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+func TestRun(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{time.Second}}
+		run := &lab.Run{}
+		saved := 0
+		if err := w.runner().Run(t.Context(), plan(), run, folder{root}, func() error { saved++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Trials) != 3 || saved != 3 || w.stopped != 3 {
+			t.Errorf("%d trials, saved %d times, %d devices; want 3 of each", len(run.Trials), saved, w.stopped)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := world{neverGreen: true}
+		err := w.runner().Run(t.Context(), plan(), &lab.Run{}, folder{root}, func() error { return nil })
+		if !errors.Is(err, errNothingValid) {
+			t.Errorf("error %v, want that nothing was valid", err)
+		}
+	})
+}
