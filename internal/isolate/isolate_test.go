@@ -1,0 +1,206 @@
+package isolate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/testlab"
+)
+
+// The test binary plays three parts, told apart by this variable: the test
+// itself, an outer process that is killed, and the inside.
+const part = "EIDETIC_ISOLATE_PART"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(part) {
+	case "":
+		os.Exit(m.Run())
+	case "outer":
+		os.Setenv(part, "linger")
+		if err := Run(context.Background(), nil, os.NewFile(3, "report")); err != nil {
+			os.Exit(1)
+		}
+	case "view":
+		view(os.NewFile(3, "report"))
+	case "linger":
+		linger(os.NewFile(3, "report"))
+	}
+}
+
+type seen struct {
+	PID        int
+	Interfaces []string
+	Temp       []string
+	Kept       string
+	Resolver   string
+	Err        string
+}
+
+// view reports what the inside sees.
+func view(report io.Writer) {
+	var s seen
+	kept := os.Getenv("EIDETIC_ISOLATE_KEEP")
+	if err := Mount(Mounts{Keep: []string{kept}, Resolver: "192.0.2.1", TempSize: 1 << 20}); err != nil {
+		s.Err = err.Error()
+	}
+	s.PID = os.Getpid()
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		s.Interfaces = append(s.Interfaces, i.Name)
+	}
+	entries, _ := os.ReadDir("/tmp")
+	for _, e := range entries {
+		s.Temp = append(s.Temp, e.Name())
+	}
+	content, _ := os.ReadFile(filepath.Join(kept, "file"))
+	s.Kept = string(content)
+	content, _ = os.ReadFile("/etc/resolv.conf")
+	s.Resolver = string(content)
+	json.NewEncoder(report).Encode(s)
+}
+
+// linger starts a grandchild that holds the pipe as well, says so, and waits
+// for a signal.
+func linger(report *os.File) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	child := exec.Command("sleep", "1000")
+	child.ExtraFiles = []*os.File{report}
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		fmt.Fprintln(report, err)
+		return
+	}
+	fmt.Fprintln(report, "here")
+	<-signals
+	fmt.Fprintln(report, "bye")
+}
+
+func needNamespaces(t *testing.T) {
+	t.Helper()
+	err := Available(t.Context())
+	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))
+}
+
+func TestInsideSeesItsOwn(t *testing.T) {
+	needNamespaces(t)
+	keep := t.TempDir()
+	if err := os.WriteFile(filepath.Join(keep, "file"), []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(part, "view")
+	t.Setenv("EIDETIC_ISOLATE_KEEP", keep)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), nil, w); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	var got seen
+	if err := json.NewDecoder(r).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if got.PID != 1 {
+		t.Errorf("the inside is process %d, want 1", got.PID)
+	}
+	if strings.Join(got.Interfaces, " ") != "lo" {
+		t.Errorf("the inside sees interfaces %v, want the loopback alone", got.Interfaces)
+	}
+	if got.Kept != "kept" {
+		t.Errorf("the kept folder's file reads %q", got.Kept)
+	}
+	if got.Resolver != "nameserver 192.0.2.1\n" {
+		t.Errorf("/etc/resolv.conf is %q", got.Resolver)
+	}
+	for _, name := range got.Temp {
+		if name != "resolv.conf" && !strings.HasPrefix(keep, "/tmp/"+name) {
+			t.Errorf("/tmp/%s shines through", name)
+		}
+	}
+	if host, err := os.ReadFile("/etc/resolv.conf"); err == nil && string(host) == got.Resolver {
+		t.Error("the host's /etc/resolv.conf was changed")
+	}
+}
+
+// TestKillLeavesNothing kills the outer process so that it can clean nothing
+// up; the end of the pipe proves that no process of the inside lives.
+func TestKillLeavesNothing(t *testing.T) {
+	needNamespaces(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	outer := exec.Command("/proc/self/exe")
+	outer.Env = append(os.Environ(), part+"=outer")
+	outer.ExtraFiles = []*os.File{w}
+	if err := outer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "here\n" {
+		t.Fatal(line, err)
+	}
+	if err := outer.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	if err != nil {
+		t.Errorf("processes of the inside live on: %v", err)
+	}
+	if len(rest) > 0 {
+		t.Errorf("the inside said %q although it was killed", rest)
+	}
+	_ = outer.Wait()
+}
+
+func TestEndOfContextIsASignal(t *testing.T) {
+	needNamespaces(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	t.Setenv(part, "linger")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := Run(ctx, nil, w)
+		w.Close()
+		ended <- err
+	}()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "here\n" {
+		t.Fatal(line, err)
+	}
+	cancel()
+	rest, err := io.ReadAll(lines)
+	if err != nil || string(rest) != "bye\n" {
+		t.Errorf("the inside said %q (%v), want that it could wind down", rest, err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("Run returned no error although its context ended")
+	}
+}
