@@ -37,6 +37,15 @@ func NewNamespace() (*Namespace, error) {
 	return n, nil
 }
 
+// Here holds the namespace that the process is in.
+func Here() (*Namespace, error) {
+	handle, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("holding the own network namespace: %w", err)
+	}
+	return &Namespace{handle}, nil
+}
+
 // Do runs fn on a thread inside the namespace. Processes that fn starts and
 // sockets that it opens stay there.
 func (n *Namespace) Do(fn func() error) error {

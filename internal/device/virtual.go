@@ -22,10 +22,14 @@ var (
 	deviceAddr   = netip.MustParsePrefix("192.168.77.2/24")
 	uplinkAddr   = netip.MustParsePrefix("203.0.113.1/24") // RFC 5737, documentation
 	originPrefix = 24
+	synthetic    = netip.MustParsePrefix("198.18.0.0/15") // RFC 2544, stands for origins
 )
 
 // Gateway is the box's address on the device's side.
 func Gateway() netip.Addr { return gateway.Addr() }
+
+// Synthetic holds the addresses that stand for origins on the device's side.
+func Synthetic() netip.Prefix { return synthetic }
 
 // Virtual is a device made of processes: a network namespace with one cable to
 // the box, a screen, and browsers.
@@ -37,6 +41,8 @@ type Virtual struct {
 	// Niceness and Proxy are those of Options.
 	Niceness int
 	Proxy    string
+
+	guards []*Guard // of the device and of the box
 }
 
 // NewVirtual makes the device's network and screen; the browser is prepared by
@@ -50,9 +56,11 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		return nil, err
 	}
 	v := &Virtual{Namespace: ns, Size: size}
-	if err := v.plug(); err != nil {
-		v.Close()
-		return nil, err
+	for _, step := range []func() error{v.plug, NoForwarding, v.guard} {
+		if err := step(); err != nil {
+			v.Close()
+			return nil, err
+		}
 	}
 	if v.X, err = StartX(ctx, size); err != nil {
 		v.Close()
@@ -77,6 +85,41 @@ func (v *Virtual) plug() error {
 	})
 }
 
+// guard puts a default-deny rule on all that device and box send.
+func (v *Virtual) guard() error {
+	box, err := Here()
+	if err != nil {
+		return err
+	}
+	for _, side := range []struct {
+		ns      *Namespace
+		allowed []netip.Prefix
+	}{
+		{v.Namespace, []netip.Prefix{gateway.Masked(), synthetic}},
+		{box, []netip.Prefix{gateway.Masked(), synthetic, uplinkAddr.Masked()}},
+	} {
+		g, err := NewGuard(side.ns, side.allowed...)
+		if err != nil {
+			return err
+		}
+		v.guards = append(v.guards, g)
+	}
+	return nil
+}
+
+// Strays counts the packets that device or box meant for somebody outside the
+// lab, all of which were dropped.
+func (v *Virtual) Strays() (sum uint64, err error) {
+	for _, g := range v.guards {
+		n, err := g.Strays()
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
 // Birth starts a fresh browser at url.
 func (v *Virtual) Birth(url string) (*Browser, error) {
 	if v.Browser == nil {
@@ -92,6 +135,11 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 func (v *Virtual) Close() error {
 	if v.X != nil {
 		v.X.Stop()
+	}
+	for _, g := range v.guards {
+		if g.ns != v.Namespace {
+			g.ns.Close()
+		}
 	}
 	return v.Namespace.Close()
 }
