@@ -28,13 +28,20 @@ const (
 	exitCannot = 3 // this machine, or its state, does not allow it
 )
 
-// exitError is an error that knows its exit status.
+// exitError is an error that knows its exit status; without one inside, a
+// person has been told already.
 type exitError struct {
 	status int
 	err    error
 }
 
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("ended with status %d", e.status)
+	}
+	return e.err.Error()
+}
+
 func (e *exitError) Unwrap() error { return e.err }
 
 // failed, usage and cannot mark err with an exit status; any other error is "cannot".
@@ -62,7 +69,6 @@ func run(ctx context.Context, args []string, std *streams) int {
 	parser, err := kong.New(&cli,
 		kong.Name("appliance"),
 		kong.Description("Measures how fast a device felt: records and replays its network, films its screen, and compares."),
-		kong.UsageOnError(),
 		kong.Writers(std.out, std.err),
 		kong.Exit(func(code int) { status = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -81,13 +87,22 @@ func run(ctx context.Context, args []string, std *streams) int {
 		fmt.Fprintln(std.err, "See appliance --help.")
 		return exitUsage
 	}
-	if err := command.Run(); err != nil {
-		fmt.Fprintln(std.err, "appliance:", err)
-		var known *exitError
-		if errors.As(err, &known) {
-			return known.status
-		}
-		return exitCannot
+	return report(command.Run(), std.err)
+}
+
+// report tells a person of an error and returns the exit status that it stands for.
+func report(err error, w io.Writer) int {
+	if err == nil {
+		return exitGood
 	}
-	return exitGood
+	status := exitCannot
+	var known *exitError
+	if errors.As(err, &known) {
+		status = known.status
+		if known.err == nil { // it was told already
+			return status
+		}
+	}
+	fmt.Fprintln(w, "appliance:", err)
+	return status
 }
