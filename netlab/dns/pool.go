@@ -1,0 +1,106 @@
+package dns
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"sync"
+)
+
+// Pool gives each origin address a synthetic one and remembers the pair. The
+// synthetic address is a hash of the origin's, moved on when it is taken, so
+// that it does not depend on the order of questions: equal archives show a
+// device equal addresses. A Pool may be used from many goroutines.
+type Pool struct {
+	prefix4, prefix6 netip.Prefix
+
+	mu        sync.Mutex
+	synthetic map[netip.Addr]netip.Addr // by origin
+	origin    map[netip.Addr]netip.Addr // by synthetic
+}
+
+// maxPool bounds the pool well below a /15, so that probing stays short.
+const maxPool = 50_000
+
+// NewPool makes a pool. prefix4 must be IPv4 and leave at least 8 bits;
+// prefix6 may be the zero Prefix, then IPv6 origins get IPv4 addresses.
+func NewPool(prefix4, prefix6 netip.Prefix) (*Pool, error) {
+	if !prefix4.IsValid() || !prefix4.Addr().Is4() || prefix4.Bits() > 24 {
+		return nil, fmt.Errorf("synthetic prefix %v is not an IPv4 prefix of at most 24 bits, such as 198.18.0.0/15", prefix4)
+	}
+	if prefix6.IsValid() && (!prefix6.Addr().Is6() || prefix6.Bits() > 64) {
+		return nil, fmt.Errorf("synthetic prefix %v is not an IPv6 prefix of at most 64 bits, such as fd00:198:18::/48", prefix6)
+	}
+	return &Pool{
+		prefix4: prefix4.Masked(), prefix6: prefix6.Masked(),
+		synthetic: map[netip.Addr]netip.Addr{}, origin: map[netip.Addr]netip.Addr{},
+	}, nil
+}
+
+// Synthetic returns the address that stands for origin.
+func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
+	origin = origin.Unmap().WithZone("")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, ok := p.synthetic[origin]; ok {
+		return a, nil
+	}
+	if len(p.origin) >= maxPool {
+		return netip.Addr{}, fmt.Errorf("no synthetic address is left for %v: %d are in use", origin, len(p.origin))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(origin.AsSlice()) // a hash does not fail
+	n := mix(h.Sum64())
+	for {
+		a := p.at(origin, n)
+		if _, taken := p.origin[a]; !taken {
+			p.synthetic[origin], p.origin[a] = a, origin
+			return a, nil
+		}
+		n++
+	}
+}
+
+// mix spreads FNV's weak low bits (the finaliser of MurmurHash3).
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// at returns the n-th usable address of the prefix for origin's family,
+// counted modulo its size. The first 256 stay free for the box, and no address
+// ends in 0 or 255, which some devices take for a network or a broadcast.
+func (p *Pool) at(origin netip.Addr, n uint64) netip.Addr {
+	if origin.Is4() || !p.prefix6.IsValid() {
+		span := uint64(1)<<(32-p.prefix4.Bits()) - 256
+		if p.prefix4.Bits() == 24 {
+			span = 256
+		}
+		off := n % (span / 256 * 254)
+		off = off/254*256 + off%254 + 1
+		if p.prefix4.Bits() < 24 {
+			off += 256
+		}
+		b := p.prefix4.Addr().As4()
+		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(off))
+		return netip.AddrFrom4(b)
+	}
+	b := p.prefix6.Addr().As16()
+	binary.BigEndian.PutUint64(b[8:], n|1<<63)
+	return netip.AddrFrom16(b)
+}
+
+// Origin returns the address that a synthetic one stands for.
+func (p *Pool) Origin(synthetic netip.Addr) (netip.Addr, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, ok := p.origin[synthetic.Unmap()]
+	return o, ok
+}
+
+// IPv6 reports whether the pool has IPv6 addresses to give.
+func (p *Pool) IPv6() bool { return p.prefix6.IsValid() }

@@ -1,0 +1,303 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"eidetic/internal/lab"
+)
+
+const (
+	// ttl of addresses in seconds: long enough for a page, short for a person
+	// who goes on to the next archive.
+	ttl = 60
+	// negativeTTL of names that do not exist.
+	negativeTTL = 5
+	// maxInFlight bounds the questions that wait; more are dropped, as a busy
+	// server does.
+	maxInFlight = 1024
+	// ednsSize is DNS flag day 2020's.
+	ednsSize = 1232
+)
+
+// Config of a Server. Addr, Pool and Clock are required.
+type Config struct {
+	// Addr is where UDP and TCP listen: "0.0.0.0:53". Port 0 finds one that is
+	// free for both.
+	Addr string
+	// Pool gives the synthetic addresses.
+	Pool *Pool
+	// Box maps names that the box answers itself to its address. They come
+	// before every Source; those of Fallback come after.
+	Box, Fallback map[string]netip.Addr
+	// Delay returns how long a question waits before it is answered, given the
+	// bytes of the question and of the answer; nil means not at all.
+	Delay func(up, down int) time.Duration
+	// OnQuery is told of every question that was answered. It must not block.
+	OnQuery func(Query)
+	Clock   lab.Clock
+	Log     *slog.Logger
+}
+
+// Server answers a device.
+type Server struct {
+	c        Config
+	source   atomic.Pointer[Source]
+	servers  []*dns.Server
+	addr     netip.AddrPort
+	inFlight chan struct{}
+	dropped  atomic.Int64
+	ctx      context.Context // ends the waits of answers under way
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+}
+
+// Listen starts a Server, which knows the box's own names only until Use.
+func Listen(c Config) (*Server, error) {
+	udp, tcp, err := listen(c.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("start the name server: %w", err)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
+		d.Handler = s
+		d.UDPSize = ednsSize
+		d.ReadTimeout, d.WriteTimeout = 5*time.Second, 5*time.Second
+		d.IdleTimeout = func() time.Duration { return 10 * time.Second }
+		d.MaxTCPQueries = 1000
+		started := make(chan struct{})
+		d.NotifyStartedFunc = func() { close(started) }
+		s.servers = append(s.servers, d)
+		s.done.Go(func() {
+			if err := d.ActivateAndServe(); err != nil && s.ctx.Err() == nil {
+				c.Log.Error("the name server stopped", "error", err)
+			}
+		})
+		<-started
+	}
+	return s, nil
+}
+
+// listen binds one port for both protocols.
+func listen(addr string) (*net.UDPConn, net.Listener, error) {
+	var errs error
+	for range 10 { // a free TCP port may be taken for UDP
+		tcp, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			return udp.(*net.UDPConn), tcp, nil
+		}
+		_ = tcp.Close()
+		errs = err
+		if !strings.HasSuffix(addr, ":0") {
+			break
+		}
+	}
+	return nil, nil, errs
+}
+
+// Addr returns the address that both protocols listen on.
+func (s *Server) Addr() netip.AddrPort { return s.addr }
+
+// Dropped returns how many questions were dropped because too many waited.
+func (s *Server) Dropped() int64 { return s.dropped.Load() }
+
+// Use makes src answer from now on; nil leaves the box's own names.
+func (s *Server) Use(src Source) {
+	if src == nil {
+		s.source.Store(nil)
+		return
+	}
+	s.source.Store(&src)
+}
+
+// Close stops listening and waits for the answers under way.
+func (s *Server) Close() error {
+	s.cancel()
+	var errs []error
+	for _, d := range s.servers {
+		errs = append(errs, d.Shutdown())
+	}
+	s.done.Wait()
+	return errors.Join(errs...)
+}
+
+// Canonical returns a name in the form of tables and logs: lower case, no
+// final dot.
+func Canonical(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
+
+// ServeDNS implements dns.Handler.
+func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
+	start := s.c.Clock()
+	select {
+	case s.inFlight <- struct{}{}:
+		defer func() { <-s.inFlight }()
+	default:
+		s.dropped.Add(1)
+		return
+	}
+	m := new(dns.Msg)
+	if len(r.Question) != 1 || r.Question[0].Qclass != dns.ClassINET || r.Opcode != dns.OpcodeQuery {
+		m.SetRcode(r, dns.RcodeFormatError)
+		if r.Opcode != dns.OpcodeQuery {
+			m.Rcode = dns.RcodeNotImplemented
+		}
+		_ = w.WriteMsg(m) // the device went away: nothing to do
+		return
+	}
+	q := Query{
+		Time: start, Name: Canonical(r.Question[0].Name), Type: dns.Type(r.Question[0].Qtype).String(),
+		Transport: w.LocalAddr().Network(),
+	}
+	q.Client, _ = netip.ParseAddrPort(w.RemoteAddr().String())
+	q.Client = netip.AddrPortFrom(q.Client.Addr().Unmap(), q.Client.Port())
+	m.SetReply(r)
+	m.Authoritative, m.RecursionAvailable = false, true
+	s.answer(m, &q)
+	q.RCode = dns.RcodeToString[m.Rcode]
+
+	size := dns.MinMsgSize
+	if opt := r.IsEdns0(); opt != nil {
+		size = max(size, int(min(opt.UDPSize(), ednsSize)))
+		m.SetEdns0(ednsSize, opt.Do())
+		if opt.Version() != 0 {
+			m.Answer, m.Ns, m.Rcode = nil, nil, dns.RcodeBadVers
+		}
+	}
+	if q.Transport == "udp" {
+		m.Truncate(size)
+	}
+	s.wait(r.Len(), m.Len())
+	_ = w.WriteMsg(m) // likewise
+	q.Elapsed = s.c.Clock().Sub(start)
+	if s.c.OnQuery != nil {
+		s.c.OnQuery(q)
+	}
+}
+
+func (s *Server) wait(up, down int) {
+	if s.c.Delay == nil {
+		return
+	}
+	d := s.c.Delay(up, down)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// answer fills m and q.
+func (s *Server) answer(m *dns.Msg, q *Query) {
+	qtype := m.Question[0].Qtype
+	negative := func(rcode int, source string) {
+		m.Rcode, q.Source = rcode, source
+		m.Ns = append(m.Ns, &dns.SOA{
+			Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: negativeTTL},
+			Ns:  "box.test.", Mbox: "box.test.", Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minttl: negativeTTL,
+		})
+	}
+	if q.Name == "use-application-dns.net" {
+		// Firefox's canary: NXDOMAIN keeps it from DNS over HTTPS, which would
+		// walk around us (support.mozilla.org/kb/canary-domain-use-application-dnsnet).
+		negative(dns.RcodeNameError, "policy")
+		return
+	}
+	if addr, ok := s.c.Box[q.Name]; ok {
+		s.box(m, q, addr, negative)
+		return
+	}
+	src := s.source.Load()
+	found := Answer{RCode: dns.RcodeNameError, Source: "none"}
+	if src != nil {
+		ask := qtype
+		if ask != dns.TypeA && ask != dns.TypeAAAA {
+			ask = dns.TypeA // only to know whether the name exists
+			if _, forwards := (*src).(*Forwarder); forwards {
+				negative(dns.RcodeSuccess, "policy")
+				return
+			}
+		}
+		var err error
+		if found, err = (*src).Lookup(s.ctx, q.Name, ask); err != nil {
+			m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
+			return
+		}
+	}
+	if addr, ok := s.c.Fallback[q.Name]; ok && found.RCode != dns.RcodeSuccess {
+		s.box(m, q, addr, negative)
+		return
+	}
+	switch {
+	case found.RCode != dns.RcodeSuccess:
+		negative(found.RCode, found.Source)
+		return
+	case qtype != dns.TypeA && qtype != dns.TypeAAAA:
+		negative(dns.RcodeSuccess, "policy")
+		return
+	case qtype == dns.TypeAAAA && !s.c.Pool.IPv6():
+		q.Origins = found.Origins
+		negative(dns.RcodeSuccess, "policy")
+		return
+	case qtype == dns.TypeA && len(found.Origins) == 0 && !s.c.Pool.IPv6():
+		// The network here is IPv4 only, so a host that has IPv6 only is
+		// given an IPv4 stand-in.
+		if six, err := (*src).Lookup(s.ctx, q.Name, dns.TypeAAAA); err == nil {
+			found.Origins = six.Origins
+		}
+	}
+	if len(found.Origins) == 0 {
+		negative(dns.RcodeSuccess, found.Source)
+		return
+	}
+	q.Source, q.Origins = found.Source, found.Origins
+	for _, origin := range found.Origins {
+		a, err := s.c.Pool.Synthetic(origin)
+		if err != nil {
+			m.Answer, m.Rcode, q.Error = nil, dns.RcodeServerFailure, err.Error()
+			return
+		}
+		if !slices.Contains(q.Answers, a) {
+			q.Answers = append(q.Answers, a)
+			m.Answer = append(m.Answer, record(m.Question[0].Name, a))
+		}
+	}
+}
+
+func (s *Server) box(m *dns.Msg, q *Query, addr netip.Addr, negative func(int, string)) {
+	if (m.Question[0].Qtype == dns.TypeA) != addr.Is4() || m.Question[0].Qtype != dns.TypeA && m.Question[0].Qtype != dns.TypeAAAA {
+		negative(dns.RcodeSuccess, "box")
+		return
+	}
+	q.Source, q.Answers = "box", []netip.Addr{addr}
+	m.Answer = append(m.Answer, record(m.Question[0].Name, addr))
+}
+
+func record(name string, a netip.Addr) dns.RR {
+	if a.Is4() {
+		return &dns.A{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}, A: a.AsSlice()}
+	}
+	return &dns.AAAA{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}, AAAA: a.AsSlice()}
+}

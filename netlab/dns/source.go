@@ -1,0 +1,220 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Answer is what a Source knows of a name.
+type Answer struct {
+	RCode   int          // dns.RcodeSuccess, dns.RcodeNameError, …
+	Origins []netip.Addr // of the family asked for
+	Source  string       // for Query.Source
+}
+
+// Source knows names. Its methods are called from many goroutines.
+type Source interface {
+	// Lookup answers for a canonical name (lower case, no final dot) and type
+	// dns.TypeA or dns.TypeAAAA.
+	Lookup(ctx context.Context, name string, qtype uint16) (Answer, error)
+}
+
+// Table is a Source that answers from memory; every other name does not
+// exist. Keys are canonical names, values the origins' addresses in the order
+// to be given out; an empty list is a name without addresses.
+type Table map[string][]netip.Addr
+
+// Lookup implements Source.
+func (t Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, error) {
+	addrs, ok := t[name]
+	if !ok {
+		return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
+	}
+	a := Answer{Source: "table"}
+	for _, addr := range addrs {
+		if addr.Unmap().Is4() == (qtype == dns.TypeA) {
+			a.Origins = append(a.Origins, addr.Unmap())
+		}
+	}
+	return a, nil
+}
+
+// Recorded is what an upstream resolver said, in the form of a recording.
+type Recorded struct {
+	Name    string   // canonical
+	Type    string   // "A", "AAAA"
+	RCode   string   // "NOERROR", "NXDOMAIN"
+	Records []string // zone-file form, CNAMEs included
+	Elapsed time.Duration
+	Server  string
+}
+
+// Forwarder is a Source that asks an upstream resolver, once for each name and
+// type: the first answer holds for its whole life, so that the device and the
+// recorder use the same addresses. Make it with NewForwarder.
+type Forwarder struct {
+	resolver netip.AddrPort
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	record   func(Recorded)
+
+	mu    sync.Mutex
+	known map[question]*pinned
+}
+
+type question struct {
+	name  string
+	qtype uint16
+}
+
+type pinned struct {
+	done   chan struct{}
+	answer Answer
+	err    error
+}
+
+const (
+	maxPinned       = 100_000
+	upstreamTimeout = 5 * time.Second
+)
+
+// NewForwarder asks resolver through dial (nil: net.Dialer). record, when not
+// nil, is told each answer once.
+func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, network, addr string) (net.Conn, error), record func(Recorded)) *Forwarder {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return &Forwarder{resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}}
+}
+
+// Lookup implements Source.
+func (f *Forwarder) Lookup(ctx context.Context, name string, qtype uint16) (Answer, error) {
+	q := question{name, qtype}
+	f.mu.Lock()
+	p := f.known[q]
+	if p == nil {
+		if len(f.known) >= maxPinned {
+			f.mu.Unlock()
+			return Answer{RCode: dns.RcodeServerFailure}, fmt.Errorf("resolve %s: more than %d names were asked for", name, maxPinned)
+		}
+		p = &pinned{done: make(chan struct{})}
+		f.known[q] = p
+		f.mu.Unlock()
+		p.answer, p.err = f.ask(ctx, q)
+		if p.err != nil { // a failure is not an answer: ask again next time
+			f.mu.Lock()
+			delete(f.known, q)
+			f.mu.Unlock()
+		}
+		close(p.done)
+		return p.answer, p.err
+	}
+	f.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.answer, p.err
+	case <-ctx.Done():
+		return Answer{RCode: dns.RcodeServerFailure}, ctx.Err()
+	}
+}
+
+// Addrs returns the addresses of a host, IPv4 first, for a recorder's dialler.
+func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error) {
+	var out []netip.Addr
+	var errs []error
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		a, err := f.Lookup(ctx, Canonical(host), qtype)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out = append(out, a.Origins...)
+		if len(out) > 0 {
+			return out, nil // IPv6 is only asked for when there is no IPv4
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("resolve %s: the resolver %v knows no address", host, f.resolver)
+}
+
+func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
+	defer cancel()
+	m := new(dns.Msg).SetQuestion(dns.Fqdn(q.name), q.qtype)
+	m.SetEdns0(1232, false)
+	start := time.Now()
+	r, err := f.exchange(ctx, m, "udp")
+	if err == nil && r.Truncated {
+		r, err = f.exchange(ctx, m, "tcp")
+	}
+	if err != nil {
+		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name, dns.TypeToString[q.qtype], f.resolver, err)
+	}
+	a := Answer{RCode: r.Rcode, Source: "upstream"}
+	rec := Recorded{
+		Name: q.name, Type: dns.TypeToString[q.qtype], RCode: dns.RcodeToString[r.Rcode],
+		Elapsed: time.Since(start), Server: f.resolver.String(),
+	}
+	for _, rr := range r.Answer {
+		rec.Records = append(rec.Records, rr.String())
+		if addr, ok := address(rr); ok && addr.Is4() == (q.qtype == dns.TypeA) {
+			a.Origins = append(a.Origins, addr)
+		}
+	}
+	if r.Rcode != dns.RcodeSuccess && r.Rcode != dns.RcodeNameError {
+		return a, fmt.Errorf("resolve %s at %v: the resolver says %s", q.name, f.resolver, rec.RCode)
+	}
+	if f.record != nil {
+		f.record(rec)
+	}
+	return a, nil
+}
+
+func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string) (*dns.Msg, error) {
+	conn, err := f.dial(ctx, network, f.resolver.String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	client := dns.Client{Net: network, UDPSize: 1232, Timeout: upstreamTimeout}
+	r, _, err := client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn, UDPSize: 1232})
+	return r, err
+}
+
+func address(rr dns.RR) (netip.Addr, bool) {
+	var ip net.IP
+	switch rr := rr.(type) {
+	case *dns.A:
+		ip = rr.A
+	case *dns.AAAA:
+		ip = rr.AAAA
+	}
+	a, ok := netip.AddrFromSlice(ip)
+	if _, is4 := rr.(*dns.A); is4 {
+		a = a.Unmap()
+	}
+	return a, ok
+}
+
+// Addresses returns the addresses in records of zone-file form; lines that are
+// something else, or broken, are passed over.
+func Addresses(records []string) []netip.Addr {
+	var out []netip.Addr
+	for _, line := range records {
+		rr, err := dns.NewRR(line)
+		if err != nil || rr == nil {
+			continue
+		}
+		if a, ok := address(rr); ok {
+			out = append(out, a)
+		}
+	}
+	return out
+}
