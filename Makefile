@@ -1,0 +1,21 @@
+# Everything that a person or CI does here is a target; `make help` lists them.
+# The targets themselves are in mk/, one file a group.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+
+# Where apt offers an older Go than go.mod asks for, that Go fetches the newer one.
+export GOTOOLCHAIN ?= auto
+
+include mk/build.mk mk/test.mk mk/bench.mk
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z%-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nVariables: DEMO_FLAGS="--trials 3 --no-serve", FUZZTIME=30s, REQUIRE_ALL=1 (a test that would skip fails)\n'

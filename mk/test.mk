@@ -1,0 +1,44 @@
+##@ Check it
+
+FUZZTIME ?= 30s
+
+# A package whose tests ask something of the machine (testlab.Need…) uses
+# namespaces, screens or browsers: its timing suffers beside others, so these
+# packages are tested one after another. All others are tested in parallel.
+machine_packages = $(call packages_with,testlab\.Need,*_test.go)
+unit_packages = $(filter-out $(machine_packages),$(shell go list ./...))
+
+# The race detector matters where goroutines share memory.
+concurrent_packages = $(call packages_with,^\s*go [a-z]|\bsync\.|\bchan ,*.go)
+race_packages = $(filter $(unit_packages),$(concurrent_packages))
+
+# packages_with PATTERN,FILES lists the packages in which a file has a match.
+packages_with = $(patsubst ./%/,eidetic/%,$(sort $(dir \
+	$(shell grep -rlE --include='$(2)' --exclude-dir=testlab --exclude-dir=out '$(1)' .))))
+
+.PHONY: test
+test: deps-test lint test-unit test-race test-net ## Everything: lint, unit, race and machine tests; installs what is missing
+
+.PHONY: test-unit
+test-unit: ## Tests that need nothing of the machine, with all fuzz seeds
+	go test -timeout 10m $(unit_packages)
+
+.PHONY: test-race
+test-race: ## The unit tests of concurrent packages, under the race detector
+	CGO_ENABLED=1 go test -race -timeout 15m $(race_packages)
+
+.PHONY: test-net
+test-net: ## Tests with namespaces, screens and browsers, one package at a time
+	go test -p 1 -count 1 -timeout 15m $(machine_packages)
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck
+	@unformatted=$$(gofmt -l .); \
+		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZTIME each
+	scripts/fuzz.sh $(FUZZTIME)

@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# deps.sh GROUP…: install the Debian packages that a group of make targets
+# lacks, and say what and why. Silent, and offline, when nothing is missing.
+#
+# Exit status: 0 everything is there, 2 wrong usage, 3 something is missing
+# and cannot be installed.
+set -euo pipefail
+
+# One line a need: group | Debian package | a program on the PATH or a file that
+# proves it is there | what it is for. The proof is not the package, so that a
+# program from elsewhere counts.
+needs() {
+	cat <<-'TABLE'
+		build|ca-certificates|/etc/ssl/certs/ca-certificates.crt|Go checks with them whom it downloads modules from
+		demo|chromium|chromium|the browser that loads the page
+		demo|xvfb|Xvfb|the virtual device's screen
+		demo|vpx-tools|vpxenc|evidence videos
+		demo|libnss3-tools|certutil|the browser trusts the box's certificate authority
+		demo|fonts-liberation|/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf|pages look as their designers meant
+		test|git|git|the rules of the repository read its list of files
+		test|gcc|gcc|the race detector is linked by it
+		test|libc6-dev|/usr/include/stdlib.h|the race detector is linked against it
+		test|iproute2|ip|tests compare our view of the network with the system's
+		test|iputils-ping|ping|tests measure round trips with it
+		test|nftables|nft|tests count packets that must not exist
+		test|shellcheck|shellcheck|lint reads the shell scripts with it
+		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
+	TABLE
+}
+
+# go_needed is the oldest Go that can fetch the one that go.mod asks for.
+readonly go_needed=1.21
+
+die() {
+	printf 'deps: %s\n' "$1" >&2
+	exit "${2:-3}"
+}
+
+usage() { die "usage: scripts/deps.sh build|demo|test|bench …" 2; }
+
+# there PROOF: is the program or file there? sbin is not on a user's PATH.
+there() {
+	case $1 in
+	/*) [[ -e $1 ]] ;;
+	*) PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null ;;
+	esac
+}
+
+# at_least WANT HAVE compares version numbers.
+at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
+
+# go_version prints the version of the installed Go, or nothing.
+go_version() {
+	# Outside the module, so that no other toolchain is fetched to answer.
+	(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null) | sed -n 's/^go\([0-9.]*\).*/\1/p' || true
+}
+
+# as_root CMD… runs a command as root, through sudo only when we are not.
+as_root() {
+	if ((EUID == 0)); then
+		"$@"
+	elif [[ -t 0 ]]; then
+		sudo -- "$@"
+	else
+		sudo -n -- "$@"
+	fi
+}
+
+apt_get() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null
+}
+
+# candidate PACKAGE prints the version that apt would install, without its epoch.
+candidate() {
+	LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}//p'
+}
+
+# backports adds this Debian's backports, from the mirror that the machine
+# already uses. apt takes nothing from backports unless asked for it by name.
+backports() {
+	local codename mirror list=/etc/apt/sources.list.d/backports.list
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release && [[ $ID == debian ]] && printf '%s' "${VERSION_CODENAME:-}") ||
+		die "apt offers Go $(candidate golang-go), and ${go_needed} or newer is needed: install Go, then repeat the command"
+	# shellcheck disable=SC2016 # the words in $() are apt's
+	if ! apt-get indextargets --format '$(RELEASE)' | grep -qx "$codename-backports"; then
+		mirror=$(apt-get indextargets --format '$(RELEASE) $(SITE)' | sed -n "s/^$codename //p" | head -n 1)
+		[[ -n $mirror ]] || die "apt knows no mirror of Debian $codename: add one to /etc/apt/sources.list, then repeat the command"
+		printf 'Adding %s-backports to %s: Debian %s itself has too old a Go.\n' "$codename" "$list" "$codename"
+		printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s-backports main\n' "$mirror" "$codename" |
+			as_root tee "$list" >/dev/null
+		apt_get update || die "cannot read $codename-backports from $mirror: $(hint)"
+	fi
+	printf '%s-backports\n' "$codename" >"$scratch/release"
+}
+
+hint() { printf 'look at the messages above; the machine must reach its Debian mirror'; }
+
+main() {
+	(($#)) || usage
+	local group wanted=' build '
+	for group; do
+		case $group in
+		build | demo | bench) wanted+="$group " ;;
+		test) wanted+="demo test " ;;
+		*) usage ;;
+		esac
+	done
+
+	local packages=() reasons=() package proof why old_go=''
+	while IFS='|' read -r group package proof why; do
+		[[ $wanted == *" $group "* ]] || continue
+		there "$proof" && continue
+		packages+=("$package")
+		reasons+=("$package: $why")
+	done < <(needs)
+	local have
+	have=$(go_version)
+	if [[ -z $have ]] || ! at_least "$go_needed" "$have"; then
+		old_go=yes
+		reasons+=("golang-go: compiles the program (${have:-no Go} is installed, $go_needed or newer is needed)")
+	fi
+	((${#reasons[@]})) || return 0
+
+	printf 'Missing on this machine:\n' >&2
+	printf '  %s\n' "${reasons[@]}" >&2
+	command -v apt-get >/dev/null ||
+		die "this is not a Debian, so install what is named above by its own means, then repeat the command"
+	((EUID == 0)) || command -v sudo >/dev/null ||
+		die "installing needs root and there is no sudo; run as root: scripts/deps.sh $*"
+	((EUID == 0)) || printf 'Installing with sudo, which may ask for your password.\n' >&2
+
+	scratch=$(mktemp -d)
+	trap 'rm -rf "$scratch"' EXIT
+	apt_get update || die "cannot update the package lists: $(hint)"
+	if [[ -n $old_go ]]; then
+		if ! at_least "$go_needed" "$(candidate golang-go)"; then
+			backports
+			apt_get install --no-install-recommends -t "$(<"$scratch/release")" golang-go ||
+				die "cannot install golang-go: $(hint)"
+		else
+			packages+=(golang-go)
+		fi
+	fi
+	if ((${#packages[@]})); then
+		apt_get install --no-install-recommends "${packages[@]}" ||
+			die "cannot install ${packages[*]}: $(hint)"
+	fi
+	have=$(go_version)
+	if [[ -z $have ]] || ! at_least "$go_needed" "$have"; then
+		die "$(command -v go || echo 'no go on the PATH') is Go ${have:-?} still: remove it or put a newer one before it on the PATH"
+	fi
+}
+
+main "$@"
