@@ -1,40 +1,82 @@
 package archive
 
 import (
-	"errors"
-	"io"
+	"slices"
+	"strings"
 
 	"eidetic/internal/lab"
 )
 
 // Archive is a recording in RAM. It is not changed after it was opened and
 // may be shared by sessions.
-type Archive struct{}
+type Archive struct {
+	exchanges []*lab.Exchange
+	dns       []DNS
+	pages     []Page
+	options   CreateOptions
+	info      lab.ArchiveInfo
+	warnings  []string
+}
 
-// Open reads a WACZ, or a WARC file (plain, .gz) such as a cut-off working
-// file, with default limits.
-func Open(path string) (*Archive, error) { return nil, errors.ErrUnsupported }
-
-// OpenReader reads the same from r, which holds size bytes.
-func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
-	return nil, errors.ErrUnsupported
+// New returns an archive of exchanges that are in RAM already, for imports
+// and tests. They are not copied.
+func New(exchanges []*lab.Exchange, dns []DNS, pages []Page, o CreateOptions) *Archive {
+	a := &Archive{exchanges: exchanges, dns: dns, pages: pages, options: o}
+	a.finish()
+	return a
 }
 
 // Exchanges returns the exchanges by Order. They are shared: do not change them.
-func (a *Archive) Exchanges() []*lab.Exchange { return nil }
+func (a *Archive) Exchanges() []*lab.Exchange { return a.exchanges }
 
 // DNS returns the recorded answers in the order of the recording.
-func (a *Archive) DNS() []DNS { return nil }
+func (a *Archive) DNS() []DNS { return a.dns }
 
 // Pages returns the documents that were visited.
-func (a *Archive) Pages() []Page { return nil }
+func (a *Archive) Pages() []Page { return a.pages }
 
 // Options returns what the recording was created with, as far as the file says.
-func (a *Archive) Options() CreateOptions { return CreateOptions{} }
+func (a *Archive) Options() CreateOptions { return a.options }
 
 // Info describes the archive for a report.
-func (a *Archive) Info() lab.ArchiveInfo { return lab.ArchiveInfo{} }
+func (a *Archive) Info() lab.ArchiveInfo { return a.info }
 
 // Warnings says what was wrong with the file and could be mended, such as a
 // cut-off end: one line each.
-func (a *Archive) Warnings() []string { return nil }
+func (a *Archive) Warnings() []string { return a.warnings }
+
+// finish sorts the exchanges and sums up.
+func (a *Archive) finish() {
+	slices.SortStableFunc(a.exchanges, func(x, y *lab.Exchange) int { return x.Order - y.Order })
+	hosts, protocols := map[string]bool{}, map[string]bool{}
+	a.info.Exchanges, a.info.BodyBytes = len(a.exchanges), 0
+	for _, e := range a.exchanges {
+		a.info.BodyBytes += int64(len(e.Response.Body))
+		hosts[hostOf(e.URL)] = true
+		protocols[e.Protocol] = true
+	}
+	a.info.Hosts, a.info.Protocols = keys(hosts), keys(protocols)
+}
+
+// hostOf returns the host and port of an absolute URL as it is written.
+func hostOf(raw string) string {
+	_, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return ""
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return strings.ToLower(rest[strings.LastIndexByte(rest, '@')+1:])
+}
+
+func keys(m map[string]bool) []string {
+	out := []string{}
+	for k := range m {
+		if k != "" {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

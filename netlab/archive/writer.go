@@ -1,35 +1,323 @@
 package archive
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"eidetic/internal/lab"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Writer records. Its methods may be called from many goroutines.
-type Writer struct{}
+type Writer struct {
+	path string // of the WACZ to be
+	o    CreateOptions
+
+	mu     sync.Mutex
+	file   *os.File // nil once closed
+	size   int64    // of the whole records in file
+	serial int      // records, for their IDs
+	count  int      // exchanges
+	index  []indexLine
+	pages  []Page
+	first  *Page // the first document seen, for want of pages
+}
 
 // Create starts a recording that will be packed as path. Until Close the
 // records are in path + [WorkingSuffix]; either file in the way is an error.
-func Create(path string, o CreateOptions) (*Writer, error) { return nil, errors.ErrUnsupported }
+func Create(path string, o CreateOptions) (*Writer, error) {
+	if o.Wall.IsZero() {
+		return nil, fmt.Errorf("create archive %s: no wall-clock time was given", path)
+	}
+	if o.Title == "" {
+		o.Title = filepath.Base(path)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("create archive %s: it exists; choose another name or remove it: %w", path, os.ErrExist)
+	}
+	f, err := os.OpenFile(path+WorkingSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("create archive %s: the rest of an earlier recording is in the way; keep or remove it: %w", path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create archive: %w", err)
+	}
+	w := &Writer{path: path, o: o, file: f}
+	if err := w.writeInfo(); err != nil {
+		_ = w.Discard()
+		return nil, fmt.Errorf("create archive %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// infoField is a line of the warcinfo record.
+func infoField(b *bytes.Buffer, name, value string) {
+	b.WriteString(name + ": " + oneLine(value) + "\r\n")
+}
+
+func (w *Writer) writeInfo() error {
+	var b bytes.Buffer
+	infoField(&b, "software", w.o.Software)
+	infoField(&b, "format", "WARC File Format 1.1")
+	infoField(&b, "conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
+	infoField(&b, "title", w.o.Title)
+	infoField(&b, "eidetic-seed", strconv.FormatUint(w.o.Seed, 10))
+	if !w.o.PageDate.IsZero() {
+		infoField(&b, "eidetic-page-date", w.o.PageDate.UTC().Format(time.RFC3339Nano))
+	}
+	var out bytes.Buffer
+	err := appendMember(&out, gzip.BestSpeed, []lab.HeaderField{
+		{Name: "WARC-Type", Value: "warcinfo"},
+		{Name: "WARC-Record-ID", Value: "<" + w.newID("warcinfo") + ">"},
+		{Name: "WARC-Date", Value: warcDate(w.o.Wall)},
+		{Name: "WARC-Filename", Value: "data.warc.gz"},
+		{Name: "Content-Type", Value: "application/warc-fields"},
+	}, b.Bytes())
+	if err != nil {
+		return err
+	}
+	return w.append(out.Bytes(), nil)
+}
+
+// newID makes a record ID that is unique in this and unlikely in another
+// recording: a UUID of version 8 (RFC 9562) from what is recorded and when.
+func (w *Writer) newID(what string) string {
+	w.mu.Lock()
+	w.serial++
+	serial := w.serial
+	w.mu.Unlock()
+	h := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", w.path, w.o.Wall.UnixNano(), serial, what))
+	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80
+	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// warcDate renders W3C-DTF with nanoseconds, which WARC 1.1 allows.
+func warcDate(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+
+// digest renders a labelled digest in the base 32 that WARC tools use.
+func digest(b []byte) string {
+	h := sha256.Sum256(b)
+	return "sha256:" + base32.StdEncoding.EncodeToString(h[:])
+}
+
+// append writes whole members at the end. After an error (a full disk) the
+// file is cut back to its last whole record, so that recording can go on.
+func (w *Writer) append(b []byte, line *indexLine) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return fmt.Errorf("the archive is closed: %w", os.ErrClosed)
+	}
+	if _, err := w.file.WriteAt(b, w.size); err != nil {
+		_ = w.file.Truncate(w.size)
+		return err
+	}
+	if line != nil {
+		line.Offset = w.size
+		w.index = append(w.index, *line)
+		w.count++
+	}
+	w.size += int64(len(b))
+	return nil
+}
 
 // Add appends an exchange; when it returns nil the records are with the
 // operating system. An exchange without an ID is given one. The writer keeps
 // no reference to e.
-func (w *Writer) Add(e *lab.Exchange) error { return errors.ErrUnsupported }
+func (w *Writer) Add(e *lab.Exchange) error {
+	if e.ID == "" {
+		e.ID = w.newID(e.Method + " " + e.URL)
+	}
+	date, wall := warcDate(e.Wall), e.Wall
+	reqHead, hostAdded := requestHead(e)
+	respHead := responseHead(e)
+	payload := digest(e.Response.Body)
 
-// AddDNS appends an answer of the name server.
-func (w *Writer) AddDNS(d DNS) error { return errors.ErrUnsupported }
+	common := []lab.HeaderField{{Name: "WARC-Target-URI", Value: e.URL}, {Name: "WARC-Date", Value: date}}
+	if e.Server.IsValid() {
+		common = append(common, lab.HeaderField{Name: "WARC-IP-Address", Value: e.Server.Addr().String()})
+	}
+	for _, p := range []string{e.Protocol, e.TLS} {
+		if p != "" {
+			common = append(common, lab.HeaderField{Name: "WARC-Protocol", Value: p})
+		}
+	}
+	response := append([]lab.HeaderField{
+		{Name: "WARC-Type", Value: "response"},
+		{Name: "WARC-Record-ID", Value: "<" + e.ID + ">"},
+	}, common...)
+	response = append(response,
+		lab.HeaderField{Name: "WARC-Payload-Digest", Value: payload},
+		lab.HeaderField{Name: "Content-Type", Value: "application/http; msgtype=response"})
+	if e.Truncated != "" {
+		response = append(response, lab.HeaderField{Name: "WARC-Truncated", Value: e.Truncated})
+	}
+	concurrent := lab.HeaderField{Name: "WARC-Concurrent-To", Value: "<" + e.ID + ">"}
+	request := append([]lab.HeaderField{
+		{Name: "WARC-Type", Value: "request"},
+		{Name: "WARC-Record-ID", Value: "<" + w.newID("request") + ">"},
+		concurrent,
+	}, common...)
+	request = append(request, lab.HeaderField{Name: "Content-Type", Value: "application/http; msgtype=request"})
+	metadata := []lab.HeaderField{
+		{Name: "WARC-Type", Value: "metadata"},
+		{Name: "WARC-Record-ID", Value: "<" + w.newID("metadata") + ">"},
+		concurrent,
+		{Name: "WARC-Target-URI", Value: e.URL},
+		{Name: "WARC-Date", Value: date},
+		{Name: "Content-Type", Value: typeExchange},
+	}
+
+	var out bytes.Buffer
+	if err := appendMember(&out, level(e), response, respHead, e.Response.Body); err != nil {
+		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	}
+	length := int64(out.Len())
+	if err := appendMember(&out, gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
+		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	}
+	if err := appendMember(&out, gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil {
+		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	}
+	line := newIndexLine(e, payload, length)
+	if err := w.append(out.Bytes(), &line); err != nil {
+		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	}
+	if isDocument(e) {
+		w.mu.Lock()
+		if w.first == nil {
+			w.first = &Page{URL: e.URL, Wall: wall}
+		}
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// isDocument tells the exchange of a page that a person looked at.
+func isDocument(e *lab.Exchange) bool {
+	dest := e.Request.Get("Sec-Fetch-Dest")
+	return e.Method == "GET" && e.Status == 200 && (dest == "" || dest == "document") &&
+		strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html")
+}
+
+// level stores what is compressed already and compresses the rest lightly:
+// recording must not slow the device, and a load must be quick.
+func level(e *lab.Exchange) int {
+	kind := strings.ToLower(e.Response.Get("Content-Type"))
+	if e.Response.Get("Content-Encoding") != "" || strings.HasPrefix(kind, "font/") ||
+		strings.HasPrefix(kind, "image/") && !strings.Contains(kind, "svg") ||
+		strings.HasPrefix(kind, "video/") || strings.HasPrefix(kind, "audio/") {
+		return gzip.NoCompression
+	}
+	return gzip.BestSpeed
+}
+
+// AddDNS appends an answer of the name server, as Heritrix writes it
+// (a response record of text/dns) with a metadata record for the rest.
+func (w *Writer) AddDNS(d DNS) error {
+	id := w.newID("dns:" + d.Name)
+	var text bytes.Buffer
+	text.WriteString(d.Wall.UTC().Format("20060102150405") + "\n")
+	for _, r := range d.Records {
+		text.WriteString(oneLine(r) + "\n")
+	}
+	common := []lab.HeaderField{
+		{Name: "WARC-Target-URI", Value: "dns:" + d.Name},
+		{Name: "WARC-Date", Value: warcDate(d.Wall)},
+	}
+	var out bytes.Buffer
+	err := appendMember(&out, gzip.BestSpeed, append([]lab.HeaderField{
+		{Name: "WARC-Type", Value: "response"},
+		{Name: "WARC-Record-ID", Value: "<" + id + ">"},
+		{Name: "Content-Type", Value: "text/dns"},
+	}, common...), text.Bytes())
+	if err == nil {
+		err = appendMember(&out, gzip.BestSpeed, append([]lab.HeaderField{
+			{Name: "WARC-Type", Value: "metadata"},
+			{Name: "WARC-Record-ID", Value: "<" + w.newID("metadata") + ">"},
+			{Name: "WARC-Concurrent-To", Value: "<" + id + ">"},
+			{Name: "Content-Type", Value: typeDNS},
+		}, common...), marshal(d))
+	}
+	if err == nil {
+		err = w.append(out.Bytes(), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("archive dns:%s: %w", d.Name, err)
+	}
+	return nil
+}
 
 // AddPage notes a document that was visited.
-func (w *Writer) AddPage(p Page) error { return errors.ErrUnsupported }
+func (w *Writer) AddPage(p Page) error {
+	var out bytes.Buffer
+	err := appendMember(&out, gzip.BestSpeed, []lab.HeaderField{
+		{Name: "WARC-Type", Value: "metadata"},
+		{Name: "WARC-Record-ID", Value: "<" + w.newID("page") + ">"},
+		{Name: "WARC-Target-URI", Value: p.URL},
+		{Name: "WARC-Date", Value: warcDate(p.Wall)},
+		{Name: "Content-Type", Value: typePage},
+	}, marshal(p))
+	if err == nil {
+		err = w.append(out.Bytes(), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("archive page %s: %w", p.URL, err)
+	}
+	w.mu.Lock()
+	w.pages = append(w.pages, p)
+	w.mu.Unlock()
+	return nil
+}
 
 // Count returns the exchanges added so far.
-func (w *Writer) Count() int { return 0 }
+func (w *Writer) Count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
 
 // Close packs the working file into the WACZ and removes it. On an error the
 // working file stays, and Open reads it.
-func (w *Writer) Close() error { return errors.ErrUnsupported }
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return fmt.Errorf("close archive %s: %w", w.path, os.ErrClosed)
+	}
+	f := w.file
+	w.file = nil
+	defer f.Close()
+	if len(w.pages) == 0 && w.first != nil {
+		w.pages = []Page{*w.first}
+	}
+	if err := w.pack(f); err != nil {
+		return fmt.Errorf("close archive %s (the recording is kept in %s): %w", w.path, f.Name(), err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return fmt.Errorf("close archive %s: %w", w.path, err)
+	}
+	return nil
+}
 
 // Discard ends the recording and removes the working file; after Close it does nothing.
-func (w *Writer) Discard() error { return errors.ErrUnsupported }
+func (w *Writer) Discard() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return nil
+	}
+	f := w.file
+	w.file = nil
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

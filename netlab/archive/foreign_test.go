@@ -1,0 +1,86 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// warcText renders a plain WARC as other tools write it; records are
+// (header lines, block) pairs.
+func warcText(records ...[2]string) []byte {
+	var b bytes.Buffer
+	for i, r := range records {
+		fmt.Fprintf(&b, "WARC/1.0\r\nWARC-Record-ID: <urn:x:%d>\r\n%s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", i, strings.ReplaceAll(r[0], "\n", "\r\n"), len(r[1]), r[1])
+	}
+	return b.Bytes()
+}
+
+func TestForeignRecords(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+	data := warcText(
+		[2]string{"WARC-Type: response\nWARC-Target-URI: <http://a.example/1>\nWARC-Date: 2020-01-02T03:04:06Z\nContent-Type: application/http;msgtype=response", ok + "one"},
+		[2]string{"WARC-Type: request\nWARC-Target-URI: http://a.example/1\nWARC-Concurrent-To: <urn:x:0>", "GET /1 HTTP/1.1\r\nHost: a.example\r\n\r\n"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/0\nWARC-Date: 2020-01-02T03:04:05Z",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"},
+		[2]string{"WARC-Type: request\nWARC-Target-URI: http://a.example/0", "POST /0 HTTP/1.1\r\nHost: a.example\r\n\r\nq=1"},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/2\nWARC-Date: 2020-01-02T03:04:07Z\nWARC-Refers-To-Target-URI: http://a.example/1\nWARC-Refers-To-Date: 2020-01-02T03:04:06Z", ok},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/3\nWARC-Refers-To-Target-URI: http://a.example/none", ok},
+		[2]string{"WARC-Type: resource\nWARC-Target-URI: http://a.example/4\nWARC-Date: 2020-01-02T03:04:08Z\nContent-Type: image/png", "png"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: dns:a.example\nContent-Type: text/dns", "20200102030405\na.example.\t60\tIN\tA\t192.0.2.9\n"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/bad\nWARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ok + "changed"},
+	)
+	a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range a.Exchanges() {
+		got = append(got, fmt.Sprintf("%d %s %s %d %s %v", e.Order, e.Method, e.URL, e.Status, e.Response.Body, e.Start))
+	}
+	want := []string{
+		"0 POST http://a.example/0 200 abcde 0s",
+		"1 GET http://a.example/1 200 one 1s",
+		"2 GET http://a.example/2 200 one 2s",
+		"3 GET http://a.example/4 200 png 3s",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(a.DNS()) != 1 || a.DNS()[0].Records[0] != "a.example.\t60\tIN\tA\t192.0.2.9" {
+		t.Errorf("DNS: %+v", a.DNS())
+	}
+	if len(a.Warnings()) != 2 {
+		t.Errorf("warnings: %q", a.Warnings())
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add(warcText([2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/1", "HTTP/1.1 200 OK\r\n\r\nx"}))
+	f.Add([]byte("PK\x03\x04"))
+	f.Add([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0})
+	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})
+	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := OpenReader(bytes.NewReader(data), int64(len(data)), limits)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has two lines: %q", err)
+			}
+			return
+		}
+		for _, e := range a.Exchanges() {
+			sum := 0
+			for _, c := range e.Chunks {
+				sum += c.Bytes
+			}
+			if sum != len(e.Response.Body) {
+				t.Errorf("chunks of %d bytes, body of %d", sum, len(e.Response.Body))
+			}
+			if e.Status < 100 || e.Method == "" || e.ID == "" {
+				t.Errorf("exchange without a status, method or ID: %+v", e)
+			}
+		}
+	})
+}

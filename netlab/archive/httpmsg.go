@@ -1,0 +1,163 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// requestHead renders the head of a request as HTTP/1.1 text. hostAdded is
+// true when the message had no Host field (h2, h3) and one was put in, which
+// readers of WARC expect.
+func requestHead(e *lab.Exchange) (head []byte, hostAdded bool) {
+	target, host := "/", ""
+	if u, err := url.Parse(e.URL); err == nil {
+		target, host = u.RequestURI(), u.Host
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", oneLine(e.Method), oneLine(target))
+	if e.Request.Get("Host") == "" {
+		hostAdded = true
+		b.WriteString("Host: " + oneLine(host) + "\r\n")
+	}
+	writeFields(&b, e.Request.Header)
+	b.WriteString("\r\n")
+	return b.Bytes(), hostAdded
+}
+
+func responseHead(e *lab.Exchange) []byte {
+	version := "HTTP/1.1"
+	if e.Protocol == "http/1.0" {
+		version = "HTTP/1.0"
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %03d %s\r\n", version, e.Status, oneLine(e.Reason))
+	writeFields(&b, e.Response.Header)
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+func writeFields(b *bytes.Buffer, fields []lab.HeaderField) {
+	for _, f := range fields {
+		b.WriteString(f.Name + ": " + oneLine(f.Value) + "\r\n")
+	}
+}
+
+// splitHead parses the head of a request or response block: its start line,
+// its fields and what follows the blank line.
+func splitHead(block []byte, limit int) (start string, fields []lab.HeaderField, body []byte, err error) {
+	rest := block
+	for first := true; ; first = false {
+		if len(block)-len(rest) > limit {
+			return "", nil, nil, fmt.Errorf("HTTP header of more than %d bytes: %w", limit, errLimit)
+		}
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			if first {
+				return "", nil, nil, fmt.Errorf("no HTTP header")
+			}
+			// A head without a blank line: old tools wrote bodiless responses so.
+			if len(rest) > 0 {
+				fields = appendField(fields, string(bytes.TrimRight(rest, "\r")))
+			}
+			return start, fields, nil, nil
+		}
+		line := string(bytes.TrimSuffix(rest[:i], []byte("\r")))
+		rest = rest[i+1:]
+		switch {
+		case first:
+			start = line
+		case line == "":
+			return start, fields, rest, nil
+		default:
+			fields = appendField(fields, line)
+		}
+	}
+}
+
+// appendField adds a header line; what is not one is left out.
+func appendField(fields []lab.HeaderField, line string) []lab.HeaderField {
+	if line == "" {
+		return fields
+	}
+	if (line[0] == ' ' || line[0] == '\t') && len(fields) > 0 {
+		fields[len(fields)-1].Value += " " + strings.TrimSpace(line)
+		return fields
+	}
+	name, value, ok := strings.Cut(line, ":")
+	if !ok || name == "" {
+		return fields
+	}
+	return append(fields, lab.HeaderField{Name: name, Value: strings.TrimSpace(value)})
+}
+
+// parseRequest fills e's request side from a request record's block.
+func parseRequest(e *lab.Exchange, block []byte, limit int) error {
+	start, fields, body, err := splitHead(block, limit)
+	if err != nil {
+		return err
+	}
+	method, _, ok := strings.Cut(start, " ")
+	if !ok || method == "" {
+		return fmt.Errorf("request line %.60q", start)
+	}
+	e.Method = method
+	e.Request.Header, e.Request.Body = fields, nonEmpty(body)
+	dechunk(&e.Request)
+	return nil
+}
+
+// parseResponse fills e's response side from a response record's block.
+func parseResponse(e *lab.Exchange, block []byte, limit int) error {
+	start, fields, body, err := splitHead(block, limit)
+	if err != nil {
+		return err
+	}
+	version, rest, _ := strings.Cut(start, " ")
+	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	status, err := strconv.Atoi(code)
+	if !strings.HasPrefix(version, "HTTP/") || err != nil || status < 100 || status > 999 {
+		return fmt.Errorf("status line %.60q", start)
+	}
+	if e.Protocol == "" {
+		e.Protocol = strings.ToLower(version)
+		if e.Protocol == "http/2" || e.Protocol == "http/2.0" {
+			e.Protocol = "h2"
+		}
+	}
+	e.Status, e.Reason = status, reason
+	e.Response.Header, e.Response.Body = fields, nonEmpty(body)
+	dechunk(&e.Response)
+	return nil
+}
+
+// dechunk removes a transfer coding that other tools keep. A body that is
+// not really chunked, although its header says so, stays as it is.
+func dechunk(m *lab.Message) {
+	if !strings.EqualFold(m.Get("Transfer-Encoding"), "chunked") {
+		return
+	}
+	if plain, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(m.Body))); err == nil && len(m.Body) > 0 {
+		m.Body = nonEmpty(plain)
+	}
+	kept := m.Header[:0]
+	for _, f := range m.Header {
+		if !strings.EqualFold(f.Name, "Transfer-Encoding") {
+			kept = append(kept, f)
+		}
+	}
+	m.Header = kept
+}
+
+func nonEmpty(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,152 @@
+package archive
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// done joins what was read into exchanges and answers.
+func (ld *loader) done() error {
+	payloads := ld.payloads()
+	var timed, untimed []*lab.Exchange
+	for _, p := range ld.order {
+		if p.dns != nil {
+			d := p.dns
+			if m := ld.dnsMeta[p.e.ID]; m != nil {
+				d = m
+			}
+			ld.a.dns = append(ld.a.dns, *d)
+			continue
+		}
+		if p.revisit != nil && !payloads.resolve(p) {
+			ld.a.warn("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
+			continue
+		}
+		ok, hasTimes := ld.join(p)
+		switch {
+		case !ok:
+		case hasTimes:
+			timed = append(timed, p.e)
+		default:
+			untimed = append(untimed, p.e)
+		}
+	}
+	slices.SortStableFunc(timed, func(x, y *lab.Exchange) int { return x.Order - y.Order })
+	slices.SortStableFunc(untimed, func(x, y *lab.Exchange) int { return x.Wall.Compare(y.Wall) })
+	// Exchanges of other tools have no order: they follow by date.
+	next := 0
+	if n := len(timed); n > 0 {
+		next = timed[n-1].Order + 1
+	}
+	for i, e := range untimed {
+		e.Order = next + i
+		if !e.Wall.IsZero() {
+			e.Start = e.Wall.Sub(untimed[0].Wall)
+		}
+	}
+	ld.a.exchanges = append(timed, untimed...)
+	if ld.a.options.Wall.IsZero() {
+		for _, e := range ld.a.exchanges {
+			if !e.Wall.IsZero() && (ld.a.options.Wall.IsZero() || e.Wall.Before(ld.a.options.Wall)) {
+				ld.a.options.Wall = e.Wall
+			}
+		}
+	}
+	if len(ld.a.exchanges) == 0 && len(ld.a.dns) == 0 && ld.records == 0 {
+		return fmt.Errorf("the archive is empty")
+	}
+	return nil
+}
+
+// join adds request and metadata to a response. hasTimes is false for an
+// exchange of another tool, or one whose last record was cut off.
+func (ld *loader) join(p *pending) (ok, hasTimes bool) {
+	e := p.e
+	block, found := ld.requests[e.ID]
+	if !found {
+		if list := ld.loose[e.URL]; len(list) > 0 {
+			block, found = list[0], true
+			ld.loose[e.URL] = list[1:]
+		}
+	}
+	s := ld.sidecars[e.ID]
+	if !found && s == nil && ld.ours() {
+		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		return false, false
+	}
+	if found {
+		if err := parseRequest(e, block, ld.limits.Header); err != nil {
+			ld.a.warn("the request for %.120s cannot be read: %v", e.URL, err)
+			return false, false
+		}
+	}
+	if !strings.HasPrefix(e.URL, "http://") && !strings.HasPrefix(e.URL, "https://") {
+		return false, false
+	}
+	if s != nil {
+		if err := s.apply(e); err != nil {
+			ld.a.warn("%.120s is left out: its metadata is wrong: %v", e.URL, err)
+			return false, false
+		}
+		return true, true
+	}
+	if len(e.Response.Body) > 0 {
+		e.Chunks = []lab.Chunk{{Bytes: len(e.Response.Body)}}
+	}
+	return true, false
+}
+
+// ours tells whether this program wrote the file: then every response has its request.
+func (ld *loader) ours() bool { return len(ld.sidecars) > 0 }
+
+// payloads finds bodies for revisit records.
+type payloads struct {
+	byID, byDigest map[string]*lab.Exchange
+	byURL          map[string]*lab.Exchange
+}
+
+func (ld *loader) payloads() *payloads {
+	ps := &payloads{byID: map[string]*lab.Exchange{}, byDigest: map[string]*lab.Exchange{}, byURL: map[string]*lab.Exchange{}}
+	needed := false
+	for _, p := range ld.order {
+		needed = needed || p.revisit != nil
+	}
+	if !needed {
+		return ps
+	}
+	for _, p := range ld.order {
+		if p.dns == nil && p.revisit == nil {
+			ps.byID[p.e.ID] = p.e
+			ps.byDigest[digest(p.e.Response.Body)] = p.e
+			ps.byURL[p.e.URL+" "+p.e.Wall.UTC().Format(time.RFC3339)] = p.e
+			if _, ok := ps.byURL[p.e.URL]; !ok {
+				ps.byURL[p.e.URL] = p.e
+			}
+		}
+	}
+	return ps
+}
+
+func (ps *payloads) resolve(p *pending) bool {
+	r := p.revisit
+	day := r.date
+	if t, err := time.Parse(time.RFC3339Nano, r.date); err == nil {
+		day = t.UTC().Format(time.RFC3339)
+	}
+	for _, from := range []*lab.Exchange{ps.byID[r.id], ps.byURL[r.url+" "+day], ps.byDigest[r.digest], ps.byURL[r.url]} {
+		if from == nil {
+			continue
+		}
+		p.e.Response.Body = from.Response.Body
+		if p.e.Status == 0 {
+			p.e.Status, p.e.Reason, p.e.Protocol = from.Status, from.Reason, from.Protocol
+			p.e.Response.Header = from.Response.Header
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,313 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// loader joins records into exchanges.
+type loader struct {
+	a       *Archive
+	limits  Limits
+	decoded int64
+	records int
+
+	order     []*pending          // responses in the order of the file
+	byID      map[string]*pending // by the response's record ID
+	requests  map[string][]byte   // request blocks by the response's ID, seen first
+	loose     map[string][][]byte // request blocks by URL, without a tie
+	sidecars  map[string]*sidecar
+	dnsMeta   map[string]*DNS
+	shared    map[[32]byte][]byte // payloads, so that equal ones are kept once
+	pageCount map[string]bool
+}
+
+// pending is a response that waits for its request and metadata.
+type pending struct {
+	e       *lab.Exchange
+	hasReq  bool
+	dns     *DNS
+	revisit *revisit
+}
+
+// revisit names the payload that a revisit record leaves out.
+type revisit struct {
+	id, url, date, digest string
+}
+
+func newLoader(a *Archive, l Limits) *loader {
+	return &loader{
+		a: a, limits: l, byID: map[string]*pending{}, requests: map[string][]byte{}, loose: map[string][][]byte{},
+		sidecars: map[string]*sidecar{}, dnsMeta: map[string]*DNS{}, shared: map[[32]byte][]byte{}, pageCount: map[string]bool{},
+	}
+}
+
+// read takes the records of one WARC; an error is that of its first record that is not whole.
+func (ld *loader) read(r io.Reader) error {
+	rr := newRecordReader(r, ld.limits)
+	rr.decoded = ld.decoded
+	defer func() { ld.decoded = rr.decoded }()
+	for {
+		rec, err := rr.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ld.records++
+		if len(ld.order) > ld.limits.Exchanges || ld.records > 8*ld.limits.Exchanges {
+			return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
+		}
+		ld.take(rec)
+	}
+}
+
+// take files one record; what is damaged or unknown is left out with a warning.
+func (ld *loader) take(rec *record) {
+	url := strings.Trim(rec.get("WARC-Target-URI"), "<>")
+	switch strings.ToLower(rec.get("WARC-Type")) {
+	case "warcinfo":
+		ld.info(rec.block)
+	case "response":
+		ld.response(rec, url)
+	case "revisit":
+		ld.revisit(rec, url)
+	case "resource":
+		ld.resource(rec, url)
+	case "request":
+		ld.request(rec, url)
+	case "metadata":
+		ld.metadata(rec)
+	}
+}
+
+func (ld *loader) info(block []byte) {
+	for _, line := range strings.Split(string(block), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "software":
+			ld.a.options.Software = value
+		case "title":
+			ld.a.options.Title = value
+		case "eidetic-seed":
+			ld.a.options.Seed, _ = strconv.ParseUint(value, 10, 64)
+		case "eidetic-page-date":
+			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
+		}
+	}
+}
+
+// newPending starts an exchange from the fields that every record has.
+func (ld *loader) newPending(rec *record, url string) *pending {
+	e := &lab.Exchange{ID: rec.id(), URL: url, Method: "GET", Truncated: strings.ToLower(rec.get("WARC-Truncated"))}
+	if i := strings.IndexByte(e.URL, '#'); i >= 0 {
+		e.URL = e.URL[:i]
+	}
+	e.Wall, _ = time.Parse(time.RFC3339Nano, rec.get("WARC-Date"))
+	if a, err := netip.ParseAddr(rec.get("WARC-IP-Address")); err == nil {
+		e.Server = netip.AddrPortFrom(a, portOf(url))
+	}
+	for _, f := range rec.header {
+		if strings.EqualFold(f.Name, "WARC-Protocol") {
+			if v := strings.ToLower(f.Value); strings.HasPrefix(v, "tls/") {
+				e.TLS = v
+			} else if e.Protocol == "" {
+				e.Protocol = v
+			}
+		}
+	}
+	return &pending{e: e}
+}
+
+func portOf(url string) uint16 {
+	host := hostOf(url)
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		if n, err := strconv.ParseUint(host[i+1:], 10, 16); err == nil {
+			return uint16(n)
+		}
+	}
+	if strings.HasPrefix(url, "https:") {
+		return 443
+	}
+	return 80
+}
+
+func (ld *loader) file(p *pending) {
+	if p.e.ID == "" {
+		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
+	}
+	if ld.byID[p.e.ID] != nil {
+		ld.a.warn("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
+		return
+	}
+	if p.dns == nil && p.revisit == nil {
+		p.e.Response.Body = ld.share(p.e.Response.Body)
+	}
+	ld.byID[p.e.ID] = p
+	ld.order = append(ld.order, p)
+}
+
+// share returns the one copy of a payload that is kept.
+func (ld *loader) share(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	h := sha256.Sum256(b)
+	if one, ok := ld.shared[h]; ok {
+		return one
+	}
+	ld.shared[h] = b
+	return b
+}
+
+func (ld *loader) response(rec *record, url string) {
+	p := ld.newPending(rec, url)
+	if name, ok := strings.CutPrefix(url, "dns:"); ok {
+		p.dns = parseDNSText(name, rec, p.e.Wall)
+		ld.file(p)
+		return
+	}
+	if err := parseResponse(p.e, rec.block, ld.limits.Header); err != nil {
+		ld.a.warn("record %d (%.120s) is left out: %v", ld.records, url, err)
+		return
+	}
+	if want := rec.get("WARC-Payload-Digest"); !digestMatches(want, rec.block, p.e.Response.Body) {
+		ld.a.warn("record %d (%.120s) is left out: its body does not have the digest %.80s", ld.records, url, want)
+		return
+	}
+	ld.file(p)
+}
+
+// digestMatches compares a labelled digest in base 32 or hex with the
+// payload. An unknown label cannot be compared; a tool that keeps a transfer
+// coding may have hashed the body with it.
+func digestMatches(want string, block, body []byte) bool {
+	label, value, ok := strings.Cut(want, ":")
+	if !ok {
+		return true
+	}
+	raw := body
+	if i := bytes.Index(block, []byte("\r\n\r\n")); i >= 0 {
+		raw = block[i+4:]
+	}
+	for _, b := range [][]byte{body, raw} {
+		var sum []byte
+		switch strings.ToLower(label) {
+		case "sha256", "sha-256":
+			s := sha256.Sum256(b)
+			sum = s[:]
+		case "sha1", "sha-1":
+			s := sha1.Sum(b)
+			sum = s[:]
+		default:
+			return true
+		}
+		if strings.EqualFold(value, hex.EncodeToString(sum)) || strings.EqualFold(strings.TrimRight(value, "="), strings.TrimRight(base32.StdEncoding.EncodeToString(sum), "=")) {
+			return true
+		}
+		if len(body) == len(raw) {
+			return false
+		}
+	}
+	return false
+}
+
+// parseDNSText reads Heritrix' text/dns: a date line, then records.
+func parseDNSText(name string, rec *record, wall time.Time) *DNS {
+	d := &DNS{Name: strings.ToLower(strings.TrimSuffix(name, ".")), Type: "A", RCode: "NOERROR", Wall: wall, Server: rec.get("WARC-IP-Address")}
+	for i, line := range strings.Split(string(rec.block), "\n") {
+		if line = strings.TrimSpace(line); i > 0 && line != "" {
+			d.Records = append(d.Records, line)
+		}
+	}
+	return d
+}
+
+func (ld *loader) revisit(rec *record, url string) {
+	p := ld.newPending(rec, url)
+	if len(rec.block) > 0 {
+		if err := parseResponse(p.e, rec.block, ld.limits.Header); err != nil {
+			ld.a.warn("record %d (%.120s) is left out: %v", ld.records, url, err)
+			return
+		}
+	}
+	if !strings.Contains(rec.get("WARC-Profile"), "server-not-modified") {
+		p.revisit = &revisit{
+			id: unbracket(rec.get("WARC-Refers-To")), url: strings.Trim(rec.get("WARC-Refers-To-Target-URI"), "<>"),
+			date: rec.get("WARC-Refers-To-Date"), digest: rec.get("WARC-Payload-Digest"),
+		}
+	}
+	ld.file(p)
+}
+
+func (ld *loader) resource(rec *record, url string) {
+	if !strings.HasPrefix(url, "http:") && !strings.HasPrefix(url, "https:") {
+		return
+	}
+	p := ld.newPending(rec, url)
+	p.e.Status, p.e.Reason, p.e.Protocol = 200, "OK", "http/1.1"
+	p.e.Response.Header = []lab.HeaderField{{Name: "Content-Type", Value: rec.get("Content-Type")}}
+	p.e.Response.Body = nonEmpty(rec.block)
+	ld.file(p)
+}
+
+func (ld *loader) request(rec *record, url string) {
+	if id := unbracket(rec.get("WARC-Concurrent-To")); id != "" {
+		ld.requests[id] = rec.block
+		return
+	}
+	ld.loose[url] = append(ld.loose[url], rec.block)
+}
+
+func (ld *loader) metadata(rec *record) {
+	id := unbracket(rec.get("WARC-Concurrent-To"))
+	switch rec.get("Content-Type") {
+	case typeExchange:
+		s := &sidecar{}
+		if err := json.Unmarshal(rec.block, s); err != nil {
+			ld.a.warn("metadata record %d is left out: %v", ld.records, err)
+			return
+		}
+		ld.sidecars[id] = s
+	case typeDNS:
+		d := &DNS{}
+		if err := json.Unmarshal(rec.block, d); err != nil {
+			ld.a.warn("metadata record %d is left out: %v", ld.records, err)
+			return
+		}
+		ld.dnsMeta[id] = d
+	case typePage:
+		ld.page(rec.block)
+	}
+}
+
+func (ld *loader) page(line []byte) {
+	var p Page
+	if json.Unmarshal(line, &p) != nil || p.URL == "" {
+		return
+	}
+	if key := p.URL + p.Wall.UTC().String(); !ld.pageCount[key] {
+		ld.pageCount[key] = true
+		ld.a.pages = append(ld.a.pages, p)
+	}
+}
+
+func (ld *loader) pagesJSON(text []byte) {
+	for _, line := range bytes.Split(text, []byte("\n")) {
+		ld.page(line)
+	}
+}

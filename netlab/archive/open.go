@@ -1,0 +1,274 @@
+package archive
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// withDefaults fills the zero fields.
+func (l Limits) withDefaults() Limits {
+	l.File = cmp.Or(l.File, 8<<30)
+	l.Decoded = cmp.Or(l.Decoded, 4<<30)
+	l.Record = cmp.Or(l.Record, 1<<30)
+	l.Exchanges = cmp.Or(l.Exchanges, 1_000_000)
+	l.Header = cmp.Or(l.Header, 1<<20)
+	l.Index = cmp.Or(l.Index, 64<<20)
+	l.Entries = cmp.Or(l.Entries, 10_000)
+	return l
+}
+
+// Open reads a WACZ, or a WARC file (plain, gzip or zstd) such as a cut-off
+// working file, with default limits.
+func Open(path string) (*Archive, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, e := os.Lstat(path + WorkingSuffix); e == nil {
+			return nil, fmt.Errorf("open archive %s: the recording was cut off; open %s instead, which holds what was whole: %w", path, path+WorkingSuffix, fs.ErrNotExist)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open archive %s: not a regular file", path)
+	}
+	a, err := OpenReader(f, st.Size(), Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("open archive %s: %w", path, err)
+	}
+	a.info.File = path
+	return a, nil
+}
+
+// OpenReader reads the same from r, which holds size bytes.
+func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
+	l = l.withDefaults()
+	if size > l.File {
+		return nil, fmt.Errorf("%d bytes are more than %d: %w", size, l.File, errLimit)
+	}
+	magic := make([]byte, 4)
+	if n, err := r.ReadAt(magic, 0); n < len(magic) {
+		return nil, fmt.Errorf("%d bytes are too few for an archive (%v)", n, err)
+	}
+	a := &Archive{}
+	a.info.Bytes = size
+	var err error
+	if bytes.Equal(magic, []byte("PK\x03\x04")) {
+		err = a.openZip(r, size, l)
+	} else {
+		err = a.openStream(io.NewSectionReader(r, 0, size), magic, l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(r, 0, size)); err != nil {
+		return nil, fmt.Errorf("hash of the file: %w", err)
+	}
+	a.info.SHA256 = hex.EncodeToString(h.Sum(nil))
+	a.finish()
+	return a, nil
+}
+
+// openStream reads one WARC file and mends a cut-off end.
+func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
+	plain, closer, err := decompress(r, magic, l)
+	if err != nil {
+		return err
+	}
+	defer closer()
+	ld := newLoader(a, l)
+	err = ld.read(plain)
+	switch {
+	case err == nil:
+	case errors.Is(err, errLimit):
+		return err
+	case ld.records == 0:
+		return fmt.Errorf("not a WACZ or WARC file: %w", err)
+	default:
+		a.warn("the file is cut off or damaged after %d whole records (%v): what came before is used", ld.records, err)
+	}
+	return ld.done()
+}
+
+// decompress returns the plain stream of a WARC by its first bytes.
+func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, nil, fmt.Errorf("gzip header: %w", err)
+		}
+		return z, func() { _ = z.Close() }, nil
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
+		if err != nil {
+			return nil, nil, fmt.Errorf("zstd header: %w", err)
+		}
+		return z, z.Close, nil
+	case bytes.Equal(magic, []byte("WARC")):
+		return buffered, func() {}, nil
+	}
+	return nil, nil, fmt.Errorf("not a WACZ or WARC file: it starts with %q", magic)
+}
+
+// openZip reads a WACZ.
+func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return fmt.Errorf("the WACZ is cut off or damaged (%w): its list of files at the end cannot be read; copy it again, or record again", err)
+	}
+	if len(z.File) > l.Entries {
+		return fmt.Errorf("%d files in the WACZ are more than %d: %w", len(z.File), l.Entries, errLimit)
+	}
+	seen := map[string]*zip.File{}
+	for _, f := range z.File {
+		if strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		if !fs.ValidPath(f.Name) || strings.Contains(f.Name, "\\") {
+			return fmt.Errorf("the WACZ has a file with the impossible name %.80q", f.Name)
+		}
+		if seen[f.Name] != nil {
+			return fmt.Errorf("the WACZ has two files named %.80q", f.Name)
+		}
+		seen[f.Name] = f
+	}
+	hashes, err := readPackage(seen, l)
+	if err != nil {
+		return err
+	}
+	ld := newLoader(a, l)
+	found := false
+	for _, f := range z.File {
+		if !strings.HasPrefix(f.Name, "archive/") || strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		found = true
+		if err := a.readMember(ld, f, hashes[f.Name], l); err != nil {
+			return fmt.Errorf("%s in the WACZ: %w", f.Name, err)
+		}
+	}
+	if !found {
+		return fmt.Errorf("the WACZ has nothing under archive/")
+	}
+	if f := seen[namePages]; f != nil {
+		text, err := readSmall(f, l)
+		if err != nil {
+			return err
+		}
+		ld.pagesJSON(text)
+	}
+	return ld.done()
+}
+
+// readPackage returns the hashes of datapackage.json by path, checking its own digest.
+func readPackage(files map[string]*zip.File, l Limits) (map[string]string, error) {
+	hashes := map[string]string{}
+	f := files[namePackage]
+	if f == nil {
+		return nil, fmt.Errorf("the zip has no %s, so it is not a WACZ", namePackage)
+	}
+	text, err := readSmall(f, l)
+	if err != nil {
+		return nil, err
+	}
+	if d := files[nameDigest]; d != nil {
+		var digest packageDigest
+		b, err := readSmall(d, l)
+		if err != nil {
+			return nil, err
+		}
+		if json.Unmarshal(b, &digest) == nil && strings.HasPrefix(digest.Hash, "sha256:") {
+			if h := sha256.Sum256(text); digest.Hash != "sha256:"+hex.EncodeToString(h[:]) {
+				return nil, fmt.Errorf("%s does not have the hash that %s names: the WACZ was changed", namePackage, nameDigest)
+			}
+		}
+	}
+	var p dataPackage
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, fmt.Errorf("%s: %w", namePackage, err)
+	}
+	for _, r := range p.Resources {
+		hashes[r.Path] = r.Hash
+	}
+	return hashes, nil
+}
+
+// readSmall reads a JSON or index file of the zip.
+func readSmall(f *zip.File, l Limits) ([]byte, error) {
+	rc, err := f.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
+	}
+	defer rc.Close()
+	b, err := io.ReadAll(io.LimitReader(rc, l.Index+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
+	}
+	if int64(len(b)) > l.Index {
+		return nil, fmt.Errorf("%s in the WACZ has more than %d bytes: %w", f.Name, l.Index, errLimit)
+	}
+	return b, nil
+}
+
+// readMember reads one WARC of the WACZ and compares its hash.
+func (a *Archive) readMember(ld *loader, f *zip.File, want string, l Limits) error {
+	rc, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	h := sha256.New()
+	raw := bufio.NewReader(io.TeeReader(io.LimitReader(rc, l.File), h))
+	magic, err := raw.Peek(4)
+	if err != nil {
+		return fmt.Errorf("cut off: %w", unexpected(err))
+	}
+	plain, closer, err := decompress(raw, bytes.Clone(magic), l)
+	if err != nil {
+		return err
+	}
+	defer closer()
+	if err := ld.read(plain); err != nil {
+		if errors.Is(err, errLimit) || ld.records == 0 {
+			return err
+		}
+		a.warn("%s is damaged after %d whole records (%v): what came before is used", f.Name, ld.records, err)
+	}
+	if _, err := io.Copy(io.Discard, raw); err != nil {
+		a.warn("%s: %v", f.Name, err)
+	}
+	if strings.HasPrefix(want, "sha256:") && want != "sha256:"+hex.EncodeToString(h.Sum(nil)) {
+		a.warn("%s does not have the hash that %s names: the file was damaged or changed", f.Name, namePackage)
+	}
+	return nil
+}
+
+func (a *Archive) warn(format string, args ...any) {
+	const most = 200 // a hostile file must not fill the memory with complaints
+	if len(a.warnings) < most {
+		a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
+	}
+}

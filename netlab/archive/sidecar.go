@@ -1,0 +1,106 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// The content types of our metadata records.
+const (
+	typeExchange = "application/vnd.eidetic.exchange+json"
+	typeDNS      = "application/vnd.eidetic.dns+json"
+	typePage     = "application/vnd.eidetic.page+json"
+)
+
+// sidecar is what a WARC record has no field for, as JSON in a metadata
+// record concurrent to the response. docs/formats/archive.md specifies it.
+type sidecar struct {
+	Version   int    `json:"v"` // 1
+	Order     int    `json:"order"`
+	Wall      string `json:"wall"` // RFC 3339 with nanoseconds
+	Start     int64  `json:"start_ns"`
+	Protocol  string `json:"protocol"`
+	TLS       string `json:"tls,omitempty"`
+	Server    string `json:"server,omitempty"` // address and port
+	FirstByte int64  `json:"first_byte_ns"`
+	// Chunks are pairs: arrival since the request in ns, bytes.
+	Chunks          [][2]int64        `json:"chunks,omitempty"`
+	HostAdded       bool              `json:"host_added,omitempty"`
+	RequestTrailer  []lab.HeaderField `json:"request_trailer,omitempty"`
+	ResponseTrailer []lab.HeaderField `json:"response_trailer,omitempty"`
+}
+
+func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
+	s := &sidecar{
+		Version: 1, Order: e.Order, Wall: e.Wall.UTC().Format(time.RFC3339Nano), Start: int64(e.Start),
+		Protocol: e.Protocol, TLS: e.TLS, FirstByte: int64(e.FirstByte), HostAdded: hostAdded,
+		RequestTrailer: e.Request.Trailer, ResponseTrailer: e.Response.Trailer,
+	}
+	if e.Server.IsValid() {
+		s.Server = e.Server.String()
+	}
+	for _, c := range e.Chunks {
+		s.Chunks = append(s.Chunks, [2]int64{int64(c.At), int64(c.Bytes)})
+	}
+	return s
+}
+
+// maxTime bounds the times that a file may claim: a day.
+const maxTime = int64(24 * time.Hour)
+
+// apply puts what the sidecar says into e, whose body is there already.
+func (s *sidecar) apply(e *lab.Exchange) error {
+	if s.Version != 1 {
+		return fmt.Errorf("version %d of the exchange's metadata is not known (this program reads 1)", s.Version)
+	}
+	if s.Order < 0 || s.Start < 0 || s.FirstByte < 0 || s.FirstByte > maxTime {
+		return fmt.Errorf("negative or impossible order or time")
+	}
+	sum, last := int64(0), int64(0)
+	for _, c := range s.Chunks {
+		if c[0] < last || c[0] > maxTime || c[1] < 0 {
+			return fmt.Errorf("chunk times go backwards, or are impossible")
+		}
+		last = c[0]
+		sum += c[1]
+		if sum > int64(len(e.Response.Body)) {
+			break
+		}
+	}
+	e.Order, e.Start, e.FirstByte = s.Order, time.Duration(s.Start), time.Duration(s.FirstByte)
+	e.Protocol, e.TLS = s.Protocol, s.TLS
+	e.Request.Trailer, e.Response.Trailer = s.RequestTrailer, s.ResponseTrailer
+	if s.Server != "" {
+		var err error
+		if e.Server, err = netip.ParseAddrPort(s.Server); err != nil {
+			return fmt.Errorf("server address: %w", err)
+		}
+	}
+	if wall, err := time.Parse(time.RFC3339Nano, s.Wall); err == nil {
+		e.Wall = wall
+	}
+	if s.HostAdded && len(e.Request.Header) > 0 {
+		e.Request.Header = e.Request.Header[1:]
+	}
+	if sum != int64(len(e.Response.Body)) {
+		return fmt.Errorf("chunks have %d bytes, the body has %d", sum, len(e.Response.Body))
+	}
+	e.Chunks = nil
+	for _, c := range s.Chunks {
+		e.Chunks = append(e.Chunks, lab.Chunk{At: time.Duration(c[0]), Bytes: int(c[1])})
+	}
+	return nil
+}
+
+// marshal cannot fail for the types of this package: they hold strings and numbers.
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("archive: %T does not marshal: %v", v, err))
+	}
+	return b
+}

@@ -1,0 +1,189 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// record is one WARC record, read or about to be written.
+type record struct {
+	header []lab.HeaderField
+	block  []byte
+}
+
+func (r *record) get(name string) string {
+	m := lab.Message{Header: r.header}
+	return m.Get(name)
+}
+
+// id returns the WARC-Record-ID without angle brackets.
+func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
+
+func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
+
+// appendMember appends the record to dst as one gzip member (WARC 1.1, annex D).
+// Level is that of the compressor: bodies that are compressed already are only stored.
+func appendMember(dst *bytes.Buffer, level int, header []lab.HeaderField, block ...[]byte) error {
+	z, err := gzip.NewWriterLevel(dst, level)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, b := range block {
+		size += len(b)
+	}
+	var h bytes.Buffer
+	h.WriteString("WARC/1.1\r\n")
+	for _, f := range header {
+		// A line break inside a value would forge fields.
+		h.WriteString(f.Name + ": " + oneLine(f.Value) + "\r\n")
+	}
+	fmt.Fprintf(&h, "Content-Length: %d\r\n\r\n", size)
+	if _, err := z.Write(h.Bytes()); err != nil {
+		return err
+	}
+	for _, b := range block {
+		if _, err := z.Write(b); err != nil {
+			return err
+		}
+	}
+	if _, err := z.Write([]byte("\r\n\r\n")); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n") {
+		return s
+	}
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+}
+
+// errLimit marks a file that claims more than the limits allow; reading stops.
+var errLimit = errors.New("the file is larger than the limit")
+
+// recordReader reads records from a decompressed stream.
+type recordReader struct {
+	r       *bufio.Reader
+	limits  Limits
+	decoded int64 // bytes taken so far
+	count   int   // records read
+}
+
+func newRecordReader(r io.Reader, l Limits) *recordReader {
+	return &recordReader{r: bufio.NewReaderSize(r, 16<<10), limits: l}
+}
+
+// next returns the next whole record, or io.EOF at a clean end. Any other
+// error means that the rest cannot be read: io.ErrUnexpectedEOF for a cut-off end.
+func (rr *recordReader) next() (*record, error) {
+	version, err := rr.startLine()
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(version, "WARC/") {
+		return nil, fmt.Errorf("record %d starts with %.20q instead of WARC/1.x", rr.count+1, version)
+	}
+	rec := &record{}
+	budget := rr.limits.Header
+	for {
+		line, err := rr.line(&budget)
+		if err != nil {
+			return nil, unexpected(err)
+		}
+		if line == "" {
+			break
+		}
+		if (line[0] == ' ' || line[0] == '\t') && len(rec.header) > 0 { // folded
+			rec.header[len(rec.header)-1].Value += " " + strings.TrimSpace(line)
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, fmt.Errorf("record %d has a header line without a colon: %.40q", rr.count+1, line)
+		}
+		rec.header = append(rec.header, lab.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	size, err := strconv.ParseInt(rec.get("Content-Length"), 10, 64)
+	if err != nil || size < 0 {
+		return nil, fmt.Errorf("record %d has the Content-Length %.40q", rr.count+1, rec.get("Content-Length"))
+	}
+	if size > rr.limits.Record {
+		return nil, fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.Record, errLimit)
+	}
+	if rr.decoded += size; rr.decoded > rr.limits.Decoded {
+		return nil, fmt.Errorf("the records hold more than %d bytes: %w", rr.limits.Decoded, errLimit)
+	}
+	if rec.block, err = readBlock(rr.r, size); err != nil {
+		return nil, unexpected(err)
+	}
+	rr.count++
+	return rec, nil
+}
+
+// startLine skips the blank lines between records.
+func (rr *recordReader) startLine() (string, error) {
+	for blank := 0; blank < 16; blank++ {
+		budget := 4096
+		line, err := rr.line(&budget)
+		if err != nil || line != "" {
+			return line, err
+		}
+	}
+	return "", fmt.Errorf("record %d is followed by blank lines only", rr.count)
+}
+
+// line reads one line without its end, which may be LF alone.
+func (rr *recordReader) line(budget *int) (string, error) {
+	var line []byte
+	for {
+		part, err := rr.r.ReadSlice('\n')
+		if *budget -= len(part); *budget < 0 {
+			return "", fmt.Errorf("record %d has a header of more than %d bytes: %w", rr.count+1, rr.limits.Header, errLimit)
+		}
+		line = append(line, part...)
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF && len(line) > 0 {
+			return "", io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return "", err
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r"), nil
+	}
+}
+
+// readBlock reads size bytes. What a header claims is not allocated before it came.
+func readBlock(r io.Reader, size int64) ([]byte, error) {
+	const trusted = 1 << 20
+	if size <= trusted {
+		b := make([]byte, size)
+		_, err := io.ReadFull(r, b)
+		return b, err
+	}
+	var b bytes.Buffer
+	b.Grow(trusted)
+	if _, err := io.CopyN(&b, r, size); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(b.Bytes()), nil // drops the buffer's spare room
+}
+
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
