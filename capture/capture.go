@@ -23,9 +23,10 @@ type Source interface {
 	// Format describes every frame; it does not change while the source is open.
 	Format() lab.Format
 	// Next blocks until the next frame on the source's own clock. The frame's
-	// Pix is valid until the next call. With lab.FrameRepeat Pix may be nil:
-	// no pixel differs from the frame before. It returns io.EOF when a finite
-	// source ends, and ctx's error when ctx ends.
+	// Pix and Changed are valid until the next call; Pix is there with
+	// lab.FrameRepeat too, which only says that nobody has to look at it. A
+	// source that does not know what changed says so with Format().Bounds().
+	// Next returns io.EOF when a finite source ends, and ctx's error when ctx ends.
 	Next(ctx context.Context) (lab.Frame, error)
 	// Close frees what the source holds.
 	Close() error
@@ -34,8 +35,8 @@ type Source interface {
 // Sink takes a recording: in order, from one goroutine. *reel.Writer is one.
 type Sink interface {
 	// WriteFrame takes one frame. Its Changed covers every pixel that differs
-	// from the frame before. Pix is nil with lab.FrameRepeat, and is only
-	// valid during the call otherwise.
+	// from the frame written before, and is empty when none does. Pix and
+	// Changed are valid during the call only; Pix is there in any case.
 	WriteFrame(lab.Frame) error
 	// WriteGap says that frames are missing here.
 	WriteGap(lab.Gap) error
@@ -44,15 +45,10 @@ type Sink interface {
 // Options of a recording; the zero value is a good start.
 type Options struct {
 	// Ring is the number of frame buffers between source and sink: how long
-	// the sink may stall before frames are lost. Default 32, at least 4, and
-	// no more than fit into RingBytes.
+	// the sink may stall before frames are lost. At least 4; default 64, or
+	// as many as fit into 256 MiB. A buffer takes memory when it is first used.
 	Ring int
-	// RingBytes bounds the memory of the ring; default 256 MiB.
-	RingBytes int
-	// Clock stamps Status and Stats; default lab.Monotonic.
-	Clock lab.Clock
-	// Priority asks for real-time scheduling of the grabbing thread
-	// (SCHED_FIFO, else nice −10, else nothing: Stats says which was got).
-	// Default on; set NoPriority to leave the thread as it is.
+	// NoPriority leaves the grabbing thread's scheduling as it is. Otherwise
+	// SCHED_FIFO is asked for, else nice −10; Stats says what was granted.
 	NoPriority bool
 }

@@ -3,7 +3,14 @@ package capture
 import (
 	"context"
 	"errors"
+	"fmt"
+	"image"
+	"io"
+	"maps"
+	"runtime"
+	"sync"
 
+	"eidetic/capture/diff"
 	"eidetic/internal/lab"
 )
 
@@ -16,44 +23,288 @@ type Status struct {
 	// LastChange is the time of the newest frame with a changed pixel; the
 	// screen has been still for LastFrame − LastChange.
 	LastChange lab.Time
-	Err        error // what ended the recording, if something did
-}
-
-// Stats is what a finished recording was like.
-type Stats struct {
-	Frames  int            // frames in the sink
-	Repeats int            // of them equal to the frame before
-	Lost    int            // frames that are not in the sink
-	Reasons map[string]int // why, as in lab.Gap
-	Elapsed float64        // seconds from the first to the last frame
-	Rate    float64        // measured frames per second, from the source's own times and sequence
-	// Intervals between neighbouring frames' times, in milliseconds: the
-	// median, the 99th percentile, the longest, and the root mean square
-	// deviation from the nominal period.
-	IntervalP50, IntervalP99, IntervalMax, Jitter float64
-	RingPeak                                      int    // most buffers in use at once
-	Scheduling                                    string // "SCHED_FIFO", "nice -10" or "normal"
+	Err        error // what ended the recording early, if something did
 }
 
 // Recorder is a recording that runs.
-type Recorder struct{}
+type Recorder struct {
+	src    Source
+	sink   Sink
+	format lab.Format
+	ring   *ring
+	queue  chan item
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	status  Status
+	meter   meter
+	reasons map[string]int
+
+	latest sync.Mutex // held while someone looks at last
+	last   *buffer
+	info   lab.FrameInfo // of last
+}
+
+// item is what the grabber hands to the writer: a frame, a gap, or a gap
+// followed by a frame.
+type item struct {
+	gap   lab.Gap // Count 0: none
+	frame bool
+	info  lab.FrameInfo
+	buf   *buffer // nil: the same picture as before
+}
 
 // Start records src into sink until Stop is called, ctx ends, or src does.
 // The recorder closes src; closing sink is left to the caller, after Stop.
 func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, error) {
-	return nil, errors.New("capture: not wired yet")
+	f := src.Format()
+	if err := f.Validate(); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	buffers := o.Ring
+	if buffers == 0 {
+		buffers = min(64, (256<<20)/max(1, f.FrameSize()))
+	}
+	buffers = max(4, buffers)
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Recorder{
+		src: src, sink: sink, format: f,
+		ring: newRing(buffers, f.FrameSize()),
+		// Repeats take no buffer, so the queue is longer than the ring.
+		queue:   make(chan item, buffers+4096),
+		cancel:  cancel,
+		done:    make(chan struct{}),
+		reasons: make(map[string]int),
+		meter:   meter{period: 1 / f.Rate},
+	}
+	go r.grab(ctx, !o.NoPriority)
+	go r.write()
+	return r, nil
 }
 
 // Status is cheap (one short lock) and may be called from anywhere.
-func (r *Recorder) Status() Status { return Status{} }
+func (r *Recorder) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
 
-// Latest calls fn with the newest picture that reached the sink; false if there
-// is none yet. The picture must not be kept or changed; the sink waits while fn runs.
-func (r *Recorder) Latest(fn func(lab.Format, lab.Frame)) bool { return false }
+// Latest calls fn with the newest picture that reached the sink, and reports
+// false without a call if there is none yet. The picture must not be kept or
+// changed. While fn runs the sink waits, and the ring fills: be brief.
+func (r *Recorder) Latest(fn func(lab.Format, lab.Frame)) bool {
+	r.latest.Lock()
+	defer r.latest.Unlock()
+	if r.last == nil {
+		return false
+	}
+	fn(r.format, lab.Frame{FrameInfo: r.info, Pix: r.last.pix})
+	return true
+}
 
-// Done is closed when the recording has ended by itself or by Stop.
-func (r *Recorder) Done() <-chan struct{} { return nil }
+// Done is closed when the recording has ended, by itself or by Stop, and the
+// sink has every frame.
+func (r *Recorder) Done() <-chan struct{} { return r.done }
 
 // Stop ends the recording, waits until every frame taken so far is in the
-// sink, and closes the source. The error is what ended it early, if anything.
-func (r *Recorder) Stop() (Stats, error) { return Stats{}, nil }
+// sink, and closes the source. The error is what ended it early, if anything
+// did. Stop may be called again and returns the same.
+func (r *Recorder) Stop() (Stats, error) {
+	r.cancel()
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := r.meter.stats()
+	st.Frames, st.Lost, st.Reasons = r.status.Frames, r.status.Lost, maps.Clone(r.reasons)
+	st.RingPeak = r.ring.peak
+	return st, r.status.Err
+}
+
+// end notes why the recording ended; the first reason stays.
+func (r *Recorder) end(err error) {
+	r.mu.Lock()
+	if r.status.Err == nil {
+		r.status.Err = err
+	}
+	r.mu.Unlock()
+	r.cancel()
+}
+
+// grab takes frames from the source as they come. It allocates nothing for a
+// frame, and never waits for the sink.
+func (r *Recorder) grab(ctx context.Context, priority bool) {
+	defer close(r.queue)
+	// The thread is never unlocked: it ends with this goroutine, and its
+	// priority with it.
+	runtime.LockOSThread()
+	scheduling := "normal"
+	if priority {
+		scheduling = raisePriority()
+	}
+	r.mu.Lock()
+	r.meter.scheduling = scheduling
+	r.mu.Unlock()
+
+	var g grabber
+	for {
+		f, err := r.src.Next(ctx)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				r.end(fmt.Errorf("record: source: %w", err))
+			}
+			break
+		}
+		r.enqueue(&g, f)
+	}
+	if g.pending.Count > 0 {
+		r.queue <- item{gap: g.pending} // the writer still runs: it will be taken
+	}
+	if err := r.src.Close(); err != nil {
+		r.end(fmt.Errorf("record: close source: %w", err))
+	}
+}
+
+// grabber is what grab remembers from frame to frame.
+type grabber struct {
+	started bool
+	seq     uint64
+	time    lab.Time
+	pending lab.Gap // frames lost since the last one that was queued
+	stale   bool    // the sink does not have the frame before
+}
+
+// lose adds lost frames to the gap that is open.
+func (g *grabber) lose(seq uint64, count int, reason string, from, to lab.Time) {
+	if g.pending.Count == 0 {
+		g.pending = lab.Gap{Seq: seq, Reason: reason, From: from}
+	} else if g.pending.Reason != reason {
+		g.pending.Reason = GapSeveral
+	}
+	g.pending.Count += count
+	g.pending.To = to
+	g.stale = true
+}
+
+// GapSeveral is the reason of a gap in which frames were lost for several.
+const GapSeveral = lab.GapSource + ", and " + lab.GapRing
+
+// enqueue copies a frame into the ring, or counts it as lost.
+func (r *Recorder) enqueue(g *grabber, f lab.Frame) {
+	if g.started && f.Seq > g.seq+1 {
+		missed := int(f.Seq - g.seq - 1)
+		g.lose(g.seq+1, missed, lab.GapSource, g.time, f.Time)
+		r.count(lab.GapSource, missed)
+	}
+	from := g.time
+	g.started, g.seq, g.time = true, f.Seq, f.Time
+
+	it := item{gap: g.pending, frame: true, info: f.FrameInfo}
+	if g.stale || f.Flags&lab.FrameRepeat == 0 {
+		it.buf = r.ring.get(len(f.Pix))
+		if it.buf == nil || len(r.queue) == cap(r.queue)-1 {
+			r.ring.put(it.buf)
+			g.lose(f.Seq, 1, lab.GapRing, from, f.Time)
+			r.count(lab.GapRing, 1)
+			return
+		}
+		copy(it.buf.pix, f.Pix)
+		it.buf.changed = append(it.buf.changed[:0], f.Changed...)
+		if g.stale {
+			it.buf.changed = append(it.buf.changed[:0], r.format.Bounds())
+			it.info.Flags &^= lab.FrameRepeat
+		}
+		it.info.Changed = it.buf.changed
+	} else {
+		it.info.Changed = nil
+	}
+	select {
+	case r.queue <- it:
+		g.pending, g.stale = lab.Gap{}, false
+	default:
+		r.ring.put(it.buf)
+		g.lose(f.Seq, 1, lab.GapRing, from, f.Time)
+		r.count(lab.GapRing, 1)
+	}
+}
+
+// count notes lost frames.
+func (r *Recorder) count(reason string, n int) {
+	r.mu.Lock()
+	r.status.Lost += n
+	r.reasons[reason] += n
+	r.mu.Unlock()
+}
+
+// write hands what the grabber took to the sink.
+func (r *Recorder) write() {
+	defer close(r.done)
+	var find diff.Finder
+	var rects []image.Rectangle
+	for it := range r.queue {
+		if r.Status().Err != nil {
+			r.drop(it)
+			continue
+		}
+		if it.gap.Count > 0 {
+			if err := r.sink.WriteGap(it.gap); err != nil {
+				r.end(fmt.Errorf("record: sink: %w", err))
+			}
+		}
+		if !it.frame {
+			continue
+		}
+		f := lab.Frame{FrameInfo: it.info}
+		switch {
+		case it.buf == nil:
+			f.Pix = r.last.pix
+		case r.last != nil && r.format.Pixels != lab.MJPEG:
+			rects = find.Frame(rects[:0], r.format, r.last.pix, it.buf.pix, it.info.Changed)
+			f.Pix, f.Changed = it.buf.pix, rects
+		default:
+			f.Pix = it.buf.pix
+			f.Changed = append(rects[:0], r.format.Bounds())
+		}
+		if err := r.sink.WriteFrame(f); err != nil {
+			r.end(fmt.Errorf("record: sink: %w", err))
+			r.drop(it)
+			continue
+		}
+		r.show(it.buf, f.FrameInfo)
+	}
+}
+
+// GapSink is the reason for frames that were taken when the sink had failed.
+const GapSink = "sink failed"
+
+// drop counts an item that the failed sink cannot take.
+func (r *Recorder) drop(it item) {
+	if it.frame {
+		r.count(GapSink, 1)
+	}
+	r.ring.put(it.buf)
+}
+
+// show makes a written frame the newest.
+func (r *Recorder) show(b *buffer, info lab.FrameInfo) {
+	r.latest.Lock()
+	if b != nil {
+		b, r.last = r.last, b
+		r.ring.put(b)
+	}
+	r.info = info
+	r.info.Changed = nil // its memory is used again
+	r.latest.Unlock()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.Frames == 0 {
+		r.status.FirstFrame = info.Time
+	}
+	r.status.Frames++
+	r.status.LastFrame = info.Time
+	if len(info.Changed) > 0 {
+		r.status.LastChange = info.Time
+	}
+	r.meter.add(info)
+}

@@ -1,0 +1,249 @@
+package capture_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"io"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/capture/synthetic"
+	"eidetic/internal/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var small = lab.Format{Pixels: lab.BGRX, Width: 320, Height: 200, Rate: 60}
+
+// script is a source that delivers given frames when it is told to.
+type script struct {
+	format lab.Format
+	frames chan lab.Frame
+	closed bool
+}
+
+func (s *script) Format() lab.Format { return s.format }
+func (s *script) Close() error       { s.closed = true; return nil }
+func (s *script) Next(ctx context.Context) (lab.Frame, error) {
+	select {
+	case f, ok := <-s.frames:
+		if !ok {
+			return f, io.EOF
+		}
+		return f, nil
+	case <-ctx.Done():
+		return lab.Frame{}, ctx.Err()
+	}
+}
+
+// gated is a sink that waits for leave before each frame, and remembers all.
+type gated struct {
+	mu     sync.Mutex
+	leave  chan struct{} // nil: at once
+	infos  []lab.FrameInfo
+	pix    [][]byte
+	gaps   []lab.Gap
+	failAt int // frame at which WriteFrame fails; 0: never
+}
+
+var errSink = errors.New("disk full")
+
+func (g *gated) WriteFrame(f lab.Frame) error {
+	if g.leave != nil {
+		<-g.leave
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failAt > 0 && len(g.infos) == g.failAt {
+		return errSink
+	}
+	f.Changed = append([]image.Rectangle(nil), f.Changed...)
+	g.infos, g.pix = append(g.infos, f.FrameInfo), append(g.pix, bytes.Clone(f.Pix))
+	return nil
+}
+
+func (g *gated) WriteGap(gap lab.Gap) error {
+	g.gaps = append(g.gaps, gap)
+	return nil
+}
+
+func frame(seq int, value byte, flags lab.FrameFlags) lab.Frame {
+	pix := bytes.Repeat([]byte{value}, small.FrameSize())
+	f := lab.Frame{Pix: pix}
+	f.Seq, f.Time, f.Flags = uint64(seq), lab.Time(seq)*16_666_667, flags
+	f.Changed = []image.Rectangle{small.Bounds()}
+	return f
+}
+
+func TestSequenceGapIsCountedAndWritten(t *testing.T) {
+	src := &script{format: small, frames: make(chan lab.Frame, 10)}
+	for _, seq := range []int{7, 8, 12} {
+		src.frames <- frame(seq, byte(seq), 0)
+	}
+	close(src.frames)
+	var sink gated
+	r, err := capture.Start(context.Background(), src, &sink, capture.Options{NoPriority: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.Done()
+	st, err := r.Stop()
+	if err != nil || st.Frames != 3 || st.Lost != 3 || st.Reasons[lab.GapSource] != 3 || !src.closed {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if len(sink.gaps) != 1 || sink.gaps[0].Seq != 9 || sink.gaps[0].Count != 3 {
+		t.Errorf("gaps %+v", sink.gaps)
+	}
+}
+
+func TestFullRingLosesWholeFramesAndSaysSo(t *testing.T) {
+	const frames, ring = 40, 4
+	src := &script{format: small, frames: make(chan lab.Frame)}
+	sink := &gated{leave: make(chan struct{})}
+	r, err := capture.Start(context.Background(), src, sink, capture.Options{Ring: ring, NoPriority: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range frames {
+		// The second half repeats the last picture, which the sink may lack.
+		flags := lab.FrameFlags(0)
+		if seq >= frames/2 {
+			flags = lab.FrameRepeat
+		}
+		src.frames <- frame(seq, byte(min(seq, frames/2-1)), flags)
+	}
+	close(sink.leave) // the sink runs on
+	for seq := frames; seq < frames+3; seq++ {
+		src.frames <- frame(seq, frames/2-1, lab.FrameRepeat)
+	}
+	close(src.frames)
+	<-r.Done()
+	st, err := r.Stop()
+	if err != nil || st.Lost == 0 || st.Frames+st.Lost != frames+3 || st.Reasons[lab.GapRing] != st.Lost {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	if st.RingPeak > ring {
+		t.Errorf("%d buffers of %d were used", st.RingPeak, ring)
+	}
+	lost := 0
+	for _, g := range sink.gaps {
+		lost += g.Count
+	}
+	for i, info := range sink.infos {
+		if want := byte(min(info.Seq, frames/2-1)); sink.pix[i][0] != want {
+			t.Errorf("frame of sequence %d shows %d, want %d", info.Seq, sink.pix[i][0], want)
+		}
+	}
+	if last := sink.infos[len(sink.infos)-1]; int(last.Seq) == frames+2 && lost != st.Lost {
+		t.Errorf("the gaps in the sink name %d frames, the statistics %d", lost, st.Lost)
+	}
+}
+
+func TestChangesAreExact(t *testing.T) {
+	src := &script{format: small, frames: make(chan lab.Frame, 10)}
+	a, b, c := frame(0, 9, 0), frame(1, 9, 0), frame(2, 9, 0)
+	box := image.Rect(70, 30, 90, 35)
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			c.Pix[4*(y*small.Width+x)+1] = 1
+		}
+	}
+	src.frames <- a
+	src.frames <- b
+	src.frames <- c
+	close(src.frames)
+	var sink gated
+	r, err := capture.Start(context.Background(), src, &sink, capture.Options{NoPriority: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.Done()
+	if got := sink.infos[1].Changed; len(got) != 0 {
+		t.Errorf("an equal frame has changes %v", got)
+	}
+	if got := sink.infos[2].Changed; len(got) != 1 || got[0] != box {
+		t.Errorf("changes %v, want %v", got, box)
+	}
+	if s := r.Status(); s.LastChange != c.Time || s.LastFrame != c.Time || s.FirstFrame != a.Time {
+		t.Errorf("%+v", s)
+	}
+	seen := r.Latest(func(_ lab.Format, f lab.Frame) {
+		if !bytes.Equal(f.Pix, c.Pix) || f.Seq != 2 {
+			t.Error("Latest is not the newest frame")
+		}
+	})
+	if !seen {
+		t.Error("there is no newest frame")
+	}
+	if _, err := r.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFailingSinkEndsTheRecording(t *testing.T) {
+	src := &script{format: small, frames: make(chan lab.Frame, 10)}
+	for seq := range 6 {
+		src.frames <- frame(seq, byte(seq), 0)
+	}
+	sink := &gated{failAt: 3}
+	r, err := capture.Start(context.Background(), src, sink, capture.Options{NoPriority: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.Done()
+	st, err := r.Stop()
+	if !errors.Is(err, errSink) || st.Frames != 3 || !src.closed {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+func TestRecordingProvesThatItIsWhole(t *testing.T) {
+	for _, content := range []synthetic.Content{synthetic.Static, synthetic.Load, synthetic.Scroll, synthetic.Noise} {
+		src, err := synthetic.New(synthetic.Options{Format: small, Content: content, Frames: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		w, err := reel.NewWriter(&file, reel.Header{Format: small})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The source does not wait, so the ring must hold all.
+		r, err := capture.Start(context.Background(), src, w, capture.Options{Ring: 256})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-r.Done()
+		st, err := r.Stop()
+		if err != nil || st.Frames != 200 || st.Lost != 0 {
+			t.Fatalf("%s: %+v, %v", content, st, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := reel.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := synthetic.New(synthetic.Options{Format: small, Content: content})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got.Len() {
+			want, _ := again.Next(context.Background())
+			pix, err := got.Pixels(i)
+			if err != nil || !bytes.Equal(pix, want.Pix) {
+				t.Fatalf("%s: frame %d differs (%v)", content, i, err)
+			}
+			if n, ok := synthetic.ReadCounter(small, pix); !ok || n != uint32(i) {
+				t.Fatalf("%s: frame %d shows the number %d (%v)", content, i, n, ok)
+			}
+		}
+	}
+}

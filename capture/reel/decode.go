@@ -1,0 +1,196 @@
+package reel
+
+import (
+	"errors"
+	"fmt"
+	"image"
+
+	"github.com/klauspost/compress/s2"
+
+	"eidetic/capture/diff"
+	"eidetic/internal/lab"
+)
+
+// decoder turns bodies back into frames. It keeps the frame before. What it
+// reads may be hostile: a body costs no more time than a few frames' size.
+type decoder struct {
+	planes []diff.Plane
+	cur    []byte // the frame decoded last
+	prev   []byte // the one before, when moves need it
+	lits   []byte
+}
+
+func newDecoder(f lab.Format) *decoder {
+	return &decoder{planes: diff.Planes(f), cur: make([]byte, f.FrameSize())}
+}
+
+// decode makes cur the frame that body describes. After an error cur is not a frame.
+func (d *decoder) decode(body []byte, key bool) error {
+	if key {
+		clear(d.cur)
+	} else if needsPrev(body) {
+		if d.prev == nil {
+			d.prev = make([]byte, len(d.cur))
+		}
+		copy(d.prev, d.cur)
+	}
+	budget := len(d.cur) // no byte of a frame is coded twice
+	c := cursor{b: body}
+	for n := 0; len(c.b) > 0; n++ {
+		part := c.bytes(c.int(len(c.b)))
+		if c.err != nil {
+			return fmt.Errorf("part %d: %w", n, c.err)
+		}
+		if err := d.part(part, key, &budget); err != nil {
+			return fmt.Errorf("part %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// needsPrev says whether a part has a moved rectangle. A malformed body is
+// reported when it is decoded.
+func needsPrev(body []byte) bool {
+	c := cursor{b: body}
+	for len(c.b) > 0 {
+		part := c.bytes(c.int(len(c.b)))
+		if c.err != nil {
+			return false
+		}
+		if len(part) > 0 && part[0]&partMoves != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var errTwice = errors.New("more pixels are coded than the frame has")
+
+// part decodes one part into cur.
+func (d *decoder) part(b []byte, key bool, budget *int) error {
+	c := cursor{b: b}
+	first := int(c.byte())
+	moves := first&partMoves != 0
+	first &^= partMoves
+	if c.err != nil {
+		return c.err
+	}
+	if first >= len(d.planes) {
+		return fmt.Errorf("plane %d of %d", first, len(d.planes))
+	}
+	if moves && key {
+		return errors.New("a key frame refers to the frame before")
+	}
+	p := d.planes[first]
+	n := c.int(len(c.b) / 5)
+	ops := make([]op, 0, n)
+	literals := 0
+	for i := 0; i < n && c.err == nil; i++ {
+		o, err := readOp(&c, p)
+		if err != nil {
+			return fmt.Errorf("rectangle %d: %w", i, err)
+		}
+		if o.kind == opMove && !moves {
+			return fmt.Errorf("rectangle %d: moved, in a part without moves", i)
+		}
+		size := o.r.Dx() * o.r.Dy() * p.Unit
+		if *budget -= size; *budget < 0 {
+			return errTwice
+		}
+		if o.kind == opLiteral {
+			literals += size
+		}
+		ops = append(ops, o)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if err := d.literals(&c, literals); err != nil {
+		return fmt.Errorf("literals: %w", err)
+	}
+	lits := d.lits
+	for _, o := range ops {
+		lits = d.apply(p, o, lits)
+	}
+	return nil
+}
+
+// readOp reads one rectangle and checks it against the plane.
+func readOp(c *cursor, p diff.Plane) (op, error) {
+	o := op{kind: c.byte()}
+	x, y := c.int(p.Units()), c.int(p.Rows)
+	o.r = image.Rect(x, y, x+c.int(p.Units()), y+c.int(p.Rows))
+	if o.r.Empty() {
+		return o, fmt.Errorf("%v is empty", o.r)
+	}
+	if !o.r.In(p.Bounds()) {
+		return o, fmt.Errorf("%v is outside the plane %v", o.r, p.Bounds())
+	}
+	switch o.kind {
+	case opLiteral:
+	case opMove:
+		o.dx, o.dy = c.signed(p.Units()), c.signed(p.Rows)
+		if !o.r.Add(image.Pt(o.dx, o.dy)).In(p.Bounds()) {
+			return o, fmt.Errorf("%v comes from outside the plane", o.r)
+		}
+	case opFill:
+		o.unit = c.bytes(p.Unit)
+	default:
+		return o, fmt.Errorf("unknown kind %d", o.kind)
+	}
+	return o, c.err
+}
+
+// literals decompresses the rest of a part, n bytes, into d.lits.
+func (d *decoder) literals(c *cursor, n int) error {
+	d.lits = d.lits[:0]
+	if n == 0 {
+		if len(c.b) > 0 {
+			return fmt.Errorf("%d bytes for no pixel", len(c.b))
+		}
+		return nil
+	}
+	switch code := c.byte(); code {
+	case codeRaw:
+		if len(c.b) != n {
+			return fmt.Errorf("%d bytes for %d", len(c.b), n)
+		}
+		d.lits = append(d.lits, c.b...)
+	case codeS2:
+		if got, err := s2.DecodedLen(c.b); err != nil || got != n {
+			return fmt.Errorf("s2 holds %d bytes for %d (%v)", got, n, err)
+		}
+		if cap(d.lits) < n {
+			d.lits = make([]byte, n)
+		}
+		var err error
+		if d.lits, err = s2.Decode(d.lits[:n], c.b); err != nil {
+			return fmt.Errorf("s2: %w", err)
+		}
+	default:
+		return fmt.Errorf("unknown compression %d", code)
+	}
+	return nil
+}
+
+// apply draws one rectangle and returns the literals that are left.
+func (d *decoder) apply(p diff.Plane, o op, lits []byte) []byte {
+	for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
+		row := p.Row(d.cur, y, o.r.Min.X, o.r.Max.X)
+		switch o.kind {
+		case opLiteral:
+			lits = lits[copy(row, lits):]
+		case opMove:
+			copy(row, p.Row(d.prev, y+o.dy, o.r.Min.X+o.dx, o.r.Max.X+o.dx))
+		case opFill:
+			if y > o.r.Min.Y {
+				copy(row, p.Row(d.cur, o.r.Min.Y, o.r.Min.X, o.r.Max.X))
+				continue
+			}
+			for n := copy(row, o.unit); n < len(row); n *= 2 {
+				copy(row[n:], row[:n])
+			}
+		}
+	}
+	return lits
+}

@@ -1,0 +1,31 @@
+package reel
+
+// A frame's body is a list of parts. Each part codes some rectangles of one
+// plane and stands by itself, so that parts are encoded and decoded on several
+// processors. See docs/formats/reel.md.
+
+// A part's first byte is the number of its plane, and partMoves when a
+// rectangle of it comes from elsewhere in the frame before.
+const partMoves = 0x80
+
+// What is done with a rectangle.
+const (
+	opLiteral = 0 // its units follow in the part's literals
+	opMove    = 1 // its units stood elsewhere in the frame before
+	opFill    = 2 // all its units are equal
+)
+
+// How a part's literals are compressed.
+const (
+	codeRaw = 0 // not at all
+	codeS2  = 1 // klauspost/compress/s2 block format
+)
+
+// What decoding costs, in nanoseconds a byte, on a modest processor. The
+// writer sets a key frame before the way from the last one gets longer than
+// maxChain, so that any frame can be had within 50 ms.
+const (
+	costLiteral = 1.5
+	costCopy    = 0.15
+	maxChain    = 25e6
+)

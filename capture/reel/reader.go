@@ -1,0 +1,207 @@
+package reel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/zeebo/xxh3"
+
+	"eidetic/internal/lab"
+)
+
+// Reader reads a reel. It is not safe for use by several goroutines at once;
+// open the file once for each.
+type Reader struct {
+	in     io.ReaderAt
+	file   *os.File // in, when Open made it
+	size   int64
+	t      *table
+	dec    *decoder
+	at     int // the frame that dec holds, or −1
+	buf    []byte
+	checks *sums // of dec's frame, when sums are checked
+}
+
+// Open reads the index of the file at path, or rebuilds it when the file was
+// cut off or is damaged (see [Reader.Recovered]). It fails only when the file
+// is no reel, or its header cannot be read.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open reel: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open reel: %w", err)
+	}
+	r, err := NewReader(f, st.Size())
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open reel %s: %w", path, err)
+	}
+	r.file = f
+	return r, nil
+}
+
+// NewReader reads the reel of size bytes in in.
+func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
+	t, err := load(in, size)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{in: in, size: size, t: t, at: -1}, nil
+}
+
+// Header returns the reel's description.
+func (r *Reader) Header() Header { return r.t.header }
+
+// Format describes every frame.
+func (r *Reader) Format() lab.Format { return r.t.header.Format }
+
+// Len returns the number of frames.
+func (r *Reader) Len() int { return len(r.t.frames) }
+
+// Info returns frame i's facts without decoding pixels. Changed belongs to
+// the reader. The first frame, and the first after damage, has the whole
+// frame as Changed.
+func (r *Reader) Info(i int) lab.FrameInfo { return r.t.frames[i].FrameInfo }
+
+// Sum returns XXH3-64 of frame i's pixels (of its rows' sums, see
+// docs/formats/reel.md): frames of one format with equal sums are equal. It
+// needs no decoding.
+func (r *Reader) Sum(i int) uint64 { return r.t.frames[i].sum }
+
+// Gaps returns what was lost while recording.
+func (r *Reader) Gaps() []lab.Gap { return r.t.gaps }
+
+// Lost returns the number of frames that the gaps name.
+func (r *Reader) Lost() int {
+	n := 0
+	for _, g := range r.t.gaps {
+		n += g.Count
+	}
+	return n
+}
+
+// Recovered says what was wrong with the file when its index had to be
+// rebuilt; nil for a whole file.
+func (r *Reader) Recovered() []Damage { return r.t.damage }
+
+// Size returns the bytes of the file.
+func (r *Reader) Size() int64 { return r.size }
+
+// Close closes the file that Open opened.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	f := r.file
+	r.file = nil
+	return f.Close()
+}
+
+var errNoKey = errors.New("the key frame that it needs is damaged or missing")
+
+// Pixels returns frame i's pixels, FrameSize bytes (for MJPEG the JPEG), valid
+// until the next call. Forward access is fastest; any other starts at the key
+// frame before i.
+func (r *Reader) Pixels(i int) ([]byte, error) {
+	if i < 0 || i >= len(r.t.frames) {
+		return nil, fmt.Errorf("frame %d: the reel has frames 0 … %d", i, len(r.t.frames)-1)
+	}
+	if i == r.at && r.dec != nil {
+		return r.dec.cur, nil
+	}
+	from := i
+	for from != r.at+1 || r.at < 0 {
+		if bad := r.t.frames[from].bad; bad != nil {
+			return nil, frameError(i, from, bad)
+		}
+		if r.t.frames[from].key {
+			break
+		}
+		if from == 0 || r.t.frames[from-1].index != r.t.frames[from].index-1 {
+			return nil, fmt.Errorf("frame %d: %w", i, errNoKey)
+		}
+		from--
+	}
+	for ; from <= i; from++ {
+		body, err := r.body(from)
+		if err != nil {
+			r.t.frames[from].bad, r.at = err, -1
+			return nil, frameError(i, from, err)
+		}
+		if r.Format().Pixels == lab.MJPEG {
+			return body, nil
+		}
+		if r.dec == nil {
+			r.dec = newDecoder(r.Format())
+		}
+		r.at = -1
+		if err := r.dec.decode(body, r.t.frames[from].key); err != nil {
+			r.t.frames[from].bad = err
+			return nil, frameError(i, from, err)
+		}
+		r.at = from
+	}
+	return r.dec.cur, nil
+}
+
+// frameError says which frame cannot be had, and because of which.
+func frameError(i, from int, err error) error {
+	if i == from {
+		return fmt.Errorf("frame %d: %w", i, err)
+	}
+	return fmt.Errorf("frame %d: frame %d, on which it rests: %w", i, from, err)
+}
+
+// body reads and checks the body of frame i.
+func (r *Reader) body(i int) ([]byte, error) {
+	e := r.t.frames[i]
+	b, err := readBlock(r.in, e.at, r.size)
+	if err != nil {
+		return nil, fmt.Errorf("byte %d: %w", e.at, err)
+	}
+	if b.kind != blockFrame {
+		return nil, fmt.Errorf("byte %d: the index names a block that is no frame", e.at)
+	}
+	limit := int64(2*r.Format().FrameSize() + 1<<20)
+	if r.Format().Pixels == lab.MJPEG {
+		limit = MaxFrame
+	}
+	if r.buf, err = b.readBody(r.in, r.buf, limit); err != nil {
+		return nil, fmt.Errorf("byte %d: %w", e.at, err)
+	}
+	return r.buf, nil
+}
+
+// check compares frame i's pixels, just decoded, with the sum that was
+// written. Rows outside of Changed are not read again when the frame before
+// was checked.
+func (r *Reader) check(i int, pix []byte, following bool) error {
+	var sum uint64
+	if r.Format().Pixels == lab.MJPEG {
+		sum = xxh3.Hash(pix)
+	} else {
+		if r.checks == nil {
+			r.checks, following = newSums(r.Format()), false
+		}
+		if !following {
+			r.checks.all(pix)
+		} else {
+			for _, c := range r.Info(i).Changed {
+				for p, plane := range r.checks.planes {
+					r.checks.touch(p, plane.FromPixels(c), pix)
+				}
+			}
+		}
+		sum = r.checks.sum()
+	}
+	if sum != r.t.frames[i].sum {
+		return fmt.Errorf("frame %d: its pixels have the checksum %016x, %016x was recorded", i, sum, r.t.frames[i].sum)
+	}
+	return nil
+}

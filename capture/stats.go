@@ -1,0 +1,77 @@
+package capture
+
+import (
+	"math"
+	"slices"
+
+	"eidetic/internal/lab"
+)
+
+// Stats is what a finished recording was like.
+type Stats struct {
+	Frames  int            `json:"frames"`            // in the sink
+	Repeats int            `json:"repeats"`           // of them equal to the frame before
+	Corrupt int            `json:"corrupt"`           // of them marked as damaged by the source
+	Lost    int            `json:"lost"`              // frames that are not in the sink
+	Reasons map[string]int `json:"reasons,omitempty"` // why, as in lab.Gap
+	Elapsed float64        `json:"elapsed_s"`         // from the first to the last frame
+	Rate    float64        `json:"rate"`              // measured frames per second, lost ones included
+	// Intervals between neighbouring frames' times, in milliseconds: median,
+	// 99th percentile, longest, and the root mean square deviation from the
+	// nominal period (of the sequence step, where frames were lost).
+	IntervalP50 float64 `json:"interval_p50_ms"`
+	IntervalP99 float64 `json:"interval_p99_ms"`
+	IntervalMax float64 `json:"interval_max_ms"`
+	Jitter      float64 `json:"jitter_ms"`
+	RingPeak    int     `json:"ring_peak"`  // most buffers in use at once
+	Scheduling  string  `json:"scheduling"` // "SCHED_FIFO", "nice -10" or "normal"
+}
+
+// meter gathers what Stats says of times.
+type meter struct {
+	period      float64 // nominal, seconds
+	scheduling  string
+	repeats     int
+	corrupt     int
+	first, last lab.FrameInfo
+	n           int
+	intervals   []float32 // ms
+	deviation   float64   // sum of squares, ms²
+}
+
+func (m *meter) add(info lab.FrameInfo) {
+	if len(info.Changed) == 0 {
+		m.repeats++
+	}
+	if info.Flags&lab.FrameCorrupt != 0 {
+		m.corrupt++
+	}
+	if m.n > 0 {
+		ms := info.Time.Sub(m.last.Time).Seconds() * 1e3
+		m.intervals = append(m.intervals, float32(ms))
+		d := ms - 1e3*m.period*float64(info.Seq-m.last.Seq)
+		m.deviation += float64(d * d)
+	} else {
+		m.first = info
+	}
+	m.last = info
+	m.n++
+}
+
+// stats returns the times' part of Stats.
+func (m *meter) stats() Stats {
+	st := Stats{Repeats: m.repeats, Corrupt: m.corrupt, Scheduling: m.scheduling}
+	if m.n < 2 {
+		return st
+	}
+	st.Elapsed = m.last.Time.Sub(m.first.Time).Seconds()
+	if st.Elapsed > 0 {
+		st.Rate = float64(m.last.Seq-m.first.Seq) / st.Elapsed
+	}
+	sorted := slices.Clone(m.intervals)
+	slices.Sort(sorted)
+	at := func(q float64) float64 { return float64(sorted[int(q*float64(len(sorted)-1))]) }
+	st.IntervalP50, st.IntervalP99, st.IntervalMax = at(0.5), at(0.99), at(1)
+	st.Jitter = math.Sqrt(m.deviation / float64(len(sorted)))
+	return st
+}
