@@ -1,18 +1,203 @@
 package visual
 
 import (
-	"errors"
+	"fmt"
 	"image"
-
-	"eidetic/internal/lab"
 )
 
-func findContent(Frames, SyncOptions) (image.Rectangle, int, int, error) {
-	return image.Rectangle{}, 0, 0, errors.ErrUnsupported
+// findContent walks the frames that changed. A frame whose biggest box is large
+// enough opens the run; while the run lasts a bigger box replaces the first,
+// and the run ends with the frame in which the box lost its colour.
+func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
+	f := frames.Format()
+	if o.Colour.A == 0 {
+		o.Colour = SyncGreen()
+	}
+	if o.Tolerance == 0 {
+		o.Tolerance = 30
+	}
+	if o.MinShare == 0 {
+		o.MinShare = 1.0 / 16
+	}
+	if o.To == 0 {
+		o.To = frames.Len()
+	}
+	fail := func(err error) (image.Rectangle, int, int, error) {
+		return image.Rectangle{}, 0, 0, fmt.Errorf("find the content area: %w", err)
+	}
+	if o.From < 0 || o.From >= o.To || o.To > frames.Len() {
+		return fail(fmt.Errorf("frames %d … %d are not in a recording of %d", o.From, o.To-1, frames.Len()))
+	}
+	p, err := newPlane(f)
+	if err != nil {
+		return fail(err)
+	}
+	m := &mask{plane: p, bounds: f.Bounds(), set: make([]bool, f.Width*f.Height), row: make([]code, f.Width), o: o}
+	first, biggest := -1, 0
+	for i := o.From; i < o.To; i++ {
+		changed := frames.Info(i).Changed
+		if i == o.From {
+			changed = []image.Rectangle{f.Bounds()}
+		}
+		if len(changed) == 0 {
+			continue
+		}
+		pix, err := frames.Pixels(i)
+		if err != nil {
+			return fail(fmt.Errorf("frame %d: %w", i, err))
+		}
+		if want := f.FrameSize(); len(pix) != want {
+			return fail(fmt.Errorf("frame %d holds %d bytes, not %d", i, len(pix), want))
+		}
+		if !m.update(pix, changed) {
+			continue
+		}
+		biggest = max(biggest, m.count)
+		if first >= 0 && !m.filled(area) {
+			return area, first, i - 1, nil
+		}
+		if float64(m.count) < o.MinShare*float64(len(m.set)) {
+			continue
+		}
+		box := m.biggestBox()
+		if size := box.Dx() * box.Dy(); float64(size) >= o.MinShare*float64(len(m.set)) && size > area.Dx()*area.Dy() {
+			area, first = box, i
+		}
+	}
+	if first < 0 {
+		return fail(fmt.Errorf("%w: of %d frames the one with the most had %d pixels of #%02x%02x%02x, a box of at least %.0f is needed",
+			ErrNoSync, o.To-o.From, biggest, o.Colour.R, o.Colour.G, o.Colour.B, o.MinShare*float64(len(m.set))))
+	}
+	return area, first, o.To - 1, nil
 }
-func analyze(Frames, Options) (*Result, error)    { return nil, errors.ErrUnsupported }
-func (r *Result) measurements() []lab.Measurement { return nil }
-func heatImage(*Result) *image.RGBA               { return image.NewRGBA(image.Rectangle{}) }
-func diffImage(lab.Format, []byte, []byte, image.Rectangle) (*image.RGBA, int, error) {
-	return nil, 0, errors.ErrUnsupported
+
+// mask says of each pixel of the frame whether it has the colour.
+type mask struct {
+	plane  plane
+	bounds image.Rectangle
+	set    []bool
+	count  int
+	row    []code
+	o      SyncOptions
+}
+
+// near is Eideticker's test for a colour: the sum over the channels.
+func near(rgb uint32, r, g, b uint8, tolerance int) bool {
+	d := func(x uint32, y uint8) int {
+		v := int(x&255) - int(y)
+		return max(v, -v)
+	}
+	return d(rgb>>16, r)+d(rgb>>8, g)+d(rgb, b) < tolerance
+}
+
+// update takes in the changed regions and says whether the mask changed.
+func (m *mask) update(pix []byte, changed []image.Rectangle) bool {
+	any := false
+	for _, r := range changed {
+		r = r.Intersect(m.bounds)
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			row := m.row[:r.Dx()]
+			m.plane.row(row, pix, y, r.Min.X)
+			set := m.set[y*m.bounds.Dx()+r.Min.X:][:len(row)]
+			lastCode, lastHit := ^code(0), false
+			for x, c := range row {
+				if c != lastCode {
+					lastCode, lastHit = c, near(m.plane.rgb(c), m.o.Colour.R, m.o.Colour.G, m.o.Colour.B, m.o.Tolerance)
+				}
+				if set[x] == lastHit {
+					continue
+				}
+				any = true
+				set[x] = lastHit
+				if lastHit {
+					m.count++
+				} else {
+					m.count--
+				}
+			}
+		}
+	}
+	return any
+}
+
+// filled says whether at least 99 % of the box has the colour: a pointer or a
+// blinking caret does not end the run.
+func (m *mask) filled(r image.Rectangle) bool {
+	return 100*m.within(r) >= 99*r.Dx()*r.Dy()
+}
+
+func (m *mask) within(r image.Rectangle) int {
+	n := 0
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		for _, hit := range m.set[y*m.bounds.Dx()+r.Min.X : y*m.bounds.Dx()+r.Max.X] {
+			if hit {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// biggestBox returns the largest rectangle of the colour, grown over what is
+// enclosed in it, such as a pointer: a side moves out while nine tenths of the
+// next row or column have the colour.
+func (m *mask) biggestBox() image.Rectangle {
+	box := m.largestRectangle()
+	if box.Empty() {
+		return box
+	}
+	hit := func(r image.Rectangle) bool {
+		return r.In(m.bounds) && !r.Empty() && 10*m.within(r) >= 9*r.Dx()*r.Dy()
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, side := range []struct{ at, to image.Rectangle }{
+			{image.Rect(box.Min.X-1, box.Min.Y, box.Min.X, box.Max.Y), image.Rect(box.Min.X-1, box.Min.Y, box.Max.X, box.Max.Y)},
+			{image.Rect(box.Max.X, box.Min.Y, box.Max.X+1, box.Max.Y), image.Rect(box.Min.X, box.Min.Y, box.Max.X+1, box.Max.Y)},
+			{image.Rect(box.Min.X, box.Min.Y-1, box.Max.X, box.Min.Y), image.Rect(box.Min.X, box.Min.Y-1, box.Max.X, box.Max.Y)},
+			{image.Rect(box.Min.X, box.Max.Y, box.Max.X, box.Max.Y+1), image.Rect(box.Min.X, box.Min.Y, box.Max.X, box.Max.Y+1)},
+		} {
+			if hit(side.at) {
+				// One side a round: the others' strips follow from the new box.
+				box, grown = side.to, true
+				break
+			}
+		}
+	}
+	return box
+}
+
+// largestRectangle is the maximal rectangle of a binary picture by the stack of
+// bars over each row, in time linear in the pixels (Vandevoorde 1998).
+func (m *mask) largestRectangle() image.Rectangle {
+	w, h := m.bounds.Dx(), m.bounds.Dy()
+	type bar struct{ x, height int }
+	heights, stack := make([]int, w), make([]bar, 0, w+1)
+	var best image.Rectangle
+	for y := range h {
+		for x, hit := range m.set[y*w:][:w] {
+			if hit {
+				heights[x]++
+			} else {
+				heights[x] = 0
+			}
+		}
+		stack = stack[:0]
+		for x := 0; x <= w; x++ {
+			height, from := 0, x
+			if x < w {
+				height = heights[x]
+			}
+			for len(stack) > 0 && stack[len(stack)-1].height >= height {
+				top := stack[len(stack)-1]
+				stack = stack[:len(stack)-1]
+				if top.height*(x-top.x) > best.Dx()*best.Dy() {
+					best = image.Rect(top.x, y-top.height+1, x, y+1)
+				}
+				from = top.x
+			}
+			stack = append(stack, bar{from, height})
+		}
+	}
+	return best
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"image"
 	"image/color"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -149,7 +150,14 @@ type Result struct {
 	// progress for good, −1 if none does.
 	Complete map[int]int
 
-	opts Options
+	opts  Options
+	infos []frameTime
+}
+
+// frameTime is when a frame was taken: in [time − uncertainty, time].
+type frameTime struct {
+	time        lab.Time
+	uncertainty time.Duration
 }
 
 // Analyze measures the load that starts at frame o.Start.

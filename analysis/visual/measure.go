@@ -1,0 +1,86 @@
+package visual
+
+import (
+	"fmt"
+
+	"eidetic/internal/lab"
+)
+
+// The methods, as they stand beside each number.
+const (
+	methodSpeedIndex = "SpeedIndex, browsertime's histogram flavour (sitespeed.io visualmetrics-portable): Σ(t[k]−t[k−1])·(1−p[k−1]/100), frame times floored to ms, frames scaled to fit 400×400 by area mean, 256 bins a channel, pixels with R, G and B ≥ 250 dropped, progress floored to whole percent, sum truncated; from %s"
+	methodComplete   = "first frame from which the visual progress (browsertime's histogram flavour) stays at %d %% or more"
+)
+
+func (r *Result) measurements() []lab.Measurement {
+	ms := []lab.Measurement{}
+	at := func(name string, frame int, method string) {
+		if frame >= 0 {
+			ms = append(ms, r.instant(name, frame, method))
+		}
+	}
+	at("first_visual_change_ms", r.FirstChange, fmt.Sprintf("first frame in which any pixel of the content area differs from frame %d, the start frame", r.Start))
+	at("first_content_ms", r.FirstContent, "first changed frame whose content area is not one flat colour (WebPageTest's start render, for any background)")
+	at("last_visual_change_ms", r.LastChange, "last frame in which any pixel of the content area differs from the frame before")
+	ms = append(ms, r.speedIndex("speed_index_ms", r.SpeedIndex, fmt.Sprintf(methodSpeedIndex, r.Baseline)))
+	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or more from the frame before (Eideticker, get_stable_frame)", r.opts.StablePixels, r.opts.LumaStep))
+	for _, percent := range []int{85, 95, 99} {
+		at(fmt.Sprintf("visual_complete_%d_ms", percent), r.Complete[percent], fmt.Sprintf(methodComplete, percent))
+	}
+	if rate, ok := r.UniqueRate(); ok {
+		ms = append(ms, lab.Measurement{Name: "unique_fps", Value: rate, Unit: "frames/s",
+			Method: r.uniqueRule() + ", from the first to before the last of them ÷ the time between (Eideticker specification)", Frames: r.ends()})
+	}
+	ms = append(ms, lab.Measurement{Name: "unique_frames", Value: float64(r.Unique), Unit: "frames",
+		Method: r.uniqueRule() + ", after the start frame", Frames: r.ends()})
+	return ms
+}
+
+func (r *Result) ends() []int { return []int{r.Start, r.End - 1} }
+
+func (r *Result) uniqueRule() string {
+	if n := r.opts.UniquePixels; n > 0 {
+		return fmt.Sprintf("frames with at least %d pixels whose luma differs by %d or more from the frame before", n, r.opts.LumaStep)
+	}
+	return "frames in which any pixel differs from the frame before"
+}
+
+// instant measures when frame first showed something. It happened after the
+// frame before it was taken, and before it was taken itself.
+func (r *Result) instant(name string, frame int, method string) lab.Measurement {
+	i := frame - r.Start
+	m := lab.Measurement{Name: name, Value: r.Times[i], Unit: "ms", Method: method, Frames: []int{frame}}
+	low, high := 0.0, milliseconds(r.infos[i].time.Sub(r.Origin.Earliest))
+	if i > 0 {
+		before := r.infos[i-1]
+		low = max(milliseconds(before.time.Sub(r.Origin.Latest)-before.uncertainty), 0)
+		m.Frames = []int{frame - 1, frame}
+	}
+	m.Low, m.High = &low, &high
+	return m
+}
+
+// speedIndex bounds an index as if every change had come as early, and as
+// late, as the frames and the origin allow.
+func (r *Result) speedIndex(name string, value float64, method string) lab.Measurement {
+	gap := 0.0
+	for i := 1; i < len(r.infos); i++ {
+		before := r.infos[i-1]
+		gap = max(gap, milliseconds(r.infos[i].time.Sub(before.time)+before.uncertainty))
+	}
+	half := milliseconds(r.Origin.Latest.Sub(r.Origin.Earliest)) / 2
+	low, high := max(value-gap-half, 0), value+half+1
+	return lab.Measurement{Name: name, Value: value, Unit: "ms", Method: method, Frames: r.ends(), Low: &low, High: &high}
+}
+
+// String names the baseline in a method's text.
+func (b Baseline) String() string {
+	switch b {
+	case BaselineStart:
+		return "the start frame"
+	case BaselineWhite:
+		return "a white page"
+	default:
+		return "a white page or the start frame"
+	}
+}

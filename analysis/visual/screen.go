@@ -1,0 +1,194 @@
+package visual
+
+import (
+	"fmt"
+	"image"
+
+	"eidetic/internal/lab"
+)
+
+// screen holds the content area of the present frame as codes, and of the
+// final frame, and takes in one frame after another.
+type screen struct {
+	plane  plane
+	area   image.Rectangle   // in frame coordinates
+	parts  []image.Rectangle // area without what is ignored, in frame coordinates
+	cur    []code            // area.Dx() × area.Dy()
+	final  []code
+	equal  int // pixels of parts where cur equals final
+	pixels int // pixels of parts
+	heat   []uint16
+	step   int    // of luma
+	row    []code // scratch
+}
+
+// change is what one frame changed.
+type change struct {
+	pixels int             // that differ from the frame before
+	luma   int             // whose luma differs by the step or more
+	dirty  image.Rectangle // covers them; its origin is the content area's corner
+}
+
+func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle, step int) (*screen, error) {
+	p, err := newPlane(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &screen{plane: p, area: area, parts: []image.Rectangle{area}, step: step}
+	for _, r := range ignore {
+		s.parts = subtract(s.parts, r)
+	}
+	for _, r := range s.parts {
+		s.pixels += r.Dx() * r.Dy()
+	}
+	if s.pixels == 0 {
+		return nil, fmt.Errorf("the ignored areas cover the whole content area %v", area)
+	}
+	n := area.Dx() * area.Dy()
+	s.cur, s.final, s.heat = make([]code, n), make([]code, n), make([]uint16, n)
+	s.row = make([]code, area.Dx())
+	return s, nil
+}
+
+// subtract returns the rectangles that cover rs without r, disjoint if rs are.
+func subtract(rs []image.Rectangle, r image.Rectangle) []image.Rectangle {
+	var out []image.Rectangle
+	keep := func(x0, y0, x1, y1 int) {
+		if x0 < x1 && y0 < y1 {
+			out = append(out, image.Rect(x0, y0, x1, y1))
+		}
+	}
+	for _, a := range rs {
+		c := a.Intersect(r)
+		if c.Empty() {
+			out = append(out, a)
+			continue
+		}
+		keep(a.Min.X, a.Min.Y, a.Max.X, c.Min.Y)
+		keep(a.Min.X, c.Min.Y, c.Min.X, c.Max.Y)
+		keep(c.Max.X, c.Min.Y, a.Max.X, c.Max.Y)
+		keep(a.Min.X, c.Max.Y, a.Max.X, a.Max.Y)
+	}
+	return out
+}
+
+// read decodes a whole frame's content area into dst.
+func (s *screen) read(dst []code, pix []byte) error {
+	if want := s.plane.format.FrameSize(); len(pix) != want {
+		return fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d",
+			len(pix), s.plane.format.Pixels, s.plane.format.Width, s.plane.format.Height, want)
+	}
+	w := s.area.Dx()
+	for y := s.area.Min.Y; y < s.area.Max.Y; y++ {
+		s.plane.row(dst[(y-s.area.Min.Y)*w:][:w], pix, y, s.area.Min.X)
+	}
+	return nil
+}
+
+// start takes in the final and the start frame's codes, already in s.final
+// and s.cur. What is ignored is frozen as it was at the start.
+func (s *screen) start() {
+	w := s.area.Dx()
+	live := make([]bool, len(s.cur))
+	for _, r := range s.parts {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for x := r.Min.X; x < r.Max.X; x++ {
+				live[(y-s.area.Min.Y)*w+x-s.area.Min.X] = true
+			}
+		}
+	}
+	s.equal = 0
+	for i, ok := range live {
+		switch {
+		case !ok:
+			s.final[i] = s.cur[i]
+		case s.final[i] == s.cur[i]:
+			s.equal++
+		}
+	}
+}
+
+// apply takes in the next frame, of which nothing outside changed differs
+// from the one before.
+func (s *screen) apply(pix []byte, changed []image.Rectangle) (change, error) {
+	var c change
+	if want := s.plane.format.FrameSize(); len(pix) != want {
+		return c, fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d",
+			len(pix), s.plane.format.Pixels, s.plane.format.Width, s.plane.format.Height, want)
+	}
+	for _, r := range changed {
+		for _, part := range s.parts {
+			// Where two changed rectangles overlap, the second finds no
+			// difference any more, so nothing is counted twice.
+			s.applyRect(&c, pix, r.Intersect(part))
+		}
+	}
+	return c, nil
+}
+
+func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
+	w := s.area.Dx()
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		next := s.row[:r.Dx()]
+		s.plane.row(next, pix, y, r.Min.X)
+		at := (y-s.area.Min.Y)*w + r.Min.X - s.area.Min.X
+		cur := s.cur[at:][:len(next)]
+		first := firstDifference(cur, next)
+		if first == len(next) {
+			continue
+		}
+		last := first
+		final, heat := s.final[at:][:len(next)], s.heat[at:][:len(next)]
+		for i := first; i < len(next); i++ {
+			was, is := cur[i], next[i]
+			if was == is {
+				continue
+			}
+			last = i
+			c.pixels++
+			if heat[i] != 1<<16-1 {
+				heat[i]++
+			}
+			switch final[i] {
+			case is:
+				s.equal++
+			case was:
+				s.equal--
+			}
+			if d := luma(s.plane.rgb(was)) - luma(s.plane.rgb(is)); d >= s.step || -d >= s.step {
+				c.luma++
+			}
+			cur[i] = is
+		}
+		x, y := r.Min.X-s.area.Min.X, y-s.area.Min.Y
+		c.dirty = c.dirty.Union(image.Rect(x+first, y, x+last+1, y+1))
+	}
+}
+
+// firstDifference returns the first index at which two slices of one length differ.
+func firstDifference(a, b []code) int {
+	b = b[:len(a)]
+	for i, v := range a {
+		if v != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
+
+// flat says whether the content is one colour, what is ignored left out.
+func (s *screen) flat() bool {
+	w := s.area.Dx()
+	at := func(x, y int) int { return (y-s.area.Min.Y)*w + x - s.area.Min.X }
+	want := s.cur[at(s.parts[0].Min.X, s.parts[0].Min.Y)]
+	for _, r := range s.parts {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for _, v := range s.cur[at(r.Min.X, y):at(r.Max.X, y)] {
+				if v != want {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
