@@ -1,9 +1,12 @@
-// Package video turns recordings into evidence for people: WebM, filmstrips, stills.
+// Package video turns recordings into evidence for people: WebM films through
+// vpxenc, filmstrips, contact sheets and stills.
+//
+// Frames (a reel) go in; files that any browser shows come out. None of them
+// is a basis for numbers: colours are subsampled, and films are lossy. The reel stays.
 package video
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"image"
 
 	"eidetic/internal/lab"
@@ -17,44 +20,40 @@ type Frames interface {
 	Pixels(i int) ([]byte, error)
 }
 
-// Options of a video.
-type Options struct {
-	First, Last int             // frames, inclusive; Last 0 means the last one
-	Crop        image.Rectangle // part of the picture; default all of it
-	Width       int             // scaled down to this many pixels; default unscaled
-	Rate        float64         // frames per second of the video; default 60
+// span checks a range of frames: last 0 means the last one there is.
+func span(f Frames, first, last int) (int, int, error) {
+	if f.Len() == 0 {
+		return 0, 0, fmt.Errorf("the recording has no frames")
+	}
+	if last == 0 {
+		last = f.Len() - 1
+	}
+	if first < 0 || last < first || last >= f.Len() {
+		return 0, 0, fmt.Errorf("frames %d … %d are not among the recording's 0 … %d", first, last, f.Len()-1)
+	}
+	return first, last, nil
 }
 
-var errNotYet = errors.New("video: not wired yet")
-
-// WebM encodes the frames to a VP8 file at path on a constant-rate timeline.
-func WebM(ctx context.Context, f Frames, path string, o Options) error { return errNotYet }
-
-// Still returns frame i as an image.
-func Still(f Frames, i int) (*image.RGBA, error) { return nil, errNotYet }
-
-// Thumb is one picture of a filmstrip.
-type Thumb struct {
-	Frame  int     `json:"frame"`
-	TimeMS float64 `json:"time_ms"` // since the first frame of the strip
-	File   string  `json:"file,omitempty"`
+// crop checks a part of the picture: an empty one means all of it.
+func crop(f lab.Format, r image.Rectangle) (image.Rectangle, error) {
+	if r.Empty() {
+		return f.Bounds(), nil
+	}
+	if !r.In(f.Bounds()) {
+		return r, fmt.Errorf("the part %v is not inside the picture %v", r, f.Bounds())
+	}
+	return r, nil
 }
 
-// StripOptions of a filmstrip.
-type StripOptions struct {
-	First, Last int             // frames, inclusive; Last 0 means the last one
-	Crop        image.Rectangle // part of the picture; default all of it
-	Width       int             // of one thumbnail, pixels; default 200
-	// EveryMS takes a picture at this distance; 0 means at visual changes, at
-	// most Max of them.
-	EveryMS float64
-	Max     int // pictures; default 12
+// Still returns frame i as an image of its own.
+func Still(f Frames, i int) (*image.RGBA, error) {
+	pix, err := f.Pixels(i)
+	if err != nil {
+		return nil, fmt.Errorf("still: %w", err)
+	}
+	img := image.NewRGBA(f.Format().Bounds())
+	if err := ToRGBA(img, f.Format(), pix, img.Rect); err != nil {
+		return nil, fmt.Errorf("still: frame %d: %w", i, err)
+	}
+	return img, nil
 }
-
-// Filmstrip writes JPEG thumbnails into dir (named strip-000.jpg …) and returns them in order.
-func Filmstrip(ctx context.Context, f Frames, dir string, o StripOptions) ([]Thumb, error) {
-	return nil, errNotYet
-}
-
-// Contact draws the same thumbnails into one PNG at path, with their times.
-func Contact(ctx context.Context, f Frames, path string, o StripOptions) error { return errNotYet }

@@ -1,0 +1,192 @@
+package x11_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/capture/x11"
+	"eidetic/internal/lab"
+)
+
+// paint sets the root window to a colour, with another client.
+func paint(t testing.TB, display string, rgb uint32) {
+	t.Helper()
+	xgb.Logger.SetOutput(io.Discard) // it reports that there is no authority file
+	c, err := xgb.NewConnDisplay(display)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	screen := xproto.Setup(c).DefaultScreen(c)
+	err = xproto.ChangeWindowAttributesChecked(c, screen.Root, xproto.CwBackPixel, []uint32{rgb}).Check()
+	if err == nil {
+		err = xproto.ClearAreaChecked(c, false, screen.Root, 0, 0, 0, 0).Check()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until takes frames until one fulfils ok, or a second has passed.
+func until(t *testing.T, s *x11.Source, ok func(lab.Frame) bool) lab.Frame {
+	t.Helper()
+	for range 60 {
+		f, err := s.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok(f) {
+			return f
+		}
+	}
+	t.Fatal("the frame did not come within a second")
+	return lab.Frame{}
+}
+
+func TestSeesWhatIsDrawn(t *testing.T) {
+	display := xvfb(t, "-screen", "0", "200x100x24")
+	for _, o := range []x11.Options{
+		{Display: display},
+		{Display: display, NoDamage: true},
+		{Display: display, NoSHM: true},
+		{Display: display, NoSHM: true, NoDamage: true},
+		{Display: display, Region: image.Rect(10, 20, 110, 60)},
+	} {
+		s, err := x11.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Shared() == o.NoSHM || s.Damage() == o.NoDamage {
+			t.Errorf("%+v: shared memory %v, damage %v", o, s.Shared(), s.Damage())
+		}
+		for _, c := range []struct {
+			rgb  uint32
+			bgrx []byte
+		}{{0x00ff00, []byte{0, 255, 0, 0}}, {0x123456, []byte{0x56, 0x34, 0x12, 0}}} {
+			paint(t, display, c.rgb)
+			f := until(t, s, func(f lab.Frame) bool { return f.Flags&lab.FrameRepeat == 0 && bytes.Equal(f.Pix[:4], c.bgrx) })
+			if want := bytes.Repeat(c.bgrx, s.Format().Width*s.Format().Height); !bytes.Equal(f.Pix, want) {
+				t.Errorf("%+v: the screen is not all %06x", o, c.rgb)
+			}
+			if f.Uncertainty <= 0 || f.Uncertainty > time.Second {
+				t.Errorf("%+v: uncertainty %v", o, f.Uncertainty)
+			}
+		}
+		if !o.NoDamage {
+			f := until(t, s, func(f lab.Frame) bool { return f.Flags&lab.FrameRepeat != 0 })
+			if f.Pix == nil || len(f.Changed) != 0 {
+				t.Errorf("a repeat has %d bytes and changes %v", len(f.Pix), f.Changed)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRecordsAScreen(t *testing.T) {
+	display := xvfb(t, "-screen", "0", "320x200x24")
+	src, err := x11.Open(x11.Options{Display: display, Rate: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "screen.reel")
+	w, err := reel.Create(path, reel.Header{Format: src.Format(), Source: "x11" + display})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := capture.Start(context.Background(), src, w, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	green := []byte{0, 255, 0, 0}
+	paint(t, display, 0x00ff00)
+	waitFor(t, func() bool {
+		seen := false
+		r.Latest(func(_ lab.Format, f lab.Frame) { seen = bytes.Equal(f.Pix[:4], green) })
+		return seen
+	})
+	waitFor(t, func() bool { s := r.Status(); return s.LastFrame.Sub(s.LastChange) > 300*time.Millisecond })
+	st, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if st.Rate < 55 || st.Rate > 65 || st.Repeats == 0 {
+		t.Errorf("%+v", st)
+	}
+	report, err := reel.Verify(path)
+	if err != nil || !report.Good() || report.Frames != st.Frames || report.Lost != st.Lost {
+		t.Errorf("%+v, %v; recorded %+v", report, err, st)
+	}
+}
+
+// waitFor polls until ok, for at most five seconds.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(5 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it did not happen within five seconds")
+		}
+	}
+}
+
+func TestServerThatDiesIsAnError(t *testing.T) {
+	display := xvfb(t, "-screen", "0", "64x64x24", "-terminate")
+	s, err := x11.Open(x11.Options{Display: display})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Next(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after cancel: %v", err)
+	}
+}
+
+func TestErrorsSayWhatIsWrong(t *testing.T) {
+	display := xvfb(t, "-screen", "0", "64x64x24")
+	bad := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		o    x11.Options
+		want string
+	}{
+		{x11.Options{Display: "nonsense"}, `display "nonsense" is not of the form :NUMBER`},
+		{x11.Options{Display: "far:0"}, "on another machine"},
+		{x11.Options{Display: ":60000"}, "connect to display :60000"},
+		{x11.Options{Display: display, Region: image.Rect(0, 0, 65, 10)}, "not on the screen"},
+		{x11.Options{Display: display, Rate: 2000}, "frame rate 2000 is outside"},
+		{x11.Options{Display: display, Authority: bad}, "authority file: open " + bad},
+	} {
+		if _, err := x11.Open(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.o, err, c.want)
+		}
+	}
+	t.Setenv("DISPLAY", "")
+	if _, err := x11.Open(x11.Options{}); err == nil || !strings.Contains(err.Error(), "$DISPLAY is empty") {
+		t.Errorf("no display: %v", err)
+	}
+}

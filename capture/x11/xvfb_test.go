@@ -1,0 +1,43 @@
+package x11_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"eidetic/internal/testlab"
+)
+
+// xvfb starts a virtual screen and returns its display. The server chooses a
+// free number and ends with the test.
+func xvfb(t testing.TB, args ...string) string {
+	t.Helper()
+	program := testlab.NeedProgram(t, "Xvfb")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset"}, args...)...)
+	cmd.Dir = t.TempDir()
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	number, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("Xvfb did not start: %v\n%s", err, log.String())
+	}
+	return ":" + strings.TrimSpace(number)
+}
