@@ -1,0 +1,123 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// artifact is a file of a trial as the page links to it.
+type artifact struct {
+	URL           string // relative to the report
+	Name          string
+	Size          string
+	Width, Height int // of a picture, in pixels
+}
+
+// thumb is one picture of a filmstrip.
+type thumb struct {
+	artifact
+	Frame  int
+	TimeMS float64
+	Label  string
+}
+
+// trialPath is a file of a trial relative to the run's folder.
+func trialPath(n int, name string) string {
+	return path.Join("trials", store.TrialName(n), filepath.ToSlash(name))
+}
+
+func openArtifact(files *os.Root, n int, name string) (*os.File, error) {
+	if !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("%q leaves the trial's folder", name)
+	}
+	f, err := files.Open(trialPath(n, name))
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", name))
+	}
+	return f, nil
+}
+
+// artifactOf looks up a file by its role in t.Files. It is nil when the trial
+// has none, or when the file is not there.
+func artifactOf(files *os.Root, t *lab.Trial, role string) *artifact {
+	name, ok := t.Files[role]
+	if !ok {
+		return nil
+	}
+	return artifactAt(files, t.Number, name)
+}
+
+func artifactAt(files *os.Root, n int, name string) *artifact {
+	f, err := openArtifact(files, n, name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	a := &artifact{URL: (&url.URL{Path: trialPath(n, name)}).EscapedPath(), Name: name}
+	if info, err := f.Stat(); err == nil {
+		a.Size = size(info.Size())
+	}
+	var c image.Config
+	switch path.Ext(name) {
+	case ".png":
+		c, err = png.DecodeConfig(io.LimitReader(f, 1<<20))
+	case ".jpg", ".jpeg":
+		c, err = jpeg.DecodeConfig(io.LimitReader(f, 1<<20))
+	}
+	if err == nil {
+		a.Width, a.Height = c.Width, c.Height
+	}
+	return a
+}
+
+// Bounds on a filmstrip's list of pictures.
+const (
+	maxThumbs     = 200
+	maxStripBytes = 1 << 20
+)
+
+// filmstrip reads the pictures of a filmstrip. t.Files["filmstrip"] is either
+// a JSON list of {"frame","time_ms","file"}, whose files lie beside it, or one
+// picture of the whole strip, which is returned as sheet.
+func filmstrip(files *os.Root, t *lab.Trial) (thumbs []thumb, sheet *artifact) {
+	a := artifactOf(files, t, "filmstrip")
+	if a == nil || path.Ext(a.Name) != ".json" {
+		return nil, a
+	}
+	f, err := openArtifact(files, t.Number, a.Name)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close()
+	var list []struct {
+		Frame  int     `json:"frame"`
+		TimeMS float64 `json:"time_ms"`
+		File   string  `json:"file"`
+	}
+	if err := json.NewDecoder(io.LimitReader(f, maxStripBytes)).Decode(&list); err != nil {
+		return nil, nil
+	}
+	for _, one := range list[:min(len(list), maxThumbs)] {
+		name := path.Join(path.Dir(filepath.ToSlash(a.Name)), one.File)
+		if p := artifactAt(files, t.Number, name); p != nil {
+			thumbs = append(thumbs, thumb{artifact: *p, Frame: one.Frame, TimeMS: one.TimeMS, Label: number(one.TimeMS, "ms") + " ms"})
+		}
+	}
+	return thumbs, nil
+}

@@ -1,0 +1,138 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// metric is how a number is shown and explained.
+type metric struct {
+	Name  string // as in lab.Trial.Metrics
+	Label string
+	Unit  string
+	// Short says what it means in a line.
+	Short string
+	// Method is the definition that applies unless the trial's measurement brings its own.
+	Method string
+}
+
+// headline lists the metrics that every report opens with, the most telling
+// first. Others follow in the order of the run's summary.
+func headline() []metric {
+	return []metric{
+		{"time_to_stable_ms", "Looks finished", "ms", "The screen is, and stays, as it will be",
+			"Time from the start frame to the first frame from which on no frame differs from the final one by more than the threshold: " +
+				"the sum of the absolute pixel differences of the content area, threshold 4096."},
+		{"first_visual_change_ms", "First visual change", "ms", "Something appears",
+			"Time from the start frame to the first frame whose content area differs from the start frame's."},
+		{"last_visual_change_ms", "Last visual change", "ms", "Nothing moves any more",
+			"Time from the start frame to the last frame whose content area differs from the one before it."},
+		{"speed_index_ms", "SpeedIndex", "ms", "Mean time to appear, over the whole screen",
+			"Integral over time of the share of the screen that is not yet as in the final frame, from colour histograms, in browsertime's flavour. " +
+				"Animation and scrolling make it larger; compare it only with the same flavour."},
+		{"unique_fps", "Unique frames", "frames/s", "Frames a second that showed something new",
+			"Frames whose content area differs from the frame before, divided by the time between first and last visual change."},
+	}
+}
+
+// describe finds how a metric is shown, from what is known here or from its name.
+func describe(name, unit string) metric {
+	for _, m := range headline() {
+		if m.Name == name {
+			return m
+		}
+	}
+	m := metric{Name: name, Unit: unit}
+	stem := name
+	for suffix, u := range map[string]string{"_ms": "ms", "_fps": "frames/s", "_percent": "%", "_px": "pixels"} {
+		if s, ok := strings.CutSuffix(name, suffix); ok {
+			stem = s
+			if m.Unit == "" {
+				m.Unit = u
+			}
+		}
+	}
+	words := strings.ReplaceAll(stem, "_", " ")
+	if words != "" {
+		words = strings.ToUpper(words[:1]) + words[1:]
+	}
+	m.Label = words
+	return m
+}
+
+// number writes v as a person reads it: three or four significant digits,
+// thousands apart by a narrow space, a true minus.
+func number(v float64, unit string) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	digits := 0
+	switch a := math.Abs(v); {
+	case a == 0 || a >= 100 || unit == "ms" && a >= 10:
+	case a >= 10:
+		digits = 1
+	case a >= 1:
+		digits = 2
+	default:
+		digits = 3
+	}
+	return grouped(strconv.FormatFloat(v, 'f', digits, 64))
+}
+
+// precise writes v with one more digit than the big numbers have, for tables.
+func precise(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	digits := 1
+	if math.Abs(v) < 10 {
+		digits = 2
+	}
+	return grouped(strconv.FormatFloat(v, 'f', digits, 64))
+}
+
+func grouped(s string) string {
+	sign := ""
+	if rest, ok := strings.CutPrefix(s, "-"); ok {
+		sign, s = "−", rest
+	}
+	whole, frac, dot := strings.Cut(s, ".")
+	var b strings.Builder
+	for i, c := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteRune('\u202f')
+		}
+		b.WriteRune(c)
+	}
+	if dot {
+		b.WriteByte('.')
+		b.WriteString(frac)
+	}
+	if strings.Trim(b.String(), "0.") == "" {
+		sign = ""
+	}
+	return sign + b.String()
+}
+
+// count writes an integer with its thousands apart.
+func count[T int | int64](n T) string { return grouped(strconv.FormatInt(int64(n), 10)) }
+
+// size writes a number of bytes.
+func size(n int64) string {
+	switch {
+	case n < 0:
+		return "–"
+	case n < 1000:
+		return strconv.FormatInt(n, 10) + " B"
+	case n < 1_000_000:
+		return number(float64(n)/1e3, "") + " kB"
+	default:
+		return number(float64(n)/1e6, "") + " MB"
+	}
+}
+
+// millis is the time from zero to t in ms.
+func millis(t, zero lab.Time) float64 { return float64(t-zero) / 1e6 }

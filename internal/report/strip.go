@@ -1,0 +1,199 @@
+package report
+
+import (
+	"math"
+	"sort"
+	"strconv"
+
+	"eidetic/internal/lab"
+)
+
+// strip is the plot of every trial of one metric on one axis. All positions
+// are percentages of the width, so that it needs no script and no fixed size.
+type strip struct {
+	metric
+	Rows  []stripRow
+	Ticks []tick
+}
+
+type stripRow struct {
+	Arm                      string
+	Dots                     []dot
+	Summary                  *lab.Summary
+	Box, BoxW, Median        string // quartiles and median
+	Interval, IntervalW      string // 95 % interval of the median
+	HasSummary, HasBand      bool
+	Height, Middle, LineTop  int
+	LineBottom, BandY, BandH int
+}
+
+type dot struct {
+	X      string // per cent
+	Y      int    // pixels
+	Trial  int
+	Valid  bool
+	Title  string
+	Shadow bool
+}
+
+type tick struct {
+	X, Label, Anchor string
+}
+
+const (
+	dotRadius = 5
+	rowHeight = 64
+	// neighbour is the distance in per cent of the width under which two dots
+	// would hide each other.
+	neighbour = 1.5
+)
+
+// strips draws a strip for each metric that the summary or the trials have.
+func strips(run *lab.Run) []strip {
+	var out []strip
+	for _, m := range metricsOf(run) {
+		if s, ok := stripOf(run, m); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// metricsOf lists the run's metrics: the headline ones, then the others of the summary.
+func metricsOf(run *lab.Run) []metric {
+	units := map[string]string{}
+	var order []string
+	for _, s := range run.Summary {
+		if _, ok := units[s.Metric]; !ok {
+			order = append(order, s.Metric)
+		}
+		units[s.Metric] = s.Unit
+	}
+	var out []metric
+	for _, m := range headline() {
+		_, known := units[m.Name]
+		for _, t := range run.Trials {
+			if _, ok := t.Metrics[m.Name]; ok {
+				known = true
+			}
+		}
+		if known {
+			out = append(out, m)
+			delete(units, m.Name)
+		}
+	}
+	for _, name := range order {
+		if unit, ok := units[name]; ok {
+			out = append(out, describe(name, unit))
+		}
+	}
+	return out
+}
+
+func stripOf(run *lab.Run, m metric) (strip, bool) {
+	s := strip{metric: m}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, t := range run.Trials {
+		if v, ok := t.Metrics[m.Name]; ok {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	if low > high {
+		return s, false
+	}
+	low, high, ticks := niceScale(low, high)
+	x := func(v float64) float64 { return 2 + 96*(v-low)/(high-low) }
+	for _, v := range ticks {
+		t := tick{X: percent(x(v)), Label: number(v, m.Unit), Anchor: "middle"}
+		s.Ticks = append(s.Ticks, t)
+	}
+	for _, arm := range armsOf(run) {
+		row := stripRow{Arm: arm, Height: rowHeight, Middle: rowHeight / 2, LineTop: 10, LineBottom: rowHeight - 10}
+		for i := range run.Summary {
+			sum := &run.Summary[i]
+			if sum.Metric == m.Name && sum.Arm == arm && sum.N > 0 {
+				row.Summary, row.HasSummary = sum, true
+				row.Box, row.BoxW = percent(x(sum.Q1)), percent(x(sum.Q3)-x(sum.Q1))
+				row.Median = percent(x(sum.Median))
+				row.Interval, row.IntervalW = percent(x(sum.Low)), percent(x(sum.High)-x(sum.Low))
+			}
+		}
+		row.Dots = dotsOf(run, m, arm, x)
+		s.Rows = append(s.Rows, row)
+	}
+	return s, true
+}
+
+func dotsOf(run *lab.Run, m metric, arm string, x func(float64) float64) []dot {
+	type point struct {
+		x float64
+		t *lab.Trial
+	}
+	var points []point
+	for _, t := range run.Trials {
+		if v, ok := t.Metrics[m.Name]; ok && t.Arm == arm {
+			points = append(points, point{x(v), t})
+		}
+	}
+	sort.SliceStable(points, func(i, j int) bool { return points[i].x < points[j].x })
+	// Dots that would hide each other are stacked: 0, −1, +1, −2, … from the middle.
+	var dots []dot
+	stack, from := 0, math.Inf(-1)
+	for _, p := range points {
+		if p.x-from < neighbour {
+			stack++
+		} else {
+			stack, from = 0, p.x
+		}
+		level := (stack + 1) / 2
+		if stack%2 == 1 {
+			level = -level
+		}
+		y := rowHeight/2 + level*(2*dotRadius+1)
+		y = min(max(y, dotRadius+1), rowHeight-dotRadius-1)
+		title := "Trial " + strconv.Itoa(p.t.Number) + ": " + precise(p.t.Metrics[m.Name]) + " " + m.Unit
+		if !p.t.Valid {
+			title += " (invalid)"
+		}
+		dots = append(dots, dot{X: percent(p.x), Y: y, Trial: p.t.Number, Valid: p.t.Valid, Title: title})
+	}
+	return dots
+}
+
+// armsOf lists the arms of a run in the order of their first trial.
+func armsOf(run *lab.Run) []string {
+	var arms []string
+	seen := map[string]bool{}
+	for _, t := range run.Trials {
+		if !seen[t.Arm] {
+			seen[t.Arm] = true
+			arms = append(arms, t.Arm)
+		}
+	}
+	return arms
+}
+
+// niceScale widens low … high to whole steps of 1, 2 or 5 times a power of
+// ten, and lists the ticks.
+func niceScale(low, high float64) (float64, float64, []float64) {
+	if high-low < 1e-9*max(1, math.Abs(high)) {
+		pad := max(math.Abs(high)*0.05, 1)
+		low, high = low-pad, high+pad
+	}
+	raw := (high - low) / 5
+	power := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := power
+	for _, f := range []float64{1, 2, 5, 10} {
+		if step = f * power; step >= raw {
+			break
+		}
+	}
+	first, last := math.Floor(low/step), math.Ceil(high/step)
+	var ticks []float64
+	for i := first; i <= last && len(ticks) < 12; i++ {
+		ticks = append(ticks, i*step)
+	}
+	return first * step, last * step, ticks
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) + "%" }

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"eidetic/internal/lab"
+)
+
+// trial is one trial as the template shows it.
+type trial struct {
+	*lab.Trial
+	Values   []string // of the run's columns
+	Thumbs   []thumb
+	Sheet    *artifact
+	Video    *artifact
+	Heat     *artifact
+	Others   []link
+	Timeline *timeline
+	Reasons  []string
+	End      string
+	Measured []measured
+	Capture  []pair
+	HasLog   bool
+}
+
+type link struct {
+	Role string
+	artifact
+}
+
+type measured struct {
+	Label, Value, Unit, Bounds, Frames string
+}
+
+func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
+	v := trial{
+		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"),
+		Timeline: timelineOf(t, zero, columns), Capture: flat(t.Capture),
+	}
+	v.Thumbs, v.Sheet = filmstrip(files, t)
+	for _, m := range columns {
+		value, ok := t.Metrics[m.Name]
+		if !ok {
+			v.Values = append(v.Values, "–")
+			continue
+		}
+		v.Values = append(v.Values, number(value, m.Unit))
+	}
+	for _, reason := range t.Invalid {
+		v.Reasons = append(v.Reasons, sentence(reason))
+	}
+	v.End = map[lab.End]string{
+		lab.EndStable: "the screen and the network were still",
+		lab.EndRed:    "the red page was seen",
+		lab.EndDone:   "the page said that it was done",
+		lab.EndLimit:  "the time limit was reached",
+	}[t.Ended]
+	for _, role := range []string{"reel", "replay", "events", "timeline"} {
+		if a := artifactOf(files, t, role); a != nil {
+			v.Others = append(v.Others, link{role, *a})
+			v.HasLog = v.HasLog || role == "replay"
+		}
+	}
+	for _, m := range t.Measurements {
+		d := describe(m.Name, m.Unit)
+		row := measured{Label: d.Label, Value: precise(m.Value), Unit: m.Unit, Frames: frames(m.Frames)}
+		if m.Low != nil && m.High != nil {
+			row.Bounds = precise(*m.Low) + " – " + precise(*m.High)
+		}
+		v.Measured = append(v.Measured, row)
+	}
+	return v
+}
+
+// frames writes the indices of the frames that a measurement rests on.
+func frames(list []int) string {
+	const most = 8
+	var parts []string
+	for i, n := range list {
+		if i == most {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, count(n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return s
+	}
+	first, n := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[n:]
+	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
+		s += "."
+	}
+	return s
+}
