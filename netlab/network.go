@@ -18,17 +18,18 @@ package netlab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 
 	"eidetic/internal/lab"
-	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
-	"eidetic/netlab/replay"
 )
 
 // Config of a Network. Gateway, CA and Clock are required; the zero value of
@@ -76,48 +77,143 @@ type Addrs struct {
 }
 
 // Network is one device's network.
-type Network struct{}
+type Network struct {
+	c          Config
+	pool       *dns.Pool
+	dns        *dns.Server // nil when not asked for
+	proxy      *proxy.Server
+	link       *link.Conn
+	addrs      Addrs
+	congestion string // as read back from a listener
+	undo       []func() error
+
+	arming sync.Mutex // one Record, Replay, Disarm or Close at a time
+	up     *proxy.Upstream
+	armed  string // "record", "replay", ""
+
+	mu     sync.Mutex // guards what follows
+	extras extras
+}
+
+// withDefaults fills in and checks.
+func (c Config) withDefaults() (Config, error) {
+	if !c.Gateway.Is4() {
+		return c, fmt.Errorf("the gateway's address %v is not IPv4", c.Gateway)
+	}
+	if c.CA == nil || c.Clock == nil {
+		return c, errors.New("a certificate authority and a clock are required")
+	}
+	if !c.Synthetic.IsValid() {
+		c.Synthetic = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18}), 15)
+	}
+	if c.CongestionControl == "" {
+		c.CongestionControl = "cubic"
+	}
+	if c.Link.Name == "" {
+		c.Link.Name = "native"
+	}
+	if c.Box == nil {
+		c.Box = NewBox(c.CA)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
 
 // Start listens. The context bounds starting only; Close ends the Network.
-func Start(ctx context.Context, c Config) (*Network, error) { return nil, errors.ErrUnsupported }
+func Start(ctx context.Context, c Config) (*Network, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("start the network: %w", err)
+	}
+	n := &Network{c: c}
+	if err := n.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the network: %w", err), n.Close())
+	}
+	return n, nil
+}
+
+func (n *Network) start(ctx context.Context) error {
+	var err error
+	if n.pool, err = dns.NewPool(n.c.Synthetic, n.c.Synthetic6); err != nil {
+		return err
+	}
+	if n.c.Routes {
+		n.undo, err = prepareNamespace(n.c.Synthetic, n.c.Synthetic6)
+		if err != nil {
+			return err
+		}
+	}
+	n.link = link.NewConn(n.c.Link, n.c.Clock)
+	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil), Log: n.c.Log}
+	for _, l := range []struct {
+		addr string
+		to   *net.Listener
+		at   *netip.AddrPort
+	}{
+		{n.c.HTTPAddr, &pc.HTTP, &n.addrs.HTTP}, {n.c.HTTPSAddr, &pc.HTTPS, &n.addrs.HTTPS}, {n.c.ProxyAddr, &pc.Explicit, &n.addrs.Proxy},
+	} {
+		if l.addr == "" {
+			continue
+		}
+		raw, err := proxy.Listen(ctx, l.addr, n.c.CongestionControl)
+		if err != nil {
+			return err
+		}
+		n.undo = append(n.undo, func() error { return ignoreClosed(raw.Close()) })
+		if n.congestion, err = proxy.Congestion(raw); err != nil {
+			return err
+		}
+		*l.at = raw.Addr().(*net.TCPAddr).AddrPort()
+		*l.to = n.link.Listener(raw)
+	}
+	if n.c.DNSAddr != "" {
+		box, fallback := boxNames(n.c.Gateway)
+		n.dns, err = dns.Listen(dns.Config{
+			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, Clock: n.c.Clock, Log: n.c.Log,
+			Delay: n.link.Delay, OnQuery: n.onQuery,
+		})
+		if err != nil {
+			return err
+		}
+		n.addrs.DNS = n.dns.Addr()
+	}
+	n.proxy, err = proxy.Serve(pc)
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
 
 // Addrs returns where the Network listens.
-func (n *Network) Addrs() Addrs { return Addrs{} }
-
-// Record puts a recorder behind the listeners: every request goes to its
-// origin and into w, and so do DNS answers. o.Protocols and o.Clock have
-// defaults here. Connections of before are closed.
-func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.RecordOptions) (*replay.Recorder, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Replay puts a fresh session of a behind the listeners and fills the name
-// server's table from it. Connections and session tickets of before are no
-// longer good.
-func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// SetLink changes the profile at once, for connections that are open as well.
-func (n *Network) SetLink(p link.Profile) error { return errors.ErrUnsupported }
-
-// LinkReport returns what the link did since SetLink or Start.
-func (n *Network) LinkReport() link.Report { return link.Report{} }
-
-// Disarm takes the core away and closes the device's connections. Only the box
-// itself answers until the next Record or Replay.
-func (n *Network) Disarm() {}
-
-// Environment describes what could explain a difference between two runs:
-// congestion control, link back end and profile, kernel settings, counters.
-func (n *Network) Environment() map[string]any { return nil }
+func (n *Network) Addrs() Addrs { return n.addrs }
 
 // Close ends every listener and connection, waits for their goroutines, and
 // removes the routes.
-func (n *Network) Close() error { return nil }
-
-// NewBox returns the pages of http://box.test/: / (how to install the
-// certificate), /ca.crt (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
-// green #00ff00 without a cursor; Enter goes on to the URL), /red (#ff0000),
-// and the answers that devices probe the internet with.
-func NewBox(authority *ca.Authority) http.Handler { return nil }
+func (n *Network) Close() error {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	var errs []error
+	if n.proxy != nil {
+		errs = append(errs, n.proxy.Close())
+	}
+	if n.dns != nil {
+		errs = append(errs, n.dns.Close())
+	}
+	if n.link != nil {
+		errs = append(errs, n.link.Close())
+	}
+	if n.up != nil {
+		n.up.Close()
+	}
+	for i := len(n.undo) - 1; i >= 0; i-- {
+		errs = append(errs, n.undo[i]())
+	}
+	n.undo = nil
+	return errors.Join(errs...)
+}

@@ -8,12 +8,8 @@
 package proxy
 
 import (
-	"context"
-	"crypto/x509"
-	"net"
 	"net/http"
 	"net/netip"
-	"time"
 )
 
 // Conn is what a listener knows of the connection that a request came by.
@@ -32,17 +28,4 @@ type Core interface {
 	// Protocols returns the ALPN protocols to offer for a host name, best
 	// first; empty means http/1.1 alone.
 	Protocols(host string) []string
-}
-
-// UpstreamConfig says how origins are reached.
-type UpstreamConfig struct {
-	// Resolver answers names: "10.9.0.53:53". The zero value uses the
-	// system's resolver.
-	Resolver netip.AddrPort
-	// Roots verify origins; nil means the system's.
-	Roots *x509.CertPool
-	// DialContext connects; nil means net.Dialer. addr holds an IP address.
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Timeout bounds a connection's making, TLS included; default 30 s.
-	Timeout time.Duration
 }

@@ -1,0 +1,199 @@
+package netlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	mdns "github.com/miekg/dns"
+
+	"eidetic/netlab/archive"
+	"eidetic/netlab/dns"
+	"eidetic/netlab/link"
+	"eidetic/netlab/proxy"
+	"eidetic/netlab/replay"
+)
+
+// disarmTimeout bounds the wait for requests whose connections are closed.
+const disarmTimeout = 10 * time.Second
+
+// Record puts a recorder behind the listeners: every request goes to its
+// origin and into w, and so do the answers of DNS. o.Protocols and o.Clock have
+// defaults here. Connections of before are closed. Call Disarm before w.Close.
+func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.RecordOptions) (*replay.Recorder, error) {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	if n.c.Upstream == nil {
+		return nil, errors.New("record: this network was started without a way to the origins (Config.Upstream)")
+	}
+	if err := n.disarm(ctx); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if o.Clock == nil {
+		o.Clock = n.c.Clock
+	}
+	if o.Wall == nil {
+		return nil, errors.New("record: RecordOptions.Wall is required")
+	}
+	uc := *n.c.Upstream
+	resolver, err := resolverOf(uc)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	forwarder := dns.NewForwarder(resolver, uc.DialContext, func(r dns.Recorded) {
+		if err := w.AddDNS(archive.DNS{
+			Name: r.Name, Type: r.Type, RCode: r.RCode, Records: r.Records,
+			Wall: o.Wall(), Elapsed: r.Elapsed, Server: r.Server,
+		}); err != nil {
+			n.c.Log.Error("an answer of the resolver was not recorded", "name", r.Name, "error", err)
+		}
+	})
+	if uc.Lookup == nil {
+		uc.Lookup = forwarder.Addrs
+	}
+	n.up = proxy.NewUpstream(uc)
+	if o.Protocols == nil {
+		o.Protocols = n.up.Protocols
+	}
+	recorder := replay.NewRecorder(w, n.up, o)
+	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols)); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if n.dns != nil {
+		n.dns.Use(forwarder)
+	}
+	n.armed = "record"
+	return recorder, nil
+}
+
+// resolverOf finds the resolver to forward to.
+func resolverOf(c proxy.UpstreamConfig) (netip.AddrPort, error) {
+	if c.Resolver.IsValid() {
+		return c.Resolver, nil
+	}
+	const file = "/etc/resolv.conf"
+	conf, err := mdns.ClientConfigFromFile(file)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("find a resolver: %w", err)
+	}
+	for _, s := range conf.Servers {
+		if a, err := netip.ParseAddr(s); err == nil {
+			return netip.AddrPortFrom(a, 53), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("find a resolver: %s names none; set UpstreamConfig.Resolver", file)
+}
+
+// Replay puts a fresh session of a behind the listeners and fills the name
+// server's table from it. Connections and session tickets of before are no
+// longer good. o.Clock has a default here.
+func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	if err := n.disarm(ctx); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if o.Clock == nil {
+		o.Clock = n.c.Clock
+	}
+	session, err := replay.NewSession(a, o)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	table := tableOf(a)
+	n.setHosts(table)
+	if n.dns != nil {
+		n.dns.Use(table)
+	}
+	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols)); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	n.armed = "replay"
+	return session, nil
+}
+
+// Disarm takes the core away, closes the device's connections and waits for
+// their requests. Only the box itself answers until the next Record or Replay.
+func (n *Network) Disarm() {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), disarmTimeout)
+	defer cancel()
+	if err := n.disarm(ctx); err != nil {
+		n.c.Log.Error("disarm the network", "error", err)
+	}
+}
+
+func (n *Network) disarm(ctx context.Context) error {
+	if n.dns != nil {
+		n.dns.Use(nil)
+	}
+	n.link.Abort()
+	err := n.proxy.SetCore(ctx, n.core(nil, nil))
+	if n.up != nil {
+		n.up.Close()
+		n.up = nil
+	}
+	n.armed = ""
+	return err
+}
+
+// SetLink changes the profile at once, for connections that are open as well
+// (unless they were made under a native one). The times of the profile's
+// changes count from now.
+func (n *Network) SetLink(p link.Profile) error {
+	if p.Name == "" {
+		p.Name = "native"
+	}
+	n.link.Set(p)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.extras.want = p.Extra
+	n.extras.apply(n)
+	return nil
+}
+
+// LinkReport returns what the link did since SetLink or Start.
+func (n *Network) LinkReport() link.Report { return n.link.Report() }
+
+// core is what the listeners call: the box for its own names, then a recorder,
+// a session, or nobody.
+type core struct {
+	n         *Network
+	handler   http.Handler
+	protocols func(host string) []string
+}
+
+func (n *Network) core(h http.Handler, protocols func(string) []string) proxy.Core {
+	return &core{n, h, protocols}
+}
+
+// Serve implements proxy.Core.
+func (c *core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
+	switch host := r.URL.Hostname(); {
+	case c.n.isBox(host):
+		c.n.c.Box.ServeHTTP(w, r)
+	case answerProbe(w, r):
+	case c.handler == nil:
+		http.Error(w, "The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
+	default:
+		c.handler.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
+			Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS,
+		})))
+	}
+}
+
+// Protocols implements proxy.Core.
+func (c *core) Protocols(host string) []string {
+	if c.protocols == nil || c.n.isBox(host) {
+		return []string{"h2", "http/1.1"}
+	}
+	return c.protocols(host)
+}
+
+func (n *Network) isBox(host string) bool {
+	return host == BoxHost || host == n.c.Gateway.String()
+}

@@ -1,0 +1,124 @@
+package netlab
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"eidetic/netlab/ca"
+)
+
+// BoxHost is the box's own name in the device's network.
+const BoxHost = "box.test"
+
+// NewBox returns the pages of http://box.test/: / (how to install the
+// certificate), /ca.crt (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
+// green #00ff00 without a cursor; Enter goes on to the URL) and /red (#ff0000).
+func NewBox(authority *ca.Authority) http.Handler {
+	mux := http.NewServeMux()
+	file := func(path, contentType, name string, data func() []byte) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			if name != "" {
+				w.Header().Set("Content-Disposition", "attachment; filename="+name)
+			}
+			_, _ = w.Write(data()) // the device went away
+		})
+	}
+	file("/ca.crt", "application/x-x509-ca-cert", "eidetic-ca.crt", authority.DER)
+	file("/ca.pem", "application/x-pem-file", "eidetic-ca.pem", authority.PEM)
+	// Without a name: Safari installs a profile only when it is shown inline.
+	file("/ca.mobileconfig", "application/x-apple-aspen-config", "", authority.MobileConfig)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		page(w, certificatePage, struct{ Name, Fingerprint string }{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint())})
+	})
+	mux.HandleFunc("GET /red", func(w http.ResponseWriter, r *http.Request) {
+		page(w, colourPage, colour{Title: "red", Colour: "#ff0000"})
+	})
+	mux.HandleFunc("GET /sync", func(w http.ResponseWriter, r *http.Request) {
+		next := r.URL.Query().Get("next")
+		if next == "" {
+			page(w, colourPage, colour{Title: "sync", Colour: "#00ff00"})
+			return
+		}
+		u, err := url.Parse(next)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			http.Error(w, "next must be an absolute http:// or https:// URL", http.StatusBadRequest)
+			return
+		}
+		script, err := json.Marshal(u.String()) // escapes <, > and & too, so it may stand in a script
+		if err != nil {
+			http.Error(w, "next cannot be written as a script", http.StatusBadRequest)
+			return
+		}
+		page(w, colourPage, colour{Title: "sync", Colour: "#00ff00", Next: template.JS(script)})
+	})
+	return mux
+}
+
+type colour struct {
+	Title  string
+	Colour template.CSS
+	Next   template.JS // a JSON string, or empty
+}
+
+func page(w http.ResponseWriter, t func() *template.Template, data any) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_ = t().Execute(w, data) // the templates are constant; what fails is the device's connection
+}
+
+func colourPage() *template.Template {
+	return template.Must(template.New("colour").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<style>html,body{margin:0;height:100%;overflow:hidden;background:{{.Colour}};cursor:none}</style></head><body>
+{{with .Next}}<script>addEventListener("keydown",e=>{if(e.key==="Enter"){e.preventDefault();location.replace({{.}})}})</script>
+{{end}}</body></html>
+`))
+}
+
+// spaced writes a fingerprint as settings show it.
+func spaced(hex string) string {
+	out := ""
+	for i := 0; i+2 <= len(hex); i += 2 {
+		if i > 0 {
+			out += ":"
+		}
+		out += fmt.Sprintf("%.2s", hex[i:])
+	}
+	return out
+}
+
+func certificatePage() *template.Template {
+	return template.Must(template.New("certificate").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Eidetic: set up this device</title><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<style>
+body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
+a.button{display:inline-block;padding:.6rem 1rem;margin:.2rem .4rem .2rem 0;border-radius:.4rem;background:#0b5cad;color:#fff;text-decoration:none}
+code{overflow-wrap:anywhere;background:#f2f2f2;padding:.1rem .2rem}
+</style></head><body>
+<h1>Set up this device</h1>
+<p>This network answers for every web server, so that pages can be recorded and replayed. The device must trust the box's
+certificate first. Use a device that is for tests, and remove the certificate when they are over.</p>
+<p><a class="button" href="/ca.crt">Certificate (Android, Windows, Linux)</a>
+<a class="button" href="/ca.mobileconfig">Profile (iPhone, iPad, Mac)</a></p>
+<ul>
+<li><b>Android:</b> download, then Settings → Security → Encryption and credentials → Install a certificate → CA certificate.
+Chrome honours it; other apps mostly do not.</li>
+<li><b>iPhone, iPad:</b> allow the profile, install it in Settings → General → VPN and Device Management, and then switch it on in
+Settings → General → About → Certificate Trust Settings.</li>
+<li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import.</li>
+<li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for <code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
+</ul>
+<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
+</body></html>
+`))
+}

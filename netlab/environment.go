@@ -1,0 +1,40 @@
+package netlab
+
+// Environment describes what could explain a difference between two runs:
+// congestion control, link back end and profile, kernel settings, counters.
+func (n *Network) Environment() map[string]any {
+	n.arming.Lock()
+	armed := n.armed
+	n.arming.Unlock()
+	r := n.link.Report()
+	e := map[string]any{
+		"congestion_control": n.congestion, // of the listeners, read back from the kernel
+		"link_backend":       r.Backend,
+		"link_profile":       r.Profile,
+		"link_limits":        r.Limits,
+		"link_slips":         r.Slips,
+		"gateway":            n.c.Gateway.String(),
+		"synthetic":          n.c.Synthetic.String(),
+		"any_ip":             n.c.Routes,
+		"upstream":           n.c.Upstream != nil,
+		"armed":              armed,
+		"connections":        n.proxy.Connections(),
+		"leaves_issued":      n.c.CA.Issued(),
+		"ca_sha256":          n.c.CA.Fingerprint(),
+	}
+	if n.dns != nil {
+		e["dns_dropped"] = n.dns.Dropped()
+	}
+	kernel := map[string]string{}
+	for _, name := range []string{
+		"net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "net.ipv4.tcp_no_metrics_save",
+		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward",
+	} {
+		// One that this kernel lacks is left out: it cannot have had an effect.
+		if v, err := readSysctl(name); err == nil {
+			kernel[name] = v
+		}
+	}
+	e["kernel_settings"] = kernel
+	return e
+}

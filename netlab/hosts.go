@@ -1,0 +1,113 @@
+package netlab
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"eidetic/netlab/archive"
+	"eidetic/netlab/dns"
+)
+
+// tableOf makes the name server's table of a recording: the answers that were
+// recorded, and for hosts that were asked without (an import, an explicit
+// proxy) the addresses of their exchanges.
+func tableOf(a *archive.Archive) dns.Table {
+	t := dns.Table{}
+	add := func(name string, addr netip.Addr) {
+		if addr = addr.Unmap(); addr.IsValid() && !slices.Contains(t[name], addr) {
+			t[name] = append(t[name], addr)
+		}
+	}
+	for _, d := range a.DNS() {
+		if d.RCode != "NOERROR" {
+			continue
+		}
+		name := dns.Canonical(d.Name)
+		if _, ok := t[name]; !ok {
+			t[name] = nil
+		}
+		for _, addr := range dns.Addresses(d.Records) {
+			add(name, addr)
+		}
+	}
+	recorded := map[string]bool{}
+	for name, addrs := range t {
+		recorded[name] = len(addrs) > 0
+	}
+	for _, e := range a.Exchanges() {
+		u, err := url.Parse(e.URL)
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
+		name := dns.Canonical(u.Hostname())
+		if _, err := netip.ParseAddr(name); err == nil || recorded[name] {
+			continue
+		}
+		if e.Server.IsValid() && !e.Server.Addr().IsUnspecified() {
+			add(name, e.Server.Addr())
+		} else if len(t[name]) == 0 {
+			add(name, standIn(name))
+		}
+	}
+	return t
+}
+
+// standIn invents an origin address for a host of which none was recorded, one
+// for each, from 240.0.0.0/4, which no origin has.
+func standIn(name string) netip.Addr {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // a hash does not fail
+	s := h.Sum32()
+	return netip.AddrFrom4([4]byte{240 | byte(s>>24)&7, byte(s >> 16), byte(s >> 8), byte(s)})
+}
+
+// extras turns the host names of a profile's extra delays into the synthetic
+// addresses that the device connects to.
+type extras struct {
+	want  map[string]time.Duration // by name or origin address
+	hosts map[string][]netip.Addr  // origins, by name
+}
+
+func (e *extras) apply(n *Network) {
+	out := map[netip.Addr]time.Duration{}
+	for name, d := range e.want {
+		origins := e.hosts[name]
+		if a, err := netip.ParseAddr(name); err == nil {
+			origins = []netip.Addr{a}
+		}
+		for _, o := range origins {
+			if s, err := n.pool.Synthetic(o); err == nil {
+				out[s] = max(out[s], d)
+			}
+		}
+	}
+	n.link.SetExtra(out)
+}
+
+func (n *Network) setHosts(t dns.Table) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.extras.hosts = t
+	n.extras.apply(n)
+}
+
+// onQuery passes a question on, and learns addresses while recording.
+func (n *Network) onQuery(q dns.Query) {
+	n.mu.Lock()
+	if d, ok := n.extras.want[q.Name]; ok && d > 0 && len(q.Origins) > 0 && q.Source == "upstream" {
+		hosts := map[string][]netip.Addr{}
+		for k, v := range n.extras.hosts {
+			hosts[k] = v
+		}
+		hosts[q.Name] = append(slices.Clone(hosts[q.Name]), q.Origins...)
+		n.extras.hosts = hosts
+		n.extras.apply(n)
+	}
+	n.mu.Unlock()
+	if n.c.OnQuery != nil {
+		n.c.OnQuery(q)
+	}
+}

@@ -1,0 +1,210 @@
+package link
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// line is one direction of a Conn: the bottleneck that all connections share.
+// Its state is guarded by the link's lock.
+type line struct {
+	l      *Conn
+	pacer  pacer
+	random *rand.Rand
+	stats  Direction
+	queued int64
+	// active holds the halves that have pieces to send, each once, in turn.
+	active []*half
+	woken  chan struct{}
+}
+
+func newLine(l *Conn) *line {
+	return &line{l: l, woken: make(chan struct{}, 1), random: newRandom(0, 0)}
+}
+
+// wake makes run look again.
+func (n *line) wake() {
+	select {
+	case n.woken <- struct{}{}:
+	default:
+	}
+}
+
+// pieceSize is how much of a connection passes before the next has its turn.
+func (n *line) pieceSize() int {
+	if n.pacer.rate > 0 || n.pacer.trace != nil {
+		return segment
+	}
+	return 16 * segment
+}
+
+// enqueue takes data (which becomes the line's) from a connection.
+func (n *line) enqueue(h *half, data []byte, at lab.Time) {
+	size := n.pieceSize()
+	if len(h.pending) == 0 {
+		n.active = append(n.active, h)
+	}
+	for len(data) > 0 {
+		k := min(size, len(data))
+		h.pending = append(h.pending, piece{data: data[:k:k], at: at})
+		data = data[k:]
+	}
+	n.wake()
+}
+
+// enqueueEnd takes the end of a connection's stream, which costs nothing.
+func (n *line) enqueueEnd(h *half, err error, at lab.Time) {
+	if len(h.pending) == 0 {
+		n.active = append(n.active, h)
+	}
+	h.pending = append(h.pending, piece{end: err, at: at})
+	n.wake()
+}
+
+// run sends one piece of each connection in turn, when the bottleneck is free.
+func (n *line) run() {
+	l := n.l
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return
+		}
+		wait := time.Duration(0)
+		for len(n.active) > 0 && !n.pacer.blocked() {
+			if wait = n.pacer.free.Sub(l.clock()); wait > 0 {
+				break
+			}
+			n.send()
+		}
+		l.mu.Unlock()
+		if wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-n.woken: // the profile may have changed
+			}
+			continue
+		}
+		<-n.woken
+	}
+}
+
+// send lets one piece depart.
+func (n *line) send() {
+	h := n.active[0]
+	n.active = n.active[1:]
+	p := h.pending[0]
+	h.pending = h.pending[1:]
+	if len(h.pending) > 0 {
+		n.active = append(n.active, h)
+	}
+	at := p.at
+	if len(p.data) > 0 {
+		packets := (len(p.data) + segment - 1) / segment
+		at = n.pacer.depart(p.at, len(p.data)+packets*header)
+		n.stats.Packets += int64(packets)
+		n.stats.Bytes += int64(len(p.data) + packets*header)
+	} else {
+		at = max(at, n.pacer.free)
+	}
+	pr := &n.l.profile
+	delay := max(0, pr.RTT/2+h.extra/2+spread(n.random, pr.Jitter))
+	p.at = max(at.Add(delay), h.earliest)
+	h.earliest = p.at // a stream keeps its order
+	h.flying = append(h.flying, p)
+	h.notify()
+}
+
+// piece is up to pieceSize bytes of a stream, or its end.
+type piece struct {
+	data []byte
+	end  error    // io.EOF for an orderly end
+	at   lab.Time // when it came; later, when it is due
+}
+
+// half is one direction of a connection. Its state is guarded by the link's lock.
+type half struct {
+	line     *line
+	extra    time.Duration
+	earliest lab.Time
+	pending  []piece // wait for the bottleneck
+	flying   []piece // on the way
+	held     int     // bytes in both, and in the reader's buffer
+	ready    chan struct{}
+	room     chan struct{} // signalled when held shrinks
+}
+
+func newHalf(n *line) *half {
+	return &half{line: n, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+}
+
+func (h *half) notify() {
+	select {
+	case h.ready <- struct{}{}:
+	default:
+	}
+}
+
+// hold counts bytes in; release out.
+func (h *half) hold(n int) {
+	h.held += n
+	h.line.queued += int64(n)
+	h.line.stats.QueuePeak = max(h.line.stats.QueuePeak, h.line.queued)
+}
+
+func (h *half) release(n int) {
+	h.held -= n
+	h.line.queued -= int64(n)
+	select {
+	case h.room <- struct{}{}:
+	default:
+	}
+}
+
+// deliver passes each piece to sink when it is due, until sink says stop or
+// dead is closed.
+func (h *half) deliver(dead <-chan struct{}, sink func(piece) bool) {
+	l := h.line.l
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		wait, have := time.Duration(0), len(h.flying) > 0
+		var p piece
+		if have {
+			p = h.flying[0]
+			if wait = p.at.Sub(l.clock()); wait <= 0 {
+				h.flying = h.flying[1:]
+				h.line.stats.Errors.Add(-wait)
+				if -wait > connBound {
+					l.slips.Add(1)
+				}
+			}
+		}
+		l.mu.Unlock()
+		switch {
+		case !have:
+			select {
+			case <-h.ready:
+			case <-dead:
+				return
+			}
+		case wait > 0:
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-dead:
+				return
+			}
+		default:
+			if !sink(p) {
+				return
+			}
+		}
+	}
+}

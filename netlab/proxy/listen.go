@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Listen opens a TCP listener whose connections use a congestion control
+// algorithm ("cubic"; "" keeps the machine's). It is set before listen(2): a
+// socket that is switched after the handshake keeps the pacing of the old one.
+func Listen(ctx context.Context, addr, congestion string) (net.Listener, error) {
+	lc := net.ListenConfig{}
+	lc.SetMultipathTCP(false) // a device's handshake must be TCP's own
+	lc.Control = func(_, _ string, rc syscall.RawConn) error {
+		var err error
+		if cerr := rc.Control(func(fd uintptr) {
+			if congestion != "" {
+				if err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); err != nil {
+					err = fmt.Errorf("set congestion control %q (the kernel's are in /proc/sys/net/ipv4/tcp_available_congestion_control): %w", congestion, err)
+				}
+			}
+		}); cerr != nil {
+			return cerr
+		}
+		return err
+	}
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		hint := ""
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			hint = "; another program listens there: see it with 'ss -ltnp'"
+		case errors.Is(err, syscall.EACCES):
+			hint = "; ports below 1024 need root or a namespace of one's own"
+		}
+		return nil, fmt.Errorf("listen for the device%s: %w", hint, err)
+	}
+	return l, nil
+}
+
+// Congestion returns the algorithm that a TCP listener's connections inherit.
+func Congestion(l net.Listener) (string, error) {
+	sc, ok := l.(syscall.Conn)
+	if !ok {
+		return "", fmt.Errorf("read the congestion control: %T has no socket", l)
+	}
+	rc, err := sc.SyscallConn()
+	if err != nil {
+		return "", fmt.Errorf("read the congestion control: %w", err)
+	}
+	var name string
+	if cerr := rc.Control(func(fd uintptr) {
+		name, err = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	}); cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the congestion control: %w", err)
+	}
+	return name, nil
+}

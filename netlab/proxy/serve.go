@@ -1,0 +1,151 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// configFor gives each client the ALPN list of the host that it asks for.
+func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	host := hello.ServerName
+	if host == "" {
+		host = serverOf(hello.Conn)
+	}
+	s.mu.Lock()
+	e := s.epoch
+	s.mu.Unlock()
+	protos := offer(e.core.Protocols(host))
+	key := strings.Join(protos, ",")
+	if c, ok := e.configs.Load(key); ok {
+		return c.(*tls.Config), nil
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: protos,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			name := h.ServerName
+			if name == "" {
+				name = serverOf(h.Conn)
+			}
+			return s.c.Certificates.Leaf(name)
+		},
+	}
+	config.SetSessionTicketKeys([][32]byte{e.ticket})
+	c, _ := e.configs.LoadOrStore(key, config)
+	return c.(*tls.Config), nil
+}
+
+// offer keeps what the listeners speak. HTTP/1.1 always stays as the last
+// resort: a client without h2 would otherwise fail the handshake.
+func offer(protocols []string) []string {
+	var out []string
+	for _, p := range protocols {
+		if (p == "h2" || p == "http/1.1") && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	if !slices.Contains(out, "http/1.1") {
+		out = append(out, "http/1.1")
+	}
+	return out
+}
+
+// serverOf names the server for a client that does not: what it connected to.
+func serverOf(nc net.Conn) string {
+	if c, ok := nc.(*conn); ok && c.host != "" {
+		return c.host
+	}
+	return addrPort(nc.LocalAddr()).Addr().String()
+}
+
+// serve hands a request of a transparent connection or a tunnel to the core.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	nc, _ := r.Context().Value(connKey{}).(net.Conn)
+	c, inner := facts(nc)
+	if r.Method == http.MethodConnect {
+		http.Error(w, "this is not a proxy: CONNECT goes to the explicit proxy's port", http.StatusMethodNotAllowed)
+		return
+	}
+	scheme := "http"
+	if c.TLS != "" {
+		scheme = "https"
+	}
+	host := r.Host
+	if host == "" && inner != nil && inner.host != "" {
+		host = net.JoinHostPort(inner.host, portOf(c.Dest, scheme))
+	}
+	s.hand(w, r, c, scheme, host)
+}
+
+// hand makes the URL absolute and calls the core.
+func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, host string) {
+	if host == "" && c.Dest.IsValid() { // HTTP/1.0 may have no Host
+		host = c.Dest.String()
+	}
+	u := *r.URL
+	u.Scheme, u.User = scheme, nil
+	u.Fragment, u.RawFragment = "", ""
+	var err error
+	if u.Host, err = authority(scheme, host); err != nil {
+		http.Error(w, "bad request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.Protocol = "http/1.1"
+	if r.ProtoMajor == 2 {
+		c.Protocol = "h2"
+	}
+	e := s.current()
+	defer e.requests.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
+	r = r.WithContext(ctx)
+	r.URL = &u
+	e.core.Serve(w, r, c)
+}
+
+// authority checks and tidies a Host: lower case, no default port, no final dot.
+func authority(scheme, host string) (string, error) {
+	name, port := host, ""
+	if h, p, err := net.SplitHostPort(host); err == nil {
+		name, port = h, p
+	} else if strings.HasPrefix(host, "[") {
+		name = strings.Trim(host, "[]")
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if name == "" || len(name) > 255 {
+		return "", errors.New("the request names no host")
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Is6() {
+		name = "[" + name + "]"
+	} else if strings.ContainsAny(name, " /\\?#@:[]%<>\"'\t\r\n") {
+		return "", errors.New("the host holds characters that no host has")
+	}
+	if port == "" || port == "80" && scheme == "http" || port == "443" && scheme == "https" {
+		return name, nil
+	}
+	if _, err := netip.ParseAddrPort("0.0.0.0:" + port); err != nil {
+		return "", errors.New("the host's port is not a number")
+	}
+	return name + ":" + port, nil
+}
+
+func portOf(dest netip.AddrPort, scheme string) string {
+	if p := dest.Port(); p != 0 {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), p).String()[len("0.0.0.0:"):]
+	}
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// absolute reports whether a request is one to a proxy.
+func absolute(u *url.URL) bool { return u.Scheme != "" && u.Host != "" }

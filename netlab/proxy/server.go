@@ -1,0 +1,221 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds that keep one device from using up the box.
+const (
+	maxHeader      = 256 << 10 // bytes of a request's header
+	headerTimeout  = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxConnections = 4096
+	endTimeout     = 5 * time.Second
+)
+
+// Certificates signs for the names that a device asks for; ca.Authority does.
+type Certificates interface {
+	Leaf(host string) (*tls.Certificate, error)
+}
+
+// Config of a Server. The listeners may be nil; Certificates and Core are required.
+type Config struct {
+	// HTTP, HTTPS take transparent connections, Explicit those of clients that
+	// know that we are a proxy. The Server closes them.
+	HTTP, HTTPS, Explicit net.Listener
+	Certificates          Certificates
+	// Core answers to begin with; see SetCore.
+	Core Core
+	Log  *slog.Logger
+}
+
+// Server serves a device on all its listeners.
+type Server struct {
+	c       Config
+	servers []*http.Server
+	tunnels *tunnels
+	done    sync.WaitGroup
+
+	mu    sync.Mutex
+	epoch *epoch
+	conns map[*conn]struct{}
+	ended bool
+}
+
+// epoch is the time of one core: its requests and its TLS settings. Session
+// tickets of an older one are not accepted, since a trial must not profit from
+// the one before.
+type epoch struct {
+	core     Core
+	requests sync.WaitGroup
+	ticket   [32]byte
+	ctx      context.Context
+	cancel   context.CancelFunc
+	configs  sync.Map // ALPN list, joined → *tls.Config
+}
+
+func newEpoch(core Core) (*epoch, error) {
+	e := &epoch{core: core}
+	if _, err := rand.Read(e.ticket[:]); err != nil {
+		return nil, fmt.Errorf("make a ticket key: %w", err)
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// Serve starts to serve.
+func Serve(c Config) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	e, err := newEpoch(c.Core)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{c: c, epoch: e, conns: map[*conn]struct{}{}, tunnels: newTunnels()}
+	base := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: s.configFor,
+		NextProtos:         []string{"h2", "http/1.1"}, // makes http.Server speak h2
+	}
+	web := s.server(http.HandlerFunc(s.serve), base)
+	secure := func(l net.Listener) net.Listener { return tls.NewListener(l, base) }
+	if c.HTTP != nil {
+		s.run(web, s.track(c.HTTP))
+	}
+	if c.HTTPS != nil {
+		s.run(web, secure(s.track(c.HTTPS)))
+	}
+	if c.Explicit != nil {
+		s.run(web, s.tunnels.plain)
+		s.run(web, secure(s.tunnels.secure))
+		s.run(s.server(s.explicit(), nil), s.track(c.Explicit))
+	}
+	return s, nil
+}
+
+func (s *Server) server(h http.Handler, t *tls.Config) *http.Server {
+	srv := &http.Server{
+		Handler:           h,
+		TLSConfig:         t,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
+		ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
+	}
+	s.servers = append(s.servers, srv)
+	return srv
+}
+
+func (s *Server) run(srv *http.Server, l net.Listener) {
+	s.done.Go(func() {
+		if err := srv.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.c.Log.Error("a listener stopped", "address", l.Addr(), "error", err)
+		}
+	})
+}
+
+// SetCore puts core behind the listeners: it closes every connection, cancels
+// the requests of the core before and waits for them until ctx ends.
+func (s *Server) SetCore(ctx context.Context, core Core) error {
+	e, err := newEpoch(core)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	old := s.epoch
+	s.epoch = e
+	open := s.take()
+	s.mu.Unlock()
+	return s.end(ctx, old, open)
+}
+
+// take empties the set of connections; the caller holds the lock.
+func (s *Server) take() []*conn {
+	open := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		open = append(open, c)
+	}
+	clear(s.conns)
+	return open
+}
+
+func (s *Server) end(ctx context.Context, old *epoch, open []*conn) error {
+	old.cancel()
+	for _, c := range open {
+		c.abort()
+	}
+	ended := make(chan struct{})
+	go func() {
+		old.requests.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the requests of the core before: %w", ctx.Err())
+	}
+}
+
+// Connections returns how many are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// closed is the core of a server that ends.
+type closed struct{}
+
+func (closed) Serve(w http.ResponseWriter, _ *http.Request, _ Conn) {
+	http.Error(w, "the box is closing", http.StatusServiceUnavailable)
+}
+func (closed) Protocols(string) []string { return nil }
+
+// Close ends the listeners and the connections and waits for their goroutines.
+func (s *Server) Close() error {
+	e, err := newEpoch(closed{})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ended = true
+	old, open := s.epoch, s.take()
+	s.epoch = e
+	s.mu.Unlock()
+	var errs []error
+	s.tunnels.close()
+	for _, srv := range s.servers {
+		// Its error is that of closing the listeners; one may serve several.
+		if err := srv.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	errs = append(errs, s.end(ctx, old, open))
+	s.done.Wait()
+	return errors.Join(errs...)
+}
+
+// current returns the epoch and counts a request of it; the caller calls
+// requests.Done.
+func (s *Server) current() *epoch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch.requests.Add(1)
+	return s.epoch
+}

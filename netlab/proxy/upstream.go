@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// UpstreamConfig says how origins are reached.
+type UpstreamConfig struct {
+	// Resolver answers names: "10.9.0.53:53". The zero value uses the
+	// system's resolver.
+	Resolver netip.AddrPort
+	// Roots verify origins; nil means the system's.
+	Roots *x509.CertPool
+	// DialContext connects; nil means net.Dialer. addr holds an IP address.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Lookup replaces Resolver: the addresses of a host in the order to try.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Timeout bounds a connection's making, TLS included; default 30 s.
+	Timeout time.Duration
+}
+
+// Upstream reaches origins as the device would: HTTP/2 or HTTP/1.1 by ALPN,
+// bodies as they are on the wire, redirects left to the device. httptrace tells
+// the address that was connected to; Response.TLS and Proto the rest.
+type Upstream struct {
+	c        UpstreamConfig
+	any, old *http.Transport // old offers HTTP/1.1 alone, for upgrades
+
+	mu    sync.Mutex
+	alpn  map[string]string // by host:port
+	spare map[string]spare  // probed connections, not used yet
+}
+
+// spare is a connection that the origin may close any time.
+type spare struct {
+	net.Conn
+	made time.Time
+}
+
+// spareTime is how long one is taken for good.
+const spareTime = 3 * time.Second
+
+// NewUpstream makes an Upstream; end it with Close.
+func NewUpstream(c UpstreamConfig) *Upstream {
+	if c.DialContext == nil {
+		c.DialContext = new(net.Dialer).DialContext
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	u := &Upstream{c: c, alpn: map[string]string{}, spare: map[string]spare{}}
+	u.any = u.transport("h2", "http/1.1")
+	u.old = u.transport("http/1.1")
+	return u
+}
+
+func (u *Upstream) transport(protocols ...string) *http.Transport {
+	return &http.Transport{
+		DialContext: u.dial,
+		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			if len(protocols) == 2 {
+				if c := u.takeSpare(addr); c != nil {
+					return c, nil
+				}
+			}
+			return u.dialTLS(ctx, addr, protocols)
+		},
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      len(protocols) == 2,
+		MaxResponseHeaderBytes: 1 << 20,
+		IdleConnTimeout:        time.Minute,
+		ExpectContinueTimeout:  time.Second,
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return u.old.RoundTrip(r)
+	}
+	return u.any.RoundTrip(r)
+}
+
+// Close ends the idle connections.
+func (u *Upstream) Close() {
+	u.any.CloseIdleConnections()
+	u.old.CloseIdleConnections()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, c := range u.spare {
+		_ = c.Close() // nothing was sent on it
+	}
+	clear(u.spare)
+}
+
+// Protocols returns what to offer to the device for a host (with or without a
+// port): what its origin chooses. It connects to the origin the first time,
+// and the connection is used for the first request.
+func (u *Upstream) Protocols(host string) []string {
+	addr := host
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		addr = net.JoinHostPort(host, "443")
+	}
+	u.mu.Lock()
+	chosen, known := u.alpn[addr]
+	u.mu.Unlock()
+	if !known {
+		ctx, cancel := context.WithTimeout(context.Background(), u.c.Timeout)
+		defer cancel()
+		c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
+		if err != nil {
+			return []string{"http/1.1"} // the request will say what is wrong
+		}
+		chosen = c.ConnectionState().NegotiatedProtocol
+		u.mu.Lock()
+		u.alpn[addr] = chosen
+		if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
+			u.spare[addr] = spare{c, time.Now()}
+		} else {
+			defer c.Close()
+		}
+		u.mu.Unlock()
+	}
+	if chosen == "h2" {
+		return []string{"h2", "http/1.1"}
+	}
+	return []string{"http/1.1"}
+}
+
+func (u *Upstream) takeSpare(addr string) net.Conn {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c, ok := u.spare[addr]
+	if !ok {
+		return nil
+	}
+	delete(u.spare, addr)
+	if time.Since(c.made) > spareTime {
+		_ = c.Close() // nothing was sent on it
+		return nil
+	}
+	return c.Conn
+}
+
+func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string) (*tls.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, u.c.Timeout)
+	defer cancel()
+	raw, err := u.dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(raw, &tls.Config{ServerName: host, RootCAs: u.c.Roots, NextProtos: protocols, MinVersion: tls.VersionTLS12})
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("TLS with %s (%v): %w", addr, raw.RemoteAddr(), err)
+	}
+	return c, nil
+}
+
+// dial resolves and connects, one address after the other.
+func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	addrs, err := u.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, u.c.Timeout)
+	defer cancel()
+	var errs []error
+	for _, a := range addrs {
+		c, err := u.c.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("connect to %s: %w", addr, errors.Join(errs...))
+}
+
+func (u *Upstream) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	if u.c.Lookup != nil {
+		return u.c.Lookup(ctx, host)
+	}
+	r := net.DefaultResolver
+	if u.c.Resolver.IsValid() {
+		r = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return u.c.DialContext(ctx, network, u.c.Resolver.String())
+		}}
+	}
+	addrs, err := r.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", host, err)
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("resolve %s: no address", host)
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, nil
+}
