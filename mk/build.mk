@@ -15,9 +15,8 @@ build: deps-build ## Build bin/appliance, one static binary
 deps: ## Install every Debian package that any target uses
 	@scripts/deps.sh build demo test bench
 
-.PHONY: deps-build deps-demo deps-test deps-bench
-deps-build deps-demo deps-test deps-bench:
-	@scripts/deps.sh $(@:deps-%=%)
+deps-%: ## Install what one group lacks: build, demo, test or bench
+	@scripts/deps.sh $*
 
 .PHONY: clean
 clean: ## Remove what was built and measured (bin/, out/)

@@ -1,0 +1,167 @@
+package repotest
+
+import (
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// module is the name in go.mod.
+const module = "eidetic/"
+
+// direction says which of our own packages a part of the tree may import,
+// besides its own sub-packages. Tests may import internal/testlab as well.
+type direction struct {
+	from string   // a folder with all that is below it
+	may  []string // folders, each with all that is below it
+	why  string
+}
+
+// directions is the picture in docs/design.md as a table. The most specific
+// line applies.
+func directions() []direction {
+	const instrument = "instruments know nothing of each other, of experiments or of the panel, so that each can be tested, replaced and used alone"
+	lab := []string{"internal/lab"}
+	return []direction{
+		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
+		{"netlab", lab, instrument},
+		{"capture", lab, instrument},
+		{"control", lab, instrument},
+		{"analysis", lab, instrument},
+		{"systemd", nil, "talking to the service manager concerns no other part"},
+		{"image", []string{"internal/lab", "systemd"}, "the image is built from the finished binary and its units"},
+		{"internal/experiment", lab, "the procedure of a trial declares the interfaces that it needs; cmd/appliance passes the instruments in"},
+		{"internal/device", append([]string{"internal/isolate", "netlab", "capture", "control"}, lab...), "a device is assembled from instruments and knows no experiment"},
+		{"internal/isolate", lab, "isolation is a matter of the kernel alone"},
+		{"internal/store", lab, "the store keeps what it is given and knows nobody who gives it"},
+		{"internal/report", []string{"internal/lab", "internal/store"}, "a report is made from what is stored, so that it can be made again"},
+		{"internal/panel", []string{"internal/lab", "internal/store", "internal/report", "internal/experiment"}, "the panel reads the store and asks an experiment's runner; it drives no instrument"},
+		{"internal/samplesite", lab, "the sample site is an origin like any other and knows nothing of who visits it"},
+		{"internal/testlab", nil, "tests of every package import it"},
+		{"internal/repotest", nil, "it reads the tree, it does not link it"},
+		{"cmd", []string{"netlab", "capture", "control", "analysis", "systemd", "image", "internal"}, "commands wire everything and are imported by nobody"},
+	}
+}
+
+func importRules() []Rule {
+	return []Rule{
+		{"import directions", "the directions are the design: a new one is a decision, made in internal/repotest/imports.go with its reason", checkDirections},
+		{"lab is a leaf", "every package imports internal/lab, so its dependencies would be everybody's", checkLabIsALeaf},
+		{"analysis is pure", "the same frames must give the same numbers, anywhere and at any time", checkPurity},
+		{"test libraries", "what only tests need must not be linked into the binary", checkTestLibraries},
+	}
+}
+
+// within says whether dir is root or below it.
+func within(dir, root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }
+
+// imports calls f with every import of the file.
+func (g GoFile) imports(f func(importPath string, spec *ast.ImportSpec)) {
+	for _, spec := range g.AST.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			f(p, spec)
+		}
+	}
+}
+
+func checkDirections(t *Tree) (found []Violation) {
+	for _, g := range t.GoFiles {
+		var rule *direction
+		for _, d := range directions() {
+			if within(g.Dir, d.from) && (rule == nil || len(d.from) > len(rule.from)) {
+				rule = &d
+			}
+		}
+		if rule == nil {
+			found = append(found, g.at(g.AST.Package, "%s has no line in the table of import directions", g.Dir))
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			target, ours := strings.CutPrefix(p, module)
+			if !ours || within(target, rule.from) || g.Test && target == "internal/testlab" {
+				return
+			}
+			if target == "internal/testlab" && !g.Test {
+				found = append(found, g.at(spec.Pos(), "internal/testlab is for tests only"))
+				return
+			}
+			if !slices.ContainsFunc(rule.may, func(root string) bool { return within(target, root) }) {
+				found = append(found, g.at(spec.Pos(), "%s must not import %s: %s", g.Dir, target, rule.why))
+			}
+		})
+	}
+	return found
+}
+
+func checkLabIsALeaf(t *Tree) (found []Violation) {
+	for _, g := range t.GoFiles {
+		if g.Test || !within(g.Dir, "internal/lab") {
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+				found = append(found, g.at(spec.Pos(), "imports %s, which is not of the standard library", p))
+			}
+		})
+	}
+	return found
+}
+
+func checkPurity(t *Tree) (found []Violation) {
+	impure := []string{"os", "net", "syscall", "log", "io/ioutil", "golang.org/x/sys", "math/rand", "crypto/rand"}
+	for _, g := range t.GoFiles {
+		if g.Test || !within(g.Dir, "analysis") || g.AST.Name.Name == "main" {
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			// math/rand/v2 has seedable sources; its global ones are caught below.
+			if p != "math/rand/v2" && slices.ContainsFunc(impure, func(root string) bool { return within(p, root) }) {
+				found = append(found, g.at(spec.Pos(), "imports %s", p))
+			}
+		})
+		found = append(found, g.calls(func(pkg, name string) bool {
+			switch pkg {
+			case "time":
+				return slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, name)
+			case "rand":
+				return !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name)
+			}
+			return false
+		})...)
+	}
+	return found
+}
+
+func checkTestLibraries(t *Tree) (found []Violation) {
+	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "testing/fstest", "net/http/httptest"}
+	for _, g := range t.GoFiles {
+		// A package whose name ends in test is a fake, imported by tests only.
+		if g.Test || strings.HasSuffix(g.AST.Name.Name, "test") {
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if slices.ContainsFunc(libraries, func(root string) bool { return within(p, root) }) {
+				found = append(found, g.at(spec.Pos(), "imports %s outside a test", p))
+			}
+		})
+	}
+	return found
+}
+
+// calls finds uses of pkg.Name for which bad holds. Packages are known by the
+// last element of their path, which is also what our code calls them.
+func (g GoFile) calls(bad func(pkg, name string) bool) (found []Violation) {
+	ast.Inspect(g.AST, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		// An identifier without an object is a package: locals have one.
+		if x, ok := sel.X.(*ast.Ident); ok && x.Obj == nil && bad(x.Name, sel.Sel.Name) {
+			found = append(found, g.at(sel.Pos(), "uses %s.%s", x.Name, sel.Sel.Name))
+		}
+		return true
+	})
+	return found
+}

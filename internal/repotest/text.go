@@ -1,0 +1,70 @@
+package repotest
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxFile is the largest file that belongs into a source repository, in bytes.
+const maxFile = 1 << 20
+
+func textRules() []Rule {
+	return []Rule{
+		{"no unfinished marks", "what is unfinished is an issue with a number, not a remark that stays", forbidWords(`\b(?:T[O]DO|FIX[M]E|X[X]X|HA[C]K)\b`)},
+		{"no machine paths", "a path of one developer's machine is wrong on every other", forbidWords(`(?:^|[\s"'=(:])/(?:home|Users|work)/\w+`)},
+		{"no registry hosts", "which mirror, proxy or registry serves a machine is that machine's configuration", checkHosts},
+		{"small files", "history keeps every version of a big file for ever", checkSize},
+		{"no stray spaces", "they make differences that mean nothing", forbidWords(`[ \t]+$`)},
+	}
+}
+
+// authored says whether we wrote the text, so that its wording is ours: not
+// licences, checksums, test data and what was bundled from elsewhere.
+func authored(f File) bool {
+	base := path.Base(f.Path)
+	return f.Text() && !strings.Contains("/"+f.Path, "/testdata/") && !strings.Contains(f.Path, "/vendor/") &&
+		!slices.Contains([]string{"LICENSE", "go.sum"}, base) && !strings.Contains(base, ".min.") && path.Ext(base) != ".svg"
+}
+
+// forbidWords makes a check that finds a pattern in any authored line.
+func forbidWords(pattern string) func(*Tree) []Violation {
+	re := regexp.MustCompile(pattern)
+	return func(t *Tree) (found []Violation) {
+		for _, f := range t.Files {
+			if !authored(f) {
+				continue
+			}
+			for i, line := range bytes.Split(f.Data, []byte("\n")) {
+				if m := re.Find(line); m != nil {
+					found = append(found, Violation{f.Path, i + 1, fmt.Sprintf("has %q", m)})
+				}
+			}
+		}
+		return found
+	}
+}
+
+func checkSize(t *Tree) (found []Violation) {
+	for _, f := range t.Files {
+		if len(f.Data) > maxFile {
+			found = append(found, Violation{Path: f.Path, What: fmt.Sprintf("has %d bytes, more than %d", len(f.Data), maxFile)})
+		}
+	}
+	return found
+}
+
+// defaultHosts are files that may name a host, each with its reason.
+func defaultHosts() map[string]string {
+	return map[string]string{
+		"image/build/main.go": "the default of --mirror: an image of Debian has to come from somewhere",
+	}
+}
+
+func checkHosts(t *Tree) []Violation {
+	found := forbidWords(`\b(?:deb|security|snapshot)\.debian\.org\b|\bproxy\.golang\.org\b|\bregistry\.npmjs\.org\b|\bpypi\.org\b`)(t)
+	return slices.DeleteFunc(found, func(v Violation) bool { return defaultHosts()[v.Path] != "" })
+}
