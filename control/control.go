@@ -28,7 +28,7 @@ const (
 // concurrent use, because input has an order.
 type Controller interface {
 	// Key presses and releases a key or a chord: "Return", "F5", "Ctrl+L".
-	// The names are those of ParseChord.
+	// ParseChord has the names.
 	Key(ctx context.Context, chord string) (lab.Event, error)
 	// Text types the characters one after another.
 	Text(ctx context.Context, text string) (lab.Event, error)

@@ -1,0 +1,372 @@
+package x11
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"eidetic/control"
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+)
+
+const patience = 20 * time.Second
+
+// display starts an X server of the test's own and returns its display.
+func display(t *testing.T) (string, *os.Process) {
+	t.Helper()
+	program := testlab.NeedProgram(t, "Xvfb")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", "640x480x24", "-nolisten", "tcp")
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	_ = r.SetReadDeadline(time.Now().Add(patience))
+	number, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("Xvfb did not come up: %v", err)
+	}
+	return ":" + strings.TrimSpace(number), cmd.Process
+}
+
+// client is a window over the whole screen that notes what it gets.
+type client struct {
+	t      *testing.T
+	conn   *xgb.Conn
+	window xproto.Window
+	events chan xgb.Event
+}
+
+func newClient(t *testing.T, display string) *client {
+	t.Helper()
+	conn, err := xgb.NewConnDisplay(display)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	screen := xproto.Setup(conn).DefaultScreen(conn)
+	w, err := xproto.NewWindowId(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := uint32(xproto.EventMaskKeyPress | xproto.EventMaskKeyRelease | xproto.EventMaskButtonPress |
+		xproto.EventMaskButtonRelease | xproto.EventMaskPointerMotion | xproto.EventMaskExposure)
+	err = xproto.CreateWindowChecked(conn, screen.RootDepth, w, screen.Root, 0, 0, screen.WidthInPixels, screen.HeightInPixels, 0,
+		xproto.WindowClassInputOutput, screen.RootVisual, xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, mask}).Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	xproto.MapWindow(conn, w)
+	c := &client{t: t, conn: conn, window: w, events: make(chan xgb.Event, 1000)}
+	go func() {
+		defer close(c.events)
+		for {
+			e, err := conn.WaitForEvent()
+			if e == nil && err == nil {
+				return
+			}
+			if e != nil {
+				c.events <- e
+			}
+		}
+	}()
+	for { // the window can have the focus once it is shown
+		if _, ok := c.next().(xproto.ExposeEvent); ok {
+			break
+		}
+	}
+	if err := xproto.SetInputFocusChecked(conn, xproto.InputFocusParent, w, xproto.TimeCurrentTime).Check(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *client) next() xgb.Event {
+	c.t.Helper()
+	select {
+	case e, ok := <-c.events:
+		if !ok {
+			c.t.Fatal("the X server went away")
+		}
+		return e
+	case <-time.After(patience):
+		c.t.Fatal("no event came")
+		return nil
+	}
+}
+
+// typed reads n key presses as a client does, with the mapping of that moment.
+func (c *client) typed(n int) (out []xproto.Keysym, state []uint16) {
+	c.t.Helper()
+	for len(out) < n {
+		e, ok := c.next().(xproto.KeyPressEvent)
+		if !ok {
+			continue
+		}
+		reply, err := xproto.GetKeyboardMapping(c.conn, e.Detail, 1).Reply()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		column := 0
+		if e.State&xproto.ModMaskShift != 0 {
+			column = 1
+		}
+		if e.State&xproto.ModMask5 != 0 {
+			column += 4
+		}
+		s := keymap{first: e.Detail, per: int(reply.KeysymsPerKeycode), syms: reply.Keysyms}.at(0, column)
+		if s >= 0xffe1 && s <= 0xffee || s == symLevel3 {
+			continue // a modifier by itself
+		}
+		out, state = append(out, s), append(state, e.State)
+	}
+	return out, state
+}
+
+func open(t *testing.T, display string) *Controller {
+	t.Helper()
+	c, err := Open(t.Context(), display, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func symsOf(s string) (out []xproto.Keysym) {
+	for _, r := range s {
+		out = append(out, keysymOf(r))
+	}
+	return out
+}
+
+func TestText(t *testing.T) {
+	d, _ := display(t)
+	target, c := newClient(t, d), open(t, d)
+	const text = "Hello, World! https://shop.example/?q=a&b=~ #1\nAé"
+	before := lab.Monotonic()
+	e, err := c.Text(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Name != "text" || e.Detail != text || e.Earliest < before || e.Latest <= e.Earliest || e.Latest > lab.Monotonic() {
+		t.Errorf("event %+v", e)
+	}
+	got, _ := target.typed(len([]rune(text)))
+	if diff := cmp.Diff(symsOf(text), got); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+}
+
+// TestOtherLayout: keys are found by what they type, not by where they are.
+func TestOtherLayout(t *testing.T) {
+	d, _ := display(t)
+	target := newClient(t, d)
+	before := open(t, d)
+	y, ok := before.keys.find('y')
+	z, ok2 := before.keys.find('z')
+	if !ok || !ok2 {
+		t.Fatal("no y or z on the default layout")
+	}
+	for code, syms := range map[xproto.Keycode][]xproto.Keysym{y.code: {'z', 'Z'}, z.code: {'y', 'Y'}} {
+		if err := xproto.ChangeKeyboardMappingChecked(target.conn, 1, code, 2, syms).Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := open(t, d)
+	if _, err := c.Text(t.Context(), "yzYZ"); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := target.typed(4)
+	if diff := cmp.Diff(symsOf("yzYZ"), got); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+	if s, _ := c.keys.find('y'); s.code != z.code {
+		t.Errorf("y is on keycode %d, want %d", s.code, z.code)
+	}
+}
+
+// TestUnknownCharacters: what the layout lacks is typed too, and the keyboard
+// mapping is as before afterwards.
+func TestUnknownCharacters(t *testing.T) {
+	d, _ := display(t)
+	target := newClient(t, d)
+	c, err := Open(t.Context(), d, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "я→я☃"
+	if _, err := c.Text(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := target.typed(4)
+	if diff := cmp.Diff(symsOf(text), got); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+	spare := len(c.keys.spare())
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now := len(open(t, d).keys.spare()); now != spare {
+		t.Errorf("%d unused keycodes before, %d after", spare, now)
+	}
+}
+
+func TestChord(t *testing.T) {
+	d, _ := display(t)
+	target, c := newClient(t, d), open(t, d)
+	for _, tt := range []struct {
+		chord string
+		sym   xproto.Keysym
+		state uint16
+	}{
+		{"Ctrl+L", 'l', xproto.ModMaskControl},
+		{"F5", 0xffc2, 0},
+		{"Alt+ArrowLeft", 0xff51, xproto.ModMask1},
+		{"Enter", 0xff0d, 0},
+		{"Ctrl++", '+', xproto.ModMaskControl | xproto.ModMaskShift},
+		{"Meta+d", 'd', xproto.ModMask4},
+	} {
+		e, err := c.Key(t.Context(), tt.chord)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syms, state := target.typed(1)
+		if syms[0] != tt.sym || state[0] != tt.state {
+			t.Errorf("%s: keysym %#x state %#x, want %#x %#x", tt.chord, syms[0], state[0], tt.sym, tt.state)
+		}
+		if e.Latest <= e.Earliest {
+			t.Errorf("%s: event %+v", tt.chord, e)
+		}
+	}
+	p, err := xproto.QueryPointer(target.conn, target.window).Reply()
+	if err != nil || p.Mask != 0 {
+		t.Errorf("something is still held: mask %#x (%v)", p.Mask, err)
+	}
+}
+
+func TestPointer(t *testing.T) {
+	d, _ := display(t)
+	target, c := newClient(t, d), open(t, d)
+	if _, err := c.Move(t.Context(), 100, 50); err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := target.next().(xproto.MotionNotifyEvent); !ok || m.RootX != 100 || m.RootY != 50 {
+		t.Errorf("motion %+v", m)
+	}
+	if _, err := c.Click(t.Context(), 639, 479, control.Right); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Scroll(t.Context(), 10, 10, -1, 2); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for len(got) < 8 {
+		switch e := target.next().(type) {
+		case xproto.ButtonPressEvent:
+			got = append(got, byte(e.Detail))
+			if e.Detail == 3 && (e.RootX != 639 || e.RootY != 479) {
+				t.Errorf("clicked at %d,%d", e.RootX, e.RootY)
+			}
+		case xproto.ButtonReleaseEvent:
+			got = append(got, 100+byte(e.Detail))
+		}
+	}
+	if diff := cmp.Diff([]byte{3, 103, 5, 105, 5, 105, 6, 106}, got); diff != "" {
+		t.Error("buttons pressed (and 100 + released)\n", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	d, _ := display(t)
+	c := open(t, d)
+	ctx := t.Context()
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for name, f := range map[string]func() (lab.Event, error){
+		"outside":   func() (lab.Event, error) { return c.Move(ctx, 640, 0) },
+		"negative":  func() (lab.Event, error) { return c.Click(ctx, 0, -1, control.Left) },
+		"button":    func() (lab.Event, error) { return c.Click(ctx, 0, 0, 9) },
+		"notches":   func() (lab.Event, error) { return c.Scroll(ctx, 0, 0, 0, 5000) },
+		"no text":   func() (lab.Event, error) { return c.Text(ctx, "") },
+		"control":   func() (lab.Event, error) { return c.Text(ctx, "a\x07") },
+		"key":       func() (lab.Event, error) { return c.Key(ctx, "Hyper+x") },
+		"cancelled": func() (lab.Event, error) { return c.Key(ended, "x") },
+	} {
+		if e, err := f(); err == nil || e != (lab.Event{}) {
+			t.Errorf("%s: event %+v, error %v", name, e, err)
+		}
+	}
+	if _, err := c.Key(ctx, "x"); err != nil {
+		t.Errorf("after refusals: %v", err)
+	}
+	for _, bad := range []string{":no", "nonsense", ":59999"} {
+		if _, err := Open(ctx, bad, lab.Monotonic); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("display %q: error %v", bad, err)
+		}
+	}
+}
+
+// TestStoppedServer: a server that hangs is an error in time, not a hang.
+func TestStoppedServer(t *testing.T) {
+	d, process := display(t)
+	c := open(t, d)
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Key(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want the deadline's", err)
+	}
+	if _, err := c.Key(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "open it again") {
+		t.Errorf("a broken controller went on: %v", err)
+	}
+}
+
+// TestDeadServer: a server that went away is an error too.
+func TestDeadServer(t *testing.T) {
+	d, process := display(t)
+	c, err := Open(t.Context(), d, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the first may still be on its way
+		if _, err = c.Key(t.Context(), "x"); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Error("typed into a dead server")
+	}
+	_ = c.Close()
+}
