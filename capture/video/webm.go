@@ -44,7 +44,7 @@ func WebM(ctx context.Context, f Frames, path string, o Options) error {
 	part := path + ".part"
 	// Real-time mode, few choices looked at: the film is for eyes. A key frame every two
 	// seconds lets a player seek; static blocks are skipped outright.
-	cmd := exec.CommandContext(ctx, program, "--codec=vp8", "--rt", "--cpu-used=12", "--threads=2",
+	cmd := exec.CommandContext(ctx, program, "--codec=vp8", "--rt", "--cpu-used=16", "--threads=2",
 		"--end-usage=vbr", "--target-bitrate="+strconv.Itoa(kbps), "--min-q=4", "--max-q=40",
 		"--kf-max-dist=120", "--static-thresh=100", "--lag-in-frames=0", "--quiet", "--output="+part, "-")
 	var complaint bytes.Buffer

@@ -2,10 +2,7 @@ package x11
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 )
@@ -37,16 +34,4 @@ func (p *pace) next(ctx context.Context) (uint64, error) {
 	}
 	p.tick = k
 	return k, ctx.Err()
-}
-
-// sleepUntil sleeps on the thread itself (clock_nanosleep, absolute): a timer
-// of the Go runtime would have to wait for a free processor of the runtime too.
-func sleepUntil(t lab.Time) {
-	ts := unix.NsecToTimespec(int64(t))
-	for {
-		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"image"
 	"time"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 )
 
@@ -82,7 +83,7 @@ func open(w *wire, o Options) (*Source, error) {
 		w: w, region: o.Region,
 		format: lab.Format{Pixels: lab.BGRX, Width: o.Region.Dx(), Height: o.Region.Dy(), Rate: o.Rate},
 		clock:  lab.Monotonic,
-		pace:   pace{period: time.Duration(1e9 / o.Rate), clock: lab.Monotonic, wait: sleepUntil},
+		pace:   pace{period: time.Duration(1e9 / o.Rate), clock: lab.Monotonic, wait: capture.SleepUntil},
 	}
 	if err := s.format.Validate(); err != nil {
 		return nil, err

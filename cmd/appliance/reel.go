@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"eidetic/capture/reel"
+	"eidetic/capture/video"
+	"eidetic/internal/lab"
+)
+
+// ReelCmd looks into screen recordings.
+type ReelCmd struct {
+	Info    ReelInfoCmd    `cmd:"" help:"Say what a reel holds. Example: appliance reel info trial.reel"`
+	Verify  ReelVerifyCmd  `cmd:"" help:"Decode every frame and check every checksum. Exit status 1 when something is damaged. Example: appliance reel verify trial.reel"`
+	Recover ReelRecoverCmd `cmd:"" help:"Save every whole frame of a reel that was cut off or damaged. Example: appliance reel recover cut.reel --out saved.reel"`
+	Frames  ReelFramesCmd  `cmd:"" help:"List the frames: time, sequence number, what changed. Example: appliance reel frames --changed trial.reel"`
+	Export  ReelExportCmd  `cmd:"" help:"Write a film, a picture or a filmstrip. Example: appliance reel export trial.reel --out film.webm"`
+}
+
+// ReelInfoCmd prints a summary.
+type ReelInfoCmd struct {
+	File string `arg:"" help:"The reel."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// reelInfo is what reel info prints.
+type reelInfo struct {
+	reel.Header
+	Frames    int           `json:"frames"`
+	Changed   int           `json:"changed"` // frames that differ from the one before
+	Lost      int           `json:"lost"`
+	Seconds   float64       `json:"seconds"`
+	Bytes     int64         `json:"bytes"`
+	Ratio     float64       `json:"ratio"` // uncompressed size over file size
+	Gaps      []lab.Gap     `json:"gaps,omitempty"`
+	Recovered []reel.Damage `json:"recovered,omitempty"`
+}
+
+// Run prints what the reel holds.
+func (c *ReelInfoCmd) Run(std *streams) error {
+	r, err := openReel(c.File)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	info := reelInfo{Header: r.Header(), Frames: r.Len(), Lost: r.Lost(), Bytes: r.Size(), Gaps: r.Gaps(), Recovered: r.Recovered()}
+	for i := range r.Len() {
+		if len(r.Info(i).Changed) > 0 {
+			info.Changed++
+		}
+	}
+	if n := r.Len(); n > 0 {
+		info.Seconds = r.Info(n - 1).Time.Sub(r.Info(0).Time).Seconds()
+		info.Ratio = float64(n) * float64(info.Format.FrameSize()) / float64(r.Size())
+	}
+	if c.JSON {
+		return printJSON(std.out, info)
+	}
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	f := info.Format
+	fmt.Fprintf(w, "picture\t%d × %d %s, %g frames/s\n", f.Width, f.Height, f.Pixels, f.Rate)
+	fmt.Fprintf(w, "source\t%s\n", info.Source)
+	if info.NotLossless != "" {
+		fmt.Fprintf(w, "not lossless\t%s\n", info.NotLossless)
+	}
+	fmt.Fprintf(w, "started\t%s\n", info.Wall.Format("2006-01-02 15:04:05 MST"))
+	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
+	fmt.Fprintf(w, "lost\t%d\n", info.Lost)
+	fmt.Fprintf(w, "file\t%d bytes, 1/%.0f of the pixels\n", info.Bytes, info.Ratio)
+	for _, g := range info.Gaps {
+		fmt.Fprintf(w, "gap\tbefore frame %d: %d frames, %s\n", g.Before, g.Count, g.Reason)
+	}
+	for _, d := range info.Recovered {
+		fmt.Fprintf(w, "damage\t%s\n", d)
+	}
+	return w.Flush()
+}
+
+// ReelVerifyCmd checks a reel.
+type ReelVerifyCmd struct {
+	File string `arg:"" help:"The reel."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Run checks every frame.
+func (c *ReelVerifyCmd) Run(std *streams) error {
+	report, err := reel.Verify(c.File)
+	if err != nil {
+		return badFile(err)
+	}
+	return printReport(std, c.JSON, c.File, report)
+}
+
+// printReport prints a report; damage is a failed check.
+func printReport(std *streams, asJSON bool, file string, report reel.Report) error {
+	if asJSON {
+		if err := printJSON(std.out, report); err != nil {
+			return err
+		}
+	} else {
+		for _, d := range report.Damage {
+			fmt.Fprintln(std.out, d)
+		}
+		fmt.Fprintf(std.out, "%d whole frames, %d lost while recording\n", report.Frames, report.Lost)
+	}
+	if !report.Good() {
+		return failed(fmt.Errorf("%s is damaged in %d place(s)", file, len(report.Damage)))
+	}
+	return nil
+}
+
+// ReelRecoverCmd saves what can be read.
+type ReelRecoverCmd struct {
+	File string `arg:"" help:"The cut-off or damaged reel."`
+	Out  string `required:"" help:"The new reel. It must not exist yet."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Run writes the whole frames to a new reel.
+func (c *ReelRecoverCmd) Run(std *streams) error {
+	report, err := reel.Recover(c.File, c.Out)
+	if err != nil {
+		return badFile(err)
+	}
+	if c.JSON {
+		return printJSON(std.out, report)
+	}
+	for _, d := range report.Damage {
+		fmt.Fprintln(std.out, d)
+	}
+	_, err = fmt.Fprintf(std.out, "%d whole frames are in %s\n", report.Frames, c.Out)
+	return err
+}
+
+// ReelFramesCmd lists frames.
+type ReelFramesCmd struct {
+	File    string `arg:"" help:"The reel."`
+	Changed bool   `help:"Only frames that differ from the one before."`
+	JSON    bool   `name:"json" help:"Print one JSON object a line."`
+}
+
+// reelFrame is one line of reel frames.
+type reelFrame struct {
+	Frame   int              `json:"frame"`
+	Seq     uint64           `json:"seq"`
+	TimeMS  float64          `json:"time_ms"` // since the first frame
+	Within  float64          `json:"uncertainty_ms"`
+	Flags   lab.FrameFlags   `json:"flags"`
+	Sum     string           `json:"xxh3"`
+	Changed []map[string]int `json:"changed"`
+}
+
+// Run lists the frames.
+func (c *ReelFramesCmd) Run(std *streams) error {
+	r, err := openReel(c.File)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	if !c.JSON {
+		fmt.Fprintln(w, "frame\tseq\ttime (ms)\twithin (ms)\tpixels\tchanged")
+	}
+	lines := json.NewEncoder(std.out)
+	for i := range r.Len() {
+		info := r.Info(i)
+		if c.Changed && len(info.Changed) == 0 {
+			continue
+		}
+		f := reelFrame{
+			Frame: i, Seq: info.Seq, Flags: info.Flags, Sum: fmt.Sprintf("%016x", r.Sum(i)),
+			TimeMS: info.Time.Sub(r.Info(0).Time).Seconds() * 1e3, Within: info.Uncertainty.Seconds() * 1e3,
+			Changed: []map[string]int{},
+		}
+		var where []string
+		for _, q := range info.Changed {
+			f.Changed = append(f.Changed, map[string]int{"x": q.Min.X, "y": q.Min.Y, "w": q.Dx(), "h": q.Dy()})
+			where = append(where, fmt.Sprintf("%dx%d+%d+%d", q.Dx(), q.Dy(), q.Min.X, q.Min.Y))
+		}
+		if c.JSON {
+			if err := lines.Encode(f); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(w, "%d\t%d\t%.3f\t%.3f\t%s\t%s\n", i, f.Seq, f.TimeMS, f.Within, f.Sum, strings.Join(where, " "))
+	}
+	return w.Flush()
+}
+
+// ReelExportCmd writes evidence for people.
+type ReelExportCmd struct {
+	File  string `arg:"" help:"The reel."`
+	Out   string `required:"" help:"What to write, by its name: FILM.webm, FRAME.png, or with --strip STRIP.png."`
+	Frame int    `default:"0" help:"The frame of a PNG."`
+	Strip bool   `help:"Write a filmstrip: pictures at visual changes, with their times."`
+	Crop  string `placeholder:"WxH+X+Y" help:"Only this part of the picture."`
+	Width int    `help:"Scale the film, or a picture of the strip, down to this many pixels."`
+}
+
+// Run writes the file.
+func (c *ReelExportCmd) Run(ctx context.Context, std *streams) error {
+	r, err := openReel(c.File)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var part image.Rectangle
+	if c.Crop != "" {
+		var w, h, x, y int
+		if n, err := fmt.Sscanf(c.Crop, "%dx%d+%d+%d", &w, &h, &x, &y); n != 4 || err != nil {
+			return usage(fmt.Errorf("--crop %q is not of the form WIDTHxHEIGHT+X+Y", c.Crop))
+		}
+		part = image.Rect(x, y, x+w, y+h)
+	}
+	switch {
+	case c.Strip && strings.HasSuffix(c.Out, ".png"):
+		_, err = video.Contact(ctx, r, c.Out, video.StripOptions{Crop: part, Width: c.Width})
+	case strings.HasSuffix(c.Out, ".webm"):
+		err = video.WebM(ctx, r, c.Out, video.Options{Crop: part, Width: c.Width})
+	case strings.HasSuffix(c.Out, ".png"):
+		err = writeStill(r, c.Frame, part, c.Out)
+	default:
+		return usage(fmt.Errorf("--out %s: the name must end in .webm or .png", c.Out))
+	}
+	if err != nil {
+		return badFile(err)
+	}
+	_, err = fmt.Fprintln(std.out, c.Out)
+	return err
+}
+
+// writeStill writes one frame as PNG.
+func writeStill(r *reel.Reader, frame int, part image.Rectangle, out string) error {
+	img, err := video.Still(r, frame)
+	if err != nil {
+		return err
+	}
+	var shown image.Image = img
+	if !part.Empty() {
+		shown = img.SubImage(part)
+	}
+	w, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	if err := png.Encode(w, shown); err != nil {
+		w.Close()
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	return w.Close()
+}
+
+// openReel opens a reel that the command line names.
+func openReel(path string) (*reel.Reader, error) {
+	r, err := reel.Open(path)
+	if err != nil {
+		return nil, badFile(err)
+	}
+	return r, nil
+}
+
+// badFile gives an error about a file that the command line names its exit
+// status: what is missing, in the way or no reel is a wrong command line.
+func badFile(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, video.ErrNoEncoder) || errors.Is(err, context.Canceled) {
+		return cannot(err)
+	}
+	return usage(err)
+}
+
+// printJSON prints a value for machines, indented for people who look at it.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// invoke runs the command line and returns its status and output.
+func invoke(t *testing.T, args ...string) (int, string, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status := run(context.Background(), args, &streams{strings.NewReader(""), &out, &errs})
+	return status, out.String(), errs.String()
+}
+
+func TestCaptureAndReelCommands(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "screen.reel")
+	if status, _, errs := invoke(t, "capture", "--source", "synthetic:load", "--size", "320x200", "--out", file, "--duration", "300ms"); status != exitGood {
+		t.Fatalf("capture: status %d: %s", status, errs)
+	}
+	status, out, errs := invoke(t, "reel", "info", "--json", file)
+	var info struct {
+		Frames, Lost int
+		Format       struct{ Width int }
+	}
+	if err := json.Unmarshal([]byte(out), &info); err != nil || status != exitGood || info.Frames < 10 || info.Lost != 0 || info.Format.Width != 320 {
+		t.Errorf("info: status %d, %v: %s%s", status, err, out, errs)
+	}
+	if status, out, _ := invoke(t, "reel", "verify", file); status != exitGood || !strings.Contains(out, "0 lost") {
+		t.Errorf("verify: status %d: %s", status, out)
+	}
+	if status, out, _ := invoke(t, "reel", "frames", "--changed", file); status != exitGood || !strings.Contains(out, "320x200+0+0") {
+		t.Errorf("frames: status %d: %s", status, out)
+	}
+	if status, _, errs := invoke(t, "reel", "export", file, "--out", filepath.Join(dir, "f.png"), "--frame", "3"); status != exitGood {
+		t.Errorf("export: status %d: %s", status, errs)
+	}
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(dir, "cut.reel")
+	if err := os.WriteFile(cut, data[:len(data)*2/3], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, errs := invoke(t, "reel", "verify", cut); status != exitFailed || !strings.Contains(out, "byte ") {
+		t.Errorf("verify of a cut-off reel: status %d: %s%s", status, out, errs)
+	}
+	saved := filepath.Join(dir, "saved.reel")
+	if status, _, errs := invoke(t, "reel", "recover", cut, "--out", saved); status != exitGood {
+		t.Errorf("recover: status %d: %s", status, errs)
+	}
+	if status, _, _ := invoke(t, "reel", "verify", saved); status != exitGood {
+		t.Errorf("verify of the saved reel: status %d", status)
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"reel", "info", "nothing"}, exitUsage, "no such file"},
+		{[]string{"reel", "info", os.Args[0]}, exitUsage, "this is not a reel"},
+		{[]string{"reel", "recover", cut, "--out", saved}, exitUsage, "file exists"},
+		{[]string{"reel", "export", file, "--out", "x.gif"}, exitUsage, "must end in .webm or .png"},
+		{[]string{"reel", "export", file, "--out", "x.png", "--crop", "1"}, exitUsage, "WIDTHxHEIGHT+X+Y"},
+		{[]string{"capture", "--source", "x11::59999", "--out", "x.reel"}, exitCannot, "connect to display :59999"},
+		{[]string{"capture", "--source", "pipe:1", "--out", "x.reel"}, exitUsage, "--source must be"},
+	} {
+		if status, _, errs := invoke(t, c.args...); status != c.status || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: status %d: %s", c.args, status, errs)
+		}
+	}
+}
