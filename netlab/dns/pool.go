@@ -46,7 +46,7 @@ func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
 	if a, ok := p.synthetic[origin]; ok {
 		return a, nil
 	}
-	if len(p.origin) >= maxPool {
+	if len(p.origin) >= p.most() {
 		return netip.Addr{}, fmt.Errorf("no synthetic address is left for %v: %d are in use", origin, len(p.origin))
 	}
 	h := fnv.New64a()
@@ -71,16 +71,21 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
+// most is how many addresses may be given out.
+func (p *Pool) most() int { return min(maxPool, p.usable4()) }
+
+// usable4 is how many addresses of the IPv4 prefix may be used. The first 256
+// stay free for the box where there is room, and none ends in 0 or 255, which
+// some devices take for a network or a broadcast.
+func (p *Pool) usable4() int {
+	return max(1, 1<<(24-p.prefix4.Bits())-1) * 254
+}
+
 // at returns the n-th usable address of the prefix for origin's family,
-// counted modulo its size. The first 256 stay free for the box, and no address
-// ends in 0 or 255, which some devices take for a network or a broadcast.
+// counted modulo its size.
 func (p *Pool) at(origin netip.Addr, n uint64) netip.Addr {
 	if origin.Is4() || !p.prefix6.IsValid() {
-		span := uint64(1)<<(32-p.prefix4.Bits()) - 256
-		if p.prefix4.Bits() == 24 {
-			span = 256
-		}
-		off := n % (span / 256 * 254)
+		off := n % uint64(p.usable4())
 		off = off/254*256 + off%254 + 1
 		if p.prefix4.Bits() < 24 {
 			off += 256

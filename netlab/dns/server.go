@@ -61,6 +61,7 @@ type Server struct {
 	ctx      context.Context // ends the waits of answers under way
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
+	closing  sync.Once
 }
 
 // Listen starts a Server, which knows the box's own names only until Use.
@@ -130,14 +131,15 @@ func (s *Server) Use(src Source) {
 }
 
 // Close stops listening and waits for the answers under way.
-func (s *Server) Close() error {
-	s.cancel()
-	var errs []error
-	for _, d := range s.servers {
-		errs = append(errs, d.Shutdown())
-	}
-	s.done.Wait()
-	return errors.Join(errs...)
+func (s *Server) Close() (err error) {
+	s.closing.Do(func() {
+		s.cancel()
+		for _, d := range s.servers {
+			err = errors.Join(err, d.Shutdown())
+		}
+		s.done.Wait()
+	})
+	return err
 }
 
 // Canonical returns a name in the form of tables and logs: lower case, no

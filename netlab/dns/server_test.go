@@ -1,0 +1,312 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	"go.uber.org/goleak"
+
+	"eidetic/internal/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	gateway = netip.MustParseAddr("192.168.77.1")
+	v4      = netip.MustParsePrefix("198.18.0.0/15")
+	v6      = netip.MustParsePrefix("fd00:198:18::/48")
+)
+
+// started is a server and what it logged.
+type started struct {
+	*Server
+	pool    *Pool
+	mu      sync.Mutex
+	queries []Query
+}
+
+func start(t testing.TB, prefix6 netip.Prefix, change func(*Config)) *started {
+	t.Helper()
+	pool, err := NewPool(v4, prefix6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &started{pool: pool}
+	c := Config{
+		Addr: "127.0.0.1:0", Pool: pool, Box: map[string]netip.Addr{"box.test": gateway},
+		Fallback: map[string]netip.Addr{"captive.apple.com": gateway},
+		Clock:    lab.Monotonic,
+		OnQuery: func(q Query) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.queries = append(s.queries, q)
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	if s.Server, err = Listen(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *started) ask(t testing.TB, network, name string, qtype uint16) *dns.Msg {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
+	m.SetEdns0(1232, false)
+	c := dns.Client{Net: network, Timeout: 5 * time.Second}
+	r, _, err := c.Exchange(m, s.Addr().String())
+	if err != nil {
+		t.Fatalf("%s %s over %s: %v", name, dns.TypeToString[qtype], network, err)
+	}
+	return r
+}
+
+func addrs(m *dns.Msg) []netip.Addr {
+	var out []netip.Addr
+	for _, rr := range m.Answer {
+		if a, ok := address(rr); ok {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func table() Table {
+	return Table{
+		"www.shop.test":  {netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("2001:db8::1")},
+		"cdn.shop.test":  {netip.MustParseAddr("203.0.113.1")},
+		"api.shop.test":  {netip.MustParseAddr("203.0.113.2")},
+		"six.shop.test":  {netip.MustParseAddr("2001:db8::6")},
+		"none.shop.test": nil,
+	}
+}
+
+func TestTableAnswersWithSyntheticAddresses(t *testing.T) {
+	for _, network := range []string{"udp", "tcp"} {
+		s := start(t, v6, nil)
+		s.Use(table())
+		www := addrs(s.ask(t, network, "WWW.Shop.Test", dns.TypeA))
+		cdn := addrs(s.ask(t, network, "cdn.shop.test", dns.TypeA))
+		api := addrs(s.ask(t, network, "api.shop.test", dns.TypeA))
+		if len(www) != 1 || !v4.Contains(www[0]) {
+			t.Fatalf("%s: www has %v, want one address of %v", network, www, v4)
+		}
+		if d := cmp.Diff(www, cdn, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
+			t.Errorf("%s: two names of one origin address got different ones: %s", network, d)
+		}
+		if len(api) != 1 || api[0] == www[0] {
+			t.Errorf("%s: api has %v, want an address of its own", network, api)
+		}
+		six := addrs(s.ask(t, network, "www.shop.test", dns.TypeAAAA))
+		if len(six) != 1 || !v6.Contains(six[0]) {
+			t.Errorf("%s: AAAA is %v, want one address of %v", network, six, v6)
+		}
+		if origin, ok := s.pool.Origin(api[0]); !ok || origin != netip.MustParseAddr("203.0.113.2") {
+			t.Errorf("%s: %v stands for %v, want 203.0.113.2", network, api[0], origin)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	s := start(t, netip.Prefix{}, nil)
+	s.Use(table())
+	for _, c := range []struct {
+		name    string
+		qtype   uint16
+		rcode   int
+		answers int
+		source  string
+	}{
+		{"box.test", dns.TypeA, dns.RcodeSuccess, 1, "box"},
+		{"box.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "box"},
+		{"captive.apple.com", dns.TypeA, dns.RcodeSuccess, 1, "box"},
+		{"use-application-dns.net", dns.TypeA, dns.RcodeNameError, 0, "policy"},
+		{"www.shop.test", dns.TypeHTTPS, dns.RcodeSuccess, 0, "policy"},
+		{"www.shop.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "policy"},
+		{"six.shop.test", dns.TypeA, dns.RcodeSuccess, 1, "table"},
+		{"none.shop.test", dns.TypeA, dns.RcodeSuccess, 0, "table"},
+		{"unknown.test", dns.TypeA, dns.RcodeNameError, 0, "none"},
+		{"unknown.test", dns.TypeHTTPS, dns.RcodeNameError, 0, "none"},
+	} {
+		r := s.ask(t, "udp", c.name, c.qtype)
+		if r.Rcode != c.rcode || len(r.Answer) != c.answers {
+			t.Errorf("%s %s: %s with %d answers, want %s with %d", c.name, dns.TypeToString[c.qtype],
+				dns.RcodeToString[r.Rcode], len(r.Answer), dns.RcodeToString[c.rcode], c.answers)
+		}
+		if r.IsEdns0() == nil {
+			t.Errorf("%s: a question with EDNS was answered without", c.name)
+		}
+	}
+	s.Use(nil)
+	if r := s.ask(t, "udp", "www.shop.test", dns.TypeA); r.Rcode != dns.RcodeNameError {
+		t.Errorf("without a source www.shop.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
+	}
+	_ = s.Close() // again by the clean-up: must do no harm, and flushes the log
+	if len(s.queries) != 11 || s.queries[0].Source != "box" || s.queries[6].Origins[0] != netip.MustParseAddr("2001:db8::6") {
+		t.Errorf("the log has %d lines: %+v", len(s.queries), s.queries)
+	}
+}
+
+func TestDelayHoldsTheAnswer(t *testing.T) {
+	const want = 60 * time.Millisecond
+	s := start(t, netip.Prefix{}, func(c *Config) { c.Delay = func(up, down int) time.Duration { return want } })
+	begin := time.Now()
+	s.ask(t, "udp", "box.test", dns.TypeA)
+	if d := time.Since(begin); d < want || d > want+100*time.Millisecond {
+		t.Errorf("the answer took %v, want %v", d, want)
+	}
+}
+
+func TestForwarderAsksOnceAndRecords(t *testing.T) {
+	upstream := fakeResolver(t)
+	var recorded []Recorded
+	f := NewForwarder(upstream, nil, func(r Recorded) { recorded = append(recorded, r) })
+	s := start(t, netip.Prefix{}, nil)
+	s.Use(f)
+	first := addrs(s.ask(t, "udp", "www.live.test", dns.TypeA))
+	again := addrs(s.ask(t, "tcp", "www.live.test", dns.TypeA))
+	if len(first) != 2 || first[0] != again[0] {
+		t.Fatalf("answers %v and %v, want the same two", first, again)
+	}
+	if r := s.ask(t, "udp", "gone.test", dns.TypeA); r.Rcode != dns.RcodeNameError {
+		t.Errorf("gone.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
+	}
+	if r := s.ask(t, "udp", "broken.test", dns.TypeA); r.Rcode != dns.RcodeServerFailure {
+		t.Errorf("broken.test is %s, want SERVFAIL", dns.RcodeToString[r.Rcode])
+	}
+	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 0 {
+		t.Errorf("HTTPS is answered with %v, want no data", r.Answer)
+	}
+	if len(recorded) != 2 || recorded[0].Name != "www.live.test" || len(recorded[0].Records) != 3 || recorded[1].RCode != "NXDOMAIN" {
+		t.Errorf("recorded %+v, want the chain of www.live.test and the NXDOMAIN", recorded)
+	}
+	got, err := f.Addrs(t.Context(), "www.live.test")
+	if err != nil || len(got) != 2 || got[0] != netip.MustParseAddr("203.0.113.9") {
+		t.Errorf("the recorder is told %v (%v), want the origins", got, err)
+	}
+	if _, err := f.Addrs(t.Context(), "gone.test"); err == nil {
+		t.Error("a name that does not exist has addresses")
+	}
+	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(recorded[0].Records))); d != "" {
+		t.Errorf("records read back (-want +got):\n%s", d)
+	}
+}
+
+func texts(in []netip.Addr) (out []string) {
+	for _, a := range in {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+// fakeResolver knows www.live.test by way of a CNAME, and fails for broken.test.
+func fakeResolver(t *testing.T) netip.AddrPort {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, done := make(chan struct{}), make(chan struct{})
+	srv := &dns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		switch r.Question[0].Name {
+		case "www.live.test.":
+			for _, s := range []string{"www.live.test. 5 IN CNAME edge.live.test.", "edge.live.test. 5 IN A 203.0.113.9", "edge.live.test. 5 IN A 203.0.113.10"} {
+				rr, _ := dns.NewRR(s)
+				m.Answer = append(m.Answer, rr)
+			}
+		case "broken.test.":
+			m.Rcode = dns.RcodeServerFailure
+		default:
+			m.Rcode = dns.RcodeNameError
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = srv.ActivateAndServe(); close(done) }()
+	<-ready
+	t.Cleanup(func() { _ = srv.Shutdown(); <-done })
+	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func TestListenSaysThatThePortIsTaken(t *testing.T) {
+	s := start(t, netip.Prefix{}, nil)
+	pool, _ := NewPool(v4, netip.Prefix{})
+	if other, err := Listen(Config{Addr: s.Addr().String(), Pool: pool, Clock: lab.Monotonic}); err == nil {
+		_ = other.Close()
+		t.Error("two servers listen on one port")
+	}
+}
+
+func TestHostilePackets(t *testing.T) {
+	s := start(t, netip.Prefix{}, nil)
+	c, err := net.Dial("udp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	good, _ := new(dns.Msg).SetQuestion("box.test.", dns.TypeA).Pack()
+	for i := range good { // each cut, and each byte turned over
+		_, _ = c.Write(good[:i])
+		bad := append([]byte(nil), good...)
+		bad[i] ^= 0xff
+		_, _ = c.Write(bad)
+	}
+	if got := addrs(s.ask(t, "udp", "box.test", dns.TypeA)); len(got) != 1 {
+		t.Errorf("after broken packets box.test has %v", got)
+	}
+}
+
+func FuzzQuestion(f *testing.F) {
+	for _, q := range []uint16{dns.TypeA, dns.TypeHTTPS, dns.TypeANY} {
+		m := new(dns.Msg).SetQuestion("www.shop.test.", q)
+		m.SetEdns0(1232, true)
+		b, _ := m.Pack()
+		f.Add(b)
+	}
+	f.Add([]byte{0})
+	pool, err := NewPool(v4, v6)
+	if err != nil {
+		f.Fatal(err)
+	}
+	s := &Server{c: Config{Pool: pool, Clock: lab.Monotonic}, inFlight: make(chan struct{}, 1), ctx: context.Background()}
+	s.Use(table())
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		m := new(dns.Msg)
+		if m.Unpack(packet) != nil {
+			return
+		}
+		w := &sink{}
+		s.ServeDNS(w, m)
+		if w.m == nil || !w.m.Response || w.m.Id != m.Id {
+			t.Fatalf("the answer to %v is %v", m, w.m)
+		}
+		if _, err := w.m.Pack(); err != nil {
+			t.Fatalf("the answer cannot be sent: %v", err)
+		}
+	})
+}
+
+// sink is a dns.ResponseWriter that keeps the answer.
+type sink struct {
+	dns.ResponseWriter
+	m *dns.Msg
+}
+
+func (s *sink) LocalAddr() net.Addr         { return &net.UDPAddr{} }
+func (s *sink) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
+func (s *sink) WriteMsg(m *dns.Msg) error   { s.m = m; return nil }
+func (s *sink) Write(b []byte) (int, error) { return 0, errors.ErrUnsupported }
