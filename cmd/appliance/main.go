@@ -17,6 +17,7 @@ import (
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
 	Serve   ServeCmd   `cmd:"" help:"Run the box: its panel and all that it measures with."`
+	Box     BoxCmd     `cmd:"" hidden:"" help:"What the units of the box run."`
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
 	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
 	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"eidetic/image/box"
 	"eidetic/systemd"
 
 	"github.com/goccy/go-yaml"
@@ -38,6 +39,7 @@ type serveConfig struct {
 	// Log is the least level that is logged: debug, info, warn or error.
 	Log   string      `yaml:"log"`
 	Panel panelConfig `yaml:"panel"`
+	Box   box.Config  `yaml:"box"`
 }
 
 // panelConfig says where the panel listens when systemd passes no socket.
@@ -47,7 +49,7 @@ type panelConfig struct {
 
 // defaultServeConfig is what a box runs with that was never configured.
 func defaultServeConfig() serveConfig {
-	return serveConfig{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}}
+	return serveConfig{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
 }
 
 // maxConfig bounds what is read of a configuration file.
@@ -84,6 +86,10 @@ func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
 	}
 	if _, _, err := net.SplitHostPort(cfg.Panel.Listen); err != nil {
 		return atField(file, text, "$.panel.listen", fmt.Errorf("%w; write host:port, for example 127.0.0.1:8080", err))
+	}
+	var field *box.FieldError
+	if err := cfg.Box.Validate(); errors.As(err, &field) {
+		return atField(file, text, "$.box."+field.Field, field.Err)
 	}
 	return nil
 }

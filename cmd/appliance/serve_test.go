@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/image/box"
 	"eidetic/systemd"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,8 @@ func TestServeConfigSaysWhere(t *testing.T) {
 		{"wrong type", "panel: 7\n", []string{"box.yaml", "[1:8]"}},
 		{"not YAML", "panel: [\n", []string{"box.yaml", "[1:"}},
 		{"log level", "\nlog: loud\n", []string{"box.yaml", "2 |", `"loud" is not one of debug, info, warn, error`}},
+		{"host name", "box:\n  hostname: Box!\n", []string{"box.yaml", "2 |", "box.hostname", "not a host name"}},
+		{"port", "box:\n  device_ports:\n    - ok0\n    - ../x\n", []string{"box.yaml", "4 |", "box.device_ports[1]"}},
 		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
 	}
 	for _, c := range cases {
@@ -52,7 +55,7 @@ func TestServeConfigKeepsDefaults(t *testing.T) {
 	if err := parseServeConfig("box.yaml", []byte("log: debug\n"), &cfg); err != nil {
 		t.Fatal(err)
 	}
-	want := serveConfig{Log: "debug", Panel: panelConfig{Listen: "127.0.0.1:8080"}}
+	want := serveConfig{Log: "debug", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
 	if d := cmp.Diff(want, cfg); d != "" {
 		t.Errorf("configuration (-want +got):\n%s", d)
 	}

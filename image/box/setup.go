@@ -1,0 +1,228 @@
+package box
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"eidetic/image/fat"
+)
+
+// Setup prepares the box once at each boot, before the service starts.
+type Setup struct {
+	Root string // the file system, / on a box
+	Run  Runner
+	Log  *slog.Logger
+	CPUs int
+	// User and Group are the service's; it may read the token.
+	User, Group int
+	// Check returns what is wrong with a configuration file's text, whose name
+	// is only for the message, and otherwise the box's part of it.
+	Check func(name string, text []byte) (Config, error)
+}
+
+// Paths on the box.
+const (
+	// ConfigFile is the configuration in use.
+	ConfigFile = "etc/appliance/appliance.yaml"
+	// ESPConfig is the configuration on the EFI partition, where a person puts it.
+	ESPConfig = "appliance.yaml"
+	// TokenFile holds the token that the panel asks for.
+	TokenFile = "etc/appliance/token"
+	dataDir   = "var/lib/appliance"
+	repartDir = "usr/lib/appliance/repart.d"
+	keptToken = dataDir + "/token"
+)
+
+// maxConfig bounds what is read from the EFI partition.
+const maxConfig = 64 << 10
+
+// Do runs every step. A step that fails is logged and the next one tried.
+func (s Setup) Do(ctx context.Context) Config {
+	disk, err := BootDisk(s.Root)
+	if err != nil {
+		s.Log.Warn("no boot disk: settings and recordings live in memory", "error", err)
+	} else {
+		if err := s.data(ctx, disk); err != nil {
+			s.Log.Warn("no data partition: settings and recordings live in memory", "error", err)
+		}
+		if err := s.config(disk.ESP); err != nil {
+			s.Log.Error("the configuration on the EFI partition is not used", "error", err)
+		}
+	}
+	cfg := DefaultConfig()
+	if text, err := os.ReadFile(s.path(ConfigFile)); err != nil {
+		s.Log.Error("no configuration", "error", err)
+	} else if cfg, err = s.Check("/"+ConfigFile, text); err != nil {
+		s.Log.Error("the configuration is not used", "error", err)
+	}
+	for what, step := range map[string]func() error{
+		"host name":  func() error { return s.hostname(ctx, cfg.Hostname) },
+		"token":      s.token,
+		"processors": func() error { return s.processors(ctx) },
+	} {
+		if err := step(); err != nil {
+			s.Log.Error("set-up step failed", "step", what, "error", err)
+		}
+	}
+	return cfg
+}
+
+func (s Setup) path(name string) string { return filepath.Join(s.Root, name) }
+
+// data makes the data partition if it is not there, grows it to the disk's
+// end, checks it and mounts it.
+func (s Setup) data(ctx context.Context, disk Disk) error {
+	// The kernel finds a partition before udev has named it.
+	const label = "/dev/disk/by-partlabel/appliance-data"
+	for _, step := range []struct {
+		name string
+		args []string
+	}{
+		{"systemd-repart", []string{"--dry-run=no", "--no-pager", "--definitions=" + s.path(repartDir), disk.Disk}},
+		{"udevadm", []string{"wait", "--timeout=10", "--initialized=true", label}},
+		// Does nothing to a partition that has a file system.
+		{"/usr/lib/systemd/systemd-makefs", []string{"ext4", label}},
+		{"e2fsck", []string{"-p", label}},
+		// The service manager mounts: what this unit mounts, only this unit would see.
+		{"systemctl", []string{"start", "var-lib-appliance.mount"}},
+		{"/usr/lib/systemd/systemd-growfs", []string{s.path(dataDir)}},
+	} {
+		out, err := s.Run(ctx, step.name, step.args...)
+		if err != nil && !(step.name == "e2fsck" && exitStatus(err) == 1) { // 1: errors were corrected
+			return fmt.Errorf("%s: %w: %s", step.name, err, oneLine(out))
+		}
+	}
+	return s.state()
+}
+
+// state makes the service's own folder on the data partition.
+func (s Setup) state() error {
+	dir := s.path(dataDir + "/state")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chown(dir, s.User, s.Group)
+}
+
+// exitStatus returns a program's exit status, or -1 when it had none.
+func exitStatus(err error) int {
+	var exit interface{ ExitCode() int }
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// config takes over the configuration on the EFI partition, if there is one.
+func (s Setup) config(esp string) error {
+	dev, err := os.Open(s.path(esp))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dev.Close() }()
+	volume, err := fat.Open(readOnly{dev})
+	if err != nil {
+		return err
+	}
+	text, err := volume.ReadFile(ESPConfig, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.Check(ESPConfig, text); err != nil {
+		return err
+	}
+	return writeFile(s.path(ConfigFile), text, 0o644)
+}
+
+// readOnly refuses writes to the EFI partition.
+type readOnly struct{ *os.File }
+
+func (readOnly) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
+func (readOnly) Sync() error                        { return nil }
+
+func (s Setup) hostname(ctx context.Context, name string) error {
+	if err := writeFile(s.path("etc/hostname"), []byte(name+"\n"), 0o644); err != nil {
+		return err
+	}
+	if now, err := os.Hostname(); err == nil && now == name {
+		return nil
+	}
+	out, err := s.Run(ctx, "hostnamectl", "hostname", name)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, oneLine(out))
+	}
+	return nil
+}
+
+// token keeps the panel's token on the data partition; without one it is new
+// at every boot.
+func (s Setup) token() error {
+	token, err := os.ReadFile(s.path(keptToken))
+	if err != nil || len(strings.TrimSpace(string(token))) < tokenLetters {
+		token = []byte(newToken() + "\n")
+		if err := writeFile(s.path(keptToken), token, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(s.path(TokenFile), token, 0o640); err != nil {
+		return err
+	}
+	return os.Chown(s.path(TokenFile), 0, s.Group)
+}
+
+const tokenLetters = 16
+
+// newToken returns 80 random bits as letters that a person can type.
+func newToken() string {
+	b := make([]byte, tokenLetters*5/8)
+	_, _ = rand.Read(b) // crypto/rand never returns an error
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b))
+}
+
+// processors keeps the rest of the system off the service's processors.
+func (s Setup) processors(ctx context.Context) error {
+	system, service := CPUs(s.CPUs)
+	if system == "" {
+		return nil
+	}
+	for slice, cpus := range map[string]string{"system.slice": system, "appliance.slice": service} {
+		text := "[Slice]\nAllowedCPUs=" + cpus + "\n"
+		if err := writeFile(s.path("run/systemd/system/"+slice+".d/50-cpus.conf"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	out, err := s.Run(ctx, "systemctl", "daemon-reload")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, oneLine(out))
+	}
+	return nil
+}
+
+// writeFile replaces a file as a whole, on the medium before it has its name.
+func writeFile(name string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

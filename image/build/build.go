@@ -1,0 +1,414 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"eidetic/image/pack"
+	"eidetic/systemd/units"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// espSize leaves room for two versions and the one that is being written.
+	espSize = 368 << 20
+	// maxEFI and maxImage are what we promise (bytes).
+	maxEFI   = 150_000_000
+	maxImage = 400_000_000
+	serial   = 0xe1de71c0
+	seed     = "7be9e2a9-9e9f-4b86-9d7e-eb7dd1a5c0de"
+	// serviceID is the user and group of appliance.service.
+	serviceID = 900
+)
+
+// build makes everything that o asks for and tells w how far it is.
+func build(ctx context.Context, o options, w io.Writer) error {
+	if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`).MatchString(o.version) {
+		return fmt.Errorf("version %q: only numbers and dots sort in the boot loader", o.version)
+	}
+	started := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(w, "%5.1f s  %s\n", time.Since(started).Seconds(), fmt.Sprintf(format, args...))
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	archive, err := bootstrap(ctx, o, say)
+	if err != nil {
+		return err
+	}
+	tree, err := load(archive, filepath.Join(o.source, "prune.txt"))
+	if err != nil {
+		return err
+	}
+	if err := checkPackages(o, archive, say); err != nil {
+		return err
+	}
+	var kernel []byte
+	for name, node := range tree {
+		if strings.HasPrefix(name, "boot/vmlinuz-") {
+			kernel = node.Data
+		}
+	}
+	if kernel == nil {
+		return errors.New("no kernel among the packages")
+	}
+	full := make(pack.Tree, len(tree)) // the test build takes its modules from here
+	for name, node := range tree {
+		full[name] = node
+	}
+	lists := []string{"modules.txt"}
+	if o.wifi {
+		lists = append(lists, "modules-wifi.txt")
+	}
+	if err := prune(ctx, tree, o.source, lists, say); err != nil {
+		return err
+	}
+	if err := furnish(tree, o); err != nil {
+		return err
+	}
+	tree.Drop(func(name string) bool { return name == "boot" })
+	say("file system: %d files, %.0f MB", len(tree), float64(tree.Size())/1e6)
+	initrd, err := compress(tree, o.epoch)
+	if err != nil {
+		return err
+	}
+	say("initrd: %.1f MB", float64(len(initrd))/1e6)
+	if err := assemble(ctx, o, "appliance", kernel, initrd, say); err != nil {
+		return err
+	}
+	if !o.test {
+		return nil
+	}
+	// The kernel unpacks a second archive over the first, so that the test
+	// build differs from the real one by nothing but what is in that archive.
+	extra, err := testLayer(ctx, full, tree, o, append(lists, "modules-test.txt"), say)
+	if err != nil {
+		return err
+	}
+	over, err := compress(extra, o.epoch)
+	if err != nil {
+		return err
+	}
+	return assemble(ctx, o, "appliance-test", kernel, append(initrd, over...), say)
+}
+
+// bootstrap runs mmdebstrap, unless its result for the same lists is there.
+func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string, error) {
+	list, err := readList(filepath.Join(o.source, "packages.txt"))
+	if err != nil {
+		return "", err
+	}
+	components := "main"
+	if o.wifi {
+		components += " non-free-firmware"
+		list = append(list, "firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "wireless-regdb")
+	}
+	args := []string{"--variant=essential", "--architectures=amd64", "--format=tar",
+		"--aptopt=Apt::Install-Recommends \"false\"",
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+		"--dpkgopt=path-exclude=/usr/share/locale/*",
+		// The tar keeps the status file, which tells what is inside.
+		"--include=" + strings.Join(list, ","), "bookworm"}
+	sources := []string{
+		"deb " + o.mirror + "/debian bookworm " + components,
+		"deb " + o.mirror + "/debian bookworm-updates " + components,
+		"deb " + o.mirror + "/debian-security bookworm-security " + components,
+	}
+	key := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(append(args, sources...), "\n"))))
+	archive := filepath.Join(o.out, "root-"+key[:16]+".tar")
+	if _, err := os.Stat(archive); err == nil && !o.refresh {
+		say("packages: as fetched before (%s)", archive)
+		return archive, nil
+	}
+	say("packages: fetching %d and what they need", len(list))
+	partial := archive + ".part"
+	cmd := exec.CommandContext(ctx, "mmdebstrap", append(append(args, partial), sources...)...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", o.epoch))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mmdebstrap: %w\n%s", err, tail(out, 20))
+	}
+	return archive, os.Rename(partial, archive)
+}
+
+// load reads the archive without what the list prunes.
+func load(archive, list string) (pack.Tree, error) {
+	patterns, err := readList(list)
+	if err != nil {
+		return nil, err
+	}
+	globs, err := pack.NewGlobs(patterns)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(archive)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return pack.ReadTar(f, globs.Match)
+}
+
+// checkPackages writes what is installed, and says how it differs from the lock.
+func checkPackages(o options, archive string, say func(string, ...any)) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	const status = "var/lib/dpkg/status"
+	tree, err := pack.ReadTar(f, func(name string) bool { return name != status })
+	if err != nil {
+		return err
+	}
+	if tree[status] == nil {
+		return fmt.Errorf("%s: no %s", archive, status)
+	}
+	installed, err := pack.Installed(tree[status].Data)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, p := range installed {
+		fmt.Fprintln(&text, p)
+	}
+	if err := os.WriteFile(filepath.Join(o.out, "packages.txt"), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	lock := filepath.Join(o.source, "packages.lock")
+	if o.accept {
+		head := "# Name, version and architecture of every package in the image; make image-accept writes it.\n"
+		return os.WriteFile(lock, []byte(head+text.String()), 0o644)
+	}
+	locked, err := readList(lock)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	drift := pack.Drift(locked, installed)
+	report := strings.Join(drift, "\n")
+	if len(drift) > 0 {
+		report += "\n"
+		say("packages: %d differ from %s; %s has all, make image-accept takes them", len(drift), lock, filepath.Join(o.out, "drift.txt"))
+		for _, line := range drift[:min(len(drift), 10)] {
+			say("  %s", line)
+		}
+	} else {
+		say("packages: %d, all as locked", len(installed))
+	}
+	return os.WriteFile(filepath.Join(o.out, "drift.txt"), []byte(report), 0o644)
+}
+
+// prune leaves the modules that the lists name.
+func prune(ctx context.Context, tree pack.Tree, source string, lists []string, say func(string, ...any)) error {
+	var patterns []string
+	for _, list := range lists {
+		more, err := readList(filepath.Join(source, list))
+		if err != nil {
+			return err
+		}
+		patterns = append(patterns, more...)
+	}
+	globs, err := pack.NewGlobs(patterns)
+	if err != nil {
+		return err
+	}
+	version, kept, err := tree.PruneModules(ctx, globs)
+	if err != nil {
+		return err
+	}
+	say("kernel %s with %d modules", version, kept)
+	return nil
+}
+
+// furnish puts in what is ours: the binary, the units, the files of root/.
+func furnish(tree pack.Tree, o options) error {
+	binary, err := os.ReadFile(o.binary)
+	if err != nil {
+		return fmt.Errorf("%w; make build makes it", err)
+	}
+	tree.Add("usr/bin/appliance", 0o755, binary)
+	if err := addFiles(tree, os.DirFS(filepath.Join(o.source, "root")), ""); err != nil {
+		return err
+	}
+	if err := addFiles(tree, units.Files, "usr/lib/systemd/system"); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"sysusers": "usr/lib/sysusers.d/appliance.conf", "tmpfiles": "usr/lib/tmpfiles.d/appliance.conf"} {
+		unit := "usr/lib/systemd/system/appliance." + from
+		tree[to] = tree[unit]
+		delete(tree, unit)
+	}
+	// The account is made here: there is no first boot at which /etc is written.
+	for file, line := range map[string]string{
+		"etc/passwd":  fmt.Sprintf("appliance:x:%d:%d:Eidetic:/var/lib/appliance:/usr/sbin/nologin\n", serviceID, serviceID),
+		"etc/group":   fmt.Sprintf("appliance:x:%d:\n", serviceID),
+		"etc/shadow":  "appliance:!*:20454::::::\n",
+		"etc/gshadow": "appliance:!*::\n",
+	} {
+		if tree[file] == nil {
+			return fmt.Errorf("no %s among the packages' files", file)
+		}
+		tree[file].Data = append(tree[file].Data, line...)
+	}
+	wants := map[string][]string{
+		"multi-user.target": {"appliance.service", "appliance-setup.service", "systemd-networkd.service"},
+		"sockets.target":    {"appliance-panel.socket", "systemd-networkd.socket"},
+		"local-fs.target":   {"run-appliance.mount"},
+		"sysinit.target":    {"nftables.service"},
+	}
+	for target, services := range wants {
+		for _, s := range services {
+			tree.Link("etc/systemd/system/"+target+".wants/"+s, "/usr/lib/systemd/system/"+s)
+		}
+	}
+	tree.Link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target")
+	tree.Link("etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+	tree.Link("init", "usr/lib/systemd/systemd")
+	tree.Add("etc/machine-id", 0o444, nil)
+	// A file system called an initrd would be left again.
+	delete(tree, "etc/initrd-release")
+	tree.Add("usr/lib/os-release", 0o644, osRelease(o.version))
+	for name, mode := range map[string]uint32{"dev": 0o755, "proc": 0o555, "sys": 0o555, "run": 0o755, "tmp": 0o1777, "var/log": 0o755, "var/lib/appliance": 0o755} {
+		tree.Folder(name, mode)
+	}
+	return nil
+}
+
+// osRelease describes the image; the boot loader shows and sorts by it.
+func osRelease(version string) []byte {
+	return []byte(fmt.Sprintf(`NAME="Eidetic"
+PRETTY_NAME="Eidetic appliance %[1]s"
+ID=eidetic
+ID_LIKE=debian
+VERSION_ID=%[1]s
+IMAGE_ID=appliance
+IMAGE_VERSION=%[1]s
+`, version))
+}
+
+// addFiles puts the regular files of a folder in.
+func addFiles(tree pack.Tree, from fs.FS, below string) error {
+	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(name, ".go") {
+			return err
+		}
+		data, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		tree.Add(below+"/"+name, 0o644, data)
+		return nil
+	})
+}
+
+// testLayer returns what the test build has over the real one.
+func testLayer(ctx context.Context, full, base pack.Tree, o options, lists []string, say func(string, ...any)) (pack.Tree, error) {
+	if err := prune(ctx, full, o.source, lists, say); err != nil {
+		return nil, err
+	}
+	layer := make(pack.Tree)
+	for _, name := range full.Names() {
+		if !strings.HasPrefix(name, "usr/lib/modules/") {
+			continue
+		}
+		if b := base[name]; b == nil || !bytes.Equal(b.Data, full[name].Data) {
+			layer[name] = full[name]
+		}
+	}
+	if err := addFiles(layer, os.DirFS(filepath.Join(o.source, "root-test")), ""); err != nil {
+		return nil, err
+	}
+	layer.Link("etc/systemd/system/sysinit.target.wants/test-shell.service", "/usr/lib/systemd/system/test-shell.service")
+	return layer, nil
+}
+
+// compress writes a tree as a compressed cpio archive.
+func compress(tree pack.Tree, epoch int64) ([]byte, error) {
+	var out bytes.Buffer
+	// One thread and a library pinned in go.sum: the same bytes everywhere.
+	z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
+	if err != nil {
+		return nil, err
+	}
+	if err := tree.WriteCPIO(z, epoch); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// assemble makes NAME.efi and NAME.img.
+func assemble(ctx context.Context, o options, name string, kernel, initrd []byte, say func(string, ...any)) error {
+	cmdline := "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no"
+	program := filepath.Join(o.out, name+".efi")
+	uki := pack.UKI{
+		Stub:      "/usr/lib/systemd/boot/efi/linuxx64.efi.stub",
+		OSRelease: osRelease(o.version),
+		Cmdline:   cmdline,
+		Kernel:    kernel,
+		Initrd:    initrd,
+	}
+	if err := uki.Write(ctx, program, o.epoch); err != nil {
+		return err
+	}
+	efi, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	loader, err := os.ReadFile("/usr/lib/systemd/boot/efi/systemd-bootx64.efi")
+	if err != nil {
+		return fmt.Errorf("%w; the package systemd-boot-efi has it", err)
+	}
+	esp := filepath.Join(o.out, name+".esp")
+	defer func() { _ = os.Remove(esp) }()
+	files := []pack.ESPFile{
+		{Path: "EFI/BOOT/BOOTX64.EFI", Data: loader},
+		{Path: "loader/loader.conf", Data: []byte("timeout 0\neditor no\n")},
+		{Path: "EFI/Linux/appliance_" + o.version + ".efi", Data: efi},
+	}
+	if err := pack.WriteESP(esp, espSize, files, serial, time.Unix(o.epoch, 0)); err != nil {
+		return err
+	}
+	disk := filepath.Join(o.out, name+".img")
+	if err := pack.WriteDisk(ctx, disk, esp, seed); err != nil {
+		return err
+	}
+	info, err := os.Stat(disk)
+	if err != nil {
+		return err
+	}
+	say("%s: %.1f MB, %s: %.1f MB", program, float64(len(efi))/1e6, disk, float64(info.Size())/1e6)
+	if name == "appliance" && (len(efi) > maxEFI || info.Size() > maxImage) {
+		return fmt.Errorf("too large: at most %d MB and %d MB", int64(maxEFI)/1e6, int64(maxImage)/1e6)
+	}
+	return nil
+}
+
+func readList(file string) ([]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return pack.ReadList(f)
+}
+
+// tail returns the last n lines.
+func tail(text []byte, n int) []byte {
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-n):], []byte("\n"))
+}

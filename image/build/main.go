@@ -1,0 +1,55 @@
+// Command build makes the box's image: out/image/appliance.efi, the whole
+// system as one EFI program, and out/image/appliance.img, a raw disk that
+// boots it. With --test it makes appliance-test.efi and appliance-test.img
+// beside them, which are the same plus a root shell on the second serial port
+// and drivers that imitate hardware.
+//
+// In flow the lists and files of the folder image/, Debian's packages through
+// mmdebstrap, and the binary; out flow the images, packages.txt (what is
+// inside) and drift.txt (how that differs from packages.lock).
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	source, out, binary, version, mirror string
+	test, wifi, accept, refresh          bool
+	epoch                                int64
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags.StringVar(&o.source, "source", "image", "folder with the lists and the files of the image")
+	flags.StringVar(&o.out, "out", "out/image", "folder for what is made")
+	flags.StringVar(&o.binary, "binary", "bin/appliance", "the static binary")
+	flags.StringVar(&o.version, "version", "0.0.0", "version of the image, numbers and dots: the boot loader sorts by it")
+	flags.StringVar(&o.mirror, "mirror", "http://deb.debian.org", "Debian mirror")
+	flags.BoolVar(&o.test, "test", false, "make the test build too")
+	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
+	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")
+	flags.BoolVar(&o.refresh, "refresh", false, "fetch the packages again even if none of the lists changed")
+	// 1 January 2026: nothing in the image depends on when it is built.
+	flags.Int64Var(&o.epoch, "epoch", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), "time of every file, in seconds since 1970")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return build(ctx, o, os.Stderr)
+}
