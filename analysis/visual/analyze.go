@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"math"
+	"slices"
 	"time"
 
 	"eidetic/internal/lab"
@@ -116,11 +117,13 @@ func (r *Result) walk(frames Frames, s *screen) error {
 	t := newThumb(size)
 	t.update(s.final, all, s.plane.rgb)
 	final := t.hist
+	finalPix := slices.Clone(t.pix)
 	t.update(s.cur, all, s.plane.rgb)
 	var start histogram // white: nothing is counted
 	if r.Baseline == BaselineStart {
 		start = t.hist
 	}
+	also := newIndices(r, t.size, finalPix, &start, &final)
 	for i := range r.Times {
 		frame := r.Start + i
 		if info := frames.Info(frame); i > 0 && len(info.Changed) > 0 {
@@ -138,13 +141,16 @@ func (r *Result) walk(frames Frames, s *screen) error {
 		r.LoadHistogram[i] = 100 * float64(s.equal) / float64(s.pixels)
 		if i > 0 && r.Changed[i] == 0 {
 			r.Progress[i] = r.Progress[i-1]
+			also.still(i)
 			continue
 		}
+		also.changed(i, t)
 		r.Progress[i] = progress(&t.hist, &start, &final)
 		if i > 0 && r.FirstContent < 0 && !s.flat() {
 			r.FirstContent = frame
 		}
 	}
+	also.finish()
 	if s.equal != s.pixels {
 		return fmt.Errorf("frames %d … %d: the changed regions do not lead to the final frame (%d of %d pixels differ): the recording's index and pixels disagree, check it with: appliance reel verify",
 			r.Start, r.End-1, s.pixels-s.equal, s.pixels)

@@ -98,6 +98,9 @@ type Options struct {
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
 
+	// Also asks for indices that cost more than the rest.
+	Also Indices
+
 	// LumaStep is the smallest difference of luma that counts as a changed
 	// pixel in Eideticker's rules; zero: 5.
 	LumaStep int
@@ -109,6 +112,20 @@ type Options struct {
 	// LumaStep for HDMI and 4096 for cameras; if set, LumaStep applies.
 	UniquePixels int
 }
+
+// Indices is a set of further page-load indices.
+type Indices uint
+
+const (
+	// WPT is SpeedIndex in WebPageTest's flavour.
+	WPT Indices = 1 << iota
+	// Perceptual is browsertime's Perceptual Speed Index: similarity (SSIM)
+	// to the final frame. About 15 ms for each frame that changed.
+	Perceptual
+	// Contentful is browsertime's Contentful Speed Index: edges relative to the
+	// frame with the most of them. About 3 ms for each frame that changed.
+	Contentful
+)
 
 // Heat counts, for each pixel of an area, the frames in which it changed.
 type Heat struct {
@@ -146,6 +163,10 @@ type Result struct {
 	Unique       int // number of unique frames after Start
 
 	SpeedIndex float64 // ms, browsertime's histogram flavour
+	// These hold values where Options.Also asked for them, else 0.
+	SpeedIndexWPT, PerceptualIndex, ContentfulIndex float64
+	// ProgressWPT is the visual progress in WebPageTest's flavour, %.
+	ProgressWPT []float64
 	// Complete maps 85, 95 and 99 to the frame that reaches that visual
 	// progress for good, −1 if none does.
 	Complete map[int]int
