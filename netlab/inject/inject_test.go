@@ -1,0 +1,367 @@
+package inject
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var testScript = NewScript(Options{Seed: 7, Date: time.UnixMilli(1_700_000_000_000)})
+
+func document(fields ...string) *lab.Message {
+	m := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "document"}}}
+	for i := 0; i+1 < len(fields); i += 2 {
+		m.Header = append(m.Header, lab.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return m
+}
+
+func htmlHeader(fields ...string) []lab.HeaderField {
+	return append([]lab.HeaderField{{Name: "Content-Type", Value: "text/html"}}, document(fields...).Header[1:]...)
+}
+
+// change runs a whole body through a plan in pieces of n bytes.
+func change(t testing.TB, p *Plan, body []byte, n int) ([]byte, *Stream) {
+	s, err := p.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for len(body) > 0 {
+		n := min(n, len(body))
+		b, err := s.Feed(body[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b...)
+		body = body[n:]
+	}
+	b, err := s.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, b...), s
+}
+
+func TestPlace(t *testing.T) {
+	tests := []struct{ name, in, want string }{ // § is where the script goes
+		{"usual", "<!doctype html><html><head><title>x", "<!doctype html><html><head>§<title>x"},
+		{"attributes", `<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'><meta>`, `<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'>§<meta>`},
+		{"no head", "<!doctype html>\n<html>\n<body>x", "<!doctype html>\n<html>\n§<body>x"},
+		{"header is not head", "<html><header>x", "<html>§<header>x"},
+		{"no html", "<!doctype html><p>x", "<!doctype html>§<p>x"},
+		{"no doctype", "<p>x", "§<p>x"},
+		{"text", "hello", "§hello"},
+		{"comment before doctype", "<!-- a > b --><!doctype html><head>x", "<!-- a > b --><!doctype html><head>§x"},
+		{"short comments", "<!--><!---><!doctype html><head>x", "<!--><!---><!doctype html><head>§x"},
+		{"conditional comment", "<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>x", "<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>§x"},
+		{"open comment", "<!-- never ends", "§<!-- never ends"},
+		{"BOM", "\xef\xbb\xbf<!doctype html><head>x", "\xef\xbb\xbf<!doctype html><head>§x"},
+		{"blank", "  \n", "  \n§"},
+		{"empty", "", ""},
+		{"apostrophe that opens nothing", "<html data'x><head>y", "<html data'x><head>§y"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
+			want := strings.Replace(tt.want, "§", "<script>"+testScript.Text()+"</script>", 1)
+			for _, n := range []int{1, 3, 1000} {
+				if got, _ := change(t, p, []byte(tt.in), n); string(got) != want {
+					t.Errorf("pieces of %d: got %s", n, strings.Replace(string(got), "<script>"+testScript.Text()+"</script>", "§", 1))
+				}
+			}
+		})
+	}
+}
+
+func TestScriptIsSafeInHTML(t *testing.T) {
+	for _, bad := range []string{"</script", "<script", "<!--", "]]>", "\n", "\r"} {
+		if strings.Contains(strings.ToLower(testScript.Text()), bad) {
+			t.Errorf("the script contains %q", bad)
+		}
+	}
+	for i, c := range []byte(testScript.Text()) {
+		if c < ' ' || c > '~' {
+			t.Fatalf("byte %d of the script is not printable ASCII: %#x", i, c)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	tests := []struct {
+		name    string
+		method  string
+		request []string
+		status  int
+		mime    string
+		want    kind
+	}{
+		{"document", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "text/html; charset=utf-8", kindHTML},
+		{"frame", "GET", []string{"sec-fetch-dest", "iframe"}, 200, "text/html", kindHTML},
+		{"error page", "GET", []string{"Sec-Fetch-Dest", "document"}, 404, "text/html", kindHTML},
+		{"fetched fragment", "GET", []string{"Sec-Fetch-Dest", "empty", "Accept", "text/html"}, 200, "text/html", kindNone},
+		{"plain HTTP navigation", "GET", []string{"Accept", "text/html,*/*"}, 200, "text/html", kindHTML},
+		{"plain HTTP fetch", "GET", []string{"Accept", "*/*"}, 200, "text/html", kindSniff},
+		{"jQuery", "GET", []string{"Accept", "text/html", "X-Requested-With", "XMLHttpRequest"}, 200, "text/html", kindNone},
+		{"worker", "GET", []string{"Sec-Fetch-Dest", "worker"}, 200, "text/javascript", kindWorker},
+		{"service worker over plain HTTP", "GET", []string{"Service-Worker", "script"}, 200, "application/javascript", kindWorker},
+		{"script", "GET", []string{"Sec-Fetch-Dest", "script"}, 200, "text/javascript", kindNone},
+		{"image", "GET", []string{"Sec-Fetch-Dest", "image"}, 200, "text/html", kindNone},
+		{"HEAD", "HEAD", []string{"Sec-Fetch-Dest", "document"}, 200, "text/html", kindNone},
+		{"not modified", "GET", []string{"Sec-Fetch-Dest", "document"}, 304, "text/html", kindNone},
+		{"partial", "GET", []string{"Sec-Fetch-Dest", "document"}, 206, "text/html", kindNone},
+		{"XHTML", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/xhtml+xml", kindXHTML},
+		{"JSON", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/json", kindNone},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			request := &lab.Message{Header: document(tt.request...).Header[1:]}
+			p := testScript.Plan(tt.method, "https://a.example/", request, tt.status, []lab.HeaderField{{Name: "content-type", Value: tt.mime}})
+			got := kindNone
+			if p != nil {
+				got = p.kind
+			}
+			if got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	const box = "https://a.example/.well-known/eidetic/"
+	tests := []struct{ name, in, want string }{ // § is the hash
+		{"no scripts named", "img-src 'self'", "img-src 'self'"},
+		{"inline allowed", "script-src 'self' 'unsafe-inline'", "script-src 'self' 'unsafe-inline'"},
+		{"nonce disables inline", "script-src 'nonce-abc' 'unsafe-inline'", "script-src 'nonce-abc' 'unsafe-inline' §"},
+		{"strict-dynamic", "script-src 'strict-dynamic' 'nonce-a'; base-uri 'none'", "script-src 'strict-dynamic' 'nonce-a' §; base-uri 'none'"},
+		{"none", "script-src 'none'", "script-src §"},
+		{"default", "default-src 'self'", "default-src 'self'; script-src 'self' §"},
+		{"default none", "default-src 'none'", "default-src 'none'; script-src §; connect-src " + box},
+		{"elem governs", "script-src 'unsafe-inline'; script-src-elem 'self'", "script-src 'unsafe-inline'; script-src-elem 'self' §"},
+		{"first directive counts", "script-src a; script-src b", "script-src a §; script-src b"},
+		{"two policies", "script-src 'self', script-src 'unsafe-inline'", "script-src 'self' §,script-src 'unsafe-inline'"},
+		{"connect", "connect-src api.example", "connect-src api.example " + box},
+		{"trusted types", "require-trusted-types-for 'script'; trusted-types x", "require-trusted-types-for 'script'; trusted-types x"},
+		{"empty", "", ""},
+		{"semicolons", ";;", ";;"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := testScript.Plan("GET", "https://a.example/x", document(), 200, htmlHeader())
+			got := p.Header([]lab.HeaderField{{Name: "content-security-policy", Value: tt.in}}, "")[0].Value
+			if want := strings.ReplaceAll(tt.want, "§", testScript.hash); strings.TrimSpace(got) != want {
+				t.Errorf("got  %s\nwant %s", strings.ReplaceAll(got, testScript.hash, "§"), tt.want)
+			}
+		})
+	}
+}
+
+func TestCharsets(t *testing.T) {
+	wide := func(s string, little bool) string { return string(widen([]byte(s), little)) }
+	tag := "<script>" + testScript.Text() + "</script>"
+	tests := []struct{ name, header, in, want, charset string }{
+		{"meta", "", `<head><meta charset="ISO-8859-2">`, "<head>" + tag + `<meta charset="ISO-8859-2">`, "iso-8859-2"},
+		{"http-equiv", "", `<head><meta http-equiv=content-type content="text/html; charset=koi8-r">`, "<head>" + tag + `<meta http-equiv=content-type content="text/html; charset=koi8-r">`, "koi8-r"},
+		{"meta says UTF-16", "", `<meta charset=utf-16>`, tag + `<meta charset=utf-16>`, "utf-8"},
+		{"meta in a comment", "", `<!--<meta charset=koi8-r>--><p>`, `<!--<meta charset=koi8-r>-->` + tag + `<p>`, ""},
+		{"header wins", "; charset=UTF-8", `<head><meta charset="koi8-r">`, "<head>" + tag + `<meta charset="koi8-r">`, ""},
+		{"UTF-16LE mark", "", "\xff\xfe" + wide("<html><head>x", true), "\xff\xfe" + wide("<html><head>"+tag+"x", true), ""},
+		{"UTF-16BE mark beats header", "; charset=utf-8", "\xfe\xff" + wide("<p>", false), "\xfe\xff" + wide(tag+"<p>", false), ""},
+		{"UTF-16 by header", "; charset=utf-16be", wide("<head>x", false), wide("<head>"+tag+"x", false), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			header := []lab.HeaderField{{Name: "Content-Type", Value: "text/html" + tt.header}, {Name: "Content-Length", Value: "5"}}
+			p := testScript.Plan("GET", "https://a.example/", document(), 200, header)
+			got, s := change(t, p, []byte(tt.in), 1)
+			if string(got) != tt.want {
+				t.Errorf("got %q\nwant %q", got, tt.want)
+			}
+			if s.Charset() != tt.charset {
+				t.Errorf("charset %q, want %q", s.Charset(), tt.charset)
+			}
+			out := p.Header(header, s.Charset())
+			if len(out) != 1 || tt.charset != "" && out[0].Value != "text/html; charset="+tt.charset {
+				t.Errorf("header %v", out)
+			}
+		})
+	}
+}
+
+func encode(t testing.TB, coding string, plain []byte) []byte {
+	var b bytes.Buffer
+	w, err := newEncoder(coding, &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Write(plain)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func decode(t testing.TB, coding string, b []byte) string {
+	r, err := NewDecoder(coding, bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(plain)
+}
+
+// TestCodings: however a body is cut into pieces, the result decodes to the
+// same document with the script once.
+func TestCodings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		coding := rapid.SampledFrom([]string{"", "gzip", "br", "zstd", "deflate"}).Draw(t, "coding")
+		text := "<!doctype html><html><head>" + strings.Repeat(rapid.StringN(0, 200, 2000).Draw(t, "text"), rapid.IntRange(1, 40).Draw(t, "times"))
+		n := rapid.IntRange(1, 700).Draw(t, "piece")
+		tb := new(testing.T)
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
+		got, _ := change(tb, p, encode(tb, coding, []byte(text)), n)
+		plain := decode(tb, coding, got)
+		if strings.Count(plain, testScript.Text()) != 1 || strings.Replace(plain, "<script>"+testScript.Text()+"</script>", "", 1) != text {
+			t.Fatalf("%s in pieces of %d changed the document", coding, n)
+		}
+	})
+}
+
+// TestStreaming: what a server flushed comes out without waiting for more.
+func TestStreaming(t *testing.T) {
+	for _, coding := range []string{"", "gzip", "br", "zstd", "deflate"} {
+		t.Run("coding "+coding, func(t *testing.T) {
+			var wire bytes.Buffer
+			enc, err := newEncoder(coding, &wire)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
+			s, err := p.NewStream()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out []byte
+			for i, part := range []string{"<head>" + strings.Repeat("a", 2000), strings.Repeat("b", 100), "c"} {
+				_, _ = enc.Write([]byte(part))
+				_ = enc.Flush()
+				b, err := s.Feed(wire.Next(wire.Len()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, b...)
+				if len(b) == 0 {
+					t.Errorf("piece %d is held back", i)
+				}
+			}
+			_ = enc.Close()
+			b, err := s.Feed(wire.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, b...)
+			b, err = s.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decode(t, coding, append(out, b...)); !strings.HasSuffix(got, "abbbb"[:1]+strings.Repeat("b", 100)+"c") {
+				t.Errorf("decodes to …%s", got[max(0, len(got)-20):])
+			}
+		})
+	}
+}
+
+func TestWorker(t *testing.T) {
+	request := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "worker"}}}
+	header := []lab.HeaderField{{Name: "Content-Type", Value: "text/javascript"}}
+	p := testScript.Plan("GET", "https://a.example/w.js", request, 200, header)
+	for in, want := range map[string]string{
+		"self.x = 1":                     testScript.Text() + "self.x = 1",
+		"/* c */ 'use strict'; x":        `"use strict";` + testScript.Text() + "/* c */ 'use strict'; x",
+		"// c\n\"use strict\"":           `"use strict";` + testScript.Text() + "// c\n\"use strict\"",
+		"\xef\xbb\xbfx":                  "\xef\xbb\xbf" + testScript.Text() + "x",
+		strings.Repeat("// long\n", 999): testScript.Text() + strings.Repeat("// long\n", 999),
+	} {
+		if got, _ := change(t, p, []byte(in), 100); string(got) != want {
+			t.Errorf("%.20q: got …%.40q", in, got)
+		}
+	}
+}
+
+func TestDamagedCoding(t *testing.T) {
+	for _, coding := range []string{"gzip", "br", "zstd", "deflate"} {
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
+		for _, body := range []string{"no " + coding + " at all, in no way", "", string(encode(t, coding, []byte("<p>cut off"))[:5])} {
+			s, err := p.NewStream()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Feed([]byte(body))
+			_, err2 := s.Finish()
+			if err == nil && err2 == nil && body != "" {
+				t.Errorf("%s: no error for %.10q", coding, body)
+			}
+		}
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	for _, coding := range []string{"", "gzip", "br", "zstd", "deflate"} {
+		f.Add(encode(f, coding, []byte("<!doctype html><html><head><title>x</title>")), coding, 7)
+	}
+	f.Add([]byte("<!--<meta charset"), "", 1)
+	f.Add([]byte("\xff\xfe<\x00h\x00"), "", 2)
+	f.Fuzz(func(t *testing.T, body []byte, coding string, n int) {
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
+		if p == nil {
+			return
+		}
+		s, err := p.NewStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = max(n, 1+len(body)/64)
+		var out []byte
+		for rest := body; len(rest) > 0; {
+			k := min(n, len(rest))
+			b, err := s.Feed(rest[:k])
+			if err != nil {
+				_, _ = s.Finish()
+				return
+			}
+			out = append(out, b...)
+			rest = rest[k:]
+		}
+		b, err := s.Finish()
+		if err != nil || p.encoding != "" {
+			return
+		}
+		out = append(out, b...)
+		if !bytes.Equal(bytes.Replace(bytes.Replace(out, s.tag(), nil, 1), widen(s.tag(), true), nil, 1), body) &&
+			!bytes.Equal(bytes.Replace(out, widen(s.tag(), false), nil, 1), body) {
+			t.Errorf("taking the script out of %q does not give the body back", out)
+		}
+	})
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add("default-src 'none'; script-src 'self', connect-src *")
+	f.Fuzz(func(t *testing.T, policy string) {
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
+		allow(policy, p)
+	})
+}

@@ -1,0 +1,196 @@
+package inject
+
+import "bytes"
+
+// place finds where in a document the script goes: behind byte order mark,
+// comments, doctype, <html> and <head>, whichever are there, so that nothing
+// of the page runs before it and the doctype keeps its effect. text is ASCII
+// (or a one-byte-a-unit view of UTF-16). ok is false while more bytes are
+// needed; root tells whether <html> or <head> was passed.
+func place(text []byte, eof bool) (at int, root, ok bool) {
+	i := 0
+	for {
+		for i < len(text) && isSpace(text[i]) {
+			i++
+		}
+		rest := text[i:]
+		switch {
+		case len(rest) == 0:
+			return i, root, eof
+		case rest[0] != '<':
+			return i, root, true
+		case hasFold(rest, "<!--"):
+			n := commentEnd(rest)
+			if n < 0 {
+				return i, root, eof
+			}
+			i += n
+		case hasFold(rest, "<!") && len(rest) > 2 && rest[2] != '-', hasFold(rest, "<?"), hasFold(rest, "<!-") && len(rest) > 3:
+			n := bytes.IndexByte(rest, '>') // doctype, XML declaration, bogus comment
+			if n < 0 {
+				return i, root, eof
+			}
+			i += n + 1
+		case isTag(rest, "html"):
+			n := tagEnd(rest)
+			if n < 0 {
+				return i, root, eof
+			}
+			i, root = i+n, true
+		case isTag(rest, "head"):
+			n := tagEnd(rest)
+			if n < 0 {
+				return i, root, eof
+			}
+			return i + n, true, true
+		case !eof && len(rest) < len("<html>"):
+			return i, root, false // may still become one of the above
+		default:
+			return i, root, true
+		}
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
+
+func hasFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && bytes.EqualFold(b[:len(prefix)], []byte(prefix))
+}
+
+func isTag(b []byte, name string) bool {
+	n := 1 + len(name)
+	return hasFold(b, "<"+name) && len(b) > n && (isSpace(b[n]) || b[n] == '>' || b[n] == '/')
+}
+
+// tagEnd returns the length of the start tag at the front of b, heeding
+// quotes, or −1 if it is not all there.
+func tagEnd(b []byte) int {
+	var quote byte
+	for i, c := range b {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case (c == '"' || c == '\'') && i > 0 && precededByEquals(b[:i]):
+			quote = c
+		case c == '>':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// precededByEquals: only there does a quote open a value.
+func precededByEquals(b []byte) bool {
+	b = bytes.TrimRight(b, " \t\r\n\f")
+	return len(b) > 0 && b[len(b)-1] == '='
+}
+
+// commentEnd returns the length of the comment at the front of b as HTML's
+// tokeniser ends it, or −1.
+func commentEnd(b []byte) int {
+	switch {
+	case hasFold(b, "<!-->"):
+		return len("<!-->")
+	case hasFold(b, "<!--->"):
+		return len("<!--->")
+	}
+	for i := len("<!--"); i < len(b); i++ {
+		if hasFold(b[i:], "-->") {
+			return i + len("-->")
+		}
+		if hasFold(b[i:], "--!>") {
+			return i + len("--!>")
+		}
+	}
+	return -1
+}
+
+// looksHTML tells whether a body without a type is a document, by the first
+// signatures of the WHATWG's MIME Sniffing.
+func looksHTML(text []byte) bool {
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f")
+	return hasFold(text, "<!doctype html") || isTag(text, "html") || isTag(text, "head")
+}
+
+// metaCharset finds the encoding that a document declares in its first 1024
+// bytes, by a plain version of HTML's prescan.
+func metaCharset(text []byte) string {
+	lower := bytes.ToLower(text[:min(len(text), 1024)])
+	for i := 0; ; {
+		n := bytes.IndexByte(lower[i:], '<')
+		if n < 0 {
+			return ""
+		}
+		i += n
+		if hasFold(lower[i:], "<!--") {
+			n := commentEnd(lower[i:])
+			if n < 0 {
+				return ""
+			}
+			i += n
+			continue
+		}
+		if !bytes.HasPrefix(lower[i:], []byte("<meta")) {
+			i++
+			continue
+		}
+		end := tagEnd(lower[i:])
+		if end < 0 {
+			return ""
+		}
+		tag := lower[i : i+end]
+		if n := bytes.Index(tag, []byte("charset")); n >= 0 {
+			v := bytes.TrimLeft(tag[n+len("charset"):], " \t\r\n\f")
+			if len(v) > 0 && v[0] == '=' {
+				v = bytes.TrimLeft(v[1:], " \t\r\n\f\"'")
+				stop := bytes.IndexAny(v, "\"'; \t\r\n\f>/")
+				if stop > 0 {
+					return declared(string(v[:stop]))
+				}
+			}
+		}
+		i += end
+	}
+}
+
+// declared maps what a meta element may say to what it means there.
+func declared(name string) string {
+	switch name {
+	case "utf-16", "utf-16le", "utf-16be", "unicode", "utf8":
+		return "utf-8" // the prescan read it as bytes, so it cannot be UTF-16
+	case "x-user-defined":
+		return "windows-1252"
+	}
+	for _, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == ':' || c == '.') {
+			return ""
+		}
+	}
+	return name
+}
+
+// strictProlog tells whether a script starts with a "use strict" directive,
+// behind comments.
+func strictProlog(text []byte) bool {
+	for {
+		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f\v")
+		switch {
+		case bytes.HasPrefix(text, []byte("//")):
+			n := bytes.IndexAny(text, "\r\n")
+			if n < 0 {
+				return false
+			}
+			text = text[n:]
+		case bytes.HasPrefix(text, []byte("/*")):
+			n := bytes.Index(text, []byte("*/"))
+			if n < 0 {
+				return false
+			}
+			text = text[n+2:]
+		default:
+			return bytes.HasPrefix(text, []byte(`"use strict"`)) || bytes.HasPrefix(text, []byte(`'use strict'`))
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package inject
+
+import (
+	"net/url"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// kind is what a response is to the browser that asked for it.
+type kind int
+
+const (
+	kindNone kind = iota
+	kindHTML
+	kindXHTML
+	kindWorker
+	kindSniff // HTML if the body looks like it
+)
+
+// Plan says how one response is changed. It is made from the request and the
+// response's header alone, so that it is there before the body.
+type Plan struct {
+	script   *Script
+	kind     kind
+	encoding string // "", "gzip", "br", "zstd", "deflate"
+	charset  string // of the header, lower case, may be empty
+	origin   string // scheme://host of the request
+}
+
+// Plan returns how a response is to be changed, or nil for not at all.
+// request needs its header only, as the device sends it now.
+func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, header []lab.HeaderField) *Plan {
+	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status == 304 {
+		return nil
+	}
+	response := lab.Message{Header: header}
+	p := &Plan{script: s}
+	mime, params, _ := strings.Cut(response.Get("Content-Type"), ";")
+	mime = strings.ToLower(strings.TrimSpace(mime))
+	if p.kind = kindOf(request, mime); p.kind == kindNone {
+		return nil
+	}
+	switch e := strings.ToLower(strings.TrimSpace(response.Get("Content-Encoding"))); e {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		p.encoding = "gzip"
+	case "br", "zstd", "deflate":
+		p.encoding = e
+	default:
+		return nil // not a coding that a browser takes
+	}
+	p.charset = charsetParam(params)
+	if u, err := url.Parse(rawURL); err == nil {
+		p.origin = u.Scheme + "://" + u.Host
+	}
+	return p
+}
+
+// kindOf follows Fetch's destinations where the browser names them, which it
+// does for trustworthy URLs; elsewhere it guesses from Accept.
+func kindOf(request *lab.Message, mime string) kind {
+	dest := strings.ToLower(request.Get("Sec-Fetch-Dest"))
+	switch dest {
+	case "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet":
+		if isScript(mime) {
+			return kindWorker
+		}
+		return kindNone
+	case "", "document", "iframe", "frame", "embed", "object", "fencedframe":
+	default:
+		return kindNone
+	}
+	if dest == "" && strings.EqualFold(request.Get("Service-Worker"), "script") && isScript(mime) {
+		return kindWorker
+	}
+	accept := strings.ToLower(request.Get("Accept"))
+	navigation := dest != "" || strings.Contains(accept, "text/html")
+	if request.Get("X-Requested-With") != "" {
+		return kindNone
+	}
+	switch mime {
+	case "text/html", "":
+		if navigation && mime != "" {
+			return kindHTML
+		}
+		return kindSniff
+	case "application/xhtml+xml":
+		if navigation {
+			return kindXHTML
+		}
+	}
+	return kindNone
+}
+
+// isScript knows the JavaScript MIME types of the WHATWG's MIME Sniffing that are in use.
+func isScript(mime string) bool {
+	switch mime {
+	case "text/javascript", "application/javascript", "application/x-javascript", "text/ecmascript", "application/ecmascript", "":
+		return true
+	}
+	return false
+}
+
+func charsetParam(params string) string {
+	for _, p := range strings.Split(params, ";") {
+		name, value, ok := strings.Cut(p, "=")
+		if ok && strings.EqualFold(strings.TrimSpace(name), "charset") {
+			return strings.ToLower(strings.Trim(strings.TrimSpace(value), `"'`))
+		}
+	}
+	return ""
+}
+
+// Header returns the header of the changed response; fields that no longer
+// hold (lengths and digests of the body) are left out. charset is what
+// [Stream.Charset] found, or "".
+func (p *Plan) Header(fields []lab.HeaderField, charset string) []lab.HeaderField {
+	out := make([]lab.HeaderField, 0, len(fields))
+	for _, f := range fields {
+		switch strings.ToLower(f.Name) {
+		case "content-length", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges":
+			continue
+		case "content-type":
+			// The script pushes a <meta charset> out of the first 1024 bytes,
+			// where browsers look for it; the header comes before any of that.
+			if charset != "" && p.kind != kindWorker {
+				f.Value = strings.TrimRight(strings.TrimSpace(f.Value), ";") + "; charset=" + charset
+			}
+		case "content-security-policy", "content-security-policy-report-only":
+			f.Value = allow(f.Value, p)
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package inject
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf16"
+)
+
+// maxHold bounds what is held back in search of the script's place; HTML
+// whose first 64 KiB are comments goes out with the script where it can be.
+const maxHold = 64 << 10
+
+// Stream changes one body piece by piece. What goes in is in the recorded
+// content coding, and so is what comes out: all that could be decoded of a
+// piece is in the output of the same call.
+type Stream struct {
+	plan    *Plan
+	decode  *pusher // nil for identity
+	out     bytes.Buffer
+	encode  flusher
+	held    []byte // decoded, before the script's place is known
+	placed  bool
+	skipped bool // it turned out to be no document
+	charset string
+	over    bool
+}
+
+// NewStream starts to change a body. Finish must be called.
+func (p *Plan) NewStream() (*Stream, error) {
+	s := &Stream{plan: p}
+	var err error
+	if s.encode, err = newEncoder(p.encoding, &s.out); err != nil {
+		return nil, fmt.Errorf("inject: %w", err)
+	}
+	if p.encoding != "" {
+		s.decode = newPusher(p.encoding)
+	}
+	return s, nil
+}
+
+// Feed takes the next piece and returns what may be sent on, valid until the
+// next call. After an error the body cannot be changed.
+func (s *Stream) Feed(piece []byte) ([]byte, error) {
+	s.out.Reset()
+	plain := piece
+	if s.decode != nil {
+		var err error
+		if plain, err = s.decode.feed(piece); err != nil {
+			return nil, fmt.Errorf("inject: decode %s: %w", s.plan.encoding, err)
+		}
+	}
+	if err := s.pass(plain, false); err != nil {
+		return nil, err
+	}
+	return s.out.Bytes(), nil
+}
+
+// Finish ends the body and returns its rest. A body that was cut off inside
+// its coding is an error. Calls after the first do nothing.
+func (s *Stream) Finish() ([]byte, error) {
+	if s.over {
+		return nil, nil
+	}
+	s.over = true
+	s.out.Reset()
+	var rest []byte
+	var err error
+	if s.decode != nil {
+		if rest, err = s.decode.finish(); err != nil {
+			_ = s.encode.Close()
+			return nil, fmt.Errorf("inject: decode %s: %w", s.plan.encoding, err)
+		}
+	}
+	if err := s.pass(rest, true); err != nil {
+		return nil, err
+	}
+	if err := s.encode.Close(); err != nil {
+		return nil, fmt.Errorf("inject: encode %s: %w", s.plan.encoding, err)
+	}
+	return s.out.Bytes(), nil
+}
+
+// Charset returns the encoding that the document declares in a <meta> and not
+// in its header, or "". It is known once Feed or Finish returned bytes.
+func (s *Stream) Charset() string { return s.charset }
+
+// pass moves decoded bytes on, with the script at its place.
+func (s *Stream) pass(plain []byte, eof bool) error {
+	if !s.placed {
+		s.held = append(s.held, plain...)
+		if plain = s.insert(eof || len(s.held) >= maxHold); !s.placed {
+			return nil
+		}
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	if _, err := s.encode.Write(plain); err != nil {
+		return fmt.Errorf("inject: encode: %w", err)
+	}
+	if eof {
+		return nil
+	}
+	if err := s.encode.Flush(); err != nil {
+		return fmt.Errorf("inject: encode: %w", err)
+	}
+	return nil
+}
+
+// insert returns the held bytes with the script in them once its place is known.
+func (s *Stream) insert(eof bool) []byte {
+	held := s.held
+	if len(held) == 0 {
+		// An empty document stays empty: nothing is there that could run.
+		s.placed = eof
+		return nil
+	}
+	if s.plan.kind == kindWorker {
+		if !eof && len(held) < 4096 {
+			return nil
+		}
+		return s.done(splice(held, workerAt(held), s.workerText(held)))
+	}
+	// A document without a charset in its header is held until the browser
+	// itself would stop looking for one.
+	unit, little := utf16Of(held, s.plan.charset)
+	if !eof && (len(held) < 4 || s.plan.charset == "" && unit == 1 && len(held) < 1024) {
+		return nil
+	}
+	text := held
+	skip := 0
+	if unit == 2 {
+		text = narrow(held, little)
+	}
+	if bytes.HasPrefix(held, []byte("\xef\xbb\xbf")) {
+		skip = 3
+	} else if unit == 2 && len(text) > 0 && text[0] == 0xff { // its BOM
+		skip = 1
+	}
+	if s.plan.kind == kindSniff && !looksHTML(text[skip:]) {
+		s.skipped = true
+		return s.done(held)
+	}
+	at, root, ok := place(text[skip:], eof)
+	if !ok {
+		return nil
+	}
+	if s.plan.kind == kindXHTML && !root { // XML of another vocabulary
+		s.skipped = true
+		return s.done(held)
+	}
+	if s.plan.charset == "" && unit == 1 && skip == 0 && s.plan.kind != kindXHTML {
+		s.charset = metaCharset(held)
+	}
+	tag := s.tag()
+	if unit == 2 {
+		tag = widen(tag, little)
+	}
+	return s.done(splice(held, (skip+at)*unit, tag))
+}
+
+func (s *Stream) done(b []byte) []byte {
+	s.placed, s.held = true, nil
+	return b
+}
+
+func (s *Stream) tag() []byte {
+	if s.plan.kind == kindXHTML {
+		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"><![CDATA[` + s.plan.script.text + `]]></script>`)
+	}
+	return []byte("<script>" + s.plan.script.text + "</script>")
+}
+
+// workerText keeps a directive that would lose its place at the front.
+func (s *Stream) workerText(body []byte) []byte {
+	if strictProlog(body) {
+		return []byte(`"use strict";` + s.plan.script.text)
+	}
+	return []byte(s.plan.script.text)
+}
+
+func workerAt(body []byte) int {
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return 3
+	}
+	return 0
+}
+
+func splice(b []byte, at int, insert []byte) []byte {
+	out := make([]byte, 0, len(b)+len(insert))
+	out = append(out, b[:at]...)
+	out = append(out, insert...)
+	return append(out, b[at:]...)
+}
+
+// utf16Of tells whether a document is UTF-16: by its byte order mark, which
+// beats the header, or by the header.
+func utf16Of(b []byte, charset string) (unit int, little bool) {
+	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
+		return 2, true
+	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		return 2, false
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		return 1, false
+	case charset == "utf-16" || charset == "utf-16le":
+		return 2, true
+	case charset == "utf-16be":
+		return 2, false
+	}
+	return 1, false
+}
+
+// narrow views UTF-16 as one byte a unit; what is not ASCII becomes 0xff.
+func narrow(b []byte, little bool) []byte {
+	out := make([]byte, len(b)/2)
+	for i := range out {
+		u := uint16(b[2*i])<<8 | uint16(b[2*i+1])
+		if little {
+			u = u<<8 | u>>8
+		}
+		out[i] = 0xff
+		if u < 0x80 {
+			out[i] = byte(u)
+		}
+	}
+	return out
+}
+
+// widen encodes ASCII as UTF-16.
+func widen(b []byte, little bool) []byte {
+	out := make([]byte, 0, 2*len(b))
+	for _, u := range utf16.Encode([]rune(string(b))) {
+		if little {
+			out = append(out, byte(u), byte(u>>8))
+		} else {
+			out = append(out, byte(u>>8), byte(u))
+		}
+	}
+	return out
+}
