@@ -15,6 +15,8 @@ type metric struct {
 	Unit  string
 	// Short says what it means in a line.
 	Short string
+	// Says begins the sentence that ends with the value.
+	Says string
 	// Method is the definition that applies unless the trial's measurement brings its own.
 	Method string
 }
@@ -23,17 +25,17 @@ type metric struct {
 // first. Others follow in the order of the run's summary.
 func headline() []metric {
 	return []metric{
-		{"time_to_stable_ms", "Looks finished", "ms", "The screen is, and stays, as it will be",
+		{"time_to_stable_ms", "Looks finished", "ms", "The screen is final and stays so", "The page looked finished after",
 			"Time from the start frame to the first frame from which on no frame differs from the final one by more than the threshold: " +
 				"the sum of the absolute pixel differences of the content area, threshold 4096."},
-		{"first_visual_change_ms", "First visual change", "ms", "Something appears",
+		{"first_visual_change_ms", "First visual change", "ms", "Something appears", "Something appeared after",
 			"Time from the start frame to the first frame whose content area differs from the start frame's."},
-		{"last_visual_change_ms", "Last visual change", "ms", "Nothing moves any more",
+		{"last_visual_change_ms", "Last visual change", "ms", "Nothing moves any more", "Nothing moved any more after",
 			"Time from the start frame to the last frame whose content area differs from the one before it."},
-		{"speed_index_ms", "SpeedIndex", "ms", "Mean time to appear, over the whole screen",
+		{"speed_index_ms", "SpeedIndex", "ms", "Mean time to appear, over the whole screen", "SpeedIndex is",
 			"Integral over time of the share of the screen that is not yet as in the final frame, from colour histograms, in browsertime's flavour. " +
 				"Animation and scrolling make it larger; compare it only with the same flavour."},
-		{"unique_fps", "Unique frames", "frames/s", "Frames a second that showed something new",
+		{"unique_fps", "Unique frames", "frames/s", "Frames a second that showed something new", "New pictures came at",
 			"Frames whose content area differs from the frame before, divided by the time between first and last visual change."},
 	}
 }
@@ -59,7 +61,7 @@ func describe(name, unit string) metric {
 	if words != "" {
 		words = strings.ToUpper(words[:1]) + words[1:]
 	}
-	m.Label = words
+	m.Label, m.Says = words, words+" is"
 	return m
 }
 
@@ -74,7 +76,7 @@ func number(v float64, unit string) string {
 	case a == 0 || a >= 100 || unit == "ms" && a >= 10:
 	case a >= 10:
 		digits = 1
-	case a >= 1:
+	case a >= 0.1:
 		digits = 2
 	default:
 		digits = 3

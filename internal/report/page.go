@@ -23,6 +23,7 @@ type page struct {
 	Run         *lab.Run
 	Title       string
 	Host, Path  string
+	On          []string // link and browser
 	When        string
 	WhenMachine string
 	Trouble     string // why the run has no, or not all, results
@@ -53,7 +54,7 @@ type data struct {
 }
 
 type verdict struct {
-	Label, Value, Unit, Rest string
+	Says, Value, Unit, Rest string
 }
 
 // fact is a check of the run as a whole.
@@ -61,6 +62,8 @@ type fact struct {
 	Good  bool
 	Label string
 	Value string
+	// Kind is "good", "warn" when it touches trials that do not count, or "bad".
+	Kind string
 }
 
 type card struct {
@@ -82,7 +85,7 @@ type method struct {
 
 func pageOf(files *os.Root, run *lab.Run) *page {
 	p := &page{
-		Run: run, Rows: run.Summary, RowLabels: map[string]metric{}, Arms: armsOf(run),
+		Run: run, RowLabels: map[string]metric{}, Arms: armsOf(run),
 		Columns: metricsOf(run), Strips: strips(run), Groups: groupsOf(run),
 		When: run.Wall.UTC().Format("2 January 2006, 15:04 UTC"), WhenMachine: run.Wall.UTC().Format(time.RFC3339),
 		Warnings: warningsOf(run),
@@ -95,6 +98,14 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	for _, s := range run.Summary {
 		p.RowLabels[s.Metric] = describe(s.Metric, s.Unit)
 	}
+	for _, m := range p.Columns {
+		for _, s := range run.Summary {
+			if s.Metric == m.Name {
+				p.Rows = append(p.Rows, s)
+			}
+		}
+	}
+	p.On = onOf(run)
 	p.Trouble = troubleOf(run)
 	p.Verdict = verdictOf(run)
 	p.Facts = factsOf(run)
@@ -136,6 +147,21 @@ func zeroOf(t *lab.Trial) lab.Time {
 		}
 	}
 	return t.FirstFrame
+}
+
+// onOf names the link and the browser, where the run says them.
+func onOf(run *lab.Run) []string {
+	var on []string
+	if name, ok := run.Link["name"].(string); ok && name != "" {
+		on = append(on, "link "+name)
+	}
+	switch b := run.Environment["browser"].(type) {
+	case string:
+		on = append(on, b)
+	case map[string]any:
+		on = append(on, strings.TrimSpace(plain(b["name"])+" "+plain(b["version"])))
+	}
+	return on
 }
 
 func hostAndPath(page string) (string, string) {
@@ -198,7 +224,7 @@ func verdictOf(run *lab.Run) *verdict {
 		if s == nil {
 			continue
 		}
-		v := &verdict{Label: m.Label, Value: number(s.Median, m.Unit), Unit: m.Unit}
+		v := &verdict{Says: m.Says, Value: number(s.Median, m.Unit), Unit: m.Unit}
 		switch {
 		case s.N == 1:
 			v.Rest = "in the only valid trial"
@@ -224,7 +250,7 @@ func factsOf(run *lab.Run) []fact {
 	if n == 0 {
 		return nil
 	}
-	facts := []fact{{ok == n, "Valid trials", fmt.Sprintf("%d of %d", ok, n)}}
+	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
 	var requests, misses, frames, lost int
 	finals := map[string]int{}
 	for _, t := range run.Trials {
@@ -237,16 +263,26 @@ func factsOf(run *lab.Run) []fact {
 		}
 	}
 	facts = append(facts,
-		fact{misses == 0 && requests > 0, "Replayed requests", fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))},
-		fact{lost == 0 && frames > 0, "Frames lost", fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},
+		fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))},
+		fact{Good: lost == 0 && frames > 0, Label: "Frames lost", Value: fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},
 	)
 	if ok > 1 {
-		f := fact{len(finals) == len(armsOf(run)), "Final picture", "identical in all"}
+		f := fact{Good: len(finals) == len(armsOf(run)), Label: "Final picture", Value: "identical in all"}
 		if !f.Good {
 			f.Value = fmt.Sprintf("%d different ones", len(finals))
 		}
 		if len(finals) > 0 {
 			facts = append(facts, f)
+		}
+	}
+	for i := range facts {
+		switch f := &facts[i]; {
+		case f.Good:
+			f.Kind = "good"
+		case ok > 0:
+			f.Kind = "warn"
+		default:
+			f.Kind = "bad"
 		}
 	}
 	return facts

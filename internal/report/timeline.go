@@ -28,6 +28,7 @@ type bar struct {
 	X, W, Title, Label string
 	Kind               string // "event", "objective", "task", "detail", "mark"
 	Y, TextY           int
+	Anchor, Shift      string // of an event's label, which stands beside it
 }
 
 const (
@@ -78,7 +79,12 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 			title += ": " + e.Detail
 		}
 		title += ", " + span(millis(e.Earliest, zero), millis(e.Latest, zero))
-		events.Bars = append(events.Bars, place(e.Earliest, e.Latest, "event", title, e.Name))
+		b := place(e.Earliest, e.Latest, "event", title, e.Name)
+		b.Anchor, b.Shift = "start", "8"
+		if x(millis(e.Latest, zero)) > 85 {
+			b.Anchor, b.Shift = "end", "-5"
+		}
+		events.Bars = append(events.Bars, b)
 	}
 	if len(events.Bars) > 0 {
 		tl.Lanes = append(tl.Lanes, events)

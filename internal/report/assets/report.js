@@ -186,7 +186,7 @@ function log(section) {
   const rows = found.rows.slice().sort((a, b) => a[START] - b[START]);
   const from = rows.reduce((m, r) => Math.min(m, r[START]), Infinity), to = rows.reduce((m, r) => Math.max(m, r[START] + r[TOOK], r[START] + r[FIRST]), -Infinity);
   const body = make("tbody");
-  const heads = [["Start, ms", "r"], ["Method"], ["URL"], ["Protocol"], ["Stage"], ["Score", "r"], ["Status", "r"], ["Bytes", "r"], ["First byte, ms", "r"], ["Total, ms", "r"], ["Waiting and receiving", "fall"]];
+  const heads = [["Start", "r"], ["Method"], ["URL"], ["Protocol"], ["Stage"], ["Score", "r"], ["Status", "r"], ["Bytes", "r"], ["First byte", "r"], ["Total", "r"], ["Waiting and receiving", "fall"]];
   box.replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...heads.map(([t, c]) => make("th", { textContent: t, className: c || "", scope: "col" })))), body));
   const tools = $(".log-tools", section), chips = $(".chips", tools), input = $("input", tools), shown = $(".shown", tools);
   tools.hidden = false;

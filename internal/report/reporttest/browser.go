@@ -1,0 +1,125 @@
+package reporttest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"eidetic/internal/testlab"
+)
+
+// Browser is a headless Chromium with one page, which writes down what the
+// page complains about and what it asks for.
+type Browser struct {
+	Context context.Context
+
+	mu       sync.Mutex
+	problems []string
+	requests []string
+}
+
+// NewBrowser starts a Chromium that ends with the test, and after two minutes.
+func NewBrowser(t testing.TB) *Browser {
+	t.Helper()
+	path := testlab.NeedProgram(t, "chromium", "google-chrome")
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true))...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &Browser{Context: ctx}
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	for _, enable := range []func() error{
+		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
+		func() error { _, err := chromedp.Call(ctx, runtime.Enable, cdp.Empty{}); return err },
+		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
+	} {
+		if err := enable(); err != nil {
+			t.Fatalf("start Chromium: %v", err)
+		}
+	}
+	return b
+}
+
+func (b *Browser) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
+		}
+		b.problems = append(b.problems, text)
+	case *runtime.EventConsoleAPICalled:
+		b.problems = append(b.problems, fmt.Sprintf("console: %v", e.Type))
+	case *log.EventEntryAdded:
+		b.problems = append(b.problems, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// Problems are the exceptions, console messages and log entries of the page so far.
+func (b *Browser) Problems() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.problems...)
+}
+
+// Foreign are the requests so far whose URL does not begin with one of the prefixes.
+func (b *Browser) Foreign(prefixes ...string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []string
+next:
+	for _, url := range b.requests {
+		for _, p := range prefixes {
+			if strings.HasPrefix(url, p) {
+				continue next
+			}
+		}
+		out = append(out, url)
+	}
+	return out
+}
+
+// View sets the window's size and the colour scheme, "light" or "dark".
+func (b *Browser) View(width, height int64, scheme string) error {
+	if err := chromedp.Do(b.Context, chromedp.EmulateViewport(width, height)); err != nil {
+		return err
+	}
+	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	return err
+}
+
+// Open navigates and waits for the load event.
+func (b *Browser) Open(url string) error {
+	return chromedp.Do(b.Context, chromedp.Navigate(url))
+}
+
+// Eval evaluates a script, waits for its promise and decodes its value.
+func Eval[T any](b *Browser, script string) (T, error) {
+	return chromedp.Run(b.Context, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// Shot takes a picture of the window, as PNG.
+func (b *Browser) Shot() ([]byte, error) {
+	return chromedp.Run(b.Context, chromedp.CaptureScreenshot())
+}
