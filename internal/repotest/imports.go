@@ -49,6 +49,7 @@ func importRules() []Rule {
 		{"import directions", "the directions are the design: a new one is a decision, made in internal/repotest/imports.go with its reason", checkDirections},
 		{"lab is a leaf", "every package imports internal/lab, so its dependencies would be everybody's", checkLabIsALeaf},
 		{"analysis is pure", "the same frames must give the same numbers, anywhere and at any time", checkPurity},
+		{"test packages", "what only tests need must not be linked into the binary", checkTestPackages},
 		{"test libraries", "what only tests need must not be linked into the binary", checkTestLibraries},
 	}
 }
@@ -65,6 +66,10 @@ func (g GoFile) imports(f func(importPath string, spec *ast.ImportSpec)) {
 	}
 }
 
+// forTests says whether the file is a test's, or of a package whose name ends in
+// test as that of net/http/httptest does: fakes and helpers, imported by tests only.
+func (g GoFile) forTests() bool { return g.Test || strings.HasSuffix(g.AST.Name.Name, "test") }
+
 func checkDirections(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
 		var rule *direction
@@ -79,10 +84,10 @@ func checkDirections(t *Tree) (found []Violation) {
 		}
 		g.imports(func(p string, spec *ast.ImportSpec) {
 			target, ours := strings.CutPrefix(p, module)
-			if !ours || within(target, rule.from) || g.Test && target == "internal/testlab" {
+			if !ours || within(target, rule.from) || g.forTests() && target == "internal/testlab" {
 				return
 			}
-			if target == "internal/testlab" && !g.Test {
+			if target == "internal/testlab" {
 				found = append(found, g.at(spec.Pos(), "internal/testlab is for tests only"))
 				return
 			}
@@ -133,11 +138,30 @@ func checkPurity(t *Tree) (found []Violation) {
 	return found
 }
 
+func checkTestPackages(t *Tree) (found []Violation) {
+	forTests := map[string]bool{}
+	for _, g := range t.GoFiles {
+		if !g.Test && g.forTests() {
+			forTests[module+g.Dir] = true
+		}
+	}
+	for _, g := range t.GoFiles {
+		if g.forTests() || g.AST.Name.Name == "main" && !within(g.Dir, "cmd") { // a benchmark's or a generator's program
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if forTests[p] {
+				found = append(found, g.at(spec.Pos(), "imports %s outside a test", p))
+			}
+		})
+	}
+	return found
+}
+
 func checkTestLibraries(t *Tree) (found []Violation) {
 	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "testing/fstest", "net/http/httptest"}
 	for _, g := range t.GoFiles {
-		// A package whose name ends in test is a fake, imported by tests only.
-		if g.Test || strings.HasSuffix(g.AST.Name.Name, "test") {
+		if g.forTests() {
 			continue
 		}
 		g.imports(func(p string, spec *ast.ImportSpec) {

@@ -16,13 +16,14 @@ func TestRules(t *testing.T) {
 		want  []string // one substring a violation, in order
 	}{
 		{"import directions", map[string]string{
-			"netlab/a.go":          `package netlab; import ("eidetic/internal/lab"; "eidetic/netlab/dns"; "eidetic/capture/reel")`,
-			"netlab/a_test.go":     `package netlab; import "eidetic/internal/testlab"`,
-			"capture/b.go":         `package capture; import "eidetic/internal/testlab"`,
-			"capturing/c.go":       `package capturing`,
-			"internal/lab/d.go":    `package lab; import "eidetic/netlab"`,
-			"cmd/appliance/e.go":   `package main; import ("eidetic/netlab"; "eidetic/internal/panel")`,
-			"netlab/testdata/x.go": `package broken; import "eidetic/panel"`,
+			"netlab/a.go":           `package netlab; import ("eidetic/internal/lab"; "eidetic/netlab/dns"; "eidetic/capture/reel")`,
+			"netlab/a_test.go":      `package netlab; import "eidetic/internal/testlab"`,
+			"capture/b.go":          `package capture; import "eidetic/internal/testlab"`,
+			"capture/cametest/c.go": `package cametest; import "eidetic/internal/testlab"`,
+			"capturing/c.go":        `package capturing`,
+			"internal/lab/d.go":     `package lab; import "eidetic/netlab"`,
+			"cmd/appliance/e.go":    `package main; import ("eidetic/netlab"; "eidetic/internal/panel")`,
+			"netlab/testdata/x.go":  `package broken; import "eidetic/panel"`,
 		}, []string{"for tests only", "capturing has no line", "internal/lab must not import netlab", "netlab must not import capture/reel: instruments"}},
 		{"lab is a leaf", map[string]string{
 			"internal/lab/a.go":      `package lab; import ("net/netip"; "golang.org/x/sys/unix")`,
@@ -34,6 +35,12 @@ func TestRules(t *testing.T) {
 			"analysis/bench/m.go": `package main; import "os"`,
 			"netlab/n.go":         `package netlab; import "os"`,
 		}, []string{"imports os", "imports net/netip", "time.Now", "rand.Float64"}},
+		{"test packages", map[string]string{
+			"netlab/netlabtest/n.go": `package netlabtest`,
+			"netlab/a.go":            `package netlab; import "eidetic/netlab/netlabtest"`,
+			"netlab/a_test.go":       `package netlab; import "eidetic/netlab/netlabtest"`,
+			"netlab/bench/main.go":   `package main; import "eidetic/netlab/netlabtest"`,
+		}, []string{"netlabtest outside"}},
 		{"test libraries", map[string]string{
 			"netlab/a.go":              `package netlab; import "net/http/httptest"`,
 			"netlab/a_test.go":         `package netlab; import "net/http/httptest"`,
@@ -67,7 +74,8 @@ var errX = errors.New("x")
 var once sync.Once
 var pool sync.Pool
 var n, m int
-func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = m, errX; other = 1; p.x = 3; for n := 0; n < 2; n++ {} }`,
+var _ T = n
+func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = m, errX; _ = n; other = 1; p.x = 3; for n := 0; n < 2; n++ {} }`,
 			"a/b.go": "package a\nvar other int\nfunc g(p *T) { p.x = 3 }",
 		}, []string{"once is a sync.Once", "variable n", "variable table", "variable other"}},
 		{"context first", map[string]string{

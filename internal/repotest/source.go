@@ -140,6 +140,9 @@ func checkMutable(t *Tree) (found []Violation) {
 			for _, spec := range d.Specs {
 				s := spec.(*ast.ValueSpec)
 				for _, name := range s.Names {
+					if name.Name == "_" { // an assertion of a type
+						continue
+					}
 					if variables[key(g)] == nil {
 						variables[key(g)] = map[string]bool{}
 					}
@@ -247,7 +250,7 @@ func isTestHandle(typ ast.Expr) bool {
 
 func checkSleep(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
-		if g.Test || strings.HasSuffix(g.AST.Name.Name, "test") {
+		if g.forTests() {
 			found = append(found, g.calls(func(pkg, name string) bool { return pkg == "time" && name == "Sleep" })...)
 		}
 	}
