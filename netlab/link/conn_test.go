@@ -1,0 +1,238 @@
+package link
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"eidetic/internal/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair returns a device's end and the box's end of a connection through a link.
+func pair(t testing.TB, l *Conn) (device, box net.Conn) {
+	t.Helper()
+	raw, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	device, err = net.Dial("tcp", raw.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err = l.Listener(raw).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { device.Close(); box.Close() })
+	return device, box
+}
+
+func newLink(t testing.TB, profile string) *Conn {
+	t.Helper()
+	p, err := Parse(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewConn(p, lab.Monotonic)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// near allows what a loaded machine adds; nothing may come early.
+func near(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	if got < want || got > want+80*time.Millisecond {
+		t.Errorf("%s took %v, want %v", what, got, want)
+	}
+}
+
+func TestConnDelaysEachWay(t *testing.T) {
+	l := newLink(t, "rtt=100ms")
+	begin := time.Now()
+	device, box := pair(t, l)
+	echo := make(chan struct{})
+	go func() { _, _ = io.Copy(box, box); close(echo) }()
+	b := make([]byte, 1)
+	round := func() time.Duration {
+		t.Helper()
+		if _, err := device.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(device, b); err != nil {
+			t.Fatal(err)
+		}
+		d := time.Since(begin)
+		begin = time.Now()
+		return d
+	}
+	near(t, "the first answer (handshake and one round trip)", round(), 200*time.Millisecond)
+	near(t, "the second answer", round(), 100*time.Millisecond)
+	l.Set(Profile{Name: "custom", RTT: 20 * time.Millisecond})
+	near(t, "an answer after the link became faster", round(), 20*time.Millisecond)
+	l.SetExtra(map[netip.Addr]time.Duration{netip.MustParseAddr("127.0.0.1"): 50 * time.Millisecond})
+	device2, box2 := pair(t, l)
+	begin = time.Now()
+	go func() { _, _ = io.Copy(box2, box2) }()
+	device = device2
+	near(t, "the first answer of an origin that is 50 ms farther", round(), 2*70*time.Millisecond-5*time.Millisecond)
+	box.Close()
+	<-echo
+}
+
+func TestConnPacesAllConnectionsTogether(t *testing.T) {
+	const rate, each = 4_000_000, 50_000 // two of them: 200 ms at 4 Mbit/s, with headers 207
+	l := newLink(t, "down=4mbit,up=4mbit")
+	d1, b1 := pair(t, l)
+	d2, b2 := pair(t, l)
+	begin := time.Now()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var ends []time.Duration
+	for _, c := range [][2]net.Conn{{d1, b1}, {d2, b2}} {
+		all.Go(func() {
+			if _, err := c[1].Write(make([]byte, each)); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := io.ReadFull(c[0], make([]byte, each)); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ends = append(ends, time.Since(begin))
+		})
+	}
+	all.Wait()
+	ideal := time.Duration(2*each*8*1500/1448) * time.Second / rate
+	near(t, "both", max(ends[0], ends[1]), ideal)
+	if first := min(ends[0], ends[1]); first < ideal*8/10 {
+		t.Errorf("one of two equal transfers ended after %v of %v: they did not share", first, ideal)
+	}
+	r := l.Report()
+	if r.Backend != "conn" || r.Down.Bytes < 2*each || r.Down.Packets < 2*each/segment || len(r.Limits) == 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+func TestConnCarriesEveryByteAndTheEnd(t *testing.T) {
+	l := newLink(t, "rtt=4ms,jitter=1ms,down=200mbit,up=200mbit,seed=3")
+	device, box := pair(t, l)
+	data := make([]byte, 3<<20)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	var all sync.WaitGroup
+	for _, d := range []struct{ from, to net.Conn }{{device, box}, {box, device}} {
+		all.Go(func() {
+			_, err := io.Copy(d.from, bytes.NewReader(data))
+			if err := errors.Join(err, d.from.(interface{ CloseWrite() error }).CloseWrite()); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			h := sha256.New()
+			if _, err := io.Copy(h, d.to); err != nil {
+				t.Error(err)
+			}
+			if [32]byte(h.Sum(nil)) != sha256.Sum256(data) {
+				t.Error("the bytes are not those that were sent")
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestConnCloseLetsWhatWasWrittenArrive(t *testing.T) {
+	l := newLink(t, "rtt=60ms,down=8mbit")
+	device, box := pair(t, l)
+	if _, err := box.Write(make([]byte, 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	box.Close()
+	n, err := io.Copy(io.Discard, device)
+	if n != 100_000 || err != nil {
+		t.Errorf("%d bytes came (%v), want 100000", n, err)
+	}
+}
+
+func TestConnDeadlines(t *testing.T) {
+	l := newLink(t, "rtt=10ms,down=0")
+	device, box := pair(t, l)
+	_ = box.SetReadDeadline(time.Now().Add(30 * time.Millisecond))
+	if _, err := box.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read: %v, want a deadline", err)
+	}
+	_ = box.SetReadDeadline(time.Time{})
+	if _, err := device.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := box.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("read after the deadline was lifted: %d, %v", n, err)
+	}
+	_ = box.SetWriteDeadline(time.Now().Add(30 * time.Millisecond))
+	if n, err := box.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("write into an outage: %d, %v; want %d and a deadline", n, err, window)
+	}
+	box.Close()
+	if _, err := box.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+}
+
+func TestConnOutageEnds(t *testing.T) {
+	l := newLink(t, "rtt=10ms,down=0; 150ms: down=100mbit")
+	begin := time.Now()
+	device, box := pair(t, l)
+	if _, err := box.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(device, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "a byte through an outage of 150 ms", time.Since(begin), 150*time.Millisecond)
+}
+
+func TestConnAbortIsSeenByBoth(t *testing.T) {
+	l := newLink(t, "rtt=1s")
+	device, box := pair(t, l)
+	if _, err := box.Write([]byte("late")); err != nil {
+		t.Fatal(err)
+	}
+	l.Abort()
+	if n, err := device.Read(make([]byte, 4)); n != 0 || err == nil {
+		t.Errorf("the device read %d bytes (%v) after the abort", n, err)
+	}
+	if _, err := box.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the box reads with %v, want closed", err)
+	}
+}
+
+func TestNativeConnIsNotTouched(t *testing.T) {
+	l := newLink(t, "native")
+	_, box := pair(t, l)
+	if _, ok := box.(*net.TCPConn); !ok {
+		t.Errorf("a native link wraps connections in %T", box)
+	}
+	if r := l.Report(); r.Backend != "native" || l.Delay(100, 100) != 0 {
+		t.Errorf("report %+v", r)
+	}
+}
