@@ -24,6 +24,18 @@ needs() {
 		test|iputils-ping|ping|tests measure round trips with it
 		test|nftables|nft|tests count packets that must not exist
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
+		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
+		image|binutils|objcopy|joins kernel and file system to one EFI program
+		image|kmod|depmod|rebuilds the index of the kernel's modules
+		image|systemd|systemd-repart|makes the disk's partition table
+		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/systemd-bootx64.efi|the boot loader that the image starts with
+		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
+		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
+		test|dosfstools|fsck.fat|checks the file systems that we write
+		test|mtools|mcopy|reads the file systems that we write
+		test|systemd|systemd-analyze|checks our unit files
+		test|kmod|depmod|tests prune kernel modules with it
+		test|binutils|objcopy|tests join EFI programs with it
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
 	TABLE
 }
@@ -36,7 +48,7 @@ die() {
 	exit "${2:-3}"
 }
 
-usage() { die "usage: scripts/deps.sh build|demo|test|bench …" 2; }
+usage() { die "usage: scripts/deps.sh build|demo|test|image|bench …" 2; }
 
 # there PROOF: is the program or file there? sbin is not on a user's PATH.
 there() {
@@ -55,15 +67,26 @@ go_version() {
 	(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null) | sed -n 's/^go\([0-9.]*\).*/\1/p' || true
 }
 
-# as_root CMD… runs a command as root, through sudo only when we are not.
+# as_root CMD… runs a command as root. sudo asks for its password at the
+# terminal, which is open whatever standard input is.
 as_root() {
 	if ((EUID == 0)); then
 		"$@"
-	elif [[ -t 0 ]]; then
-		sudo -- "$@"
 	else
-		sudo -n -- "$@"
+		sudo -- "$@"
 	fi
+}
+
+# become_root makes sure that as_root will work, and says so when it cannot.
+become_root() {
+	((EUID == 0)) && return
+	command -v sudo >/dev/null ||
+		die "installing needs root and there is no sudo; run as root: scripts/deps.sh $*"
+	sudo -n true 2>/dev/null && return
+	[[ -t 0 && -t 2 ]] ||
+		die "sudo wants a password and there is no terminal to ask at; run as root: scripts/deps.sh $*"
+	printf 'Installing them needs root; sudo asks for your password.\n' >&2
+	sudo -v || die "sudo refused; run as root: scripts/deps.sh $*"
 }
 
 apt_get() {
@@ -102,7 +125,7 @@ main() {
 	local group wanted=' build '
 	for group; do
 		case $group in
-		build | demo | bench) wanted+="$group " ;;
+		build | demo | image | bench) wanted+="$group " ;;
 		test) wanted+="demo test " ;;
 		*) usage ;;
 		esac
@@ -127,9 +150,7 @@ main() {
 	printf '  %s\n' "${reasons[@]}" >&2
 	command -v apt-get >/dev/null ||
 		die "this is not a Debian, so install what is named above by its own means, then repeat the command"
-	((EUID == 0)) || command -v sudo >/dev/null ||
-		die "installing needs root and there is no sudo; run as root: scripts/deps.sh $*"
-	((EUID == 0)) || printf 'Installing with sudo, which may ask for your password.\n' >&2
+	become_root "$@"
 
 	scratch=$(mktemp -d)
 	trap 'rm -rf "$scratch"' EXIT
