@@ -15,6 +15,13 @@ const (
 	methodComplete   = "first frame from which the visual progress (browsertime's histogram flavour) stays at %d %% or more"
 )
 
+// Names returns the names of all measurements, in the order of the report.
+func Names() []string {
+	return []string{"first_visual_change_ms", "first_content_ms", "last_visual_change_ms", "speed_index_ms",
+		"speed_index_wpt_ms", "perceptual_speed_index_ms", "contentful_speed_index_ms", "time_to_stable_ms",
+		"visual_complete_85_ms", "visual_complete_95_ms", "visual_complete_99_ms", "unique_fps", "unique_frames"}
+}
+
 func (r *Result) measurements() []lab.Measurement {
 	ms := []lab.Measurement{}
 	at := func(name string, frame int, method string) {

@@ -20,6 +20,7 @@ type CLI struct {
 	Box     BoxCmd     `cmd:"" hidden:"" help:"What the units of the box run."`
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
 	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
+	Analyze AnalyzeCmd `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
 }
 

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
+)
+
+// AnalyzeCmd measures a recording.
+type AnalyzeCmd struct {
+	File    string   `arg:"" optional:"" help:"The reel."`
+	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
+	Rate    float64  `placeholder:"FPS" help:"With --frames: the numbers count frames at this rate, instead of ms."`
+	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
+	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all)."`
+	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
+	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
+	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name, separated by commas; all computes every index. See docs/metrics.md."`
+	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt."`
+	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
+	JSON    bool     `name:"json" help:"Print JSON, with the curves."`
+}
+
+// Help shows the command at work.
+func (AnalyzeCmd) Help() string {
+	return "Examples:\n  appliance analyze trial.reel\n  appliance analyze --frames shots/ --metrics speed_index_ms,last_visual_change_ms --json\n  appliance analyze trial.reel --ignore 300x40+0+500 --heat heat.png"
+}
+
+// analysed is what analyze prints.
+type analysed struct {
+	File         string            `json:"file"`
+	Start        int               `json:"start_frame"`
+	End          int               `json:"end_frame"` // one past the final one
+	Content      string            `json:"content"`
+	Baseline     string            `json:"baseline"`
+	Lost         int               `json:"frames_lost"`
+	Final        string            `json:"final_frame_sha256"`
+	Warnings     []string          `json:"warnings,omitempty"`
+	Measurements []lab.Measurement `json:"measurements"`
+	Load         []float64         `json:"load_histogram"`
+	Progress     []float64         `json:"visual_progress"`
+	Times        []float64         `json:"frame_times_ms"`
+}
+
+// Run measures and prints.
+func (c *AnalyzeCmd) Run(std *streams) error {
+	frames, name, done, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, warnings, err := c.options(frames)
+	if err != nil {
+		return err
+	}
+	r, err := visual.Analyze(frames, o)
+	if err != nil {
+		return usage(err)
+	}
+	if r.Lost > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d frames were lost while recording: times of changes next to them are less certain", r.Lost))
+	}
+	ms, err := c.choose(r.Measurements())
+	if err != nil {
+		return err
+	}
+	if c.Heat != "" {
+		if err := writePicture(c.Heat, visual.HeatImage(r)); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return printJSON(std.out, analysed{name, r.Start, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256, warnings, ms, r.LoadHistogram, r.Progress, r.Times})
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(std.err, "appliance: note:", w)
+	}
+	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s\n", name, r.Start, r.End-1, geometry(r.Content))
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	for _, m := range ms {
+		bounds := ""
+		if m.Low != nil && m.High != nil {
+			bounds = fmt.Sprintf("between %.1f and %.1f", *m.Low, *m.High)
+		}
+		fmt.Fprintf(w, "%s\t%.1f %s\t%s\n", m.Name, m.Value, m.Unit, bounds)
+	}
+	return w.Flush()
+}
+
+func (c *AnalyzeCmd) open() (frames visual.Frames, name string, done func(), err error) {
+	if (c.File == "") == (c.Frames == "") {
+		return nil, "", nil, usage(errors.New("analyze: name a reel, or a folder with --frames, and not both"))
+	}
+	if c.Frames != "" {
+		f, err := openFrames(c.Frames, c.Rate)
+		if err != nil {
+			return nil, "", nil, badFile(fmt.Errorf("analyze: %w", err))
+		}
+		return f, c.Frames, func() {}, nil
+	}
+	r, err := openReel(c.File)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return r, c.File, func() { _ = r.Close() }, nil
+}
+
+// options turns the flags into the analysis's, asking the green page for what they leave open.
+func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, error) {
+	o := visual.Options{Start: max(c.Start, 0), End: c.End}
+	var warnings []string
+	if c.Content != "" {
+		r, err := parseGeometry(c.Content)
+		if err != nil {
+			return o, nil, usage(fmt.Errorf("--content: %w", err))
+		}
+		o.Content = r
+	}
+	for _, s := range c.Ignore {
+		r, err := parseGeometry(s)
+		if err != nil {
+			return o, nil, usage(fmt.Errorf("--ignore: %w", err))
+		}
+		o.Ignore = append(o.Ignore, r)
+	}
+	if c.Flavour == "wpt" {
+		o.Also |= visual.WPT
+	}
+	for _, m := range c.Metrics {
+		switch m {
+		case "all":
+			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful
+		case "speed_index_wpt_ms":
+			o.Also |= visual.WPT
+		case "perceptual_speed_index_ms":
+			o.Also |= visual.Perceptual
+		case "contentful_speed_index_ms":
+			o.Also |= visual.Contentful
+		}
+	}
+	if c.Start >= 0 && c.Content != "" {
+		return o, warnings, nil
+	}
+	area, _, last, err := visual.FindContent(frames, visual.SyncOptions{To: c.End})
+	switch {
+	case errors.Is(err, visual.ErrNoSync):
+		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start and the whole frame the content, unless --start and --content say otherwise")
+	case err != nil:
+		return o, nil, usage(err)
+	default:
+		if c.Start < 0 {
+			o.Start = last
+		}
+		if c.Content == "" {
+			o.Content = area
+		}
+	}
+	return o, warnings, nil
+}
+
+// choose keeps the measurements that were asked for.
+func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
+	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "all") {
+		unwanted := ""
+		if c.Flavour == "wpt" && len(c.Metrics) == 0 {
+			unwanted = "speed_index_ms"
+		}
+		return slices.DeleteFunc(all, func(m lab.Measurement) bool { return m.Name == unwanted }), nil
+	}
+	var out []lab.Measurement
+	for _, name := range c.Metrics {
+		i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name })
+		if i >= 0 {
+			out = append(out, all[i])
+			continue
+		}
+		if !slices.Contains(visual.Names(), name) {
+			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")))
+		}
+		// It exists, but not in this recording: nothing changed, or never enough.
+	}
+	return out, nil
+}
+
+// geometry writes a rectangle as X does: 1280x720+0+0.
+func geometry(r image.Rectangle) string {
+	return fmt.Sprintf("%dx%d+%d+%d", r.Dx(), r.Dy(), r.Min.X, r.Min.Y)
+}
+
+func parseGeometry(s string) (image.Rectangle, error) {
+	var w, h, x, y int
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%dx%d+%d+%d%s", &w, &h, &x, &y, &rest); n != 4 || w < 1 || h < 1 || w > lab.MaxSide || h > lab.MaxSide || x < 0 || y < 0 || x > lab.MaxSide || y > lab.MaxSide {
+		return image.Rectangle{}, fmt.Errorf("%q is not an area: write WIDTHxHEIGHT+X+Y, such as 300x40+0+500", s)
+	}
+	return image.Rect(x, y, x+w, y+h), nil
+}
+
+func writePicture(path string, img image.Image) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return cannot(err)
+	}
+	defer func() {
+		if e := f.Close(); err == nil && e != nil {
+			err = cannot(e)
+		}
+	}()
+	if err := png.Encode(f, img); err != nil {
+		return cannot(fmt.Errorf("write %s: %w", path, err))
+	}
+	return nil
+}

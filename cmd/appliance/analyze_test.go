@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shots writes frames of one colour each, named by their time.
+func shots(t *testing.T, colours map[int]color.Color) string {
+	t.Helper()
+	dir := t.TempDir()
+	for ms, c := range colours {
+		img := image.NewRGBA(image.Rect(0, 0, 32, 24))
+		draw.Draw(img, img.Rect, image.NewUniform(c), image.Point{}, draw.Src)
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("ms_%06d.png", ms)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := png.Encode(f, img); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestAnalyzeFrames(t *testing.T) {
+	dir := shots(t, map[int]color.Color{0: color.White, 100: color.White, 500: color.Gray{128}, 1000: color.Black})
+	heat := filepath.Join(t.TempDir(), "heat.png")
+	status, out, errs := invoke(t, "analyze", "--frames", dir, "--json", "--metrics", "all", "--heat", heat)
+	if status != exitGood {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	var got analysed
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, m := range got.Measurements {
+		values[m.Name] = m.Value
+	}
+	for name, want := range map[string]float64{"first_visual_change_ms": 500, "last_visual_change_ms": 1000, "speed_index_ms": 1000, "visual_complete_85_ms": 1000, "unique_frames": 2} {
+		if values[name] != want {
+			t.Errorf("%s = %v, want %v", name, values[name], want)
+		}
+	}
+	if _, ok := values["perceptual_speed_index_ms"]; !ok || len(got.Warnings) != 1 {
+		t.Errorf("measurements %v, warnings %q", values, got.Warnings)
+	}
+	if _, err := os.Stat(heat); err != nil {
+		t.Error(err)
+	}
+
+	status, out, _ = invoke(t, "analyze", "--frames", dir, "--metrics", "first_visual_change_ms")
+	if status != exitGood || !strings.Contains(out, "500.0 ms") || !strings.Contains(out, "between 100.0 and 500.0") || strings.Contains(out, "speed_index") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	status, out, _ = invoke(t, "analyze", "--frames", dir, "--flavour", "wpt")
+	if status != exitGood || !strings.Contains(out, "speed_index_wpt_ms") || strings.Contains(out, "speed_index_ms") {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+// TestAnalyzeGreen: the green page gives start and content area.
+func TestAnalyzeGreen(t *testing.T) {
+	green := color.RGBA{0, 255, 0, 255}
+	dir := shots(t, map[int]color.Color{0: color.Black, 20: green, 40: green, 60: color.White, 80: color.Black})
+	status, out, errs := invoke(t, "analyze", "--frames", dir)
+	if status != exitGood || !strings.Contains(out, "frames 2 … 4, content 32x24+0+0") || errs != "" {
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
+}
+
+func TestAnalyzeReel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "screen.reel")
+	if status, _, errs := invoke(t, "capture", "--source", "synthetic:load", "--size", "320x200", "--out", file, "--duration", "300ms"); status != exitGood {
+		t.Fatalf("capture: status %d: %s", status, errs)
+	}
+	if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") {
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
+}
+
+func TestAnalyzeRefusals(t *testing.T) {
+	dir := shots(t, map[int]color.Color{0: color.White, 16: color.Black})
+	empty := t.TempDir()
+	nameless := t.TempDir()
+	for file, text := range map[string]string{filepath.Join(nameless, "a.png"): "", filepath.Join(dir, "notes.txt"): "no picture"} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "1.png"), []byte("no picture"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{}, "name a reel"},
+		{[]string{"a.reel", "--frames", dir}, "not both"},
+		{[]string{"nowhere.reel"}, "nowhere.reel"},
+		{[]string{"--frames", empty}, "no PNG or JPEG"},
+		{[]string{"--frames", nameless}, "no number"},
+		{[]string{"--frames", broken}, "1.png"},
+		{[]string{"--frames", dir, "--metrics", "speedy"}, `no measurement "speedy"`},
+		{[]string{"--frames", dir, "--content", "9x9"}, "WIDTHxHEIGHT"},
+		{[]string{"--frames", dir, "--ignore", "40x40+0+0"}, "cover the whole"},
+		{[]string{"--frames", dir, "--start", "2"}, "start must be before end"},
+		{[]string{"--frames", dir, "--flavour", "vanilla"}, "flavour"},
+		{[]string{"--frames", dir, "--rate=-1"}, "outside"},
+	} {
+		if status, _, errs := invoke(t, append([]string{"analyze"}, tt.args...)...); status != exitUsage || !strings.Contains(errs, tt.want) {
+			t.Errorf("%v: status %d: %s", tt.args, status, errs)
+		}
+	}
+}
