@@ -1,0 +1,198 @@
+package boottest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// Port is a network port of the machine and the namespace that its cable leads to.
+type Port struct {
+	MAC   string
+	ns    netns.NsHandle
+	tap   *os.File
+	stops []func()
+}
+
+// tapName is the interface in the port's namespace.
+const tapName = "cable"
+
+// NewPort makes a namespace with one TAP that has address; the machine gets the other end.
+func NewPort(mac string, address netip.Prefix) (*Port, error) {
+	p := &Port{MAC: mac, ns: netns.None()}
+	if err := p.make(address); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("port %s: %w", mac, err)
+	}
+	return p, nil
+}
+
+func (p *Port) make(address netip.Prefix) error {
+	// A new namespace belongs to this thread: it must not return to the pool.
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		result <- func() error {
+			var err error
+			if p.ns, err = netns.New(); err != nil {
+				return fmt.Errorf("new namespace (as root?): %w", err)
+			}
+			if p.tap, err = openTAP(tapName); err != nil {
+				return err
+			}
+			for _, name := range []string{"lo", tapName} {
+				link, err := netlink.LinkByName(name)
+				if err != nil {
+					return err
+				}
+				if err := netlink.LinkSetUp(link); err != nil {
+					return err
+				}
+				if name == tapName && address.IsValid() {
+					ip := &net.IPNet{IP: address.Addr().AsSlice(), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}
+					if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ip}); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}()
+	}()
+	return <-result
+}
+
+// openTAP makes a TAP in the present namespace; it lives as long as the file.
+func openTAP(name string) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("/dev/net/tun: %w", err)
+	}
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return nil, err
+	}
+	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("make a TAP: %w", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Do runs f in the port's namespace. Sockets that f opens stay there.
+func (p *Port) Do(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		if err := netns.Set(p.ns); err != nil {
+			result <- err
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// Dial connects from the port's namespace.
+func (p *Port) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = p.Do(func() error {
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Client is an HTTP client in the port's namespace.
+func (p *Port) Client(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}}
+}
+
+// ServeLease answers DHCP in the namespace: the box gets lease, with the port's
+// own address as its router and name server.
+func (p *Port) ServeLease(lease netip.Prefix, router netip.Addr) error {
+	handler := func(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
+		kind := dhcpv4.MessageTypeOffer
+		if m.MessageType() == dhcpv4.MessageTypeRequest {
+			kind = dhcpv4.MessageTypeAck
+		}
+		reply, err := dhcpv4.NewReplyFromRequest(m,
+			dhcpv4.WithMessageType(kind),
+			dhcpv4.WithYourIP(lease.Addr().AsSlice()),
+			dhcpv4.WithServerIP(router.AsSlice()),
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(router.AsSlice())),
+			dhcpv4.WithNetmask(net.CIDRMask(lease.Bits(), 32)),
+			dhcpv4.WithRouter(router.AsSlice()),
+			dhcpv4.WithDNS(router.AsSlice()),
+			dhcpv4.WithLeaseTime(3600))
+		if err != nil {
+			return
+		}
+		_, _ = conn.WriteTo(reply.ToBytes(), peer)
+	}
+	var server *server4.Server
+	err := p.Do(func() (err error) {
+		server, err = server4.NewServer(tapName, &net.UDPAddr{IP: net.IPv4zero, Port: 67}, handler)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("port %s: DHCP: %w", p.MAC, err)
+	}
+	go func() { _ = server.Serve() }()
+	p.stops = append(p.stops, func() { _ = server.Close() })
+	return nil
+}
+
+// Close takes the namespace away.
+func (p *Port) Close() {
+	for _, stop := range p.stops {
+		stop()
+	}
+	if p.tap != nil {
+		_ = p.tap.Close()
+	}
+	if p.ns.IsOpen() {
+		_ = p.ns.Close()
+	}
+}
+
+// OpenPorts connects to TCP ports of an address from the namespace, 256 at a
+// time, and returns those that accept, sorted. A port that says nothing within
+// wait counts as closed.
+func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, wait time.Duration) ([]int, error) {
+	var mu sync.Mutex
+	var open []int
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(256)
+	for _, port := range ports {
+		group.Go(func() error {
+			dial, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			conn, err := p.Dial(dial, "tcp", netip.AddrPortFrom(address, uint16(port)).String())
+			if err != nil {
+				return ctx.Err()
+			}
+			mu.Lock()
+			open = append(open, port)
+			mu.Unlock()
+			return conn.Close()
+		})
+	}
+	err := group.Wait()
+	sort.Ints(open)
+	return open, err
+}

@@ -1,0 +1,26 @@
+##@ The box
+
+# Only numbers and dots sort in the boot loader: the count of commits is the last.
+IMAGE_VERSION ?= 0.1.$(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+IMAGE_FLAGS   ?= $(if $(WIFI),--wifi)
+image_build    = go run ./image/build --version $(IMAGE_VERSION) $(IMAGE_FLAGS)
+
+.PHONY: image
+image: deps-image build ## The bootable image, out/image/appliance.img and .efi (as root; WIFI=1 adds firmware)
+	$(image_build)
+
+.PHONY: image-test
+image-test: deps-image build
+	$(image_build) --test
+
+.PHONY: image-accept
+image-accept: deps-image build ## Build the image and lock the package versions it has now
+	$(image_build) --accept --refresh
+
+.PHONY: test-box
+test-box: image-test ## Boot the test build in a virtual machine and try it (as root; minutes)
+	go test -tags box -count 1 -timeout 12m -v ./image/boottest
+
+.PHONY: deps-image
+deps-image:
+	@scripts/deps.sh image
