@@ -39,7 +39,12 @@ func NewBox(authority *ca.Authority) http.Handler {
 		page(w, colourPage, colour{Title: "red", Colour: "#ff0000"})
 	})
 	mux.HandleFunc("GET /sync", func(w http.ResponseWriter, r *http.Request) {
-		next := r.URL.Query().Get("next")
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			http.Error(w, "the query cannot be read; escape next as a query's value: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		next := query.Get("next")
 		if next == "" {
 			page(w, colourPage, colour{Title: "sync", Colour: "#00ff00"})
 			return

@@ -1,0 +1,367 @@
+package netlab
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mdns "github.com/miekg/dns"
+	"go.uber.org/goleak"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/dns"
+	"eidetic/netlab/link"
+	"eidetic/netlab/nstest"
+	"eidetic/netlab/proxy"
+	"eidetic/netlab/replay"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is two live origins (one h2, one not), their resolver, and counts of
+// what reached them.
+type world struct {
+	roots    *x509.CertPool
+	resolver netip.AddrPort
+	mu       sync.Mutex
+	hits     int
+	down     bool
+	servers  map[string]*httptest.Server // by address of the origin
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{roots: x509.NewCertPool(), servers: map[string]*httptest.Server{}}
+	handler := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.hits++
+		n := w.hits
+		w.mu.Unlock()
+		rw.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintf(rw, "%s %s%s, answer %d", r.Proto, r.Host, r.URL.Path, n)
+	})
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.roots = authority.Pool()
+	for addr, h2 := range map[string]bool{"203.0.113.1": true, "203.0.113.2": false} {
+		s := httptest.NewUnstartedServer(handler)
+		s.EnableHTTP2 = h2
+		s.TLS = &tls.Config{GetCertificate: authority.GetCertificate}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		w.servers[addr] = s
+	}
+	w.resolver = w.serveNames(t)
+	return w
+}
+
+func (w *world) serveNames(t *testing.T) netip.AddrPort {
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, done := make(chan struct{}), make(chan struct{})
+	names := map[string]string{"www.shop.test.": "203.0.113.1", "cdn.shop.test.": "203.0.113.1", "old.shop.test.": "203.0.113.2"}
+	s := &mdns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) }, Handler: mdns.HandlerFunc(func(rw mdns.ResponseWriter, r *mdns.Msg) {
+		m := new(mdns.Msg).SetReply(r)
+		if a, ok := names[r.Question[0].Name]; !ok {
+			m.Rcode = mdns.RcodeNameError
+		} else if r.Question[0].Qtype == mdns.TypeA {
+			rr, _ := mdns.NewRR(r.Question[0].Name + " 30 IN A " + a)
+			m.Answer = append(m.Answer, rr)
+		}
+		_ = rw.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe(); close(done) }()
+	<-ready
+	t.Cleanup(func() { _ = s.Shutdown(); <-done })
+	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// dial leads the origins' addresses to the servers, until the world is down.
+func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	w.mu.Lock()
+	down := w.down
+	w.mu.Unlock()
+	if down {
+		return nil, errors.New("the world is down")
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if s := w.servers[host]; s != nil {
+		addr = s.Listener.Addr().String()
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+// device asks the box's name server and connects where it says; on a machine
+// without routes the synthetic addresses are led to the listeners.
+type device struct {
+	http.Client
+	mu    sync.Mutex
+	conns map[string]int // dials by address
+}
+
+func newDevice(t *testing.T, n *Network, authority *ca.Authority, routed bool) *device {
+	d := &device{conns: map[string]int{}}
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, n.Addrs().DNS.String())
+	}}
+	tr := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: authority.Pool()}, ForceAttemptHTTP2: true, DisableCompression: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			addrs, err := resolver.LookupNetIP(ctx, "ip4", host)
+			if err != nil {
+				return nil, err
+			}
+			to := net.JoinHostPort(addrs[0].Unmap().String(), port)
+			d.mu.Lock()
+			d.conns[to]++
+			d.mu.Unlock()
+			if !routed {
+				to = n.Addrs().HTTPS.String()
+				if port == "80" {
+					to = n.Addrs().HTTP.String()
+				}
+			}
+			return new(net.Dialer).DialContext(ctx, network, to)
+		},
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	d.Client = http.Client{Transport: tr, Timeout: 20 * time.Second}
+	return d
+}
+
+func (d *device) get(t *testing.T, url string) (status int, body, proto string) {
+	t.Helper()
+	r, err := d.Get(url)
+	if err != nil {
+		t.Fatalf("GET %s: %v", url, err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatalf("GET %s: %v", url, err)
+	}
+	return r.StatusCode, string(b), r.Proto
+}
+
+func startNetwork(t *testing.T, change func(*Config)) (*Network, *ca.Authority) {
+	t.Helper()
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{
+		Gateway: netip.MustParseAddr("192.168.77.1"), CA: authority, Clock: lab.Monotonic,
+		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", DNSAddr: "127.0.0.1:0", ProxyAddr: "127.0.0.1:0",
+	}
+	if change != nil {
+		change(&c)
+	}
+	n, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return n, authority
+}
+
+var urls = []string{"https://www.shop.test/", "https://www.shop.test/a", "https://cdn.shop.test/b", "https://old.shop.test/c", "https://www.shop.test/"}
+
+func TestRecordThenReplay(t *testing.T) {
+	recordThenReplay(t, false)
+}
+
+// TestRecordThenReplayByAnyIP does the same in a namespace, where the device
+// connects to the synthetic addresses themselves.
+func TestRecordThenReplayByAnyIP(t *testing.T) {
+	if nstest.Inside(t) {
+		recordThenReplay(t, true)
+	}
+}
+
+func recordThenReplay(t *testing.T, routed bool) {
+	w := newWorld(t)
+	var mu sync.Mutex
+	var queries []dns.Query
+	n, authority := startNetwork(t, func(c *Config) {
+		c.Upstream = &proxy.UpstreamConfig{Resolver: w.resolver, Roots: w.roots, DialContext: w.dial}
+		c.OnQuery = func(q dns.Query) { mu.Lock(); queries = append(queries, q); mu.Unlock() }
+		if routed {
+			c.Routes, c.HTTPAddr, c.HTTPSAddr = true, "0.0.0.0:80", "0.0.0.0:443"
+		}
+	})
+	path := filepath.Join(t.TempDir(), "shop.wacz")
+	aw, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Record(t.Context(), aw, replay.RecordOptions{Wall: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	d := newDevice(t, n, authority, routed)
+	var live []string
+	for _, u := range urls {
+		status, body, proto := d.get(t, u)
+		if status != 200 {
+			t.Fatalf("recording %s: %d %s", u, status, body)
+		}
+		live = append(live, proto+" "+body)
+	}
+	d.CloseIdleConnections()
+	n.Disarm()
+	if err := aw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, _ := d.get(t, "https://box.test/"); status != 200 {
+		t.Errorf("box.test answers %d when nothing is armed", status)
+	}
+
+	w.mu.Lock()
+	w.down = true
+	hits := w.hits
+	w.mu.Unlock()
+	a, err := archive.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for trial := range 3 {
+		s, err := n.Replay(t.Context(), a, replay.Options{Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDevice(t, n, authority, routed)
+		for i, u := range urls {
+			if _, body, proto := d.get(t, u); proto+" "+body != live[i] {
+				t.Errorf("trial %d, request %d: %q, recorded was %q", trial, i, proto+" "+body, live[i])
+			}
+		}
+		if status, _, _ := d.get(t, "https://www.shop.test/unknown"); status != http.StatusNotFound {
+			t.Errorf("trial %d: what was not recorded has status %d", trial, status)
+		}
+		if st := s.Stats(); st.Misses != 1 {
+			t.Errorf("trial %d: %d misses, want the one", trial, st.Misses)
+		}
+		if _, err := d.Get("https://unknown.test/"); err == nil {
+			t.Error("a host that was not recorded has an address")
+		}
+		d.mu.Lock()
+		if len(d.conns) != 2 {
+			t.Errorf("trial %d: connected to %v, want www and cdn at one address and old at another", trial, d.conns)
+		}
+		d.mu.Unlock()
+		d.CloseIdleConnections()
+	}
+	w.mu.Lock()
+	if w.hits != hits {
+		t.Errorf("%d requests reached the origins while replaying", w.hits-hits)
+	}
+	w.mu.Unlock()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(queries) == 0 || len(queries[0].Origins) == 0 {
+		t.Errorf("the DNS log: %+v", queries)
+	}
+}
+
+func TestNothingArmed(t *testing.T) {
+	n, authority := startNetwork(t, nil)
+	d := newDevice(t, n, authority, false)
+	if status, body, _ := d.get(t, "http://box.test/sync"); status != 200 || !strings.Contains(body, "#00ff00") {
+		t.Errorf("the synchronisation page: %d %s", status, body)
+	}
+	if status, _, _ := d.get(t, "http://captive.apple.com/hotspot-detect.html"); status != 200 {
+		t.Errorf("a phone's probe: %d", status)
+	}
+	r, err := http.NewRequest("GET", "http://"+n.Addrs().HTTP.String()+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "www.shop.test"
+	resp, err := d.Do(r)
+	if err == nil {
+		resp.Body.Close()
+	}
+	_, err = n.Record(t.Context(), nil, replay.RecordOptions{Wall: time.Now})
+	if err == nil || !strings.Contains(err.Error(), "Upstream") {
+		t.Errorf("recording without an upstream: %v", err)
+	}
+	e := n.Environment()
+	if e["congestion_control"] != "cubic" || e["link_backend"] != "native" || e["upstream"] != false {
+		t.Errorf("environment %v", e)
+	}
+	p, err := link.Parse("rtt=40ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.SetLink(p); err != nil {
+		t.Fatal(err)
+	}
+	d.CloseIdleConnections()
+	begin := time.Now()
+	d.get(t, "http://box.test/red")
+	if took := time.Since(begin); took < 120*time.Millisecond { // DNS, handshake, request
+		t.Errorf("through 40 ms a page took %v, want 120 ms at least", took)
+	}
+	if r := n.LinkReport(); r.Backend != "conn" || r.Down.Bytes == 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := Config{Gateway: netip.MustParseAddr("192.168.77.1"), CA: authority, Clock: lab.Monotonic}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for says, change := range map[string]func(*Config){
+		"gateway":     func(c *Config) { c.Gateway = netip.Addr{} },
+		"authority":   func(c *Config) { c.CA = nil },
+		"198.18":      func(c *Config) { c.Synthetic = netip.MustParsePrefix("10.0.0.0/30") },
+		"ss -ltnp":    func(c *Config) { c.HTTPAddr, c.ProxyAddr = "127.0.0.1:0", taken.Addr().String() },
+		"name server": func(c *Config) { c.DNSAddr = taken.Addr().String() },
+		"warp":        func(c *Config) { c.HTTPAddr, c.CongestionControl = "127.0.0.1:0", "warp" },
+	} {
+		c := good
+		change(&c)
+		n, err := Start(t.Context(), c)
+		if err == nil {
+			_ = n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want one that says %q", err, says)
+		}
+	}
+}
