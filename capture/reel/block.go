@@ -12,8 +12,8 @@ import (
 // so that a transfer in text mode is noticed, as in PNG.
 const magic = "\x8bREEL\r\n\x1a"
 
-// sync starts every block, so that a reader finds its way after damage.
-const sync = "\xabRb\xba"
+// marker starts every block, so that a reader finds its way after damage.
+const marker = "\xabRb\xba"
 
 // Blocks are of these types; a reader skips types that it does not know.
 const (
@@ -54,7 +54,7 @@ func (b block) end() int64 { return b.bodyAt + b.body }
 // appendBlock appends a block's first blockSize bytes and its head. The body follows.
 func appendBlock(dst []byte, kind byte, head []byte, body int, bodySum uint32) []byte {
 	start := len(dst)
-	dst = append(dst, sync...)
+	dst = append(dst, marker...)
 	dst = append(dst, kind, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(head)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(body))
@@ -75,7 +75,7 @@ func readBlock(r io.ReaderAt, at, size int64) (block, error) {
 	if _, err := r.ReadAt(fixed[:], at); err != nil {
 		return block{}, fmt.Errorf("read block: %w", err)
 	}
-	if string(fixed[:4]) != sync {
+	if string(fixed[:4]) != marker {
 		return block{}, errNoBlock
 	}
 	headLen := int64(binary.LittleEndian.Uint32(fixed[8:]))
@@ -128,14 +128,14 @@ func (b block) readBody(r io.ReaderAt, buf []byte, limit int64) ([]byte, error) 
 // from, or size when there is none.
 func findBlock(r io.ReaderAt, from, size int64) (int64, error) {
 	const window = 1 << 16
-	buf := make([]byte, window+len(sync)-1)
+	buf := make([]byte, window+len(marker)-1)
 	for at := from; at < size; at += window {
 		n, err := r.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return size, fmt.Errorf("search for a block: %w", err)
 		}
-		for i := 0; i+len(sync) <= n && i < window; i++ {
-			if string(buf[i:i+len(sync)]) != sync {
+		for i := 0; i+len(marker) <= n && i < window; i++ {
+			if string(buf[i:i+len(marker)]) != marker {
 				continue
 			}
 			if _, err := readBlock(r, at+int64(i), size); err == nil {

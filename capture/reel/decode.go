@@ -14,14 +14,18 @@ import (
 // decoder turns bodies back into frames. It keeps the frame before. What it
 // reads may be hostile: a body costs no more time than a few frames' size.
 type decoder struct {
-	planes []diff.Plane
-	cur    []byte // the frame decoded last
-	prev   []byte // the one before, when moves need it
-	lits   []byte
+	format  lab.Format
+	planes  []diff.Plane
+	comps   [][]component
+	predict predictCoder
+	packed  []byte
+	cur     []byte // the frame decoded last
+	prev    []byte // the one before, when moves need it
+	lits    []byte
 }
 
 func newDecoder(f lab.Format) *decoder {
-	return &decoder{planes: diff.Planes(f), cur: make([]byte, f.FrameSize())}
+	return &decoder{format: f, planes: diff.Planes(f), comps: components(f), cur: make([]byte, f.FrameSize())}
 }
 
 // decode makes cur the frame that body describes. After an error cur is not a frame.
@@ -105,6 +109,14 @@ func (d *decoder) part(b []byte, key bool, budget *int) error {
 	if c.err != nil {
 		return c.err
 	}
+	if literals > 0 && len(c.b) > 0 && c.b[0] == codePredicted {
+		c.byte()
+		if err := d.predict.decode(&c, p, d.comps[first], hasGreen(d.format), ops); err != nil {
+			return fmt.Errorf("predicted literals: %w", err)
+		}
+		d.scatter(p, d.comps[first], ops)
+		return nil
+	}
 	if err := d.literals(&c, literals); err != nil {
 		return fmt.Errorf("literals: %w", err)
 	}
@@ -156,21 +168,51 @@ func (d *decoder) literals(c *cursor, n int) error {
 			return fmt.Errorf("%d bytes for %d", len(c.b), n)
 		}
 		d.lits = append(d.lits, c.b...)
-	case codeS2:
-		if got, err := s2.DecodedLen(c.b); err != nil || got != n {
+	case codeS2, codeS2Huffman:
+		in := c.b
+		if code == codeS2Huffman {
+			d.packed = grow(d.packed, c.int(s2.MaxEncodedLen(n)))
+			if err := d.predict.unpack(c, d.packed); err != nil {
+				return err
+			}
+			if len(c.b) > 0 {
+				return fmt.Errorf("%d bytes too many", len(c.b))
+			}
+			in = d.packed
+		}
+		if got, err := s2.DecodedLen(in); err != nil || got != n {
 			return fmt.Errorf("s2 holds %d bytes for %d (%v)", got, n, err)
 		}
 		if cap(d.lits) < n {
 			d.lits = make([]byte, n)
 		}
 		var err error
-		if d.lits, err = s2.Decode(d.lits[:n], c.b); err != nil {
+		if d.lits, err = s2.Decode(d.lits[:n], in); err != nil {
 			return fmt.Errorf("s2: %w", err)
 		}
 	default:
 		return fmt.Errorf("unknown compression %d", code)
 	}
 	return nil
+}
+
+// scatter draws the rectangles of a part with predicted literals.
+func (d *decoder) scatter(p diff.Plane, comps []component, ops []op) {
+	at := make([]int, len(comps))
+	for _, o := range ops {
+		if o.kind != opLiteral {
+			d.apply(p, o, nil)
+			continue
+		}
+		for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
+			row := p.Row(d.cur, y, o.r.Min.X, o.r.Max.X)
+			for i, k := range comps {
+				n := k.perRow(p, o.r.Dx())
+				k.scatter(row, d.predict.samples[i][at[i]:at[i]+n])
+				at[i] += n
+			}
+		}
+	}
 }
 
 // apply draws one rectangle and returns the literals that are left.

@@ -2,10 +2,7 @@ package reel
 
 import (
 	"bytes"
-	"encoding/binary"
 	"image"
-
-	"github.com/klauspost/compress/s2"
 
 	"eidetic/capture/diff"
 	"eidetic/internal/lab"
@@ -15,17 +12,16 @@ import (
 type encoder struct {
 	format lab.Format
 	planes []diff.Plane
+	comps  [][]component
 	finder diff.Finder
 	canvas []byte // the frame before
 	sums   *sums
 	moves  mover
+	parts  partCoder
 
 	within, rects []image.Rectangle // scratch: units of one plane that may have changed, and that did
-	ops           []op
-	lits          []byte
-	packs         []byte
-	part          []byte
-	cost          float64 // of decoding the body made last, ns
+	plain, shaded []op              // scratch: what is planned for one plane, see tiles
+	cost          float64           // of decoding the body made last, ns
 }
 
 // op is one rectangle of a part.
@@ -36,10 +32,14 @@ type op struct {
 	unit   []byte          // for opFill; aliases the frame
 }
 
+// bytes returns the size of the rectangle.
+func (o op) bytes(p diff.Plane) int { return o.r.Dx() * o.r.Dy() * p.Unit }
+
 func newEncoder(f lab.Format) *encoder {
 	return &encoder{
 		format: f,
 		planes: diff.Planes(f),
+		comps:  components(f),
 		canvas: make([]byte, f.FrameSize()),
 		sums:   newSums(f),
 	}
@@ -50,7 +50,9 @@ func newEncoder(f lab.Format) *encoder {
 // reports whether the body is a key frame's, which it also is when nothing of
 // the frame before was left.
 func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, within []image.Rectangle, key bool) ([]byte, []image.Rectangle, bool) {
+	start := len(changed)
 	e.cost = 0
+	e.parts.reset()
 	fresh := 0 // bytes that do not rest on the frame before
 	for i, p := range e.planes {
 		e.within = e.within[:0]
@@ -66,7 +68,7 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 			e.sums.touch(i, r, pix)
 			changed = append(changed, p.ToPixels(r).Intersect(e.format.Bounds()))
 		}
-		e.ops, e.lits = e.ops[:0], e.lits[:0]
+		e.plain, e.shaded = e.plain[:0], e.shaded[:0]
 		if key {
 			e.flats(p, pix, p.Bounds())
 		} else {
@@ -74,21 +76,35 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 				e.plan(p, pix, r)
 			}
 		}
-		for _, o := range e.ops {
-			if o.kind != opMove {
-				fresh += o.r.Dx() * o.r.Dy() * p.Unit
+		for _, o := range e.plain {
+			if o.kind == opMove {
+				e.cost += costCopy * float64(o.bytes(p))
+			} else {
+				fresh += o.bytes(p)
 			}
 		}
-		if len(e.ops) > 0 {
-			dst = e.appendPart(dst, i, p, pix)
+		for _, o := range e.shaded {
+			fresh += o.bytes(p)
 		}
-		for _, r := range e.rects {
+		e.parts.add(i, codeS2, p, e.plain)
+		e.parts.add(i, codePredicted, p, e.shaded)
+	}
+	dst = e.parts.run(dst, e, pix)
+	e.cost += e.parts.cost
+	e.keep(changed[start:], pix)
+	return dst, changed, fresh == len(e.canvas)
+}
+
+// keep copies what changed into the canvas.
+func (e *encoder) keep(changed []image.Rectangle, pix []byte) {
+	for _, p := range e.planes {
+		for _, c := range changed {
+			r := p.FromPixels(c)
 			for y := r.Min.Y; y < r.Max.Y; y++ {
 				copy(p.Row(e.canvas, y, r.Min.X, r.Max.X), p.Row(pix, y, r.Min.X, r.Max.X))
 			}
 		}
 	}
-	return dst, changed, fresh == len(e.canvas)
 }
 
 // plan cuts a changed rectangle into moved, flat and literal ones.
@@ -108,8 +124,7 @@ func (e *encoder) plan(p diff.Plane, pix []byte, r image.Rectangle) {
 		}
 		band := image.Rect(r.Min.X, from, r.Max.X, y)
 		if moved {
-			e.ops = append(e.ops, op{kind: opMove, r: band, dy: dy})
-			e.cost += costCopy * float64(band.Dx()*band.Dy()*p.Unit)
+			e.plain = append(e.plain, op{kind: opMove, r: band, dy: dy})
 		} else {
 			e.flats(p, pix, band)
 		}
@@ -124,14 +139,12 @@ func (e *encoder) flats(p diff.Plane, pix []byte, r image.Rectangle) {
 		if flat(row, p.Unit) {
 			for y++; y < r.Max.Y && bytes.Equal(p.Row(pix, y, r.Min.X, r.Max.X), row); y++ {
 			}
-			band := image.Rect(r.Min.X, from, r.Max.X, y)
-			e.ops = append(e.ops, op{kind: opFill, r: band, unit: row[:p.Unit]})
-			e.cost += costCopy * float64(band.Dx()*band.Dy()*p.Unit)
+			e.plain = append(e.plain, op{kind: opFill, r: image.Rect(r.Min.X, from, r.Max.X, y), unit: row[:p.Unit]})
 			continue
 		}
 		for y++; y < r.Max.Y && !flat(p.Row(pix, y, r.Min.X, r.Max.X), p.Unit); y++ {
 		}
-		e.ops = append(e.ops, op{kind: opLiteral, r: image.Rect(r.Min.X, from, r.Max.X, y)})
+		e.tiles(p, pix, image.Rect(r.Min.X, from, r.Max.X, y))
 	}
 }
 
@@ -140,51 +153,72 @@ func flat(row []byte, unit int) bool {
 	return bytes.Equal(row[unit:], row[:len(row)-unit])
 }
 
-// appendPart appends the part that e.ops describe.
-func (e *encoder) appendPart(dst []byte, plane int, p diff.Plane, pix []byte) []byte {
-	first := byte(plane)
-	for _, o := range e.ops {
-		if o.kind == opMove {
-			first |= partMoves
-		}
+// Literals are told apart in tiles of this size: drawn ones (text, boxes),
+// which repeat themselves and go through S2, and shaded ones (photographs, noise), whose
+// neighbours are nearly equal and which are predicted.
+const (
+	tileBytes   = 256
+	tileRows    = 32
+	leastShaded = 4096 // bytes of a band below which the choice is not worth a part
+)
+
+// tiles cuts a literal rectangle into drawn and shaded ones.
+func (e *encoder) tiles(p diff.Plane, pix []byte, r image.Rectangle) {
+	if r.Dx()*r.Dy()*p.Unit < leastShaded {
+		e.plain = append(e.plain, op{r: r})
+		return
 	}
-	b := append(e.part[:0], first)
-	b = binary.AppendUvarint(b, uint64(len(e.ops)))
-	for _, o := range e.ops {
-		b = append(b, o.kind)
-		b = binary.AppendUvarint(b, uint64(o.r.Min.X))
-		b = binary.AppendUvarint(b, uint64(o.r.Min.Y))
-		b = binary.AppendUvarint(b, uint64(o.r.Dx()))
-		b = binary.AppendUvarint(b, uint64(o.r.Dy()))
-		switch o.kind {
-		case opMove:
-			b = binary.AppendVarint(b, int64(o.dx))
-			b = binary.AppendVarint(b, int64(o.dy))
-		case opFill:
-			b = append(b, o.unit...)
-		case opLiteral:
-			for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
-				e.lits = append(e.lits, p.Row(pix, y, o.r.Min.X, o.r.Max.X)...)
+	step := max(1, tileBytes/p.Unit)
+	openPlain, openShaded := len(e.plain), len(e.shaded) // operations of the tile row above start here
+	for y := r.Min.Y; y < r.Max.Y; y += tileRows {
+		end := min(y+tileRows, r.Max.Y)
+		nextPlain, nextShaded := len(e.plain), len(e.shaded)
+		for x := r.Min.X; x < r.Max.X; {
+			from := x
+			s := shaded(p, pix, image.Rect(x, y, min(x+step, r.Max.X), end))
+			for x += step; x < r.Max.X && shaded(p, pix, image.Rect(x, y, min(x+step, r.Max.X), end)) == s; x += step {
+			}
+			tile := op{r: image.Rect(from, y, min(x, r.Max.X), end)}
+			if s {
+				e.shaded = stack(e.shaded, openShaded, nextShaded, tile)
+			} else {
+				e.plain = stack(e.plain, openPlain, nextPlain, tile)
 			}
 		}
+		if len(e.plain) > nextPlain {
+			openPlain = nextPlain
+		}
+		if len(e.shaded) > nextShaded {
+			openShaded = nextShaded
+		}
 	}
-	b = e.appendLiterals(b)
-	e.cost += costLiteral * float64(len(e.lits))
-	e.part = b
-	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
 }
 
-// appendLiterals compresses e.lits.
-func (e *encoder) appendLiterals(b []byte) []byte {
-	if len(e.lits) == 0 {
-		return b
+// stack grows the operation among ops[open:next] that tile continues
+// downwards, or appends tile.
+func stack(ops []op, open, next int, tile op) []op {
+	for i := open; i < next; i++ {
+		o := &ops[i]
+		if o.kind == opLiteral && o.r.Max.Y == tile.r.Min.Y && o.r.Min.X == tile.r.Min.X && o.r.Max.X == tile.r.Max.X {
+			o.r.Max.Y = tile.r.Max.Y
+			return ops
+		}
 	}
-	if n := s2.MaxEncodedLen(len(e.lits)); cap(e.packs) < n {
-		e.packs = make([]byte, n)
+	return append(ops, tile)
+}
+
+// shaded says whether neighbouring pixels of a tile mostly differ. It looks at
+// a few rows, in steps of eight bytes.
+func shaded(p diff.Plane, pix []byte, r image.Rectangle) bool {
+	equal, all := 0, 0
+	for y := r.Min.Y + r.Dy()/8; y < r.Max.Y; y += max(1, r.Dy()/4) {
+		row := p.Row(pix, y, r.Min.X, r.Max.X)
+		for i := 8; i+8 <= len(row); i += 8 {
+			if get(row[i:]) == get(row[i-8:]) {
+				equal++
+			}
+			all++
+		}
 	}
-	if packed := s2.Encode(e.packs[:cap(e.packs)], e.lits); len(packed) < len(e.lits) {
-		return append(append(b, codeS2), packed...)
-	}
-	return append(append(b, codeRaw), e.lits...)
+	return equal*8 < all
 }

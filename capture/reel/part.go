@@ -19,13 +19,18 @@ const (
 const (
 	codeRaw = 0 // not at all
 	codeS2  = 1 // klauspost/compress/s2 block format
+	// codePredicted: residuals in Huffman blocks, see predictCoder.
+	codePredicted = 2
+	// codeS2Huffman: an S2 block's length, then the block in Huffman blocks.
+	codeS2Huffman = 3
 )
 
 // What decoding costs, in nanoseconds a byte, on a modest processor. The
 // writer sets a key frame before the way from the last one gets longer than
 // maxChain, so that any frame can be had within 50 ms.
 const (
-	costLiteral = 1.5
-	costCopy    = 0.15
-	maxChain    = 25e6
+	costLiteral   = 1.5
+	costPredicted = 4
+	costCopy      = 0.1
+	maxChain      = 25e6
 )
