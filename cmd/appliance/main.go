@@ -91,11 +91,11 @@ func run(ctx context.Context, args []string, std *streams) int {
 		fmt.Fprintln(std.err, "See appliance --help.")
 		return exitUsage
 	}
-	return report(command.Run(), std.err)
+	return tell(command.Run(), std.err)
 }
 
-// report tells a person of an error and returns the exit status that it stands for.
-func report(err error, w io.Writer) int {
+// tell tells a person of an error and returns the exit status that it stands for.
+func tell(err error, w io.Writer) int {
 	if err == nil {
 		return exitGood
 	}
