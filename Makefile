@@ -12,6 +12,7 @@ MAKEFLAGS += --no-print-directory
 export GOTOOLCHAIN ?= auto
 
 include mk/build.mk mk/test.mk mk/bench.mk
+-include $(filter-out mk/build.mk mk/test.mk mk/bench.mk,$(wildcard mk/*.mk))
 
 .PHONY: help
 help: ## List the targets

@@ -13,9 +13,9 @@ build: deps-build ## Build bin/appliance, one static binary
 
 .PHONY: deps
 deps: ## Install every Debian package that any target uses
-	@scripts/deps.sh build demo test bench
+	@scripts/deps.sh build demo test image bench
 
-deps-%: ## Install what one group lacks: build, demo, test or bench
+deps-%: ## Install what one group lacks: build, demo, test, image or bench
 	@scripts/deps.sh $*
 
 .PHONY: clean

@@ -36,6 +36,13 @@ needs() {
 		test|systemd|systemd-analyze|checks our unit files
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
+		test|openssl|openssl|tests check our certificates with another implementation
+		image|mmdebstrap|mmdebstrap|puts the image's root file system together
+		image|kmod|depmod|lists the image's kernel modules
+		image|binutils|objcopy|joins kernel and root into one EFI program
+		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|what that EFI program starts with
+		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
+		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|firmware for the machine that boots it
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
 	TABLE
 }

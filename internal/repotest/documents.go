@@ -2,9 +2,11 @@ package repotest
 
 import (
 	"fmt"
+	"go/ast"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +14,7 @@ func documentRules() []Rule {
 	return []Rule{
 		{"links resolve", "a link that leads nowhere sends the reader away", checkLinks},
 		{"make targets exist", "what a document tells a reader to type must work", checkTargetsExist},
+		{"needed programs are installable", "a test that fails for want of a program must be mended by make deps, as its message says", checkPrograms},
 		{"make targets are documented", "a target that make help does not list is known to its author only", checkTargetsDocumented},
 	}
 }
@@ -200,6 +203,48 @@ func checkTargetsDocumented(t *Tree) (found []Violation) {
 		if !g.documented {
 			found = append(found, Violation{g.path, g.line, fmt.Sprintf("target %s has no ## text for make help", g.name)})
 		}
+	}
+	return found
+}
+
+// checkPrograms compares what tests ask testlab for with the table in scripts/deps.sh.
+func checkPrograms(t *Tree) (found []Violation) {
+	proofs := []string{"sh", "bash", "go", "make"} // who runs the tests has these
+	for _, f := range t.Files {
+		if f.Path == "scripts/deps.sh" {
+			for _, line := range strings.Split(string(f.Data), "\n") {
+				if cells := strings.Split(strings.TrimSpace(line), "|"); len(cells) == 4 {
+					proofs = append(proofs, path.Base(cells[2]))
+				}
+			}
+		}
+	}
+	for _, g := range t.GoFiles {
+		if !g.forTests() || within(g.Dir, "internal/testlab") {
+			continue
+		}
+		ast.Inspect(g.AST, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || sel.Sel.Name != "NeedProgram" {
+				return true
+			}
+			var names []string
+			for _, arg := range call.Args[1:] {
+				if lit, ok := arg.(*ast.BasicLit); ok {
+					if name, err := strconv.Unquote(lit.Value); err == nil {
+						names = append(names, name)
+					}
+				}
+			}
+			if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(proofs, name) }) {
+				found = append(found, g.at(call.Pos(), "needs %s, for which scripts/deps.sh has no line", strings.Join(names, " or ")))
+			}
+			return true
+		})
 	}
 	return found
 }
