@@ -10,7 +10,7 @@ image: deps-image build ## The bootable image, out/image/appliance.img and .efi 
 	$(image_build)
 
 .PHONY: image-test
-image-test: deps-image build
+image-test: deps-image build ## The image's test build, with a shell on its console (as root)
 	$(image_build) --test
 
 .PHONY: image-accept
@@ -20,7 +20,3 @@ image-accept: deps-image build ## Build the image and lock the package versions 
 .PHONY: test-box
 test-box: image-test ## Boot the test build in a virtual machine and try it (as root; minutes)
 	go test -tags box -count 1 -timeout 12m -v ./image/boottest
-
-.PHONY: deps-image
-deps-image:
-	@scripts/deps.sh image
