@@ -114,6 +114,12 @@ func looksHTML(text []byte) bool {
 	return hasFold(text, "<!doctype html") || isTag(text, "html") || isTag(text, "head")
 }
 
+// mayBeHTML tells whether more bytes could make looksHTML true.
+func mayBeHTML(text []byte) bool {
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f")
+	return len(text) < len("<!doctype html") && (len(text) == 0 || hasFold([]byte("<!doctype html"), string(text)) || hasFold([]byte("<html>"), string(text)) || hasFold([]byte("<head>"), string(text)))
+}
+
 // metaCharset finds the encoding that a document declares in its first 1024
 // bytes, by a plain version of HTML's prescan.
 func metaCharset(text []byte) string {

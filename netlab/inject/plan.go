@@ -31,8 +31,8 @@ type Plan struct {
 // Plan returns how a response is to be changed, or nil for not at all.
 // request needs its header only, as the device sends it now.
 func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, header []lab.HeaderField) *Plan {
-	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status == 304 {
-		return nil
+	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
+		return nil // nothing that a browser shows
 	}
 	response := lab.Message{Header: header}
 	p := &Plan{script: s}

@@ -80,6 +80,10 @@ func (s *Stream) Finish() ([]byte, error) {
 	return s.out.Bytes(), nil
 }
 
+// Unchanged tells, once bytes were returned, that the body turned out to be
+// no document, and that what comes out says what went in.
+func (s *Stream) Unchanged() bool { return s.skipped }
+
 // Charset returns the encoding that the document declares in a <meta> and not
 // in its header, or "". It is known once Feed or Finish returned bytes.
 func (s *Stream) Charset() string { return s.charset }
@@ -121,6 +125,13 @@ func (s *Stream) insert(eof bool) []byte {
 		}
 		return s.done(splice(held, workerAt(held), s.workerText(held)))
 	}
+	if s.plan.kind == kindSniff && !looksHTML(held) {
+		if !eof && mayBeHTML(held) {
+			return nil
+		}
+		s.skipped = true
+		return s.done(held)
+	}
 	// A document without a charset in its header is held until the browser
 	// itself would stop looking for one.
 	unit, little := utf16Of(held, s.plan.charset)
@@ -136,10 +147,6 @@ func (s *Stream) insert(eof bool) []byte {
 		skip = 3
 	} else if unit == 2 && len(text) > 0 && text[0] == 0xff { // its BOM
 		skip = 1
-	}
-	if s.plan.kind == kindSniff && !looksHTML(text[skip:]) {
-		s.skipped = true
-		return s.done(held)
 	}
 	at, root, ok := place(text[skip:], eof)
 	if !ok {

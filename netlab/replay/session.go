@@ -1,8 +1,11 @@
 package replay
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"eidetic/internal/lab"
@@ -10,29 +13,10 @@ import (
 	"eidetic/netlab/inject"
 )
 
-// Timing says when the pieces of an answer are written.
-type Timing struct {
-	Mode  TimingMode
-	Fixed time.Duration // of TimingFixed: from the request to the first byte
-}
-
-// TimingMode is one of the three ways to time an answer.
-type TimingMode string
-
-// The modes. Recorded keeps time to first byte and chunk times.
-const (
-	TimingRecorded TimingMode = "recorded"
-	TimingFixed    TimingMode = "fixed"
-	TimingNone     TimingMode = "none"
-)
-
-// ParseTiming reads "recorded", "none" or "fixed:20ms"; "" is recorded.
-func ParseTiming(s string) (Timing, error) { return Timing{}, errors.ErrUnsupported }
-
 // Miss says what is done with a request that nothing recorded is near to.
 type Miss string
 
-// The policies. A failed trial answers 404 and counts; the experiment judges.
+// The policies.
 const (
 	Miss404  Miss = "404"  // answer 404
 	MissFail Miss = "fail" // answer 404 and mark the session as failed
@@ -40,17 +24,30 @@ const (
 
 // Options of a Session. Clock is required.
 type Options struct {
-	// Seed is the trial's; it replaces Inject.Seed. 0 means the recording's own.
+	// Seed is the trial's; it replaces Inject.Seed. When both are 0 the
+	// recording's own is used, so that pages ask for what was recorded.
 	Seed   uint64
 	Timing Timing
-	Miss   Miss
+	Miss   Miss // default Miss404
 	Clock  lab.Clock
 	// Wall is now, for Date, Expires and cookies; zero leaves them as recorded.
-	Wall   time.Time
+	Wall time.Time
+	// Inject is the script's; a zero Date means the recording's own.
 	Inject inject.Options
 	// Log gets one line per request when its answer has ended. It is called
 	// from many goroutines and must not block.
 	Log func(lab.Served)
+	// Annotate gets what pages tell the box, such as lab.done(). May be nil.
+	Annotate func(Annotation)
+}
+
+// Annotation is what a page told the box at a path under inject.BoxPath.
+type Annotation struct {
+	Time   lab.Time // arrival
+	Client netip.Addr
+	URL    string // where it was posted: tells the origin
+	Name   string // the rest of the path: "done"
+	Body   []byte // JSON of the page, at most 64 KiB, not checked
 }
 
 // Stats are counts of a Session or Recorder since it began.
@@ -63,21 +60,129 @@ type Stats struct {
 }
 
 // Session replays one archive for one trial with fresh match state.
-type Session struct{}
+type Session struct {
+	p     *Prepared
+	o     Options
+	start lab.Time // of the session, when the wall clock showed o.Wall
 
-// NewSession prepares a (bodies with scripts put in, indexes) and returns a
-// handler that is ready. Preparations are shared by the sessions of one archive.
-func NewSession(a *archive.Archive, o Options) (*Session, error) { return nil, errors.ErrUnsupported }
+	mu      sync.Mutex
+	clients map[netip.Addr]*client
+	stats   Stats
+}
 
-// ServeHTTP answers from the archive. r.URL must be absolute.
-func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {}
+// InjectOptions returns what sessions of a put into pages: o, with the seed
+// and date of the recording where o has none.
+func InjectOptions(a *archive.Archive, o inject.Options) inject.Options {
+	made := a.Options()
+	o.Seed = cmp.Or(o.Seed, made.Seed)
+	if o.Date.IsZero() {
+		o.Date = made.PageDate
+	}
+	return o
+}
+
+// NewSession prepares a and returns a handler that is ready. Who needs many
+// sessions of one archive calls [Prepare] once and [Prepared.Session] for each.
+func NewSession(a *archive.Archive, o Options) (*Session, error) {
+	o.Inject.Seed = cmp.Or(o.Seed, o.Inject.Seed)
+	p, err := Prepare(a, InjectOptions(a, o.Inject))
+	if err != nil {
+		return nil, err
+	}
+	return p.Session(o)
+}
+
+// Session starts a trial. Seed and Inject of o are not used: p has its script.
+func (p *Prepared) Session(o Options) (*Session, error) {
+	if o.Clock == nil {
+		return nil, fmt.Errorf("new replay session: no clock was given")
+	}
+	switch o.Miss = cmp.Or(o.Miss, Miss404); o.Miss {
+	case Miss404, MissFail:
+	default:
+		return nil, fmt.Errorf("new replay session: miss policy %q is none of 404, fail", o.Miss)
+	}
+	switch o.Timing.Mode = cmp.Or(o.Timing.Mode, TimingRecorded); o.Timing.Mode {
+	case TimingRecorded, TimingFixed, TimingNone:
+	default:
+		return nil, fmt.Errorf("new replay session: timing mode %q is none of recorded, fixed, none", o.Timing.Mode)
+	}
+	if o.Log == nil {
+		o.Log = func(lab.Served) {}
+	}
+	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*client{}}
+	s.stats.LastActivity = s.start
+	return s, nil
+}
 
 // Protocols returns the ALPN protocols to offer for host ("www.example.com"
 // or with a port), the preferred one first: as recorded. An unknown host has nil.
-func (s *Session) Protocols(host string) []string { return nil }
+func (s *Session) Protocols(host string) []string { return s.p.Protocols(host) }
 
 // Hosts returns the recorded host names, sorted, without ports.
-func (s *Session) Hosts() []string { return nil }
+func (s *Session) Hosts() []string { return s.p.hosts }
+
+// Protocols is Session.Protocols.
+func (p *Prepared) Protocols(host string) []string {
+	if list, ok := p.protocols[host]; ok {
+		return list
+	}
+	return p.protocols[bareHost(host)]
+}
 
 // Stats returns the counts so far.
-func (s *Session) Stats() Stats { return Stats{} }
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// begin counts an arrival.
+func (s *Session) begin(at lab.Time) {
+	s.mu.Lock()
+	s.stats.Requests++
+	s.stats.InFlight++
+	s.stats.LastActivity = at
+	s.mu.Unlock()
+}
+
+// end counts an answer and logs it.
+func (s *Session) end(line *lab.Served) {
+	now := s.o.Clock()
+	line.Duration = now.Sub(line.Time)
+	s.mu.Lock()
+	s.stats.InFlight--
+	s.stats.LastActivity = now
+	if line.Stage == lab.StageMiss {
+		s.stats.Misses++
+		s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
+	}
+	s.mu.Unlock()
+	s.o.Log(*line)
+}
+
+// find matches under the state of the device that asks.
+func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
+	const most = 4096 // devices; more are one device to us
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clients[from]
+	if c == nil {
+		if len(s.clients) >= most {
+			from = netip.Addr{}
+		}
+		if c = s.clients[from]; c == nil {
+			c = &client{used: map[*entry]bool{}}
+			s.clients[from] = c
+		}
+	}
+	return s.p.find(c, sh, h)
+}
+
+// now is the wall clock's time at t, or zero when the session has none.
+func (s *Session) now(t lab.Time) time.Time {
+	if s.o.Wall.IsZero() {
+		return time.Time{}
+	}
+	return s.o.Wall.Add(t.Sub(s.start))
+}

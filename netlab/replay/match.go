@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// client is the match state of one device: which exchanges it was given.
+type client struct{ used map[*entry]bool }
+
+// match is what was found for a request, and why.
+type match struct {
+	entry    *entry
+	stage    lab.Stage
+	score    float64
+	differs  []string
+	runnerUp string
+}
+
+// find runs the stages. h is the header of the request.
+func (p *Prepared) find(c *client, s *shape, h http.Header) match {
+	if list := usable(p.exact[s.exactKey()], h); len(list) > 0 {
+		m := match{entry: c.next(list), stage: lab.StageExact, score: 1}
+		if len(list) > 1 {
+			m.stage = lab.StageSequence
+		}
+		return m
+	}
+	if list := usable(p.normal[s.normalKey()], h); len(list) > 0 {
+		en := c.next(list)
+		return match{entry: en, stage: lab.StageNormalised, score: 1, differs: differences(en.shape, s)}
+	}
+	if s.method == http.MethodHead {
+		// A GET answers a HEAD; the writer leaves the body out.
+		get := *s
+		get.method = http.MethodGet
+		if m := p.find(c, &get, h); m.entry != nil {
+			if m.stage != lab.StageFuzzy {
+				m.stage = lab.StageNormalised
+			}
+			m.differs = append([]string{"method: GET → HEAD"}, m.differs...)
+			return m
+		}
+	}
+	return p.nearest(c, s, h)
+}
+
+// next gives the exchanges of a list in their order, and the last one for
+// ever: what a page asks more often than it did is answered as it last was.
+func (c *client) next(list []*entry) *entry {
+	for _, en := range list {
+		if !c.used[en] {
+			c.used[en] = true
+			return en
+		}
+	}
+	return list[len(list)-1]
+}
+
+// nearest is the fuzzy stage. Of equally near exchanges the first that the
+// client was not given yet wins.
+func (p *Prepared) nearest(c *client, s *shape, h http.Header) match {
+	best, second := match{stage: lab.StageMiss}, match{}
+	better := func(score float64, en *entry, than match) bool {
+		return score > than.score || score == than.score && score > 0 && than.entry != nil && c.used[than.entry] && !c.used[en]
+	}
+	for _, en := range usable(p.near[nearKey(s)], h) {
+		score := similarity(en.shape, s)
+		switch {
+		case better(score, en, best):
+			second = best
+			best = match{entry: en, score: score}
+		case better(score, en, second):
+			second = match{entry: en, score: score}
+		}
+	}
+	if best.entry == nil {
+		return match{stage: lab.StageMiss}
+	}
+	if best.score < threshold {
+		return match{stage: lab.StageMiss, runnerUp: describe(best)}
+	}
+	c.used[best.entry] = true
+	best.stage, best.differs = lab.StageFuzzy, differences(best.entry.shape, s)
+	if second.entry != nil {
+		best.runnerUp = describe(second)
+	}
+	return best
+}
+
+func describe(m match) string {
+	return fmt.Sprintf("%s %s (%s, %.2f)", m.entry.Method, m.entry.URL, m.entry.ID, m.score)
+}
+
+// usable leaves the exchanges of a list that can answer a request with this
+// header: ranges that fit, no 304 for who has nothing cached, no cut-off body
+// where there is a whole one, the representation that Vary names.
+func usable(list []*entry, h http.Header) []*entry {
+	if len(list) == 1 && list[0].plain() && h.Get("Range") == "" {
+		return list // the common case
+	}
+	conditional := h.Get("If-None-Match") != "" || h.Get("If-Modified-Since") != ""
+	if r := h.Get("Range"); r != "" {
+		if same := filter(list, func(en *entry) bool { return en.reqRange == r && en.Truncated == "" }); len(same) > 0 {
+			return same
+		}
+		list = filter(list, func(en *entry) bool { return en.span == nil && en.Status != 206 || en.span.covers(r) })
+	} else {
+		whole := filter(list, func(en *entry) bool { return en.Status != 206 && en.Status != 416 })
+		if len(whole) == 0 {
+			whole = filter(list, func(en *entry) bool { return en.span.whole() })
+		}
+		list = whole
+	}
+	if fresh := filter(list, func(en *entry) bool { return en.Status != 304 }); len(fresh) > 0 || !conditional {
+		list = fresh
+	}
+	list = prefer(list, func(en *entry) bool { return en.Truncated == "" })
+	return prefer(list, func(en *entry) bool { return en.varies(h) })
+}
+
+// plain exchanges need none of usable's questions.
+func (en *entry) plain() bool {
+	return en.Status != 304 && en.Status != 206 && en.Status != 416
+}
+
+func filter(list []*entry, keep func(*entry) bool) []*entry {
+	var out []*entry
+	for _, en := range list {
+		if keep(en) {
+			out = append(out, en)
+		}
+	}
+	return out
+}
+
+// prefer filters unless nothing would be left.
+func prefer(list []*entry, keep func(*entry) bool) []*entry {
+	if out := filter(list, keep); len(out) > 0 {
+		return out
+	}
+	return list
+}
+
+// varies tells whether a request has the same values as the recorded one in
+// the fields that Vary names. Those that differ between browsers or loads
+// without changing what is meant are left out.
+func (en *entry) varies(h http.Header) bool {
+	for _, f := range en.Response.Header {
+		if !strings.EqualFold(f.Name, "Vary") {
+			continue
+		}
+		for _, name := range strings.Split(f.Value, ",") {
+			switch name = strings.ToLower(strings.TrimSpace(name)); name {
+			case "", "*", "accept-encoding", "user-agent", "cookie", "referer":
+			default:
+				if en.Request.Get(name) != h.Get(name) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,189 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
+)
+
+// Prepared is an archive made ready to be replayed: indexes for matching, and
+// documents with the script in them, re-encoded. Sessions share it.
+type Prepared struct {
+	archive *archive.Archive
+	script  *inject.Script
+
+	exact     map[string][]*entry
+	normal    map[string][]*entry
+	near      map[string][]*entry // by method, origin and number of path segments
+	protocols map[string][]string // by host as in the URL
+	hosts     []string
+}
+
+// entry is one exchange, ready to be matched and served.
+type entry struct {
+	*lab.Exchange
+	shape    *shape
+	reqRange string        // of its request
+	span     *contentRange // of a 206
+	body     *body         // as recorded
+	injected *body         // with the script, for the kind of request that was recorded; nil without
+
+	once sync.Once // guards late
+	late *body     // with the script, for another kind of request
+}
+
+// body is a response body as it goes to the device.
+type body struct {
+	bytes  []byte
+	chunks []lab.Chunk
+	header []lab.HeaderField
+	sum    string // hex SHA-256
+}
+
+// Prepare indexes a and puts the script of o into its documents.
+func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
+	p := &Prepared{
+		archive: a, script: inject.NewScript(o),
+		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string][]*entry{}, protocols: map[string][]string{},
+	}
+	for _, e := range a.Exchanges() {
+		en, err := p.newEntry(e)
+		if err != nil {
+			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
+		}
+		p.exact[en.shape.exactKey()] = append(p.exact[en.shape.exactKey()], en)
+		p.normal[en.shape.normalKey()] = append(p.normal[en.shape.normalKey()], en)
+		p.near[nearKey(en.shape)] = append(p.near[nearKey(en.shape)], en)
+	}
+	p.learnHosts()
+	return p, nil
+}
+
+func nearKey(s *shape) string { return fmt.Sprint(s.method, " ", s.origin, " ", len(s.path)) }
+
+func (p *Prepared) newEntry(e *lab.Exchange) (*entry, error) {
+	s, err := newShape(e.Method, e.URL, &e.Request, e.Request.Body)
+	if err != nil {
+		return nil, err
+	}
+	en := &entry{Exchange: e, shape: s, reqRange: e.Request.Get("Range")}
+	if e.Status == 206 {
+		en.span = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
+	}
+	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: hexSum(e.Response.Body)}
+	if plan := p.script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
+		// A body that cannot be decoded is served as it was recorded.
+		en.injected, _ = injectBody(plan, en.body)
+	}
+	return en, nil
+}
+
+// trueLength returns the header with a Content-Length that is the body's:
+// other tools keep one that belonged to the compressed or uncut body.
+func trueLength(e *lab.Exchange) []lab.HeaderField {
+	want := strconv.Itoa(len(e.Response.Body))
+	if got := e.Response.Get("Content-Length"); got == "" || got == want || e.Method == "HEAD" || !bodyAllowed(e.Status) || e.Truncated != "" {
+		return e.Response.Header
+	}
+	fields := slices.Clone(e.Response.Header)
+	return append(dropFields(fields, "Content-Length"), lab.HeaderField{Name: "Content-Length", Value: want})
+}
+
+// injectBody runs a recorded body through plan chunk by chunk, so that each
+// piece of the result keeps the time of the piece that it comes from. It
+// returns nil for a body that turns out to be no document.
+func injectBody(plan *inject.Plan, from *body) (*body, error) {
+	s, err := plan.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	to := &body{}
+	rest := from.bytes
+	add := func(at time.Duration, out []byte) {
+		if len(out) > 0 {
+			to.bytes = append(to.bytes, out...)
+			to.chunks = append(to.chunks, lab.Chunk{At: at, Bytes: len(out)})
+		}
+	}
+	var last time.Duration
+	for _, c := range from.chunks {
+		out, err := s.Feed(rest[:c.Bytes])
+		if err != nil {
+			_, _ = s.Finish()
+			return nil, err
+		}
+		add(c.At, out)
+		rest, last = rest[c.Bytes:], c.At
+	}
+	out, err := s.Finish()
+	if err != nil {
+		return nil, err
+	}
+	if s.Unchanged() {
+		return nil, nil
+	}
+	add(last, out)
+	to.header = plan.Header(from.header, s.Charset())
+	if (&lab.Message{Header: from.header}).Get("Content-Length") != "" {
+		to.header = append(to.header, lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(to.bytes))})
+	}
+	to.sum = hexSum(to.bytes)
+	return to, nil
+}
+
+func hexSum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+// learnHosts notes which protocols each origin spoke over TLS.
+func (p *Prepared) learnHosts() {
+	names := map[string]bool{}
+	spoken := map[string]map[string]bool{}
+	for _, list := range p.exact {
+		for _, en := range list {
+			scheme, host, _ := strings.Cut(en.shape.origin, "://")
+			names[bareHost(host)] = true
+			if scheme == "https" {
+				if spoken[host] == nil {
+					spoken[host] = map[string]bool{}
+				}
+				spoken[host][en.Protocol] = true
+			}
+		}
+	}
+	for host, set := range spoken {
+		var list []string
+		for _, proto := range []string{"h3", "h2", "http/1.1"} {
+			// Who speaks a newer protocol also speaks the older ones.
+			if set[proto] || len(list) > 0 || proto == "http/1.1" {
+				list = append(list, proto)
+			}
+		}
+		p.protocols[host] = list
+		if bare := bareHost(host); p.protocols[bare] == nil {
+			p.protocols[bare] = list
+		}
+	}
+	for name := range names {
+		p.hosts = append(p.hosts, name)
+	}
+	slices.Sort(p.hosts)
+}
+
+// bareHost returns a host without its port.
+func bareHost(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i]
+	}
+	return host
+}

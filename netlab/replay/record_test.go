@@ -1,0 +1,329 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
+
+	"github.com/andybalholm/brotli"
+)
+
+// bench is a device, a box and an origin on loopback: the origin speaks TLS,
+// the device speaks TLS to the box, both h1 and h2.
+type bench struct {
+	t       testing.TB
+	origin  *httptest.Server
+	front   *httptest.Server
+	client  *http.Client
+	handler http.Handler // what the box does now
+	mu      sync.Mutex
+	log     []lab.Served
+	logged  chan lab.Served
+}
+
+func newBench(t testing.TB, origin http.Handler, h2 bool) *bench {
+	b := &bench{t: t, origin: httptest.NewUnstartedServer(origin), logged: make(chan lab.Served, 1000)}
+	b.origin.EnableHTTP2 = h2
+	b.origin.Config.ErrorLog = quiet()
+	b.origin.StartTLS()
+	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Scheme, r.URL.Host = "https", r.Host
+		proto := map[int]string{1: "http/1.1", 2: "h2"}[r.ProtoMajor]
+		b.handler.ServeHTTP(w, r.WithContext(WithConn(r.Context(), Conn{Client: netip.MustParseAddr("192.0.2.77"), Protocol: proto, TLS: "tls/1.3"})))
+	}))
+	b.front.EnableHTTP2 = h2
+	b.front.Config.ErrorLog = quiet()
+	b.front.StartTLS()
+	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, b.front.Listener.Addr().String())
+	}, &tls.Config{InsecureSkipVerify: true})
+	b.client = &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(func() {
+		tr.CloseIdleConnections()
+		b.front.CloseClientConnections()
+		b.front.Close()
+		b.origin.CloseClientConnections()
+		b.origin.Close()
+	})
+	return b
+}
+
+func (b *bench) note(line lab.Served) {
+	b.mu.Lock()
+	b.log = append(b.log, line)
+	b.mu.Unlock()
+	b.logged <- line
+}
+
+// record makes the box a recorder; the returned function ends the recording.
+func (b *bench) record(path string) (*Recorder, func() *archive.Archive) {
+	w, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now(), Seed: 3, PageDate: recordedAt})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, b.origin.Listener.Addr().String())
+	}, &tls.Config{InsecureSkipVerify: true})
+	rec := NewRecorder(w, tr, RecordOptions{Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 3, Date: recordedAt}, Log: b.note})
+	b.handler = rec
+	return rec, func() *archive.Archive {
+		if err := rec.Wait(); err != nil {
+			b.t.Error(err)
+		}
+		tr.CloseIdleConnections()
+		if err := w.Close(); err != nil {
+			b.t.Fatal(err)
+		}
+		a, err := archive.Open(path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return a
+	}
+}
+
+func (b *bench) replay(a *archive.Archive, o Options) *Session {
+	o.Clock, o.Log = lab.Monotonic, b.note
+	s, err := NewSession(a, o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.handler = s
+	return s
+}
+
+// seen is what a device can tell of an answer.
+func (b *bench) get(method, url, body string, header http.Header) string {
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header = header.Clone()
+	resp, err := b.client.Do(r)
+	if err != nil {
+		return "error"
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	h := resp.Header.Clone()
+	h.Del("Date")
+	return fmt.Sprintf("%s %s %v %q %v %v", resp.Proto, resp.Status, h, text, resp.Trailer, err != nil)
+}
+
+// site is an origin with one path for each thing that an answer can be.
+func site() http.Handler {
+	var mu sync.Mutex
+	count := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'self'")
+		w.Header().Set("Alt-Svc", `h3=":443"`)
+		_, _ = io.WriteString(w, "<!doctype html><html><head><title>page</title>")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, "<body>rest")
+	})
+	mux.HandleFunc("/br", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Encoding", "br")
+		z := brotli.NewWriter(w)
+		_, _ = io.WriteString(z, "<html><head>"+strings.Repeat("compressed ", 500))
+		_ = z.Close()
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintf(w, "%s %s %q", r.Method, b, r.Header["Accept-Encoding"])
+	})
+	mux.HandleFunc("/count", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		count++
+		fmt.Fprint(w, count)
+	})
+	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/page", http.StatusFound) })
+	mux.HandleFunc("/cookies", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Set-Cookie", "a=1")
+		w.Header().Add("Set-Cookie", "b=2")
+		w.WriteHeader(204)
+	})
+	mux.HandleFunc("/trailer", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Trailer", "X-Sum")
+		_, _ = io.WriteString(w, "body")
+		_ = http.NewResponseController(w).Flush()
+		w.Header().Set("X-Sum", "42")
+	})
+	mux.HandleFunc("/cut", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	mux.HandleFunc("/empty", func(http.ResponseWriter, *http.Request) {})
+	return mux
+}
+
+// TestRecordReplay: what the device saw while recording it sees again, with
+// the origin gone, over h1 and h2.
+func TestRecordReplay(t *testing.T) {
+	asks := []struct {
+		method, path, body string
+		header             http.Header
+	}{
+		{"GET", "/page", "", http.Header{"Sec-Fetch-Dest": {"document"}}},
+		{"GET", "/br", "", http.Header{"Sec-Fetch-Dest": {"document"}, "Accept-Encoding": {"gzip, br, zstd"}}},
+		{"GET", "/echo?q=1&r", "", http.Header{"Accept-Encoding": {"gzip, br"}}},
+		{"POST", "/echo", "one", http.Header{"Content-Type": {"text/plain"}}},
+		{"POST", "/echo", "two", http.Header{"Content-Type": {"text/plain"}}},
+		{"PUT", "/echo", "", nil},
+		{"HEAD", "/echo", "", nil},
+		{"GET", "/count", "", nil}, {"GET", "/count", "", nil}, {"GET", "/count", "", nil},
+		{"GET", "/redirect", "", nil},
+		{"GET", "/cookies", "", nil},
+		{"GET", "/trailer", "", nil},
+		{"GET", "/empty", "", nil},
+		{"GET", "/none", "", nil},
+	}
+	for _, h2 := range []bool{false, true} {
+		t.Run(map[bool]string{false: "h1", true: "h2"}[h2], func(t *testing.T) {
+			b := newBench(t, site(), h2)
+			_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+			var live []string
+			for _, a := range asks {
+				live = append(live, b.get(a.method, "https://www.example.com"+a.path, a.body, a.header))
+			}
+			a := finish()
+			b.origin.Close()
+			if len(a.Exchanges()) != len(asks) {
+				t.Fatalf("%d exchanges of %d", len(a.Exchanges()), len(asks))
+			}
+			for i, e := range a.Exchanges() {
+				want := map[bool]string{false: "http/1.1", true: "h2"}[h2]
+				if e.Protocol != want || e.TLS != "tls/1.3" || !e.Server.IsValid() || e.Order != i || e.FirstByte <= 0 {
+					t.Errorf("exchange %d: %+v", i, e)
+				}
+				if strings.Contains(string(e.Response.Body), "eidetic") {
+					t.Errorf("exchange %d has the script in it", i)
+				}
+			}
+			if !strings.Contains(live[0], "eidetic") || !strings.Contains(live[0], "rest") || strings.Contains(live[0], "Alt-Svc") {
+				t.Errorf("the device saw %s", live[0])
+			}
+			if !strings.Contains(live[2], `gzip, br`) {
+				t.Errorf("Accept-Encoding was changed: %s", live[2])
+			}
+			s := b.replay(a, Options{})
+			for i, a := range asks {
+				again := b.get(a.method, "https://www.example.com"+a.path, a.body, a.header)
+				if live[i] != again && !(a.path == "/br" && len(again) > 1000) {
+					t.Errorf("%s %s:\nlive   %s\nreplay %s", a.method, a.path, live[i], again)
+				}
+			}
+			if st := s.Stats(); st.Misses != 0 || st.Requests != len(asks) {
+				t.Errorf("stats %+v", st)
+			}
+			want := map[bool]string{false: "[http/1.1]", true: "[h2 http/1.1]"}[h2]
+			if got := fmt.Sprint(s.Protocols("www.example.com")); got != want || fmt.Sprint(s.Hosts()) != "[www.example.com]" || s.Protocols("x.example") != nil {
+				t.Errorf("protocols %s, hosts %v", got, s.Hosts())
+			}
+		})
+	}
+}
+
+// TestFailures: what failed is never recorded as good.
+func TestFailures(t *testing.T) {
+	b := newBench(t, site(), true)
+	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	if got := b.get("GET", "https://www.example.com/cut", "", nil); !strings.HasSuffix(got, "true") && got != "error" {
+		t.Errorf("a cut-off body looks whole to the device: %s", got)
+	}
+	b.origin.CloseClientConnections()
+	b.origin.Close()
+	if got := b.get("GET", "https://www.example.com/gone", "", nil); !strings.Contains(got, "502") {
+		t.Errorf("an origin that is gone: %s", got)
+	}
+	a := finish()
+	if len(a.Exchanges()) != 1 || a.Exchanges()[0].Truncated != "disconnect" || string(a.Exchanges()[0].Response.Body) != "half" {
+		t.Errorf("recorded: %+v", a.Exchanges())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.log {
+		if line.Error == "" || line.Stage != lab.StageLive {
+			t.Errorf("log: %+v", line)
+		}
+	}
+}
+
+// TestDeviceGoesAway: the body is fetched to its end for the archive.
+func TestDeviceGoesAway(t *testing.T) {
+	release := make(chan struct{})
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first ")
+		_ = http.NewResponseController(w).Flush()
+		<-release
+		_, _ = io.WriteString(w, "second")
+	}), true)
+	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", "https://www.example.com/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := b.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(resp.Body).ReadString(' '); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = resp.Body.Close()
+	close(release)
+	<-b.logged
+	a := finish()
+	if len(a.Exchanges()) != 1 || string(a.Exchanges()[0].Response.Body) != "first second" || a.Exchanges()[0].Truncated != "" {
+		t.Errorf("recorded: %+v", a.Exchanges())
+	}
+}
+
+// TestManyClients: a thousand requests at once, each sequence of its own, race-clean.
+func TestManyClients(t *testing.T) {
+	b := newBench(t, http.NotFoundHandler(), true)
+	var list []exchange
+	for i := range 50 {
+		list = append(list, exchange{ask: fmt.Sprint("GET https://www.example.com/", i), header: "Content-Type: text/plain", answer: fmt.Sprint("body ", i)})
+	}
+	s := b.replay(build(list...), Options{})
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			if got := b.get("GET", fmt.Sprint("https://www.example.com/", i%50), "", nil); !strings.Contains(got, fmt.Sprintf("%q", fmt.Sprint("body ", i%50))) {
+				t.Errorf("request %d: %s", i, got)
+			}
+		})
+	}
+	wg.Wait()
+	for range 1000 {
+		<-b.logged
+	}
+	if st := s.Stats(); st.Requests != 1000 || st.Misses != 0 || st.InFlight != 0 {
+		t.Errorf("stats %+v", st)
+	}
+}

@@ -1,0 +1,71 @@
+package replay
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// shifter moves the dates of a header by the time that went by since it was
+// recorded, so that every lifetime is what it was.
+type shifter struct {
+	recorded time.Time     // when the exchange was recorded
+	delta    time.Duration // from then to now
+	steady   time.Duration // from the recording's start to the session's: the same for each request
+}
+
+// value returns the shifted value of a field.
+func (s shifter) value(f lab.HeaderField) string {
+	if s.delta == 0 {
+		return f.Value
+	}
+	switch strings.ToLower(f.Name) {
+	case "date", "expires":
+		return shiftDate(f.Value, s.delta)
+	case "last-modified":
+		// The device sends it back in If-Modified-Since: it must not change
+		// from one answer to the next.
+		return shiftDate(f.Value, s.steady)
+	case "set-cookie":
+		return s.cookie(f.Value)
+	}
+	return f.Value
+}
+
+func shiftDate(v string, by time.Duration) string {
+	t, err := http.ParseTime(v)
+	if err != nil || t.Year() < 1990 {
+		return v // "0" and "-1" mean expired, and so does 1970
+	}
+	return t.Add(by).UTC().Format(http.TimeFormat)
+}
+
+// cookie shifts an expiry that was in the future; one in the past deletes.
+func (s shifter) cookie(v string) string {
+	parts := strings.Split(v, ";")
+	for i, p := range parts {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || i == 0 || !strings.EqualFold(strings.TrimSpace(name), "expires") {
+			continue
+		}
+		t, err := cookieTime(strings.TrimSpace(value))
+		if err == nil && t.After(s.recorded) {
+			parts[i] = name + "=" + t.Add(s.delta).UTC().Format(http.TimeFormat)
+		}
+	}
+	return strings.Join(parts, ";")
+}
+
+// cookieTime reads the forms of RFC 6265 that servers use.
+func cookieTime(v string) (time.Time, error) {
+	if t, err := http.ParseTime(v); err == nil {
+		return t, nil
+	}
+	t, err := time.Parse("Mon, 02-Jan-2006 15:04:05 MST", v)
+	if err != nil {
+		t, err = time.Parse("Monday, 02-Jan-06 15:04:05 MST", v)
+	}
+	return t, err
+}
