@@ -1,14 +1,32 @@
 // Package panel is the appliance's face on the network: a REST interface
 // under /api/v1 described by OpenAPI 3.1 at /openapi.json, errors as RFC 9457
-// problem details, and a web page that lists the runs of a store and opens
-// their reports.
+// problem details, progress as server-sent events (WHATWG HTML, section 9.2),
+// and a web page that lists the runs of a store and opens their reports.
+//
+// In go a store of runs and, where runs can be started, a queue and a Runner;
+// out comes an http.Handler. Requests pass, in this order: the guard (Host
+// header against DNS rebinding, security headers, cross-origin writes, token),
+// the router, the handler. The guard knows what is public and asks for the
+// token everywhere else.
 package panel
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/store"
 )
+
+// MinToken is the fewest characters of a token. It is all that keeps others
+// from the recordings, and may be guessed at as fast as the network allows.
+const MinToken = 16
 
 // Config is what a panel needs.
 type Config struct {
@@ -20,10 +38,88 @@ type Config struct {
 	Token string
 	// Version is shown to people and machines.
 	Version string
-	// Hosts are the names and addresses, without ports, by which the panel may
-	// be called besides its listener's own address and localhost. It guards
-	// against DNS rebinding.
+	// Hosts are the names by which the panel may be called besides localhost
+	// and addresses, without ports. It guards against DNS rebinding.
 	Hosts []string
+	// Queue and Runner let runs be started; without them the panel only reads.
+	Queue  *store.Queue
+	Runner Runner
+	// Now tells the wall clock time; nil is time.Now.
+	Now func() time.Time
 	// Log receives what went wrong on our side; nil discards it.
 	Log *slog.Logger
+}
+
+// Panel is the HTTP handler.
+type Panel struct {
+	Config
+	handler http.Handler
+	api     huma.API
+	events  *hub
+	worker  *worker
+}
+
+// New makes a panel. It serves by Serve, or as a handler of another server.
+func New(c Config) (*Panel, error) {
+	switch {
+	case c.Store == nil:
+		return nil, errors.New("panel: no store")
+	case c.Token != "" && len(c.Token) < MinToken:
+		return nil, fmt.Errorf("panel: the token has %d characters, it needs at least %d", len(c.Token), MinToken)
+	case (c.Queue == nil) != (c.Runner == nil):
+		return nil, errors.New("panel: a queue and a runner go together")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Panel{Config: c, events: newHub()}
+	e := echo.New()
+	e.HTTPErrorHandler = p.fail
+	p.api = p.routes(e)
+	p.web(e)
+	p.handler = p.guard(e)
+	if c.Runner != nil {
+		p.worker = newWorker(p)
+	}
+	return p, nil
+}
+
+// ServeHTTP answers a request.
+func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+
+// Publish tells everyone who listens how a run is going. It never blocks: a
+// listener that is slow misses steps, and never the last one.
+func (p *Panel) Publish(s Progress) { p.events.publish(s) }
+
+// Work carries out the queue until the context ends, and returns when the
+// runs that were going on then have stopped. It returns at once without a Runner.
+func (p *Panel) Work(ctx context.Context) error {
+	if p.worker == nil {
+		return nil
+	}
+	return p.worker.work(ctx)
+}
+
+// fail writes any error as problem details.
+func (p *Panel) fail(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	status, detail := http.StatusInternalServerError, "something went wrong on our side; the log says what"
+	var he *echo.HTTPError
+	var se huma.StatusError
+	switch {
+	case errors.As(err, &he):
+		status, detail = he.Code, fmt.Sprint(he.Message)
+	case errors.As(err, &se):
+		status, detail = se.GetStatus(), se.Error()
+	case errors.Is(err, store.ErrNotFound):
+		status, detail = http.StatusNotFound, err.Error()
+	default:
+		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
+	}
+	problem(c.Response(), status, detail)
 }

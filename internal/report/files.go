@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -42,15 +41,8 @@ func openArtifact(files *os.Root, n int, name string) (*os.File, error) {
 	if !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("%q leaves the trial's folder", name)
 	}
-	f, err := files.Open(trialPath(n, name))
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		_ = f.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", name))
-	}
-	return f, nil
+	f, _, err := store.OpenFile(files, trialPath(n, name))
+	return f, err
 }
 
 // artifactOf looks up a file by its role in t.Files. It is nil when the trial

@@ -190,9 +190,11 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// held says whether a living process writes the run.
+// held says whether a living process writes the run. The lock is looked for
+// in the folder itself: a link in its place could point to a file that
+// somebody else holds, or to a pipe.
 func held(dir string) bool {
-	lock, err := os.Open(filepath.Join(dir, lockFile))
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}

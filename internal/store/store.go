@@ -96,7 +96,7 @@ func ReadRun(dir string) (*lab.Run, error) {
 	// Asked before the file is read: a run that ends in between is then seen
 	// as done in the file.
 	alive := held(dir)
-	f, err := root.Open(runFile)
+	f, _, err := OpenFile(root, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %s has no %s: the run was cut off before it was first saved", filepath.Base(dir), runFile)
 	}
@@ -104,9 +104,6 @@ func ReadRun(dir string) (*lab.Run, error) {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read run: %s is not a regular file", runFile)
-	}
 	run, err := DecodeRun(f)
 	if err != nil {
 		return nil, fmt.Errorf("read run: %s: %w", runFile, err)

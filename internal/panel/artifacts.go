@@ -1,0 +1,129 @@
+package panel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+
+	"eidetic/internal/report"
+	"eidetic/internal/store"
+)
+
+// artifacts serves the files of runs: /api/v1/runs/{id}/artifacts/… for
+// machines, and the same under /runs/{id}/… so that the relative links of a
+// report work as they do on disk.
+func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		e.Add(method, "/api/v1/runs/:id/artifacts/*", p.artifact)
+		e.Add(method, "/runs/:id/*", p.artifact)
+	}
+	e.GET("/runs/:id", func(c echo.Context) error {
+		return c.Redirect(http.StatusSeeOther, "/runs/"+url.PathEscape(c.Param("id"))+"/"+report.FileName)
+	})
+	problems := map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
+	bytes := map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	api.OpenAPI().AddOperation(&huma.Operation{
+		OperationID: "get-artifact", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts/{path}",
+		Summary: "A file of a run", Tags: []string{tagRuns}, Security: needsToken(),
+		Description: "The path is relative to the run's folder, and its slashes are not escaped: trials/001/evidence.webm. Range and conditional requests work (RFC 9110).",
+		Parameters: []*huma.Param{
+			{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Identifier of the run"},
+			{Name: "path", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Path of the file", Example: "trials/001/evidence.webm"},
+			{Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Example: "bytes=0-1023"},
+		},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The file", Content: bytes}, "206": {Description: "A part of it", Content: bytes},
+			"304": {Description: "It has not changed"}, "416": {Description: "The range is outside the file"},
+			"401": {Description: "The token is missing", Content: problems}, "404": {Description: "There is no such file", Content: problems},
+		},
+	})
+}
+
+func (p *Panel) artifact(c echo.Context) error {
+	id, name := c.Param("id"), c.Param("*")
+	// Echo matches against the path as it was sent and leaves escapes in.
+	name, err := url.PathUnescape(name)
+	if err != nil || !fs.ValidPath(name) || hidden(name) {
+		return missing(name)
+	}
+	root, err := p.Store.Files(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return echo.NewHTTPError(http.StatusNotFound, "there is no run "+clip(id))
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, info, err := store.OpenFile(root, name)
+	if err != nil {
+		return p.unopened(name, err)
+	}
+	defer f.Close()
+	h := c.Response().Header()
+	kind, policy := kindOf(name)
+	h.Set("Content-Type", kind)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("ETag", fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano()))
+	if kind == "application/octet-stream" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
+	}
+	http.ServeContent(c.Response(), c.Request(), "", info.ModTime(), f)
+	return nil
+}
+
+// unopened tells a file that is not there from trouble of ours. Names that
+// lead out of the folder, by links or dots, are not there.
+func (p *Panel) unopened(name string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		p.Log.Error("panel: artifact", "name", name, "err", err)
+		return echo.NewHTTPError(http.StatusForbidden, "the appliance may not read "+clip(name))
+	}
+	return missing(name)
+}
+
+func missing(name string) error {
+	return echo.NewHTTPError(http.StatusNotFound, "the run has no file "+clip(name))
+}
+
+// hidden says whether a part of the path begins with a dot: locks and files
+// that are being written.
+func hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+}
+
+// kindOf gives the content type and the policy of a file. Only the report of
+// a run may be a page with scripts; any other HTML is shown as text.
+func kindOf(name string) (kind, policy string) {
+	if name == report.FileName {
+		return "text/html; charset=utf-8", reportPolicy
+	}
+	switch path.Ext(name) {
+	case ".json":
+		return "application/json", filePolicy
+	case ".jsonl":
+		return "application/jsonl", filePolicy
+	case ".webm":
+		return "video/webm", filePolicy
+	case ".png":
+		return "image/png", filePolicy
+	case ".jpg", ".jpeg":
+		return "image/jpeg", filePolicy
+	case ".webp":
+		return "image/webp", filePolicy
+	case ".txt", ".log", ".html", ".csv":
+		return "text/plain; charset=utf-8", filePolicy
+	case ".wacz":
+		return "application/wacz", filePolicy
+	}
+	return "application/octet-stream", filePolicy
+}

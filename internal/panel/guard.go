@@ -1,0 +1,150 @@
+package panel
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	cookieName = "eidetic-session"
+	// pagePolicy lets the panel's own page work and nothing else.
+	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+	// reportPolicy lets a report work. Its scripts are inline, and the report
+	// names their digests itself in a second, stricter policy. It may not
+	// connect to anything: it cannot use its reader's session.
+	reportPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	// filePolicy makes any other artifact inert.
+	filePolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
+)
+
+// guard stands before everything else.
+func (p *Panel) guard(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", pagePolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		switch {
+		case !p.known(r.Host):
+			problem(w, http.StatusMisdirectedRequest, "the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration")
+		case p.Token == "" && !local(r):
+			problem(w, http.StatusForbidden, "without a token the panel answers on this machine only; start it with a token")
+		case cross.Check(r) != nil:
+			problem(w, http.StatusForbidden, "a page of another origin may not change anything here")
+		case !public(r.URL.Path) && !p.authorised(r):
+			if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/runs/") && strings.Contains(r.Header.Get("Accept"), "text/html") {
+				http.Redirect(w, r, "/", http.StatusSeeOther)
+				return
+			}
+			h.Set("WWW-Authenticate", `Bearer realm="eidetic"`)
+			problem(w, http.StatusUnauthorized, "this needs the panel's token: Authorization: Bearer TOKEN")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// public lists what may be had without a token: what is the same for every
+// appliance of this version, its health, and the way to get a session.
+func public(path string) bool {
+	switch path {
+	case "/", "/api/v1/health", "/api/v1/session", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
+		return true
+	}
+	return strings.HasPrefix(path, "/assets/")
+}
+
+func (p *Panel) authorised(r *http.Request) bool {
+	if p.Token == "" {
+		return true
+	}
+	if got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return p.isToken(got)
+	}
+	c, err := r.Cookie(cookieName)
+	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(p.session())) == 1
+}
+
+// isToken compares digests, so that the time it takes tells nothing of the
+// token, its length included.
+func (p *Panel) isToken(got string) bool {
+	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(p.Token))
+	return p.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// session is the cookie's value: whoever has the token can make it, and who
+// has the cookie cannot make the token.
+func (p *Panel) session() string {
+	mac := hmac.New(sha256.New, []byte(p.Token))
+	mac.Write([]byte("eidetic session 1"))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// known says whether the Host header names us. A page of an attacker's domain
+// whose name was rebound to our address sends that domain's name; it cannot
+// send an address, because no page is loaded from one that is not its own.
+func (p *Panel) known(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	for _, h := range p.Hosts {
+		if strings.EqualFold(h, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// local says whether the request came to a loopback address or a Unix socket.
+func local(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && loopback(addr)
+}
+
+func loopback(addr net.Addr) bool {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// problem writes RFC 9457 problem details.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	// An error here is the client's going away.
+	_ = json.NewEncoder(w).Encode(&huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
+}
+
+// clip keeps what a client sent short enough for a message.
+func clip(s string) string {
+	const most = 100
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return `"` + s + `"`
+}

@@ -1,0 +1,134 @@
+package panel
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"github.com/labstack/echo/v4"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// Health is the answer of /api/v1/health.
+type Health struct {
+	Status  string `json:"status" enum:"ok" doc:"Always ok when there is an answer"`
+	Version string `json:"version" doc:"Version of the appliance"`
+	Token   bool   `json:"token" doc:"Whether the other calls need a token"`
+	Starts  bool   `json:"starts" doc:"Whether runs can be started here"`
+}
+
+// Runs is a page of the list of runs.
+type Runs struct {
+	Runs []store.Entry `json:"runs" doc:"Runs, the newest first; those that wait come before all others"`
+	Next string        `json:"next,omitempty" doc:"Value of before for the next page; absent on the last one"`
+}
+
+type (
+	noInput    struct{}
+	healthBody struct{ Body Health }
+	listInput  struct {
+		Before string `query:"before" maxLength:"128" doc:"ID of the last run of the page before"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most runs in the answer"`
+	}
+	listBody struct{ Body Runs }
+	idInput  struct {
+		ID string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261121-091400-demo"`
+	}
+	runBody struct{ Body *lab.Run }
+)
+
+const (
+	tagRuns   = "runs"
+	tagSystem = "system"
+)
+
+func needsToken() []map[string][]string { return []map[string][]string{{"token": {}}} }
+
+// routes registers the REST interface.
+func (p *Panel) routes(e *echo.Echo) huma.API {
+	config := huma.DefaultConfig("Eidetic", p.Version)
+	config.Info.Description = "Runs of the appliance: what was measured, the recordings that it rests on, and new runs. Errors are problem details (RFC 9457)."
+	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	// The documentation page would fetch its scripts from elsewhere, and the
+	// schema links would put a field into run.json that the file does not have.
+	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"token": {Type: "http", Scheme: "bearer", Description: "The panel's token. A loopback panel without a token needs none."},
+	}
+	api := humaecho.New(e, config)
+	huma.Register(api, huma.Operation{
+		OperationID: "health", Method: http.MethodGet, Path: "/api/v1/health", Summary: "Is the appliance up?", Tags: []string{tagSystem},
+	}, p.health)
+	huma.Register(api, huma.Operation{
+		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},
+		Security: needsToken(), Errors: []int{http.StatusUnauthorized},
+	}, p.list)
+	huma.Register(api, huma.Operation{
+		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json", Tags: []string{tagRuns},
+		Description: "A run that waits in the queue has the state queued and no trials.",
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+	}, p.get)
+	p.artifacts(e, api)
+	p.streams(e, api)
+	if p.Runner != nil {
+		p.starts(api)
+	}
+	return api
+}
+
+// OpenAPI is the description of the REST interface.
+func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
+
+func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
+	return &healthBody{Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil}}, nil
+}
+
+func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
+	entries, err := p.Store.Runs(ctx, in.Before, in.Limit+1)
+	if err != nil {
+		return nil, p.ours(err)
+	}
+	body := Runs{Runs: entries}
+	if len(entries) > in.Limit {
+		body.Runs = entries[:in.Limit]
+		body.Next = body.Runs[in.Limit-1].ID
+	}
+	if in.Before == "" && p.Queue != nil {
+		waiting, err := p.waiting(ctx, entries)
+		if err != nil {
+			return nil, p.ours(err)
+		}
+		body.Runs = append(waiting, body.Runs...)
+	}
+	return &listBody{body}, nil
+}
+
+func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
+	run, err := p.Store.Run(in.ID)
+	if err == nil {
+		return &runBody{run}, nil
+	}
+	if errors.Is(err, store.ErrNotFound) && p.Queue != nil {
+		job, queueErr := p.Queue.Get(ctx, in.ID)
+		if queueErr == nil {
+			return &runBody{runOf(job)}, nil
+		}
+		err = queueErr
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, huma.Error404NotFound("there is no run " + clip(in.ID))
+	}
+	// The folder is there and its content is not a run: that is about the
+	// content, and the caller can see what is wrong with it.
+	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
+}
+
+// ours logs an error that is not the caller's, and tells the caller no more than that.
+func (p *Panel) ours(err error) error {
+	p.Log.Error("panel", "err", err)
+	return huma.Error500InternalServerError("something went wrong on our side; the log says what")
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// NewID makes a run's identifier, 20261121-091400-demo, from the time and
+// what the person called it; what an ID cannot hold becomes a dash. Names are
+// cut at 40 characters.
+func NewID(at time.Time, name string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		switch {
+		case b.Len() >= 40:
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	name = strings.Trim(b.String(), "-.")
+	if name == "" {
+		name = "run"
+	}
+	return at.UTC().Format("20060102-150405") + "-" + name
+}
+
+// FreeID is NewID with a number at its end where the store has the ID already.
+func (s *Store) FreeID(at time.Time, name string) string {
+	id := NewID(at, name)
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(filepath.Join(s.root, runsDir, id)); errors.Is(err, fs.ErrNotExist) {
+			return id
+		}
+		id = fmt.Sprintf("%s-%d", NewID(at, name), n)
+	}
+}

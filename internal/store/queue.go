@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Job is a run that waits or is being carried out.
+type Job struct {
+	ID      string          // of the run that it becomes
+	Device  string          // jobs of one device run one after the other
+	Created time.Time       // when it was accepted
+	State   string          // StateQueued or StateRunning; StateFailed or StateInterrupted when it left no run behind
+	Error   string          // why it failed
+	Request json.RawMessage // what was asked for
+}
+
+// ErrExists is returned for a job whose ID is in the queue already.
+var ErrExists = errors.New("there is a job of this name already")
+
+const queueSchema = `
+CREATE TABLE IF NOT EXISTS jobs (
+	seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+	id      TEXT NOT NULL UNIQUE,
+	device  TEXT NOT NULL,
+	created INTEGER NOT NULL, -- Unix ns
+	state   TEXT NOT NULL,
+	error   TEXT NOT NULL DEFAULT '',
+	request TEXT NOT NULL     -- JSON
+) STRICT;
+CREATE INDEX IF NOT EXISTS jobs_by_device ON jobs (device, state, seq);
+`
+
+// Queue keeps jobs in a SQLite file until they are done. Unlike the index it
+// cannot be made anew from the folders, so it has a file of its own and a
+// damaged one is an error.
+type Queue struct{ db *sql.DB }
+
+// OpenQueue opens the queue or makes an empty one. Jobs that were running
+// belonged to a process that has ended, and become interrupted; those that
+// waited still wait.
+func OpenQueue(ctx context.Context, path string) (*Queue, error) {
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, fmt.Errorf("open queue %s: %w", path, err)
+	}
+	for _, statement := range []string{queueSchema,
+		`UPDATE jobs SET state = 'interrupted', error = 'the appliance was stopped while it ran' WHERE state = 'running'`} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			_ = db.Close()
+			return nil, fmt.Errorf("open queue %s: %w", path, err)
+		}
+	}
+	return &Queue{db}, nil
+}
+
+// Close closes the file.
+func (q *Queue) Close() error { return q.db.Close() }
+
+// Add appends a job, or returns ErrExists.
+func (q *Queue) Add(ctx context.Context, j Job) error {
+	_, err := q.db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
+		j.ID, j.Device, j.Created.UnixNano(), string(j.Request))
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
+		return ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("add job: %w", err)
+	}
+	return nil
+}
+
+// Next takes the oldest job that waits for a device none of whose jobs is
+// running, and marks it as running. It returns ErrNotFound when there is none.
+func (q *Queue) Next(ctx context.Context) (Job, error) {
+	row := q.db.QueryRowContext(ctx, `UPDATE jobs SET state = 'running' WHERE seq = (
+		SELECT min(seq) FROM jobs WHERE state = 'queued' AND device NOT IN (SELECT device FROM jobs WHERE state = 'running'))
+		RETURNING `+jobColumns)
+	return scanJob(row)
+}
+
+// Release puts a job that was taken and not begun back to where it was.
+func (q *Queue) Release(ctx context.Context, id string) error {
+	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = 'queued' WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("release job: %w", err)
+	}
+	return nil
+}
+
+// Finish ends a job. One that went well, or failed and left a run behind that
+// says so, is removed; with a reason it stays and is shown as failed.
+func (q *Queue) Finish(ctx context.Context, id, reason string) error {
+	statement, args := `DELETE FROM jobs WHERE id = ?`, []any{id}
+	if reason != "" {
+		statement, args = `UPDATE jobs SET state = 'failed', error = ? WHERE id = ?`, []any{reason, id}
+	}
+	if _, err := q.db.ExecContext(ctx, statement, args...); err != nil {
+		return fmt.Errorf("finish job: %w", err)
+	}
+	return nil
+}
+
+// Get returns one job, or ErrNotFound.
+func (q *Queue) Get(ctx context.Context, id string) (Job, error) {
+	return scanJob(q.db.QueryRowContext(ctx, `SELECT `+jobColumns+` FROM jobs WHERE id = ?`, id))
+}
+
+// Jobs lists all jobs, the newest first.
+func (q *Queue) Jobs(ctx context.Context) ([]Job, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT `+jobColumns+` FROM jobs ORDER BY seq DESC`)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	defer rows.Close()
+	var jobs []Job
+	for rows.Next() {
+		j, err := scanJob(rows)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return jobs, nil
+}
+
+const jobColumns = `id, device, created, state, error, request`
+
+func scanJob(row interface{ Scan(...any) error }) (Job, error) {
+	var j Job
+	var created int64
+	var request string
+	err := row.Scan(&j.ID, &j.Device, &created, &j.State, &j.Error, &request)
+	if errors.Is(err, sql.ErrNoRows) {
+		return j, ErrNotFound
+	}
+	if err != nil {
+		return j, fmt.Errorf("read job: %w", err)
+	}
+	j.Created, j.Request = time.Unix(0, created).UTC(), json.RawMessage(request)
+	return j, nil
+}
