@@ -97,12 +97,33 @@ func flags(profile string, o Options) []string {
 		"--disable-gpu", // software drawing is the same on every machine
 		"--force-color-profile=srgb", "--force-device-scale-factor=1", "--hide-scrollbars",
 		"--lang=en-GB",
-		"--kiosk", "--window-position=0,0", fmt.Sprintf("--window-size=%d,%d", o.Screen.Width, o.Screen.Height),
+		// A window of exactly the screen's size is made one pixel smaller, so that
+		// no window manager takes it for full-screen; there is none here.
+		"--kiosk", "--window-position=0,0", fmt.Sprintf("--window-size=%d,%d", o.Screen.Width+1, o.Screen.Height+1),
+		"--host-resolver-rules=" + nowhere(),
 	}
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
 	return append(f, o.URL)
+}
+
+// ownServices are hosts that a browser asks for itself although it was told
+// not to; a page's requests to anybody else of the same company still go through.
+var ownServices = [...]string{
+	"update.googleapis.com", "accounts.google.com", "clients2.google.com", "clientservices.googleapis.com",
+	"optimizationguide-pa.googleapis.com", "safebrowsing.googleapis.com", "safebrowsingohttpgateway.googleapis.com",
+	"content-autofill.googleapis.com", "edgedl.me.gvt1.com", "redirector.gvt1.com", "android.clients.google.com",
+	"mtalk.google.com",
+}
+
+// nowhere makes the browser's resolver know nothing of them.
+func nowhere() string {
+	rules := make([]string, 0, len(ownServices))
+	for _, host := range ownServices {
+		rules = append(rules, "MAP "+host+" ~NOTFOUND")
+	}
+	return strings.Join(rules, ",")
 }
 
 // Start makes a fresh home and starts a browser in it.
