@@ -106,6 +106,11 @@ candidate() {
 	LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}//p'
 }
 
+# release_candidate PACKAGE RELEASE prints the version that a release offers.
+release_candidate() {
+	LC_ALL=C apt-cache madison "$1" | awk -F' *[|] *' -v release="$2/" 'index($3, release) { sub(/^[0-9]+:/, "", $2); print $2; exit }'
+}
+
 # backports adds this Debian's backports, from the mirror that the machine
 # already uses. apt takes nothing from backports unless asked for it by name.
 backports() {
@@ -120,7 +125,11 @@ backports() {
 		printf 'Adding %s-backports to %s: Debian %s itself has too old a Go.\n' "$codename" "$list" "$codename"
 		printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s-backports main\n' "$mirror" "$codename" |
 			as_root tee "$list" >/dev/null
-		apt_get update || die "cannot read $codename-backports from $mirror: $(hint)"
+		# An unreadable source is only a warning of apt's, so look at the outcome.
+		if ! apt_get update || ! at_least "$go_needed" "$(release_candidate golang-go "$codename-backports")"; then
+			as_root rm -f "$list"
+			die "cannot get Go from $codename-backports at $mirror, and $list is removed again: install Go $go_needed or newer, then repeat the command"
+		fi
 	fi
 	printf '%s-backports\n' "$codename" >"$scratch/release"
 }
