@@ -1,0 +1,78 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Plan fixes how a comparison is computed, before any value is seen.
+type Plan struct {
+	BlockPairs   int     // of the aligned rank test; zero: 5
+	Permutations int     // of the same; zero: 9999
+	Seed         uint64  // of permutations and dithering; stored with the result
+	Confidence   float64 // of the interval; zero: 0.95
+	Step         float64 // of one frame, in the metric's unit, where values are quantised to frames; zero: they are not
+}
+
+// Comparison is what one metric says about two arms.
+type Comparison struct {
+	Pairs int  `json:"pairs"`
+	Test  Test `json:"test"`
+	// Shift is how much larger the treatment is, in the metric's unit;
+	// Percent is the same relative to the control's median.
+	Shift   Interval `json:"shift"`
+	Percent Interval `json:"percent"`
+	// Delta is Cliff's δ: 1 if every value of the treatment is larger.
+	Delta     float64 `json:"delta"`
+	DeltaSize string  `json:"delta_size"`
+	// MinimalEffect is the smallest true shift that these pairs would have shown
+	// four times of five.
+	MinimalEffect  float64 `json:"minimal_effect"`
+	ModesControl   []Mode  `json:"modes_control"`
+	ModesTreatment []Mode  `json:"modes_treatment"`
+	// ModeChange is set where the numbers of modes differ: Shift then does not
+	// describe what happened.
+	ModeChange bool     `json:"mode_change"`
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// Compare compares pairs of trials: values of one index were run one after
+// the other. The same values and plan give the same result on every machine.
+func Compare(control, treatment []float64, p Plan) (Comparison, error) {
+	if p.BlockPairs == 0 {
+		p.BlockPairs = 5
+	}
+	if p.Permutations == 0 {
+		p.Permutations = 9999
+	}
+	if p.Confidence == 0 {
+		p.Confidence = 0.95
+	}
+	test, err := AlignedRank(control, treatment, p.BlockPairs, p.Permutations, p.Seed)
+	if err != nil {
+		return Comparison{}, err
+	}
+	c := Comparison{Pairs: len(control), Test: test, Delta: CliffsDelta(control, treatment),
+		ModesControl: Modes(control, p.Step/2), ModesTreatment: Modes(treatment, p.Step/2)}
+	c.DeltaSize = DeltaSize(c.Delta)
+	c.ModeChange = len(c.ModesControl) != len(c.ModesTreatment)
+	a, b := control, treatment
+	if p.Step > 0 {
+		a, b = Dither(control, p.Step, p.Seed), Dither(treatment, p.Step, p.Seed+1)
+	}
+	if c.Shift, err = HodgesLehmann(a, b, p.Confidence); err != nil {
+		return Comparison{}, err
+	}
+	c.Warnings = append(c.Warnings, c.Shift.Warnings...)
+	if base := math.Abs(Quantile(slices.Sorted(slices.Values(control)), 0.5)); base > 0 {
+		c.Percent = Interval{Value: 100 * c.Shift.Value / base, Low: 100 * c.Shift.Low / base, High: 100 * c.Shift.High / base, Confidence: c.Shift.Confidence}
+	} else {
+		c.Warnings = append(c.Warnings, "the control's median is 0: there is no relative change")
+	}
+	c.MinimalEffect = MinimalEffect((c.Shift.High-c.Shift.Low)/2, 0.8)
+	if c.ModeChange {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change", len(c.ModesControl), len(c.ModesTreatment)))
+	}
+	return c, nil
+}
