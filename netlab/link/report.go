@@ -1,6 +1,11 @@
 package link
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"eidetic/internal/lab"
+)
 
 // Report is what a link did since its profile was set.
 type Report struct {
@@ -13,6 +18,59 @@ type Report struct {
 	// Slips counts departures later than Bound; a trial with slips is invalid.
 	Slips int64         `json:"slips"`
 	Bound time.Duration `json:"bound_ns"`
+	// Merged counts frames that were several segments in one, which makes
+	// their spacing wrong: a trial with any is invalid.
+	Merged int64 `json:"merged,omitempty"`
+	// Thread says what the forwarding thread was granted.
+	Thread []string `json:"thread,omitempty"`
+	// Bins hold what left the link, by tenths of a second.
+	Bins []Bin `json:"bins,omitempty"`
+}
+
+// Invalid says why a trial on this link must not count, or returns "".
+func (r Report) Invalid() string {
+	switch {
+	case r.Backend == "native":
+		return ""
+	case r.Merged > 0 && !r.Profile.Native():
+		return fmt.Sprintf("%d frames through the link were several segments in one: switch the offloads of the device's interface off", r.Merged)
+	case r.Slips > 0:
+		return fmt.Sprintf("%d packets left the link more than %v late (worst %v)", r.Slips, r.Bound, max(r.Up.Errors.Max, r.Down.Errors.Max))
+	case r.Up.Drops[dropIn]+r.Down.Drops[dropIn] > 0:
+		return fmt.Sprintf("the kernel dropped %d packets before the link could read them", r.Up.Drops[dropIn]+r.Down.Drops[dropIn])
+	}
+	return ""
+}
+
+// BinWidth is the time that one Bin covers.
+const BinWidth = 100 * time.Millisecond
+
+// maxBins keeps two hours.
+const maxBins = 72_000
+
+// Bin counts what left the link in a tenth of a second.
+type Bin struct {
+	Down  int `json:"down_bytes"`
+	Up    int `json:"up_bytes"`
+	Queue int `json:"queue_peak_bytes"`
+}
+
+func (b *Bin) add(down bool, n, queued int) {
+	if down {
+		b.Down += n
+	} else {
+		b.Up += n
+	}
+	b.Queue = max(b.Queue, queued)
+}
+
+// bin returns the one for an instant.
+func (p *Packet) bin(at lab.Time) *Bin {
+	i := min(int(at.Sub(p.binFrom)/BinWidth), maxBins-1)
+	for len(p.bins) <= i {
+		p.bins = append(p.bins, Bin{})
+	}
+	return &p.bins[i]
 }
 
 // Direction counts what passed one way. Packets of the conn back end are

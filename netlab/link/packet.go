@@ -1,0 +1,311 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+)
+
+// packetBound is beyond which a departure counts as a slip.
+const packetBound = time.Millisecond
+
+// PacketConfig of a Packet link. All fields are required.
+type PacketConfig struct {
+	// Device is the interface on the device's side (a port, or the inner end
+	// of its veth pair), Lab the inner end of the pair whose other end has the
+	// gateway's address. Both are in this network namespace, up, and without
+	// addresses.
+	Device, Lab string
+	Profile     Profile
+	Clock       lab.Clock
+}
+
+// Packet is the packet-level back end: it forwards every Ethernet frame
+// between two interfaces, in both directions, when the profile says. Each
+// frame's departure is computed from when the kernel took it in, on an absolute
+// schedule, and a thread of its own sends it.
+//
+// What it cannot do: more than one core can forward (some Gbit/s of full
+// frames); and tell segments apart that a sender's offload has merged, which
+// it counts (see DisableOffloads).
+type Packet struct {
+	c       PacketConfig
+	sockets [2]*socket // device, lab
+	event   int        // wakes the thread
+	thread  []string   // what the thread was granted, for the report
+
+	mu      sync.Mutex
+	profile Profile
+	since   lab.Time // of the profile's changes
+	changed int      // changes that hold
+	ways    [2]*way  // up (from the device), down
+	slips   int64
+	merged  int64
+	bins    []Bin
+	binFrom lab.Time
+	free    []*frame
+	ended   bool
+	done    sync.WaitGroup
+}
+
+// NewPacket starts to forward; end it with Close. Every frame on Device and Lab
+// goes through the link from then on.
+func NewPacket(c PacketConfig) (*Packet, error) {
+	p := &Packet{c: c, event: -1}
+	var err error
+	for i, name := range []string{c.Device, c.Lab} {
+		if err = quiet(name); err == nil {
+			p.sockets[i], err = openSocket(name)
+		}
+		if err != nil {
+			p.closeFiles()
+			return nil, err
+		}
+	}
+	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		p.closeFiles()
+		return nil, fmt.Errorf("link: make an event: %w", err)
+	}
+	for i := range p.ways {
+		p.ways[i] = &way{down: i == 1, recycle: p.recycle}
+	}
+	p.Set(c.Profile)
+	ready := make(chan struct{})
+	p.done.Go(func() { p.run(ready) })
+	<-ready
+	return p, nil
+}
+
+func (p *Packet) closeFiles() {
+	for _, s := range p.sockets {
+		if s != nil {
+			s.close()
+		}
+	}
+	if p.event >= 0 {
+		_ = unix.Close(p.event) // an event holds nothing
+	}
+}
+
+// Set changes the profile at once, begins its changes, its random streams and
+// the counters anew. What has left the bottleneck keeps its time.
+func (p *Packet) Set(profile Profile) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.profile = profile.clone()
+	p.since, p.changed = p.c.Clock(), 0
+	p.slips, p.merged = 0, 0
+	p.bins, p.binFrom = nil, p.since
+	for _, w := range p.ways {
+		w.set(&p.profile, p.since, true)
+	}
+	for _, s := range p.sockets {
+		s.overruns()
+	}
+	p.wake()
+}
+
+// Restart begins the times of the profile's changes anew, at the start of a trial.
+func (p *Packet) Restart() {
+	p.mu.Lock()
+	profile := p.profile
+	p.mu.Unlock()
+	p.Set(profile)
+}
+
+// SetExtra tells which addresses have an RTT of their own to add.
+func (p *Packet) SetExtra(extra map[netip.Addr]time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.ways {
+		w.extra = maps.Clone(extra)
+	}
+}
+
+// wake makes the thread look again; the caller holds the lock.
+func (p *Packet) wake() {
+	if !p.ended {
+		one := [8]byte{1}
+		_, _ = unix.Write(p.event, one[:]) // full means that it wakes anyway
+	}
+}
+
+// Close stops forwarding and waits for the thread.
+func (p *Packet) Close() error {
+	p.mu.Lock()
+	p.wake()
+	first := !p.ended
+	p.ended = true
+	p.mu.Unlock()
+	p.done.Wait()
+	if first {
+		p.closeFiles()
+	}
+	return nil
+}
+
+// Report tells what the link did since Set.
+func (p *Packet) Report() Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, s := range p.sockets {
+		if !p.ended {
+			if n := s.overruns(); n > 0 {
+				p.ways[i].count(dropIn, n)
+			}
+		}
+	}
+	r := Report{
+		Backend: "packet", Profile: p.profile.clone(), Bound: packetBound, Slips: p.slips, Merged: p.merged,
+		Up: p.ways[0].stats.clone(), Down: p.ways[1].stats.clone(), Thread: p.thread,
+		Bins: append([]Bin(nil), p.bins...),
+	}
+	if p.merged > 0 {
+		r.Limits = append(r.Limits, fmt.Sprintf("%d frames were several segments in one: a sender's offload is on (ethtool -K INTERFACE tso off gso off gro off)", p.merged))
+	}
+	return r
+}
+
+// prepareThread makes this thread wake in time: timer slack of 1 ns, and
+// real-time priority where the machine allows it (not in a user namespace).
+func prepareThread() []string {
+	var got []string
+	if unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) == nil {
+		got = append(got, "timer slack 1 ns")
+	}
+	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, attr, 0); err == nil {
+		return append(got, "SCHED_FIFO 1")
+	} else if errors.Is(err, unix.EPERM) {
+		return append(got, "SCHED_OTHER (no right to real-time priority)")
+	}
+	return append(got, "SCHED_OTHER")
+}
+
+// run is the thread.
+func (p *Packet) run(ready chan<- struct{}) {
+	runtime.LockOSThread() // never unlocked: its priority ends with it
+	p.mu.Lock()
+	p.thread = prepareThread()
+	p.mu.Unlock()
+	close(ready)
+	out := make([]*frame, 0, batch)
+	fds := []unix.PollFd{
+		{Fd: int32(p.sockets[0].fd), Events: unix.POLLIN}, {Fd: int32(p.sockets[1].fd), Events: unix.POLLIN},
+		{Fd: int32(p.event), Events: unix.POLLIN},
+	}
+	for {
+		p.mu.Lock()
+		if p.ended {
+			p.mu.Unlock()
+			return
+		}
+		more := p.receive()
+		now := p.c.Clock()
+		p.change(now)
+		next := never
+		if p.changed < len(p.profile.Changes) {
+			next = p.since.Add(p.profile.Changes[p.changed].At)
+		}
+		for i, w := range p.ways {
+			w.advance(now)
+			out = p.send(w, p.sockets[1-i], now, out[:0])
+			next = min(next, w.wake())
+		}
+		p.mu.Unlock()
+		now = p.c.Clock()
+		if !more && next > now {
+			poll(next, now, fds)
+			if fds[2].Revents != 0 {
+				var b [8]byte
+				_, _ = unix.Read(p.event, b[:]) // clears it
+			}
+		}
+	}
+}
+
+// receive takes in one batch of each side and reports whether there may be more.
+func (p *Packet) receive() (more bool) {
+	for i, s := range p.sockets {
+		w := p.ways[i]
+		now := p.c.Clock()
+		n := s.receive(func(data []byte, age time.Duration) {
+			f := p.frame(len(data))
+			copy(f.data, data)
+			f.arrived = now.Add(-age)
+			if f.merged() {
+				p.merged++
+			}
+			w.arrive(f)
+		})
+		more = more || n == batch
+	}
+	return more
+}
+
+// send passes on what is due.
+func (p *Packet) send(w *way, s *socket, now lab.Time, out []*frame) []*frame {
+	for {
+		out = w.due(now, out[:0])
+		if len(out) == 0 {
+			return out
+		}
+		sent := s.send(out)
+		after := p.c.Clock()
+		bin := p.bin(after)
+		for i, f := range out {
+			late := after.Sub(f.due)
+			w.stats.Errors.Add(late)
+			if late > packetBound {
+				p.slips++
+			}
+			if i < sent {
+				bin.add(w.down, f.cost(), w.queue.bytes)
+			} else {
+				w.count(dropSend, 1)
+			}
+			p.recycle(f)
+		}
+	}
+}
+
+// change applies the profile's changes whose time has come.
+func (p *Packet) change(now lab.Time) {
+	for p.changed < len(p.profile.Changes) {
+		c := &p.profile.Changes[p.changed]
+		at := p.since.Add(c.At)
+		if at > now {
+			return
+		}
+		for _, w := range p.ways {
+			w.advance(at) // what had begun before the change
+			w.set(&c.Profile, at, false)
+		}
+		p.changed++
+	}
+}
+
+// frame returns one with room for n bytes, from the free list when it can.
+func (p *Packet) frame(n int) *frame {
+	if k := len(p.free); k > 0 && n <= frameSize {
+		f := p.free[k-1]
+		p.free = p.free[:k-1]
+		f.data = f.data[:n]
+		return f
+	}
+	return &frame{data: make([]byte, n, max(n, frameSize))}
+}
+
+func (p *Packet) recycle(f *frame) {
+	if cap(f.data) == frameSize && len(p.free) < 65536 {
+		p.free = append(p.free, f)
+	}
+}

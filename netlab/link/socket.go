@@ -1,0 +1,161 @@
+package link
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+)
+
+// batch is how many frames one system call moves.
+const batch = 32
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+	_   [4]byte
+}
+
+// socket is an AF_PACKET socket on one interface, with buffers for batches.
+type socket struct {
+	fd      int
+	name    string
+	in, out [batch]mmsghdr
+	inVec   [batch]unix.Iovec
+	outVec  [batch]unix.Iovec
+	control [batch][64]byte
+	buffers [batch][]byte
+}
+
+// openSocket binds to an interface that carries frames for others, so it
+// listens promiscuously, and leaves the interface's own address resolution
+// out: the kernel must not answer for the far end.
+func openSocket(name string) (s *socket, err error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("link: interface %s: %w", name, err)
+	}
+	const all = uint16(unix.ETH_P_ALL)
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("link: open a packet socket on %s (needs CAP_NET_RAW): %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+			err = fmt.Errorf("link: set up the packet socket on %s: %w", name, err)
+		}
+	}()
+	for _, o := range []struct{ level, opt, value int }{
+		{unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
+		{unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
+		{unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1},
+		{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+	} {
+		if err = unix.SetsockoptInt(fd, o.level, o.opt, o.value); err != nil {
+			return nil, err
+		}
+	}
+	const room = 16 << 20
+	for _, opt := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+		// The forced form needs CAP_NET_ADMIN outside; the other is cut to the limit.
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, opt[0], room) != nil {
+			if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, opt[1], room); err != nil {
+				return nil, err
+			}
+		}
+	}
+	mreq := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
+	if err = unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &mreq); err != nil {
+		return nil, err
+	}
+	if err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: ifi.Index}); err != nil {
+		return nil, err
+	}
+	s = &socket{fd: fd, name: name}
+	for i := range batch {
+		s.buffers[i] = make([]byte, largest)
+		s.inVec[i].Base = &s.buffers[i][0]
+		s.inVec[i].SetLen(largest)
+		s.in[i].hdr.Iov = &s.inVec[i]
+		s.in[i].hdr.SetIovlen(1)
+		s.in[i].hdr.Control = &s.control[i][0]
+		s.out[i].hdr.Iov = &s.outVec[i]
+		s.out[i].hdr.SetIovlen(1)
+	}
+	return s, nil
+}
+
+func (s *socket) close() { _ = unix.Close(s.fd) } // nothing is left to lose
+
+// receive reads up to a batch and calls got with each frame (valid during the
+// call) and how long ago the kernel took it in. It returns how many there were.
+func (s *socket) receive(got func(data []byte, age time.Duration)) int {
+	for i := range s.in {
+		s.in[i].hdr.SetControllen(len(s.control[i]))
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in)), batch, unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 || n == 0 {
+		return 0 // EAGAIN, or the interface is down: poll says when it is up
+	}
+	wall := time.Now().UnixNano()
+	for i := range int(n) {
+		age := time.Duration(0)
+		if c := s.control[i][:s.in[i].hdr.Controllen]; len(c) >= unix.CmsgLen(16) {
+			at := c[unix.CmsgLen(0):] // one message: a timespec
+			taken := int64(binary.NativeEndian.Uint64(at))*int64(time.Second) + int64(binary.NativeEndian.Uint64(at[8:]))
+			// A step of the wall clock must not send a packet back in time.
+			age = min(max(0, time.Duration(wall-taken)), 50*time.Millisecond)
+		}
+		got(s.buffers[i][:s.in[i].n], age)
+	}
+	return int(n)
+}
+
+// send writes up to a batch and returns how many the kernel took.
+func (s *socket) send(list []*frame) int {
+	for i, f := range list {
+		s.outVec[i].Base = &f.data[0]
+		s.outVec[i].SetLen(len(f.data))
+	}
+	sent := 0
+	for sent < len(list) {
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[sent])), uintptr(len(list)-sent), unix.MSG_DONTWAIT, 0, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			break
+		}
+		sent += int(n)
+	}
+	return sent
+}
+
+// overruns returns how many frames the kernel dropped since the last call.
+func (s *socket) overruns() int64 {
+	st, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0
+	}
+	return int64(st.Drops)
+}
+
+// poll waits until a socket can be read, or the time has come.
+func poll(until, now lab.Time, fds []unix.PollFd) {
+	timeout := time.Hour
+	if until != never {
+		timeout = until.Sub(now)
+	}
+	if timeout <= 0 {
+		timeout = 0
+	}
+	ts := unix.NsecToTimespec(int64(timeout))
+	_, _ = unix.Ppoll(fds, &ts, nil) // EINTR: the loop looks again
+}
