@@ -204,12 +204,14 @@ func TestPowerAndHardwareWatchdog(t *testing.T) {
 	f := newFixture(t, imagePath("appliance-test.img"))
 	f.boot(ctx, t)
 	token := f.run(ctx, t, "cat /etc/appliance/token")
-	f.run(ctx, t, "echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept && (yes partial > /var/lib/appliance/torn &) ; sleep 0.3")
+	t.Logf("first boot:\n%s", f.run(ctx, t, `echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept && ls -la /var/lib/appliance && findmnt /var/lib/appliance
+		journalctl -b -u appliance-setup -o short-monotonic --no-pager | tail -n 20`))
+	f.run(ctx, t, "(yes partial > /var/lib/appliance/torn &) ; sleep 0.3")
 	if err := f.CutPower(); err != nil {
 		t.Fatal(err)
 	}
 	took := f.boot(ctx, t)
-	t.Logf("healthy %.1f s after a power cut", took.Seconds())
+	t.Logf("healthy %.1f s after a power cut:\n%s", took.Seconds(), f.run(ctx, t, "ls -la /var/lib/appliance; findmnt /var/lib/appliance; dmesg | grep -i ext4; journalctl -b -u appliance-setup -o short-monotonic --no-pager | tail -n 20; systemd-analyze; systemd-analyze blame | head -15; systemd-analyze critical-chain appliance.service"))
 	if out := f.run(ctx, t, "cat /var/lib/appliance/kept; cat /etc/appliance/token"); out != "whole\n"+token {
 		t.Errorf("after the power cut: %q, want the file and the token as before", out)
 	}

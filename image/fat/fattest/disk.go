@@ -1,0 +1,142 @@
+// Package fattest is a disk in memory that loses its power.
+//
+// In flow writes of the code under test, out flow the states in which a real
+// disk could be found after the power went at any byte: all that was synced,
+// and of what was not, a prefix, or any of its sectors in any order.
+package fattest
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"math/rand/v2"
+)
+
+const (
+	page   = 4096
+	sector = 512
+)
+
+// ErrPower is what writes give once the power is gone.
+var ErrPower = errors.New("fattest: the power is gone")
+
+// Disk is a sparse disk. It implements fat.Device.
+type Disk struct {
+	size   int64
+	pages  map[int64]*[page]byte // what has been written, synced or not
+	synced map[int64]*[page]byte // what a power cut leaves for certain; nil when not tracked
+	since  []write               // since the last Sync
+
+	// Left is how many more bytes are written before the power goes; negative for all.
+	Left int64
+	// Written counts the bytes of all writes, Syncs the calls of Sync.
+	Written int64
+	Syncs   int
+}
+
+type write struct {
+	at   int64
+	data []byte
+}
+
+// New returns an empty disk of size bytes.
+func New(size int64) *Disk {
+	return &Disk{size: size, pages: make(map[int64]*[page]byte), Left: -1}
+}
+
+// Copy returns an independent disk with the same bytes, all of them synced.
+// Unchanged pages are shared until they are written.
+func (d *Disk) Copy() *Disk {
+	return &Disk{size: d.size, pages: maps.Clone(d.pages), synced: maps.Clone(d.pages), Left: -1}
+}
+
+// ReadAt implements io.ReaderAt.
+func (d *Disk) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off+int64(len(p)) > d.size {
+		return 0, io.ErrUnexpectedEOF
+	}
+	for done := 0; done < len(p); {
+		at := off + int64(done)
+		n := min(len(p)-done, int(page-at%page))
+		if b := d.pages[at/page]; b != nil {
+			copy(p[done:done+n], b[at%page:])
+		} else {
+			clear(p[done : done+n])
+		}
+		done += n
+	}
+	return len(p), nil
+}
+
+// WriteAt implements io.WriterAt. When the power goes within it, the bytes
+// before are written.
+func (d *Disk) WriteAt(p []byte, off int64) (int, error) {
+	if off < 0 || off+int64(len(p)) > d.size {
+		return 0, io.ErrShortWrite
+	}
+	n := len(p)
+	if d.Left >= 0 && int64(n) > d.Left {
+		n = int(d.Left)
+	}
+	d.put(off, p[:n])
+	d.since = append(d.since, write{off, append([]byte(nil), p[:n]...)})
+	d.Written += int64(n)
+	if d.Left >= 0 {
+		d.Left -= int64(n)
+	}
+	if n < len(p) {
+		return n, ErrPower
+	}
+	return n, nil
+}
+
+func (d *Disk) put(off int64, p []byte) {
+	for len(p) > 0 {
+		b := new([page]byte)
+		if old := d.pages[off/page]; old != nil {
+			*b = *old // pages may be shared with a copy
+		}
+		n := copy(b[off%page:], p)
+		d.pages[off/page] = b
+		off, p = off+int64(n), p[n:]
+	}
+}
+
+// Sync implements fat.Device.
+func (d *Disk) Sync() error {
+	if d.Left == 0 {
+		return ErrPower
+	}
+	d.Syncs++
+	d.since = nil
+	d.synced = maps.Clone(d.pages)
+	return nil
+}
+
+// Lose returns the disk as it may be found when, of what was written since
+// the last Sync, only some sectors arrived, chosen by r.
+func (d *Disk) Lose(r *rand.Rand) *Disk {
+	found := &Disk{size: d.size, pages: maps.Clone(d.synced), Left: -1}
+	if found.pages == nil {
+		found.pages = make(map[int64]*[page]byte)
+	}
+	type piece struct {
+		at   int64
+		data []byte
+	}
+	var pieces []piece
+	for _, w := range d.since {
+		for len(w.data) > 0 {
+			n := min(len(w.data), int(sector-w.at%sector))
+			pieces = append(pieces, piece{w.at, w.data[:n]})
+			w.at, w.data = w.at+int64(n), w.data[n:]
+		}
+	}
+	for _, p := range pieces {
+		if r.IntN(2) == 0 {
+			found.put(p.at, p.data)
+		}
+	}
+	found.synced = maps.Clone(found.pages)
+	return found
+}

@@ -1,0 +1,205 @@
+// Package update puts a new version of the box's system beside the running
+// one, so that the boot loader tries it and falls back by itself.
+//
+// In flow a signed bundle from a file or a stream, the EFI partition and the
+// public key that the running system carries; out flows the EFI partition with
+// the new version in the place of the one that is not running. Nothing is
+// believed before its signature was checked, and an interruption at any byte
+// leaves a partition that boots the running version.
+//
+// A bundle is the line "EIDETIC UPDATE 1\n", the length of the manifest (4
+// bytes, big-endian), the manifest (JSON), an Ed25519 signature (RFC 8032) of
+// all that came before, and the EFI program. Boot counting follows
+// systemd's Automatic Boot Assessment (systemd.io/AUTOMATIC_BOOT_ASSESSMENT).
+package update
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+)
+
+const (
+	magic       = "EIDETIC UPDATE 1\n"
+	maxManifest = 4096
+	// MaxSize bounds the EFI program: two of them fit the EFI partition.
+	MaxSize = 160 << 20
+)
+
+// Manifest is what is signed.
+type Manifest struct {
+	// Version of the system in the bundle: numbers and dots.
+	Version string `json:"version"`
+	// Minimum is the oldest version that may install the bundle.
+	Minimum string `json:"minimum"`
+	// Size and SHA256 (hexadecimal) are those of the EFI program.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Errors by which a caller tells a refusal from a failure.
+var (
+	ErrSignature = errors.New("not signed by the key that this box trusts")
+	ErrDowngrade = errors.New("not newer than what the box has")
+	ErrDamaged   = errors.New("damaged")
+)
+
+// Sign writes a bundle of program, whose length and hash it computes.
+func Sign(w io.Writer, m Manifest, program []byte, key ed25519.PrivateKey) error {
+	sum := sha256.Sum256(program)
+	m.Size, m.SHA256 = int64(len(program)), hex.EncodeToString(sum[:])
+	if err := m.validate(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	head := append([]byte(magic), binary.BigEndian.AppendUint32(nil, uint32(len(text)))...)
+	head = append(head, text...)
+	for _, part := range [][]byte{head, ed25519.Sign(key, head), program} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open reads a bundle's manifest, checks its signature with key and returns a
+// reader of the program. The reader gives ErrDamaged instead of io.EOF unless
+// it delivered exactly what was signed.
+func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
+	var m Manifest
+	if len(key) != ed25519.PublicKeySize {
+		return m, nil, errors.New("update: this system trusts no key")
+	}
+	head := make([]byte, len(magic)+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return m, nil, fmt.Errorf("update: %w: it ends in its first %d bytes", ErrDamaged, len(head))
+	}
+	if string(head[:len(magic)]) != magic {
+		return m, nil, fmt.Errorf("update: %w: not an update bundle", ErrDamaged)
+	}
+	size := binary.BigEndian.Uint32(head[len(magic):])
+	if size > maxManifest {
+		return m, nil, fmt.Errorf("update: %w: a manifest of %d bytes, at most %d", ErrDamaged, size, maxManifest)
+	}
+	rest := make([]byte, int(size)+ed25519.SignatureSize)
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return m, nil, fmt.Errorf("update: %w: it ends within the manifest", ErrDamaged)
+	}
+	text, signature := rest[:size], rest[size:]
+	if !ed25519.Verify(key, append(head, text...), signature) {
+		return m, nil, fmt.Errorf("update: %w", ErrSignature)
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return m, nil, fmt.Errorf("update: manifest: %w", err)
+	}
+	return m, &checked{r: io.LimitReader(r, m.Size), left: m.Size, want: m.SHA256, sum: sha256.New()}, nil
+}
+
+// parseManifest reads what a signature vouches for, and still strictly.
+func parseManifest(text []byte) (Manifest, error) {
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, err
+	}
+	if d.More() {
+		return m, errors.New("more than one value")
+	}
+	return m, m.validate()
+}
+
+func (m Manifest) validate() error {
+	for field, v := range map[string]string{"version": m.Version, "minimum": m.Minimum} {
+		if _, err := parseVersion(v); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	if m.Size < 1 || m.Size > MaxSize {
+		return fmt.Errorf("size: %d bytes are not 1 to %d", m.Size, int64(MaxSize))
+	}
+	if sum, err := hex.DecodeString(m.SHA256); err != nil || len(sum) != sha256.Size {
+		return fmt.Errorf("sha256: %q is not a SHA-256 in hexadecimal", m.SHA256)
+	}
+	return nil
+}
+
+// checked delivers a program and, at its end, whether it is the signed one.
+type checked struct {
+	r    io.Reader
+	left int64
+	want string
+	sum  hash.Hash
+}
+
+// Read implements io.Reader. The last bytes are held back until the hash of all is right.
+func (c *checked) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.r.Read(p)
+	c.sum.Write(p[:n])
+	c.left -= int64(n)
+	if c.left == 0 && hex.EncodeToString(c.sum.Sum(nil)) != strings.ToLower(c.want) {
+		return 0, fmt.Errorf("update: %w: the program is not the one that was signed", ErrDamaged)
+	}
+	if errors.Is(err, io.EOF) && c.left > 0 {
+		return n, fmt.Errorf("update: %w: %d bytes of the program are missing", ErrDamaged, c.left)
+	}
+	return n, err
+}
+
+// maxParts bounds a version's numbers.
+const maxParts = 8
+
+// parseVersion reads numbers with dots between them.
+func parseVersion(text string) ([]uint32, error) {
+	parts := strings.Split(text, ".")
+	if len(parts) > maxParts {
+		return nil, fmt.Errorf("%q has more than %d numbers", text, maxParts)
+	}
+	v := make([]uint32, len(parts))
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 32)
+		if err != nil || strconv.FormatUint(n, 10) != p {
+			return nil, fmt.Errorf("%q is not a version: numbers and dots, without leading zeros", text)
+		}
+		v[i] = uint32(n)
+	}
+	return v, nil
+}
+
+// Compare orders versions by their numbers: 0.10 is newer than 0.9, and 1.0
+// newer than 1. It returns -1, 0 or 1; text that is no version is the oldest.
+func Compare(a, b string) int {
+	x, _ := parseVersion(a)
+	y, _ := parseVersion(b)
+	for i := range min(len(x), len(y)) {
+		switch {
+		case x[i] < y[i]:
+			return -1
+		case x[i] > y[i]:
+			return 1
+		}
+	}
+	switch {
+	case len(x) < len(y):
+		return -1
+	case len(x) > len(y):
+		return 1
+	}
+	return 0
+}

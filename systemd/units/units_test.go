@@ -1,0 +1,100 @@
+package units
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"eidetic/internal/testlab"
+)
+
+// worst is the exposure level that no unit of ours may exceed; systemd's own
+// networkd has 2.8 and dnsmasq 9.6.
+const worst = 2.5
+
+// unpack writes the unit files to a folder that systemd's tools can read.
+func unpack(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	entries, err := fs.ReadDir(Files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := fs.ReadFile(Files, e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, e.Name()), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestExposure(t *testing.T) {
+	analyze := testlab.NeedProgram(t, "systemd-analyze")
+	dir := unpack(t)
+	services, err := filepath.Glob(filepath.Join(dir, "*.service"))
+	if err != nil || len(services) == 0 {
+		t.Fatal("no services", err)
+	}
+	level := regexp.MustCompile(`exposure level for (\S+): ([0-9.]+)`)
+	for _, service := range services {
+		out, err := exec.Command(analyze, "security", "--offline=yes", "--no-pager", service).CombinedOutput()
+		m := level.FindSubmatch(out)
+		if m == nil {
+			t.Errorf("%s: %v: no level in:\n%s", service, err, out)
+			continue
+		}
+		got, err := strconv.ParseFloat(string(m[2]), 64)
+		if err != nil || got > worst {
+			t.Errorf("%s has exposure level %s, at most %v is allowed", m[1], m[2], worst)
+		}
+		t.Logf("%s: %s", m[1], m[2])
+	}
+}
+
+// Every unit parses, with no unknown setting, and every program that it starts
+// is ours. verify also looks for the program, so a stand-in is put there.
+func TestUnitsAreCorrect(t *testing.T) {
+	analyze := testlab.NeedProgram(t, "systemd-analyze")
+	dir := unpack(t)
+	units, err := filepath.Glob(filepath.Join(dir, "*.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range units {
+		if strings.HasSuffix(unit, ".sysusers") || strings.HasSuffix(unit, ".tmpfiles") {
+			continue
+		}
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			if command, ok := strings.CutPrefix(line, "ExecStart="); ok && !strings.HasPrefix(command, "/usr/bin/appliance ") {
+				t.Errorf("%s starts %q", filepath.Base(unit), command)
+			}
+		}
+		stood := strings.ReplaceAll(string(text), "/usr/bin/appliance ", "/bin/true ")
+		stood = strings.ReplaceAll(stood, "file:/usr/share/doc/appliance/box.md", "https://example.org/")
+		if err := os.WriteFile(unit, []byte(stood), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, unit := range units {
+		if strings.HasSuffix(unit, ".sysusers") || strings.HasSuffix(unit, ".tmpfiles") {
+			continue
+		}
+		out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", filepath.Base(unit), err, out)
+		}
+	}
+}
