@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -291,9 +292,14 @@ func readEntry(dir string) Entry {
 		}
 		return e
 	}
+	// A list is short, whatever the run holds.
 	e := Entry{
-		ID: id, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
-		Page: run.Page, Trials: len(run.Trials), Summary: list(run.Summary),
+		ID: id, Name: clip(run.Name), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
+		Page: clip(run.Page), Trials: len(run.Trials), Summary: []lab.Summary{},
+	}
+	for _, s := range run.Summary[:min(len(run.Summary), 64)] {
+		s.Metric, s.Unit, s.Arm, s.Warnings = clip(s.Metric), clip(s.Unit), clip(s.Arm), nil
+		e.Summary = append(e.Summary, s)
 	}
 	for _, t := range run.Trials {
 		if t.Valid {
@@ -304,6 +310,14 @@ func readEntry(dir string) Entry {
 		e.Report = info.Mode().IsRegular()
 	}
 	return e
+}
+
+// clip keeps a text of a list to 1,000 bytes.
+func clip(s string) string {
+	if len(s) > 1000 {
+		return strings.ToValidUTF8(s[:1000], "") + "…"
+	}
+	return s
 }
 
 // sortTrials puts trials in order: the experiment may have saved them as they ended.

@@ -1,0 +1,296 @@
+package panel
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// fakeRunner stands for the experiment: it makes a run's folder, and ends when it is let go.
+type fakeRunner struct {
+	root    string
+	started chan string
+	release chan error
+}
+
+func (r *fakeRunner) Check(_ context.Context, q RunRequest) error {
+	if q.Archive == "missing.wacz" {
+		return errors.New("there is no archive missing.wacz")
+	}
+	return nil
+}
+
+func (r *fakeRunner) Run(ctx context.Context, id string, q RunRequest, progress func(Progress)) error {
+	run := &lab.Run{ID: id, Name: q.Name, Page: q.Page, State: store.StateRunning, Wall: time.Unix(1, 0).UTC()}
+	f, err := store.Create(r.root, run)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	progress(Progress{Trial: 1, Of: q.Trials, Doing: "filming"})
+	r.started <- id
+	select {
+	case <-ctx.Done():
+		run.State = store.StateInterrupted
+	case err := <-r.release:
+		run.State = store.StateDone
+		if err != nil {
+			run.State, run.Error = store.StateFailed, err.Error()
+		}
+	}
+	return f.Save(run)
+}
+
+// box is a panel that serves with a queue on disk.
+type box struct {
+	url    string
+	runner *fakeRunner
+	stop   func()
+}
+
+func newBox(t *testing.T, st *store.Store, queue string) *box {
+	t.Helper()
+	q, err := store.OpenQueue(t.Context(), queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &box{runner: &fakeRunner{root: st.Root(), started: make(chan string, 10), release: make(chan error)}}
+	p, err := New(Config{Store: st, Queue: q, Runner: b.runner, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := Listen(ctx, "127.0.0.1:0", "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.url = "http://" + l.Addr().String()
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(ctx, l) }()
+	stopped := false
+	b.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		_ = q.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *box) do(t *testing.T, method, path, body string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(text)
+}
+
+// states reads the states of a run's progress until it ends.
+func (b *box) states(t *testing.T, path string) []string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var states []string
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var s Progress
+			if err := json.Unmarshal([]byte(data), &s); err != nil {
+				t.Fatal(err)
+			}
+			if len(states) == 0 || states[len(states)-1] != s.State {
+				states = append(states, s.State)
+			}
+		}
+	}
+	return states
+}
+
+const request = `{"name":"Checkout page","page":"https://www.shop.example/","archive":"shop.wacz","trials":3}`
+
+func TestStart(t *testing.T) {
+	st := newStore(t)
+	b := newBox(t, st, filepath.Join(t.TempDir(), "queue.db"))
+	status, head, text := b.do(t, http.MethodPost, "/api/v1/runs", request)
+	const first = "/api/v1/runs/20270115-080000-checkout-page"
+	if status != http.StatusAccepted || head.Get("Location") != first {
+		t.Fatalf("%d, Location %q: %s", status, head.Get("Location"), text)
+	}
+	<-b.runner.started
+	// The device is busy: the second one waits, under a name of its own.
+	_, head, _ = b.do(t, http.MethodPost, "/api/v1/runs", request)
+	if head.Get("Location") != first+"-2" {
+		t.Errorf("Location %q", head.Get("Location"))
+	}
+	if _, _, text := b.do(t, http.MethodGet, first+"-2", ""); !strings.Contains(text, `"state":"queued"`) {
+		t.Errorf("the second run: %s", text)
+	}
+	_, _, list := b.do(t, http.MethodGet, "/api/v1/runs", "")
+	if !strings.Contains(list, `"state":"queued"`) || !strings.Contains(list, `"state":"running"`) || strings.Count(list, `"id":`) != 3 {
+		t.Errorf("the list: %s", list)
+	}
+	states := make(chan []string)
+	go func() { states <- b.states(t, first+"/events") }()
+	b.runner.release <- nil
+	if got := <-states; got[len(got)-1] != "done" {
+		t.Errorf("progress: %v", got)
+	}
+	<-b.runner.started
+	if status, _, _ := b.do(t, http.MethodDelete, first+"-2", ""); status != http.StatusNoContent {
+		t.Errorf("cancel: %d", status)
+	}
+	if got := b.states(t, first+"-2/events"); got[len(got)-1] != "interrupted" {
+		t.Errorf("progress of a cancelled run: %v", got)
+	}
+	if status, _, _ := b.do(t, http.MethodDelete, first, ""); status != http.StatusNotFound {
+		t.Errorf("cancel of one that has ended: %d", status)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
+	for body, want := range map[string]string{
+		`{"page":"https://a/","archive":"missing.wacz"}`:          "there is no archive missing.wacz",
+		`{"archive":"a.wacz"}`:                                    "page",
+		`{"page":"https://a/","archive":"a.wacz","trials":0}`:     "trials",
+		`{"page":"https://a/","archive":"a.wacz","trials":99999}`: "trials",
+		`{"page":"https://a/","archive":"a.wacz","colour":"red"}`: "colour",
+		`{`: "unexpected end of JSON input",
+	} {
+		status, head, text := b.do(t, http.MethodPost, "/api/v1/runs", body)
+		if status < 400 || status > 422 || head.Get("Content-Type") != "application/problem+json" || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+}
+
+// What waited when the appliance was stopped is carried out after the restart.
+func TestQueueSurvivesRestart(t *testing.T) {
+	st := newStore(t)
+	queue := filepath.Join(t.TempDir(), "queue.db")
+	b := newBox(t, st, queue)
+	for range 2 {
+		b.do(t, http.MethodPost, "/api/v1/runs", request)
+	}
+	running := <-b.runner.started
+	b.stop()
+	if run, err := st.Run(running); err != nil || run.State != store.StateInterrupted {
+		t.Errorf("the run that was stopped: %v, %v", run, err)
+	}
+	b = newBox(t, st, queue)
+	if got, want := <-b.runner.started, running+"-2"; got != want {
+		t.Errorf("%s was started, want %s", got, want)
+	}
+	b.runner.release <- nil
+	if got := b.states(t, "/api/v1/runs/"+running+"-2/events"); cmp.Diff("done", got[len(got)-1]) != "" {
+		t.Errorf("progress: %v", got)
+	}
+}
+
+func TestServeStopsWithOpenStreams(t *testing.T) {
+	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	start := time.Now()
+	b.stop()
+	if took := time.Since(start); took > grace/2 {
+		t.Errorf("stopping took %v", took)
+	}
+}
+
+func TestListen(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:0", "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, err = Listen(t.Context(), l.Addr().String(), "--listen")
+	if err == nil || !strings.Contains(err.Error(), "port "+port+" of 127.0.0.1 is taken") || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Listen(t.Context(), "nonsense", "--listen"); err == nil || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServeNeedsTokenBeyondLoopback(t *testing.T) {
+	p, err := New(Config{Store: newStore(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A slow listener gets the newest news, and the last.
+func TestHub(t *testing.T) {
+	h := newHub()
+	h.publish(Progress{Run: "a", State: "running", Trial: 1})
+	l := h.listen("")
+	defer h.leave(l)
+	for i := 2; i < 100; i++ {
+		h.publish(Progress{Run: "a", State: "running", Trial: i})
+	}
+	h.publish(Progress{Run: "b", State: "done"})
+	h.publish(Progress{Run: "a", State: "done"})
+	want := []Progress{{Run: "a", State: "done"}, {Run: "b", State: "done"}}
+	if diff := cmp.Diff(want, h.take(l)); diff != "" {
+		t.Error(diff)
+	}
+	late := h.listen("a")
+	defer h.leave(late)
+	if got := h.take(late); len(got) != 0 {
+		t.Errorf("news of a run that ended: %v", got)
+	}
+}
