@@ -167,8 +167,9 @@ func trim(p Plane, prev, cur []byte, r image.Rectangle) image.Rectangle {
 	left, right := r.Dx()*p.Unit, 0
 	for y := r.Min.Y; y < r.Max.Y && (left > 0 || right < r.Dx()*p.Unit); y++ {
 		a, b := p.Row(prev, y, r.Min.X, r.Max.X), p.Row(cur, y, r.Min.X, r.Max.X)
-		left = min(left, Prefix(a, b))
-		right = max(right, len(a)-Suffix(a, b))
+		// Only what could move an edge is looked at: equal rows cost little.
+		left = min(left, Prefix(a[:left], b[:left]))
+		right = len(a) - Suffix(a[right:], b[right:])
 	}
 	if left < right {
 		r.Min.X, r.Max.X = r.Min.X+left/p.Unit, r.Min.X+(right+p.Unit-1)/p.Unit

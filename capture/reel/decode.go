@@ -22,6 +22,7 @@ type decoder struct {
 	cur     []byte // the frame decoded last
 	prev    []byte // the one before, when moves need it
 	lits    []byte
+	drawn   []int // scratch: units drawn in each row
 }
 
 func newDecoder(f lab.Format) *decoder {
@@ -33,10 +34,7 @@ func (d *decoder) decode(body []byte, key bool) error {
 	if key {
 		clear(d.cur)
 	} else if needsPrev(body) {
-		if d.prev == nil {
-			d.prev = make([]byte, len(d.cur))
-		}
-		copy(d.prev, d.cur)
+		d.flip(body)
 	}
 	budget := len(d.cur) // no byte of a frame is coded twice
 	c := cursor{b: body}
@@ -50,6 +48,54 @@ func (d *decoder) decode(body []byte, key bool) error {
 		}
 	}
 	return nil
+}
+
+// flip makes room for a frame that takes rows from elsewhere in the one
+// before: cur becomes prev, and prev's memory the new cur. Rows that body draws
+// anew over their whole width, which scrolling does with most, are not copied.
+func (d *decoder) flip(body []byte) {
+	if d.prev == nil {
+		d.prev = make([]byte, len(d.cur))
+	}
+	d.cur, d.prev = d.prev, d.cur
+	at := 0
+	for i, p := range d.planes {
+		if cap(d.drawn) < p.Rows {
+			d.drawn = make([]int, p.Rows)
+		}
+		d.drawn = d.drawn[:p.Rows]
+		clear(d.drawn)
+		eachOp(body, i, p, func(o op) {
+			for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
+				d.drawn[y] += o.r.Dx()
+			}
+		})
+		for _, n := range d.drawn {
+			if n < p.Units() {
+				copy(d.cur[at:at+p.Stride], d.prev[at:at+p.Stride])
+			}
+			at += p.Stride
+		}
+	}
+}
+
+// eachOp calls fn with the rectangles of a plane, as far as body is well formed.
+func eachOp(body []byte, plane int, p diff.Plane, fn func(op)) {
+	c := cursor{b: body}
+	budget := p.Size()
+	for len(c.b) > 0 {
+		part := cursor{b: c.bytes(c.int(len(c.b)))}
+		if int(part.byte()&^partMoves) != plane {
+			continue
+		}
+		for n := part.int(len(part.b) / 5); n > 0; n-- {
+			o, err := readOp(&part, p)
+			if budget -= o.bytes(p); err != nil || budget < 0 {
+				return
+			}
+			fn(o)
+		}
+	}
 }
 
 // needsPrev says whether a part has a moved rectangle. A malformed body is

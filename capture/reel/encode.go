@@ -65,7 +65,6 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 			e.rects = e.finder.Plane(e.rects, p, e.canvas, pix, w)
 		}
 		for _, r := range e.rects {
-			e.sums.touch(i, r, pix)
 			changed = append(changed, p.ToPixels(r).Intersect(e.format.Bounds()))
 		}
 		e.plain, e.shaded = e.plain[:0], e.shaded[:0]
@@ -89,20 +88,32 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 		e.parts.add(i, codeS2, p, e.plain)
 		e.parts.add(i, codePredicted, p, e.shaded)
 	}
-	dst = e.parts.run(dst, e, pix)
+	dst = e.parts.run(dst, e, pix, changed[start:])
 	e.cost += e.parts.cost
-	e.keep(changed[start:], pix)
 	return dst, changed, fresh == len(e.canvas)
 }
 
-// keep copies what changed into the canvas.
-func (e *encoder) keep(changed []image.Rectangle, pix []byte) {
-	for _, p := range e.planes {
+// keepRows is how many rows of a picture keep takes at once.
+const keepRows = 64
+
+// keep takes what changed in one band of keepRows rows into the canvas and
+// the sums. The bands of a frame may be kept by several threads.
+func (e *encoder) keep(band int, changed []image.Rectangle, pix []byte) {
+	for i, p := range e.planes {
+		rows := image.Rect(0, band*keepRows/p.SY, p.Units(), (band+1)*keepRows/p.SY)
+		lowest, highest := rows.Max.Y, rows.Min.Y
 		for _, c := range changed {
-			r := p.FromPixels(c)
+			r := p.FromPixels(c).Intersect(rows)
+			if r.Empty() {
+				continue
+			}
 			for y := r.Min.Y; y < r.Max.Y; y++ {
 				copy(p.Row(e.canvas, y, r.Min.X, r.Max.X), p.Row(pix, y, r.Min.X, r.Max.X))
 			}
+			lowest, highest = min(lowest, r.Min.Y), max(highest, r.Max.Y)
+		}
+		if lowest < highest {
+			e.sums.touch(i, image.Rect(0, lowest, p.Units(), highest), pix)
 		}
 	}
 }
@@ -220,5 +231,5 @@ func shaded(p diff.Plane, pix []byte, r image.Rectangle) bool {
 			all++
 		}
 	}
-	return equal*8 < all
+	return equal*2 < all
 }

@@ -31,6 +31,6 @@ const (
 const (
 	costLiteral   = 1.5
 	costPredicted = 4
-	costCopy      = 0.1
-	maxChain      = 25e6
+	costCopy      = 0.08
+	maxChain      = 30e6
 )

@@ -105,11 +105,16 @@ func (c *partCoder) open(j job) {
 	c.cost += per * float64(literals)
 }
 
-// run makes all parts and appends them to dst in order.
-func (c *partCoder) run(dst []byte, e *encoder, pix []byte) []byte {
+// run makes all parts and appends them to dst in order, and has e keep what changed.
+func (c *partCoder) run(dst []byte, e *encoder, pix []byte, changed []image.Rectangle) []byte {
+	bands := (e.format.Height + keepRows - 1) / keepRows
+	area := c.bytes
+	for _, r := range changed {
+		area += r.Dx() * r.Dy()
+	}
 	threads := 1
-	if c.bytes >= spread {
-		threads = min(runtime.GOMAXPROCS(0), len(c.jobs), 8)
+	if area >= spread {
+		threads = min(runtime.GOMAXPROCS(0), 8)
 	}
 	for len(c.workers) < threads {
 		c.workers = append(c.workers, &partWorker{})
@@ -119,14 +124,18 @@ func (c *partCoder) run(dst []byte, e *encoder, pix []byte) []byte {
 		for {
 			n := int(next.Add(1)) - 1
 			if n >= len(c.jobs) {
-				return
+				if n -= len(c.jobs); n >= bands {
+					return
+				}
+				e.keep(n, changed, pix)
+				continue
 			}
 			j := &c.jobs[n]
 			j.out = w.part(j.out[:0], j, e, pix, c.ops[j.from:j.to])
 		}
 	}
 	var others sync.WaitGroup
-	for _, w := range c.workers[1:max(1, threads)] {
+	for _, w := range c.workers[1:threads] {
 		others.Go(func() { work(w) })
 	}
 	work(c.workers[0])

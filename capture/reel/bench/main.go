@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -65,7 +66,19 @@ func run() error {
 	peers := flag.Bool("peers", true, "measure ffmpeg's codecs too")
 	runs := flag.Int("runs", 3, "of each measurement; the median counts")
 	out := flag.String("out", "out/bench/capture.json", "file to write")
+	profile := flag.String("cpuprofile", "", "write a processor profile of our part to this file")
 	flag.Parse()
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	var w, h int
 	if n, err := fmt.Sscanf(*size, "%dx%d", &w, &h); n != 2 || err != nil {
 		return fmt.Errorf("-size %q is not of the form WIDTHxHEIGHT", *size)
