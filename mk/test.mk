@@ -14,7 +14,7 @@ race_packages = $(filter $(unit_packages),$(concurrent_packages))
 
 # packages_with PATTERN,FILES lists the packages in which a file has a match.
 packages_with = $(patsubst ./%/,eidetic/%,$(sort $(dir \
-	$(shell grep -rlE --include='$(2)' --exclude-dir=testlab --exclude-dir=out '$(1)' .))))
+	$(shell grep -rlE --include='$(2)' --exclude-dir={testlab,repotest,out} '$(1)' .))))
 
 .PHONY: test
 test: deps-test lint test-unit test-race test-net ## Everything: lint, unit, race and machine tests; installs what is missing

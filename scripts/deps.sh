@@ -6,9 +6,9 @@
 # and cannot be installed.
 set -euo pipefail
 
-# One line a need: group | Debian package | a program on the PATH or a file that
-# proves it is there | what it is for. The proof is not the package, so that a
-# program from elsewhere counts.
+# One line a need: group | Debian package | the programs on the PATH, or the
+# file, that prove it is there | what it is for. The proof is not the package,
+# so that a program from elsewhere counts.
 needs() {
 	cat <<-'TABLE'
 		build|ca-certificates|/etc/ssl/certs/ca-certificates.crt|Go checks with them whom it downloads modules from
@@ -17,12 +17,16 @@ needs() {
 		demo|vpx-tools|vpxenc|evidence videos
 		demo|libnss3-tools|certutil|the browser trusts the box's certificate authority
 		demo|fonts-liberation|/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf|pages look as their designers meant
-		test|git|git|the rules of the repository read its list of files
 		test|gcc|gcc|the race detector is linked by it
 		test|libc6-dev|/usr/include/stdlib.h|the race detector is linked against it
-		test|iproute2|ip|tests compare our view of the network with the system's
 		test|iputils-ping|ping|tests measure round trips with it
-		test|nftables|nft|tests count packets that must not exist
+		test|iperf3|iperf3|tests measure the link's rates with it
+		test|openssl|openssl|tests check our certificates with another implementation
+		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
+		test|mtools|mcopy|tests read the file systems that we write
+		test|systemd|systemd-analyze|tests check our unit files
+		test|kmod|depmod|tests prune kernel modules with it
+		test|binutils|objcopy|tests join EFI programs with it
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
 		image|binutils|objcopy|joins kernel and file system to one EFI program
@@ -31,18 +35,6 @@ needs() {
 		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/systemd-bootx64.efi|the boot loader that the image starts with
 		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
 		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
-		test|dosfstools|fsck.fat|checks the file systems that we write
-		test|mtools|mcopy|reads the file systems that we write
-		test|systemd|systemd-analyze|checks our unit files
-		test|kmod|depmod|tests prune kernel modules with it
-		test|binutils|objcopy|tests join EFI programs with it
-		test|openssl|openssl|tests check our certificates with another implementation
-		image|mmdebstrap|mmdebstrap|puts the image's root file system together
-		image|kmod|depmod|lists the image's kernel modules
-		image|binutils|objcopy|joins kernel and root into one EFI program
-		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|what that EFI program starts with
-		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
-		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|firmware for the machine that boots it
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
 	TABLE
 }
@@ -57,12 +49,15 @@ die() {
 
 usage() { die "usage: scripts/deps.sh build|demo|test|image|bench …" 2; }
 
-# there PROOF: is the program or file there? sbin is not on a user's PATH.
+# there PROOF…: are the programs or files there? sbin is not on a user's PATH.
 there() {
-	case $1 in
-	/*) [[ -e $1 ]] ;;
-	*) PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null ;;
-	esac
+	local proof
+	for proof; do
+		case $proof in
+		/*) [[ -e $proof ]] ;;
+		*) PATH=$PATH:/usr/sbin:/sbin command -v "$proof" >/dev/null ;;
+		esac || return
+	done
 }
 
 # at_least WANT HAVE compares version numbers.
@@ -147,10 +142,12 @@ main() {
 		esac
 	done
 
-	local packages=() reasons=() package proof why old_go=''
+	local packages=() reasons=() proofs package proof why old_go=''
 	while IFS='|' read -r group package proof why; do
 		[[ $wanted == *" $group "* ]] || continue
-		there "$proof" && continue
+		read -ra proofs <<<"$proof"
+		there "${proofs[@]}" && continue
+		[[ " ${packages[*]} " == *" $package "* ]] && continue # another group needs it too
 		packages+=("$package")
 		reasons+=("$package: $why")
 	done < <(needs)

@@ -214,7 +214,7 @@ func checkPrograms(t *Tree) (found []Violation) {
 		if f.Path == "scripts/deps.sh" {
 			for _, line := range strings.Split(string(f.Data), "\n") {
 				if cells := strings.Split(strings.TrimSpace(line), "|"); len(cells) == 4 {
-					proofs = append(proofs, path.Base(cells[2]))
+					proofs = append(proofs, strings.Fields(cells[2])...)
 				}
 			}
 		}

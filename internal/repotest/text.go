@@ -26,8 +26,9 @@ func textRules() []Rule {
 // licences, checksums, test data and what was bundled from elsewhere.
 func authored(f File) bool {
 	base := path.Base(f.Path)
-	return f.Text() && !strings.Contains("/"+f.Path, "/testdata/") && !strings.Contains(f.Path, "/vendor/") &&
-		!slices.Contains([]string{"LICENSE", "go.sum"}, base) && !strings.Contains(base, ".min.") && path.Ext(base) != ".svg"
+	licence := strings.HasPrefix(base, "LICENSE") || strings.HasSuffix(base, ".LICENSE") || base == "OFL.txt"
+	return f.Text() && !licence && !strings.Contains("/"+f.Path, "/testdata/") && !strings.Contains(f.Path, "/vendor/") &&
+		base != "go.sum" && !strings.Contains(base, ".min.") && path.Ext(base) != ".svg"
 }
 
 // forbidWords makes a check that finds a pattern in any authored line.
