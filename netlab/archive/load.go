@@ -37,7 +37,6 @@ type loader struct {
 // pending is a response that waits for its request and metadata.
 type pending struct {
 	e       *lab.Exchange
-	hasReq  bool
 	dns     *DNS
 	revisit *revisit
 }
