@@ -12,13 +12,12 @@ import (
 
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
-	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
 )
 
 // disarmTimeout bounds the wait for requests whose connections are closed.
-const disarmTimeout = 10 * time.Second
+const disarmTimeout = 30 * time.Second
 
 // Record puts a recorder behind the listeners: every request goes to its
 // origin and into w, and so do the answers of DNS. o.Protocols and o.Clock have
@@ -65,7 +64,7 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	if n.dns != nil {
 		n.dns.Use(forwarder)
 	}
-	n.armed = "record"
+	n.armed, n.recorder = "record", recorder
 	return recorder, nil
 }
 
@@ -115,8 +114,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	return session, nil
 }
 
-// Disarm takes the core away, closes the device's connections and waits for
-// their requests. Only the box itself answers until the next Record or Replay.
+// Disarm takes the core away, closes the device's connections and waits until
+// their requests have ended and are recorded. Only the box itself answers until
+// the next Record or Replay.
 func (n *Network) Disarm() {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -133,6 +133,12 @@ func (n *Network) disarm(ctx context.Context) error {
 	}
 	n.link.Abort()
 	err := n.proxy.SetCore(ctx, n.core(nil, nil))
+	if n.recorder != nil {
+		if werr := n.recorder.Wait(); werr != nil {
+			err = errors.Join(err, fmt.Errorf("write the recording: %w", werr))
+		}
+		n.recorder = nil
+	}
 	if n.up != nil {
 		n.up.Close()
 		n.up = nil
@@ -140,24 +146,6 @@ func (n *Network) disarm(ctx context.Context) error {
 	n.armed = ""
 	return err
 }
-
-// SetLink changes the profile at once, for connections that are open as well
-// (unless they were made under a native one). The times of the profile's
-// changes count from now.
-func (n *Network) SetLink(p link.Profile) error {
-	if p.Name == "" {
-		p.Name = "native"
-	}
-	n.link.Set(p)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.extras.want = p.Extra
-	n.extras.apply(n)
-	return nil
-}
-
-// LinkReport returns what the link did since SetLink or Start.
-func (n *Network) LinkReport() link.Report { return n.link.Report() }
 
 // core is what the listeners call: the box for its own names, then a recorder,
 // a session, or nobody.

@@ -6,13 +6,14 @@ func (n *Network) Environment() map[string]any {
 	n.arming.Lock()
 	armed := n.armed
 	n.arming.Unlock()
-	r := n.link.Report()
+	r := n.shaper.Report()
 	e := map[string]any{
 		"congestion_control": n.congestion, // of the listeners, read back from the kernel
 		"link_backend":       r.Backend,
 		"link_profile":       r.Profile,
 		"link_limits":        r.Limits,
 		"link_slips":         r.Slips,
+		"link_thread":        r.Thread,
 		"gateway":            n.c.Gateway.String(),
 		"synthetic":          n.c.Synthetic.String(),
 		"any_ip":             n.c.Routes,

@@ -84,7 +84,7 @@ func (e *extras) apply(n *Network) {
 			}
 		}
 	}
-	n.link.SetExtra(out)
+	n.shaper.SetExtra(out)
 }
 
 func (n *Network) setHosts(t dns.Table) {

@@ -30,6 +30,7 @@ import (
 	"eidetic/netlab/dns"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/replay"
 )
 
 // Config of a Network. Gateway, CA and Clock are required; the zero value of
@@ -55,9 +56,12 @@ type Config struct {
 	// Upstream says how origins are reached while recording. Nil: nobody is
 	// ever contacted, and Record is an error.
 	Upstream *proxy.UpstreamConfig
-	// Link is the profile to begin with, by the connection-level back end. A
-	// packet-level link stands in front of the listeners and leaves this zero.
+	// Link is the profile to begin with.
 	Link link.Profile
+	// Port, when set, is where the device is plugged in, and the link is the
+	// packet-level one between it and lab0. Without it connections are delayed
+	// and paced in this process, which promises less; see link.Conn.
+	Port *Port
 	// CongestionControl of the listeners' sockets, default "cubic". The
 	// machine's own default (bbr, on some) would change what a link shows.
 	CongestionControl string
@@ -71,6 +75,16 @@ type Config struct {
 	Log   *slog.Logger // nil discards
 }
 
+// Port names two interfaces of this network namespace. Frames are forwarded
+// between them; the interface with the gateway's address is the other end of
+// Lab's veth pair.
+type Port struct {
+	// Device is a network port, or the inner end of a veth pair whose other
+	// end is the device's ("dev0p"). Lab is the inner end ("lab0p") of the pair
+	// whose other end ("lab0") has Config.Gateway.
+	Device, Lab string
+}
+
 // Addrs are the addresses that a Network listens on; those not asked for are zero.
 type Addrs struct {
 	HTTP, HTTPS, DNS, Proxy netip.AddrPort
@@ -82,7 +96,9 @@ type Network struct {
 	pool       *dns.Pool
 	dns        *dns.Server // nil when not asked for
 	proxy      *proxy.Server
-	link       *link.Conn
+	link       *link.Conn   // native when packets are shaped
+	packet     *link.Packet // nil without a Port
+	shaper     shaper       // the one of the two that shapes
 	addrs      Addrs
 	congestion string // as read back from a listener
 	undo       []func() error
@@ -90,6 +106,8 @@ type Network struct {
 	arming sync.Mutex // one Record, Replay, Disarm or Close at a time
 	up     *proxy.Upstream
 	armed  string // "record", "replay", ""
+	// recorder is the one to wait for.
+	recorder *replay.Recorder
 
 	mu     sync.Mutex // guards what follows
 	extras extras
@@ -145,7 +163,9 @@ func (n *Network) start(ctx context.Context) error {
 			return err
 		}
 	}
-	n.link = link.NewConn(n.c.Link, n.c.Clock)
+	if err := n.startLink(); err != nil {
+		return err
+	}
 	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil), Log: n.c.Log}
 	for _, l := range []struct {
 		addr string
@@ -208,8 +228,16 @@ func (n *Network) Close() error {
 	if n.link != nil {
 		errs = append(errs, n.link.Close())
 	}
+	if n.packet != nil {
+		errs = append(errs, n.packet.Close())
+	}
+	if n.recorder != nil {
+		errs = append(errs, n.recorder.Wait())
+		n.recorder = nil
+	}
 	if n.up != nil {
 		n.up.Close()
+		n.up = nil
 	}
 	for i := len(n.undo) - 1; i >= 0; i-- {
 		errs = append(errs, n.undo[i]())

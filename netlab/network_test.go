@@ -211,6 +211,9 @@ func recordThenReplay(t *testing.T, routed bool) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	var queries []dns.Query
+	if routed {
+		nstest.Here(t).Address(t, "lo", "192.168.77.1/32")
+	}
 	n, authority := startNetwork(t, func(c *Config) {
 		c.Upstream = &proxy.UpstreamConfig{Resolver: w.resolver, Roots: w.roots, DialContext: w.dial}
 		c.OnQuery = func(q dns.Query) { mu.Lock(); queries = append(queries, q); mu.Unlock() }
@@ -251,6 +254,9 @@ func recordThenReplay(t *testing.T, routed bool) {
 	a, err := archive.Open(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range a.Exchanges() {
+		t.Log(e.Order, e.Method, e.URL, e.Protocol, e.Status, e.Truncated, len(e.Response.Body), e.Server)
 	}
 	for trial := range 3 {
 		s, err := n.Replay(t.Context(), a, replay.Options{Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}})

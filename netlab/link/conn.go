@@ -41,7 +41,8 @@ type Conn struct {
 	clock lab.Clock
 
 	mu      sync.Mutex // guards all below, and every line's state
-	profile Profile
+	base    Profile    // as it was set
+	profile Profile    // as it is now, after changes
 	extra   map[netip.Addr]time.Duration
 	down    *line
 	up      *line
@@ -72,6 +73,7 @@ func (l *Conn) Set(p Profile) {
 		t.Stop()
 	}
 	l.timers = nil
+	l.base = p.clone()
 	l.apply(p)
 	l.down.random, l.up.random = newRandom(p.Seed, 1), newRandom(p.Seed, 2)
 	l.down.stats, l.up.stats = Direction{}, Direction{}
@@ -90,6 +92,15 @@ func (l *Conn) Set(p Profile) {
 			}
 		}))
 	}
+}
+
+// Restart begins the times of the profile's changes, the random streams and
+// the counters anew, at the start of a trial.
+func (l *Conn) Restart() {
+	l.mu.Lock()
+	p := l.base
+	l.mu.Unlock()
+	l.Set(p)
 }
 
 // apply sets what paces and delays; the caller holds the lock.

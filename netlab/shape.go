@@ -1,0 +1,61 @@
+package netlab
+
+import (
+	"net/netip"
+	"time"
+
+	"eidetic/netlab/link"
+)
+
+// shaper is what a Network asks of the packet back end and of the
+// connection-level one.
+type shaper interface {
+	Set(link.Profile)
+	SetExtra(map[netip.Addr]time.Duration)
+	Restart()
+	Report() link.Report
+}
+
+var (
+	_ shaper = (*link.Packet)(nil)
+	_ shaper = (*link.Conn)(nil)
+)
+
+// startLink sets up the back ends: with a port the packets are shaped, and
+// the connections pass untouched.
+func (n *Network) startLink() (err error) {
+	if n.c.Port == nil {
+		n.link = link.NewConn(n.c.Link, n.c.Clock)
+		n.shaper = n.link
+		return nil
+	}
+	n.link = link.NewConn(link.Profile{Name: "native"}, n.c.Clock)
+	n.packet, err = link.NewPacket(link.PacketConfig{
+		Device: n.c.Port.Device, Lab: n.c.Port.Lab, Profile: n.c.Link, Clock: n.c.Clock,
+	})
+	n.shaper = n.packet
+	return err
+}
+
+// SetLink changes the profile at once, for connections that are open as well
+// (at the connection level, unless they were made under a native profile). The
+// times of its changes count from now, or from RestartLink.
+func (n *Network) SetLink(p link.Profile) error {
+	if p.Name == "" {
+		p.Name = "native"
+	}
+	n.shaper.Set(p)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.extras.want = p.Extra
+	n.extras.apply(n)
+	return nil
+}
+
+// RestartLink begins the times of the profile's changes, its random streams
+// and its counters anew: call it at the start of a trial, so that equal trials
+// meet equal losses.
+func (n *Network) RestartLink() { n.shaper.Restart() }
+
+// LinkReport returns what the link did since SetLink, RestartLink or Start.
+func (n *Network) LinkReport() link.Report { return n.shaper.Report() }
