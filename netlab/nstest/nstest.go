@@ -5,9 +5,6 @@
 package nstest
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"eidetic/internal/testlab"
+	"eidetic/netlab/netspace"
 )
 
 const insideVar = "EIDETIC_NSTEST"
@@ -66,132 +63,51 @@ func Inside(t testing.TB) bool {
 	return false
 }
 
-// Namespace is a network namespace.
-type Namespace struct {
-	h netns.NsHandle
-	// Netlink speaks to the namespace from any goroutine.
-	Netlink *netlink.Handle
-}
+// Namespace is a network namespace whose methods fail the test.
+type Namespace struct{ *netspace.Namespace }
 
 // Here returns the namespace that the test runs in.
 func Here(t testing.TB) *Namespace {
 	t.Helper()
-	h, err := netns.Get()
-	return wrap(t, h, err)
+	return wrap(t)(netspace.Here())
 }
 
-// New makes a network namespace, with lo up.
+// New makes a network namespace, with lo up, for as long as the test runs.
 func New(t testing.TB) *Namespace {
 	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	old, err := netns.Get()
-	if err != nil {
-		t.Fatalf("this thread's namespace: %v", err)
-	}
-	defer old.Close()
-	h, err := netns.New() // and enters it
-	if err := errors.Join(err, netns.Set(old)); err != nil {
-		t.Fatalf("make a network namespace: %v", err)
-	}
-	n := wrap(t, h, nil)
-	lo, err := n.Netlink.LinkByName("lo")
-	if err == nil {
-		err = n.Netlink.LinkSetUp(lo)
-	}
-	if err != nil {
-		t.Fatalf("bring lo up: %v", err)
-	}
-	return n
+	return wrap(t)(netspace.New())
 }
 
-func wrap(t testing.TB, h netns.NsHandle, err error) *Namespace {
+func wrap(t testing.TB) func(*netspace.Namespace, error) *Namespace {
+	return func(n *netspace.Namespace, err error) *Namespace {
+		t.Helper()
+		check(t, err)
+		t.Cleanup(n.Close)
+		return &Namespace{n}
+	}
+}
+
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatalf("open a network namespace: %v", err)
+		t.Fatal(err)
 	}
-	nl, err := netlink.NewHandleAt(h)
-	if err != nil {
-		t.Fatalf("speak to a network namespace: %v", err)
-	}
-	t.Cleanup(func() {
-		nl.Close()
-		_ = h.Close() // the namespace ends with the process anyway
-	})
-	return &Namespace{h, nl}
-}
-
-// Do runs f on a thread that is in the namespace: sockets that it opens and
-// programs that it starts belong there.
-func (n *Namespace) Do(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := netns.Set(n.h); err != nil {
-			done <- fmt.Errorf("enter a network namespace: %w", err)
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
-
-// Output runs a program there.
-func (n *Namespace) Output(name string, args ...string) (string, error) {
-	var out []byte
-	err := n.Do(func() (err error) {
-		out, err = exec.Command(name, args...).CombinedOutput()
-		return err
-	})
-	return string(out), err
 }
 
 // Veth joins two namespaces by a pair of interfaces and brings both up.
 func Veth(t testing.TB, a *Namespace, nameA string, b *Namespace, nameB string) {
 	t.Helper()
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = nameA
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerNamespace: netlink.NsFd(b.h)}
-	if err := a.Netlink.LinkAdd(veth); err != nil {
-		t.Fatalf("make the veth pair %s, %s: %v", nameA, nameB, err)
-	}
-	a.Up(t, nameA)
-	b.Up(t, nameB)
-}
-
-// Up brings an interface up.
-func (n *Namespace) Up(t testing.TB, name string) {
-	t.Helper()
-	l, err := n.Netlink.LinkByName(name)
-	if err == nil {
-		err = n.Netlink.LinkSetUp(l)
-	}
-	if err != nil {
-		t.Fatalf("bring %s up: %v", name, err)
-	}
+	check(t, netspace.Veth(a.Namespace, nameA, b.Namespace, nameB))
 }
 
 // Address gives an interface an address in prefix form: "192.168.77.1/24".
 func (n *Namespace) Address(t testing.TB, name, prefix string) {
 	t.Helper()
-	l, err := n.Netlink.LinkByName(name)
-	if err != nil {
-		t.Fatalf("find %s: %v", name, err)
-	}
-	a, err := netlink.ParseAddr(prefix)
-	if err == nil {
-		a.Flags |= 0x02 // IFA_F_NODAD: an IPv6 address is good at once
-		err = n.Netlink.AddrAdd(l, a)
-	}
-	if err != nil {
-		t.Fatalf("give %s the address %s: %v", name, prefix, err)
-	}
+	check(t, n.Namespace.Address(name, prefix))
 }
 
 // Default routes everything through a gateway.
 func (n *Namespace) Default(t testing.TB, gateway string) {
 	t.Helper()
-	if err := n.Netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(gateway)}); err != nil {
-		t.Fatalf("route by %s: %v", gateway, err)
-	}
+	check(t, n.Namespace.Default(gateway))
 }

@@ -1,0 +1,144 @@
+// Package netspace makes small networks of namespaces inside this process's
+// own: in go names and addresses, out come network namespaces joined by veth
+// pairs, which vanish with their last user. It stands on vishvananda/netlink
+// and netns; see network_namespaces(7) and veth(4).
+package netspace
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Namespace is a network namespace. Close it when it is no longer needed.
+type Namespace struct {
+	h netns.NsHandle
+	// Netlink speaks to the namespace from any goroutine.
+	Netlink *netlink.Handle
+}
+
+// Here returns the namespace that this process runs in.
+func Here() (*Namespace, error) {
+	h, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("open this network namespace: %w", err)
+	}
+	return wrap(h)
+}
+
+// New makes a network namespace with lo up. It needs CAP_SYS_ADMIN here.
+func New() (*Namespace, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	old, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("open this network namespace: %w", err)
+	}
+	defer old.Close()
+	h, err := netns.New() // and enters it
+	if err := errors.Join(err, netns.Set(old)); err != nil {
+		return nil, fmt.Errorf("make a network namespace: %w", err)
+	}
+	n, err := wrap(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.Up("lo"); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func wrap(h netns.NsHandle) (*Namespace, error) {
+	nl, err := netlink.NewHandleAt(h)
+	if err != nil {
+		_ = h.Close() // nothing was done with it
+		return nil, fmt.Errorf("speak to a network namespace: %w", err)
+	}
+	return &Namespace{h, nl}, nil
+}
+
+// Close lets go of the namespace.
+func (n *Namespace) Close() {
+	n.Netlink.Close()
+	_ = n.h.Close() // only a reference
+}
+
+// Do runs f on a thread that is in the namespace: sockets that it opens and
+// programs that it starts belong there.
+func (n *Namespace) Do(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := netns.Set(n.h); err != nil {
+			done <- fmt.Errorf("enter a network namespace: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// Output runs a program there and returns all that it prints.
+func (n *Namespace) Output(name string, args ...string) (string, error) {
+	var out []byte
+	err := n.Do(func() (err error) {
+		out, err = exec.Command(name, args...).CombinedOutput()
+		return err
+	})
+	return string(out), err
+}
+
+// Veth joins two namespaces by a pair of interfaces and brings both up.
+func Veth(a *Namespace, nameA string, b *Namespace, nameB string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = nameA
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerNamespace: netlink.NsFd(b.h)}
+	if err := a.Netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("make the veth pair %s, %s: %w", nameA, nameB, err)
+	}
+	return errors.Join(a.Up(nameA), b.Up(nameB))
+}
+
+// Up brings an interface up.
+func (n *Namespace) Up(name string) error {
+	l, err := n.Netlink.LinkByName(name)
+	if err == nil {
+		err = n.Netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		return fmt.Errorf("bring %s up: %w", name, err)
+	}
+	return nil
+}
+
+// Address gives an interface an address in prefix form: "192.168.77.1/24".
+func (n *Namespace) Address(name, prefix string) error {
+	l, err := n.Netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	a, err := netlink.ParseAddr(prefix)
+	if err == nil {
+		a.Flags |= 0x02 // IFA_F_NODAD: an IPv6 address is good at once
+		err = n.Netlink.AddrAdd(l, a)
+	}
+	if err != nil {
+		return fmt.Errorf("give %s the address %s: %w", name, prefix, err)
+	}
+	return nil
+}
+
+// Default routes everything through a gateway.
+func (n *Namespace) Default(gateway string) error {
+	if err := n.Netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(gateway)}); err != nil {
+		return fmt.Errorf("route by %s: %w", gateway, err)
+	}
+	return nil
+}
