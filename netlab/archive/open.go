@@ -31,8 +31,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Open reads a WACZ, or a WARC file (plain, gzip or zstd) such as a cut-off
-// working file, with default limits.
+// Open reads a WACZ, a WARC file (plain, gzip or zstd) such as a cut-off
+// working file, or a HAR, with default limits.
 func Open(path string) (*Archive, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,9 +72,12 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	a := &Archive{}
 	a.info.Bytes = size
 	var err error
-	if bytes.Equal(magic, []byte("PK\x03\x04")) {
+	switch {
+	case bytes.Equal(magic, []byte("PK\x03\x04")):
 		err = a.openZip(r, size, l)
-	} else {
+	case isHAR(magic):
+		err = a.openHAR(io.NewSectionReader(r, 0, size), l)
+	default:
 		err = a.openStream(io.NewSectionReader(r, 0, size), magic, l)
 	}
 	if err != nil {
@@ -103,7 +106,7 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	case errors.Is(err, errLimit):
 		return err
 	case ld.records == 0:
-		return fmt.Errorf("not a WACZ or WARC file: %w", err)
+		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
 	default:
 		a.warn("the file is cut off or damaged after %d whole records (%v): what came before is used", ld.records, err)
 	}
@@ -130,7 +133,7 @@ func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) 
 	case bytes.Equal(magic, []byte("WARC")):
 		return buffered, func() {}, nil
 	}
-	return nil, nil, fmt.Errorf("not a WACZ or WARC file: it starts with %q", magic)
+	return nil, nil, fmt.Errorf("not a WACZ, WARC or HAR file: it starts with %q", magic)
 }
 
 // openZip reads a WACZ.

@@ -38,7 +38,7 @@ type kase struct {
 	// want must be in the result; empty means any.
 	want string
 	// check looks further, at the log of the last replay.
-	check func(t *testing.T, result string, log []lab.Served)
+	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
 	timing replay.Timing // zero is none
 }

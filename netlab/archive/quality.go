@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"eidetic/internal/lab"
+
+	"golang.org/x/net/html"
+)
+
+// Problem is one thing that is wrong with a recording.
+type Problem struct {
+	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing"
+	Exchange string `json:"exchange,omitempty"`
+	URL      string `json:"url,omitempty"`
+	What     string `json:"what"`
+	// Grave problems make the recording unfit for a measurement.
+	Grave bool `json:"grave"`
+}
+
+// Quality is the judgement of a recording.
+type Quality struct {
+	// Score is the share of what a replay needs that is there and whole, 0 to
+	// 1: exchanges without a problem over exchanges and missing resources; 0
+	// with a grave problem.
+	Score    float64   `json:"score"`
+	Problems []Problem `json:"problems"`
+}
+
+// Assess judges a recording: failed main documents, cut-off bodies, bodies
+// that do not decode, errors of sub-resources, and resources that recorded
+// documents name and the archive lacks.
+func Assess(a *Archive) Quality {
+	q := Quality{Problems: []Problem{}}
+	for _, w := range a.warnings {
+		q.Problems = append(q.Problems, Problem{Kind: "damaged", What: w, Grave: true})
+	}
+	have := map[string]bool{}
+	whole := map[string]bool{} // method and URL of whole exchanges
+	for _, e := range a.exchanges {
+		have[e.URL] = true
+		if e.Truncated == "" {
+			whole[e.Method+" "+e.URL] = true
+		}
+	}
+	pages := map[string]bool{}
+	for _, p := range a.pages {
+		pages[p.URL] = true
+	}
+	bad, missing := 0, 0
+	for _, e := range a.exchanges {
+		problem, ok := judge(e, pages[e.URL], whole[e.Method+" "+e.URL])
+		if !ok {
+			bad++
+			q.Problems = append(q.Problems, problem)
+			continue
+		}
+		for _, ref := range references(e) {
+			if !have[ref] {
+				have[ref] = true
+				missing++
+				q.Problems = append(q.Problems, Problem{Kind: "missing", Exchange: e.ID, URL: ref, What: "named by " + e.URL + " and not in the archive"})
+			}
+		}
+	}
+	if n := len(a.exchanges) + missing; n > 0 {
+		q.Score = float64(len(a.exchanges)-bad) / float64(n)
+	} else {
+		q.Problems = append(q.Problems, Problem{Kind: "missing", What: "the archive has no exchanges", Grave: true})
+	}
+	for _, p := range q.Problems {
+		if p.Grave {
+			q.Score = 0
+		}
+	}
+	return q
+}
+
+func judge(e *lab.Exchange, page, whole bool) (Problem, bool) {
+	p := Problem{Exchange: e.ID, URL: e.URL}
+	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
+	switch {
+	case e.Truncated != "" && !whole:
+		p.Kind, p.Grave = "truncated", main
+		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
+	case e.Truncated != "":
+		p.Kind, p.What = "truncated", "a try that was cut off; a whole one is there and is replayed"
+	case e.Status >= 400 && main:
+		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
+	case e.Status >= 400:
+		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
+	default:
+		if _, err := Decoded(&e.Response); err != nil && e.Status != 206 {
+			p.Kind, p.What = "undecodable", err.Error()
+			return p, false
+		}
+		return p, true
+	}
+	return p, false
+}
+
+// references lists the scripts, style sheets and images that a document names.
+func references(e *lab.Exchange) []string {
+	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
+		return nil
+	}
+	body, err := Decoded(&e.Response)
+	base, err2 := url.Parse(e.URL)
+	if err != nil || err2 != nil {
+		return nil
+	}
+	const most = 10_000
+	var out []string
+	z := html.NewTokenizer(bytes.NewReader(body))
+	z.SetMaxBuf(1 << 20)
+	for len(out) < most {
+		switch z.Next() {
+		case html.ErrorToken:
+			return out
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			at := map[string]string{}
+			for _, a := range t.Attr {
+				at[a.Key] = a.Val
+			}
+			ref := ""
+			switch {
+			case t.Data == "script" && !hasKey(at, "nomodule"), t.Data == "img" && at["loading"] != "lazy":
+				ref = at["src"]
+			case t.Data == "link" && strings.EqualFold(at["rel"], "stylesheet") && !strings.Contains(at["media"], "print"):
+				ref = at["href"]
+			case t.Data == "base" && at["href"] != "":
+				if b, err := base.Parse(at["href"]); err == nil {
+					base = b
+				}
+			}
+			if u, err := base.Parse(strings.TrimSpace(ref)); ref != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+				u.Fragment = ""
+				out = append(out, u.String())
+			}
+		}
+	}
+	return out
+}
+
+func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
