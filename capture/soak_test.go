@@ -1,0 +1,124 @@
+package capture_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/capture/synthetic"
+	"eidetic/internal/lab"
+)
+
+// TestFullHDInRealTime records 1920 × 1080 at 60 Hz with disk, compression and
+// checks, as long as EIDETIC_SOAK says ("5m": the product's promise, which also
+// asserts that nothing is lost); otherwise two seconds, in which a loaded test
+// machine may lose frames, but not silently.
+func TestFullHDInRealTime(t *testing.T) {
+	length, promised := 2*time.Second, false
+	if v := os.Getenv("EIDETIC_SOAK"); v != "" {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			t.Fatalf("EIDETIC_SOAK: %v", err)
+		}
+		length, promised = d, true
+	}
+	frames := int(length.Seconds() * 60)
+	f := lab.Format{Pixels: lab.BGRX, Width: 1920, Height: 1080, Rate: 60}
+	src, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Scroll, Frames: frames, Clock: lab.Monotonic, Wait: capture.SleepUntil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "hd.reel")
+	w, err := reel.Create(path, reel.Header{Format: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := capture.Start(context.Background(), src, w, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if promised {
+		hog := time.AfterFunc(length/3, func() { spin(r.Done(), min(30*time.Second, length/3)) })
+		defer hog.Stop()
+	}
+	<-r.Done()
+	st, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v; %d bytes, resident memory at most %d MB", st, w.Size(), peakMemory(t))
+	// Frames after the last one recorded could only be lost without trace.
+	if st.Frames+st.Lost > frames || !promised && st.Frames+st.Lost < frames-5 {
+		t.Errorf("%d frames recorded and %d lost are not %d", st.Frames, st.Lost, frames)
+	}
+	if promised && (st.Lost != 0 || st.Frames != frames) {
+		t.Errorf("%d frames of %d recorded, %d lost", st.Frames, frames, st.Lost)
+	}
+	if peak := peakMemory(t); promised && peak > 1024 {
+		t.Errorf("resident memory rose to %d MB", peak)
+	}
+	check(t, path, f, st)
+}
+
+// check compares every frame of the reel with the one that was drawn.
+func check(t *testing.T, path string, f lab.Format, st capture.Stats) {
+	t.Helper()
+	got, err := reel.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if got.Len() != st.Frames || got.Lost() != st.Lost {
+		t.Errorf("the reel has %d frames and names %d as lost; recorded %+v", got.Len(), got.Lost(), st)
+	}
+	again, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Scroll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := again.Next(context.Background())
+	for i := range got.Len() {
+		for err == nil && want.Seq < got.Info(i).Seq {
+			want, err = again.Next(context.Background())
+		}
+		pix, perr := got.Pixels(i)
+		if err != nil || perr != nil || !bytes.Equal(pix, want.Pix) {
+			t.Fatalf("frame %d (number %d) is not the one that was shown (%v, %v)", i, got.Info(i).Seq, err, perr)
+		}
+	}
+}
+
+// spin keeps a processor busy.
+func spin(done <-chan struct{}, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+// peakMemory returns this process's largest resident set so far, in MB.
+func peakMemory(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	kb := 0
+	if _, err := fmt.Sscan(rest, &kb); err != nil {
+		t.Fatal(err)
+	}
+	return kb / 1024
+}
