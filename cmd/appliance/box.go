@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
 	"os/exec"
 	"os/user"
 	"runtime"
 	"strconv"
+	"time"
 
 	"eidetic/image/box"
 	"eidetic/systemd"
@@ -13,7 +17,9 @@ import (
 
 // BoxCmd are the commands that the box's own units run, as root.
 type BoxCmd struct {
-	Setup BoxSetupCmd `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
+	Setup  BoxSetupCmd  `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
+	Bless  BoxBlessCmd  `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
+	Update BoxUpdateCmd `cmd:"" help:"Install the update that the service left, and restart."`
 }
 
 // BoxSetupCmd prepares the box.
@@ -21,11 +27,7 @@ type BoxSetupCmd struct{}
 
 // Run prepares the box; what fails is logged, and the box goes on without it.
 func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
-	level, err := defaultServeConfig().level()
-	if err != nil {
-		return err
-	}
-	log := systemd.Logger(std.err, level)
+	log := systemd.Logger(std.err, slog.LevelInfo)
 	uid, gid := serviceAccount()
 	box.Setup{
 		Root:  "/",
@@ -37,6 +39,45 @@ func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
 		Check: checkBoxConfig,
 	}.Do(ctx)
 	return nil
+}
+
+// BoxBlessCmd waits for health and marks the running system as good.
+type BoxBlessCmd struct {
+	URL    string        `default:"http://127.0.0.1:8080/api/v1/health" help:"Whom to ask."`
+	Steady time.Duration `default:"5s" help:"How long it must stay healthy."`
+	Within time.Duration `default:"90s" help:"How long it may take."`
+}
+
+// Run fails when the service does not become healthy; its unit then restarts
+// the box, and the boot loader counts.
+func (c BoxBlessCmd) Run(ctx context.Context, std *streams) error {
+	client := &http.Client{Timeout: c.Steady}
+	if err := box.AwaitHealth(ctx, client, c.URL, c.Steady, c.Within); err != nil {
+		return failed(err)
+	}
+	return newUpdater(std).Bless()
+}
+
+// BoxUpdateCmd installs what the service left.
+type BoxUpdateCmd struct{}
+
+// Run installs the update and restarts the box into it.
+func (BoxUpdateCmd) Run(ctx context.Context, std *streams) error {
+	updater := newUpdater(std)
+	result, err := updater.Install()
+	if err != nil {
+		return failed(err)
+	}
+	updater.Log.Info("update installed, restarting", "version", result.Version)
+	out, err := runProgram(ctx, "systemctl", "--no-block", "reboot")
+	if err != nil {
+		return cannot(fmt.Errorf("restart: %w: %s", err, out))
+	}
+	return nil
+}
+
+func newUpdater(std *streams) box.Updater {
+	return box.Updater{Root: "/", Log: systemd.Logger(std.err, slog.LevelInfo), Now: time.Now}
 }
 
 // checkBoxConfig is the check of the whole file, by all its components.

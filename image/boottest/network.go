@@ -3,6 +3,7 @@ package boottest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -195,4 +196,33 @@ func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, w
 	err := group.Wait()
 	sort.Ints(open)
 	return open, err
+}
+
+// ServeFile sends a file to the first who connects to the port's own address,
+// and returns the TCP port. On the box: cat < /dev/tcp/ADDRESS/PORT.
+func (p *Port) ServeFile(file string) (int, error) {
+	var listener net.Listener
+	err := p.Do(func() (err error) {
+		listener, err = net.Listen("tcp4", ":0")
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	p.stops = append(p.stops, func() { _ = listener.Close() })
+	go func() {
+		defer func() { _ = listener.Close() }()
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		f, err := os.Open(file)
+		if err != nil {
+			return
+		}
+		defer func() { _ = f.Close() }()
+		_, _ = io.Copy(conn, f) // a receiver that went away fails its own test
+	}()
+	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"eidetic/image/fat"
 )
@@ -57,6 +58,9 @@ func (s Setup) Do(ctx context.Context) Config {
 			s.Log.Error("the configuration on the EFI partition is not used", "error", err)
 		}
 	}
+	if err := s.state(); err != nil {
+		s.Log.Error("the service has nowhere to keep its state", "error", err)
+	}
 	cfg := DefaultConfig()
 	if text, err := os.ReadFile(s.path(ConfigFile)); err != nil {
 		s.Log.Error("no configuration", "error", err)
@@ -80,14 +84,19 @@ func (s Setup) path(name string) string { return filepath.Join(s.Root, name) }
 // data makes the data partition if it is not there, grows it to the disk's
 // end, checks it and mounts it.
 func (s Setup) data(ctx context.Context, disk Disk) error {
-	// The kernel finds a partition before udev has named it.
 	const label = "/dev/disk/by-partlabel/appliance-data"
+	out, err := s.Run(ctx, "systemd-repart", "--dry-run=no", "--no-pager", "--definitions="+s.path(repartDir), disk.Disk)
+	if err != nil {
+		return fmt.Errorf("systemd-repart: %w: %s", err, oneLine(out))
+	}
+	// The kernel knows a partition before udev has named it.
+	if err := awaitFile(ctx, s.path(label), udevPatience); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		name string
 		args []string
 	}{
-		{"systemd-repart", []string{"--dry-run=no", "--no-pager", "--definitions=" + s.path(repartDir), disk.Disk}},
-		{"udevadm", []string{"wait", "--timeout=10", "--initialized=true", label}},
 		// Does nothing to a partition that has a file system.
 		{"/usr/lib/systemd/systemd-makefs", []string{"ext4", label}},
 		{"e2fsck", []string{"-p", label}},
@@ -100,16 +109,40 @@ func (s Setup) data(ctx context.Context, disk Disk) error {
 			return fmt.Errorf("%s: %w: %s", step.name, err, oneLine(out))
 		}
 	}
-	return s.state()
+	return nil
 }
 
-// state makes the service's own folder on the data partition.
-func (s Setup) state() error {
-	dir := s.path(dataDir + "/state")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// udevPatience is how long udev may take to name the data partition.
+const udevPatience = 10 * time.Second
+
+// awaitFile returns when a file exists. It looks, because udev's own events do
+// not reach a unit with a network namespace of its own.
+func awaitFile(ctx context.Context, name string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if _, err := os.Stat(name); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not appear within %v", name, patience)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	return os.Chown(dir, s.User, s.Group)
+}
+
+// state makes the service's own folders on the data partition.
+func (s Setup) state() error {
+	for _, name := range []string{dataDir + "/state", filepath.Dir(Incoming)} {
+		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.Chown(s.path(name), s.User, s.Group); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exitStatus returns a program's exit status, or -1 when it had none.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -76,7 +77,11 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if err := prune(ctx, tree, o.source, lists, say); err != nil {
 		return err
 	}
-	if err := furnish(tree, o); err != nil {
+	key, err := signingKey(o)
+	if err != nil {
+		return err
+	}
+	if err := furnish(tree, o, key); err != nil {
 		return err
 	}
 	tree.Drop(func(name string) bool { return name == "boot" })
@@ -87,6 +92,9 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	}
 	say("initrd: %.1f MB", float64(len(initrd))/1e6)
 	if err := assemble(ctx, o, "appliance", kernel, initrd, say); err != nil {
+		return err
+	}
+	if err := signFile(o, "appliance", key); err != nil {
 		return err
 	}
 	if !o.test {
@@ -102,7 +110,11 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return assemble(ctx, o, "appliance-test", kernel, append(initrd, over...), say)
+	initrd = append(initrd, over...)
+	if err := assemble(ctx, o, "appliance-test", kernel, initrd, say); err != nil {
+		return err
+	}
+	return testUpdates(ctx, o, kernel, initrd, key)
 }
 
 // bootstrap runs mmdebstrap, unless its result for the same lists is there.
@@ -233,12 +245,17 @@ func prune(ctx context.Context, tree pack.Tree, source string, lists []string, s
 }
 
 // furnish puts in what is ours: the binary, the units, the files of root/.
-func furnish(tree pack.Tree, o options) error {
+func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 	binary, err := os.ReadFile(o.binary)
 	if err != nil {
 		return fmt.Errorf("%w; make build makes it", err)
 	}
 	tree.Add("usr/bin/appliance", 0o755, binary)
+	public, err := publicPEM(key)
+	if err != nil {
+		return err
+	}
+	tree.Add("usr/lib/appliance/update.pub", 0o644, public)
 	if err := addFiles(tree, os.DirFS(filepath.Join(o.source, "root")), ""); err != nil {
 		return err
 	}
@@ -263,7 +280,7 @@ func furnish(tree pack.Tree, o options) error {
 		tree[file].Data = append(tree[file].Data, line...)
 	}
 	wants := map[string][]string{
-		"multi-user.target": {"appliance.service", "appliance-setup.service", "systemd-networkd.service"},
+		"multi-user.target": {"appliance.service", "appliance-setup.service", "appliance-bless.service", "appliance-update.path", "systemd-networkd.service"},
 		"sockets.target":    {"appliance-panel.socket", "systemd-networkd.socket"},
 		"local-fs.target":   {"run-appliance.mount"},
 		"sysinit.target":    {"nftables.service"},
@@ -353,16 +370,8 @@ func compress(tree pack.Tree, epoch int64) ([]byte, error) {
 
 // assemble makes NAME.efi and NAME.img.
 func assemble(ctx context.Context, o options, name string, kernel, initrd []byte, say func(string, ...any)) error {
-	cmdline := "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no"
 	program := filepath.Join(o.out, name+".efi")
-	uki := pack.UKI{
-		Stub:      "/usr/lib/systemd/boot/efi/linuxx64.efi.stub",
-		OSRelease: osRelease(o.version),
-		Cmdline:   cmdline,
-		Kernel:    kernel,
-		Initrd:    initrd,
-	}
-	if err := uki.Write(ctx, program, o.epoch); err != nil {
+	if err := writeUKI(ctx, o, program, kernel, initrd); err != nil {
 		return err
 	}
 	efi, err := os.ReadFile(program)
@@ -396,6 +405,17 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 		return fmt.Errorf("too large: at most %d MB and %d MB", int64(maxEFI)/1e6, int64(maxImage)/1e6)
 	}
 	return nil
+}
+
+// writeUKI joins kernel and initrd to one EFI program.
+func writeUKI(ctx context.Context, o options, file string, kernel, initrd []byte) error {
+	return pack.UKI{
+		Stub:      "/usr/lib/systemd/boot/efi/linuxx64.efi.stub",
+		OSRelease: osRelease(o.version),
+		Cmdline:   "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no",
+		Kernel:    kernel,
+		Initrd:    initrd,
+	}.Write(ctx, file, o.epoch)
 }
 
 func readList(file string) ([]string, error) {

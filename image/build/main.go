@@ -2,11 +2,13 @@
 // system as one EFI program, and out/image/appliance.img, a raw disk that
 // boots it. With --test it makes appliance-test.efi and appliance-test.img
 // beside them, which are the same plus a root shell on the second serial port
-// and drivers that imitate hardware.
+// and drivers that imitate hardware, and updates of it: a good one (next) and
+// one whose service never starts (bad).
 //
 // In flow the lists and files of the folder image/, Debian's packages through
 // mmdebstrap, and the binary; out flow the images, packages.txt (what is
-// inside) and drift.txt (how that differs from packages.lock).
+// inside), drift.txt (how that differs from packages.lock) and appliance.update
+// (the EFI program, signed for boxes that trust the same key).
 package main
 
 import (
@@ -20,9 +22,9 @@ import (
 
 // options are the command line.
 type options struct {
-	source, out, binary, version, mirror string
-	test, wifi, accept, refresh          bool
-	epoch                                int64
+	source, out, binary, version, mirror, key string
+	test, wifi, accept, refresh               bool
+	epoch                                     int64
 }
 
 func main() {
@@ -42,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.binary, "binary", "bin/appliance", "the static binary")
 	flags.StringVar(&o.version, "version", "0.0.0", "version of the image, numbers and dots: the boot loader sorts by it")
 	flags.StringVar(&o.mirror, "mirror", "http://deb.debian.org", "Debian mirror")
+	flags.StringVar(&o.key, "key", "", "Ed25519 private key (PEM, PKCS #8) that signs updates; OUT/update.key, made when missing, without the flag")
 	flags.BoolVar(&o.test, "test", false, "make the test build too")
 	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")

@@ -67,6 +67,21 @@ func Slots(v *fat.Volume) ([]Slot, error) {
 	return slots, nil
 }
 
+// Running returns the system of a version. There is at most one: an update is
+// always newer than what is there.
+func Running(v *fat.Volume, version string) (Slot, error) {
+	slots, err := Slots(v)
+	if err != nil {
+		return Slot{}, err
+	}
+	for _, s := range slots {
+		if s.Version == version {
+			return s, nil
+		}
+	}
+	return Slot{}, fmt.Errorf("update: the running system, %s, is not on the EFI partition", version)
+}
+
 // Recover removes the remains of interrupted work: a half-written system, the
 // second name of one that was being renamed, and lost clusters.
 func Recover(v *fat.Volume) error {

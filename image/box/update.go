@@ -1,0 +1,187 @@
+package box
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"eidetic/image/fat"
+	"eidetic/image/update"
+)
+
+const (
+	// Incoming is where the service puts a whole update bundle, by a rename.
+	Incoming = dataDir + "/state/update/ready.update"
+	// UpdateResult tells the service how it went.
+	UpdateResult = dataDir + "/state/update/result.json"
+	updateKey    = "usr/lib/appliance/update.pub"
+)
+
+// Updater changes the systems on the EFI partition. It runs apart from the
+// service, which has no access to disks.
+type Updater struct {
+	Root string // the file system, / on a box
+	Log  *slog.Logger
+	Now  func() time.Time
+}
+
+// Result is what became of an update.
+type Result struct {
+	Version string `json:"version,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+func (u Updater) path(name string) string { return filepath.Join(u.Root, name) }
+
+// Install takes the incoming bundle. Whatever becomes of it, the bundle is
+// removed and the result written; the caller restarts the box on success.
+func (u Updater) Install() (Result, error) {
+	var r Result
+	m, err := u.install()
+	r.Version = m.Version
+	if err != nil {
+		r.Error = err.Error()
+	}
+	text, encodeErr := json.Marshal(r)
+	return r, errors.Join(err, encodeErr, writeFile(u.path(UpdateResult), append(text, '\n'), 0o644), os.Remove(u.path(Incoming)))
+}
+
+func (u Updater) install() (update.Manifest, error) {
+	key, err := u.key()
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	bundle, err := os.Open(u.path(Incoming))
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	defer func() { _ = bundle.Close() }()
+	var m update.Manifest
+	err = u.withESP(func(v *fat.Volume, running update.Slot) error {
+		m, err = update.Install(v, bundle, key, running.File, u.Now())
+		return err
+	})
+	return m, err
+}
+
+// Bless marks the running system as healthy, and clears up after interruptions.
+func (u Updater) Bless() error {
+	return u.withESP(func(v *fat.Volume, running update.Slot) error {
+		if err := update.Recover(v); err != nil {
+			return err
+		}
+		return update.Bless(v, running.File)
+	})
+}
+
+// withESP opens the EFI partition for writing and finds the running system.
+func (u Updater) withESP(f func(*fat.Volume, update.Slot) error) error {
+	disk, err := BootDisk(u.Root)
+	if err != nil {
+		return err
+	}
+	version, err := u.version()
+	if err != nil {
+		return err
+	}
+	dev, err := os.OpenFile(u.path(disk.ESP), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dev.Close() }() // what counts was synced
+	v, err := fat.Open(dev)
+	if err != nil {
+		return err
+	}
+	running, err := update.Running(v, version)
+	if err != nil {
+		return err
+	}
+	return f(v, running)
+}
+
+// version is the image's, from os-release(5).
+func (u Updater) version() (string, error) {
+	text, err := os.ReadFile(u.path("usr/lib/os-release"))
+	if err != nil {
+		return "", err
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if v, ok := strings.CutPrefix(line, "IMAGE_VERSION="); ok {
+			return v, nil
+		}
+	}
+	return "", errors.New("/usr/lib/os-release: no IMAGE_VERSION")
+}
+
+// key is the public key that the image was built with (PEM, PKIX).
+func (u Updater) key() (ed25519.PublicKey, error) {
+	text, err := os.ReadFile(u.path(updateKey))
+	if err != nil {
+		return nil, fmt.Errorf("this image takes no updates: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("/%s: not PEM", updateKey)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("/%s: %w", updateKey, err)
+	}
+	public, ok := key.(ed25519.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("/%s: not an Ed25519 key", updateKey)
+	}
+	return public, nil
+}
+
+// AwaitHealth asks url until it has answered 200 for steady, and gives up after within.
+func AwaitHealth(ctx context.Context, client *http.Client, url string, steady, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var since time.Time
+	last := errors.New("it was never asked")
+	for {
+		if err := askHealth(ctx, client, url); err != nil {
+			if ctx.Err() == nil {
+				last = err
+			}
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) >= steady {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not healthy within %v: %w", within, last)
+		case <-time.After(steady / 5):
+		}
+	}
+}
+
+func askHealth(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("health says %s", response.Status)
+	}
+	return nil
+}
