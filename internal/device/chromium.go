@@ -95,7 +95,10 @@ func flags(profile string, o Options) []string {
 			"CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying",
 		"--disable-quic",
 		"--disable-gpu", // software drawing is the same on every machine
-		"--force-color-profile=srgb", "--force-device-scale-factor=1", "--hide-scrollbars",
+		// Drawing over what is left of an earlier picture adds up the smoothing of
+		// edges, so that the last picture would depend on how often it was drawn.
+		"--disable-partial-raster",
+		"--force-color-profile=srgb", "--force-device-scale-factor=1",
 		"--lang=en-GB",
 		// A window of exactly the screen's size is made one pixel smaller, so that
 		// no window manager takes it for full-screen; there is none here.

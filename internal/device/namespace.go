@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime"
 
 	"github.com/vishvananda/netlink"
@@ -28,6 +29,9 @@ func NewNamespace() (*Namespace, error) {
 			return fmt.Errorf("holding a network namespace: %w", err)
 		}
 		n.handle = handle
+		if err := steadyAddresses(); err != nil {
+			return err
+		}
 		return linkUp("lo")
 	})
 	if err != nil {
@@ -35,6 +39,20 @@ func NewNamespace() (*Namespace, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// steadyAddresses lets interfaces of the current thread's namespace have their
+// IPv6 addresses at once. With duplicate address detection they would come a
+// second or two later, and a browser that sees its addresses change drops all
+// its connections (ERR_NETWORK_CHANGED) in the middle of a page.
+func steadyAddresses() error {
+	for _, conf := range []string{"all", "default"} {
+		file := "/proc/sys/net/ipv6/conf/" + conf + "/accept_dad"
+		if err := os.WriteFile(file, []byte("0\n"), 0o644); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("switching duplicate address detection off: %w", err)
+		}
+	}
+	return nil
 }
 
 // Here holds the namespace that the process is in.
