@@ -21,6 +21,7 @@ type CLI struct {
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
 	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
 	Analyze AnalyzeCmd `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
+	Site    SiteCmd    `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
 	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
 }
 

@@ -1,0 +1,174 @@
+package samplesite
+
+import (
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The host names of the site, in zones that no registry delegates (RFC 6761)
+// and addresses that no router forwards (TEST-NET-3, RFC 5737).
+const (
+	WWW = "www.shop.test"            // documents and modules; h2
+	API = "api.shop.test"            // JSON; h2, the address and certificate of WWW, so connections may coalesce
+	CDN = "cdn.shop.test"            // styles, fonts, pictures; h2
+	Ads = "widgets.example-ads.test" // a third party; HTTP/1.1 only
+
+	// Home is the page to record.
+	Home = "https://" + WWW + "/"
+)
+
+// Resolver is where the authoritative name server listens unless Config says otherwise.
+func Resolver() netip.AddrPort { return netip.MustParseAddrPort("203.0.113.53:53") }
+
+// Hosts returns the address of each host name unless Config says otherwise.
+func Hosts() map[string]netip.Addr {
+	shop := netip.MustParseAddr("203.0.113.10")
+	return map[string]netip.Addr{
+		WWW: shop,
+		API: shop,
+		CDN: netip.MustParseAddr("203.0.113.20"),
+		Ads: netip.MustParseAddr("203.0.113.30"),
+	}
+}
+
+// Options are what a site takes from outside. The zero value is a live site.
+type Options struct {
+	// Rand decides prices, order, stock and the A/B class of each load; nil is seeded by the system.
+	Rand *rand.Rand
+	// Clock tells the time; nil is time.Now.
+	Clock func() time.Time
+	// Think waits before a slow answer; nil waits for real. It returns ctx's error when the client left.
+	Think func(ctx context.Context, d time.Duration) error
+	// Slow adds think time to a part (see Parts): the regression of a treatment arm.
+	Slow map[string]time.Duration
+}
+
+// Parts are the names that Options.Slow and ParseSlow know.
+func Parts() []string {
+	return []string{"api", "css", "document", "font", "hero", "pictures", "widget"}
+}
+
+// Site is the shop. Its methods may be called by many goroutines at once.
+type Site struct {
+	opt Options
+
+	mu       sync.Mutex // guards rng and revision
+	rng      *rand.Rand
+	revision int // of the stock list: no two answers are equal
+
+	files *files
+}
+
+// New makes a site.
+func New(opt Options) (*Site, error) {
+	for part := range opt.Slow {
+		if !known(part) {
+			return nil, fmt.Errorf("slow %q: no such part; there are %s", part, strings.Join(Parts(), ", "))
+		}
+	}
+	if opt.Clock == nil {
+		opt.Clock = time.Now
+	}
+	if opt.Think == nil {
+		opt.Think = wait
+	}
+	s := &Site{opt: opt, rng: opt.Rand}
+	if s.rng == nil {
+		var seed [32]byte
+		crand.Read(seed[:]) // never fails (crypto/rand, since Go 1.24)
+		s.rng = rand.New(rand.NewChaCha8(seed))
+	}
+	var err error
+	if s.files, err = loadFiles(); err != nil {
+		return nil, fmt.Errorf("sample site: %w", err)
+	}
+	return s, nil
+}
+
+// Handler serves every host, by the request's Host; an unknown one gets 421.
+func (s *Site) Handler() http.Handler { return s.HandlerFor(WWW, API, CDN, Ads) }
+
+// HandlerFor serves the named hosts only, as one address does; others get 421
+// Misdirected Request (RFC 9110 §15.5.20).
+func (s *Site) HandlerFor(hosts ...string) http.Handler {
+	all := map[string]http.Handler{WWW: s.www(), API: s.api(), CDN: s.cdn(), Ads: s.ads()}
+	served := map[string]http.Handler{}
+	for _, h := range hosts {
+		served[h] = all[h]
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := served[hostOf(r)]
+		if h == nil {
+			http.Error(w, "this address does not serve "+r.Host, http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Redirect sends plain HTTP to https, as a shop does.
+func (s *Site) Redirect() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostOf(r)
+		if _, ok := Hosts()[host]; !ok {
+			http.Error(w, "no such host here: "+r.Host, http.StatusMisdirectedRequest)
+			return
+		}
+		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusMovedPermanently)
+	})
+}
+
+func hostOf(r *http.Request) string {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(host)
+}
+
+// think waits d and what Slow adds to the part; false means that the client left.
+func (s *Site) think(r *http.Request, part string, d time.Duration) bool {
+	d += s.opt.Slow[part]
+	return d <= 0 || s.opt.Think(r.Context(), d) == nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ParseSlow reads one "part=+200ms", as the command line takes it.
+func ParseSlow(text string) (part string, extra time.Duration, err error) {
+	part, value, ok := strings.Cut(text, "=")
+	if !ok || !known(part) {
+		return "", 0, fmt.Errorf("slow %q: want PART=+DURATION such as hero=+200ms; parts are %s", text, strings.Join(Parts(), ", "))
+	}
+	extra, err = time.ParseDuration(strings.TrimPrefix(value, "+"))
+	if err != nil || extra < 0 || extra > time.Minute {
+		return "", 0, fmt.Errorf("slow %q: want a duration from 0s to 1m such as +200ms", text)
+	}
+	return part, extra, nil
+}
+
+func known(part string) bool {
+	for _, p := range Parts() {
+		if p == part {
+			return true
+		}
+	}
+	return false
+}
