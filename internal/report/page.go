@@ -1,17 +1,14 @@
 package report
 
 import (
-	"fmt"
 	"html/template"
 	"math"
 	"net/url"
 	"os"
-	"sort"
 	"strings"
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // page is what the template shows.
@@ -179,115 +176,6 @@ func hostAndPath(page string) (string, string) {
 	return u.Host, rest
 }
 
-func troubleOf(run *lab.Run) string {
-	text := map[string]string{
-		store.StateRunning:     "This run is still going on. The report shows what is there so far.",
-		store.StateFailed:      "This run failed.",
-		store.StateInterrupted: "This run was interrupted before it was done. The report shows what was saved.",
-	}[run.State]
-	if run.Error != "" {
-		text = strings.TrimSpace(text + " " + run.Error)
-	}
-	if valid(run) == 0 && run.State == store.StateDone {
-		text = strings.TrimSpace(text + " No trial is valid, so there is no result. Each trial below says why.")
-	}
-	return text
-}
-
-func valid(run *lab.Run) int {
-	n := 0
-	for _, t := range run.Trials {
-		if t.Valid {
-			n++
-		}
-	}
-	return n
-}
-
-// summaryOf finds the summary of a metric for an arm.
-func summaryOf(run *lab.Run, name, arm string) *lab.Summary {
-	for i := range run.Summary {
-		if s := &run.Summary[i]; s.Metric == name && s.Arm == arm && s.N > 0 {
-			return s
-		}
-	}
-	return nil
-}
-
-func verdictOf(run *lab.Run) *verdict {
-	arms := armsOf(run)
-	if len(arms) == 0 {
-		return nil
-	}
-	for _, m := range metricsOf(run) {
-		s := summaryOf(run, m.Name, arms[0])
-		if s == nil {
-			continue
-		}
-		v := &verdict{Says: m.Says, Value: number(s.Median, m.Unit), Unit: m.Unit}
-		switch {
-		case s.N == 1:
-			v.Rest = "in the only valid trial"
-		case confident(s):
-			v.Rest = fmt.Sprintf("median of %d valid trials; 95 %% interval %s to %s %s",
-				s.N, number(s.Low, m.Unit), number(s.High, m.Unit), m.Unit)
-		default:
-			v.Rest = fmt.Sprintf("median of %d valid trials, too few for a 95 %% interval; they lie between %s and %s %s",
-				s.N, number(s.Min, m.Unit), number(s.Max, m.Unit), m.Unit)
-		}
-		return v
-	}
-	return nil
-}
-
-// confident says whether Low and High are an interval of 95 %. Six values are
-// the fewest whose minimum and maximum bound the median that well: the median
-// is outside with a probability of 2 × 0.5⁶ = 3.1 %.
-func confident(s *lab.Summary) bool { return s.N >= 6 }
-
-func factsOf(run *lab.Run) []fact {
-	n, ok := len(run.Trials), valid(run)
-	if n == 0 {
-		return nil
-	}
-	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
-	var requests, misses, frames, lost int
-	finals := map[string]int{}
-	for _, t := range run.Trials {
-		requests += t.Requests
-		misses += t.Misses
-		frames += t.Frames
-		lost += t.FramesLost
-		if t.Valid && t.FinalFrame != "" {
-			finals[t.Arm+t.FinalFrame]++
-		}
-	}
-	facts = append(facts,
-		fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))},
-		fact{Good: lost == 0 && frames > 0, Label: "Frames lost", Value: fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},
-	)
-	if ok > 1 {
-		f := fact{Good: len(finals) == len(armsOf(run)), Label: "Final picture", Value: "identical in all"}
-		if !f.Good {
-			f.Value = fmt.Sprintf("%d different ones", len(finals))
-		}
-		if len(finals) > 0 {
-			facts = append(facts, f)
-		}
-	}
-	for i := range facts {
-		switch f := &facts[i]; {
-		case f.Good:
-			f.Kind = "good"
-		case ok > 0:
-			f.Kind = "warn"
-		default:
-			f.Kind = "bad"
-		}
-	}
-	return facts
-}
-
 func warningsOf(run *lab.Run) []string {
 	out := append([]string(nil), run.Warnings...)
 	seen := map[string]bool{}
@@ -387,79 +275,4 @@ func typical(run *lab.Run) (int, bool) {
 		break
 	}
 	return best, best >= 0
-}
-
-// group is a table of names and values.
-type group struct {
-	Name string
-	Rows []pair
-}
-
-type pair struct{ Name, Value string }
-
-func groupsOf(run *lab.Run) []group {
-	a := run.Archive
-	archive := group{"Archive", []pair{
-		{"File", a.File}, {"SHA-256", a.SHA256}, {"Exchanges", count(a.Exchanges)}, {"File size", size(a.Bytes)},
-		{"Body bytes", size(a.BodyBytes)}, {"Hosts", strings.Join(a.Hosts, ", ")}, {"Protocols", strings.Join(a.Protocols, ", ")},
-	}}
-	var out []group
-	for _, g := range []group{{"Link", flat(run.Link)}, {"Environment", flat(run.Environment)}, {"Plan", flat(run.Plan)}} {
-		if len(g.Rows) > 0 {
-			out = append(out, g)
-		}
-	}
-	if a.File != "" || a.Exchanges > 0 {
-		out = append(out, archive)
-	}
-	return out
-}
-
-// flat lists a tree of values by their paths: "browser.version", in order.
-func flat(m map[string]any) []pair {
-	var out []pair
-	var visit func(prefix string, v any, depth int)
-	visit = func(prefix string, v any, depth int) {
-		tree, ok := v.(map[string]any)
-		if ok && len(tree) > 0 && depth < 8 {
-			names := make([]string, 0, len(tree))
-			for name := range tree {
-				names = append(names, name)
-			}
-			sort.Strings(names)
-			for _, name := range names {
-				path := name
-				if prefix != "" {
-					path = prefix + "." + name
-				}
-				visit(path, tree[name], depth+1)
-			}
-			return
-		}
-		if prefix != "" {
-			out = append(out, pair{prefix, plain(v)})
-		}
-	}
-	visit("", m, 0)
-	return out
-}
-
-func plain(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "–"
-	case []any:
-		parts := make([]string, len(v))
-		for i, one := range v {
-			parts[i] = plain(one)
-		}
-		return strings.Join(parts, ", ")
-	case []string:
-		return strings.Join(v, ", ")
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-			return fmt.Sprintf("%.0f", v)
-		}
-	}
-	return fmt.Sprint(v)
 }

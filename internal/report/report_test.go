@@ -135,7 +135,7 @@ func TestReportHostileStrings(t *testing.T) {
 	if err := b.Open("file://" + filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
-	title, err := reporttest.Eval[string](b, `(async () => { for (const d of document.querySelectorAll("details")) d.open = true; await new Promise(r => setTimeout(r, 300)); return document.title; })()`)
+	title, err := reporttest.Eval[string](b, `(async () => { for (const d of document.querySelectorAll("details")) d.open = true; while (document.querySelectorAll(".log-table tbody").length < 2) await new Promise(requestAnimationFrame); return document.title; })()`)
 	if err != nil {
 		t.Fatal(err)
 	}
