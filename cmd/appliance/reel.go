@@ -200,12 +200,14 @@ func (c *ReelFramesCmd) Run(std *streams) error {
 
 // ReelExportCmd writes evidence for people.
 type ReelExportCmd struct {
-	File  string `arg:"" help:"The reel."`
-	Out   string `required:"" help:"What to write, by its name: FILM.webm, FRAME.png, or with --strip STRIP.png."`
-	Frame int    `default:"0" help:"The frame of a PNG."`
-	Strip bool   `help:"Write a filmstrip: pictures at visual changes, with their times."`
-	Crop  string `placeholder:"WxH+X+Y" help:"Only this part of the picture."`
-	Width int    `help:"Scale the film, or a picture of the strip, down to this many pixels."`
+	File   string `arg:"" help:"The reel."`
+	Out    string `required:"" help:"What to write, by its name: FILM.webm, or FRAME.png (with --strip or --heat one of these)."`
+	Frame  int    `default:"0" help:"The frame of a PNG."`
+	Strip  bool   `help:"Write a filmstrip: pictures at visual changes, with their times."`
+	Heat   bool   `help:"Write a heat map: how often each pixel changed."`
+	Beside string `placeholder:"REEL" help:"Show this reel beside the first, both from their first frame."`
+	Crop   string `placeholder:"WxH+X+Y" help:"Only this part of the picture."`
+	Width  int    `help:"Scale the film, or a picture of the strip, down to this many pixels."`
 }
 
 // Run writes the file.
@@ -223,13 +225,31 @@ func (c *ReelExportCmd) Run(ctx context.Context, std *streams) error {
 		}
 		part = image.Rect(x, y, x+w, y+h)
 	}
+	var shown video.Frames = r
+	if c.Beside != "" {
+		other, err := openReel(c.Beside)
+		if err != nil {
+			return err
+		}
+		defer other.Close()
+		if shown, err = video.SideBySide(r, 0, other, 0); err != nil {
+			return usage(err)
+		}
+	}
 	switch {
+	case c.Heat && strings.HasSuffix(c.Out, ".png"):
+		img, most, herr := video.Heat(ctx, shown, 0, 0)
+		if herr != nil {
+			return badFile(herr)
+		}
+		fmt.Fprintf(std.err, "the pixel that changed most did so %d times\n", most)
+		err = writePNG(img, part, c.Out)
 	case c.Strip && strings.HasSuffix(c.Out, ".png"):
-		_, err = video.Contact(ctx, r, c.Out, video.StripOptions{Crop: part, Width: c.Width})
+		_, err = video.Contact(ctx, shown, c.Out, video.StripOptions{Crop: part, Width: c.Width})
 	case strings.HasSuffix(c.Out, ".webm"):
-		err = video.WebM(ctx, r, c.Out, video.Options{Crop: part, Width: c.Width})
+		err = video.WebM(ctx, shown, c.Out, video.Options{Crop: part, Width: c.Width})
 	case strings.HasSuffix(c.Out, ".png"):
-		err = writeStill(r, c.Frame, part, c.Out)
+		err = writeStill(shown, c.Frame, part, c.Out)
 	default:
 		return usage(fmt.Errorf("--out %s: the name must end in .webm or .png", c.Out))
 	}
@@ -241,11 +261,19 @@ func (c *ReelExportCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // writeStill writes one frame as PNG.
-func writeStill(r *reel.Reader, frame int, part image.Rectangle, out string) error {
-	img, err := video.Still(r, frame)
+func writeStill(f video.Frames, frame int, part image.Rectangle, out string) error {
+	if frame < 0 || frame >= f.Len() {
+		return fmt.Errorf("frame %d is not among 0 … %d", frame, f.Len()-1)
+	}
+	img, err := video.Still(f, frame)
 	if err != nil {
 		return err
 	}
+	return writePNG(img, part, out)
+}
+
+// writePNG writes an image, or a part of it.
+func writePNG(img *image.RGBA, part image.Rectangle, out string) error {
 	var shown image.Image = img
 	if !part.Empty() {
 		shown = img.SubImage(part)

@@ -42,6 +42,13 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		t.Errorf("export: status %d: %s", status, errs)
 	}
 
+	for _, args := range [][]string{{"--heat"}, {"--strip"}, {"--beside", file}, {"--crop", "100x50+10+10"}} {
+		out := filepath.Join(dir, "export.png")
+		if status, _, errs := invoke(t, append([]string{"reel", "export", file, "--out", out}, args...)...); status != exitGood {
+			t.Errorf("export %v: status %d: %s", args, status, errs)
+		}
+	}
+
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +78,7 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		{[]string{"reel", "export", file, "--out", "x.gif"}, exitUsage, "must end in .webm or .png"},
 		{[]string{"reel", "export", file, "--out", "x.png", "--crop", "1"}, exitUsage, "WIDTHxHEIGHT+X+Y"},
 		{[]string{"capture", "--source", "x11::59999", "--out", "x.reel"}, exitCannot, "connect to display :59999"},
+		{[]string{"reel", "export", file, "--out", "x.png", "--frame", "9999"}, exitUsage, "frame 9999 is not among"},
 		{[]string{"capture", "--source", "pipe:1", "--out", "x.reel"}, exitUsage, "--source must be"},
 	} {
 		if status, _, errs := invoke(t, c.args...); status != c.status || !strings.Contains(errs, c.want) {
