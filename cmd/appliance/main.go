@@ -16,6 +16,8 @@ import (
 
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
+	Demo    DemoCmd    `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
+	Inside  InsideCmd  `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
 	Serve   ServeCmd   `cmd:"" help:"Run the box: its panel and all that it measures with."`
 	Box     BoxCmd     `cmd:"" hidden:"" help:"What the units of the box run."`
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`

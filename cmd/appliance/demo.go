@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/isolate"
+	"eidetic/internal/panel"
+	"eidetic/internal/samplesite"
+	"eidetic/internal/store"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
+)
+
+// DemoCmd is the main job, end to end, on this machine alone.
+type DemoCmd struct {
+	Trials  int           `default:"10" help:"How many times the recorded page is loaded."`
+	Browser string        `default:"chromium" enum:"chromium" help:"The virtual device's browser."`
+	Link    string        `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
+	Out     string        `default:"out/demo" type:"path" help:"Folder for the run and its report."`
+	Listen  string        `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
+	Archive string        `type:"existingfile" placeholder:"A.wacz" help:"Replay this recording instead of making one of the sample shop."`
+	Page    string        `placeholder:"URL" help:"With --archive: the page to load; the first that the recording names, by default."`
+	Live    bool          `help:"Load the page from its origins in every trial, with nothing replayed or seeded: shows what a replay takes out."`
+	NoServe bool          `help:"Write the report and end."`
+	Still   time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long."`
+	Limit   time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid."`
+	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
+}
+
+// Help is shown by appliance demo --help.
+func (DemoCmd) Help() string {
+	return `Records a sample shop from real HTTPS origins in network namespaces, stops the origins, loads the page from the
+recording in a fresh Chromium for each trial, films every load at 60 Hz, measures it, and writes report.html.
+
+Example:
+  appliance demo --trials 3 --link 3gfast --no-serve --out out/demo
+  appliance demo --archive recording.wacz --trials 5`
+}
+
+// Validate checks what kong cannot.
+func (d *DemoCmd) Validate() error {
+	if d.Trials < 1 || d.Trials > store.MaxTrials {
+		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, store.MaxTrials)
+	}
+	if _, err := link.Parse(d.Link); err != nil {
+		return fmt.Errorf("--link: %w", err)
+	}
+	if d.Still < 200*time.Millisecond || d.Limit < d.Still {
+		return fmt.Errorf("--still %v and --limit %v: at least 200ms, and the limit no shorter", d.Still, d.Limit)
+	}
+	if d.Archive == "" && d.Page != "" {
+		return errors.New("--page goes with --archive")
+	}
+	if d.Archive != "" && d.Live {
+		return errors.New("--archive and --live exclude each other")
+	}
+	return nil
+}
+
+// choosePage opens the archive that is to be replayed, so that what is wrong
+// with it is said before anything starts, and finds the page to load.
+func (d *DemoCmd) choosePage() error {
+	if d.Archive == "" {
+		d.Page = samplesite.Home
+		return nil
+	}
+	a, err := archive.Open(d.Archive)
+	if err != nil {
+		return fmt.Errorf("--archive: %w", err)
+	}
+	if d.Page == "" {
+		if len(a.Pages()) == 0 {
+			return fmt.Errorf("--archive %s: it names no page; say which with --page URL", d.Archive)
+		}
+		d.Page = a.Pages()[0].URL
+	}
+	if u, err := url.Parse(d.Page); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("--page %q: it must be an absolute http or https URL", d.Page)
+	}
+	return nil
+}
+
+// Run checks what can be checked first, works inside namespaces, then serves.
+func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
+	var listener net.Listener
+	if !d.NoServe {
+		l, err := panel.Listen(ctx, d.Listen, "--listen")
+		if err != nil {
+			return cannot(err)
+		}
+		defer l.Close()
+		listener = l
+	}
+	if err := d.choosePage(); err != nil {
+		return usage(err)
+	}
+	if err := checkMachine(ctx); err != nil {
+		return cannot(err)
+	}
+	made, err := makeOut(d.Out)
+	if err != nil {
+		return cannot(err)
+	}
+	job, err := json.Marshal(insideJob{
+		Trials: d.Trials, Link: d.Link, Out: d.Out, Live: d.Live, Archive: d.Archive, Page: d.Page,
+		Still: d.Still, Limit: d.Limit, Seed: d.Seed,
+	})
+	if err != nil {
+		return err
+	}
+	if err := isolate.Run(ctx, []string{"inside", string(job)}); err != nil {
+		if made {
+			_ = os.Remove(d.Out) // only if nothing came to be in it
+		}
+		return ended(ctx, err)
+	}
+	if listener == nil {
+		return nil
+	}
+	return servePanel(ctx, std, d.Out, listener)
+}
+
+// ended turns the end of the inside, which has told the person already, into
+// our exit status.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &exitError{exit.ExitCode(), nil}
+	}
+	return cannot(fmt.Errorf("the lab ended early: %w", err))
+}
+
+// checkMachine says at once, and all together, what this machine lacks.
+func checkMachine(ctx context.Context) error {
+	needs := []struct {
+		programs []string
+		pkg, why string
+	}{
+		{[]string{"chromium", "chromium-browser", "google-chrome"}, "chromium", "the virtual device's browser"},
+		{[]string{"Xvfb"}, "xvfb", "the virtual device's screen"},
+		{[]string{"certutil"}, "libnss3-tools", "lets the browser trust the box's certificate"},
+		{[]string{"vpxenc"}, "vpx-tools", "encodes the evidence videos"},
+	}
+	var missing, packages string
+	for _, need := range needs {
+		if !installed(need.programs) {
+			missing += fmt.Sprintf(" %s (%s),", need.programs[0], need.why)
+			packages += " " + need.pkg
+		}
+	}
+	if missing != "" {
+		return fmt.Errorf("this machine lacks%s install with: apt-get install%s", missing, packages)
+	}
+	return isolate.Available(ctx)
+}
+
+func installed(programs []string) bool {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// makeOut makes the output folder and proves that it can be written to. It
+// tells whether the folder is new.
+func makeOut(dir string) (made bool, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		made = true
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, fmt.Errorf("--out %s: cannot make it: %w", dir, err)
+	}
+	probe, err := os.CreateTemp(dir, ".writable-")
+	if err != nil {
+		return made, fmt.Errorf("--out %s: cannot write there: %w", dir, err)
+	}
+	probe.Close()
+	return made, os.Remove(probe.Name())
+}
+
+// servePanel shows a store of runs until ctx ends.
+func servePanel(ctx context.Context, std *streams, dir string, l net.Listener) error {
+	runs, err := store.Open(ctx, dir)
+	if err != nil {
+		return cannot(err)
+	}
+	defer runs.Close()
+	fmt.Fprintf(std.out, "The panel is at http://%s/ until you press Ctrl-C.\n", l.Addr())
+	fmt.Fprintf(std.out, "The report also opens from disk: %s\n", filepath.Join(dir, "report.html"))
+	p, err := panel.New(panel.Config{Store: runs, Version: version})
+	if err != nil {
+		return cannot(err)
+	}
+	return p.Serve(ctx, l)
+}

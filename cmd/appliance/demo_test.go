@@ -1,0 +1,284 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/experiment"
+	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+	"eidetic/internal/testlab"
+)
+
+// needLab skips or fails where the demo cannot run.
+func needLab(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"chromium", "Xvfb", "certutil", "vpxenc"} {
+		testlab.NeedProgram(t, program)
+	}
+	err := isolate.Available(t.Context())
+	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))
+}
+
+// readRun reads the newest run of a store.
+func readRun(t *testing.T, out string) (dir string, run *lab.Run) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(filepath.Join(out, "latest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err = store.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, run
+}
+
+// bag is the requests of a trial without regard to their order, each with the
+// hash of what was served.
+func bag(t *testing.T, dir string, trial *lab.Trial) (requests []string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "trials", store.TrialName(trial.Number), trial.Files["replay"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(content)))
+	for decoder.More() {
+		var s lab.Served
+		if err := decoder.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Stage != lab.StageBox {
+			requests = append(requests, strings.Join([]string{s.Method, s.URL, s.Protocol, s.RequestSHA256, fmt.Sprint(s.Status), s.BodySHA256}, " "))
+		}
+	}
+	slices.Sort(requests)
+	return requests
+}
+
+// TestDemoReplaysTheSameEveryTime is the main job: ten loads of a page whose
+// origins are gone are one and the same load, pixel for pixel.
+func TestDemoReplaysTheSameEveryTime(t *testing.T) {
+	needLab(t)
+	const trials = 10
+	out := t.TempDir()
+	got := finishCmd(t, appliance(t, "demo", "--trials", fmt.Sprint(trials), "--no-serve", "--out", out))
+	if got.status != exitGood {
+		t.Fatalf("status %d\n%s%s", got.status, got.out, got.err)
+	}
+	t.Log(got.out)
+	dir, run := readRun(t, out)
+	if run.State != store.StateDone || len(run.Trials) != trials {
+		t.Fatalf("the run is %s with %d trials", run.State, len(run.Trials))
+	}
+	first := bag(t, dir, run.Trials[0])
+	if n := len(first); n < 50 || n > 75 {
+		t.Errorf("the page makes %d requests, about 60 were promised", n)
+	}
+	valid := 0
+	for _, trial := range run.Trials {
+		if trial.Misses != 0 {
+			t.Errorf("trial %d: %d misses: %v", trial.Number, trial.Misses, trial.Invalid)
+		}
+		if diff := cmp.Diff(first, bag(t, dir, trial)); diff != "" {
+			t.Errorf("trial %d asked or got something else than trial 1:\n%s", trial.Number, diff)
+		}
+		if trial.FinalFrame != run.Trials[0].FinalFrame {
+			t.Errorf("trial %d ends with another picture", trial.Number)
+		}
+		for name, file := range trial.Files {
+			if info, err := os.Stat(filepath.Join(dir, "trials", store.TrialName(trial.Number), file)); err != nil || info.Size() == 0 {
+				t.Errorf("trial %d: no %s: %v", trial.Number, name, err)
+			}
+		}
+		if trial.Valid {
+			valid++
+		} else {
+			t.Logf("trial %d is invalid: %v", trial.Number, trial.Invalid)
+		}
+	}
+	// A busy machine may lose frames; it must say so, and not in most trials.
+	if valid < trials/2 {
+		t.Errorf("only %d of %d trials are valid", valid, trials)
+	}
+	isolation, _ := run.Environment["isolation"].(map[string]any)
+	if fmt.Sprint(isolation["interfaces"]) != "[lab0]" || fmt.Sprint(isolation["packets_for_outside"]) != "0" {
+		t.Errorf("isolation: %v, want the interface lab0 alone and no packet for outside", isolation)
+	}
+	checkReportJSON(t, filepath.Join(dir, "report.json"))
+	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkReportJSON holds the report to the field names that scripts rely on.
+func checkReportJSON(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Trials []struct {
+			Valid      *bool               `json:"valid"`
+			Misses     *int                `json:"misses"`
+			FinalFrame string              `json:"final_frame_sha256"`
+			Frames     int                 `json:"frames"`
+			Lost       *int                `json:"frames_lost"`
+			Metrics    map[string]*float64 `json:"metrics"`
+		} `json:"trials"`
+	}
+	if err := json.Unmarshal(content, &report); err != nil {
+		t.Fatal(err)
+	}
+	for i, trial := range report.Trials {
+		if trial.Valid == nil || trial.Misses == nil || trial.Lost == nil || len(trial.FinalFrame) != 64 || trial.Frames < 60 {
+			t.Errorf("report.json, trial %d: a field is missing: %+v", i+1, trial)
+		}
+		for _, name := range []string{"first_visual_change_ms", "last_visual_change_ms", "speed_index_ms", "time_to_stable_ms", "unique_fps"} {
+			if v := trial.Metrics[name]; v == nil || *v <= 0 {
+				t.Errorf("report.json, trial %d: no metric %s", i+1, name)
+			}
+		}
+	}
+}
+
+// TestLiveLoadsDiffer is the control of the test above: without replay, the
+// page is another one at each load.
+func TestLiveLoadsDiffer(t *testing.T) {
+	needLab(t)
+	out := t.TempDir()
+	got := finishCmd(t, appliance(t, "demo", "--live", "--trials", "3", "--no-serve", "--out", out))
+	if got.status != exitGood {
+		t.Fatalf("status %d\n%s%s", got.status, got.out, got.err)
+	}
+	dir, run := readRun(t, out)
+	frames, bags := map[string]bool{}, map[string]bool{}
+	for _, trial := range run.Trials {
+		frames[trial.FinalFrame] = true
+		bags[strings.Join(bag(t, dir, trial), "\n")] = true
+	}
+	if len(run.Trials) != 3 || len(frames) != 3 || len(bags) != 3 {
+		t.Errorf("of %d live loads %d end with different pictures and %d got different bytes; want all of 3", len(run.Trials), len(frames), len(bags))
+	}
+}
+
+// TestKillInATrial kills everything while a trial is filmed.
+func TestKillInATrial(t *testing.T) {
+	needLab(t)
+	out := t.TempDir()
+	cmd := appliance(t, "demo", "--trials", "3", "--no-serve", "--out", out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reelPath := awaitFilming(t, cmd, out)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	_, run := readRun(t, out)
+	if run.State != store.StateInterrupted {
+		t.Errorf("the killed run is listed as %s", run.State)
+	}
+	recovered := filepath.Join(t.TempDir(), "recovered.reel")
+	got := finishCmd(t, appliance(t, "reel", "recover", "--out", recovered, reelPath))
+	if got.status != exitGood && got.status != exitFailed {
+		t.Fatalf("reel recover: status %d\n%s%s", got.status, got.out, got.err)
+	}
+	got = finishCmd(t, appliance(t, "reel", "verify", recovered))
+	if got.status != exitGood {
+		t.Errorf("what was recovered is not whole: status %d\n%s%s", got.status, got.out, got.err)
+	}
+	got = finishCmd(t, appliance(t, "demo", "--trials", "1", "--no-serve", "--out", out))
+	if got.status != exitGood {
+		t.Errorf("the next demo: status %d\n%s%s", got.status, got.out, got.err)
+	}
+}
+
+// awaitFilming waits until the first trial's reel has some seconds in it.
+func awaitFilming(t *testing.T, cmd *exec.Cmd, out string) (reelPath string) {
+	t.Helper()
+	deadline := time.After(2 * time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		matches, _ := filepath.Glob(filepath.Join(out, "runs", "*", "trials", "001", experiment.ReelFile))
+		if len(matches) == 1 {
+			if info, err := os.Stat(matches[0]); err == nil && info.Size() > 100_000 {
+				return matches[0]
+			}
+		}
+		select {
+		case <-deadline:
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			t.Fatal("no trial was filmed within 2 minutes")
+		case <-tick.C:
+		}
+	}
+}
+
+func TestDemoBadInput(t *testing.T) {
+	needLab(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	truncated := filepath.Join(t.TempDir(), "truncated.wacz")
+	if err := os.WriteFile(truncated, []byte("PK\x03\x04 and no more"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		args   []string
+		env    string
+		status int
+		says   string
+	}{
+		{"unknown link", []string{"--link", "warp"}, "", exitUsage, "warp"},
+		{"no trials", []string{"--trials", "0"}, "", exitUsage, "--trials 0"},
+		{"unknown browser", []string{"--browser", "lynx"}, "", exitUsage, "lynx"},
+		{"port taken", []string{"--listen", taken.Addr().String()}, "", exitCannot, "choose another with --listen"},
+		{"truncated archive", []string{"--no-serve", "--archive", truncated}, "", exitUsage, "truncated.wacz"},
+		{"no such archive", []string{"--archive", truncated + "x"}, "", exitUsage, "truncated.waczx"},
+		{"unwritable out", []string{"--no-serve", "--out", filepath.Join(file, "x")}, "", exitCannot, "--out"},
+		{"no Chromium", []string{"--no-serve"}, "PATH=/nonexistent", exitCannot, "apt-get install chromium"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			args := append([]string{"demo", "--out", out}, test.args...)
+			cmd := appliance(t, args...)
+			if test.env != "" {
+				cmd.Env = append(cmd.Env, test.env)
+			}
+			got := finishCmd(t, cmd)
+			if got.status != test.status || !strings.Contains(got.err, test.says) {
+				t.Errorf("status %d, want %d; said %q, want a word of %q", got.status, test.status, got.err, test.says)
+			}
+			if lines := strings.Count(strings.TrimSpace(got.err), "\n") + 1; lines > 2 {
+				t.Errorf("it took %d lines to say so:\n%s", lines, got.err)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("an output folder was left behind")
+			}
+		})
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/capture/x11"
+	"eidetic/internal/device"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+	"eidetic/netlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
+	"eidetic/netlab/replay"
+)
+
+// The adapters between the instruments and what package experiment asks for.
+
+type certPool = x509.CertPool
+
+func clock() lab.Time { return lab.Monotonic() }
+
+func queryEscape(s string) string { return url.QueryEscape(s) }
+
+func readPool(pem string) (*x509.CertPool, error) {
+	content, err := os.ReadFile(pem)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s holds no certificate", pem)
+	}
+	return pool, nil
+}
+
+// servedLog collects a session's replay log.
+type servedLog struct {
+	mu    sync.Mutex
+	lines []lab.Served
+}
+
+func (l *servedLog) add(s lab.Served) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, s)
+}
+
+// sorted returns the lines by arrival.
+func (l *servedLog) sorted() []lab.Served {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := slices.Clone(l.lines)
+	slices.SortStableFunc(out, func(a, b lab.Served) int { return int(a.Time - b.Time) })
+	return out
+}
+
+// counted is what a Recorder and a Session have in common.
+type counted interface{ Stats() replay.Stats }
+
+// armed is a session of the network.
+type armed struct {
+	network *netlab.Network
+	core    counted
+	log     *servedLog
+	finish  func() error
+}
+
+func (a *armed) Traffic() experiment.Traffic {
+	s := a.core.Stats()
+	return experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity}
+}
+
+func (a *armed) Disarm() ([]lab.Served, error) {
+	a.network.Disarm()
+	var err error
+	if a.finish != nil {
+		err = a.finish()
+	}
+	return a.log.sorted(), err
+}
+
+// recording arms the network to record into an archive.
+type recording struct {
+	network *netlab.Network
+	path    string
+	page    string
+	seed    uint64
+	wall    time.Time
+	plain   bool // leave the pages alone, and throw the recording away afterwards
+}
+
+func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
+	w, err := archive.Create(r.path, archive.CreateOptions{
+		Software: "appliance " + version, Wall: r.wall, Seed: r.seed, PageDate: r.wall,
+	})
+	if err != nil {
+		return nil, err
+	}
+	log := &servedLog{}
+	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
+		Clock: clock, Wall: time.Now, Log: log.add,
+		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
+	})
+	if err != nil {
+		w.Discard()
+		return nil, err
+	}
+	if r.plain {
+		return &armed{r.network, recorder, log, func() error { return errors.Join(recorder.Wait(), w.Discard()) }}, nil
+	}
+	return &armed{r.network, recorder, log, func() error {
+		if err := recorder.Wait(); err != nil {
+			return err
+		}
+		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall}); err != nil {
+			return err
+		}
+		return w.Close()
+	}}, nil
+}
+
+// replaying arms the network to replay an archive.
+type replaying struct {
+	network *netlab.Network
+	archive *archive.Archive
+	timing  replay.Timing
+}
+
+func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
+	log := &servedLog{}
+	session, err := r.network.Replay(ctx, r.archive, replay.Options{
+		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: log.add,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &armed{network: r.network, core: session, log: log}, nil
+}
+
+// virtual gives experiment the device's births.
+type virtual struct{ *device.Virtual }
+
+func (v virtual) Birth(_ context.Context, url string) (experiment.Life, error) {
+	return v.Virtual.Birth(url)
+}
+
+// xscreen films an X display.
+type xscreen struct {
+	display string
+	rate    float64
+}
+
+func (s xscreen) Film(ctx context.Context, path string) (experiment.Film, error) {
+	src, err := x11.Open(x11.Options{Display: s.display, Rate: s.rate})
+	if err != nil {
+		return nil, err
+	}
+	w, err := reel.Create(path, reel.Header{Format: src.Format(), Source: "x11:" + s.display, Wall: time.Now()})
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	r, err := capture.Start(ctx, src, w, capture.Options{})
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return &film{Recorder: r, reel: w}, nil
+}
+
+// film is a recording and the reel it goes to.
+type film struct {
+	*capture.Recorder
+	reel *reel.Writer
+}
+
+func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }
+
+func status(s capture.Status) experiment.FilmStatus {
+	return experiment.FilmStatus{
+		Frames: s.Frames, Lost: s.Lost,
+		FirstFrame: s.FirstFrame, LastFrame: s.LastFrame, LastChange: s.LastChange,
+	}
+}
+
+func (f *film) Stop() (experiment.FilmStatus, error) {
+	stats, err := f.Recorder.Stop()
+	if closeErr := f.reel.Close(); err == nil {
+		err = closeErr
+	}
+	out := status(f.Recorder.Status())
+	out.Frames, out.Lost = stats.Frames, stats.Lost
+	out.Notes = map[string]any{
+		"rate_hz": stats.Rate, "interval_p99_ms": stats.IntervalP99, "interval_max_ms": stats.IntervalMax,
+		"jitter_ms": stats.Jitter, "scheduling": stats.Scheduling, "lost_because": stats.Reasons,
+	}
+	return out, err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"eidetic/internal/experiment"
+)
+
+// progress tells a person what goes on: on a terminal one line that is drawn
+// over, elsewhere a line for each trial that ended.
+type progress struct {
+	mu       sync.Mutex
+	out      io.Writer
+	terminal bool
+	drawn    bool
+}
+
+func newProgress(out io.Writer) *progress {
+	p := &progress{out: out}
+	if f, ok := out.(*os.File); ok {
+		p.terminal = term.IsTerminal(int(f.Fd()))
+	}
+	return p
+}
+
+// say prints a line that stays.
+func (p *progress) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wipe()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// step shows a step of a run.
+func (p *progress) step(s experiment.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Done == nil {
+		if p.terminal && s.Trial > 0 {
+			p.wipe()
+			fmt.Fprintf(p.out, "%s trial %d of %d: %s", barOf(s.Trial-1, s.Of), s.Trial, s.Of, s.Doing)
+			p.drawn = true
+		}
+		return
+	}
+	p.wipe()
+	fmt.Fprintf(p.out, "Trial %*d of %d: %s\n", len(fmt.Sprint(s.Of)), s.Trial, s.Of, resultOf(s))
+}
+
+// resultOf says in one line how a trial went.
+func resultOf(s experiment.Step) string {
+	t := s.Done
+	if !t.Valid {
+		return "invalid: " + strings.Join(t.Invalid, "; ")
+	}
+	return fmt.Sprintf("first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames, none lost",
+		t.Metrics["first_visual_change_ms"], t.Metrics["speed_index_ms"], t.Metrics["last_visual_change_ms"], t.Requests, t.Frames)
+}
+
+// barOf draws done of all as 20 cells.
+func barOf(done, all int) string {
+	const cells = 20
+	full := cells * done / max(all, 1)
+	return "[" + strings.Repeat("█", full) + strings.Repeat("·", cells-full) + "]"
+}
+
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wipe()
+}
+
+// wipe removes the line that is drawn over.
+func (p *progress) wipe() {
+	if p.drawn {
+		fmt.Fprint(p.out, "\r\033[K")
+		p.drawn = false
+	}
+}
