@@ -1,0 +1,289 @@
+package dhcp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
+
+	"eidetic/internal/testlab"
+	"eidetic/netlab/nstest"
+)
+
+var (
+	gateway = netip.MustParseAddr("192.168.77.1")
+	prefix  = netip.MustParsePrefix("192.168.77.0/24")
+	noon    = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
+
+// table is a server without a socket, and a clock that the test moves.
+type table struct {
+	*Server
+	now time.Time
+}
+
+func newTable(t testing.TB, change func(*Config)) *table {
+	t.Helper()
+	x := &table{now: noon}
+	c := Config{Conn: nopConn{}, Gateway: gateway, Prefix: prefix, Now: func() time.Time { return x.now }}
+	if change != nil {
+		change(&c)
+	}
+	s, err := Serve(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Server = s
+	t.Cleanup(func() { _ = s.Close() })
+	return x
+}
+
+// nopConn is a socket on which nothing comes.
+type nopConn struct{ net.PacketConn }
+
+func (nopConn) ReadFrom([]byte) (int, net.Addr, error) { return 0, nil, net.ErrClosed }
+func (nopConn) Close() error                           { return nil }
+func (nopConn) LocalAddr() net.Addr                    { return &net.UDPAddr{} }
+
+func mac(i int) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)} }
+
+func (x *table) ask(t testing.TB, kind dhcpv4.MessageType, from int, wish string, mods ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+	t.Helper()
+	mods = append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(mac(from)), dhcpv4.WithMessageType(kind)}, mods...)
+	if wish != "" {
+		mods = append(mods, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.ParseIP(wish))))
+	}
+	m, err := dhcpv4.New(mods...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.answer(m, mac(from).String())
+}
+
+func said(m *dhcpv4.DHCPv4) string {
+	if m == nil {
+		return "silence"
+	}
+	if m.YourIPAddr.IsUnspecified() {
+		return m.MessageType().String()
+	}
+	return m.MessageType().String() + " " + m.YourIPAddr.String()
+}
+
+func TestLeases(t *testing.T) {
+	const (
+		discover = dhcpv4.MessageTypeDiscover
+		request  = dhcpv4.MessageTypeRequest
+		release  = dhcpv4.MessageTypeRelease
+		decline  = dhcpv4.MessageTypeDecline
+		inform   = dhcpv4.MessageTypeInform
+	)
+	other := dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 0, 1)))
+	x := newTable(t, func(c *Config) {
+		c.Reserved = map[string]netip.Addr{mac(9).String(): netip.MustParseAddr("192.168.77.50")}
+	})
+	for i, c := range []struct {
+		wait time.Duration
+		kind dhcpv4.MessageType
+		from int
+		wish string
+		mod  dhcpv4.Modifier
+		want string
+	}{
+		{0, discover, 1, "", nil, "OFFER 192.168.77.2"},
+		{0, discover, 2, "", nil, "OFFER 192.168.77.3"},
+		{0, request, 1, "192.168.77.2", nil, "ACK 192.168.77.2"},
+		{0, request, 2, "192.168.77.2", nil, "NAK"},
+		{0, request, 2, "10.1.2.3", nil, "NAK"},
+		{0, request, 2, "192.168.77.1", nil, "NAK"},
+		{0, request, 2, "192.168.77.255", nil, "NAK"},
+		{0, request, 2, "192.168.77.3", other, "silence"},
+		{0, discover, 3, "192.168.77.40", nil, "OFFER 192.168.77.40"},
+		{0, discover, 9, "192.168.77.40", nil, "OFFER 192.168.77.50"},
+		{0, request, 9, "192.168.77.60", nil, "NAK"},
+		{0, request, 4, "192.168.77.50", nil, "NAK"},
+		{0, request, 4, "192.168.77.70", nil, "ACK 192.168.77.70"}, // it moved here with its address
+		{30 * time.Minute, request, 1, "192.168.77.2", nil, "ACK 192.168.77.2"},
+		{40 * time.Minute, discover, 5, "192.168.77.2", nil, "OFFER 192.168.77.4"}, // renewed, so still taken
+		{0, release, 1, "", dhcpv4.WithClientIP(net.IPv4(192, 168, 77, 2)), "silence"},
+		{0, discover, 1, "", nil, "OFFER 192.168.77.2"},
+		{0, decline, 1, "192.168.77.2", nil, "silence"},
+		{0, discover, 1, "", nil, "OFFER 192.168.77.5"},
+		{0, inform, 7, "", nil, "ACK"},
+	} {
+		x.now = x.now.Add(c.wait)
+		var mods []dhcpv4.Modifier
+		if c.mod != nil {
+			mods = append(mods, c.mod)
+		}
+		if got := said(x.ask(t, c.kind, c.from, c.wish, mods...)); got != c.want {
+			t.Errorf("step %d: %v from %d for %q: %s, want %s", i, c.kind, c.from, c.wish, got, c.want)
+		}
+	}
+}
+
+func TestFloodLeavesLeasesAlone(t *testing.T) {
+	x := newTable(t, func(c *Config) { c.Prefix = netip.MustParsePrefix("192.168.77.0/29") })
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.2")); got != "ACK 192.168.77.2" {
+		t.Fatal(got)
+	}
+	for i := range 1000 {
+		x.ask(t, dhcpv4.MessageTypeDiscover, 100+i, "")
+	}
+	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "silence" {
+		t.Errorf("with no address left: %s", got)
+	}
+	x.now = x.now.Add(offerTime + time.Second)
+	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "OFFER 192.168.77.3" {
+		t.Errorf("after the offers ended: %s", got)
+	}
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.2")); got != "ACK 192.168.77.2" {
+		t.Errorf("the first device: %s", got)
+	}
+}
+
+func TestLeasesSurviveARestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state", "leases.json")
+	keep := func(c *Config) { c.File = file }
+	x := newTable(t, keep)
+	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9", dhcpv4.WithOption(dhcpv4.OptHostName("pho\x00ne\n")))
+	want := x.Leases()
+	y := newTable(t, keep)
+	if d := cmp.Diff(want, y.Leases(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" || len(want) != 1 || want[0].Name != "phone" {
+		t.Errorf("leases after a restart (-want +got):\n%s%+v", d, want)
+	}
+	if got := said(y.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.9" {
+		t.Errorf("the device is offered %s", got)
+	}
+	if err := os.WriteFile(file, []byte("{broken"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	z := newTable(t, keep)
+	if got := said(z.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.2" {
+		t.Errorf("with a broken file: %s", got)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	for _, c := range []Config{
+		{Gateway: gateway, Prefix: netip.MustParsePrefix("10.0.0.0/24")},
+		{Gateway: gateway, Prefix: netip.MustParsePrefix("192.0.0.0/8")},
+		{Gateway: gateway, Prefix: prefix, Reserved: map[string]netip.Addr{"x": gateway}},
+		{Gateway: gateway, Prefix: prefix, Interface: "nosuch0"},
+	} {
+		c.Now = time.Now
+		if s, err := Serve(c); err == nil {
+			_ = s.Close()
+			t.Errorf("%+v was taken", c)
+		}
+	}
+}
+
+// TestClients runs the library's own client and Debian's against the server
+// over a cable between namespaces.
+func TestClients(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	device, box := nstest.New(t), nstest.Here(t)
+	nstest.Veth(t, device, "eth0", box, "lab0")
+	box.Address(t, "lab0", "192.168.77.1/24")
+	var mu sync.Mutex
+	var leased []Lease
+	s, err := Serve(Config{Interface: "lab0", Gateway: gateway, Prefix: prefix, Now: time.Now, CaptivePortal: "https://box.test/portal",
+		OnLease: func(l Lease) { mu.Lock(); leased = append(leased, l); mu.Unlock() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+
+	err = device.Do(func() error {
+		c, err := nclient4.New("eth0", nclient4.WithTimeout(2*time.Second), nclient4.WithRetry(3))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		l, err := c.Request(context.Background())
+		if err != nil {
+			return err
+		}
+		a := l.ACK
+		if a.YourIPAddr.String() != "192.168.77.2" || a.Router()[0].String() != "192.168.77.1" || a.DNS()[0].String() != "192.168.77.1" ||
+			a.NTPServers()[0].String() != "192.168.77.1" || string(a.Options.Get(dhcpv4.GenericOptionCode(114))) != "https://box.test/portal" {
+			return fmt.Errorf("the lease is %s", a.Summary())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("the library's client: %v", err)
+	}
+
+	dhclient := testlab.NeedProgram(t, "dhclient")
+	dir := t.TempDir()
+	script, pid := filepath.Join(dir, "script"), filepath.Join(dir, "pid")
+	const sh = "#!/bin/sh\ncase $reason in BOUND|REBOOT) ip address add $new_ip_address/24 dev $interface && ip route add default via $new_routers && echo $new_domain_name_servers > %s;; esac\n"
+	if err := os.WriteFile(script, fmt.Appendf(nil, sh, filepath.Join(dir, "dns")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := device.Output(dhclient, "-4", "-1", "-v", "-sf", script, "-lf", filepath.Join(dir, "leases"), "-pf", pid, "eth0")
+	if b, rerr := os.ReadFile(pid); rerr == nil {
+		if n, perr := strconv.Atoi(strings.TrimSpace(string(b))); perr == nil {
+			defer func() { _ = syscall.Kill(n, syscall.SIGTERM) }()
+		}
+	}
+	if err != nil {
+		t.Fatalf("Debian's dhclient: %v\n%s", err, out)
+	}
+	dns, err := os.ReadFile(filepath.Join(dir, "dns"))
+	if err != nil || strings.TrimSpace(string(dns)) != "192.168.77.1" {
+		t.Errorf("dhclient's name server is %q (%v)\n%s", dns, err, out)
+	}
+	if out, err := device.Output(testlab.NeedProgram(t, "ping"), "-n", "-c", "1", "-W", "2", "192.168.77.1"); err != nil {
+		t.Errorf("the device cannot reach its gateway: %v\n%s", err, out)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(leased) < 2 || len(s.Leases()) != 1 {
+		t.Errorf("leases given: %+v, held: %+v", leased, s.Leases())
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	for _, kind := range []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeInform} {
+		m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(kind))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(m.ToBytes())
+	}
+	x := newTable(f, nil)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := dhcpv4.FromBytes(b)
+		if err != nil {
+			return
+		}
+		x.handle(discard{}, &net.UDPAddr{}, m)
+		if n := len(x.Leases()); n > 253 {
+			t.Fatalf("%d leases in a /24", n)
+		}
+	})
+}
+
+// discard takes every answer.
+type discard struct{ net.PacketConn }
+
+func (discard) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }

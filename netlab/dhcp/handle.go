@@ -1,0 +1,197 @@
+package dhcp
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+)
+
+// usable reports whether an address may be given out.
+func (s *Server) usable(a netip.Addr) bool {
+	last := s.c.Prefix.Addr().As4()
+	for i := s.c.Prefix.Bits(); i < 32; i++ {
+		last[i/8] |= 0x80 >> (i % 8)
+	}
+	return s.c.Prefix.Contains(a) && a != s.c.Gateway && a != s.c.Prefix.Addr() && a != netip.AddrFrom4(last)
+}
+
+// free reports whether a device may have an address now; the caller holds the lock.
+func (s *Server) free(a netip.Addr, mac string) bool {
+	if !s.usable(a) {
+		return false
+	}
+	for m, r := range s.c.Reserved {
+		if r == a && m != mac {
+			return false
+		}
+	}
+	l := s.leases[a]
+	return l == nil || l.MAC == mac || !s.c.Now().Before(l.Until)
+}
+
+// choose finds the address for a device: its reservation, the one it has or
+// had, the one it asks for, the lowest free one. The caller holds the lock.
+func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
+	if a, ok := s.c.Reserved[mac]; ok {
+		return a, true
+	}
+	var had netip.Addr
+	for a, l := range s.leases {
+		if l.MAC == mac && (!had.IsValid() || a.Less(had)) {
+			had = a
+		}
+	}
+	for _, a := range []netip.Addr{had, wish} {
+		if a.IsValid() && s.free(a, mac) {
+			return a, true
+		}
+	}
+	var oldest netip.Addr
+	for a := s.c.Prefix.Addr().Next(); s.c.Prefix.Contains(a); a = a.Next() {
+		if !s.free(a, mac) {
+			continue
+		}
+		if s.leases[a] == nil {
+			return a, true
+		}
+		// One that has ended may still be on its device's mind: last choice.
+		if !oldest.IsValid() || s.leases[a].Until.Before(s.leases[oldest].Until) {
+			oldest = a
+		}
+	}
+	return oldest, oldest.IsValid()
+}
+
+// handle answers one message.
+func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || m.OpCode != dhcpv4.OpcodeBootRequest || len(m.ClientHWAddr) != 6 {
+		return
+	}
+	mac := m.ClientHWAddr.String()
+	reply := s.answer(m, mac)
+	if reply == nil {
+		return
+	}
+	if _, err := conn.WriteTo(reply.ToBytes(), peer); err != nil {
+		s.c.Log.Warn("a DHCP answer was not sent", "to", mac, "error", err)
+	}
+}
+
+// answer decides; nil is silence. The caller holds the lock.
+func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
+	now := s.c.Now()
+	requested := addrOf(m.RequestedIPAddress())
+	switch m.MessageType() {
+	case dhcpv4.MessageTypeDiscover:
+		a, ok := s.choose(mac, requested)
+		if !ok {
+			s.c.Log.Warn("no address is left", "for", mac, "prefix", s.c.Prefix)
+			return nil
+		}
+		if l := s.leases[a]; l == nil || l.MAC != mac || now.After(l.Until) {
+			s.leases[a] = &Lease{MAC: mac, Addr: a, Until: now.Add(offerTime)}
+		}
+		return s.reply(m, dhcpv4.MessageTypeOffer, a)
+	case dhcpv4.MessageTypeRequest:
+		if id := addrOf(m.ServerIdentifier()); id.IsValid() && id != s.c.Gateway {
+			return nil // it took another server's offer
+		}
+		a := requested
+		if !a.IsValid() {
+			a = addrOf(m.ClientIPAddr)
+		}
+		if r, ok := s.c.Reserved[mac]; !s.free(a, mac) || ok && r != a {
+			return s.refuse(m)
+		}
+		l := &Lease{MAC: mac, Addr: a, Name: printable(m.HostName()), Until: now.Add(s.c.Lease)}
+		for other, old := range s.leases { // a device holds one address
+			if old.MAC == mac && other != a {
+				delete(s.leases, other)
+			}
+		}
+		s.leases[a] = l
+		s.save()
+		if s.c.OnLease != nil {
+			s.c.OnLease(*l)
+		}
+		return s.reply(m, dhcpv4.MessageTypeAck, a)
+	case dhcpv4.MessageTypeDecline:
+		if l := s.leases[requested]; l != nil && l.MAC == mac {
+			s.leases[requested] = &Lease{Addr: requested, Until: now.Add(declineTime)}
+			s.save()
+		}
+	case dhcpv4.MessageTypeRelease:
+		if l := s.leases[addrOf(m.ClientIPAddr)]; l != nil && l.MAC == mac {
+			l.Until = now // kept, so that the device gets it again
+			s.save()
+		}
+	case dhcpv4.MessageTypeInform:
+		return s.reply(m, dhcpv4.MessageTypeAck, netip.Addr{})
+	}
+	return nil
+}
+
+func (s *Server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) *dhcpv4.DHCPv4 {
+	mods := []dhcpv4.Modifier{
+		dhcpv4.WithMessageType(kind),
+		dhcpv4.WithServerIP(s.c.Gateway.AsSlice()),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.c.Gateway.AsSlice())),
+		dhcpv4.WithNetmask(net.CIDRMask(s.c.Prefix.Bits(), 32)),
+		dhcpv4.WithRouter(s.c.Gateway.AsSlice()),
+		dhcpv4.WithDNS(ips(s.c.DNS)...),
+	}
+	if a.IsValid() { // an INFORM's answer has neither (RFC 2131, 4.3.5)
+		mods = append(mods, dhcpv4.WithYourIP(a.AsSlice()), dhcpv4.WithLeaseTime(uint32(s.c.Lease.Seconds())))
+	}
+	if len(s.c.NTP) > 0 {
+		mods = append(mods, dhcpv4.WithOption(dhcpv4.OptNTPServers(ips(s.c.NTP)...)))
+	}
+	if s.c.CaptivePortal != "" {
+		mods = append(mods, dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(114), []byte(s.c.CaptivePortal)))
+	}
+	return s.build(m, mods...)
+}
+
+// refuse makes a device that holds a foreign or taken address start over.
+func (s *Server) refuse(m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	return s.build(m, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.c.Gateway.AsSlice())))
+}
+
+func (s *Server) build(m *dhcpv4.DHCPv4, mods ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+	r, err := dhcpv4.NewReplyFromRequest(m, mods...)
+	if err != nil {
+		s.c.Log.Warn("a DHCP answer was not made", "error", err)
+		return nil
+	}
+	return r
+}
+
+func addrOf(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	if a = a.Unmap(); a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
+}
+
+func ips(in []netip.Addr) (out []net.IP) {
+	for _, a := range in {
+		out = append(out, a.AsSlice())
+	}
+	return out
+}
+
+// printable keeps what may stand in a log and a list.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, name)
+	return name[:min(len(name), 64)]
+}
