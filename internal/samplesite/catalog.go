@@ -55,16 +55,15 @@ func related() []product {
 
 // visit is one load of the page: all that the server decides for it.
 type visit struct {
-	Arm       string // "a" or "b": palette and layout
-	Request   string // the id printed on the page
-	Nonce     string // of the policy's inline script
-	Products  []product
-	Visitors  int
-	Delivery  string
-	Rendered  time.Time
-	Discount  int // per cent
-	Campaign  string
-	BootStock int
+	Arm      string // "a" or "b": palette and layout
+	Request  string // the id printed on the page
+	Nonce    string // of the policy's inline script
+	Products []product
+	Visitors int
+	Delivery string
+	Rendered time.Time
+	Discount int // per cent
+	Campaign string
 }
 
 // visit draws a load from the site's randomness.
@@ -74,16 +73,15 @@ func (s *Site) visit() visit {
 	r := s.rng
 	now := s.opt.Clock()
 	v := visit{
-		Arm:       []string{"a", "b"}[r.IntN(2)],
-		Request:   fmt.Sprintf("%04X-%04X-%04X", r.IntN(1<<16), r.IntN(1<<16), r.IntN(1<<16)),
-		Nonce:     fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()),
-		Products:  priced(r, catalogue()),
-		Visitors:  120 + r.IntN(900),
-		Rendered:  now,
-		Delivery:  now.AddDate(0, 0, 2+r.IntN(3)).Format("Monday 2 January"),
-		Discount:  10 + 5*r.IntN(4),
-		Campaign:  []string{"The slow-morning edit", "Objects with patience", "Made to be kept"}[r.IntN(3)],
-		BootStock: 3 + r.IntN(9),
+		Arm:      []string{"a", "b"}[r.IntN(2)],
+		Request:  fmt.Sprintf("%04X-%04X-%04X", r.IntN(1<<16), r.IntN(1<<16), r.IntN(1<<16)),
+		Nonce:    fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()),
+		Products: priced(r, catalogue()),
+		Visitors: 120 + r.IntN(900),
+		Rendered: now,
+		Delivery: now.AddDate(0, 0, 2+r.IntN(3)).Format("Monday 2 January"),
+		Discount: 10 + 5*r.IntN(4),
+		Campaign: []string{"The slow-morning edit", "Objects with patience", "Made to be kept"}[r.IntN(3)],
 	}
 	r.Shuffle(len(v.Products), func(i, j int) { v.Products[i], v.Products[j] = v.Products[j], v.Products[i] })
 	return v
