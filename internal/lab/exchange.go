@@ -57,6 +57,16 @@ type Chunk struct {
 	Bytes int `json:"bytes"`
 }
 
+// SocketPiece is what one side of an upgraded connection (a WebSocket) sent at
+// a time: raw frames, as they were on the wire.
+type SocketPiece struct {
+	// At is the arrival, since the request was sent.
+	At time.Duration
+	// Device tells that the device sent it; else the origin did.
+	Device bool
+	Data   []byte
+}
+
 // Exchange is one recorded request and its response.
 type Exchange struct {
 	// ID is the WARC-Record-ID of the response, without angle brackets.
@@ -86,6 +96,8 @@ type Exchange struct {
 	FirstByte time.Duration
 	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body).
 	Chunks []Chunk
+	// Socket holds what followed a 101 response, in order.
+	Socket []SocketPiece
 	// Truncated says why the body ended early ("" for a whole one): "disconnect", "time", "length".
 	Truncated string
 }

@@ -28,10 +28,19 @@ type sidecar struct {
 	Server    string `json:"server,omitempty"` // address and port
 	FirstByte int64  `json:"first_byte_ns"`
 	// Chunks are pairs: arrival since the request in ns, bytes.
-	Chunks          [][2]int64        `json:"chunks,omitempty"`
+	Chunks [][2]int64 `json:"chunks,omitempty"`
+	// Socket is what followed a 101: arrival in ns, who sent it, raw frames.
+	Socket          []socketPiece     `json:"socket,omitempty"`
 	HostAdded       bool              `json:"host_added,omitempty"`
 	RequestTrailer  []lab.HeaderField `json:"request_trailer,omitempty"`
 	ResponseTrailer []lab.HeaderField `json:"response_trailer,omitempty"`
+}
+
+// socketPiece is a lab.SocketPiece; Data is base64 in JSON.
+type socketPiece struct {
+	At     int64  `json:"at_ns"`
+	Device bool   `json:"device,omitempty"`
+	Data   []byte `json:"data"`
 }
 
 func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
@@ -45,6 +54,9 @@ func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
 	}
 	for _, c := range e.Chunks {
 		s.Chunks = append(s.Chunks, [2]int64{int64(c.At), int64(c.Bytes)})
+	}
+	for _, p := range e.Socket {
+		s.Socket = append(s.Socket, socketPiece{int64(p.At), p.Device, p.Data})
 	}
 	return s
 }
@@ -88,6 +100,15 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	}
 	if sum != int64(len(e.Response.Body)) {
 		return fmt.Errorf("chunks have %d bytes, the body has %d", sum, len(e.Response.Body))
+	}
+	last = 0
+	e.Socket = nil
+	for _, p := range s.Socket {
+		if p.At < last || p.At > maxTime {
+			return fmt.Errorf("times of the socket's pieces go backwards, or are impossible")
+		}
+		last = p.At
+		e.Socket = append(e.Socket, lab.SocketPiece{At: time.Duration(p.At), Device: p.Device, Data: p.Data})
 	}
 	e.Chunks = nil
 	for _, c := range s.Chunks {

@@ -193,6 +193,10 @@ func (f *fetch) run(r *http.Request) {
 	defer resp.Body.Close()
 	f.mu.Lock() // for good: a late call of the transport changes nothing more
 	f.response(resp)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		f.socket(resp)
+		return
+	}
 	f.relay(r, resp)
 }
 
@@ -251,6 +255,12 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 				name = strings.ToLower(name)
 			}
 			e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: name, Value: v})
+		}
+	}
+	if isSocket(r) { // hop by hop, and yet the origin's
+		for _, name := range []string{"Connection", "Upgrade"} {
+			out.Header.Set(name, r.Header.Get(name))
+			e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: name, Value: r.Header.Get(name)})
 		}
 	}
 	if _, ok := r.Header["User-Agent"]; !ok {

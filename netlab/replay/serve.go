@@ -57,6 +57,10 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	line.Exchange = m.entry.ID
+	if m.entry.Status == http.StatusSwitchingProtocols {
+		s.socket(out, m.entry)
+		return
+	}
 	s.answer(out, m.entry, header)
 }
 

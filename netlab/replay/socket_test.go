@@ -1,0 +1,122 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// chat greets, answers each message with a count that changes from one
+// connection to the next, and says goodbye.
+func chat() http.Handler {
+	connections := 0
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connections++
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 1})
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		ctx := r.Context()
+		_ = c.Write(ctx, websocket.MessageText, []byte("hello"))
+		for i := range 3 {
+			kind, text, err := c.Read(ctx)
+			if err != nil {
+				return
+			}
+			_ = c.Write(ctx, kind, []byte(fmt.Sprintf("%s %d of connection %d %s", text, i, connections, strings.Repeat("again ", 100))))
+		}
+		_ = c.Close(websocket.StatusNormalClosure, "bye")
+	})
+}
+
+// talk is what a device hears.
+func (b *bench) talk(ctx context.Context) string {
+	// The device opens WebSockets over HTTP/1.1.
+	c, _, err := websocket.Dial(ctx, "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client, CompressionMode: websocket.CompressionContextTakeover})
+	if err != nil {
+		return "dial: " + err.Error()
+	}
+	defer c.CloseNow()
+	var heard []string
+	_, text, err := c.Read(ctx)
+	heard = append(heard, string(text))
+	for i := 0; i < 3 && err == nil; i++ {
+		kind := []websocket.MessageType{websocket.MessageText, websocket.MessageBinary}[i%2]
+		if err = c.Write(ctx, kind, []byte(fmt.Sprint("message ", i))); err == nil {
+			var got websocket.MessageType
+			got, text, err = c.Read(ctx)
+			heard = append(heard, fmt.Sprint(got, " ", string(text)))
+		}
+	}
+	if err == nil {
+		_, _, err = c.Read(ctx)
+	}
+	return strings.Join(heard, "\n") + "\n" + fmt.Sprint(websocket.CloseStatus(err))
+}
+
+func TestWebSocket(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	b := newBench(t, chat(), false)
+	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	live := b.talk(ctx)
+	if !strings.Contains(live, "message 2 2 of connection 1") || !strings.HasSuffix(live, "StatusNormalClosure") {
+		t.Fatalf("live: %s", live)
+	}
+	<-b.logged
+	a := finish()
+	b.origin.Close()
+	if e := a.Exchanges()[0]; e.Status != 101 || len(e.Socket) < 7 {
+		t.Fatalf("recorded: %+v", e)
+	}
+	for _, timing := range []TimingMode{TimingRecorded, TimingNone} {
+		s := b.replay(a, Options{Timing: Timing{Mode: timing}})
+		if got := b.talk(ctx); got != live {
+			t.Errorf("%s: heard\n%s\nwant\n%s", timing, got, live)
+		}
+		line := <-b.logged
+		if line.Stage != "exact" || line.Status != 101 || s.Stats().Misses != 0 {
+			t.Errorf("%s: %+v", timing, line)
+		}
+	}
+}
+
+func TestMessageCounter(t *testing.T) {
+	frames := []byte{0x01, 0x03, 'a', 'b', 'c', 0x89, 0x00, 0x80, 0x02, 'd', 'e', // two fragments around a ping: one message
+		0x82, 0x80, 1, 2, 3, 4, // an empty masked one
+		0x81, 126, 0, 200}
+	frames = append(frames, make([]byte, 200)...)
+	for n := 1; n < len(frames); n++ {
+		var m messageCounter
+		got := 0
+		for rest := frames; len(rest) > 0; {
+			k := min(n, len(rest))
+			got += m.feed(rest[:k])
+			rest = rest[k:]
+		}
+		if got != 3 {
+			t.Fatalf("pieces of %d: %d messages", n, got)
+		}
+	}
+}
+
+func FuzzMessageCounter(f *testing.F) {
+	f.Add([]byte{0x81, 0x01, 'x', 0x88, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var whole, single messageCounter
+		n := whole.feed(b)
+		for i := range b {
+			n -= single.feed(b[i : i+1])
+		}
+		if n != 0 {
+			t.Errorf("the count depends on the pieces by %d", n)
+		}
+	})
+}
