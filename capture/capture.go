@@ -48,7 +48,8 @@ type Options struct {
 	// the sink may stall before frames are lost. At least 4; default 64, or
 	// as many as fit into 256 MiB. A buffer takes memory when it is first used.
 	Ring int
-	// NoPriority leaves the grabbing thread's scheduling as it is. Otherwise
-	// SCHED_FIFO is asked for, else nice −10; Stats says what was granted.
+	// NoPriority leaves the grabbing thread's scheduling and GOMAXPROCS as they
+	// are. Otherwise SCHED_FIFO is asked for, else nice −10 (Stats says what was
+	// granted), and GOMAXPROCS is raised, see Start.
 	NoPriority bool
 }

@@ -57,6 +57,8 @@ type item struct {
 
 // Start records src into sink until Stop is called, ctx ends, or src does.
 // The recorder closes src; closing sink is left to the caller, after Stop.
+// Unless Options.NoPriority is set, the first recording raises the process's
+// GOMAXPROCS to two above the number of cores, for good.
 func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, error) {
 	f := src.Format()
 	if err := f.Validate(); err != nil {
@@ -67,6 +69,9 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 		buffers = min(64, (256<<20)/max(1, f.FrameSize()))
 	}
 	buffers = max(4, buffers)
+	if !o.NoPriority {
+		spareProcessors()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Recorder{
 		src: src, sink: sink, format: f,
@@ -81,6 +86,17 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 	go r.grab(ctx, !o.NoPriority)
 	go r.write()
 	return r, nil
+}
+
+// spareProcessors gives the Go runtime more processors than the machine has.
+// A thread that returns from the kernel needs one of them, however urgent it is to
+// the kernel; with as many as there are cores, a process that computes on all
+// of them lets it wait for 10 ms and more. With spare ones the kernel decides, by priority.
+func spareProcessors() {
+	const spare = 2
+	if want := runtime.NumCPU() + spare; runtime.GOMAXPROCS(0) < want {
+		runtime.GOMAXPROCS(want)
+	}
 }
 
 // Status is cheap (one short lock) and may be called from anywhere.

@@ -114,7 +114,7 @@ func (c *partCoder) run(dst []byte, e *encoder, pix []byte, changed []image.Rect
 	}
 	threads := 1
 	if area >= spread {
-		threads = min(runtime.GOMAXPROCS(0), 8)
+		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), 8)
 	}
 	for len(c.workers) < threads {
 		c.workers = append(c.workers, &partWorker{})

@@ -1,0 +1,86 @@
+package v4l2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// device is the narrow part of the kernel that a source needs: an open
+// /dev/video*, or a test's stand-in.
+type device interface {
+	ioctl(request uint, arg unsafe.Pointer) error
+	mmap(offset int64, length int) ([]byte, error)
+	munmap([]byte) error
+	// wait returns when a buffer or an event is there: event says which.
+	wait(ctx context.Context, limit time.Duration) (event bool, err error)
+	close() error
+}
+
+// errSilent says that no frame came in time.
+var errSilent = errors.New("no frame came: is the cable plugged in and the screen awake?")
+
+// node is a real device.
+type node struct{ fd int }
+
+func openNode(path string) (*node, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return &node{fd}, nil
+}
+
+func (n *node) ioctl(request uint, arg unsafe.Pointer) error {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(n.fd), uintptr(request), uintptr(arg))
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}
+}
+
+func (n *node) mmap(offset int64, length int) ([]byte, error) {
+	return unix.Mmap(n.fd, offset, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+}
+
+func (n *node) munmap(b []byte) error { return unix.Munmap(b) }
+func (n *node) close() error          { return unix.Close(n.fd) }
+
+// wait polls in short steps, so that ctx is heard.
+func (n *node) wait(ctx context.Context, limit time.Duration) (bool, error) {
+	const step = 100 * time.Millisecond
+	fds := []unix.PollFd{{Fd: int32(n.fd), Events: unix.POLLIN | unix.POLLPRI}}
+	for waited := time.Duration(0); waited < limit; waited += step {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		got, err := unix.Poll(fds, int(step.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("poll: %w", err)
+		}
+		if got == 0 {
+			continue
+		}
+		switch r := fds[0].Revents; {
+		case r&unix.POLLPRI != 0:
+			return true, nil
+		case r&unix.POLLIN != 0:
+			return false, nil
+		case r&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
+			return false, unix.ENODEV
+		}
+	}
+	return false, errSilent
+}
