@@ -1,0 +1,236 @@
+// Package linktest measures a link: in goes a profile, out come numbers beside
+// what was configured. It builds a device, a box and a packet link between
+// them out of network namespaces; round trips are measured by Debian's ping,
+// connections and transfers by plain sockets.
+package linktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/link"
+	"eidetic/netlab/netspace"
+	"eidetic/netlab/proxy"
+)
+
+const (
+	deviceAddr  = "192.168.77.2"
+	gatewayAddr = "192.168.77.1"
+	port        = "7007"
+)
+
+// Cable is a device's namespace behind a packet link.
+type Cable struct {
+	Device, Box *netspace.Namespace
+	Link        *link.Packet
+}
+
+// NewCable makes the namespaces and the link. The caller is in a network
+// namespace of its own, which becomes the box's.
+func NewCable(p link.Profile) (c *Cable, err error) {
+	c = &Cable{}
+	defer func() {
+		if err != nil {
+			c.Close()
+			err = fmt.Errorf("lay the cable: %w", err)
+		}
+	}()
+	if c.Device, err = netspace.New(); err != nil {
+		return nil, err
+	}
+	if c.Box, err = netspace.Here(); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		func() error { return c.Box.Up("lo") },
+		func() error { return netspace.Veth(c.Device, "eth0", c.Box, "dev0p") },
+		func() error { return netspace.Veth(c.Box, "lab0", c.Box, "lab0p") },
+		func() error { return c.Device.Address("eth0", deviceAddr+"/24") },
+		func() error { return c.Box.Address("lab0", gatewayAddr+"/24") },
+		func() error { return c.Device.Do(func() error { return link.DisableOffloads("eth0") }) },
+	} {
+		if err = step(); err != nil {
+			return nil, err
+		}
+	}
+	c.Link, err = link.NewPacket(link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic})
+	return c, err
+}
+
+// Close ends the link and lets the namespaces go.
+func (c *Cable) Close() {
+	if c.Link != nil {
+		_ = c.Link.Close() // it always succeeds
+	}
+	for _, n := range []*netspace.Namespace{c.Device, c.Box} {
+		if n != nil {
+			n.Close()
+		}
+	}
+}
+
+// Ping returns n round-trip times, sorted, that ping measures at an interval.
+func (c *Cable) Ping(n int, interval time.Duration) ([]time.Duration, error) {
+	path, err := exec.LookPath("ping")
+	if err != nil {
+		return nil, errors.New("measure round trips: ping is missing; install it with: apt-get install iputils-ping")
+	}
+	out, err := c.Device.Output(path, "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W", "10", gatewayAddr)
+	var rtts []time.Duration
+	for _, m := range regexp.MustCompile(`time=([0-9.]+) ms`).FindAllStringSubmatch(out, -1) {
+		if ms, perr := strconv.ParseFloat(m[1], 64); perr == nil {
+			rtts = append(rtts, time.Duration(ms*float64(time.Millisecond)))
+		}
+	}
+	if len(rtts) == 0 {
+		return nil, fmt.Errorf("measure round trips: no answer (%w): %s", err, out)
+	}
+	slices.Sort(rtts)
+	return rtts, nil
+}
+
+// serve answers the first byte of a connection: 'h' with 100 kB, 'd' with as
+// much as goes until the device closes, 'u' by reading.
+func (c *Cable) serve(ctx context.Context) (close func(), err error) {
+	var l net.Listener
+	err = c.Box.Do(func() (err error) {
+		l, err = proxy.Listen(ctx, gatewayAddr+":"+port, "cubic")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buf := make([]byte, 100_000)
+				if _, err := io.ReadFull(conn, buf[:1]); err != nil {
+					return
+				}
+				switch buf[0] {
+				case 'h':
+					_, _ = conn.Write(buf) // the device times it
+				case 'd':
+					for err := error(nil); err == nil; {
+						_, err = conn.Write(buf)
+					}
+				case 'u':
+					_, _ = io.Copy(io.Discard, conn) // the link counts it
+				}
+			}()
+		}
+	}()
+	return func() { _ = l.Close() }, nil
+}
+
+// Fetch times a connection: until it is made, the first byte, all 100 kB.
+func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
+	err = c.Device.Do(func() error {
+		start := time.Now()
+		conn, err := net.Dial("tcp", gatewayAddr+":"+port)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		connect = time.Since(start)
+		if _, err := conn.Write([]byte{'h'}); err != nil {
+			return err
+		}
+		buf := make([]byte, 100_000)
+		if _, err := io.ReadFull(conn, buf[:1]); err != nil {
+			return err
+		}
+		first = time.Since(start)
+		_, err = io.ReadFull(conn, buf[1:])
+		whole = time.Since(start)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("fetch 100 kB: %w", err)
+	}
+	return connect, first, whole, err
+}
+
+// Transfer sends as fast as TCP goes, down or up, and returns what the
+// receiving application got in bits per second between settle and settle+span.
+func (c *Cable) Transfer(down bool, settle, span time.Duration) (rate float64, err error) {
+	conn := net.Conn(nil)
+	err = c.Device.Do(func() (err error) {
+		conn, err = net.Dial("tcp", gatewayAddr+":"+port)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("transfer: %w", err)
+	}
+	defer conn.Close()
+	if !down {
+		return c.transferUp(conn, settle, span)
+	}
+	if _, err := conn.Write([]byte{'d'}); err != nil {
+		return 0, fmt.Errorf("transfer: %w", err)
+	}
+	buf := make([]byte, 64<<10)
+	start := time.Now()
+	var begin, end time.Duration
+	var total int
+	if err := conn.SetReadDeadline(start.Add(settle + span + 30*time.Second)); err != nil {
+		return 0, fmt.Errorf("transfer: %w", err)
+	}
+	for end < settle+span {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return 0, fmt.Errorf("transfer: %w", err)
+		}
+		end = time.Since(start)
+		switch {
+		case begin > 0:
+			total += n
+		case end >= settle:
+			begin = end
+		}
+	}
+	return float64(total) * 8 / (end - begin).Seconds(), nil
+}
+
+// transferUp counts by the link, since the box's side of the socket is not here.
+func (c *Cable) transferUp(conn net.Conn, settle, span time.Duration) (float64, error) {
+	if _, err := conn.Write([]byte{'u'}); err != nil {
+		return 0, fmt.Errorf("transfer: %w", err)
+	}
+	start := time.Now()
+	if err := conn.SetWriteDeadline(start.Add(settle + span)); err != nil {
+		return 0, fmt.Errorf("transfer: %w", err)
+	}
+	before := len(c.Link.Report().Bins)
+	for err := error(nil); err == nil; {
+		_, err = conn.Write(make([]byte, 64<<10)) // ends with the deadline
+	}
+	bins := c.Link.Report().Bins
+	first := before + int(settle/link.BinWidth)
+	last := min(len(bins)-1, before+int((settle+span)/link.BinWidth)-1)
+	if last <= first {
+		return 0, errors.New("transfer: nothing passed the link")
+	}
+	sum := 0
+	for _, b := range bins[first:last] {
+		sum += b.Up
+	}
+	return float64(sum) * 8 / (float64(last-first) * link.BinWidth.Seconds()) * payloadShare, nil
+}
+
+// payloadShare of a full packet: 1448 of 1500 bytes.
+const payloadShare = 1448.0 / 1500

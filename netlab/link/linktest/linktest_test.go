@@ -1,0 +1,53 @@
+package linktest
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"eidetic/netlab/link"
+	"eidetic/netlab/nstest"
+)
+
+func TestMeasure(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	p, err := link.Parse("rtt=40ms,down=8mbit,up=4mbit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Measure(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		t.Logf("%-40s %8.3f %8.3f %s", row.Name, row.Configured, row.Achieved, row.Unit)
+	}
+	t.Log(r.Why, r.Report.Slips, r.Report.Down.Errors.Quantile(.99), r.Report.Thread)
+	if len(r.Rows) != 8 || r.Rows[0].Achieved < 40 || r.Rows[6].Achieved < 7 || r.Rows[6].Achieved > 8 {
+		t.Errorf("rows %+v", r.Rows)
+	}
+}
+
+// TestBench writes the benchmark's file when BENCH_LINK names one.
+func TestBench(t *testing.T) {
+	file := os.Getenv("BENCH_LINK")
+	if file == "" || !nstest.Inside(t) {
+		return
+	}
+	rows, err := Bench(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		t.Logf("%-40s %9.3f %-7s goal %g", r.Name, r.Value, r.Unit, r.Goal)
+	}
+	b, err := json.MarshalIndent(rows, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
