@@ -42,6 +42,14 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		t.Errorf("export: status %d: %s", status, errs)
 	}
 
+	film := filepath.Join(dir, "film.y4m")
+	if err := os.WriteFile(film, []byte("YUV4MPEG2 W4 H2 F30:1\n"+strings.Repeat("FRAME\nabcdefghUuVv", 500)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "film.reel")
+	if status, out, errs := invoke(t, "capture", "--source", "file:"+film, "--out", copied); status != exitGood || !strings.Contains(out, "500 frames") {
+		t.Errorf("capture of a film: status %d: %s%s", status, out, errs)
+	}
 	for _, args := range [][]string{{"--heat"}, {"--strip"}, {"--beside", file}, {"--crop", "100x50+10+10"}} {
 		out := filepath.Join(dir, "export.png")
 		if status, _, errs := invoke(t, append([]string{"reel", "export", file, "--out", out}, args...)...); status != exitGood {

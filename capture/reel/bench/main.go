@@ -95,6 +95,7 @@ func run() error {
 			}
 			label := name + "-" + strings.ToLower(p)
 			var best measured
+			var rivals []measured
 			if *peers {
 				list, err := ffmpeg(f, pix)
 				if err != nil {
@@ -105,6 +106,7 @@ func run() error {
 					if m.speed > best.speed {
 						best = m
 					}
+					rivals = append(rivals, m)
 				}
 			}
 			for threads := 1; threads <= 2; threads++ {
@@ -130,6 +132,11 @@ func run() error {
 					r.Peer, r.PeerV, r.Ratio = "ffmpeg "+best.codec, best.ratio, m.ratio/best.ratio
 				}
 				all = append(all, r)
+				for _, rival := range rivals {
+					if threads == 1 && rival.speed >= m.speed && rival.ratio >= m.ratio {
+						fmt.Fprintf(table, "%s\t%s\t%s is both faster and smaller\t\t\t\t\t\n", name, p, rival.codec)
+					}
+				}
 			}
 			table.Flush()
 		}
