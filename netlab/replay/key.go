@@ -204,8 +204,9 @@ func (s *shape) exactKey() string {
 }
 
 // normalKey is equal for requests that differ in volatile parts only: values
-// of time and chance, the order of parameters and JSON keys, multipart boundaries.
-func (s *shape) normalKey() string {
+// of time and chance, parameters that the recording shows not to matter, the
+// order of parameters and JSON keys, multipart boundaries.
+func (s *shape) normalKey(l learned) string {
 	var b strings.Builder
 	b.WriteString(s.method + " " + s.origin)
 	for _, p := range s.path {
@@ -214,17 +215,17 @@ func (s *shape) normalKey() string {
 		}
 		b.WriteString("/" + p)
 	}
-	b.WriteString("?" + normalPairs(s.query))
+	b.WriteString("?" + normalPairs(s.query, l[s.place()]))
 	if s.kind != "" {
-		b.WriteString(" " + s.kind + " " + normalPairs(s.body))
+		b.WriteString(" " + s.kind + " " + normalPairs(s.body, nil))
 	}
 	return b.String()
 }
 
-func normalPairs(pairs []pair) string {
+func normalPairs(pairs []pair, idle map[string]bool) string {
 	out := make([]string, 0, len(pairs))
 	for _, p := range pairs {
-		if p.volatile() {
+		if p.volatile() || idle[p.name] {
 			continue
 		}
 		out = append(out, strconv.Quote(p.name)+"="+strconv.Quote(p.value))

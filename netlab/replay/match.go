@@ -22,6 +22,14 @@ type match struct {
 
 // find runs the stages. h is the header of the request.
 func (p *Prepared) find(c *client, s *shape, h http.Header) match {
+	if m := p.sure(c, s, h); m.entry != nil {
+		return m
+	}
+	return p.nearest(c, s, h)
+}
+
+// sure runs the stages that do not guess.
+func (p *Prepared) sure(c *client, s *shape, h http.Header) match {
 	if list := usable(p.exact[s.exactKey()], h); len(list) > 0 {
 		m := match{entry: c.next(list), stage: lab.StageExact, score: 1}
 		if len(list) > 1 {
@@ -29,7 +37,7 @@ func (p *Prepared) find(c *client, s *shape, h http.Header) match {
 		}
 		return m
 	}
-	if list := usable(p.normal[s.normalKey()], h); len(list) > 0 {
+	if list := usable(p.normal[s.normalKey(p.learned)], h); len(list) > 0 {
 		en := c.next(list)
 		return match{entry: en, stage: lab.StageNormalised, score: 1, differs: differences(en.shape, s)}
 	}
@@ -37,15 +45,13 @@ func (p *Prepared) find(c *client, s *shape, h http.Header) match {
 		// A GET answers a HEAD; the writer leaves the body out.
 		get := *s
 		get.method = http.MethodGet
-		if m := p.find(c, &get, h); m.entry != nil {
-			if m.stage != lab.StageFuzzy {
-				m.stage = lab.StageNormalised
-			}
+		if m := p.sure(c, &get, h); m.entry != nil {
+			m.stage = lab.StageNormalised
 			m.differs = append([]string{"method: GET → HEAD"}, m.differs...)
 			return m
 		}
 	}
-	return p.nearest(c, s, h)
+	return match{stage: lab.StageMiss}
 }
 
 // next gives the exchanges of a list in their order, and the last one for

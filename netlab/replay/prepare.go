@@ -23,6 +23,7 @@ type Prepared struct {
 
 	exact     map[string][]*entry
 	normal    map[string][]*entry
+	learned   learned
 	near      map[string][]*entry // by method, origin and number of path segments
 	protocols map[string][]string // by host as in the URL
 	hosts     []string
@@ -51,21 +52,36 @@ type body struct {
 
 // Prepare indexes a and puts the script of o into its documents.
 func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
-	p := &Prepared{
-		archive: a, script: inject.NewScript(o),
-		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string][]*entry{}, protocols: map[string][]string{},
-	}
+	p := newPrepared(a, inject.NewScript(o))
+	entries := make([]*entry, 0, len(a.Exchanges()))
 	for _, e := range a.Exchanges() {
 		en, err := p.newEntry(e)
 		if err != nil {
 			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
 		}
-		p.exact[en.shape.exactKey()] = append(p.exact[en.shape.exactKey()], en)
-		p.normal[en.shape.normalKey()] = append(p.normal[en.shape.normalKey()], en)
-		p.near[nearKey(en.shape)] = append(p.near[nearKey(en.shape)], en)
+		entries = append(entries, en)
+	}
+	p.learned = learn(entries)
+	for _, en := range entries {
+		p.add(en)
 	}
 	p.learnHosts()
 	return p, nil
+}
+
+func newPrepared(a *archive.Archive, script *inject.Script) *Prepared {
+	return &Prepared{
+		archive: a, script: script,
+		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string][]*entry{}, protocols: map[string][]string{},
+	}
+}
+
+// add indexes an entry.
+func (p *Prepared) add(en *entry) {
+	exact, normal, near := en.shape.exactKey(), en.shape.normalKey(p.learned), nearKey(en.shape)
+	p.exact[exact] = append(p.exact[exact], en)
+	p.normal[normal] = append(p.normal[normal], en)
+	p.near[near] = append(p.near[near], en)
 }
 
 func nearKey(s *shape) string { return fmt.Sprint(s.method, " ", s.origin, " ", len(s.path)) }

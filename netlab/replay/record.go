@@ -46,6 +46,7 @@ type Recorder struct {
 	o      RecordOptions
 	script *inject.Script
 	start  lab.Time
+	added  func(*lab.Exchange) // told of each that is in the archive; may be nil
 
 	mu      sync.Mutex
 	stats   Stats
@@ -134,10 +135,11 @@ func (f *fetch) done() {
 	line.Duration = now.Sub(line.Time)
 	c.mu.Lock()
 	c.stats.InFlight--
+	c.stats.Live++
 	c.stats.LastActivity = now
 	c.mu.Unlock()
 	c.pending.Go(func() {
-		if f.good {
+		if f.good && c.w != nil {
 			if err := c.w.Add(f.e); err != nil {
 				line.Error = err.Error()
 				c.mu.Lock()
@@ -145,6 +147,9 @@ func (f *fetch) done() {
 				c.mu.Unlock()
 			}
 			line.Exchange = f.e.ID
+			if c.added != nil && f.e.Truncated == "" {
+				c.added(f.e)
+			}
 		}
 		c.o.Log(*line)
 	})

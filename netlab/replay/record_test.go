@@ -327,3 +327,63 @@ func TestManyClients(t *testing.T) {
 		t.Errorf("stats %+v", st)
 	}
 }
+
+// TestMissLiveAndFill: what the archive lacks comes from the origin, once.
+func TestMissLiveAndFill(t *testing.T) {
+	b := newBench(t, site(), true)
+	dir := t.TempDir()
+	a := build(exchange{ask: "GET https://www.example.com/recorded", header: "Content-Type: text/plain", answer: "from the archive"})
+	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, b.origin.Listener.Addr().String())
+	}, &tls.Config{InsecureSkipVerify: true})
+	t.Cleanup(tr.CloseIdleConnections)
+	w, err := archive.Create(filepath.Join(dir, "fill.wacz"), archive.CreateOptions{Wall: recordedAt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) string {
+		got := b.get("GET", "https://www.example.com"+path, "", nil)
+		line := <-b.logged
+		return string(line.Stage) + " " + got[strings.Index(got, `"`):]
+	}
+	for _, tt := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Miss: MissLive, Live: tr}, "exact from the archive, live 1, live 2"},
+		{Options{Miss: MissFill, Live: tr, Fill: w}, "exact from the archive, live 3, exact 3"},
+		{Options{}, "exact from the archive, miss , miss "},
+	} {
+		s := b.replay(a, tt.o)
+		var got []string
+		for _, path := range []string{"/recorded", "/count", "/count"} {
+			stage, body, _ := strings.Cut(get(path), " ")
+			body = strings.Split(body, `"`)[1]
+			if stage == "miss" {
+				body = ""
+			}
+			got = append(got, stage+" "+body)
+		}
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.o.Miss, got, tt.want)
+		}
+		if st := s.Stats(); st.Requests != 3 || st.InFlight != 0 {
+			t.Errorf("%s: stats %+v", tt.o.Miss, st)
+		}
+	}
+	if w.Count() != 1 {
+		t.Errorf("%d exchanges were filled in", w.Count())
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, o := range []Options{{Miss: MissLive}, {Miss: MissFill, Live: tr}, {Miss: "x"}} {
+		o.Clock = lab.Monotonic
+		if _, err := NewSession(a, o); err == nil {
+			t.Errorf("the options %+v were taken", o)
+		}
+	}
+}

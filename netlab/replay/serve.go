@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,12 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.preflight(out)
 			return
 		}
+	}
+	if m.entry == nil && s.live != nil {
+		line.Stage = lab.StageLive
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+		s.live.ServeHTTP(w, r)
+		return
 	}
 	line.Stage, line.Score, line.Differs, line.RunnerUp = m.stage, m.score, m.differs, m.runnerUp
 	if m.entry == nil {
@@ -126,7 +133,7 @@ func (s *Session) preflight(out *output) {
 // answer writes an exchange's response.
 func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 	b := s.variant(en, request)
-	status, bytes, chunks := en.Status, b.bytes, b.chunks
+	status, text, chunks := en.Status, b.bytes, b.chunks
 	shift := s.shifter(en, out.line.Time)
 	fields := make([]lab.HeaderField, 0, len(b.header)+2)
 	for _, f := range b.header {
@@ -143,10 +150,10 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 	}
 	switch {
 	case status == http.StatusOK && notModified(request, fields):
-		status, bytes, chunks = http.StatusNotModified, nil, nil
+		status, text, chunks = http.StatusNotModified, nil, nil
 		fields = keepFields(fields, "cache-control", "content-location", "date", "etag", "expires", "vary", "last-modified", "set-cookie", "access-control-allow-origin", "access-control-allow-credentials")
 	case b == en.body:
-		status, bytes, chunks, fields = cut(en, request, fields, bytes, chunks)
+		status, text, chunks, fields = cut(en, request, fields, text, chunks)
 	}
 	t := s.o.Timing
 	first := en.FirstByte
@@ -168,18 +175,18 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 	if out.r.Method == http.MethodHead || !bodyAllowed(status) {
 		return
 	}
-	if response := (lab.Message{Header: fields}); response.Get("Content-Length") == "" && len(bytes) > 0 {
+	if response := (lab.Message{Header: fields}); response.Get("Content-Length") == "" && len(text) > 0 {
 		out.flush() // else net/http counts a short body and says its length
 	}
 	if t.Mode == TimingRecorded && len(chunks) > 0 {
-		out.timed(ctx, bytes, chunks)
+		out.timed(ctx, text, chunks)
 	} else {
-		out.body(bytes)
+		out.body(text)
 	}
-	if len(bytes) == len(b.bytes) && out.line.Bytes == int64(len(bytes)) {
+	if len(text) == len(b.bytes) && out.line.Bytes == int64(len(text)) {
 		out.line.BodySHA256 = b.sum
 	} else {
-		out.line.BodySHA256 = hexSum(bytes[:out.line.Bytes])
+		out.line.BodySHA256 = hexSum(text[:out.line.Bytes])
 	}
 	if en.Truncated != "" && !out.line.Aborted {
 		// It was cut off when it was recorded, and nothing better is there.

@@ -20,6 +20,12 @@ type Miss string
 const (
 	Miss404  Miss = "404"  // answer 404
 	MissFail Miss = "fail" // answer 404 and mark the session as failed
+	// MissLive fetches from the origin through Options.Live. What is not
+	// surely recorded is fetched: nothing is guessed.
+	MissLive Miss = "live"
+	// MissFill does the same, records to Options.Fill, and answers from there
+	// from then on: one cache for all who ask.
+	MissFill Miss = "fill"
 )
 
 // Options of a Session. Clock is required.
@@ -29,7 +35,12 @@ type Options struct {
 	Seed   uint64
 	Timing Timing
 	Miss   Miss // default Miss404
-	Clock  lab.Clock
+	// Live fetches misses under MissLive and MissFill; see NewRecorder.
+	Live http.RoundTripper
+	// Fill gets what MissFill fetches. It stays the caller's to close, after
+	// Session.Wait.
+	Fill  *archive.Writer
+	Clock lab.Clock
 	// Wall is now, for Date, Expires and cookies; zero leaves them as recorded.
 	Wall time.Time
 	// Inject is the script's; a zero Date means the recording's own.
@@ -54,6 +65,7 @@ type Annotation struct {
 type Stats struct {
 	Requests     int
 	Misses       int
+	Live         int // fetched from origins: all of a Recorder, the misses of MissLive and MissFill
 	InFlight     int
 	LastActivity lab.Time // the last arrival or end of a request
 	Failed       bool     // a miss under MissFail
@@ -65,8 +77,11 @@ type Session struct {
 	o     Options
 	start lab.Time // of the session, when the wall clock showed o.Wall
 
+	live *Recorder // for misses; nil unless the policy asks for it
+
 	mu      sync.Mutex
 	clients map[netip.Addr]*client
+	filled  *Prepared // what MissFill fetched
 	stats   Stats
 }
 
@@ -99,8 +114,12 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	}
 	switch o.Miss = cmp.Or(o.Miss, Miss404); o.Miss {
 	case Miss404, MissFail:
+	case MissLive, MissFill:
+		if o.Live == nil || o.Miss == MissFill && o.Fill == nil {
+			return nil, fmt.Errorf("new replay session: the miss policy %s needs Options.Live, and fill needs Options.Fill", o.Miss)
+		}
 	default:
-		return nil, fmt.Errorf("new replay session: miss policy %q is none of 404, fail", o.Miss)
+		return nil, fmt.Errorf("new replay session: miss policy %q is none of 404, fail, live, fill", o.Miss)
 	}
 	switch o.Timing.Mode = cmp.Or(o.Timing.Mode, TimingRecorded); o.Timing.Mode {
 	case TimingRecorded, TimingFixed, TimingNone:
@@ -112,6 +131,11 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	}
 	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*client{}}
 	s.stats.LastActivity = s.start
+	if o.Miss == MissLive || o.Miss == MissFill {
+		s.filled = newPrepared(p.archive, p.script)
+		s.filled.learned = p.learned
+		s.live = s.liveRecorder()
+	}
 	return s, nil
 }
 
@@ -153,12 +177,17 @@ func (s *Session) end(line *lab.Served) {
 	s.mu.Lock()
 	s.stats.InFlight--
 	s.stats.LastActivity = now
+	if line.Stage == lab.StageLive {
+		s.stats.Live++
+	}
 	if line.Stage == lab.StageMiss {
 		s.stats.Misses++
 		s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
 	}
 	s.mu.Unlock()
-	s.o.Log(*line)
+	if line.Stage != lab.StageLive { // the recorder logs its own
+		s.o.Log(*line)
+	}
 }
 
 // find matches under the state of the device that asks.
@@ -176,7 +205,48 @@ func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
 			s.clients[from] = c
 		}
 	}
-	return s.p.find(c, sh, h)
+	if s.live == nil {
+		return s.p.find(c, sh, h)
+	}
+	if m := s.p.sure(c, sh, h); m.entry != nil {
+		return m
+	}
+	return s.filled.sure(c, sh, h)
+}
+
+// liveRecorder fetches what the archive lacks.
+func (s *Session) liveRecorder() *Recorder {
+	w := s.o.Fill
+	if s.o.Miss == MissLive {
+		w = nil
+	}
+	wall := func() time.Time {
+		if now := s.now(s.o.Clock()); !now.IsZero() {
+			return now
+		}
+		return s.p.archive.Options().Wall // dates stay as recorded, so these join them
+	}
+	c := NewRecorder(w, s.o.Live, RecordOptions{Clock: s.o.Clock, Wall: wall, Log: s.o.Log})
+	c.script = s.p.script
+	if w != nil {
+		c.added = func(e *lab.Exchange) {
+			if en, err := s.filled.newEntry(e); err == nil {
+				s.mu.Lock()
+				s.filled.add(en)
+				s.mu.Unlock()
+			}
+		}
+	}
+	return c
+}
+
+// Wait returns when what MissFill fetched is in its archive, with the first
+// error of writing it. Under other policies it returns at once.
+func (s *Session) Wait() error {
+	if s.live == nil {
+		return nil
+	}
+	return s.live.Wait()
 }
 
 // now is the wall clock's time at t, or zero when the session has none.
