@@ -250,11 +250,11 @@ func (c *predictCoder) unpack(r *cursor, dst []byte) error {
 			}
 			var err error
 			if c.huff, in, err = huff0.ReadTable(in, c.huff); err != nil {
-				return fmt.Errorf("Huffman table: %w", err)
+				return fmt.Errorf("huff0 table: %w", err)
 			}
 			out, err := c.huff.Decoder().Decompress4X(dst[:0:n], in)
 			if err != nil || len(out) != n {
-				return fmt.Errorf("Huffman block of %d samples for %d: %w", len(out), n, cmp(err, errShort))
+				return fmt.Errorf("huff0 block of %d samples for %d: %w", len(out), n, cmp(err, errShort))
 			}
 		default:
 			return fmt.Errorf("unknown block %d", kind)

@@ -181,9 +181,8 @@ func (s *Source) look() (bool, error) {
 	if len(rects) == 0 && s.have {
 		return false, nil
 	}
-	// What is drawn from here on until the picture is taken is in the picture,
-	// but only the next look would hear of it: so the picture's own differences
-	// may lie anywhere, and the next look cannot be skipped.
+	// What is drawn between the two requests is in the picture, but not in
+	// rects: the picture may differ anywhere, and the recorder compares it.
 	if err := s.picture(); err != nil {
 		return false, err
 	}

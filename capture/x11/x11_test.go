@@ -150,8 +150,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-func TestServerThatDiesIsAnError(t *testing.T) {
-	display := xvfb(t, "-screen", "0", "64x64x24", "-terminate")
+func TestCancelAndDeadServerEndNext(t *testing.T) {
+	display, stop := xvfbUntil(t, "-screen", "0", "64x64x24")
 	s, err := x11.Open(x11.Options{Display: display})
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +164,10 @@ func TestServerThatDiesIsAnError(t *testing.T) {
 	cancel()
 	if _, err := s.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
+	}
+	stop()
+	if _, err := s.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "the X server") {
+		t.Errorf("the server has gone: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -14,6 +15,13 @@ import (
 // xvfb starts a virtual screen and returns its display. The server chooses a
 // free number and ends with the test.
 func xvfb(t testing.TB, args ...string) string {
+	t.Helper()
+	display, _ := xvfbUntil(t, args...)
+	return display
+}
+
+// xvfbUntil is xvfb with a function that ends the server before the test does.
+func xvfbUntil(t testing.TB, args ...string) (string, func()) {
 	t.Helper()
 	program := testlab.NeedProgram(t, "Xvfb")
 	r, w, err := os.Pipe()
@@ -31,13 +39,14 @@ func xvfb(t testing.TB, args ...string) string {
 		t.Fatal(err)
 	}
 	w.Close()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
+	t.Cleanup(stop)
 	number, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		t.Fatalf("Xvfb did not start: %v\n%s", err, log.String())
 	}
-	return ":" + strings.TrimSpace(number)
+	return ":" + strings.TrimSpace(number), stop
 }

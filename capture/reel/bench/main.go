@@ -40,6 +40,7 @@ type measured struct {
 	codec string
 	speed float64 // MB of pixels a second
 	ratio float64 // pixels over file
+	seek  float64 // ms to reach a frame from anywhere, the worst of some
 }
 
 // goals are the issue's: MB/s for BGRX on one and on two threads, and ratios.
@@ -85,7 +86,7 @@ func run() error {
 	}
 	var all []result
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "class\tpixels\tcodec\tthreads\tMB/s\tratio\tgoal\t")
+	fmt.Fprintln(table, "class\tpixels\tcodec\tthreads\tMB/s\tratio\tgoal\tseek (ms)\t")
 	for _, p := range strings.Split(*pixels, ",") {
 		for _, name := range strings.Split(*scenes, ",") {
 			f := lab.Format{Pixels: lab.PixelFormat(p), Width: w, Height: h, Rate: 60}
@@ -102,7 +103,7 @@ func run() error {
 					return err
 				}
 				for _, m := range list {
-					fmt.Fprintf(table, "%s\t%s\t%s\t1\t%.0f\t%.1f\t\t\n", name, p, m.codec, m.speed, m.ratio)
+					fmt.Fprintf(table, "%s\t%s\t%s\t1\t%.0f\t%.1f\t\t\t\n", name, p, m.codec, m.speed, m.ratio)
 					if m.speed > best.speed {
 						best = m
 					}
@@ -121,7 +122,7 @@ func run() error {
 						goal = goals[name].two
 					}
 				}
-				fmt.Fprintf(table, "%s\t%s\treel\t%d\t%.0f\t%.1f\t%.0f\t\n", name, p, threads, m.speed, m.ratio, goal)
+				fmt.Fprintf(table, "%s\t%s\treel\t%d\t%.0f\t%.1f\t%.0f\t%.0f\t\n", name, p, threads, m.speed, m.ratio, goal, m.seek)
 				r := result{Name: fmt.Sprintf("reel-%s-%d-speed", label, threads), Value: m.speed, Unit: "MB/s", Better: "higher", Goal: goal}
 				if best.speed > 0 {
 					r.Peer, r.PeerV, r.Ratio = "ffmpeg "+best.codec, best.speed, m.speed/best.speed
@@ -132,9 +133,12 @@ func run() error {
 					r.Peer, r.PeerV, r.Ratio = "ffmpeg "+best.codec, best.ratio, m.ratio/best.ratio
 				}
 				all = append(all, r)
+				if threads == 1 {
+					all = append(all, result{Name: "reel-" + label + "-seek", Value: m.seek, Unit: "ms", Better: "lower", Goal: 50})
+				}
 				for _, rival := range rivals {
 					if threads == 1 && rival.speed >= m.speed && rival.ratio >= m.ratio {
-						fmt.Fprintf(table, "%s\t%s\t%s is both faster and smaller\t\t\t\t\t\n", name, p, rival.codec)
+						fmt.Fprintf(table, "%s\t%s\t%s is both faster and smaller\t\t\t\t\t\t\n", name, p, rival.codec)
 					}
 				}
 			}
@@ -210,5 +214,13 @@ func ours(f lab.Format, pix [][]byte, threads, runs int) (measured, error) {
 			return measured{}, fmt.Errorf("frame %d is not what was written (%v)", i, err)
 		}
 	}
-	return measured{"reel", speeds[len(speeds)/2], float64(len(pix)*f.FrameSize()) / float64(file.Len())}, nil
+	seek := 0.0
+	for i := len(pix) - 1; i >= 0; i -= 1 + len(pix)/40 { // backwards: every one starts at a key frame
+		start := time.Now()
+		if _, err := r.Pixels(i); err != nil {
+			return measured{}, err
+		}
+		seek = max(seek, time.Since(start).Seconds()*1e3)
+	}
+	return measured{"reel", speeds[len(speeds)/2], float64(len(pix)*f.FrameSize()) / float64(file.Len()), seek}, nil
 }
