@@ -17,9 +17,11 @@ import (
 
 // BoxCmd are the commands that the box's own units run, as root.
 type BoxCmd struct {
-	Setup  BoxSetupCmd  `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
-	Bless  BoxBlessCmd  `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
-	Update BoxUpdateCmd `cmd:"" help:"Install the update that the service left, and restart."`
+	Setup   BoxSetupCmd   `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
+	Ports   BoxPortsCmd   `cmd:"" help:"Tell the uplink from the ports of devices."`
+	Console BoxConsoleCmd `cmd:"" help:"Show the panel's address and token on the screen."`
+	Bless   BoxBlessCmd   `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
+	Update  BoxUpdateCmd  `cmd:"" help:"Install the update that the service left, and restart."`
 }
 
 // BoxSetupCmd prepares the box.
@@ -39,6 +41,37 @@ func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
 		Check: checkBoxConfig,
 	}.Do(ctx)
 	return nil
+}
+
+// BoxPortsCmd watches the network ports.
+type BoxPortsCmd struct {
+	Config string `help:"Configuration file (YAML)." placeholder:"FILE" type:"path"`
+}
+
+// Run watches the ports until ctx is done.
+func (c BoxPortsCmd) Run(ctx context.Context, std *streams) error {
+	cfg, err := loadServeConfig(c.Config)
+	if err != nil {
+		return usage(err)
+	}
+	return box.Ports{
+		Root:   "/",
+		Config: cfg.Box,
+		Run:    runProgram,
+		Log:    systemd.Logger(std.err, slog.LevelInfo),
+		Links:  box.KernelLinks,
+	}.Watch(ctx)
+}
+
+// BoxConsoleCmd keeps the banner on the box's screens.
+type BoxConsoleCmd struct {
+	TTY []string `default:"/dev/tty1,/dev/ttyS0" help:"Terminals to write to; those that are missing are left out."`
+	URL string   `default:"http://127.0.0.1:8080/api/v1/health" help:"Whom to ask for the health."`
+}
+
+// Run shows the banner until ctx is done.
+func (c BoxConsoleCmd) Run(ctx context.Context) error {
+	return box.Console{Root: "/", TTYs: c.TTY, URL: c.URL}.Show(ctx)
 }
 
 // BoxBlessCmd waits for health and marks the running system as good.

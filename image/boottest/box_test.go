@@ -149,6 +149,7 @@ func TestBox(t *testing.T) {
 		}
 		f.run(ctx, t, "ip link add v0 type veth peer name v1 && ip link set v0 up && tc qdisc add dev v0 root netem delay 10ms && tc qdisc show dev v0 | grep -q netem && ip link del v0 && modprobe -r vivid dummy_hcd mac80211_hwsim")
 	})
+	t.Run("ports and console", func(t *testing.T) { testConsole(ctx, t, f) })
 	t.Run("no way in", func(t *testing.T) { testPorts(ctx, t, f) })
 	t.Run("hung service", func(t *testing.T) { testHungService(ctx, t, f) })
 }
@@ -156,20 +157,67 @@ func TestBox(t *testing.T) {
 // From the uplink only the panel answers, from a device's port nothing.
 func testPorts(ctx context.Context, t *testing.T, f *fixture) {
 	var all []int
-	for port := 1; port <= 10000; port++ {
+	for port := 1; port <= 9000; port++ {
 		all = append(all, port)
 	}
-	scan, cancel := context.WithTimeout(ctx, 60*time.Second)
+	scan, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
-	open, err := f.uplink.OpenPorts(scan, lease.Addr(), all, 500*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(open) != "[8080]" {
-		t.Errorf("open on the uplink: %v, documented: [8080]", open)
+	for _, side := range []struct {
+		name    string
+		port    *Port
+		address netip.Addr
+		want    string
+	}{
+		{"uplink", f.uplink, lease.Addr(), "[8080]"},
+		{"device", f.device, deviceSide, "[]"},
+	} {
+		open, err := side.port.OpenPorts(scan, side.address, all, 300*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(open); got != side.want {
+			t.Errorf("open on the side of the %s: %s, documented: %s", side.name, got, side.want)
+		}
 	}
 	listening := f.run(ctx, t, "ss -Hltun | awk '{print $1, $5}' | sort -u")
 	t.Logf("listening:\n%s", listening)
+}
+
+// deviceSide is the box's address on its first device port.
+var deviceSide = netip.MustParseAddr("192.168.77.1")
+
+// The port with the lease is the uplink, the other one a device's, and the
+// console says so, with the token.
+func testConsole(ctx context.Context, t *testing.T, f *fixture) {
+	token := f.run(ctx, t, "cat /etc/appliance/token")
+	want := []string{"http://10.77.0.2:8080/", "box.local", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok"}
+	wait, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	for {
+		console := last(f.Console(), 2000)
+		missing := ""
+		for _, w := range want {
+			if !strings.Contains(console, w) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			_, banner, _ := strings.Cut(console, "Eidetic ")
+			t.Logf("the console says:\nEidetic %s", banner)
+			break
+		}
+		select {
+		case <-wait.Done():
+			f.explain(t)
+			t.Fatalf("the console does not say %q", missing)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	out := f.run(ctx, t, "ip -br -4 addr; nft list set inet box device_ports | grep elements; resolvectl mdns | cat")
+	if !strings.Contains(out, "192.168.77.1/24") || !strings.Contains(out, "elements") {
+		t.Errorf("ports: %q", out)
+	}
+	t.Log(out)
 }
 
 // A stopped process does not ping; systemd ends it and starts it again.

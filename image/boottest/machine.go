@@ -20,8 +20,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -117,13 +119,11 @@ func (m *Machine) Boot(ctx context.Context) error {
 		_ = os.Remove(m.path(stale))
 	}
 	m.started = time.Now()
-	if err := m.process.Start(); err != nil {
+	m.ended = make(chan error, 1)
+	if err := startWithUs(m.process, m.ended); err != nil {
 		m.process = nil
 		return fmt.Errorf("machine: %w", err)
 	}
-	process := m.process
-	m.ended = make(chan error, 1)
-	go func() { m.ended <- process.Wait() }()
 	if m.QMP, err = dialQMP(ctx, m.path("qmp.sock")); err == nil {
 		m.Shell, err = dialShell(ctx, m.path("shell.sock"))
 	}
@@ -133,6 +133,24 @@ func (m *Machine) Boot(ctx context.Context) error {
 		return fmt.Errorf("machine: %w: %s", err, bytes.TrimSpace(text))
 	}
 	return nil
+}
+
+// startWithUs starts a process that dies when this one does, however it ends,
+// and tells ended when it has. The kernel ties the child to the thread that
+// made it, so that thread waits for it.
+func startWithUs(process *exec.Cmd, ended chan<- error) error {
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := process.Start()
+		started <- err
+		if err == nil {
+			ended <- process.Wait()
+		}
+	}()
+	return <-started
 }
 
 // Since returns the time since the machine was switched on.

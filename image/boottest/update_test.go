@@ -19,7 +19,7 @@ func (f *fixture) install(ctx context.Context, t *testing.T, name string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
-	out, err := f.Shell.Run(ctx, fmt.Sprintf("cd /var/lib/appliance/state/update && cat < /dev/tcp/%s/%d > part && mv part ready.update", router.Addr(), port))
+	out, err := f.Shell.Run(ctx, fmt.Sprintf("cd /var/lib/appliance/state/update && cat < /dev/tcp/%s/%d > part && mv part ready.update && touch /run/appliance/requests/update", router.Addr(), port))
 	if err != nil {
 		t.Fatal(err, out)
 	}
@@ -57,7 +57,7 @@ func TestUpdate(t *testing.T) {
 	f.boot(ctx, t)
 	first := f.version(ctx, t)
 
-	f.run(ctx, t, "cd /var/lib/appliance/state/update && echo garbage > ready.update")
+	f.run(ctx, t, "cd /var/lib/appliance/state/update && echo garbage > ready.update && touch /run/appliance/requests/update")
 	refused := f.run(ctx, t, "for i in $(seq 100); do test -e /var/lib/appliance/state/update/result.json && break; sleep 0.1; done; cat /var/lib/appliance/state/update/result.json; ls /var/lib/appliance/state/update")
 	if !strings.Contains(refused, "damaged") || strings.Contains(refused, "ready.update") {
 		t.Errorf("garbage: %q", refused)

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -22,6 +23,8 @@ import (
 const (
 	// Incoming is where the service puts a whole update bundle, by a rename.
 	Incoming = dataDir + "/state/update/ready.update"
+	// UpdateRequest is the empty file that makes appliance-update.service take it.
+	UpdateRequest = "run/appliance/requests/update"
 	// UpdateResult tells the service how it went.
 	UpdateResult = dataDir + "/state/update/result.json"
 	updateKey    = "usr/lib/appliance/update.pub"
@@ -53,7 +56,15 @@ func (u Updater) Install() (Result, error) {
 		r.Error = err.Error()
 	}
 	text, encodeErr := json.Marshal(r)
-	return r, errors.Join(err, encodeErr, writeFile(u.path(UpdateResult), append(text, '\n'), 0o644), os.Remove(u.path(Incoming)))
+	return r, errors.Join(err, encodeErr, writeFile(u.path(UpdateResult), append(text, '\n'), 0o644), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+}
+
+// remove removes a file that may be gone already.
+func remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (u Updater) install() (update.Manifest, error) {

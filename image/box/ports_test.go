@@ -1,0 +1,77 @@
+package box
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecide(t *testing.T) {
+	ip := netip.MustParseAddr
+	a, b, c := Link{Name: "a"}, Link{Name: "b"}, Link{Name: "c"}
+	leased := func(l Link, s string) Link { l.Address = ip(s); return l }
+	device := func(name string, n int) DevicePort { return DevicePort{name, devicePrefix(n)} }
+	cases := []struct {
+		name    string
+		before  Roles
+		links   []Link
+		cfg     Config
+		settled bool
+		want    Roles
+	}{
+		{"no lease: all wait", Roles{}, []Link{b, a}, Config{}, true, Roles{Waiting: []string{"a", "b"}}},
+		{"a lease: the others still wait", Roles{}, []Link{a, leased(b, "10.0.0.9")}, Config{}, false,
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}}},
+		{"settled: the others are devices'", Roles{Uplink: "b"}, []Link{a, leased(b, "10.0.0.9"), c}, Config{}, true,
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("a", 0), device("c", 1)}}},
+		{"a second lease is nobody's device", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{}, true,
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}}},
+		{"the uplink keeps its role without a lease", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), b}, Config{}, true,
+			Roles{Uplink: "b", Waiting: []string{"a"}}},
+		{"a device port keeps its role and its address", Roles{Uplink: "b", Devices: []DevicePort{device("c", 0)}}, []Link{a, b, c}, Config{}, true,
+			Roles{Uplink: "b", Devices: []DevicePort{device("c", 0), device("a", 1)}}},
+		{"configured uplink", Roles{}, []Link{leased(a, "10.1.0.9"), b}, Config{Uplink: "b"}, false,
+			Roles{Uplink: "b", Waiting: []string{"a"}}},
+		{"configured device ports need no uplink", Roles{}, []Link{a, b}, Config{DevicePorts: []string{"b"}}, false,
+			Roles{Devices: []DevicePort{device("b", 0)}, Waiting: []string{"a"}}},
+		{"a configured device port is never the uplink", Roles{}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{DevicePorts: []string{"a"}}, true,
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("a", 0)}}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Decide(tc.before, tc.links, tc.cfg, tc.settled)
+			compare := cmp.Comparer(func(x, y netip.Addr) bool { return x == y })
+			prefix := cmp.Comparer(func(x, y netip.Prefix) bool { return x == y })
+			if d := cmp.Diff(tc.want, got, compare, prefix); d != "" {
+				t.Errorf("roles (-want +got):\n%s", d)
+			}
+			if again := Decide(got, tc.links, tc.cfg, tc.settled); !again.Equal(got) {
+				t.Errorf("deciding again changes it: %+v", again)
+			}
+		})
+	}
+}
+
+func TestBanner(t *testing.T) {
+	b := Banner{Version: "0.1.7", Hostname: "box", Token: "abcd", Health: "ok"}
+	want := "\n  Eidetic 0.1.7\n\n  Uplink   none yet: connect a port to a network that gives leases (DHCP)\n  Health   ok\n\n"
+	if got := b.Text(); got != want {
+		t.Errorf("without an uplink:\n%s", got)
+	}
+	b.Roles = Roles{Uplink: "e0", Address: netip.MustParseAddr("10.0.0.9"), Devices: []DevicePort{{"e1", devicePrefix(0)}}, Waiting: []string{"e2"}}
+	want = `
+  Eidetic 0.1.7
+
+  Panel    http://10.0.0.9:8080/  or  http://box.local:8080/
+  Token    abcd
+  Uplink   e0, 10.0.0.9
+  Device   e1, the box is 192.168.77.1 there
+  Waiting  e2
+  Health   ok
+
+`
+	if got := b.Text(); got != want {
+		t.Errorf("with an uplink:\n%s", got)
+	}
+}

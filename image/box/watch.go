@@ -1,0 +1,118 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+const (
+	// PortsFile holds the present Roles as JSON.
+	PortsFile = "run/appliance-box/ports.json"
+	// settleTime is how long ports get a lease in, counted from the uplink's.
+	settleTime = 10 * time.Second
+	lookEvery  = time.Second
+)
+
+// Ports tells the ports apart for as long as the box runs.
+type Ports struct {
+	Root   string // the file system, / on a box
+	Config Config
+	Run    Runner
+	Log    *slog.Logger
+	Links  func() ([]Link, error) // KernelLinks on a box
+}
+
+// Watch looks at the ports once a second, and puts each change into effect.
+func (p Ports) Watch(ctx context.Context) error {
+	var roles Roles
+	var since time.Time // when the uplink was first known
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for first := true; ; first = false {
+		links, err := p.Links()
+		if err != nil {
+			return fmt.Errorf("read the network ports: %w", err)
+		}
+		if roles.Uplink != "" && since.IsZero() {
+			since = time.Now()
+		}
+		settled := !since.IsZero() && time.Since(since) >= settleTime
+		now := Decide(roles, links, p.Config, settled)
+		if first || !now.Equal(roles) {
+			p.Log.Info("ports", "uplink", now.Uplink, "address", now.Address, "devices", len(now.Devices), "waiting", len(now.Waiting))
+			if err := p.apply(ctx, roles, now); err != nil {
+				return err
+			}
+			roles = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// apply configures new device ports and writes down the roles.
+func (p Ports) apply(ctx context.Context, before, now Roles) error {
+	for _, d := range now.Devices[len(before.Devices):] {
+		// The wall first, then the address.
+		if out, err := p.Run(ctx, "nft", "add", "element", "inet", "box", "device_ports", "{", `"`+d.Name+`"`, "}"); err != nil {
+			return fmt.Errorf("nft: %w: %s", err, oneLine(out))
+		}
+		name, text := d.NetworkFile()
+		if err := writeFile(filepath.Join(p.Root, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if len(now.Devices) > len(before.Devices) {
+		if out, err := p.Run(ctx, "networkctl", "reload"); err != nil {
+			return fmt.Errorf("networkctl: %w: %s", err, oneLine(out))
+		}
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(p.Root, PortsFile), append(text, '\n'), 0o644)
+}
+
+// forever is the lifetime of an address that was not leased.
+const forever = 1<<32 - 1
+
+// KernelLinks lists the machine's physical Ethernet ports, with the IPv4
+// addresses that were leased.
+func KernelLinks() ([]Link, error) {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for _, l := range all {
+		a := l.Attrs()
+		// Only hardware has the type "device"; loopback and tunnels have other encapsulations.
+		if l.Type() != "device" || a.EncapType != "ether" || !isPort(a.Name) {
+			continue
+		}
+		link := Link{Name: a.Name}
+		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
+		if err != nil {
+			return nil, err
+		}
+		for _, address := range addresses {
+			ip, ok := netip.AddrFromSlice(address.IP)
+			if ok && uint32(address.ValidLft) != forever && address.ValidLft != 0 && !link.Address.IsValid() {
+				link.Address = ip.Unmap()
+			}
+		}
+		links = append(links, link)
+	}
+	return links, nil
+}
