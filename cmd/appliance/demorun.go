@@ -81,7 +81,7 @@ func runDemo(ctx context.Context, std *streams, job insideJob, s *setup) (err er
 	if err != nil {
 		return err
 	}
-	recorded, err := openArchive(run, path)
+	recorded, err := openArchive(run, path, job.Archive == "")
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,10 @@ func (s *setup) record(ctx context.Context, runner *experiment.Runner, plan expe
 	return nil
 }
 
-// openArchive reads the recording into RAM and describes it in the run.
-func openArchive(run *lab.Run, path string) (*archive.Archive, error) {
+// openArchive reads the recording into RAM and describes it, with its flaws,
+// in the run. One that was made just now must have no grave ones; what a person
+// brings is replayed as it is.
+func openArchive(run *lab.Run, path string, requireGood bool) (*archive.Archive, error) {
 	a, err := archive.Open(path)
 	if err != nil {
 		return nil, cannot(fmt.Errorf("reading the recording: %w", err))
@@ -154,6 +156,12 @@ func openArchive(run *lab.Run, path string) (*archive.Archive, error) {
 	run.Archive = a.Info()
 	run.Archive.File = archiveFile
 	run.Warnings = append(run.Warnings, a.Warnings()...)
+	for _, p := range archive.Assess(a).Problems {
+		if p.Grave && requireGood {
+			return nil, failed(fmt.Errorf("the recording is unfit for a measurement: %s (%s); try again", p.What, p.URL))
+		}
+		run.Warnings = append(run.Warnings, fmt.Sprintf("The recording has a flaw: %s (%s)", p.What, p.URL))
+	}
 	return a, nil
 }
 

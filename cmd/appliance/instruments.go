@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/capture"
@@ -72,12 +73,20 @@ type armed struct {
 	network *netlab.Network
 	core    counted
 	log     *servedLog
+	done    *atomic.Bool // the page called lab.done()
 	finish  func() error
 }
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	return experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity}
+	return experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+}
+
+// annotate hears what pages tell the box.
+func (a *armed) annotate(n replay.Annotation) {
+	if n.Name == "done" {
+		a.done.Store(true)
+	}
 }
 
 func (a *armed) Disarm() ([]lab.Served, error) {
@@ -106,27 +115,26 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := &servedLog{}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Bool{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
-		Clock: clock, Wall: time.Now, Log: log.add,
+		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
 	})
 	if err != nil {
 		w.Discard()
 		return nil, err
 	}
-	if r.plain {
-		return &armed{r.network, recorder, log, func() error { return errors.Join(recorder.Wait(), w.Discard()) }}, nil
-	}
-	return &armed{r.network, recorder, log, func() error {
-		if err := recorder.Wait(); err != nil {
-			return err
+	a.core = recorder
+	a.finish = func() error {
+		if err := recorder.Wait(); err != nil || r.plain {
+			return errors.Join(err, w.Discard())
 		}
 		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall}); err != nil {
 			return err
 		}
 		return w.Close()
-	}}, nil
+	}
+	return a, nil
 }
 
 // replaying arms the network to replay an archive.
@@ -137,14 +145,16 @@ type replaying struct {
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
-	log := &servedLog{}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Bool{}}
 	session, err := r.network.Replay(ctx, r.archive, replay.Options{
-		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: log.add,
+		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &armed{network: r.network, core: session, log: log}, nil
+	a.core = session
+	a.finish = session.Wait
+	return a, nil
 }
 
 // virtual gives experiment the device's births.

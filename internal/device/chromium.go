@@ -95,9 +95,13 @@ func flags(profile string, o Options) []string {
 			"CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying",
 		"--disable-quic",
 		"--disable-gpu", // software drawing is the same on every machine
-		// Drawing over what is left of an earlier picture adds up the smoothing of
-		// edges, so that the last picture would depend on how often it was drawn.
+		// Drawing over what is left of an earlier picture, or keeping a small tile
+		// that a later picture only touches, changes the smoothing of edges by a
+		// shade: the last picture would depend on how often it was drawn. One tile
+		// of the screen's size (drawing on a graphics processor has large ones too)
+		// that is drawn whole depends on its content alone.
 		"--disable-partial-raster",
+		fmt.Sprintf("--default-tile-width=%d", o.Screen.Width), fmt.Sprintf("--default-tile-height=%d", o.Screen.Height),
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
 		"--lang=en-GB",
 		// A window of exactly the screen's size is made one pixel smaller, so that
