@@ -198,6 +198,7 @@ func (p *Packet) run(ready chan<- struct{}) {
 	p.mu.Unlock()
 	close(ready)
 	out := make([]*frame, 0, batch)
+	margin := maxMargin / 4
 	fds := []unix.PollFd{
 		{Fd: int32(p.sockets[0].fd), Events: unix.POLLIN}, {Fd: int32(p.sockets[1].fd), Events: unix.POLLIN},
 		{Fd: int32(p.event), Events: unix.POLLIN},
@@ -223,7 +224,7 @@ func (p *Packet) run(ready chan<- struct{}) {
 		p.mu.Unlock()
 		now = p.c.Clock()
 		if !more && next > now {
-			poll(next, now, fds)
+			margin = wait(p.c.Clock, next, margin, fds)
 			if fds[2].Revents != 0 {
 				var b [8]byte
 				_, _ = unix.Read(p.event, b[:]) // clears it

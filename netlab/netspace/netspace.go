@@ -13,6 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Namespace is a network namespace. Close it when it is no longer needed.
@@ -24,25 +25,38 @@ type Namespace struct {
 
 // Here returns the namespace that this process runs in.
 func Here() (*Namespace, error) {
-	h, err := netns.Get()
+	h, err := current()
 	if err != nil {
-		return nil, fmt.Errorf("open this network namespace: %w", err)
+		return nil, err
 	}
 	return wrap(h)
+}
+
+// current opens this thread's namespace by a name that holds in any process
+// namespace; netns.Get uses our own numbers, which /proc may count differently.
+func current() (netns.NsHandle, error) {
+	h, err := netns.GetFromPath("/proc/thread-self/ns/net")
+	if err != nil {
+		return h, fmt.Errorf("open this network namespace: %w", err)
+	}
+	return h, nil
 }
 
 // New makes a network namespace with lo up. It needs CAP_SYS_ADMIN here.
 func New() (*Namespace, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	old, err := netns.Get()
+	old, err := current()
 	if err != nil {
-		return nil, fmt.Errorf("open this network namespace: %w", err)
+		return nil, err
 	}
 	defer old.Close()
-	h, err := netns.New() // and enters it
-	if err := errors.Join(err, netns.Set(old)); err != nil {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("make a network namespace: %w", err)
+	}
+	h, err := current()
+	if err := errors.Join(err, netns.Set(old)); err != nil {
+		return nil, fmt.Errorf("come back from a new network namespace: %w", err)
 	}
 	n, err := wrap(h)
 	if err != nil {

@@ -36,19 +36,21 @@ type Cable struct {
 
 // NewCable makes the namespaces and the link. The caller is in a network
 // namespace of its own, which becomes the box's.
-func NewCable(p link.Profile) (c *Cable, err error) {
-	c = &Cable{}
-	defer func() {
-		if err != nil {
-			c.Close()
-			err = fmt.Errorf("lay the cable: %w", err)
-		}
-	}()
+func NewCable(p link.Profile) (*Cable, error) {
+	c := &Cable{}
+	if err := c.lay(p); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("lay the cable: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cable) lay(p link.Profile) (err error) {
 	if c.Device, err = netspace.New(); err != nil {
-		return nil, err
+		return err
 	}
 	if c.Box, err = netspace.Here(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, step := range []func() error{
 		func() error { return c.Box.Up("lo") },
@@ -59,11 +61,11 @@ func NewCable(p link.Profile) (c *Cable, err error) {
 		func() error { return c.Device.Do(func() error { return link.DisableOffloads("eth0") }) },
 	} {
 		if err = step(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	c.Link, err = link.NewPacket(link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic})
-	return c, err
+	return err
 }
 
 // Close ends the link and lets the namespaces go.

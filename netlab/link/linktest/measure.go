@@ -62,8 +62,12 @@ func Measure(ctx context.Context, p link.Profile) (*Result, error) {
 		r.Rows = append(r.Rows, Row{q.name, ms(want), ms(at(q.q)), "ms"})
 	}
 	if p.Jitter == 0 {
-		// ping prints three digits, so the last of them may be rounded down.
-		if slack := want / 1000; rtts[0] < want-slack {
+		// ping prints three digits and cuts the rest off.
+		slack := 10 * time.Microsecond
+		for next := 10 * time.Millisecond; next <= want; next *= 10 {
+			slack *= 10
+		}
+		if rtts[0] < want-slack {
 			bad("a packet was early: %v instead of %v", rtts[0], want)
 		}
 		if at(.99) > want+time.Millisecond {
