@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/image/fat"
 )
 
 // Addresses in the uplink's namespace.
@@ -258,7 +260,16 @@ func TestPowerAndHardwareWatchdog(t *testing.T) {
 	if err := f.CutPower(); err != nil {
 		t.Fatal(err)
 	}
+	const config = "box:\n  hostname: lab7\n"
+	if err := f.ESP(func(v *fat.Volume) error {
+		return v.Create("appliance.yaml", int64(len(config)), strings.NewReader(config), time.Now())
+	}); err != nil {
+		t.Fatal(err)
+	}
 	took := f.boot(ctx, t)
+	if name := f.run(ctx, t, "hostname"); name != "lab7" {
+		t.Errorf("host name %q, configured on the EFI partition: lab7", name)
+	}
 	t.Logf("healthy %.1f s after a power cut:\n%s", took.Seconds(), f.run(ctx, t, "ls -la /var/lib/appliance; findmnt /var/lib/appliance; dmesg | grep -i ext4; journalctl -b -u appliance-setup -o short-monotonic --no-pager | tail -n 20; systemd-analyze; systemd-analyze blame | head -15; systemd-analyze critical-chain appliance.service"))
 	if out := f.run(ctx, t, "cat /var/lib/appliance/kept; cat /etc/appliance/token"); out != "whole\n"+token {
 		t.Errorf("after the power cut: %q, want the file and the token as before", out)

@@ -25,6 +25,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"eidetic/image/fat"
 )
 
 const (
@@ -232,3 +234,33 @@ func copySparse(to, from string) error {
 		}
 	}
 }
+
+// espOffset is where systemd-repart puts the first partition.
+const espOffset = 1 << 20
+
+// ESP lets f change the EFI partition of a machine that is off.
+func (m *Machine) ESP(f func(*fat.Volume) error) error {
+	if m.process != nil {
+		return errors.New("machine: it is on, and its firmware may write to the EFI partition")
+	}
+	disk, err := os.OpenFile(m.Disk(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = disk.Close() }()
+	v, err := fat.Open(partition{disk})
+	if err != nil {
+		return err
+	}
+	if err := f(v); err != nil {
+		return err
+	}
+	return disk.Close()
+}
+
+// partition is the first partition of a disk image.
+type partition struct{ disk *os.File }
+
+func (p partition) ReadAt(b []byte, off int64) (int, error)  { return p.disk.ReadAt(b, off+espOffset) }
+func (p partition) WriteAt(b []byte, off int64) (int, error) { return p.disk.WriteAt(b, off+espOffset) }
+func (p partition) Sync() error                              { return p.disk.Sync() }

@@ -1,0 +1,230 @@
+package box
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"eidetic/image/fat"
+	"eidetic/image/update"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const partUUID = "0f1e2d3c-1111-2222-3333-444455556666"
+
+// fakeBox is the file system of a box, with an EFI partition in a file.
+type fakeBox struct {
+	root string
+	ran  []string
+	log  bytes.Buffer
+}
+
+func newFakeBox(t *testing.T) *fakeBox {
+	t.Helper()
+	b := &fakeBox{root: t.TempDir()}
+	variable := []byte{6, 0, 0, 0}
+	for _, u := range utf16.Encode([]rune(strings.ToUpper(partUUID) + "\x00")) {
+		variable = append(variable, byte(u), byte(u>>8))
+	}
+	b.write(t, "sys/firmware/efi/efivars/LoaderDevicePartUUID-"+loaderVendor, string(variable))
+	b.write(t, ConfigFile, "log: info\n")
+	b.write(t, "dev/disk/by-partlabel/appliance-data", "")
+	b.write(t, "usr/lib/os-release", "ID=eidetic\nIMAGE_VERSION=0.2\n")
+	b.link(t, "dev/disk/by-partuuid/"+partUUID, "../../sda1")
+	b.link(t, "sys/class/block/sda1", "../../devices/pci0/block/sda/sda1")
+	esp, err := os.Create(filepath.Join(b.root, "dev/sda1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer esp.Close()
+	const size = 280 << 20
+	if err := errors.Join(esp.Truncate(size), fat.Format(esp, size, 1, "TEST")); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *fakeBox) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := writeFile(filepath.Join(b.root, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *fakeBox) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.root, name))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+func (b *fakeBox) link(t *testing.T, name, target string) {
+	t.Helper()
+	file := filepath.Join(b.root, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.Symlink(target, file)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// esp changes the EFI partition.
+func (b *fakeBox) esp(t *testing.T, f func(v *fat.Volume) error) {
+	t.Helper()
+	dev, err := os.OpenFile(filepath.Join(b.root, "dev/sda1"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	v, err := fat.Open(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f(v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *fakeBox) create(t *testing.T, path, text string) {
+	b.esp(t, func(v *fat.Volume) error {
+		return v.Create(path, int64(len(text)), strings.NewReader(text), time.Unix(1767225600, 0))
+	})
+}
+
+func (b *fakeBox) setup() Setup {
+	return Setup{
+		Root: b.root,
+		Run: func(_ context.Context, name string, args ...string) ([]byte, error) {
+			b.ran = append(b.ran, filepath.Base(name)+" "+strings.ReplaceAll(strings.Join(args, " "), b.root, ""))
+			return nil, nil
+		},
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, User: os.Getuid(), Group: os.Getgid(),
+		Check: func(name string, text []byte) (Config, error) {
+			cfg := DefaultConfig()
+			if strings.Contains(string(text), "bad") {
+				return cfg, errors.New(name + ": bad")
+			}
+			if strings.Contains(string(text), "lab7") {
+				cfg.Hostname = "lab7"
+			}
+			return cfg, nil
+		},
+	}
+}
+
+func TestSetup(t *testing.T) {
+	b := newFakeBox(t)
+	b.create(t, ESPConfig, "box: {hostname: lab7}\n")
+	if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" {
+		t.Errorf("configuration %+v", cfg)
+	}
+	want := []string{
+		"systemd-repart --dry-run=no --no-pager --definitions=/usr/lib/appliance/repart.d /dev/sda",
+		"systemd-makefs ext4 /dev/disk/by-partlabel/appliance-data",
+		"e2fsck -p /dev/disk/by-partlabel/appliance-data",
+		"systemctl start var-lib-appliance.mount",
+		"systemd-growfs /var/lib/appliance",
+	}
+	if d := cmp.Diff(want, b.ran[:min(len(b.ran), len(want))]); d != "" {
+		t.Errorf("programs (-want +got):\n%s", d)
+	}
+	if got := b.read(t, "etc/hostname"); got != "lab7\n" {
+		t.Errorf("host name %q", got)
+	}
+	if got := b.read(t, "run/systemd/system/appliance.slice.d/50-cpus.conf"); !strings.Contains(got, "AllowedCPUs=1-3") {
+		t.Errorf("processors: %q", got)
+	}
+	token := b.read(t, TokenFile)
+	if len(strings.TrimSpace(token)) != tokenLetters {
+		t.Errorf("token %q", token)
+	}
+	b.setup().Do(t.Context())
+	if again := b.read(t, TokenFile); again != token {
+		t.Errorf("another token at the second boot: %q, %q", token, again)
+	}
+	if b.log.Len() > 0 {
+		t.Errorf("complaints:\n%s", b.log.String())
+	}
+}
+
+// A broken configuration, and a machine without our disk: said, and gone on.
+func TestSetupGoesOn(t *testing.T) {
+	b := newFakeBox(t)
+	b.create(t, ESPConfig, "bad\n")
+	if cfg := b.setup().Do(t.Context()); cfg.Hostname != "box" {
+		t.Errorf("configuration %+v", cfg)
+	}
+	if got := b.read(t, ConfigFile); got != "log: info\n" {
+		t.Errorf("a bad configuration was taken over: %q", got)
+	}
+	if !strings.Contains(b.log.String(), "appliance.yaml: bad") {
+		t.Errorf("log: %s", b.log.String())
+	}
+	if err := os.RemoveAll(filepath.Join(b.root, "sys")); err != nil {
+		t.Fatal(err)
+	}
+	b.log.Reset()
+	b.setup().Do(t.Context())
+	if !strings.Contains(b.log.String(), "live in memory") || b.read(t, TokenFile) == "" {
+		t.Errorf("without a disk: %s", b.log.String())
+	}
+}
+
+func TestUpdater(t *testing.T) {
+	b := newFakeBox(t)
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, updateKey, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	b.esp(t, func(v *fat.Volume) error {
+		return errors.Join(v.Mkdir("EFI", time.Now()), v.Mkdir(update.Folder, time.Now()))
+	})
+	b.create(t, update.Folder+"/appliance_0.2+1-2.efi", "running")
+	u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	if err := u.Bless(); err != nil {
+		t.Fatal(err)
+	}
+	var bundle bytes.Buffer
+	if err := update.Sign(&bundle, update.Manifest{Version: "0.3", Minimum: "0"}, []byte("fresh"), key); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ bundle, want, result string }{
+		{"garbage, more than a header has", "damaged", `"error":`},
+		{bundle.String(), "", `{"version":"0.3"}`},
+	} {
+		b.write(t, Incoming, c.bundle)
+		b.write(t, UpdateRequest, "")
+		if _, err := u.Install(); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("Install: %v, want %q", err, c.want)
+		}
+		if got := b.read(t, UpdateResult); !strings.Contains(got, c.result) {
+			t.Errorf("result %q, want %q", got, c.result)
+		}
+		for _, name := range []string{Incoming, UpdateRequest} {
+			if _, err := os.Stat(filepath.Join(b.root, name)); err == nil {
+				t.Errorf("%s is still there", name)
+			}
+		}
+	}
+	b.esp(t, func(v *fat.Volume) error {
+		slots, err := update.Slots(v)
+		want := []update.Slot{{File: "appliance_0.2.efi", Version: "0.2", Left: -1}, {File: "appliance_0.3+3.efi", Version: "0.3", Left: 3}}
+		if d := cmp.Diff(want, slots); d != "" {
+			t.Errorf("systems (-want +got):\n%s", d)
+		}
+		return err
+	})
+}
