@@ -46,11 +46,11 @@ func (f *fixture) version(ctx context.Context, t *testing.T) string {
 // systems lists the EFI partition's systems, as the box sees them.
 func (f *fixture) systems(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	return f.run(ctx, t, "modprobe vfat; mount -o ro /dev/vda1 /mnt && ls -1 /mnt/EFI/Linux; umount /mnt")
+	return f.run(ctx, t, "modprobe vfat; mount -o ro /dev/vda1 /mnt && LC_ALL=C ls -1 /mnt/EFI/Linux; umount /mnt")
 }
 
-// The story of an update: refused when damaged, installed when good, marked
-// healthy; a bad one is tried three times and left again.
+// The story of an update: refused when damaged, installed when good, and
+// marked healthy beside the one before.
 func TestUpdate(t *testing.T) {
 	ctx := t.Context()
 	f := newFixture(t, imagePath("appliance-test.img"))
@@ -70,18 +70,29 @@ func TestUpdate(t *testing.T) {
 		t.Fatalf("version %s after the update, want %s.1", got, first)
 	}
 	f.run(ctx, t, "systemctl start appliance-bless.service && systemctl is-active appliance-bless.service")
-	want := fmt.Sprintf("appliance_%s.efi\nappliance_%s.1.efi", first, first)
+	want := fmt.Sprintf("appliance_%s.1.efi\nappliance_%s.efi", first, first)
 	if got := f.systems(ctx, t); got != want {
 		t.Errorf("systems after a good update:\n%s\nwant:\n%s", got, want)
 	}
 	t.Logf("updated from %s to %s.1", first, first)
+}
 
+// A system whose service never starts is tried three times, and left for the
+// one before, which nobody touched.
+func TestBadUpdateFallsBack(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t, imagePath("appliance-test.img"))
+	f.boot(ctx, t)
+	first := f.version(ctx, t)
 	started := time.Now()
 	f.install(ctx, t, "appliance-test-bad.update")
 	f.restarted(ctx, t, 4, 5*time.Minute) // into it, and out of it three times
 	f.healthy(ctx, t)
 	t.Logf("fell back %.0f s after a bad update", time.Since(started).Seconds())
-	if got := f.version(ctx, t); got != first+".1" {
-		t.Errorf("version %s after a bad update, want %s.1", got, first)
+	if got := f.version(ctx, t); got != first {
+		t.Errorf("version %s after a bad update, want %s as before", got, first)
+	}
+	if got, want := f.systems(ctx, t), fmt.Sprintf("appliance_%s.2+0-3.efi\nappliance_%s.efi", first, first); got != want {
+		t.Errorf("systems after a bad update:\n%s\nwant:\n%s", got, want)
 	}
 }
