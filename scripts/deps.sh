@@ -27,6 +27,8 @@ needs() {
 		test|systemd|systemd-analyze|tests check our unit files
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
+		test|cpio|cpio|reads the archives that we write
+		test|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|tests join EFI programs with it
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
 		image|binutils|objcopy|joins kernel and file system to one EFI program
