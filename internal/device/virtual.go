@@ -66,6 +66,9 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		v.Close()
 		return nil, err
 	}
+	if !v.X.Preferred {
+		v.Niceness = browserNiceness
+	}
 	return v, nil
 }
 

@@ -13,8 +13,18 @@ import (
 type XServer struct {
 	// Display names it for X clients: ":0".
 	Display string
-	process *process
+	// Preferred says that the server runs at a better priority than the
+	// programs it shows, which takes a privilege.
+	Preferred bool
+	process   *process
 }
+
+// serverNiceness is the X server's where it may be set, browserNiceness the
+// browser's where it may not: one of the two lets the server run first.
+const (
+	serverNiceness  = -10
+	browserNiceness = 5
+)
 
 // Screen is the size of a virtual screen in pixels.
 type Screen struct {
@@ -52,7 +62,11 @@ func StartX(ctx context.Context, size Screen) (*XServer, error) {
 		p.stop(0)
 		return nil, err
 	}
-	return &XServer{Display: ":" + strings.TrimSpace(number), process: p}, nil
+	x := &XServer{Display: ":" + strings.TrimSpace(number), process: p}
+	// The server copies each picture for the recorder; where it has to queue
+	// behind the browser's threads, frames are late.
+	x.Preferred = renice(p.cmd.Process.Pid, serverNiceness) == nil
+	return x, nil
 }
 
 // Stop ends the server; its clients lose their connection.
