@@ -21,6 +21,7 @@ needs() {
 		test|libc6-dev|/usr/include/stdlib.h|the race detector is linked against it
 		test|iputils-ping|ping|tests measure round trips with it
 		test|iperf3|iperf3|tests measure the link's rates with it
+		test|isc-dhcp-client|dhclient|tests take a lease as a device would
 		test|openssl|openssl|tests check our certificates with another implementation
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write

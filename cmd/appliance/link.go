@@ -11,7 +11,7 @@ import (
 
 	"eidetic/internal/isolate"
 	"eidetic/netlab/link"
-	"eidetic/netlab/link/linktest"
+	"eidetic/netlab/link/measure"
 )
 
 // LinkCmd groups what is done with link profiles.
@@ -118,7 +118,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if err := isolate.Mount(isolate.Mounts{TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}
-	r, err := linktest.Measure(ctx, p)
+	r, err := measure.Measure(ctx, p)
 	if err != nil {
 		return cannot(err)
 	}

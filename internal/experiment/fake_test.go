@@ -81,7 +81,7 @@ func (s fakeScreen) Film(context.Context, string) (Film, error) {
 	if s.w.filmErr != nil {
 		return nil, s.w.filmErr
 	}
-	return fakeFilm{s.w}, nil
+	return fakeFilm(s), nil
 }
 
 type fakeFilm struct{ w *world }

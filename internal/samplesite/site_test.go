@@ -106,7 +106,7 @@ func TestLoadsDifferLiveAndRepeatSeeded(t *testing.T) {
 		_, b := ask(t, start(t, opt).client(t), "GET", Home, nil)
 		return string(b)
 	}
-	if load(Options{}) == load(Options{}) {
+	if first, second := load(Options{}), load(Options{}); first == second {
 		t.Error("two live loads are the same")
 	}
 	a, b := load(Options{Rand: seeded(4), Clock: now}), load(Options{Rand: seeded(4), Clock: now})

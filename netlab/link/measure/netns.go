@@ -1,8 +1,8 @@
-// Package linktest measures a link: in goes a profile, out come numbers beside
+// Package measure measures a link: in goes a profile, out come numbers beside
 // what was configured. It builds a device, a box and a packet link between
 // them out of network namespaces; round trips are measured by Debian's ping,
 // connections and transfers by plain sockets.
-package linktest
+package measure
 
 import (
 	"context"

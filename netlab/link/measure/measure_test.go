@@ -1,4 +1,4 @@
-package linktest
+package measure
 
 import (
 	"encoding/json"
