@@ -84,8 +84,9 @@ func (c *Recorder) Stats() Stats {
 	return c.stats
 }
 
-// Wait returns when every exchange that has ended is in the archive, with the
-// first error of writing it. Call it before the archive is closed.
+// Wait returns when every exchange that has begun has ended and is in the
+// archive, with the first error of writing it. Call it before the archive is
+// closed, after the device's connections were.
 func (c *Recorder) Wait() error {
 	c.pending.Wait()
 	c.mu.Lock()
@@ -105,6 +106,7 @@ func (c *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.stats.InFlight++
 	c.stats.LastActivity = arrived
 	c.mu.Unlock()
+	c.pending.Add(1) // before the device can have an answer, after which somebody may Wait
 	line := newServed(r, arrived)
 	line.Stage = lab.StageLive
 	out := &output{w: w, r: r, clock: c.o.Clock, line: line}
@@ -138,7 +140,8 @@ func (f *fetch) done() {
 	c.stats.Live++
 	c.stats.LastActivity = now
 	c.mu.Unlock()
-	c.pending.Go(func() {
+	go func() {
+		defer c.pending.Done()
 		if f.good && c.w != nil {
 			if err := c.w.Add(f.e); err != nil {
 				line.Error = err.Error()
@@ -152,7 +155,7 @@ func (f *fetch) done() {
 			}
 		}
 		c.o.Log(*line)
-	})
+	}()
 	if f.abort {
 		panic(http.ErrAbortHandler)
 	}
