@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -180,14 +181,27 @@ func TestKillInATrial(t *testing.T) {
 	needLab(t)
 	out := t.TempDir()
 	cmd := appliance(t, "demo", "--trials", "3", "--no-serve", "--out", out)
+	alive, theirs, err := os.Pipe() // at its end when the last process that had it is gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	cmd.Stdout = theirs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	theirs.Close()
 	reelPath := awaitFilming(t, cmd, out)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	if err := alive.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, alive); err != nil {
+		t.Fatalf("processes of the killed demo live on: %v", err)
+	}
 
 	_, run := readRun(t, out)
 	if run.State != store.StateInterrupted {

@@ -23,6 +23,7 @@ type CLI struct {
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
 	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
 	Archive ArchiveCmd `cmd:"" help:"Look into a recording of the network, mend and convert it: ls, cat, verify, rm, edit, trim, merge, import, export."`
+	Devices DevicesCmd `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
 	Analyze AnalyzeCmd `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Link    LinkCmd    `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site    SiteCmd    `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
