@@ -77,6 +77,10 @@ func (d *DemoCmd) choosePage() error {
 	if err != nil {
 		return fmt.Errorf("--archive: %w", err)
 	}
+	// Inside, only the folder that really holds it can be seen.
+	if d.Archive, err = filepath.EvalSymlinks(d.Archive); err != nil {
+		return fmt.Errorf("--archive: %w", err)
+	}
 	if d.Page == "" {
 		if len(a.Pages()) == 0 {
 			return fmt.Errorf("--archive %s: it names no page; say which with --page URL", d.Archive)

@@ -220,6 +220,18 @@ func TestKillInATrial(t *testing.T) {
 	if got.status != exitGood {
 		t.Errorf("the next demo: status %d\n%s%s", got.status, got.out, got.err)
 	}
+
+	// A finished run's archive is a recording like any other.
+	_, recorded := readRun(t, out)
+	again := t.TempDir()
+	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", archiveFile), "--link", "native", "--trials", "1", "--no-serve", "--out", again))
+	if got.status != exitGood {
+		t.Fatalf("replaying a run's archive: status %d\n%s%s", got.status, got.out, got.err)
+	}
+	_, run = readRun(t, again)
+	if run.Trials[0].Misses != 0 || run.Trials[0].FinalFrame != recorded.Trials[0].FinalFrame || run.Archive.SHA256 != recorded.Archive.SHA256 {
+		t.Errorf("the same archive gave another page: %d misses, final picture %s, was %s", run.Trials[0].Misses, run.Trials[0].FinalFrame, recorded.Trials[0].FinalFrame)
+	}
 }
 
 // awaitFilming waits until the first trial's reel has some seconds in it.

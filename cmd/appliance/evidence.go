@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
+	"sort"
 
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
@@ -48,10 +50,11 @@ func (analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.
 	}
 	describe(t, result)
 	t.Spans = spans(t, result, start)
+	first := frameAt(r, t.StartTime)
 	for _, write := range []func() error{
 		func() error { return writeHeat(dir, t, result) },
-		func() error { return writeStrip(ctx, dir, t, r, last, area) },
-		func() error { return writeVideo(ctx, dir, t, r, last, area) },
+		func() error { return writeStrip(ctx, dir, t, r, first, area) },
+		func() error { return writeVideo(ctx, dir, t, r, first, area) },
 		func() error { return writeJSON(dir, timelineFile, "timeline", t, t.Spans) },
 	} {
 		if err := write(); err != nil {
@@ -59,6 +62,12 @@ func (analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.
 		}
 	}
 	return nil
+}
+
+// frameAt finds the last frame that was taken before an instant, or the first.
+func frameAt(r *reel.Reader, at lab.Time) int {
+	after := sort.Search(r.Len(), func(i int) bool { return r.Info(i).Time > at })
+	return max(0, after-1)
 }
 
 // describe copies the result's numbers into the trial.
@@ -132,19 +141,30 @@ func writeHeat(dir string, t *lab.Trial, r *visual.Result) error {
 	return f.Close()
 }
 
+// stripMost is the most pictures of a filmstrip.
+const stripMost = 14
+
+// stripStep is the time between two pictures of a filmstrip that shows the
+// load up to its last change: whole tenths of a second, as filmstrips are read.
+func stripStep(last float64) float64 {
+	return max(1, math.Ceil(last/100/(stripMost-2))) * 100
+}
+
 func writeStrip(ctx context.Context, dir string, t *lab.Trial, r *reel.Reader, start int, area image.Rectangle) error {
 	folder := filepath.Join(dir, stripFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{First: start, Crop: area, Width: 240, Max: 14})
+	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{
+		First: start, Crop: area, Width: 240, EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
+	})
 	if err != nil {
 		return err
 	}
 	for i := range thumbs {
 		thumbs[i].File = stripFolder + "/" + filepath.Base(thumbs[i].File)
 		// Count from the navigation, as every metric does.
-		thumbs[i].TimeMS = t.FrameTimes[thumbs[i].Frame-t.StartFrame]
+		thumbs[i].TimeMS = max(0, r.Info(thumbs[i].Frame).Time.Sub(t.StartTime).Seconds()*1e3)
 	}
 	return writeJSON(dir, stripFile, "filmstrip", t, thumbs)
 }

@@ -25,9 +25,9 @@ type metric struct {
 // first. Others follow in the order of the run's summary.
 func headline() []metric {
 	return []metric{
-		{"time_to_stable_ms", "Looks finished", "ms", "The screen is final and stays so", "The page looked finished after",
-			"Time from the start frame to the first frame from which on no frame differs from the final one by more than the threshold: " +
-				"the sum of the absolute pixel differences of the content area, threshold 4096."},
+		{"time_to_stable_ms", "Looks finished", "ms", "No large change comes after", "The page looked finished after",
+			"Time to the frame after the last one in which more than 4096 pixels of the content area differ from the frame before by 5 or more " +
+				"of 255 steps of luma (Eideticker's stable frame)."},
 		{"first_visual_change_ms", "First visual change", "ms", "Something appears", "Something appeared after",
 			"Time from the start frame to the first frame whose content area differs from the start frame's."},
 		{"last_visual_change_ms", "Last visual change", "ms", "Nothing moves any more", "Nothing moved any more after",

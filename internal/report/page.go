@@ -201,7 +201,7 @@ func cardsOf(run *lab.Run) []card {
 	var cards []card
 	for _, m := range metricsOf(run) {
 		s := summaryOf(run, m.Name, arms[0])
-		if s == nil || len(cards) == 6 {
+		if s == nil || len(cards) == len(headline()) {
 			continue
 		}
 		c := card{metric: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}
