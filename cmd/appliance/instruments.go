@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"slices"
@@ -211,8 +212,14 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	out := status(f.Recorder.Status())
 	out.Frames, out.Lost = stats.Frames, stats.Lost
 	out.Notes = map[string]any{
-		"rate_hz": stats.Rate, "interval_p99_ms": stats.IntervalP99, "interval_max_ms": stats.IntervalMax,
-		"jitter_ms": stats.Jitter, "scheduling": stats.Scheduling, "lost_because": stats.Reasons,
+		"rate_hz": micro(stats.Rate), "interval_p99_ms": micro(stats.IntervalP99), "interval_max_ms": micro(stats.IntervalMax),
+		"jitter_ms": micro(stats.Jitter), "scheduling": stats.Scheduling,
+	}
+	if len(stats.Reasons) > 0 {
+		out.Notes["lost_because"] = stats.Reasons
 	}
 	return out, err
 }
+
+// micro rounds to three digits: microseconds, where milliseconds are meant.
+func micro(v float64) float64 { return math.Round(v*1e3) / 1e3 }
