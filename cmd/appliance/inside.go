@@ -65,7 +65,11 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	defer setup.close()
-	return runDemo(ctx, std, job, setup)
+	err = runDemo(ctx, std, job, setup)
+	if ctx.Err() != nil {
+		return &exitError{status: exitCannot} // the outer half says that it was interrupted
+	}
+	return err
 }
 
 // keep names the folders that the inside needs of the outside.
