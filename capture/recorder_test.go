@@ -9,15 +9,14 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/capture/synthetic"
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 var small = lab.Format{Pixels: lab.BGRX, Width: 320, Height: 200, Rate: 60}
 

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	mdns "github.com/miekg/dns"
-	"go.uber.org/goleak"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/dns"
@@ -30,7 +30,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // world is two live origins (one h2, one not), their resolver, and counts of
 // what reached them.

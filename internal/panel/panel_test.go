@@ -11,15 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/testlab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 const token = "correct-horse-battery"
 

@@ -161,7 +161,7 @@ func checkTestPackages(t *Tree) (found []Violation) {
 func checkTestLibraries(t *Tree) (found []Violation) {
 	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "testing/fstest", "net/http/httptest"}
 	for _, g := range t.GoFiles {
-		if g.forTests() {
+		if g.forTests() || within(g.Dir, "internal/testlab") { // only tests can import it: see checkDirections
 			continue
 		}
 		g.imports(func(p string, spec *ast.ImportSpec) {

@@ -85,7 +85,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || p == ".git" { // a file in a linked work tree
 			return nil
 		}
 		data, err := fs.ReadFile(fsys, p)

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"eidetic/internal/testlab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // origins is a site that is served on loopback, with a map from its addresses.
 type origins struct {

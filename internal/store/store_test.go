@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		write(root)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	testlab.NoLeaks(m)
 }
 
 // write begins a run, says so, and waits to be killed.

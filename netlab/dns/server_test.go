@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
-	"go.uber.org/goleak"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 var (
 	gateway = netip.MustParseAddr("192.168.77.1")

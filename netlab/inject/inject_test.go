@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/lab"
-
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 var testScript = NewScript(Options{Seed: 7, Date: time.UnixMilli(1_700_000_000_000)})
 

@@ -19,12 +19,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
+	"eidetic/internal/testlab"
 	"eidetic/netlab/ca"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // fakeCore notes what it is asked and answers with serve, or the URL.
 type fakeCore struct {

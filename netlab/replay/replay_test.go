@@ -14,15 +14,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
-
-	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 var recordedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
