@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/image/box"
+	"eidetic/internal/panel"
 	"eidetic/systemd"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,7 +105,7 @@ func TestServeRefusesWhatItCannotUse(t *testing.T) {
 		{bad, `unknown field "colour"`, exitUsage},
 		{large, "too many for a configuration", exitUsage},
 		{filepath.Join(dir, "none.yaml"), "leave out --config", exitUsage},
-		{busy, "address already in use", exitCannot},
+		{busy, "is taken by another program", exitCannot},
 	}
 	for _, c := range cases {
 		var out bytes.Buffer
@@ -128,7 +128,8 @@ func TestServeTellsHealth(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, notifier, listener, slog.New(slog.DiscardHandler)) }()
+	s := &service{config: defaultServeConfig(), data: t.TempDir(), token: newToken(), notifier: notifier, log: slog.New(slog.DiscardHandler)}
+	go func() { done <- s.serve(ctx, listener) }()
 	if got := <-states; !strings.HasPrefix(got, "READY=1\nSTATUS=panel at http://127.0.0.1:") {
 		t.Fatalf("first state %q", got)
 	}
@@ -144,7 +145,7 @@ func TestServeTellsHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	var got health
+	var got panel.Health
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -162,17 +163,47 @@ func TestServeTellsHealth(t *testing.T) {
 	}
 }
 
-func TestHealthOfAHungPart(t *testing.T) {
-	now := time.Unix(1, 0)
-	notifier := systemd.NewNotifier(func(string) error { return nil }, 20*time.Second, func() time.Time { return now })
-	if _, err := notifier.Subsystem("capture"); err != nil {
+// A stranger gets the health alone; the token, which is made once and kept, opens the rest.
+func TestServeKeepsItsToken(t *testing.T) {
+	data := t.TempDir()
+	for range 2 {
+		c := ServeCmd{Data: data}
+		token, file, err := c.token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _, err := c.token(); err != nil || again != token || len(token) < panel.MinToken || info.Mode().Perm() != 0o600 {
+			t.Errorf("token %q, then %q (%v), mode %v", token, again, err, info.Mode())
+		}
+	}
+	short := filepath.Join(data, "short")
+	if err := os.WriteFile(short, []byte("abc\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(21 * time.Second)
-	answer := httptest.NewRecorder()
-	healthHandler(notifier).ServeHTTP(answer, httptest.NewRequest("GET", "/api/v1/health", nil))
-	want := `{"status":"failing","version":"dev","parts":[{"name":"capture","ok":false,"ago_ms":21000}]}` + "\n"
-	if answer.Code != 503 || answer.Body.String() != want {
-		t.Errorf("%d %s", answer.Code, answer.Body)
+	if _, _, err := (ServeCmd{TokenFile: short}).token(); err == nil || !strings.Contains(err.Error(), "3 characters") {
+		t.Errorf("a short token: %v", err)
+	}
+}
+
+func TestDamagedQueueIsPutAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, queueFile)
+	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	queue, err := openQueue(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer queue.Close()
+	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
+		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+	if _, err := os.Stat(path + ".damaged"); err != nil {
+		t.Error(err)
 	}
 }

@@ -22,10 +22,8 @@ import (
 // machines, and the same under /runs/{id}/… so that the relative links of a
 // report work as they do on disk.
 func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		e.Add(method, "/api/v1/runs/:id/artifacts/*", p.artifact)
-		e.Add(method, "/runs/:id/*", p.artifact)
-	}
+	e.GET("/api/v1/runs/:id/artifacts/*", p.artifact)
+	e.GET("/runs/:id/*", p.artifact)
 	e.GET("/runs/:id", func(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, "/runs/"+url.PathEscape(c.Param("id"))+"/"+report.FileName)
 	})
@@ -77,7 +75,7 @@ func (p *Panel) artifact(c echo.Context) error {
 	if kind == "application/octet-stream" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
 	}
-	http.ServeContent(c.Response(), c.Request(), "", info.ModTime(), f)
+	http.ServeContent(c.Response(), asCame(c.Request()), "", info.ModTime(), f)
 	return nil
 }
 

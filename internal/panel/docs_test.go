@@ -28,7 +28,8 @@ func TestDocumentedExamples(t *testing.T) {
 	defer q.Close()
 	s := newServer(t, Config{
 		Store: newStore(t), Token: token, Version: "v1", Queue: q, Runner: &fakeRunner{},
-		Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
+		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
 	})
 	// A request, and right after it the status and body of its answer.
 	example := regexp.MustCompile("(?s)```http\n(\\w+) (\\S+)\n(.*?)```\n```json (\\d+)\n(.*?)```")

@@ -140,6 +140,9 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	if isHead(c.Request()) {
+		return nil
+	}
 	send := func(s Progress) error {
 		b, err := json.Marshal(s)
 		if err != nil {

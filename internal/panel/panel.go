@@ -44,6 +44,8 @@ type Config struct {
 	// Queue and Runner let runs be started; without them the panel only reads.
 	Queue  *store.Queue
 	Runner Runner
+	// Parts tells which parts of the service turn; nil when nothing watches them.
+	Parts func() []Part
 	// Now tells the wall clock time; nil is time.Now.
 	Now func() time.Time
 	// Log receives what went wrong on our side; nil discards it.
@@ -88,7 +90,7 @@ func New(c Config) (*Panel, error) {
 }
 
 // ServeHTTP answers a request.
-func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, asked(r)) }
 
 // Publish tells everyone who listens how a run is going. It never blocks: a
 // listener that is slow misses steps, and never the last one.

@@ -188,6 +188,43 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 	}
 }
 
+// HEAD answers as GET does, without the body (RFC 9110, section 9.3.2).
+func TestHead(t *testing.T) {
+	s := newServer(t, Config{Store: newStore(t)})
+	const run = "20261121-091400-demo"
+	for _, path := range []string{
+		"/", "/assets/app.js", "/openapi.json", "/api/v1/health", "/api/v1/runs", "/api/v1/runs/" + run, "/api/v1/runs/nope", "/nope",
+		"/api/v1/events", "/api/v1/runs/" + run + "/events", "/runs/" + run + "/report.html", "/api/v1/runs/" + run + "/artifacts/report.json",
+	} {
+		head := ask(t, s, http.MethodHead, path, nil)
+		if head.text != "" {
+			t.Errorf("HEAD %s has a body: %.80q", path, head.text)
+		}
+		if path == "/api/v1/events" { // GET does not end
+			if head.StatusCode != 200 || head.Header.Get("Content-Type") != "text/event-stream" {
+				t.Errorf("HEAD %s: %d %v", path, head.StatusCode, head.Header)
+			}
+			continue
+		}
+		get := ask(t, s, http.MethodGet, path, nil)
+		if head.StatusCode != get.StatusCode || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
+			t.Errorf("HEAD %s: %d %q, GET: %d %q", path, head.StatusCode, head.Header.Get("Content-Type"), get.StatusCode, get.Header.Get("Content-Type"))
+		}
+		if head.ContentLength >= 0 && head.ContentLength != int64(len(get.text)) {
+			t.Errorf("HEAD %s: %d bytes, GET has %d", path, head.ContentLength, len(get.text))
+		}
+	}
+}
+
+func TestHealthOfAHungPart(t *testing.T) {
+	s := newServer(t, Config{Store: newStore(t), Version: "v1", Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
+	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
+	want := `{"status":"failing","version":"v1","token":false,"starts":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
+	if got.StatusCode != http.StatusServiceUnavailable || strings.TrimSpace(got.text) != want {
+		t.Errorf("%d %s", got.StatusCode, got.text)
+	}
+}
+
 func TestToken(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t), Token: token})
 	const run = "/runs/20261121-091400-demo/report.json"

@@ -15,10 +15,18 @@ import (
 
 // Health is the answer of /api/v1/health.
 type Health struct {
-	Status  string `json:"status" enum:"ok" doc:"Always ok when there is an answer"`
+	Status  string `json:"status" enum:"ok,failing" doc:"failing when a part does not turn; the answer's status is then 503"`
 	Version string `json:"version" doc:"Version of the appliance"`
 	Token   bool   `json:"token" doc:"Whether the other calls need a token"`
 	Starts  bool   `json:"starts" doc:"Whether runs can be started here"`
+	Parts   []Part `json:"parts" doc:"The parts of the service that must turn: panel, network, capture"`
+}
+
+// Part is a part of the service that a watchdog looks at.
+type Part struct {
+	Name  string `json:"name" doc:"Its name" example:"panel"`
+	OK    bool   `json:"ok" doc:"Whether it gave a sign of life in time"`
+	AgoMS int64  `json:"ago_ms" doc:"Since its last sign of life"`
 }
 
 // Runs is a page of the list of runs.
@@ -29,8 +37,11 @@ type Runs struct {
 
 type (
 	noInput    struct{}
-	healthBody struct{ Body Health }
-	listInput  struct {
+	healthBody struct {
+		Status int
+		Body   Health
+	}
+	listInput struct {
 		Before string `query:"before" maxLength:"128" doc:"ID of the last run of the page before"`
 		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most runs in the answer"`
 	}
@@ -62,6 +73,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	api := humaecho.New(e, config)
 	huma.Register(api, huma.Operation{
 		OperationID: "health", Method: http.MethodGet, Path: "/api/v1/health", Summary: "Is the appliance up?", Tags: []string{tagSystem},
+		Description: "It needs no token and gives nothing away.",
+		Responses:   map[string]*huma.Response{"503": {Description: "A part does not turn; the body is the same"}},
 	}, p.health)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},
@@ -84,7 +97,17 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
-	return &healthBody{Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil}}, nil
+	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil, Parts: []Part{}}
+	status := http.StatusOK
+	if p.Parts != nil {
+		answer.Parts = append(answer.Parts, p.Parts()...)
+	}
+	for _, part := range answer.Parts {
+		if !part.OK {
+			answer.Status, status = "failing", http.StatusServiceUnavailable
+		}
+	}
+	return &healthBody{status, answer}, nil
 }
 
 func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {

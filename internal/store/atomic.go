@@ -9,7 +9,12 @@ import (
 // WriteFile puts content in the place of path: written beside it, synced,
 // renamed, and the folder synced, so that after a crash or a power cut there
 // is the old file or the new one.
-func WriteFile(path string, content []byte) (err error) {
+func WriteFile(path string, content []byte) error { return write(path, content, 0o644) }
+
+// WritePrivate is WriteFile for what only the service itself may read.
+func WritePrivate(path string, content []byte) error { return write(path, content, 0o600) }
+
+func write(path string, content []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -25,7 +30,7 @@ func WriteFile(path string, content []byte) (err error) {
 	if _, err = temp.Write(content); err != nil {
 		return err
 	}
-	if err = temp.Chmod(0o644); err != nil {
+	if err = temp.Chmod(mode); err != nil {
 		return err
 	}
 	if err = temp.Sync(); err != nil {

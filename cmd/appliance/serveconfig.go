@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"eidetic/image/box"
+
+	"github.com/goccy/go-yaml"
+)
+
+// serveConfig is the whole configuration file; each component declares its part.
+type serveConfig struct {
+	// Log is the least level that is logged: debug, info, warn or error.
+	Log   string      `yaml:"log"`
+	Panel panelConfig `yaml:"panel"`
+	Box   box.Config  `yaml:"box"`
+}
+
+// panelConfig says where the panel listens when systemd passes no socket.
+type panelConfig struct {
+	Listen string `yaml:"listen"` // host:port
+}
+
+// defaultServeConfig is what a box runs with that was never configured.
+func defaultServeConfig() serveConfig {
+	return serveConfig{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
+}
+
+// maxConfig bounds what is read of a configuration file.
+const maxConfig = 1 << 20
+
+// loadServeConfig reads file over the defaults. An unknown field, a wrong type
+// and a value out of range are errors that name file, line and column.
+func loadServeConfig(file string) (serveConfig, error) {
+	cfg := defaultServeConfig()
+	if file == "" {
+		return cfg, nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return cfg, err
+	}
+	if info.Size() > maxConfig {
+		return cfg, fmt.Errorf("%s: %d bytes are too many for a configuration (at most %d)", file, info.Size(), maxConfig)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, parseServeConfig(file, text, &cfg)
+}
+
+// parseServeConfig decodes text, whose name is file, over cfg.
+func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
+	if err := yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()); err != nil {
+		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
+	}
+	if _, err := cfg.level(); err != nil {
+		return atField(file, text, "$.log", err)
+	}
+	if _, _, err := net.SplitHostPort(cfg.Panel.Listen); err != nil {
+		return atField(file, text, "$.panel.listen", fmt.Errorf("%w; write host:port, for example 127.0.0.1:8080", err))
+	}
+	var field *box.FieldError
+	if err := cfg.Box.Validate(); errors.As(err, &field) {
+		return atField(file, text, "$.box."+field.Field, field.Err)
+	}
+	return nil
+}
+
+// level parses Log.
+func (c serveConfig) level() (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log)); err != nil {
+		return 0, fmt.Errorf("log level %q is not one of debug, info, warn, error", c.Log)
+	}
+	return level, nil
+}
+
+// atField adds to err the file and the lines around the field that it is about.
+func atField(file string, text []byte, path string, err error) error {
+	field, pathErr := yaml.PathString(path)
+	if pathErr != nil {
+		return errors.Join(err, pathErr)
+	}
+	source, sourceErr := field.AnnotateSource(text, false)
+	if sourceErr != nil { // the field is not in the file: a default, or a form we do not point into
+		return fmt.Errorf("%s: %s: %w", file, path[2:], err)
+	}
+	return fmt.Errorf("%s: %s: %w\n%s", file, path[2:], err, source)
+}
