@@ -9,12 +9,12 @@ import (
 // WriteFile puts content in the place of path: written beside it, synced,
 // renamed, and the folder synced, so that after a crash or a power cut there
 // is the old file or the new one.
-func WriteFile(path string, content []byte) error { return write(path, content, 0o644) }
+func WriteFile(path string, content []byte) error { return replace(path, content, 0o644) }
 
 // WritePrivate is WriteFile for what only the service itself may read.
-func WritePrivate(path string, content []byte) error { return write(path, content, 0o600) }
+func WritePrivate(path string, content []byte) error { return replace(path, content, 0o600) }
 
-func write(path string, content []byte, mode os.FileMode) (err error) {
+func replace(path string, content []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
