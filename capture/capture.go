@@ -13,6 +13,7 @@ package capture
 
 import (
 	"context"
+	"fmt"
 
 	"eidetic/internal/lab"
 )
@@ -26,7 +27,8 @@ type Source interface {
 	// Pix and Changed are valid until the next call; Pix is there with
 	// lab.FrameRepeat too, which only says that nobody has to look at it. A
 	// source that does not know what changed says so with Format().Bounds().
-	// Next returns io.EOF when a finite source ends, and ctx's error when ctx ends.
+	// Next returns io.EOF when a finite source ends, ctx's error when ctx ends,
+	// and an *Interruption when something else came in the place of a frame.
 	Next(ctx context.Context) (lab.Frame, error)
 	// Close frees what the source holds.
 	Close() error
@@ -40,7 +42,28 @@ type Sink interface {
 	WriteFrame(lab.Frame) error
 	// WriteGap says that frames are missing here.
 	WriteGap(lab.Gap) error
+	// WriteEvent says what happened to the source here.
+	WriteEvent(lab.SourceEvent) error
 }
+
+// Interruption is the error with which [Source.Next] reports an event in the
+// place of a frame: a signal that is lost, another resolution, a device that was
+// unplugged. It goes into the recording, in order with the frames.
+type Interruption struct {
+	Event lab.SourceEvent
+	// Ends says why no frame of Source.Format can follow; the recording then ends, and
+	// the caller may open the source again for the next one. Nil: Next is called again.
+	Ends error
+}
+
+func (i *Interruption) Error() string {
+	if i.Ends != nil {
+		return i.Ends.Error()
+	}
+	return fmt.Sprintf("%s %s", i.Event.Kind, i.Event.Detail)
+}
+
+func (i *Interruption) Unwrap() error { return i.Ends }
 
 // Options of a recording; the zero value is a good start.
 type Options struct {

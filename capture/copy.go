@@ -26,6 +26,16 @@ func Copy(ctx context.Context, src Source, sink Sink) (Stats, error) {
 		if errors.Is(err, io.EOF) {
 			return st(), nil
 		}
+		var other *Interruption
+		if errors.As(err, &other) {
+			m.interruptions++
+			if werr := sink.WriteEvent(other.Event); werr != nil {
+				return st(), fmt.Errorf("copy: sink: %w", werr)
+			}
+			if other.Ends == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return st(), fmt.Errorf("copy: source: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"runtime"
 	"sync"
+	"time"
 
 	"eidetic/capture/diff"
 	"eidetic/internal/lab"
@@ -46,13 +47,14 @@ type Recorder struct {
 	info   lab.FrameInfo // of last
 }
 
-// item is what the grabber hands to the writer: a frame, a gap, or a gap
-// followed by a frame.
+// item is what the grabber hands to the writer: a gap, what happened to the
+// source, and a frame, in this order; each may be missing.
 type item struct {
-	gap   lab.Gap // Count 0: none
-	frame bool
-	info  lab.FrameInfo
-	buf   *buffer // nil: the same picture as before
+	gap    lab.Gap // Count 0: none
+	events []lab.SourceEvent
+	frame  bool
+	info   lab.FrameInfo
+	buf    *buffer // nil: the same picture as before
 }
 
 // Start records src into sink until Stop is called, ctx ends, or src does.
@@ -162,19 +164,30 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 	r.meter.scheduling = scheduling
 	r.mu.Unlock()
 
-	var g grabber
+	g := grabber{times: regular{period: time.Duration(1e9 / r.format.Rate)}}
 	for {
 		f, err := r.src.Next(ctx)
-		if err != nil {
-			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-				r.end(fmt.Errorf("record: source: %w", err))
-			}
-			break
+		if err == nil {
+			r.enqueue(&g, f)
+			continue
 		}
-		r.enqueue(&g, f)
+		var other *Interruption
+		if errors.As(err, &other) {
+			r.interrupted(&g, other.Event)
+			if other.Ends == nil {
+				continue
+			}
+		}
+		if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			r.end(fmt.Errorf("record: source: %w", err))
+		}
+		break
 	}
-	if g.pending.Count > 0 {
-		r.queue <- item{gap: g.pending} // the writer still runs: it will be taken
+	if g.untold > 0 {
+		g.events = append(g.events, lab.SourceEvent{Kind: lab.SourceUntold, Time: g.time, Detail: fmt.Sprint(g.untold)})
+	}
+	if g.pending.Count > 0 || len(g.events) > 0 {
+		r.queue <- item{gap: g.pending, events: g.events} // the writer still runs: it will be taken
 	}
 	if err := r.src.Close(); err != nil {
 		r.end(fmt.Errorf("record: close source: %w", err))
@@ -188,6 +201,39 @@ type grabber struct {
 	time    lab.Time
 	pending lab.Gap // frames lost since the last one that was queued
 	stale   bool    // the sink does not have the frame before
+	times   regular
+	events  []lab.SourceEvent // those that are not queued yet
+	told    int               // events kept so far
+	untold  int               // events beyond maxEvents
+}
+
+// maxEvents bounds the events of one recording: a driver whose every stamp is
+// wrong must not fill the disk.
+const maxEvents = 10_000
+
+// note keeps an event for the next item.
+func (g *grabber) note(e lab.SourceEvent) {
+	if g.told == maxEvents {
+		g.untold++
+		return
+	}
+	g.told++
+	g.events = append(g.events, e)
+}
+
+// interrupted queues what happened to the source at once: the next frame may
+// be long in coming.
+func (r *Recorder) interrupted(g *grabber, e lab.SourceEvent) {
+	r.mu.Lock()
+	r.meter.interruptions++
+	r.mu.Unlock()
+	g.note(e)
+	g.times.forget()
+	select {
+	case r.queue <- item{gap: g.pending, events: g.events}:
+		g.pending, g.events = lab.Gap{}, nil
+	default: // it stays for the next item
+	}
 }
 
 // lose adds lost frames to the gap that is open.
@@ -214,8 +260,14 @@ func (r *Recorder) enqueue(g *grabber, f lab.Frame) {
 	}
 	from := g.time
 	g.started, g.seq, g.time = true, f.Seq, f.Time
+	if wrong := g.times.look(f.FrameInfo); wrong != "" {
+		r.mu.Lock()
+		r.meter.irregular++
+		r.mu.Unlock()
+		g.note(lab.SourceEvent{Kind: lab.SourceIrregular, Time: f.Time, Detail: wrong})
+	}
 
-	it := item{gap: g.pending, frame: true, info: f.FrameInfo}
+	it := item{gap: g.pending, events: g.events, frame: true, info: f.FrameInfo}
 	if g.stale || f.Flags&lab.FrameRepeat == 0 {
 		it.buf = r.ring.get(len(f.Pix))
 		if it.buf == nil || len(r.queue) == cap(r.queue)-1 {
@@ -236,7 +288,7 @@ func (r *Recorder) enqueue(g *grabber, f lab.Frame) {
 	}
 	select {
 	case r.queue <- it:
-		g.pending, g.stale = lab.Gap{}, false
+		g.pending, g.events, g.stale = lab.Gap{}, nil, false
 	default:
 		r.ring.put(it.buf)
 		g.lose(f.Seq, 1, lab.GapRing, from, f.Time)
@@ -257,15 +309,17 @@ func (r *Recorder) write() {
 	defer close(r.done)
 	var find diff.Finder
 	var rects []image.Rectangle
+	failed := false // the sink; what a failed source delivered before is kept
 	for it := range r.queue {
-		if r.Status().Err != nil {
+		if !failed {
+			if err := r.note(it); err != nil {
+				r.end(fmt.Errorf("record: sink: %w", err))
+				failed = true
+			}
+		}
+		if failed {
 			r.drop(it)
 			continue
-		}
-		if it.gap.Count > 0 {
-			if err := r.sink.WriteGap(it.gap); err != nil {
-				r.end(fmt.Errorf("record: sink: %w", err))
-			}
 		}
 		if !it.frame {
 			continue
@@ -284,10 +338,26 @@ func (r *Recorder) write() {
 		if err := r.sink.WriteFrame(f); err != nil {
 			r.end(fmt.Errorf("record: sink: %w", err))
 			r.drop(it)
+			failed = true
 			continue
 		}
 		r.show(it.buf, f.FrameInfo)
 	}
+}
+
+// note writes what stands before an item's frame.
+func (r *Recorder) note(it item) error {
+	if it.gap.Count > 0 {
+		if err := r.sink.WriteGap(it.gap); err != nil {
+			return err
+		}
+	}
+	for _, e := range it.events {
+		if err := r.sink.WriteEvent(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // GapSink is the reason for frames that were taken when the sink had failed.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/capture/synthetic"
@@ -48,6 +50,7 @@ type gated struct {
 	infos  []lab.FrameInfo
 	pix    [][]byte
 	gaps   []lab.Gap
+	events []lab.SourceEvent
 	failAt int // frame at which WriteFrame fails; 0: never
 }
 
@@ -69,6 +72,12 @@ func (g *gated) WriteFrame(f lab.Frame) error {
 
 func (g *gated) WriteGap(gap lab.Gap) error {
 	g.gaps = append(g.gaps, gap)
+	return nil
+}
+
+func (g *gated) WriteEvent(e lab.SourceEvent) error {
+	e.Before = len(g.infos)
+	g.events = append(g.events, e)
 	return nil
 }
 
@@ -243,6 +252,120 @@ func TestRecordingProvesThatItIsWhole(t *testing.T) {
 			if n, ok := synthetic.ReadCounter(small, pix); !ok || n != uint32(i) {
 				t.Fatalf("%s: frame %d shows the number %d (%v)", content, i, n, ok)
 			}
+		}
+	}
+}
+
+// interrupting is a source that delivers frames and errors in a given order.
+type interrupting struct {
+	script
+	list []any // lab.Frame or error
+}
+
+func (s *interrupting) Next(context.Context) (lab.Frame, error) {
+	if len(s.list) == 0 {
+		return lab.Frame{}, io.EOF
+	}
+	next := s.list[0]
+	s.list = s.list[1:]
+	if err, ok := next.(error); ok {
+		return lab.Frame{}, err
+	}
+	return next.(lab.Frame), nil
+}
+
+var errUnplugged = errors.New("the device was unplugged")
+
+func TestEventsOfTheSourceAreRecordedInOrder(t *testing.T) {
+	late := frame(14, 6, 0)
+	late.Time += 10_000_000
+	src := &interrupting{script: script{format: small}, list: []any{
+		frame(0, 1, 0), frame(1, 2, 0),
+		&capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceSignalLost, Time: 5}},
+		&capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceSignalBack, Time: 6}},
+		frame(12, 4, 0), frame(13, 5, 0), late,
+		&capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceUnplugged, Time: 9}, Ends: errUnplugged},
+		frame(99, 9, 0), // never asked for
+	}}
+	var file bytes.Buffer
+	w, err := reel.NewWriter(&file, reel.Header{Format: small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := capture.Start(context.Background(), src, w, capture.Options{NoPriority: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.Done()
+	st, err := r.Stop()
+	if !errors.Is(err, errUnplugged) || st.Frames != 5 || st.Lost != 10 || st.Interruptions != 3 || st.Irregular != 1 || !src.closed {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reel.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil || got.Recovered() != nil {
+		t.Fatal(err, got.Recovered())
+	}
+	var list []string
+	for _, n := range got.Notes() {
+		list = append(list, n.String())
+	}
+	want := []string{
+		"before frame 2: signal lost",
+		"before frame 2: signal back",
+		"before frame 2: 10 frames lost, missed by the source",
+		"before frame 4: irregular timestamp, frame number 14 is stamped 26.67 ms after number 13, 16.67 are due",
+		"before frame 5: unplugged",
+	}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCopyKeepsEvents(t *testing.T) {
+	src := &interrupting{script: script{format: small}, list: []any{
+		frame(0, 1, 0),
+		&capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceSignalLost}},
+		frame(3, 4, 0),
+	}}
+	var sink gated
+	st, err := capture.Copy(context.Background(), src, &sink)
+	if err != nil || st.Frames != 2 || st.Interruptions != 1 || len(sink.events) != 1 || sink.events[0].Before != 1 || len(sink.gaps) != 1 {
+		t.Errorf("%+v, %v, %+v", st, err, sink.events)
+	}
+}
+
+func TestIrregularTimestamps(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps []int64 // time since the frame before, in µs
+		want  int
+	}{
+		{"regular", []int64{16667, 16667, 16667}, 0},
+		{"59.94 called 60", []int64{16683, 16683, 16684}, 0},
+		{"jitter of a millisecond", []int64{17667, 15667, 16667}, 0},
+		{"a frame stamped a period late, the next on time", []int64{33333, 1, 16667}, 2},
+		{"stands still", []int64{0, 16667}, 1},
+		{"runs backwards", []int64{-5000}, 1},
+	} {
+		src := &interrupting{script: script{format: small}, list: []any{frame(0, 0, 0)}}
+		at := int64(0)
+		for i, d := range c.steps {
+			f := frame(i+1, byte(i), 0)
+			at += d * 1000
+			f.Time = lab.Time(at)
+			src.list = append(src.list, f)
+		}
+		var sink gated
+		r, err := capture.Start(context.Background(), src, &sink, capture.Options{NoPriority: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-r.Done()
+		if st, err := r.Stop(); err != nil || st.Irregular != c.want || len(sink.events) != c.want {
+			t.Errorf("%s: %d irregular, want %d: %+v (%v)", c.name, st.Irregular, c.want, sink.events, err)
 		}
 	}
 }

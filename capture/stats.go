@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,10 +13,16 @@ type Stats struct {
 	Frames  int            `json:"frames"`            // in the sink
 	Repeats int            `json:"repeats"`           // of them equal to the frame before
 	Corrupt int            `json:"corrupt"`           // of them marked as damaged by the source
+	Short   int            `json:"short"`             // of the corrupt ones, those with bytes missing
 	Lost    int            `json:"lost"`              // frames that are not in the sink
 	Reasons map[string]int `json:"reasons,omitempty"` // why, as in lab.Gap
-	Elapsed float64        `json:"elapsed_s"`         // from the first to the last frame
-	Rate    float64        `json:"rate"`              // measured frames per second, lost ones included
+	// Irregular frames have a time that does not fit their sequence number;
+	// Interruptions are events of the source other than these.
+	Irregular     int     `json:"irregular"`
+	Interruptions int     `json:"interruptions"`
+	Nominal       float64 `json:"nominal_rate"` // frames per second that the source claims
+	Elapsed       float64 `json:"elapsed_s"`    // from the first to the last frame
+	Rate          float64 `json:"rate"`         // measured frames per second, lost ones included
 	// Intervals between neighbouring frames' times, in milliseconds: median,
 	// 99th percentile, longest, and the root mean square deviation from the
 	// nominal period (of the sequence step, where frames were lost).
@@ -29,14 +36,16 @@ type Stats struct {
 
 // meter gathers what Stats says of times.
 type meter struct {
-	period      float64 // nominal, seconds
-	scheduling  string
-	repeats     int
-	corrupt     int
-	first, last lab.FrameInfo
-	n           int
-	intervals   []float32 // ms
-	deviation   float64   // sum of squares, ms²
+	period                   float64 // nominal, seconds
+	scheduling               string
+	repeats                  int
+	corrupt                  int
+	short                    int
+	irregular, interruptions int
+	first, last              lab.FrameInfo
+	n                        int
+	intervals                []float32 // ms
+	deviation                float64   // sum of squares, ms²
 }
 
 func (m *meter) add(info lab.FrameInfo) {
@@ -45,6 +54,9 @@ func (m *meter) add(info lab.FrameInfo) {
 	}
 	if info.Flags&lab.FrameCorrupt != 0 {
 		m.corrupt++
+	}
+	if info.Flags&lab.FrameShort != 0 {
+		m.short++
 	}
 	if m.n > 0 {
 		ms := info.Time.Sub(m.last.Time).Seconds() * 1e3
@@ -60,7 +72,10 @@ func (m *meter) add(info lab.FrameInfo) {
 
 // stats returns the times' part of Stats.
 func (m *meter) stats() Stats {
-	st := Stats{Repeats: m.repeats, Corrupt: m.corrupt, Scheduling: m.scheduling}
+	st := Stats{
+		Repeats: m.repeats, Corrupt: m.corrupt, Short: m.short, Irregular: m.irregular, Interruptions: m.interruptions,
+		Nominal: 1 / m.period, Scheduling: m.scheduling,
+	}
 	if m.n < 2 {
 		return st
 	}
@@ -74,4 +89,23 @@ func (m *meter) stats() Stats {
 	st.IntervalP50, st.IntervalP99, st.IntervalMax = at(0.5), at(0.99), at(1)
 	st.Jitter = math.Sqrt(m.deviation / float64(len(sorted)))
 	return st
+}
+
+// RateText says a measured rate beside the nominal one, in frames per second,
+// and names the standard rate that it is: grabbers report 60 while a device sends 59.94.
+func RateText(measured, nominal float64) string {
+	text := fmt.Sprintf("%.3f/s measured, %g nominal", measured, nominal)
+	best := 0.0
+	for _, whole := range []float64{24, 25, 30, 50, 60, 75, 90, 120, 144} {
+		for _, rate := range []float64{whole, whole * 1000 / 1001} {
+			if math.Abs(rate-measured) < math.Abs(best-measured) {
+				best = rate
+			}
+		}
+	}
+	// The two sides of a pair are a thousandth apart: nearer than a quarter of that is a match.
+	if math.Abs(best-measured) < measured/4000 {
+		text += fmt.Sprintf(": the standard rate %.4g", best)
+	}
+	return text
 }

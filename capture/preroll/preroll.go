@@ -22,6 +22,7 @@ import (
 type Sink interface {
 	WriteFrame(lab.Frame) error
 	WriteGap(lab.Gap) error
+	WriteEvent(lab.SourceEvent) error
 }
 
 // Options of a pre-roll.
@@ -120,6 +121,19 @@ func (r *Ring) WriteGap(g lab.Gap) error {
 	return nil // nothing is kept that it could be a gap in
 }
 
+// WriteEvent keeps what happened to the source with the frames, or passes it on.
+func (r *Ring) WriteEvent(e lab.SourceEvent) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun {
+		return r.sink.WriteEvent(e)
+	}
+	if n := len(r.slices); n > 0 {
+		return r.slices[n-1].w.WriteEvent(e)
+	}
+	return nil // it happened before the first frame
+}
+
 // keep adds a frame to the newest slice.
 func (r *Ring) keep(f lab.Frame) error {
 	n := len(r.slices)
@@ -171,13 +185,10 @@ func (r *Ring) flush() error {
 		if err != nil {
 			return err
 		}
-		gaps := got.Gaps()
+		notes := got.Notes()
 		for i := range got.Len() {
-			for len(gaps) > 0 && gaps[0].Before <= i {
-				if err := r.sink.WriteGap(gaps[0]); err != nil {
-					return err
-				}
-				gaps = gaps[1:]
+			if err := notes.Write(r.sink, i); err != nil {
+				return err
 			}
 			pix, err := got.Pixels(i)
 			if err != nil {
@@ -191,10 +202,8 @@ func (r *Ring) flush() error {
 				return err
 			}
 		}
-		for _, g := range gaps {
-			if err := r.sink.WriteGap(g); err != nil {
-				return err
-			}
+		if err := notes.Write(r.sink, got.Len()); err != nil {
+			return err
 		}
 		*s = slice{}
 	}

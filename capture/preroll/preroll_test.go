@@ -16,6 +16,13 @@ type list struct {
 	infos []lab.FrameInfo
 	pix   [][]byte
 	gaps  []lab.Gap
+
+	events []lab.SourceEvent
+}
+
+func (l *list) WriteEvent(e lab.SourceEvent) error {
+	l.events = append(l.events, e)
+	return nil
 }
 
 func (l *list) WriteFrame(f lab.Frame) error {

@@ -22,6 +22,7 @@ const (
 	blockGap    = 3 // head: JSON of lab.Gap
 	blockIndex  = 4 // body: every other block's offset, type and head
 	blockEnd    = 5 // head: offset of the index; the last block of a whole file
+	blockEvent  = 6 // head: JSON of lab.SourceEvent
 )
 
 const (

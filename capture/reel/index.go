@@ -24,7 +24,7 @@ type entry struct {
 type table struct {
 	header Header
 	frames []entry
-	gaps   []lab.Gap
+	notes  Notes
 	damage []Damage
 }
 
@@ -134,7 +134,16 @@ func (t *table) add(kind byte, head []byte, at int64) error {
 		if g.Count < 0 || g.Before < 0 {
 			return fmt.Errorf("gap: count %d before frame %d", g.Count, g.Before)
 		}
-		t.gaps = append(t.gaps, g)
+		t.notes = append(t.notes, Note{Gap: &g})
+	case blockEvent:
+		var e lab.SourceEvent
+		if err := json.Unmarshal(head, &e); err != nil {
+			return fmt.Errorf("event: %w", err)
+		}
+		if e.Before < 0 {
+			return fmt.Errorf("event: before frame %d", e.Before)
+		}
+		t.notes = append(t.notes, Note{Event: &e})
 	}
 	return nil
 }

@@ -75,12 +75,34 @@ func (r *Reader) Info(i int) lab.FrameInfo { return r.t.frames[i].FrameInfo }
 func (r *Reader) Sum(i int) uint64 { return r.t.frames[i].sum }
 
 // Gaps returns what was lost while recording.
-func (r *Reader) Gaps() []lab.Gap { return r.t.gaps }
+func (r *Reader) Gaps() []lab.Gap {
+	var gaps []lab.Gap
+	for _, n := range r.t.notes {
+		if n.Gap != nil {
+			gaps = append(gaps, *n.Gap)
+		}
+	}
+	return gaps
+}
+
+// Events returns what happened to the source while recording.
+func (r *Reader) Events() []lab.SourceEvent {
+	var events []lab.SourceEvent
+	for _, n := range r.t.notes {
+		if n.Event != nil {
+			events = append(events, *n.Event)
+		}
+	}
+	return events
+}
+
+// Notes returns both in the order of the recording.
+func (r *Reader) Notes() Notes { return r.t.notes }
 
 // Lost returns the number of frames that the gaps name.
 func (r *Reader) Lost() int {
 	n := 0
-	for _, g := range r.t.gaps {
+	for _, g := range r.Gaps() {
 		n += g.Count
 	}
 	return n

@@ -337,3 +337,71 @@ func (l *limited) Write(b []byte) (int, error) {
 	l.n -= len(b)
 	return len(b), nil
 }
+
+// testdata/before-events.reel was written before there were events:
+// appliance capture --source synthetic:load --size 96x64 --pixels YUYV --duration 200ms
+func TestOldReelsStayReadable(t *testing.T) {
+	report, err := reel.Verify("testdata/before-events.reel")
+	if err != nil || !report.Good() || report.Frames != 14 || len(report.Events) != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestRecoveryKeepsEvents(t *testing.T) {
+	f := lab.Format{Pixels: lab.Grey, Width: 8, Height: 8, Rate: 60}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "whole.reel")
+	w, err := reel.Create(path, reel.Header{Format: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	still := func(seq uint64) lab.Frame {
+		fr := lab.Frame{Pix: make([]byte, f.FrameSize())}
+		fr.Seq, fr.Time, fr.Changed = seq, lab.Time(seq), []image.Rectangle{f.Bounds()}
+		return fr
+	}
+	next := f
+	next.Width = 16
+	write(w.WriteFrame(still(0)))
+	write(w.WriteEvent(lab.SourceEvent{Kind: lab.SourceSignalLost, Time: 1, Detail: "cable"}))
+	write(w.WriteGap(lab.Gap{Seq: 1, Count: 4, Reason: lab.GapSource}))
+	write(w.WriteFrame(still(5)))
+	write(w.WriteEvent(lab.SourceEvent{Kind: lab.SourceResized, Time: 6, Format: &next}))
+	write(w.Close())
+
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(dir, "cut.reel")
+	write(os.WriteFile(cut, data[:len(data)-10], 0o644)) // the index is gone
+	saved := filepath.Join(dir, "saved.reel")
+	if _, err := reel.Recover(cut, saved); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"before frame 1: signal lost, cable",
+		"before frame 1: 4 frames lost, missed by the source",
+		"before frame 2: format changed to 16 × 8 GREY at 60/s",
+	}
+	for _, path := range []string{path, cut, saved} {
+		r, err := reel.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range r.Notes() {
+			got = append(got, n.String())
+		}
+		r.Close()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}

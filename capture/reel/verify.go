@@ -2,16 +2,18 @@ package reel
 
 import (
 	"fmt"
+	"math"
 
 	"eidetic/internal/lab"
 )
 
 // Report says how a file stands.
 type Report struct {
-	Frames int       `json:"frames"` // whole frames
-	Lost   int       `json:"lost"`   // lost while recording, by the gaps
-	Damage []Damage  `json:"damage"` // empty for a good file
-	Gaps   []lab.Gap `json:"gaps"`
+	Frames int               `json:"frames"` // whole frames
+	Lost   int               `json:"lost"`   // lost while recording, by the gaps
+	Damage []Damage          `json:"damage"` // empty for a good file
+	Gaps   []lab.Gap         `json:"gaps"`
+	Events []lab.SourceEvent `json:"events"`
 }
 
 // Good says that nothing is damaged.
@@ -52,16 +54,15 @@ func Recover(path, out string) (Report, error) {
 
 // walk decodes all frames, checks them, and copies them to w when there is one.
 func (r *Reader) walk(w *Writer) (Report, error) {
-	report := Report{Lost: r.Lost(), Gaps: r.Gaps(), Damage: append([]Damage(nil), r.t.damage...)}
-	gaps := r.t.gaps
+	report := Report{Lost: r.Lost(), Gaps: r.Gaps(), Events: r.Events(), Damage: append([]Damage(nil), r.t.damage...)}
+	notes := r.Notes()
 	broken := -1 // the last frame of a run that cannot be read
 	good := -1   // the last whole frame
 	for i := range r.t.frames {
-		for w != nil && len(gaps) > 0 && gaps[0].Before <= r.t.frames[i].index {
-			if err := w.WriteGap(gaps[0]); err != nil {
+		if w != nil {
+			if err := notes.Write(w, r.t.frames[i].index); err != nil {
 				return report, err
 			}
-			gaps = gaps[1:]
 		}
 		pix, err := r.Pixels(i)
 		if err == nil {
@@ -93,10 +94,8 @@ func (r *Reader) walk(w *Writer) (Report, error) {
 			return report, err
 		}
 	}
-	for ; w != nil && len(gaps) > 0; gaps = gaps[1:] {
-		if err := w.WriteGap(gaps[0]); err != nil {
-			return report, err
-		}
+	if w != nil {
+		return report, notes.Write(w, math.MaxInt)
 	}
 	return report, nil
 }

@@ -186,6 +186,25 @@ func (w *Writer) WriteGap(g lab.Gap) error {
 	return w.err
 }
 
+// WriteEvent notes what happened to the source. Its Before is filled in.
+func (w *Writer) WriteEvent(e lab.SourceEvent) error {
+	if w.err != nil {
+		return w.err
+	}
+	e.Before = w.frames
+	head, err := json.Marshal(e)
+	if err == nil && len(head) > maxHead {
+		err = fmt.Errorf("words of %d bytes", len(head))
+	}
+	if err == nil {
+		err = w.block(blockEvent, head, nil)
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write event before frame %d of the reel: %w", w.frames, err)
+	}
+	return w.err
+}
+
 // block appends a block to w.buf, which may hold the magic, and writes it.
 func (w *Writer) block(kind byte, head, body []byte) error {
 	at := w.at + int64(len(w.buf))

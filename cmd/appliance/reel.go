@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
@@ -36,14 +37,19 @@ type ReelInfoCmd struct {
 // reelInfo is what reel info prints.
 type reelInfo struct {
 	reel.Header
-	Frames    int           `json:"frames"`
-	Changed   int           `json:"changed"` // frames that differ from the one before
-	Lost      int           `json:"lost"`
-	Seconds   float64       `json:"seconds"`
-	Bytes     int64         `json:"bytes"`
-	Ratio     float64       `json:"ratio"` // uncompressed size over file size
-	Gaps      []lab.Gap     `json:"gaps,omitempty"`
-	Recovered []reel.Damage `json:"recovered,omitempty"`
+	Frames    int               `json:"frames"`
+	Changed   int               `json:"changed"` // frames that differ from the one before
+	Lost      int               `json:"lost"`
+	Seconds   float64           `json:"seconds"`
+	Bytes     int64             `json:"bytes"`
+	Ratio     float64           `json:"ratio"` // uncompressed size over file size
+	Rate      float64           `json:"rate"`  // measured frames per second
+	Gaps      []lab.Gap         `json:"gaps,omitempty"`
+	Events    []lab.SourceEvent `json:"events,omitempty"`
+	Corrupt   int               `json:"corrupt"`   // frames that the source marked as damaged
+	Short     int               `json:"short"`     // of these, frames with bytes missing
+	Irregular int               `json:"irregular"` // frames whose time does not fit their number
+	Recovered []reel.Damage     `json:"recovered,omitempty"`
 }
 
 // Run prints what the reel holds.
@@ -53,14 +59,29 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 		return err
 	}
 	defer r.Close()
-	info := reelInfo{Header: r.Header(), Frames: r.Len(), Lost: r.Lost(), Bytes: r.Size(), Gaps: r.Gaps(), Recovered: r.Recovered()}
+	info := reelInfo{Header: r.Header(), Frames: r.Len(), Lost: r.Lost(), Bytes: r.Size(), Gaps: r.Gaps(), Events: r.Events(), Recovered: r.Recovered()}
 	for i := range r.Len() {
-		if len(r.Info(i).Changed) > 0 {
+		f := r.Info(i)
+		if len(f.Changed) > 0 {
 			info.Changed++
+		}
+		if f.Flags&lab.FrameCorrupt != 0 {
+			info.Corrupt++
+		}
+		if f.Flags&lab.FrameShort != 0 {
+			info.Short++
+		}
+	}
+	for _, e := range info.Events {
+		if e.Kind == lab.SourceIrregular {
+			info.Irregular++
 		}
 	}
 	if n := r.Len(); n > 0 {
 		info.Seconds = r.Info(n - 1).Time.Sub(r.Info(0).Time).Seconds()
+		if info.Seconds > 0 {
+			info.Rate = float64(r.Info(n-1).Seq-r.Info(0).Seq) / info.Seconds
+		}
 		info.Ratio = float64(n) * float64(info.Format.FrameSize()) / float64(r.Size())
 	}
 	if c.JSON {
@@ -76,9 +97,17 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	fmt.Fprintf(w, "started\t%s\n", info.Wall.Format("2006-01-02 15:04:05 MST"))
 	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
 	fmt.Fprintf(w, "lost\t%d\n", info.Lost)
+	if info.Rate > 0 {
+		fmt.Fprintf(w, "rate\t%s\n", capture.RateText(info.Rate, f.Rate))
+	}
+	fmt.Fprintf(w, "buffers\t%d damaged, %d of them short; %d irregular timestamps\n", info.Corrupt, info.Short, info.Irregular)
 	fmt.Fprintf(w, "file\t%d bytes, 1/%.0f of the pixels\n", info.Bytes, info.Ratio)
-	for _, g := range info.Gaps {
-		fmt.Fprintf(w, "gap\tbefore frame %d: %d frames, %s\n", g.Before, g.Count, g.Reason)
+	for _, n := range r.Notes() {
+		if n.Gap != nil {
+			fmt.Fprintf(w, "gap\t%s\n", n)
+		} else {
+			fmt.Fprintf(w, "event\t%s\n", n)
+		}
 	}
 	for _, d := range info.Recovered {
 		fmt.Fprintf(w, "damage\t%s\n", d)

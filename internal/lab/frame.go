@@ -87,6 +87,9 @@ const (
 	FrameRepeat FrameFlags = 1 << iota
 	// FrameCorrupt: the driver marked the buffer as damaged, or it was short.
 	FrameCorrupt
+	// FrameShort, beside FrameCorrupt: the buffer held fewer bytes than the
+	// format has; the missing ones are zero.
+	FrameShort
 )
 
 // FrameInfo is what is known of a frame without its pixels.
@@ -123,6 +126,14 @@ type Gap struct {
 	To     Time   `json:"to_ns"` // the times of the frames around the gap
 	// Before is the index in the recording of the frame that follows the gap.
 	Before int `json:"before"`
+}
+
+func (g Gap) String() string {
+	frames := "frames"
+	if g.Count == 1 {
+		frames = "frame"
+	}
+	return fmt.Sprintf("before frame %d: %d %s lost, %s", g.Before, g.Count, frames, g.Reason)
 }
 
 // The reasons for which frames are lost.
