@@ -83,6 +83,10 @@ type Port struct {
 	// end is the device's ("dev0p"). Lab is the inner end ("lab0p") of the pair
 	// whose other end ("lab0") has Config.Gateway.
 	Device, Lab string
+	// Forwarder is the command of a process that calls link.Serve, which then
+	// forwards, undisturbed by what else this process does. Without it a thread
+	// of this process does.
+	Forwarder []string
 }
 
 // Addrs are the addresses that a Network listens on; those not asked for are zero.
@@ -96,9 +100,9 @@ type Network struct {
 	pool       *dns.Pool
 	dns        *dns.Server // nil when not asked for
 	proxy      *proxy.Server
-	link       *link.Conn   // native when packets are shaped
-	packet     *link.Packet // nil without a Port
-	shaper     shaper       // the one of the two that shapes
+	link       *link.Conn // native when packets are shaped
+	packet     packetLink // nil without a Port
+	shaper     shaper     // the one of the two that shapes
 	addrs      Addrs
 	congestion string // as read back from a listener
 	undo       []func() error

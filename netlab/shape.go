@@ -16,9 +16,16 @@ type shaper interface {
 	Report() link.Report
 }
 
+// packetLink is a packet back end, in this process or another.
+type packetLink interface {
+	shaper
+	Close() error
+}
+
 var (
-	_ shaper = (*link.Packet)(nil)
-	_ shaper = (*link.Conn)(nil)
+	_ packetLink = (*link.Packet)(nil)
+	_ packetLink = (*link.Process)(nil)
+	_ shaper     = (*link.Conn)(nil)
 )
 
 // startLink sets up the back ends: with a port the packets are shaped, and
@@ -30,11 +37,18 @@ func (n *Network) startLink() (err error) {
 		return nil
 	}
 	n.link = link.NewConn(link.Profile{Name: "native"}, n.c.Clock)
-	n.packet, err = link.NewPacket(link.PacketConfig{
-		Device: n.c.Port.Device, Lab: n.c.Port.Lab, Profile: n.c.Link, Clock: n.c.Clock,
-	})
-	n.shaper = n.packet
-	return err
+	pc := link.PacketConfig{Device: n.c.Port.Device, Lab: n.c.Port.Lab, Profile: n.c.Link, Clock: n.c.Clock}
+	var p packetLink
+	if command := n.c.Port.Forwarder; len(command) > 0 {
+		p, err = link.StartProcess(pc, command)
+	} else {
+		p, err = link.NewPacket(pc)
+	}
+	if err != nil {
+		return err
+	}
+	n.packet, n.shaper = p, p
+	return nil
 }
 
 // SetLink changes the profile at once, for connections that are open as well

@@ -115,8 +115,8 @@ func TestDemoReplaysTheSameEveryTime(t *testing.T) {
 		t.Errorf("only %d of %d trials are valid", valid, trials)
 	}
 	isolation, _ := run.Environment["isolation"].(map[string]any)
-	if fmt.Sprint(isolation["interfaces"]) != "[lab0]" || fmt.Sprint(isolation["packets_for_outside"]) != "0" {
-		t.Errorf("isolation: %v, want the interface lab0 alone and no packet for outside", isolation)
+	if fmt.Sprint(isolation["interfaces"]) != "[dev0p lab0 lab0p]" || fmt.Sprint(isolation["packets_for_outside"]) != "0" {
+		t.Errorf("isolation: %v, want the interfaces of the link alone and no packet for outside", isolation)
 	}
 	checkReportJSON(t, filepath.Join(dir, "report.json"))
 	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {

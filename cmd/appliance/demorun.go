@@ -55,7 +55,7 @@ func runDemo(ctx context.Context, std *streams, job insideJob, s *setup) (err er
 	defer bar.close()
 	runner := &experiment.Runner{
 		Device: virtual{s.device}, Screen: xscreen{s.device.X.Display, frameRate}, Analyst: analyst{},
-		Host: device.Host{}, Clock: clock, Log: s.log, Progress: bar.step,
+		Link: emulated{s.network}, Host: device.Host{}, Clock: clock, Log: s.log, Progress: bar.step,
 	}
 	keys, err := x11control.Open(ctx, s.device.X.Display, clock)
 	if err != nil {

@@ -126,6 +126,7 @@ func newSetup(ctx context.Context, job insideJob, log *slog.Logger) (_ *setup, e
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
+		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: linkForwarder()},
 		CA:        authority, Upstream: upstream, Clock: clock, Log: log,
 	})
 	return s, err

@@ -158,6 +158,16 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	return a, nil
 }
 
+// emulated is the network's link.
+type emulated struct{ network *netlab.Network }
+
+func (e emulated) Restart() { e.network.RestartLink() }
+
+func (e emulated) Report() (report any, invalid string) {
+	r := e.network.LinkReport()
+	return r, r.Invalid()
+}
+
 // virtual gives experiment the device's births.
 type virtual struct{ *device.Virtual }
 

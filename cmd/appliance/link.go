@@ -19,6 +19,26 @@ type LinkCmd struct {
 	Test   LinkTestCmd   `cmd:"" help:"Measure a profile between two namespaces: configured against achieved."`
 	Names  LinkNamesCmd  `cmd:"" help:"List the named profiles."`
 	Inside LinkInsideCmd `cmd:"" hidden:"" help:"The test's half that runs in namespaces."`
+
+	Forward LinkForwardCmd `cmd:"" hidden:"" help:"The process that forwards packets, for another that holds the socket at descriptor 3."`
+}
+
+// LinkForwardCmd is the forwarding process.
+type LinkForwardCmd struct{}
+
+// linkForwarder is the command line that runs it.
+func linkForwarder() []string { return []string{"/proc/self/exe", "link", "forward"} }
+
+// Run forwards until the other end of the socket is closed.
+func (c *LinkForwardCmd) Run() error {
+	conn := os.NewFile(3, "control")
+	if _, err := conn.Stat(); err != nil {
+		return usage(errors.New("this is started by other commands, with a socket at descriptor 3"))
+	}
+	if err := link.Serve(conn); err != nil {
+		return cannot(err)
+	}
+	return nil
 }
 
 // LinkNamesCmd prints the named profiles.

@@ -7,14 +7,21 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+
+	"eidetic/netlab/link"
 )
 
-// The names and addresses of the lab's cables. The device's side is the same
-// as that of a box's device port.
+// The names of the lab's cables, which are those of a box with a device port:
+//
+//	device eth0 ── DevicePort ══ link ══ InnerPort ── BoxPort, the gateway's
+//
+// Nothing passes between DevicePort and InnerPort but by the link.
 const (
-	BoxPort    = "lab0" // the box's end of the device's cable
-	UplinkPort = "up0"  // the box's end of the cable to the origins
-	inner      = "eth0" // the other ends
+	DevicePort = "dev0p" // the box's end of the device's cable
+	InnerPort  = "lab0p" // the link's end of the pair whose other end is BoxPort
+	BoxPort    = "lab0"  // has the gateway's address
+	UplinkPort = "up0"   // the box's end of the cable to the origins
+	inner      = "eth0"  // the other ends
 )
 
 var (
@@ -72,15 +79,28 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 	return v, nil
 }
 
-// plug lays the cable and gives both ends their addresses.
+// plug lays the device's cable and the box's inner one, and gives the outer
+// ends their addresses. Packets between them need the link (netlab.Port).
 func (v *Virtual) plug() error {
-	if err := v.Namespace.Cable(BoxPort, inner); err != nil {
+	if err := v.Namespace.Cable(DevicePort, inner); err != nil {
+		return err
+	}
+	box, err := Here()
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if err := box.Cable(BoxPort, InnerPort); err != nil {
 		return err
 	}
 	if err := Address(BoxPort, gateway); err != nil {
 		return err
 	}
 	return v.Namespace.Do(func() error {
+		// What the device merges the link could not tell apart.
+		if err := link.DisableOffloads(inner); err != nil {
+			return err
+		}
 		if err := Address(inner, deviceAddr); err != nil {
 			return err
 		}
@@ -182,7 +202,8 @@ func plugOrigins(ns *Namespace, addresses []netip.Addr) error {
 }
 
 // Ways lists the interfaces of the current namespace other than the loopback:
-// all the ways out there are. A replaying lab must have BoxPort alone.
+// all the ways out there are. A replaying lab has DevicePort, InnerPort and
+// BoxPort, and no other.
 func Ways() ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -39,6 +39,16 @@ type Traffic struct {
 	Done bool
 }
 
+// Link is the emulated access network.
+type Link interface {
+	// Restart begins its losses, its changes over time and its counters anew:
+	// equal trials meet equal links.
+	Restart()
+	// Report returns what it did since, to be kept as JSON, and why the trial
+	// must not count, or "".
+	Report() (report any, invalid string)
+}
+
 // Device is what is tested.
 type Device interface {
 	// Birth makes the device fresh and opens a URL on it.
@@ -124,6 +134,7 @@ func DefaultPlan(page, sync string, trials int) Plan {
 // Runner has the instruments wired.
 type Runner struct {
 	Network Network
+	Link    Link // nil when the network has none to report on
 	Device  Device
 	Screen  Screen
 	Control Control

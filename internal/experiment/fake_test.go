@@ -34,12 +34,14 @@ type world struct {
 	stopped       int
 	analysed      int
 	throttled     int64
+	linkFault     string
+	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look
 	looks         int
 }
 
 func (w *world) runner() *Runner {
-	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Host: fakeHost{w}, Clock: now}
+	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w}, Host: fakeHost{w}, Clock: now}
 }
 
 func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }
@@ -131,6 +133,11 @@ func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start la
 	t.Metrics["speed_index_ms"] = 1
 	return nil
 }
+
+type fakeLink struct{ w *world }
+
+func (l fakeLink) Restart()              { l.w.restarted = now() }
+func (l fakeLink) Report() (any, string) { return map[string]int{"packets": 1}, l.w.linkFault }
 
 type fakeHost struct{ w *world }
 

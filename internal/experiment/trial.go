@@ -18,6 +18,7 @@ const (
 	ReelFile   = "screen.reel"
 	ReplayFile = "replay.jsonl"
 	EventsFile = "events.jsonl"
+	LinkFile   = "link.json"
 )
 
 // poll is how often a running trial is looked at. It bounds nothing that is
@@ -121,6 +122,10 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err := wait(ctx, phase(p.Seed, t.Number)); err != nil {
 		return nil, err
 	}
+	if r.Link != nil {
+		r.Link.Restart()
+		defer func() { err = errors.Join(err, r.reportLink(t, dir, f)) }()
+	}
 	event, err := r.Control.Key(ctx, "Return")
 	if err != nil {
 		return nil, fmt.Errorf("pressing a key on the device: %w", err)
@@ -135,6 +140,21 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil
+}
+
+// reportLink keeps what the link did between the start and the end.
+func (r *Runner) reportLink(t *lab.Trial, dir string, f *facts) error {
+	report, invalid := r.Link.Report()
+	f.link = invalid
+	content, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("the link's report: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, LinkFile), append(content, '\n'), 0o644); err != nil {
+		return err
+	}
+	t.Files["link"] = LinkFile
+	return nil
 }
 
 // phase spreads the starts over the screen's period, so that rounding to

@@ -50,6 +50,7 @@ func TestTrial(t *testing.T) {
 			{Stage: lab.StageExact, Method: "GET", URL: "https://x.test/a", Error: "no space left"},
 			{Stage: lab.StageExact, Error: "broken pipe", Aborted: true},
 		}}, ended: lab.EndStable, because: "1 answers failed on our side, first GET https://x.test/a: no space left", analysed: 1, requests: 2},
+		{name: "a link that was late", world: world{changes: page, linkFault: "3 packets left the link late"}, ended: lab.EndStable, because: "3 packets left the link late", analysed: 1},
 		{name: "a throttled processor", world: world{changes: page, throttled: 1}, ended: lab.EndStable, because: "throttled", analysed: 1},
 		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s", analysed: 1},
 	}
@@ -73,6 +74,9 @@ func TestTrial(t *testing.T) {
 				}
 				if w.analysed != test.analysed || w.stopped != 1 {
 					t.Errorf("analysed %d times, want %d; device stopped %d times, want once", w.analysed, test.analysed, w.stopped)
+				}
+				if w.restarted != w.pressed {
+					t.Errorf("the link was restarted at %v, the start at %v", w.restarted, w.pressed)
 				}
 				if got.Requests != test.requests {
 					t.Errorf("%d requests, want %d", got.Requests, test.requests)

@@ -12,6 +12,7 @@ type facts struct {
 	served          []lab.Served
 	filmed          bool
 	film            FilmStatus
+	link            string // why the link spoils the trial
 	throttledBefore int64
 	throttledAfter  int64
 	offsetBefore    time.Duration // wall clock less monotonic clock
@@ -33,6 +34,9 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
+	}
+	if f.link != "" {
+		reasons = append(reasons, f.link)
 	}
 	if t.Ended == lab.EndLimit {
 		reasons = append(reasons, "the page did not come to rest within the plan's time limit")

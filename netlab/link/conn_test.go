@@ -14,10 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
 )
-
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // pair returns a device's end and the box's end of a connection through a link.
 func pair(t testing.TB, l *Conn) (device, box net.Conn) {

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -58,8 +57,11 @@ type Packet struct {
 
 // NewPacket starts to forward; end it with Close. Every frame on Device and Lab
 // goes through the link from then on.
-func NewPacket(c PacketConfig) (*Packet, error) {
-	p := &Packet{c: c, event: -1}
+func NewPacket(c PacketConfig) (*Packet, error) { return newPacket(c, nil) }
+
+// newPacket also says in reports what this process was granted.
+func newPacket(c PacketConfig, granted []string) (*Packet, error) {
+	p := &Packet{c: c, event: -1, thread: granted}
 	var err error
 	for i, name := range []string{c.Device, c.Lab} {
 		if err = quiet(name); err == nil {
@@ -174,27 +176,11 @@ func (p *Packet) Report() Report {
 	return r
 }
 
-// prepareThread makes this thread wake in time: timer slack of 1 ns, and
-// real-time priority where the machine allows it (not in a user namespace).
-func prepareThread() []string {
-	var got []string
-	if unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) == nil {
-		got = append(got, "timer slack 1 ns")
-	}
-	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if err := unix.SchedSetAttr(0, attr, 0); err == nil {
-		return append(got, "SCHED_FIFO 1")
-	} else if errors.Is(err, unix.EPERM) {
-		return append(got, "SCHED_OTHER (no right to real-time priority)")
-	}
-	return append(got, "SCHED_OTHER")
-}
-
 // run is the thread.
 func (p *Packet) run(ready chan<- struct{}) {
 	runtime.LockOSThread() // never unlocked: its priority ends with it
 	p.mu.Lock()
-	p.thread = prepareThread()
+	p.thread = append(p.thread, prepareThread()...)
 	p.mu.Unlock()
 	close(ready)
 	out := make([]*frame, 0, batch)
@@ -237,11 +223,10 @@ func (p *Packet) run(ready chan<- struct{}) {
 func (p *Packet) receive() (more bool) {
 	for i, s := range p.sockets {
 		w := p.ways[i]
-		now := p.c.Clock()
-		n := s.receive(func(data []byte, age time.Duration) {
+		n := s.receive(p.c.Clock, func(data []byte, at lab.Time) {
 			f := p.frame(len(data))
 			copy(f.data, data)
-			f.arrived = now.Add(-age)
+			f.arrived = at
 			if f.merged() {
 				p.merged++
 			}

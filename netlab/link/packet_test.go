@@ -26,12 +26,9 @@ const (
 	gatewayAddr = "192.168.77.1"
 )
 
-func newCable(t testing.TB, profile string) *cable {
+// layCable makes the namespaces and interfaces, without the link.
+func layCable(t testing.TB) *cable {
 	t.Helper()
-	p, err := Parse(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cable{device: nstest.New(t), box: nstest.Here(t)}
 	nstest.Veth(t, c.device, "eth0", c.box, "dev0p")
 	nstest.Veth(t, c.box, "lab0", c.box, "lab0p")
@@ -40,6 +37,16 @@ func newCable(t testing.TB, profile string) *cable {
 	if err := c.device.Do(func() error { return DisableOffloads("eth0") }); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func newCable(t testing.TB, profile string) *cable {
+	t.Helper()
+	p, err := Parse(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := layCable(t)
 	if c.link, err = NewPacket(PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}); err != nil {
 		t.Fatal(err)
 	}

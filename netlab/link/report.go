@@ -15,7 +15,7 @@ type Report struct {
 	Limits []string  `json:"limits,omitempty"`
 	Down   Direction `json:"down"`
 	Up     Direction `json:"up"`
-	// Slips counts departures later than Bound; a trial with slips is invalid.
+	// Slips counts departures later than Bound; see Invalid.
 	Slips int64         `json:"slips"`
 	Bound time.Duration `json:"bound_ns"`
 	// Merged counts frames that were several segments in one, which makes
@@ -23,19 +23,35 @@ type Report struct {
 	Merged int64 `json:"merged,omitempty"`
 	// Thread says what the forwarding thread was granted.
 	Thread []string `json:"thread,omitempty"`
+	// Fault says that the back end itself has failed.
+	Fault string `json:"fault,omitempty"`
 	// Bins hold what left the link, by tenths of a second.
 	Bins []Bin `json:"bins,omitempty"`
 }
 
+const (
+	// worstLate is how late one packet may leave in a valid trial: a quarter of
+	// a frame at 60 Hz, which no recording of a screen can tell from none.
+	worstLate = 4 * time.Millisecond
+	// slipShare of the packets may leave later than Bound in a valid trial, so
+	// that small delays cannot add up over many round trips.
+	slipShare = 0.01
+)
+
 // Invalid says why a trial on this link must not count, or returns "".
 func (r Report) Invalid() string {
+	worst, packets := max(r.Up.Errors.Max, r.Down.Errors.Max), r.Up.Errors.Count+r.Down.Errors.Count
 	switch {
+	case r.Fault != "":
+		return r.Fault
 	case r.Backend == "native":
 		return ""
 	case r.Merged > 0 && !r.Profile.Native():
 		return fmt.Sprintf("%d frames through the link were several segments in one: switch the offloads of the device's interface off", r.Merged)
-	case r.Slips > 0:
-		return fmt.Sprintf("%d packets left the link more than %v late (worst %v)", r.Slips, r.Bound, max(r.Up.Errors.Max, r.Down.Errors.Max))
+	case worst > worstLate:
+		return fmt.Sprintf("a packet left the link %v late, of which %v are allowed: the machine was too busy", worst.Round(10*time.Microsecond), worstLate)
+	case float64(r.Slips) > slipShare*float64(packets):
+		return fmt.Sprintf("%d of %d packets left the link more than %v late, of which %g %% are allowed: the machine was too busy", r.Slips, packets, r.Bound, 100*slipShare)
 	case r.Up.Drops[dropIn]+r.Down.Drops[dropIn] > 0:
 		return fmt.Sprintf("the kernel dropped %d packets before the link could read them", r.Up.Drops[dropIn]+r.Down.Drops[dropIn])
 	}

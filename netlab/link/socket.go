@@ -96,7 +96,7 @@ func (s *socket) close() { _ = unix.Close(s.fd) } // nothing is left to lose
 
 // receive reads up to a batch and calls got with each frame (valid during the
 // call) and how long ago the kernel took it in. It returns how many there were.
-func (s *socket) receive(got func(data []byte, age time.Duration)) int {
+func (s *socket) receive(clock lab.Clock, got func(data []byte, at lab.Time)) int {
 	for i := range s.in {
 		s.in[i].hdr.SetControllen(len(s.control[i]))
 	}
@@ -104,18 +104,33 @@ func (s *socket) receive(got func(data []byte, age time.Duration)) int {
 	if errno != 0 || n == 0 {
 		return 0 // EAGAIN, or the interface is down: poll says when it is up
 	}
-	wall := time.Now().UnixNano()
+	now, wall := bothClocks(clock)
 	for i := range int(n) {
-		age := time.Duration(0)
+		at := now
 		if c := s.control[i][:s.in[i].hdr.Controllen]; len(c) >= unix.CmsgLen(16) {
-			at := c[unix.CmsgLen(0):] // one message: a timespec
-			taken := int64(binary.NativeEndian.Uint64(at))*int64(time.Second) + int64(binary.NativeEndian.Uint64(at[8:]))
+			ts := c[unix.CmsgLen(0):] // one message: a timespec
+			taken := int64(binary.NativeEndian.Uint64(ts))*int64(time.Second) + int64(binary.NativeEndian.Uint64(ts[8:]))
 			// A step of the wall clock must not send a packet back in time.
-			age = min(max(0, time.Duration(wall-taken)), 50*time.Millisecond)
+			at = now.Add(-min(max(0, time.Duration(wall-taken)), 50*time.Millisecond))
 		}
-		got(s.buffers[i][:s.in[i].n], age)
+		got(s.buffers[i][:s.in[i].n], at)
 	}
 	return int(n)
+}
+
+// bothClocks reads the monotonic clock and the wall clock at one instant. If
+// the thread is halted between the two every time, the monotonic one is the
+// later: a packet may then leave late, which is counted, but never early.
+func bothClocks(clock lab.Clock) (now lab.Time, wall int64) {
+	for range 4 {
+		before := clock()
+		wall = time.Now().UnixNano()
+		now = clock()
+		if now.Sub(before) < 5*time.Microsecond {
+			break
+		}
+	}
+	return now, wall
 }
 
 // send writes up to a batch and returns how many the kernel took.

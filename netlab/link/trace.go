@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,11 @@ type Trace struct {
 // Rate returns the trace's mean capacity.
 func (t *Trace) Rate() Rate {
 	return Rate(float64(len(t.At)) * TracePacket * 8 / t.Period.Seconds())
+}
+
+// equal reports whether both are the same trace, by content.
+func (t *Trace) equal(o *Trace) bool {
+	return t == o || t != nil && o != nil && t.Name == o.Name && t.Period == o.Period && slices.Equal(t.At, o.At)
 }
 
 // ReadTrace parses a trace; name is used in errors and reports.

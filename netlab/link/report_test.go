@@ -1,0 +1,33 @@
+package link
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestInvalid(t *testing.T) {
+	errors := func(n int64, worst time.Duration) Direction {
+		return Direction{Errors: Histogram{Count: n, Max: worst}}
+	}
+	lossy := Profile{RTT: time.Millisecond}
+	for _, test := range []struct {
+		name string
+		r    Report
+		want string // part of the reason; "" is valid
+	}{
+		{"good", Report{Backend: "packet", Down: errors(100, time.Millisecond)}, ""},
+		{"one that was a little late", Report{Backend: "packet", Slips: 1, Bound: time.Millisecond, Down: errors(100, 3*time.Millisecond)}, ""},
+		{"one that was late", Report{Backend: "packet", Slips: 1, Up: errors(9999, 5*time.Millisecond)}, "a packet left the link 5ms late, of which 4ms are allowed"},
+		{"many that were a little late", Report{Backend: "packet", Slips: 3, Bound: time.Millisecond, Up: errors(100, 0), Down: errors(100, 2*time.Millisecond)}, "3 of 200 packets left the link more than 1ms late"},
+		{"merged segments", Report{Backend: "packet", Profile: lossy, Merged: 2}, "switch the offloads of the device's interface off"},
+		{"merged segments of a native link", Report{Backend: "packet", Merged: 2}, ""},
+		{"a kernel that dropped", Report{Backend: "packet", Up: Direction{Drops: map[string]int64{dropIn: 7}}}, "the kernel dropped 7 packets"},
+		{"a process that died", Report{Backend: "packet", Fault: "it is gone"}, "it is gone"},
+		{"nothing emulated", Report{Backend: "native", Slips: 9, Down: errors(9, time.Second)}, ""},
+	} {
+		if got := test.r.Invalid(); got == "" && test.want != "" || !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: invalid because %q, want %q", test.name, got, test.want)
+		}
+	}
+}

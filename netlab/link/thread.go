@@ -1,0 +1,65 @@
+package link
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+)
+
+// priority is above that of the recorder of frames (10), whose work takes
+// longer than a packet's.
+const priority = 20
+
+func monotonic() lab.Time { return lab.Monotonic() }
+
+// prepareProcess makes a process that does nothing but forward wake in time,
+// and returns what it was granted. Every thread gets the priority, so that none
+// that is preempted holds a lock of the runtime that the forwarding one needs.
+func prepareProcess() (got []string) {
+	// The forwarding thread must find a free processor of the runtime at every
+	// return from the kernel.
+	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
+	// Frames are used again, so there is next to nothing to collect.
+	debug.SetGCPercent(-1)
+	const most = 1 << 30
+	debug.SetMemoryLimit(most)
+	if unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT) == nil {
+		got = append(got, "memory locked")
+	}
+	for range 2 { // again for a thread that was being made
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return got
+		}
+		for _, task := range tasks {
+			if id, err := strconv.Atoi(task.Name()); err == nil {
+				_ = unix.SchedSetAttr(id, fifo(), 0) // prepareThread says whether it may
+			}
+		}
+	}
+	return append(got, "a process of its own")
+}
+
+func fifo() *unix.SchedAttr {
+	return &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
+}
+
+// prepareThread makes this thread wake in time: timer slack of 1 ns, and
+// real-time priority where the machine allows it (not in a user namespace).
+func prepareThread() (got []string) {
+	if unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) == nil {
+		got = append(got, "timer slack 1 ns")
+	}
+	if err := unix.SchedSetAttr(0, fifo(), 0); err == nil {
+		return append(got, "SCHED_FIFO "+strconv.Itoa(priority))
+	} else if errors.Is(err, unix.EPERM) {
+		return append(got, "SCHED_OTHER (no right to real-time priority)")
+	}
+	return append(got, "SCHED_OTHER")
+}
