@@ -58,9 +58,11 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 		o.Protocols = n.up.Protocols
 	}
 	recorder := replay.NewRecorder(w, n.up, o)
-	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols)); err != nil {
+	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols, n.up.HTTP3)); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
+	anyHost := func(string) bool { return true } // the origin is asked in the handshake
+	n.quicFor.Store(&anyHost)
 	if n.dns != nil {
 		n.dns.Use(forwarder)
 	}
@@ -104,10 +106,12 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	}
 	table := tableOf(a)
 	n.setHosts(table)
+	quicFor := session.HTTP3
+	n.quicFor.Store(&quicFor)
 	if n.dns != nil {
 		n.dns.Use(table)
 	}
-	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols)); err != nil {
+	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols, session.HTTP3)); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	n.armed = "replay"
@@ -131,8 +135,9 @@ func (n *Network) disarm(ctx context.Context) error {
 	if n.dns != nil {
 		n.dns.Use(nil)
 	}
+	n.quicFor.Store(nil)
 	n.link.Abort()
-	err := n.proxy.SetCore(ctx, n.core(nil, nil))
+	err := n.proxy.SetCore(ctx, n.core(nil, nil, nil))
 	if n.recorder != nil {
 		if werr := n.recorder.Wait(); werr != nil {
 			err = errors.Join(err, fmt.Errorf("write the recording: %w", werr))
@@ -153,10 +158,11 @@ type core struct {
 	n         *Network
 	handler   http.Handler
 	protocols func(host string) []string
+	http3     func(host string) bool
 }
 
-func (n *Network) core(h http.Handler, protocols func(string) []string) proxy.Core {
-	return &core{n, h, protocols}
+func (n *Network) core(h http.Handler, protocols func(string) []string, http3 func(string) bool) proxy.Core {
+	return &core{n, h, protocols, http3}
 }
 
 // Serve implements proxy.Core.
@@ -169,7 +175,7 @@ func (c *core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
 		http.Error(w, "The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
 	default:
 		c.handler.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
-			Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS,
+			Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS, QUIC: pc.QUIC,
 		})))
 	}
 }
@@ -180,6 +186,17 @@ func (c *core) Protocols(host string) []string {
 		return []string{"h2", "http/1.1"}
 	}
 	return c.protocols(host)
+}
+
+// http3 tells the name server what may be said of a host.
+func (n *Network) http3(host string) bool {
+	f := n.quicFor.Load()
+	return n.c.HTTP3 && f != nil && (*f)(host)
+}
+
+// HTTP3 implements proxy.Core.
+func (c *core) HTTP3(host string) bool {
+	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
 }
 
 func (n *Network) isBox(host string) bool {

@@ -14,27 +14,13 @@ import (
 // tableOf makes the name server's table of a recording: the answers that were
 // recorded, and for hosts that were asked without (an import, an explicit
 // proxy) the addresses of their exchanges.
-func tableOf(a *archive.Archive) dns.Table {
-	t := dns.Table{}
-	add := func(name string, addr netip.Addr) {
-		if addr = addr.Unmap(); addr.IsValid() && !slices.Contains(t[name], addr) {
-			t[name] = append(t[name], addr)
-		}
-	}
+func tableOf(a *archive.Archive) *dns.Table {
+	t := dns.NewTable()
 	for _, d := range a.DNS() {
-		if d.RCode != "NOERROR" {
-			continue
-		}
-		name := dns.Canonical(d.Name)
-		if _, ok := t[name]; !ok {
-			t[name] = nil
-		}
-		for _, addr := range dns.Addresses(d.Records) {
-			add(name, addr)
-		}
+		t.AddAnswer(d.Name, d.Type, d.RCode, d.Records)
 	}
 	recorded := map[string]bool{}
-	for name, addrs := range t {
+	for name, addrs := range t.Hosts() {
 		recorded[name] = len(addrs) > 0
 	}
 	for _, e := range a.Exchanges() {
@@ -47,9 +33,9 @@ func tableOf(a *archive.Archive) dns.Table {
 			continue
 		}
 		if e.Server.IsValid() && !e.Server.Addr().IsUnspecified() {
-			add(name, e.Server.Addr())
-		} else if len(t[name]) == 0 {
-			add(name, standIn(name))
+			t.AddHost(name, e.Server.Addr())
+		} else if len(t.Hosts()[name]) == 0 {
+			t.AddHost(name, standIn(name))
 		}
 	}
 	return t
@@ -87,10 +73,10 @@ func (e *extras) apply(n *Network) {
 	n.shaper.SetExtra(out)
 }
 
-func (n *Network) setHosts(t dns.Table) {
+func (n *Network) setHosts(t *dns.Table) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.extras.hosts = t
+	n.extras.hosts = t.Hosts()
 	n.extras.apply(n)
 }
 

@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/ca"
@@ -50,6 +51,10 @@ type Config struct {
 	// Addresses to listen on, "0.0.0.0:80". Empty means not at all, port 0 a
 	// free port (see Network.Addrs). DNSAddr is both UDP and TCP.
 	HTTPAddr, HTTPSAddr, DNSAddr, ProxyAddr string
+	// HTTP3 opens HTTPSAddr's port for QUIC too. Hosts that were recorded over
+	// HTTP/3 are then served so. Only a packet-level link (Port) shapes it: a
+	// connection-level one must be native.
+	HTTP3 bool
 
 	// CA signs for every name.
 	CA *ca.Authority
@@ -107,6 +112,9 @@ type Network struct {
 	congestion string // as read back from a listener
 	undo       []func() error
 
+	// quicFor tells which hosts are served over HTTP/3 now; nil for none.
+	quicFor atomic.Pointer[func(host string) bool]
+
 	arming sync.Mutex // one Record, Replay, Disarm or Close at a time
 	up     *proxy.Upstream
 	armed  string // "record", "replay", ""
@@ -133,6 +141,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Link.Name == "" {
 		c.Link.Name = "native"
+	}
+	if c.HTTP3 && c.Port == nil && c.Link.Name != "native" {
+		return c, fmt.Errorf("HTTP/3 would pass by the link %s, which shapes connections: give the network a port, or leave HTTP/3 out", c.Link.Name)
 	}
 	if c.Box == nil {
 		c.Box = NewBox(c.CA)
@@ -170,7 +181,7 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
-	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil), Log: n.c.Log}
+	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil, nil), Log: n.c.Log}
 	for _, l := range []struct {
 		addr string
 		to   *net.Listener
@@ -192,11 +203,17 @@ func (n *Network) start(ctx context.Context) error {
 		*l.at = raw.Addr().(*net.TCPAddr).AddrPort()
 		*l.to = n.link.Listener(raw)
 	}
+	if n.c.HTTP3 && n.addrs.HTTPS.IsValid() {
+		if pc.QUIC, err = proxy.ListenQUIC(ctx, n.addrs.HTTPS.String()); err != nil {
+			return err
+		}
+		n.undo = append(n.undo, func() error { return ignoreClosed(pc.QUIC.Close()) })
+	}
 	if n.c.DNSAddr != "" {
 		box, fallback := boxNames(n.c.Gateway)
 		n.dns, err = dns.Listen(dns.Config{
 			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, Clock: n.c.Clock, Log: n.c.Log,
-			Delay: n.link.Delay, OnQuery: n.onQuery,
+			Delay: n.link.Delay, OnQuery: n.onQuery, HTTP3: n.http3,
 		})
 		if err != nil {
 			return err

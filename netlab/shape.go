@@ -1,6 +1,7 @@
 package netlab
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -57,6 +58,9 @@ func (n *Network) startLink() (err error) {
 func (n *Network) SetLink(p link.Profile) error {
 	if p.Name == "" {
 		p.Name = "native"
+	}
+	if n.c.HTTP3 && n.packet == nil && p.Name != "native" {
+		return fmt.Errorf("set the link %s: HTTP/3 would pass it by, since it shapes connections and not packets", p.Name)
 	}
 	n.shaper.Set(p)
 	n.mu.Lock()

@@ -1,8 +1,9 @@
 // Package dns is the device's name server. In go questions over UDP and TCP,
 // and either an upstream resolver (recording) or a table (replaying); out come
 // answers whose addresses are synthetic, one for each of the origins', and a
-// Query for the log. It follows RFC 1035, EDNS (RFC 6891), and strips
-// HTTPS/SVCB (RFC 9460), because ECH would hide the name that a leaf is for.
+// Query for the log. It follows RFC 1035, EDNS (RFC 6891) and HTTPS/SVCB
+// (RFC 9460), of which ECH is stripped, because it would hide the name that a
+// leaf is for.
 package dns
 
 import (
@@ -20,8 +21,8 @@ type Query struct {
 	Name      string         `json:"name"`      // lower case, without the last dot
 	Type      string         `json:"type"`
 	RCode     string         `json:"rcode"`
-	// Source says who knew: "box", "table", "upstream", "policy" (stripped or
-	// refused by rule), "none".
+	// Source says who knew: "box", "table", "upstream", "policy" (refused
+	// by rule), "none".
 	Source string `json:"source"`
 	// Origins are the true addresses, Answers the synthetic ones given out.
 	Origins []netip.Addr  `json:"origins,omitempty"`

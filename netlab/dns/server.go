@@ -41,6 +41,9 @@ type Config struct {
 	// Box maps names that the box answers itself to its address. They come
 	// before every Source; those of Fallback come after.
 	Box, Fallback map[string]netip.Addr
+	// HTTP3 tells whether a host is served over HTTP/3, so that HTTPS records
+	// may say so; nil means none is.
+	HTTP3 func(host string) bool
 	// Delay returns how long a question waits before it is answered, given the
 	// bytes of the question and of the answer; nil means not at all.
 	Delay func(up, down int) time.Duration
@@ -231,50 +234,46 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		s.box(m, q, addr, negative)
 		return
 	}
-	src := s.source.Load()
-	found := Answer{RCode: dns.RcodeNameError, Source: "none"}
-	if src != nil {
-		ask := qtype
-		if ask != dns.TypeA && ask != dns.TypeAAAA {
-			ask = dns.TypeA // only to know whether the name exists
-			if _, forwards := (*src).(*Forwarder); forwards {
-				negative(dns.RcodeSuccess, "policy")
-				return
-			}
-		}
-		var err error
-		if found, err = (*src).Lookup(s.ctx, q.Name, ask); err != nil {
-			m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
-			return
-		}
+	if qtype == dns.TypePTR {
+		s.reverse(m, q, negative)
+		return
+	}
+	found, err := s.lookup(q.Name, qtype)
+	if err != nil {
+		m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
+		return
 	}
 	if addr, ok := s.c.Fallback[q.Name]; ok && found.RCode != dns.RcodeSuccess {
 		s.box(m, q, addr, negative)
 		return
 	}
-	switch {
-	case found.RCode != dns.RcodeSuccess:
-		negative(found.RCode, found.Source)
-		return
-	case qtype != dns.TypeA && qtype != dns.TypeAAAA:
-		negative(dns.RcodeSuccess, "policy")
-		return
-	case qtype == dns.TypeAAAA && !s.c.Pool.IPv6():
+	if qtype == dns.TypeAAAA && !s.c.Pool.IPv6() && found.RCode == dns.RcodeSuccess {
 		q.Origins = found.Origins
 		negative(dns.RcodeSuccess, "policy")
 		return
-	case qtype == dns.TypeA && len(found.Origins) == 0 && !s.c.Pool.IPv6():
+	}
+	if qtype == dns.TypeA && found.RCode == dns.RcodeSuccess && len(found.Origins) == 0 && !s.c.Pool.IPv6() {
 		// The network here is IPv4 only, so a host that has IPv6 only is
 		// given an IPv4 stand-in.
-		if six, err := (*src).Lookup(s.ctx, q.Name, dns.TypeAAAA); err == nil {
-			found.Origins = six.Origins
+		if six, err := s.lookup(q.Name, dns.TypeAAAA); err == nil && len(six.Origins) > 0 {
+			found.Origins, found.Chain = six.Origins, six.Chain
 		}
 	}
-	if len(found.Origins) == 0 {
-		negative(dns.RcodeSuccess, found.Source)
-		return
-	}
 	q.Source, q.Origins = found.Source, found.Origins
+	for _, rr := range found.Chain {
+		m.Answer = append(m.Answer, withTTL(dns.Copy(rr)))
+	}
+	owner := m.Question[0].Name
+	for _, rr := range found.Chain { // the addresses are the last alias's
+		if c, ok := rr.(*dns.CNAME); ok {
+			owner = c.Target
+		}
+	}
+	for _, rr := range found.Records {
+		if rr = reachable(rr, s.c.HTTP3 != nil && s.c.HTTP3(serviceHost(q.Name))); rr != nil {
+			m.Answer = append(m.Answer, withTTL(rr))
+		}
+	}
 	for _, origin := range found.Origins {
 		a, err := s.c.Pool.Synthetic(origin)
 		if err != nil {
@@ -283,9 +282,78 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		}
 		if !slices.Contains(q.Answers, a) {
 			q.Answers = append(q.Answers, a)
-			m.Answer = append(m.Answer, record(m.Question[0].Name, a))
+			m.Answer = append(m.Answer, record(owner, a))
 		}
 	}
+	if len(m.Answer) == len(found.Chain) {
+		negative(found.RCode, found.Source)
+	}
+}
+
+// lookup asks the source, for the types that it may know.
+func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
+	src := s.source.Load()
+	if src == nil {
+		return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
+	}
+	switch qtype {
+	case dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeCNAME, dns.TypeTXT, dns.TypeSRV, dns.TypePTR:
+		return (*src).Lookup(s.ctx, name, qtype)
+	}
+	// A zone transfer, ANY and the like are no business of a device: it only
+	// learns whether the name exists, if that is known.
+	if _, forwards := (*src).(*Forwarder); forwards {
+		return Answer{Source: "policy"}, nil
+	}
+	a, err := (*src).Lookup(s.ctx, name, dns.TypeA)
+	return Answer{RCode: a.RCode, Source: a.Source}, err
+}
+
+// reverse answers for synthetic addresses as was answered for the origins'.
+func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
+	addr, ok := reversed(q.Name)
+	if !ok {
+		negative(dns.RcodeNameError, "policy")
+		return
+	}
+	pointer := func(name string) dns.RR {
+		return &dns.PTR{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl}, Ptr: dns.Fqdn(name)}
+	}
+	for name, box := range s.c.Box {
+		if box == addr {
+			q.Source = "box"
+			m.Answer = append(m.Answer, pointer(name))
+			return
+		}
+	}
+	origin, ok := s.c.Pool.Origin(addr)
+	if !ok { // of this network, or of nobody that the device could know
+		negative(dns.RcodeNameError, "policy")
+		return
+	}
+	arpa, err := dns.ReverseAddr(origin.String())
+	var found Answer
+	if err == nil {
+		found, err = s.lookup(Canonical(arpa), dns.TypePTR)
+	}
+	if err != nil {
+		m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
+		return
+	}
+	q.Source, q.Origins = found.Source, []netip.Addr{origin}
+	for _, rr := range found.Records {
+		if p, ok := rr.(*dns.PTR); ok {
+			m.Answer = append(m.Answer, pointer(p.Ptr))
+		}
+	}
+	if len(m.Answer) == 0 {
+		negative(found.RCode, found.Source)
+	}
+}
+
+func withTTL(rr dns.RR) dns.RR {
+	rr.Header().Ttl = ttl
+	return rr
 }
 
 func (s *Server) box(m *dns.Msg, q *Query, addr netip.Addr, negative func(int, string)) {

@@ -85,14 +85,23 @@ func addrs(m *dns.Msg) []netip.Addr {
 	return out
 }
 
-func table() Table {
-	return Table{
-		"www.shop.test":  {netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("2001:db8::1")},
-		"cdn.shop.test":  {netip.MustParseAddr("203.0.113.1")},
-		"api.shop.test":  {netip.MustParseAddr("203.0.113.2")},
-		"six.shop.test":  {netip.MustParseAddr("2001:db8::6")},
-		"none.shop.test": nil,
+func table() *Table {
+	t := NewTable()
+	for _, h := range [][2]string{
+		{"www.shop.test", "203.0.113.1"}, {"www.shop.test", "2001:db8::1"}, {"cdn.shop.test", "203.0.113.1"},
+		{"api.shop.test", "203.0.113.2"}, {"six.shop.test", "2001:db8::6"},
+	} {
+		t.AddHost(h[0], netip.MustParseAddr(h[1]))
 	}
+	t.AddAnswer("none.shop.test", "A", "NOERROR", nil)
+	t.AddAnswer("gone.shop.test", "A", "NXDOMAIN", nil)
+	t.AddAnswer("alias.shop.test", "A", "NOERROR", []string{"alias.shop.test. 9 IN CNAME edge.shop.test.", "edge.shop.test. 9 IN A 203.0.113.7"})
+	t.AddAnswer("api.shop.test", "HTTPS", "NOERROR", []string{
+		`api.shop.test. 9 IN HTTPS 1 . alpn="h3,h2" ipv4hint="203.0.113.2" ech="AEX+DQBBZAAgACCdKYyIdDqYZa+qv4ifJVjGBQWOUnXUPMwR4eYfSg6RVAAEAAEAAQASY2xvdWRmbGFyZS1lY2guY29tAAA="`,
+		`api.shop.test. 9 IN HTTPS 2 elsewhere.test. port="8443"`,
+	})
+	t.AddAnswer("2.113.0.203.in-addr.arpa", "PTR", "NOERROR", []string{"2.113.0.203.in-addr.arpa. 9 IN PTR host.provider.test."})
+	return t
 }
 
 func TestTableAnswersWithSyntheticAddresses(t *testing.T) {
@@ -135,12 +144,18 @@ func TestRules(t *testing.T) {
 		{"box.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "box"},
 		{"captive.apple.com", dns.TypeA, dns.RcodeSuccess, 1, "box"},
 		{"use-application-dns.net", dns.TypeA, dns.RcodeNameError, 0, "policy"},
-		{"www.shop.test", dns.TypeHTTPS, dns.RcodeSuccess, 0, "policy"},
+		{"www.shop.test", dns.TypeHTTPS, dns.RcodeSuccess, 0, "table"},
 		{"www.shop.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "policy"},
 		{"six.shop.test", dns.TypeA, dns.RcodeSuccess, 1, "table"},
 		{"none.shop.test", dns.TypeA, dns.RcodeSuccess, 0, "table"},
 		{"unknown.test", dns.TypeA, dns.RcodeNameError, 0, "none"},
 		{"unknown.test", dns.TypeHTTPS, dns.RcodeNameError, 0, "none"},
+		{"gone.shop.test", dns.TypeA, dns.RcodeNameError, 0, "table"},
+		{"gone.shop.test", dns.TypeHTTPS, dns.RcodeNameError, 0, "table"},
+		{"alias.shop.test", dns.TypeA, dns.RcodeSuccess, 2, "table"},
+		{"alias.shop.test", dns.TypeMX, dns.RcodeSuccess, 0, "table"},
+		{"1.77.168.192.in-addr.arpa", dns.TypePTR, dns.RcodeSuccess, 1, "box"},
+		{"8.8.8.8.in-addr.arpa", dns.TypePTR, dns.RcodeNameError, 0, "policy"},
 	} {
 		r := s.ask(t, "udp", c.name, c.qtype)
 		if r.Rcode != c.rcode || len(r.Answer) != c.answers {
@@ -156,8 +171,59 @@ func TestRules(t *testing.T) {
 		t.Errorf("without a source www.shop.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
 	}
 	_ = s.Close() // again by the clean-up: must do no harm, and flushes the log
-	if len(s.queries) != 11 || s.queries[0].Source != "box" || s.queries[6].Origins[0] != netip.MustParseAddr("2001:db8::6") {
+	if len(s.queries) != 17 || s.queries[0].Source != "box" || s.queries[6].Origins[0] != netip.MustParseAddr("2001:db8::6") {
 		t.Errorf("the log has %d lines: %+v", len(s.queries), s.queries)
+	}
+}
+
+func TestServiceRecordsSayWhatIsServed(t *testing.T) {
+	for http3, want := range map[bool]string{
+		true:  `api.shop.test.	60	IN	HTTPS	1 . alpn="h3,h2"`,
+		false: `api.shop.test.	60	IN	HTTPS	1 . alpn="h2"`,
+	} {
+		s := start(t, v6, func(c *Config) { c.HTTP3 = func(host string) bool { return http3 && host == "api.shop.test" } })
+		s.Use(table())
+		r := s.ask(t, "udp", "api.shop.test", dns.TypeHTTPS)
+		if len(r.Answer) != 1 || r.Answer[0].String() != want {
+			t.Errorf("with HTTP/3 %v the record is %v, want %s alone: no ECH, no hints, nothing on other ports", http3, r.Answer, want)
+		}
+	}
+}
+
+func TestPointersOfSyntheticAddresses(t *testing.T) {
+	s := start(t, v6, nil)
+	s.Use(table())
+	for name, want := range map[string]string{"api.shop.test": "host.provider.test.", "cdn.shop.test": "www.shop.test."} {
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			for _, a := range addrs(s.ask(t, "udp", name, qtype)) {
+				arpa, err := dns.ReverseAddr(a.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := s.ask(t, "tcp", arpa, dns.TypePTR)
+				if len(r.Answer) != 1 || r.Answer[0].(*dns.PTR).Ptr != want {
+					t.Errorf("%s is %v, whose name is %v, want %s", name, a, r.Answer, want)
+				}
+			}
+		}
+	}
+}
+
+func TestReversed(t *testing.T) {
+	for _, text := range []string{"192.0.2.7", "fd00:198:18::abcd:1"} {
+		want := netip.MustParseAddr(text)
+		arpa, err := dns.ReverseAddr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := reversed(Canonical(arpa)); !ok || got != want {
+			t.Errorf("%s is %v, want %v", arpa, got, want)
+		}
+	}
+	for _, name := range []string{"in-addr.arpa", "1.2.3.in-addr.arpa", "256.1.1.1.in-addr.arpa", "x.ip6.arpa", "www.shop.test"} {
+		if a, ok := reversed(name); ok {
+			t.Errorf("%s is %v", name, a)
+		}
 	}
 }
 
@@ -188,10 +254,10 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if r := s.ask(t, "udp", "broken.test", dns.TypeA); r.Rcode != dns.RcodeServerFailure {
 		t.Errorf("broken.test is %s, want SERVFAIL", dns.RcodeToString[r.Rcode])
 	}
-	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 0 {
-		t.Errorf("HTTPS is answered with %v, want no data", r.Answer)
+	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 1 {
+		t.Errorf("HTTPS is answered with %v, want the alias alone", r.Answer)
 	}
-	if len(recorded) != 2 || recorded[0].Name != "www.live.test" || len(recorded[0].Records) != 3 || recorded[1].RCode != "NXDOMAIN" {
+	if len(recorded) != 3 || recorded[0].Name != "www.live.test" || len(recorded[0].Records) != 3 || recorded[1].RCode != "NXDOMAIN" {
 		t.Errorf("recorded %+v, want the chain of www.live.test and the NXDOMAIN", recorded)
 	}
 	got, err := f.Addrs(t.Context(), "www.live.test")

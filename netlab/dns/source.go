@@ -15,41 +15,22 @@ import (
 // Answer is what a Source knows of a name.
 type Answer struct {
 	RCode   int          // dns.RcodeSuccess, dns.RcodeNameError, …
-	Origins []netip.Addr // of the family asked for
+	Origins []netip.Addr // for A and AAAA
+	Chain   []dns.RR     // the CNAMEs before them
+	Records []dns.RR     // for the other types
 	Source  string       // for Query.Source
 }
 
 // Source knows names. Its methods are called from many goroutines.
 type Source interface {
-	// Lookup answers for a canonical name (lower case, no final dot) and type
-	// dns.TypeA or dns.TypeAAAA.
+	// Lookup answers for a canonical name (lower case, no final dot).
 	Lookup(ctx context.Context, name string, qtype uint16) (Answer, error)
-}
-
-// Table is a Source that answers from memory; every other name does not
-// exist. Keys are canonical names, values the origins' addresses in the order
-// to be given out; an empty list is a name without addresses.
-type Table map[string][]netip.Addr
-
-// Lookup implements Source.
-func (t Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, error) {
-	addrs, ok := t[name]
-	if !ok {
-		return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
-	}
-	a := Answer{Source: "table"}
-	for _, addr := range addrs {
-		if addr.Unmap().Is4() == (qtype == dns.TypeA) {
-			a.Origins = append(a.Origins, addr.Unmap())
-		}
-	}
-	return a, nil
 }
 
 // Recorded is what an upstream resolver said, in the form of a recording.
 type Recorded struct {
 	Name    string   // canonical
-	Type    string   // "A", "AAAA"
+	Type    string   // "A", "AAAA", "HTTPS", …
 	RCode   string   // "NOERROR", "NXDOMAIN"
 	Records []string // zone-file form, CNAMEs included
 	Elapsed time.Duration
@@ -157,16 +138,14 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 	if err != nil {
 		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name, dns.TypeToString[q.qtype], f.resolver, err)
 	}
-	a := Answer{RCode: r.Rcode, Source: "upstream"}
+	a := sortAnswer(q, r.Answer)
+	a.RCode, a.Source = r.Rcode, "upstream"
 	rec := Recorded{
 		Name: q.name, Type: dns.TypeToString[q.qtype], RCode: dns.RcodeToString[r.Rcode],
 		Elapsed: time.Since(start), Server: f.resolver.String(),
 	}
 	for _, rr := range r.Answer {
 		rec.Records = append(rec.Records, rr.String())
-		if addr, ok := address(rr); ok && addr.Is4() == (q.qtype == dns.TypeA) {
-			a.Origins = append(a.Origins, addr)
-		}
 	}
 	if r.Rcode != dns.RcodeSuccess && r.Rcode != dns.RcodeNameError {
 		return a, fmt.Errorf("resolve %s at %v: the resolver says %s", q.name, f.resolver, rec.RCode)

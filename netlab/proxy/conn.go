@@ -7,7 +7,10 @@ import (
 	"sync"
 )
 
-type connKey struct{}
+type (
+	connKey   struct{} // the net.Conn of a request
+	deviceKey struct{} // what is known of it, a Conn
+)
 
 // conn is a device's connection in the set of those open.
 type conn struct {
@@ -108,10 +111,14 @@ func facts(nc net.Conn) (c Conn, inner *conn) {
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
+	var ap netip.AddrPort
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		ap = a.AddrPort()
+	case *net.UDPAddr:
+		ap = a.AddrPort()
+	default:
 		return netip.AddrPort{}
 	}
-	ap := t.AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }

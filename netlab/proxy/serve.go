@@ -22,12 +22,17 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	e := s.epoch
 	s.mu.Unlock()
 	protos := offer(e.core.Protocols(host))
+	return s.config(e, protos, tls.VersionTLS12), nil
+}
+
+// config makes the settings for an ALPN list, once for each epoch.
+func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 	key := strings.Join(protos, ",")
 	if c, ok := e.configs.Load(key); ok {
-		return c.(*tls.Config), nil
+		return c.(*tls.Config)
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12,
+		MinVersion: oldest,
 		NextProtos: protos,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			name := h.ServerName
@@ -39,7 +44,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 	config.SetSessionTicketKeys([][32]byte{e.ticket})
 	c, _ := e.configs.LoadOrStore(key, config)
-	return c.(*tls.Config), nil
+	return c.(*tls.Config)
 }
 
 // offer keeps what the listeners speak. HTTP/1.1 always stays as the last
@@ -69,6 +74,7 @@ func serverOf(nc net.Conn) string {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	nc, _ := r.Context().Value(connKey{}).(net.Conn)
 	c, inner := facts(nc)
+	c.QUIC = s.quic != nil && c.TLS != "" && !c.Explicit
 	if r.Method == http.MethodConnect {
 		http.Error(w, "this is not a proxy: CONNECT goes to the explicit proxy's port", http.StatusMethodNotAllowed)
 		return
@@ -97,16 +103,20 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, ho
 		http.Error(w, "bad request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	c.Protocol = "http/1.1"
-	if r.ProtoMajor == 2 {
+	switch r.ProtoMajor {
+	case 3:
+		c.Protocol = "h3"
+	case 2:
 		c.Protocol = "h2"
+	default:
+		c.Protocol = "http/1.1"
 	}
 	e := s.current()
 	defer e.requests.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
-	r = r.WithContext(ctx)
+	r = r.WithContext(context.WithValue(ctx, deviceKey{}, c))
 	r.URL = &u
 	e.core.Serve(w, r, c)
 }

@@ -32,7 +32,10 @@ type Config struct {
 	// HTTP, HTTPS take transparent connections, Explicit those of clients that
 	// know that we are a proxy. The Server closes them.
 	HTTP, HTTPS, Explicit net.Listener
-	Certificates          Certificates
+	// QUIC takes HTTP/3; its port must be HTTPS's, because that is what Alt-Svc
+	// names. Nil: no HTTP/3.
+	QUIC         *net.UDPConn
+	Certificates Certificates
 	// Core answers to begin with; see SetCore.
 	Core Core
 	Log  *slog.Logger
@@ -43,6 +46,7 @@ type Server struct {
 	c       Config
 	servers []*http.Server
 	tunnels *tunnels
+	quic    *quicListener // nil without Config.QUIC
 	done    sync.WaitGroup
 
 	mu    sync.Mutex
@@ -95,6 +99,11 @@ func Serve(c Config) (*Server, error) {
 	if c.HTTPS != nil {
 		s.run(web, secure(s.track(c.HTTPS)))
 	}
+	if c.QUIC != nil {
+		if err := s.serveQUIC(c.QUIC); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	if c.Explicit != nil {
 		s.run(web, s.tunnels.plain)
 		s.run(web, secure(s.tunnels.secure))
@@ -139,6 +148,7 @@ func (s *Server) SetCore(ctx context.Context, core Core) error {
 	s.epoch = e
 	open := s.take()
 	s.mu.Unlock()
+	s.quic.abort()
 	return s.end(ctx, old, open)
 }
 
@@ -174,7 +184,7 @@ func (s *Server) end(ctx context.Context, old *epoch, open []*conn) error {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns)
+	return len(s.conns) + s.quic.count()
 }
 
 // closed is the core of a server that ends.
@@ -184,6 +194,7 @@ func (closed) Serve(w http.ResponseWriter, _ *http.Request, _ Conn) {
 	http.Error(w, "the box is closing", http.StatusServiceUnavailable)
 }
 func (closed) Protocols(string) []string { return nil }
+func (closed) HTTP3(string) bool         { return false }
 
 // Close ends the listeners and the connections and waits for their goroutines.
 func (s *Server) Close() error {
@@ -196,7 +207,7 @@ func (s *Server) Close() error {
 	old, open := s.epoch, s.take()
 	s.epoch = e
 	s.mu.Unlock()
-	var errs []error
+	errs := []error{s.quic.close()}
 	s.tunnels.close()
 	for _, srv := range s.servers {
 		// Its error is that of closing the listeners; one may serve several.

@@ -48,6 +48,7 @@ func (f *fakeCore) Serve(w http.ResponseWriter, r *http.Request, c Conn) {
 }
 
 func (f *fakeCore) Protocols(host string) []string { return f.protocols[host] }
+func (f *fakeCore) HTTP3(host string) bool         { return slices.Contains(f.protocols[host], "h3") }
 
 func (f *fakeCore) last() (string, Conn) {
 	f.mu.Lock()
@@ -63,6 +64,7 @@ type box struct {
 	*Server
 	ca                    *ca.Authority
 	http, https, explicit string
+	quic                  *net.UDPAddr
 }
 
 func serve(t testing.TB, core Core) *box {
@@ -80,7 +82,12 @@ func serve(t testing.TB, core Core) *box {
 		*addr = l.Addr().String()
 		return l
 	}
-	b.Server, err = Serve(Config{HTTP: listen(&b.http), HTTPS: listen(&b.https), Explicit: listen(&b.explicit), Certificates: authority, Core: core})
+	quic, err := ListenQUIC(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.quic = quic.LocalAddr().(*net.UDPAddr)
+	b.Server, err = Serve(Config{HTTP: listen(&b.http), HTTPS: listen(&b.https), Explicit: listen(&b.explicit), QUIC: quic, Certificates: authority, Core: core})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +145,10 @@ func TestTransparentRequestsAreAbsolute(t *testing.T) {
 		want string
 		conn Conn
 	}{
-		{"http://www.shop.test/a?b=c", "GET http://www.shop.test/a?b=c", Conn{local, dest(b.http), "http/1.1", "", false}},
-		{"http://WWW.shop.test:80/%2F/x", "GET http://www.shop.test/%2F/x", Conn{local, dest(b.http), "http/1.1", "", false}},
-		{"https://www.shop.test/", "GET https://www.shop.test/", Conn{local, dest(b.https), "h2", "tls/1.3", false}},
-		{"https://old.shop.test/", "GET https://old.shop.test/", Conn{local, dest(b.https), "http/1.1", "tls/1.3", false}},
+		{"http://www.shop.test/a?b=c", "GET http://www.shop.test/a?b=c", Conn{local, dest(b.http), "http/1.1", "", false, false}},
+		{"http://WWW.shop.test:80/%2F/x", "GET http://www.shop.test/%2F/x", Conn{local, dest(b.http), "http/1.1", "", false, false}},
+		{"https://www.shop.test/", "GET https://www.shop.test/", Conn{local, dest(b.https), "h2", "tls/1.3", false, true}},
+		{"https://old.shop.test/", "GET https://old.shop.test/", Conn{local, dest(b.https), "http/1.1", "tls/1.3", false, true}},
 	} {
 		if got := text(t, get(t, b.client(t, true), c.url)); "GET "+got != c.want {
 			t.Errorf("%s: served as %s", c.url, got)

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/quic-go/quic-go/http3"
 )
 
 // UpstreamConfig says how origins are reached.
@@ -22,18 +24,22 @@ type UpstreamConfig struct {
 	Roots *x509.CertPool
 	// DialContext connects; nil means net.Dialer. addr holds an IP address.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// ListenPacket opens the UDP socket that HTTP/3 is spoken from. Nil means a
+	// socket of the kernel's, or, with a DialContext, no HTTP/3 at all.
+	ListenPacket func(ctx context.Context) (net.PacketConn, error)
 	// Lookup replaces Resolver: the addresses of a host in the order to try.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Timeout bounds a connection's making, TLS included; default 30 s.
 	Timeout time.Duration
 }
 
-// Upstream reaches origins as the device would: HTTP/2 or HTTP/1.1 by ALPN,
-// bodies as they are on the wire, redirects left to the device. httptrace tells
+// Upstream reaches origins as the device would: HTTP/3 if the device speaks
+// it with us and the origin does, else HTTP/2 or HTTP/1.1 by ALPN; bodies as they are on the wire, redirects left to the device. httptrace tells
 // the address that was connected to; Response.TLS and Proto the rest.
 type Upstream struct {
 	c        UpstreamConfig
 	any, old *http.Transport // old offers HTTP/1.1 alone, for upgrades
+	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
 	alpn  map[string]string // by host:port
@@ -51,6 +57,11 @@ const spareTime = 3 * time.Second
 
 // NewUpstream makes an Upstream; end it with Close.
 func NewUpstream(c UpstreamConfig) *Upstream {
+	if c.ListenPacket == nil && c.DialContext == nil {
+		c.ListenPacket = func(ctx context.Context) (net.PacketConn, error) {
+			return new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
+		}
+	}
 	if c.DialContext == nil {
 		c.DialContext = new(net.Dialer).DialContext
 	}
@@ -60,6 +71,9 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 	u := &Upstream{c: c, alpn: map[string]string{}, spare: map[string]spare{}}
 	u.any = u.transport("h2", "http/1.1")
 	u.old = u.transport("http/1.1")
+	if c.ListenPacket != nil {
+		u.quic = newUpstreamQUIC(u)
+	}
 	return u
 }
 
@@ -87,13 +101,29 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Upgrade") != "" {
 		return u.old.RoundTrip(r)
 	}
-	return u.any.RoundTrip(r)
+	if u.quic == nil {
+		return u.any.RoundTrip(r)
+	}
+	if c, _ := r.Context().Value(deviceKey{}).(Conn); c.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)) {
+		resp, err := u.quic.roundTrip(r)
+		if err == nil || !errors.Is(err, errNoQUIC) {
+			return resp, err
+		}
+	}
+	resp, err := u.any.RoundTrip(r)
+	if err == nil {
+		u.quic.note(r, resp.Header)
+	}
+	return resp, err
 }
 
 // Close ends the idle connections.
 func (u *Upstream) Close() {
 	u.any.CloseIdleConnections()
 	u.old.CloseIdleConnections()
+	if u.quic != nil {
+		u.quic.close()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, c := range u.spare {

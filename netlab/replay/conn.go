@@ -11,6 +11,7 @@ type Conn struct {
 	Dest     netip.AddrPort // what the device connected to: a synthetic address, or the proxy
 	Protocol string         // spoken with the device: "http/1.1", "h2", "h3"
 	TLS      string         // "tls/1.2", "tls/1.3", or "" for plain
+	QUIC     bool           // the listener takes HTTP/3 too
 }
 
 type connKey struct{}

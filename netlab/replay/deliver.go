@@ -42,7 +42,10 @@ func newDelivery(f *fetch, r *http.Request) *delivery {
 // begin writes the header.
 func (d *delivery) begin(fields []lab.HeaderField) {
 	d.begun = true
-	kept := make([]lab.HeaderField, 0, len(fields))
+	kept := make([]lab.HeaderField, 0, len(fields)+1)
+	if f, ok := altSvc(fields, d.f.e.URL, ConnFrom(d.f.out.r.Context()).QUIC); ok {
+		kept = append(kept, f)
+	}
 	for _, field := range fields {
 		if !hopByHop(field.Name) {
 			kept = append(kept, field)

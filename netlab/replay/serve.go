@@ -148,6 +148,9 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 		}
 		fields = append(fields, f)
 	}
+	if f, ok := altSvc(b.header, en.URL, ConnFrom(out.r.Context()).QUIC && s.HTTP3(out.r.URL.Host)); ok {
+		fields = append(fields, f)
+	}
 	switch {
 	case status == http.StatusOK && notModified(request, fields):
 		status, text, chunks = http.StatusNotModified, nil, nil
@@ -338,8 +341,8 @@ func bodyAllowed(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// hopByHop names fields that belong to one connection, and Alt-Svc, which
-// would send the device to a protocol that is not served.
+// hopByHop names fields that belong to one connection, and Alt-Svc, of which
+// altSvc leaves what we serve.
 func hopByHop(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Alt-Svc", "Http2-Settings":

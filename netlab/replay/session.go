@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,6 +143,9 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 // Protocols returns the ALPN protocols to offer for host ("www.example.com"
 // or with a port), the preferred one first: as recorded. An unknown host has nil.
 func (s *Session) Protocols(host string) []string { return s.p.Protocols(host) }
+
+// HTTP3 tells whether host was spoken to over HTTP/3.
+func (s *Session) HTTP3(host string) bool { return slices.Contains(s.Protocols(host), "h3") }
 
 // Hosts returns the recorded host names, sorted, without ports.
 func (s *Session) Hosts() []string { return s.p.hosts }

@@ -1,0 +1,121 @@
+package dns
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// reachable returns an HTTPS or SVCB record (RFC 9460) as the box can keep its
+// word, or nil: without ECH, which would hide the name that a leaf is for,
+// without address hints, which are the origin's, and with the protocols that
+// we serve.
+func reachable(rr dns.RR, http3 bool) dns.RR {
+	out := dns.Copy(rr)
+	var svcb *dns.SVCB
+	switch rr := out.(type) {
+	case *dns.HTTPS:
+		svcb = &rr.SVCB
+	case *dns.SVCB:
+		svcb = rr
+	default:
+		return out
+	}
+	kept := svcb.Value[:0]
+	removed := map[dns.SVCBKey]bool{}
+	var mandatory *dns.SVCBMandatory
+	alpn := true // of those named, one is left
+	for _, kv := range svcb.Value {
+		switch kv := kv.(type) {
+		case *dns.SVCBAlpn:
+			var list []string
+			for _, p := range kv.Alpn {
+				if p == "h2" || p == "http/1.1" || p == "h3" && http3 {
+					list = append(list, p)
+				}
+			}
+			if len(list) == 0 {
+				alpn = false
+				continue
+			}
+			kept = append(kept, &dns.SVCBAlpn{Alpn: list})
+		case *dns.SVCBNoDefaultAlpn:
+			kept = append(kept, kv)
+		case *dns.SVCBPort:
+			if kv.Port != 443 {
+				return nil // nobody listens there
+			}
+			kept = append(kept, kv)
+		case *dns.SVCBMandatory:
+			mandatory = kv
+			kept = append(kept, kv)
+		default:
+			removed[kv.Key()] = true
+		}
+	}
+	if mandatory != nil {
+		for _, key := range mandatory.Code {
+			if removed[key] {
+				return nil
+			}
+		}
+	}
+	if !alpn { // only HTTP/3 was said: what is left is the default, http/1.1
+		for _, kv := range kept {
+			if kv.Key() == dns.SVCB_NO_DEFAULT_ALPN {
+				return nil
+			}
+		}
+	}
+	svcb.Value = kept
+	return out
+}
+
+// serviceHost returns the host of a name that may begin with attributes:
+// "_8443._https.www.example.com".
+func serviceHost(name string) string {
+	for strings.HasPrefix(name, "_") {
+		_, rest, ok := strings.Cut(name, ".")
+		if !ok {
+			return name
+		}
+		name = rest
+	}
+	return name
+}
+
+// reversed reads a name below in-addr.arpa or ip6.arpa.
+func reversed(name string) (netip.Addr, bool) {
+	if rest, ok := strings.CutSuffix(name, ".in-addr.arpa"); ok {
+		var b [4]byte
+		labels := strings.Split(rest, ".")
+		if len(labels) != len(b) {
+			return netip.Addr{}, false
+		}
+		for i, l := range labels {
+			n, err := strconv.ParseUint(l, 10, 8)
+			if err != nil {
+				return netip.Addr{}, false
+			}
+			b[len(b)-1-i] = byte(n)
+		}
+		return netip.AddrFrom4(b), true
+	}
+	rest, ok := strings.CutSuffix(name, ".ip6.arpa")
+	labels := strings.Split(rest, ".")
+	var b [16]byte
+	if !ok || len(labels) != 2*len(b) {
+		return netip.Addr{}, false
+	}
+	for i, l := range labels {
+		n, err := strconv.ParseUint(l, 16, 4)
+		if err != nil || len(l) != 1 {
+			return netip.Addr{}, false
+		}
+		at := len(labels) - 1 - i
+		b[at/2] |= byte(n) << (4 * (1 - at%2))
+	}
+	return netip.AddrFrom16(b), true
+}

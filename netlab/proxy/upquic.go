@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// upstreamQUIC is the HTTP/3 half of an Upstream. A device that speaks HTTP/3
+// to us has its requests sent on by HTTP/3; others never are.
+type upstreamQUIC struct {
+	u         *Upstream
+	transport *http3.Transport
+
+	mu sync.Mutex
+	// socket is opened with the first connection.
+	socket *quic.Transport
+	closed bool
+	// These are by host:port of the origin.
+	alt   map[string]string // where Alt-Svc says that HTTP/3 is
+	known map[string]*origin3
+	spare map[string]*quic.Conn // probed, not used yet
+}
+
+// origin3 is whether an origin speaks HTTP/3; ready is closed when that is known.
+type origin3 struct {
+	ready chan struct{}
+	ok    bool
+}
+
+func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
+	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}}
+	q.transport = &http3.Transport{
+		TLSClientConfig:        &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
+		QUICConfig:             &quic.Config{HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 1 << 20,
+		Dial:                   q.dial,
+	}
+	return q
+}
+
+// HTTP3 tells whether the origin of a host (with or without a port) speaks
+// HTTP/3, by connecting to it the first time. The connection stays for requests.
+func (u *Upstream) HTTP3(host string) bool {
+	q := u.quic
+	if q == nil {
+		return false
+	}
+	addr := host
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		addr = net.JoinHostPort(host, "443")
+	}
+	q.mu.Lock()
+	o := q.known[addr]
+	if o == nil {
+		o = &origin3{ready: make(chan struct{})}
+		q.known[addr] = o
+		q.mu.Unlock()
+		o.ok = q.probe(addr)
+		close(o.ready)
+		return o.ok
+	}
+	q.mu.Unlock()
+	<-o.ready
+	return o.ok
+}
+
+// probe makes the first connection, which is used for the first request.
+func (q *upstreamQUIC) probe(addr string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	c, err := q.connect(ctx, addr, q.tlsFor(addr), q.transport.QUICConfig)
+	if err != nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.spare[addr] != nil {
+		_ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // nothing was sent on it
+		return true
+	}
+	q.spare[addr] = c
+	return true
+}
+
+func (q *upstreamQUIC) tlsFor(addr string) *tls.Config {
+	c := q.transport.TLSClientConfig.Clone()
+	c.ServerName, _, _ = net.SplitHostPort(addr)
+	c.NextProtos = []string{http3.NextProtoH3}
+	return c
+}
+
+// dial gives the transport a connection for its requests.
+func (q *upstreamQUIC) dial(ctx context.Context, addr string, t *tls.Config, c *quic.Config) (*quic.Conn, error) {
+	q.mu.Lock()
+	spare := q.spare[addr]
+	delete(q.spare, addr)
+	q.mu.Unlock()
+	if spare != nil && spare.Context().Err() == nil {
+		return spare, nil
+	}
+	conn, err := q.connect(ctx, addr, t, c)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoQUIC, err)
+	}
+	return conn, nil
+}
+
+// errNoQUIC: nothing was sent, so the request may go by TCP.
+var errNoQUIC = errors.New("no connection for HTTP/3")
+
+// connect finds where the origin's HTTP/3 is and tries one address after the other.
+func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, c *quic.Config) (*quic.Conn, error) {
+	q.mu.Lock()
+	if alt := q.alt[addr]; alt != "" {
+		addr = alt
+	}
+	q.mu.Unlock()
+	socket, err := q.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	addrs, err := q.u.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, a := range addrs {
+		conn, err := socket.DialEarly(ctx, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, uint16(port))), t, c)
+		if err == nil {
+			select {
+			case <-conn.HandshakeComplete():
+				return conn, nil
+			case <-conn.Context().Done():
+				err = context.Cause(conn.Context())
+			case <-ctx.Done():
+				err = ctx.Err()
+				_ = conn.CloseWithError(0, "")
+			}
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("connect to %s by QUIC: %w", addr, errors.Join(errs...))
+}
+
+func (q *upstreamQUIC) open(ctx context.Context) (*quic.Transport, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, net.ErrClosed
+	}
+	if q.socket == nil {
+		pc, err := q.u.c.ListenPacket(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("open a socket for QUIC: %w", err)
+		}
+		q.socket = &quic.Transport{Conn: pc}
+	}
+	return q.socket, nil
+}
+
+// roundTrip sends a request of a device that speaks HTTP/3. Its error is
+// errNoQUIC when TCP is left to try.
+func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := q.transport.RoundTrip(r)
+	if errors.Is(err, errNoQUIC) {
+		q.refuse(originOf(r))
+	}
+	if err != nil && r.Body != nil && r.GetBody != nil && errors.Is(err, errNoQUIC) {
+		var berr error
+		if r.Body, berr = r.GetBody(); berr != nil {
+			return nil, berr
+		}
+	}
+	return resp, err
+}
+
+// refuse remembers that an origin does not answer by QUIC, until note learns
+// otherwise.
+func (q *upstreamQUIC) refuse(addr string) {
+	ready := make(chan struct{})
+	close(ready)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known[addr] = &origin3{ready: ready}
+}
+
+func originOf(r *http.Request) string {
+	port := r.URL.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(r.URL.Hostname(), port)
+}
+
+// note learns from an answer where HTTP/3 is (RFC 7838).
+func (q *upstreamQUIC) note(r *http.Request, header http.Header) {
+	if r.URL.Scheme != "https" {
+		return
+	}
+	origin := originOf(r)
+	for _, field := range header.Values("Alt-Svc") {
+		for _, entry := range strings.Split(field, ",") {
+			protocol, rest, found := strings.Cut(strings.TrimSpace(entry), "=")
+			if !found || protocol != http3.NextProtoH3 {
+				continue
+			}
+			where, _, _ := strings.Cut(rest, ";")
+			host, p, err := net.SplitHostPort(strings.Trim(strings.TrimSpace(where), `"`))
+			if err != nil {
+				continue
+			}
+			if host == "" {
+				host = r.URL.Hostname()
+			}
+			q.mu.Lock()
+			if alt := net.JoinHostPort(host, p); len(q.alt) < maxAlternatives && q.alt[origin] != alt {
+				q.alt[origin] = alt
+				delete(q.known, origin) // what was found elsewhere says nothing
+			}
+			q.mu.Unlock()
+			return
+		}
+	}
+}
+
+// maxAlternatives bounds what origins can make us remember.
+const maxAlternatives = 10_000
+
+func (q *upstreamQUIC) close() {
+	_ = q.transport.Close() // ends the connections; its error says that they were in use
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if q.socket != nil {
+		_ = q.socket.Close() // spares too
+		_ = q.socket.Conn.Close()
+	}
+}
