@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/store"
@@ -87,8 +88,8 @@ func (d *DemoCmd) choosePage() error {
 		}
 		d.Page = a.Pages()[0].URL
 	}
-	if u, err := url.Parse(d.Page); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("--page %q: it must be an absolute http or https URL", d.Page)
+	if err := job.ValidPage(d.Page); err != nil {
+		return fmt.Errorf("--page %w", err)
 	}
 	return nil
 }
@@ -114,14 +115,11 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
-	job, err := json.Marshal(insideJob{
-		Trials: d.Trials, Link: d.Link, Out: d.Out, Live: d.Live, Archive: d.Archive, Page: d.Page,
-		Still: d.Still, Limit: d.Limit, Seed: d.Seed,
-	})
+	in, err := json.Marshal(d.inside(time.Now()))
 	if err != nil {
 		return err
 	}
-	if err := isolate.Run(ctx, []string{"inside", string(job)}); err != nil {
+	if err := isolate.Run(ctx, []string{"inside", string(in)}); err != nil {
 		if made {
 			_ = os.Remove(d.Out) // only if nothing came to be in it
 		}
@@ -131,6 +129,19 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 		return nil
 	}
 	return servePanel(ctx, std, d.Out, listener)
+}
+
+// inside is what the demo does, begun at now.
+func (d *DemoCmd) inside(now time.Time) insideJob {
+	in := insideJob{Out: d.Out, Order: job.Order{
+		ID: store.NewID(now, "demo"), Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed,
+		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit},
+		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},
+	}}
+	if d.Archive == "" {
+		in.Origins = originsSample
+	}
+	return in
 }
 
 // ended turns the end of the inside, which has told the person already, into

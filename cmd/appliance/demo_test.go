@@ -18,6 +18,7 @@ import (
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
+	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
@@ -224,7 +225,7 @@ func TestKillInATrial(t *testing.T) {
 	// A finished run's archive is a recording like any other.
 	_, recorded := readRun(t, out)
 	again := t.TempDir()
-	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", archiveFile), "--link", "native", "--trials", "1", "--no-serve", "--out", again))
+	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", job.ArchiveFile), "--link", "native", "--trials", "1", "--no-serve", "--out", again))
 	if got.status != exitGood {
 		t.Fatalf("replaying a run's archive: status %d\n%s%s", got.status, got.out, got.err)
 	}

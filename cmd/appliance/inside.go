@@ -2,145 +2,166 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
+	"syscall"
 
 	"eidetic/internal/device"
+	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
+	"eidetic/internal/job"
 	"eidetic/internal/samplesite"
-	"eidetic/netlab"
-	"eidetic/netlab/ca"
-	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 )
 
-// InsideCmd is the demo's inner half, which runs in namespaces of its own.
+// InsideCmd carries out an order on a virtual device, in namespaces of its own.
 type InsideCmd struct {
 	Job string `arg:""`
 }
 
 // insideJob is what the outer half asks for.
 type insideJob struct {
-	Trials       int
-	Link         string
-	Out          string
-	Live         bool
-	Archive      string // replay this one; "" records the sample site
-	Page         string
-	Still, Limit time.Duration
-	Seed         uint64
+	Order job.Order
+	Out   string // the store
+	// Origins says who can be recorded: the sample site, started for it; whom
+	// the outside can reach; or nobody.
+	Origins string
+	// Resolver and Roots are for origins outside: their name server, and PEM
+	// certificates to trust besides the system's.
+	Resolver netip.AddrPort
+	Roots    string
+	// News goes to a service, as JSON, instead of to a person.
+	News bool
 }
 
-// screenSize of the virtual device.
-var screenSize = device.Screen{Width: 1280, Height: 720}
+// Who can be recorded.
+const (
+	originsNone    = ""
+	originsSample  = "sample"
+	originsOutside = "outside"
+)
+
+// The descriptors that the outer half passes to an inside that tells it News.
+const (
+	newsFile = 3 + iota
+	dialFile
+)
 
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
 
-// syncURL leads from the box's green page to a page under test.
-func syncURL(page string) string { return "http://box.test/sync?next=" + queryEscape(page) }
-
-// Run sets the lab up, hands it to the demo's steps, and takes it down.
+// Run sets the lab up, carries out the order, and takes the lab down.
 func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	if os.Getpid() != 1 {
-		return usage(fmt.Errorf("inside is the demo's own half: use appliance demo"))
+		return usage(fmt.Errorf("inside is the own half of other commands: use appliance demo"))
 	}
-	var job insideJob
-	if err := json.Unmarshal([]byte(c.Job), &job); err != nil {
+	var in insideJob
+	if err := json.Unmarshal([]byte(c.Job), &in); err != nil {
 		return usage(err)
 	}
-	if err := isolate.Mount(isolate.Mounts{
-		Keep: keep(job), Resolver: device.Gateway().String(), TempSize: tempSize,
-	}); err != nil {
+	if err := isolate.Mount(isolate.Mounts{Keep: keep(in), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}
-	setup, err := newSetup(ctx, job, slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	config := job.VirtualConfig{Forwarder: linkForwarder(), Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	switch in.Origins {
+	case originsSample:
+		o := &origins{}
+		defer o.stop()
+		config.Upstream, config.Sealed = o.start, o.stop
+	case originsOutside:
+		dialer, err := isolate.NewDialer(os.NewFile(dialFile, "outside"))
+		if err != nil {
+			return cannot(err)
+		}
+		config.Upstream = in.outside(dialer)
+		config.Sealed = func() { _ = dialer.Close() } // what is closed cannot be closed worse
+	}
+	rig, err := job.NewVirtual(ctx, config)
 	if err != nil {
 		return cannot(err)
 	}
-	defer setup.close()
-	err = runDemo(ctx, std, job, setup)
+	defer rig.Close()
+	bar := newProgress(std.out)
+	defer bar.close()
+	news := job.News{Say: func(text string) { bar.say("%s", text) }, Step: bar.step}
+	if in.News {
+		news = newsTo(os.NewFile(newsFile, "news"))
+	}
+	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: config.Log, Software: versionLine()}
+	err = exitOf(j.Run(ctx))
 	if ctx.Err() != nil {
 		return &exitError{status: exitCannot} // the outer half says that it was interrupted
 	}
 	return err
 }
 
+// exitOf gives a job's error its exit status.
+func exitOf(err error) error {
+	var measured *job.FailedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &measured):
+		return failed(err)
+	}
+	return cannot(err)
+}
+
 // keep names the folders that the inside needs of the outside.
-func keep(job insideJob) []string {
-	if job.Archive == "" {
-		return []string{job.Out}
+func keep(in insideJob) []string {
+	dirs := []string{in.Out}
+	for _, a := range in.Order.Arms {
+		if a.Archive != "" {
+			dirs = append(dirs, filepath.Dir(a.Archive))
+		}
 	}
-	return []string{job.Out, filepath.Dir(job.Archive)}
+	return dirs
 }
 
-// setup is the lab: origins, box and device.
-type setup struct {
-	log     *slog.Logger
-	origins *origins
-	network *netlab.Network
-	device  *device.Virtual
-	profile link.Profile
+// outside reaches origins through connections that the outer half makes.
+func (in insideJob) outside(dialer *isolate.Dialer) func(context.Context) (*proxy.UpstreamConfig, error) {
+	return func(context.Context) (*proxy.UpstreamConfig, error) {
+		roots, err := trusted(in.Roots)
+		return &proxy.UpstreamConfig{Resolver: in.Resolver, Roots: roots, DialContext: dialer.DialContext}, err
+	}
 }
 
-// newSetup brings everything up in the order of the packets: origins, box, device.
-func newSetup(ctx context.Context, job insideJob, log *slog.Logger) (_ *setup, err error) {
-	s := &setup{log: log}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	if s.profile, err = link.Parse(job.Link); err != nil {
-		return nil, err
+// trusted is the system's pool with more certificates; nil is the system's alone.
+func trusted(pem string) (*x509.CertPool, error) {
+	if pem == "" {
+		return nil, nil
 	}
-	if s.device, err = device.NewVirtual(ctx, screenSize); err != nil {
-		return nil, err
-	}
-	var upstream *proxy.UpstreamConfig // without origins nobody can be contacted
-	if job.Archive == "" {
-		if s.origins, err = startOrigins(ctx); err != nil {
-			return nil, err
-		}
-		upstream = &proxy.UpstreamConfig{Resolver: samplesite.Resolver(), Roots: s.origins.roots}
-	}
-	authority, err := ca.New(time.Now)
+	pool, err := x509.SystemCertPool()
 	if err != nil {
 		return nil, err
 	}
-	const pem = "/tmp/box-ca.pem"
-	if err := os.WriteFile(pem, authority.PEM(), 0o644); err != nil {
-		return nil, err
+	if !pool.AppendCertsFromPEM([]byte(pem)) {
+		return nil, errors.New("the certificates to trust are not PEM")
 	}
-	if s.device.Browser, err = device.NewChromium(ctx, "/tmp", pem); err != nil {
-		return nil, err
-	}
-	s.network, err = netlab.Start(ctx, netlab.Config{
-		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true,
-		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
-		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
-		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
-		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: linkForwarder()},
-		CA:        authority, Upstream: upstream, Clock: clock, Log: log,
-	})
-	return s, err
+	return pool, nil
 }
 
-func (s *setup) close() {
-	if s.network != nil {
-		s.network.Close()
-	}
-	if s.origins != nil {
-		s.origins.stop()
-	}
-	if s.device != nil {
-		s.device.Close()
+// tidings is one piece of news, as JSON.
+type tidings struct {
+	Say  string           `json:",omitempty"`
+	Step *experiment.Step `json:",omitempty"`
+}
+
+// newsTo writes news for a service. Nothing else that is started here gets the file.
+func newsTo(f *os.File) job.News {
+	syscall.CloseOnExec(int(f.Fd()))
+	encoder := json.NewEncoder(f)
+	// A service that has gone takes this process with it.
+	return job.News{
+		Say:  func(text string) { _ = encoder.Encode(tidings{Say: text}) },
+		Step: func(s experiment.Step) { s.Done = nil; _ = encoder.Encode(tidings{Step: &s}) },
 	}
 }
 
@@ -148,16 +169,9 @@ func (s *setup) close() {
 type origins struct {
 	namespace *device.Namespace
 	service   *device.Service
-	roots     *certPool
 }
 
-func startOrigins(ctx context.Context) (_ *origins, err error) {
-	o := &origins{}
-	defer func() {
-		if err != nil {
-			o.stop()
-		}
-	}()
+func (o *origins) start(ctx context.Context) (*proxy.UpstreamConfig, error) {
 	addresses := map[netip.Addr]bool{samplesite.Resolver().Addr(): true}
 	for _, a := range samplesite.Hosts() {
 		addresses[a] = true
@@ -166,6 +180,7 @@ func startOrigins(ctx context.Context) (_ *origins, err error) {
 	for a := range addresses {
 		list = append(list, a)
 	}
+	var err error
 	if o.namespace, err = device.NewOrigins(list...); err != nil {
 		return nil, err
 	}
@@ -178,8 +193,15 @@ func startOrigins(ctx context.Context) (_ *origins, err error) {
 	if o.service, err = o.namespace.StartService(ctx, "the sample site", cmd, "ready"); err != nil {
 		return nil, err
 	}
-	o.roots, err = readPool(pem)
-	return o, err
+	roots, err := os.ReadFile(pem)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(roots) {
+		return nil, fmt.Errorf("%s holds no certificate", pem)
+	}
+	return &proxy.UpstreamConfig{Resolver: samplesite.Resolver(), Roots: pool}, nil
 }
 
 // stop ends the origins for good and unplugs the uplink.

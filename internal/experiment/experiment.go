@@ -113,9 +113,10 @@ type Folder interface {
 
 // Plan says what is done in each trial and how often.
 type Plan struct {
+	Arm    string        // whose trial it is; the control's without it
 	Page   string        // URL under test
 	Sync   string        // URL of the synchronisation page that leads to Page on a press of Return
-	Trials int           // how many
+	Trials int           // how many, of each arm
 	Still  time.Duration // how long screen and network must be still at the end
 	Limit  time.Duration // after the start, the trial ends in any case
 	Settle time.Duration // how long the synchronisation page must be still before the start

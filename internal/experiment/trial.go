@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ const birthLimit = 45 * time.Second
 // ctx's end among it.
 func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
 	t := &lab.Trial{
-		Number: number, Arm: lab.Control, Page: p.Page, Wall: r.Host.Wall(),
+		Number: number, Arm: cmp.Or(p.Arm, lab.Control), Page: p.Page, Wall: r.Host.Wall(),
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}

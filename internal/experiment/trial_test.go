@@ -148,13 +148,20 @@ func (f folder) TrialDir(n int) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
+func arms(w *world, names ...string) (all []Arm) {
+	for _, name := range names {
+		all = append(all, Arm{Name: name, Page: "https://www.x.test/" + name, Network: w})
+	}
+	return all
+}
+
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := world{changes: []time.Duration{time.Second}}
 		run := &lab.Run{}
 		saved := 0
-		if err := w.runner().Run(t.Context(), plan(), run, folder{root}, func() error { saved++; return nil }); err != nil {
+		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control), run, folder{root}, func() error { saved++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if len(run.Trials) != 3 || saved != 3 || w.stopped != 3 {
@@ -163,9 +170,46 @@ func TestRun(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := world{neverGreen: true}
-		err := w.runner().Run(t.Context(), plan(), &lab.Run{}, folder{root}, func() error { return nil })
+		err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control), &lab.Run{}, folder{root}, func() error { return nil })
 		if !errors.Is(err, errNothingValid) {
 			t.Errorf("error %v, want that nothing was valid", err)
 		}
 	})
+}
+
+// Each pair holds one trial of each arm, and not always in the same order.
+func TestRunOfTwoArms(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{time.Second}}
+		run := &lab.Run{}
+		both := arms(&w, lab.Control, lab.Treatment)
+		ready := 0
+		both[1].Ready = func() error { ready++; return nil }
+		if err := w.runner().Run(t.Context(), plan(), both, run, folder{root}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Trials) != 6 || ready != 3 {
+			t.Fatalf("%d trials, the treatment made ready %d times; want 6 and 3", len(run.Trials), ready)
+		}
+		for pair := 0; pair < 6; pair += 2 {
+			a, b := run.Trials[pair], run.Trials[pair+1]
+			if a.Arm == b.Arm {
+				t.Errorf("trials %d and %d are both of the %s", a.Number, b.Number, a.Arm)
+			}
+			if a.Page != "https://www.x.test/"+a.Arm {
+				t.Errorf("trial %d of the %s loaded %s", a.Number, a.Arm, a.Page)
+			}
+		}
+	})
+	first := 0
+	for pair := range 100 {
+		first += turn(3, 2*pair+1, 2)
+		if turn(3, 2*pair+1, 2)+turn(3, 2*pair+2, 2) != 1 {
+			t.Fatalf("pair %d does not hold each arm once", pair)
+		}
+	}
+	if first < 30 || first > 70 {
+		t.Errorf("the treatment came first in %d of 100 pairs", first)
+	}
 }

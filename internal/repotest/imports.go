@@ -33,6 +33,7 @@ func directions() []direction {
 		{"image", []string{"internal/lab", "systemd"}, "the image is built from the finished binary and its units"},
 		{"internal/experiment", lab, "the procedure of a trial declares the interfaces that it needs; cmd/appliance passes the instruments in"},
 		{"internal/device", append([]string{"internal/isolate", "netlab", "capture", "control"}, lab...), "a device is assembled from instruments and knows no experiment"},
+		{"internal/job", append([]string{"netlab", "capture", "control", "analysis", "internal/device", "internal/experiment", "internal/store", "internal/report"}, lab...), "a job is where the instruments meet the procedure; who orders it, by command or by panel, it does not know"},
 		{"internal/isolate", lab, "isolation is a matter of the kernel alone"},
 		{"internal/store", lab, "the store keeps what it is given and knows nobody who gives it"},
 		{"internal/report", []string{"internal/lab", "internal/store"}, "a report is made from what is stored, so that it can be made again"},

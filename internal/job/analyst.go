@@ -1,4 +1,4 @@
-package main
+package job
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"time"
 
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
@@ -190,3 +191,6 @@ func writeJSON(dir, file, name string, t *lab.Trial, v any) error {
 	t.Files[name] = file
 	return nil
 }
+
+// ms is a number of milliseconds as a duration.
+func ms(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }

@@ -1,22 +1,13 @@
-package main
+package job
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"math"
-	"net/url"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"eidetic/capture"
-	"eidetic/capture/reel"
-	"eidetic/capture/x11"
-	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab"
@@ -26,24 +17,6 @@ import (
 )
 
 // The adapters between the instruments and what package experiment asks for.
-
-type certPool = x509.CertPool
-
-func clock() lab.Time { return lab.Monotonic() }
-
-func queryEscape(s string) string { return url.QueryEscape(s) }
-
-func readPool(pem string) (*x509.CertPool, error) {
-	content, err := os.ReadFile(pem)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s holds no certificate", pem)
-	}
-	return pool, nil
-}
 
 // servedLog collects a session's replay log.
 type servedLog struct {
@@ -106,12 +79,13 @@ type recording struct {
 	page    string
 	seed    uint64
 	wall    time.Time
-	plain   bool // leave the pages alone, and throw the recording away afterwards
+	by      string // the appliance and its version
+	plain   bool   // leave the pages alone, and throw the recording away afterwards
 }
 
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	w, err := archive.Create(r.path, archive.CreateOptions{
-		Software: "appliance " + version, Wall: r.wall, Seed: r.seed, PageDate: r.wall,
+		Software: r.by, Wall: r.wall, Seed: r.seed, PageDate: r.wall,
 	})
 	if err != nil {
 		return nil, err
@@ -167,69 +141,3 @@ func (e emulated) Report() (report any, invalid string) {
 	r := e.network.LinkReport()
 	return r, r.Invalid()
 }
-
-// virtual gives experiment the device's births.
-type virtual struct{ *device.Virtual }
-
-func (v virtual) Birth(_ context.Context, url string) (experiment.Life, error) {
-	return v.Virtual.Birth(url)
-}
-
-// xscreen films an X display.
-type xscreen struct {
-	display string
-	rate    float64
-}
-
-func (s xscreen) Film(ctx context.Context, path string) (experiment.Film, error) {
-	src, err := x11.Open(x11.Options{Display: s.display, Rate: s.rate})
-	if err != nil {
-		return nil, err
-	}
-	w, err := reel.Create(path, reel.Header{Format: src.Format(), Source: "x11:" + s.display, Wall: time.Now()})
-	if err != nil {
-		src.Close()
-		return nil, err
-	}
-	r, err := capture.Start(ctx, src, w, capture.Options{})
-	if err != nil {
-		w.Close()
-		return nil, err
-	}
-	return &film{Recorder: r, reel: w}, nil
-}
-
-// film is a recording and the reel it goes to.
-type film struct {
-	*capture.Recorder
-	reel *reel.Writer
-}
-
-func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }
-
-func status(s capture.Status) experiment.FilmStatus {
-	return experiment.FilmStatus{
-		Frames: s.Frames, Lost: s.Lost,
-		FirstFrame: s.FirstFrame, LastFrame: s.LastFrame, LastChange: s.LastChange,
-	}
-}
-
-func (f *film) Stop() (experiment.FilmStatus, error) {
-	stats, err := f.Recorder.Stop()
-	if closeErr := f.reel.Close(); err == nil {
-		err = closeErr
-	}
-	out := status(f.Recorder.Status())
-	out.Frames, out.Lost = stats.Frames, stats.Lost
-	out.Notes = map[string]any{
-		"rate_hz": micro(stats.Rate), "interval_p99_ms": micro(stats.IntervalP99), "interval_max_ms": micro(stats.IntervalMax),
-		"jitter_ms": micro(stats.Jitter), "scheduling": stats.Scheduling,
-	}
-	if len(stats.Reasons) > 0 {
-		out.Notes["lost_because"] = stats.Reasons
-	}
-	return out, err
-}
-
-// micro rounds to three digits: microseconds, where milliseconds are meant.
-func micro(v float64) float64 { return math.Round(v*1e3) / 1e3 }

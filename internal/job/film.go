@@ -1,0 +1,71 @@
+package job
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/internal/experiment"
+)
+
+// Screen films whatever Open opens.
+type Screen struct {
+	Open func(context.Context) (capture.Source, error)
+	Name string // as it stands in the reel: "x11::0"
+}
+
+// Film implements [experiment.Screen].
+func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) {
+	src, err := s.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := reel.Create(path, reel.Header{Format: src.Format(), Source: s.Name, Wall: time.Now()})
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	r, err := capture.Start(ctx, src, w, capture.Options{})
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return &film{Recorder: r, reel: w}, nil
+}
+
+// film is a recording and the reel it goes to.
+type film struct {
+	*capture.Recorder
+	reel *reel.Writer
+}
+
+func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }
+
+func status(s capture.Status) experiment.FilmStatus {
+	return experiment.FilmStatus{
+		Frames: s.Frames, Lost: s.Lost,
+		FirstFrame: s.FirstFrame, LastFrame: s.LastFrame, LastChange: s.LastChange,
+	}
+}
+
+func (f *film) Stop() (experiment.FilmStatus, error) {
+	stats, err := f.Recorder.Stop()
+	if closeErr := f.reel.Close(); err == nil {
+		err = closeErr
+	}
+	out := status(f.Recorder.Status())
+	out.Frames, out.Lost = stats.Frames, stats.Lost
+	out.Notes = map[string]any{
+		"rate_hz": micro(stats.Rate), "interval_p99_ms": micro(stats.IntervalP99), "interval_max_ms": micro(stats.IntervalMax),
+		"jitter_ms": micro(stats.Jitter), "scheduling": stats.Scheduling,
+	}
+	if len(stats.Reasons) > 0 {
+		out.Notes["lost_because"] = stats.Reasons
+	}
+	return out, err
+}
+
+// micro rounds to three digits: microseconds, where milliseconds are meant.
+func micro(v float64) float64 { return math.Round(v*1e3) / 1e3 }

@@ -1,0 +1,227 @@
+// Package job carries out one order from beginning to end: pages are recorded
+// through the device's network, the recordings replayed trial by trial on the
+// device, filmed and measured, and a run folder is left that says how it went,
+// however it ended.
+//
+// In go an [Order], a [Rig] (a device with the box's network around it) and a
+// store; out come a run folder and news of its progress. It is the one place
+// where the instruments meet the procedure of package experiment, so that the
+// demo and the box's service measure in the same way.
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"eidetic/analysis/stats"
+	"eidetic/internal/device"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+	"eidetic/internal/report"
+	"eidetic/internal/store"
+	"eidetic/netlab"
+)
+
+// Rig is a device with the box's network around it, ready to be measured.
+type Rig struct {
+	Network *netlab.Network
+	Device  experiment.Device
+	Screen  experiment.Screen
+	Control experiment.Control
+	// Link reports on the emulated access network; nil is the network's own.
+	Link experiment.Link
+	// Facts describe the device for the run's environment; they are asked for
+	// at the beginning and at the end.
+	Facts func() map[string]any
+	// Sealed is called when everything is recorded and nobody outside is needed
+	// any more; nil does nothing.
+	Sealed func()
+	// Finish adds to a run that went to its end what can be told only then; nil
+	// adds nothing.
+	Finish func(run *lab.Run) error
+}
+
+// News hears how a job goes. Its functions must not block; nil hears nothing.
+type News struct {
+	Say  func(text string) // a sentence for a person
+	Step func(experiment.Step)
+}
+
+func (n News) say(format string, args ...any) {
+	if n.Say != nil {
+		n.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Job is an order with what it takes to carry it out.
+type Job struct {
+	Order Order
+	Rig   Rig
+	Root  string // of the store
+	News  News
+	Log   *slog.Logger
+	// Software names the appliance and its version.
+	Software string
+
+	profiles map[string]profile // of the arms, by name
+	begun    time.Time
+	run      *lab.Run
+	folder   *store.Folder
+}
+
+// FailedError says that the lab worked and that what it measured did not.
+type FailedError struct{ Err error }
+
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what failed.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// failed marks an error, if there is one.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FailedError{err}
+}
+
+// clock is what every time of a run is read from.
+func clock() lab.Time { return lab.Monotonic() }
+
+// Run makes the run's folder and fills it. The error says why the run is not
+// done; the folder, once there is one, says it too. It is a *[FailedError] when
+// another machine would not have helped.
+func (j *Job) Run(ctx context.Context) (err error) {
+	if err := j.Order.Validate(); err != nil {
+		return err
+	}
+	if j.profiles, err = j.Order.links(); err != nil {
+		return err
+	}
+	j.begun = time.Now()
+	o := j.Order
+	control := o.Arms[0]
+	j.run = &lab.Run{
+		ID: o.ID, Name: o.Name, Wall: j.begun, State: store.StateRunning,
+		Page: control.Page, Plan: asMap(o), Trials: []*lab.Trial{}, Summary: []lab.Summary{},
+		Environment: j.environment(),
+	}
+	j.run.Link = j.profiles[control.Name].facts
+	j.run.Link["back_end"] = j.Rig.Network.LinkReport().Backend
+	if j.folder, err = store.Create(j.Root, j.run); err != nil {
+		return err
+	}
+	defer j.folder.Close()
+	defer func() { err = j.finish(ctx, err) }()
+	return j.perform(ctx)
+}
+
+// perform records what is missing and carries out the trials.
+func (j *Job) perform(ctx context.Context) error {
+	var shaped experiment.Link = emulated{j.Rig.Network}
+	if j.Rig.Link != nil {
+		shaped = j.Rig.Link
+	}
+	runner := &experiment.Runner{
+		Link: shaped, Device: j.Rig.Device, Screen: j.Rig.Screen, Control: j.Rig.Control, Analyst: analyst{},
+		Host: device.Host{}, Clock: clock, Log: j.Log, Progress: j.News.Step,
+	}
+	if j.Order.Live {
+		return failed(runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save))
+	}
+	arms, err := j.recordings(ctx, runner)
+	if err != nil {
+		return err
+	}
+	if err := failed(runner.Run(ctx, j.plan(), arms, j.run, j.folder, j.save)); err != nil {
+		return err
+	}
+	maps.Copy(j.run.Environment, j.Rig.Facts())
+	if j.Rig.Finish != nil {
+		return j.Rig.Finish(j.run)
+	}
+	return nil
+}
+
+// plan is what experiment is to do.
+func (j *Job) plan() experiment.Plan {
+	p := experiment.DefaultPlan("", "", j.Order.Trials)
+	p.Still, p.Limit, p.Seed = j.Order.Still.Duration, j.Order.Limit.Duration, j.Order.Seed
+	return p
+}
+
+// save writes the run as far as it is.
+func (j *Job) save() error {
+	j.run.Elapsed = time.Since(j.begun).Seconds()
+	return j.folder.Save(j.run)
+}
+
+// finish writes the run's end, whatever it was, and its report.
+func (j *Job) finish(ctx context.Context, cause error) error {
+	run := j.run
+	run.State = store.StateDone
+	switch {
+	case ctx.Err() != nil:
+		run.State, run.Error = store.StateInterrupted, "it was stopped before it was done"
+	case cause != nil:
+		run.State, run.Error = store.StateFailed, cause.Error()
+	}
+	run.Summary = summarise(run.Trials)
+	if n := len(run.Trials) - valid(run.Trials); n > 0 {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
+	}
+	err := errors.Join(cause, j.save())
+	if len(run.Trials) > 0 {
+		err = errors.Join(err, report.Write(j.folder.Path(), run))
+	}
+	return err
+}
+
+// environment is what could explain a difference to another run.
+func (j *Job) environment() map[string]any {
+	env := device.Host{}.Facts()
+	env["appliance"] = j.Software
+	maps.Copy(env, j.Rig.Facts())
+	return env
+}
+
+func valid(trials []*lab.Trial) (n int) {
+	for _, t := range trials {
+		if t.Valid {
+			n++
+		}
+	}
+	return n
+}
+
+// summarise describes each metric over the valid trials of each arm.
+func summarise(trials []*lab.Trial) []lab.Summary {
+	type key struct{ arm, metric string }
+	values := map[key][]float64{}
+	units := map[string]string{}
+	var order []key
+	for _, t := range trials {
+		if !t.Valid {
+			continue
+		}
+		for _, m := range t.Measurements {
+			k := key{t.Arm, m.Name}
+			if values[k] == nil {
+				order = append(order, k)
+			}
+			values[k] = append(values[k], m.Value)
+			units[m.Name] = m.Unit
+		}
+	}
+	out := make([]lab.Summary, 0, len(order))
+	for _, k := range order {
+		s := stats.Summarise(values[k])
+		s.Arm, s.Metric, s.Unit = k.arm, k.metric, units[k.metric]
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/replay"
+)
+
+// ArchiveFile is the name of the control's recording in a run's folder.
+const ArchiveFile = "archive.wacz"
+
+// treatmentFile is that of the treatment's, where it has one of its own.
+const treatmentFile = "archive-treatment.wacz"
+
+// recordings makes what is missing, opens all, and returns the arms ready to
+// be replayed. After it nobody outside is needed.
+func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
+	var arms []experiment.Arm
+	type source struct{ page, archive string }
+	made := map[source]string{} // the same page is recorded once for both arms
+	files := map[string]string{}
+	for _, a := range j.Order.Arms {
+		from := source{archive: a.Archive}
+		if a.Archive == "" {
+			from.page = a.Page
+		}
+		name, done := made[from]
+		if !done {
+			name = map[string]string{lab.Control: ArchiveFile, lab.Treatment: treatmentFile}[a.Name]
+			if err := j.bring(ctx, runner, a, name); err != nil {
+				return nil, err
+			}
+			made[from] = name
+		}
+		files[a.Name] = name
+	}
+	if j.Rig.Sealed != nil {
+		j.Rig.Sealed()
+	}
+	timing, err := replay.ParseTiming(j.Order.Timing)
+	if err != nil {
+		return nil, err
+	}
+	opened := map[string]*archive.Archive{}
+	for _, a := range j.Order.Arms {
+		recorded := opened[files[a.Name]]
+		if recorded == nil {
+			if recorded, err = j.open(files[a.Name], a.Archive == ""); err != nil {
+				return nil, err
+			}
+			opened[files[a.Name]] = recorded
+		}
+		arms = append(arms, j.arm(a, &replaying{network: j.Rig.Network, archive: recorded, timing: timing}))
+	}
+	i := j.run.Archive
+	j.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
+	return arms, nil
+}
+
+// arm is a side of the comparison as experiment wants it.
+func (j *Job) arm(a Arm, network experiment.Network) experiment.Arm {
+	return experiment.Arm{
+		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
+		Ready: func() error { return j.Rig.Network.SetLink(j.profiles[a.Name].Profile) },
+	}
+}
+
+// live is every arm loaded from its origins.
+func (j *Job) live() (arms []experiment.Arm) {
+	j.run.Warnings = append(j.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
+	for _, a := range j.Order.Arms {
+		arms = append(arms, j.arm(a, &recording{
+			network: j.Rig.Network, path: filepath.Join(os.TempDir(), j.Order.ID+".live.wacz"), page: a.Page, wall: j.begun, by: j.Software, plain: true,
+		}))
+	}
+	return arms
+}
+
+// bring copies the arm's archive into the run's folder, or records its page.
+func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name string) error {
+	path := filepath.Join(j.folder.Path(), name)
+	if a.Archive != "" {
+		return copyFile(a.Archive, path)
+	}
+	dir := filepath.Join(j.folder.Path(), "recording")
+	if a.Name != lab.Control {
+		dir += "-" + a.Name
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	j.News.say("Recording %s from its origins", a.Page)
+	one := *runner
+	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Order.Seed, wall: j.run.Wall, by: j.Software}
+	plan := j.plan()
+	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
+	trial, err := one.Trial(ctx, plan, 0, dir)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	if trial.Ended != lab.EndStable && trial.Ended != lab.EndDone {
+		return failed(fmt.Errorf("recording: the page did not load (%s)", strings.Join(trial.Invalid, "; ")))
+	}
+	return nil
+}
+
+// open reads a recording into RAM and describes it, with its flaws, in the
+// run. One that was made just now must have no grave ones; what a person brings
+// is replayed as it is.
+func (j *Job) open(name string, requireGood bool) (*archive.Archive, error) {
+	a, err := archive.Open(filepath.Join(j.folder.Path(), name))
+	if err != nil {
+		return nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	if name == ArchiveFile {
+		j.run.Archive = a.Info()
+		j.run.Archive.File = name
+	}
+	j.run.Warnings = append(j.run.Warnings, a.Warnings()...)
+	for _, p := range archive.Assess(a).Problems {
+		if p.Grave && requireGood {
+			return nil, failed(fmt.Errorf("the recording is unfit for a measurement: %s (%s); try again", p.What, p.URL))
+		}
+		j.run.Warnings = append(j.run.Warnings, fmt.Sprintf("The recording has a flaw: %s (%s)", p.What, p.URL))
+	}
+	return a, nil
+}
+
+// copyFile makes the run's folder complete in itself.
+func copyFile(from, to string) error {
+	content, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("copying the archive into the run's folder: %w", err)
+	}
+	return nil
+}

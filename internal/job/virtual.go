@@ -1,0 +1,151 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"os"
+	"time"
+
+	"eidetic/capture"
+	"eidetic/capture/x11"
+	x11control "eidetic/control/x11"
+	"eidetic/internal/device"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+	"eidetic/netlab"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/proxy"
+)
+
+// frameRate of the virtual device's screen.
+const frameRate = 60
+
+// screenSize of the virtual device.
+var screenSize = device.Screen{Width: 1280, Height: 720}
+
+// VirtualConfig is what a virtual rig needs. It expects namespaces of its own
+// (package isolate), with a RAM file system at /tmp.
+type VirtualConfig struct {
+	// Upstream is called when the device's network exists, and says how origins
+	// are reached. Nil: nobody can be contacted, and nothing recorded.
+	Upstream func(context.Context) (*proxy.UpstreamConfig, error)
+	// Sealed is the rig's.
+	Sealed func()
+	// Forwarder is the command line of the link's process.
+	Forwarder []string
+	Log       *slog.Logger
+}
+
+// Virtual is a rig whose device is a browser in a network namespace of its
+// own, on a virtual screen.
+type Virtual struct {
+	Rig
+	device *device.Virtual
+	keys   *x11control.Controller
+}
+
+// NewVirtual brings the rig up in the order of the packets: origins, box, device.
+func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
+	v := &Virtual{}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	if v.device, err = device.NewVirtual(ctx, screenSize); err != nil {
+		return nil, err
+	}
+	var upstream *proxy.UpstreamConfig
+	if c.Upstream != nil {
+		if upstream, err = c.Upstream(ctx); err != nil {
+			return nil, err
+		}
+	}
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		return nil, err
+	}
+	const pem = "/tmp/box-ca.pem"
+	if err := os.WriteFile(pem, authority.PEM(), 0o644); err != nil {
+		return nil, err
+	}
+	if v.device.Browser, err = device.NewChromium(ctx, "/tmp", pem); err != nil {
+		return nil, err
+	}
+	v.Network, err = netlab.Start(ctx, netlab.Config{
+		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true,
+		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
+		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
+		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
+		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: c.Forwarder},
+		CA:        authority, Upstream: upstream, Clock: clock, Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	display := v.device.X.Display
+	if v.keys, err = x11control.Open(ctx, display, clock); err != nil {
+		return nil, err
+	}
+	v.Device, v.Control = births{v.device}, v.keys
+	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
+		return x11.Open(x11.Options{Display: display, Rate: frameRate})
+	}}
+	v.Facts, v.Sealed, v.Finish = v.facts, c.Sealed, v.isolation
+	return v, nil
+}
+
+// Close takes the rig down.
+func (v *Virtual) Close() error {
+	var errs []error
+	if v.keys != nil {
+		errs = append(errs, v.keys.Close())
+	}
+	if v.Network != nil {
+		errs = append(errs, v.Network.Close())
+	}
+	if v.device != nil {
+		errs = append(errs, v.device.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// births gives experiment the device's births.
+type births struct{ *device.Virtual }
+
+func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
+	return b.Virtual.Birth(url)
+}
+
+func (v *Virtual) facts() map[string]any {
+	size := v.device.Size
+	return map[string]any{
+		"browser": v.device.Browser.Version,
+		"screen":  fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate),
+		"network": v.Network.Environment(),
+	}
+}
+
+// isolation writes down what proves that nobody outside was contacted.
+func (v *Virtual) isolation(run *lab.Run) error {
+	ways, err := device.Ways()
+	if err != nil {
+		return err
+	}
+	strays, err := v.device.Strays()
+	if err != nil {
+		return err
+	}
+	maps.Copy(run.Environment, map[string]any{"isolation": map[string]any{
+		"interfaces": ways, "packets_for_outside": strays,
+		"how": "own network namespaces without an uplink; default-deny rule that counts on device and box",
+	}})
+	if strays > 0 {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("%d packets were meant for somebody outside the lab and were dropped", strays))
+	}
+	return nil
+}
