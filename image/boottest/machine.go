@@ -1,14 +1,36 @@
 // Package boottest boots the box's image in a virtual machine and gives tests
-// its network, its serial consoles, its disk and its power switch.
+// its network, its serial consoles, its disks and its power switch.
 //
 // In flow a raw disk image, usually of the test build; out flow a running
 // machine whose ports end in network namespaces of the test, the output of
-// commands run on it, and the times at which it became ready. It runs under
-// QEMU's software emulation (no KVM), with OVMF as the firmware, on any
-// x86-64 machine and as root, because it makes namespaces.
+// commands and tests run on it, and the times at which it became ready. It runs
+// under QEMU's software emulation (no KVM), with OVMF as the firmware, on any
+// x86-64 machine and as root, because it makes namespaces. Nothing of it
+// touches the machine's own network: every port is a TAP inside a namespace
+// that has no other interface.
 //
-// Nothing of it touches the machine's own network: every port is a TAP inside
-// a namespace that has no other interface.
+// To try something on the booted box, add a line to cases in box_test.go and a
+// function beside it, in a file of its own:
+//
+//	{"grabber", testGrabber},
+//
+//	func testGrabber(t *testing.T, b *Box) {
+//		b.Run(t, "modprobe vivid n_devs=1")               // a line of bash, as root
+//		b.Test(t, "./capture/v4l2", "TestVivid")          // go test, there
+//		appliance := b.Build(t, "./cmd/appliance")        // the present source, not the image's
+//		b.Run(t, appliance+" capture --help")
+//		b.Until(t, "modprobe -r vivid")                   // leave the box as it was
+//	}
+//
+// Box.Test compiles the package with the build tag guest, so tests that need
+// what only the box has start with "//go:build guest" and are no part of a
+// usual go test. They run as root with the package's testdata, REQUIRE_ALL=1 and
+// the box's programs. In the namespaces behind the box's ports, Port.Start
+// starts programs, Port.Do runs Go code and Port.Client speaks HTTP. A case that
+// restarts the box or changes its disk has a Test function and a StartBox of its own.
+//
+//	make image-test                                       # once, and when image/ or the binary in it changes
+//	go test -count 1 -v -run 'TestBox/grabber' ./image/boottest
 package boottest
 
 import (
@@ -16,17 +38,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"eidetic/image/fat"
 )
 
 const (
@@ -38,8 +58,10 @@ const (
 type Options struct {
 	Disk   string // raw image; it is copied, never changed
 	Size   int64  // of the machine's disk in bytes; at least that of the image
+	Second int64  // size in bytes of a second, empty disk; none when 0
 	Memory int    // MiB; 2048 when 0
 	Ports  []*Port
+	Spare  []*Port // network cards that are not plugged in: PlugNIC does that
 }
 
 // Machine is a virtual machine. It survives its power: Boot starts it again
@@ -71,6 +93,14 @@ func New(dir string, o Options) (*Machine, error) {
 			return nil, fmt.Errorf("machine: %w", err)
 		}
 	}
+	if o.Second > 0 {
+		if err := os.WriteFile(m.SecondDisk(), nil, 0o600); err != nil {
+			return nil, fmt.Errorf("machine: %w", err)
+		}
+		if err := os.Truncate(m.SecondDisk(), o.Second); err != nil {
+			return nil, fmt.Errorf("machine: %w", err)
+		}
+	}
 	if err := copySparse(m.path("vars.fd"), firmwareVars); err != nil {
 		return nil, fmt.Errorf("machine: firmware: %w", err)
 	}
@@ -82,33 +112,15 @@ func (m *Machine) path(name string) string { return filepath.Join(m.dir, name) }
 // Disk is the file that is the machine's disk. Change it only while it is off.
 func (m *Machine) Disk() string { return m.path("disk.img") }
 
-// Boot switches the machine on.
+// SecondDisk is the file that is the machine's second disk, if it has one.
+func (m *Machine) SecondDisk() string { return m.path("second.img") }
+
+// Boot switches the machine on. It returns before the machine is up.
 func (m *Machine) Boot(ctx context.Context) error {
 	if m.process != nil {
 		return errors.New("machine: it is on already")
 	}
-	args := []string{
-		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-		"-m", strconv.Itoa(m.options.Memory), "-display", "none", "-nodefaults",
-		"-drive", "if=pflash,format=raw,readonly=on,file=" + firmwareCode,
-		"-drive", "if=pflash,format=raw,file=" + m.path("vars.fd"),
-		"-drive", "if=none,id=disk,format=raw,cache=writeback,file=" + m.Disk(),
-		"-device", "virtio-blk-pci,drive=disk,bootindex=1",
-		"-device", "virtio-rng-pci", "-device", "qemu-xhci",
-		"-device", "i6300esb", "-action", "watchdog=reset",
-		"-serial", "file:" + m.path("console.log"),
-		"-chardev", "socket,id=shell,path=" + m.path("shell.sock") + ",server=on,wait=off",
-		"-device", "isa-serial,chardev=shell,index=1",
-		"-qmp", "unix:" + m.path("qmp.sock") + ",server=on,wait=off",
-	}
-	var files []*os.File
-	for i, p := range m.options.Ports {
-		files = append(files, p.tap)
-		args = append(args,
-			"-netdev", fmt.Sprintf("tap,id=net%d,fd=%d", i, 3+i),
-			// A name that follows from the slot: enp<slot>s0 behind no bridge is ens<slot> or enp0s<slot>.
-			"-device", fmt.Sprintf("virtio-net-pci,id=nic%d,netdev=net%d,mac=%s,addr=%#x,romfile=", i, i, p.MAC, 16+i))
-	}
+	args, files := m.arguments()
 	log, err := os.Create(m.path("qemu.log"))
 	if err != nil {
 		return err
@@ -135,6 +147,59 @@ func (m *Machine) Boot(ctx context.Context) error {
 		return fmt.Errorf("machine: %w: %s", err, bytes.TrimSpace(text))
 	}
 	return nil
+}
+
+// arguments are QEMU's command line, and the files that it inherits.
+func (m *Machine) arguments() (args []string, files []*os.File) {
+	args = []string{
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+		"-m", strconv.Itoa(m.options.Memory), "-display", "none", "-nodefaults",
+		"-drive", "if=pflash,format=raw,readonly=on,file=" + firmwareCode,
+		"-drive", "if=pflash,format=raw,file=" + m.path("vars.fd"),
+		"-drive", "if=none,id=disk,format=raw,cache=writeback,file=" + m.Disk(),
+		"-device", "virtio-blk-pci,drive=disk,bootindex=1",
+		"-device", "virtio-rng-pci", "-device", "qemu-xhci",
+		"-device", "i6300esb", "-action", "watchdog=reset",
+		"-serial", "file:" + m.path("console.log"),
+		"-chardev", "socket,id=shell,path=" + m.path("shell.sock") + ",server=on,wait=off",
+		"-device", "isa-serial,chardev=shell,index=1",
+		"-qmp", "unix:" + m.path("qmp.sock") + ",server=on,wait=off",
+	}
+	if m.options.Second > 0 {
+		args = append(args,
+			"-drive", "if=none,id=second,format=raw,cache=writeback,file="+m.SecondDisk(),
+			"-device", "virtio-blk-pci,drive=second")
+	}
+	for i, p := range append(slices.Clone(m.options.Ports), m.options.Spare...) {
+		files = append(files, p.tap)
+		args = append(args, "-netdev", fmt.Sprintf("tap,id=net%d,fd=%d", i, 3+i))
+		if i < len(m.options.Ports) {
+			// The port's name on the box follows from the slot: enp0s16, enp0s17, …
+			args = append(args, "-device", fmt.Sprintf("virtio-net-pci,id=nic%d,netdev=net%d,mac=%s,addr=%#x,romfile=", i, i, p.MAC, 16+i))
+		} else {
+			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=slot%d,chassis=%d,addr=%#x", i, i, 16+i))
+		}
+	}
+	return args, files
+}
+
+// PlugNIC plugs the network card of the n-th spare port, counted from 0, in.
+func (m *Machine) PlugNIC(ctx context.Context, n int) error {
+	i := len(m.options.Ports) + n
+	_, err := m.QMP.Do(ctx, "device_add", map[string]any{
+		"driver": "virtio-net-pci", "id": fmt.Sprintf("nic%d", i), "netdev": fmt.Sprintf("net%d", i),
+		"bus": fmt.Sprintf("slot%d", i), "mac": m.options.Spare[n].MAC, "romfile": "",
+	})
+	return err
+}
+
+// UnplugNIC pulls it out again, and returns when the system has let it go.
+func (m *Machine) UnplugNIC(ctx context.Context, n int) error {
+	_, err := m.QMP.Do(ctx, "device_del", map[string]any{"id": fmt.Sprintf("nic%d", len(m.options.Ports)+n)})
+	if err != nil {
+		return err
+	}
+	return m.QMP.Wait(ctx, "DEVICE_DELETED")
 }
 
 // startWithUs starts a process that dies when this one does, however it ends,
@@ -197,70 +262,3 @@ func (m *Machine) Console() string {
 	}
 	return strings.ToValidUTF8(string(text), "?")
 }
-
-// copySparse copies a file and leaves its holes holes.
-func copySparse(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Close() }()
-	if err := out.Truncate(info.Size()); err != nil {
-		return err
-	}
-	block, zero := make([]byte, 1<<16), make([]byte, 1<<16)
-	for at := int64(0); ; {
-		n, err := io.ReadFull(in, block)
-		if n > 0 && !bytes.Equal(block[:n], zero[:n]) {
-			if _, err := out.WriteAt(block[:n], at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out.Close()
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// espOffset is where systemd-repart puts the first partition.
-const espOffset = 1 << 20
-
-// ESP lets f change the EFI partition of a machine that is off.
-func (m *Machine) ESP(f func(*fat.Volume) error) error {
-	if m.process != nil {
-		return errors.New("machine: it is on, and its firmware may write to the EFI partition")
-	}
-	disk, err := os.OpenFile(m.Disk(), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = disk.Close() }()
-	v, err := fat.Open(partition{disk})
-	if err != nil {
-		return err
-	}
-	if err := f(v); err != nil {
-		return err
-	}
-	return disk.Close()
-}
-
-// partition is the first partition of a disk image.
-type partition struct{ disk *os.File }
-
-func (p partition) ReadAt(b []byte, off int64) (int, error)  { return p.disk.ReadAt(b, off+espOffset) }
-func (p partition) WriteAt(b []byte, off int64) (int, error) { return p.disk.WriteAt(b, off+espOffset) }
-func (p partition) Sync() error                              { return p.disk.Sync() }

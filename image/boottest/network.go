@@ -1,6 +1,7 @@
 package boottest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
 	"sort"
 	"sync"
@@ -198,9 +200,10 @@ func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, w
 	return open, err
 }
 
-// ServeFile sends a file to the first who connects to the port's own address,
-// and returns the TCP port. On the box: cat < /dev/tcp/ADDRESS/PORT.
-func (p *Port) ServeFile(file string) (int, error) {
+// ServeOnce gives the first who connects to the port's own address what write
+// writes, and returns the TCP port. On the box: cat < /dev/tcp/ADDRESS/PORT.
+// A connection that breaks shows at the receiver.
+func (p *Port) ServeOnce(write func(io.Writer) error) (int, error) {
 	var listener net.Listener
 	err := p.Do(func() (err error) {
 		listener, err = net.Listen("tcp4", ":0")
@@ -217,12 +220,32 @@ func (p *Port) ServeFile(file string) (int, error) {
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		f, err := os.Open(file)
-		if err != nil {
-			return
-		}
-		defer func() { _ = f.Close() }()
-		_, _ = io.Copy(conn, f) // a receiver that went away fails its own test
+		_ = write(conn)
 	}()
 	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Start starts a program in the port's namespace: a browser, an origin site, a
+// DHCP client. It is ended, and waited for, when the port is closed.
+func (p *Port) Start(cmd *exec.Cmd) error {
+	if err := p.Do(cmd.Start); err != nil {
+		return fmt.Errorf("port %s: %w", p.MAC, err)
+	}
+	p.stops = append(p.stops, func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return nil
+}
+
+// Output runs a program in the port's namespace to its end and returns what it
+// printed to both its outputs.
+func (p *Port) Output(cmd *exec.Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := p.Do(cmd.Start); err != nil {
+		return nil, fmt.Errorf("port %s: %w", p.MAC, err)
+	}
+	err := cmd.Wait()
+	return out.Bytes(), err
 }

@@ -100,7 +100,18 @@ func (q *QMP) Cable(ctx context.Context, port int, in bool) error {
 	return err
 }
 
-// Wait returns when the event comes.
+// Forget drops the events that have come so far.
+func (q *QMP) Forget() {
+	for {
+		select {
+		case <-q.Events:
+		default:
+			return
+		}
+	}
+}
+
+// Wait returns when the event comes, or has come and was not forgotten.
 func (q *QMP) Wait(ctx context.Context, event string) error {
 	for {
 		select {

@@ -19,6 +19,7 @@ type Shell struct {
 	mu    sync.Mutex
 	conn  net.Conn
 	count int
+	text  bytes.Buffer // what was read and is not yet used
 }
 
 // ExitError is a command on the box that ended with another status than 0.
@@ -29,7 +30,7 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	return fmt.Sprintf("on the box: %s: exit status %d: %s", e.Command, e.Status, strings.TrimSpace(e.Output))
+	return fmt.Sprintf("on the box: %s: exit status %d: %s", e.Command, e.Status, strings.TrimSpace(last(e.Output, 2000)))
 }
 
 func dialShell(ctx context.Context, path string) (*Shell, error) {
@@ -40,73 +41,92 @@ func dialShell(ctx context.Context, path string) (*Shell, error) {
 	return &Shell{conn: conn}, nil
 }
 
-// maxOutput bounds what one command may print.
-const maxOutput = 4 << 20
+const (
+	// maxOutput bounds what one command may print.
+	maxOutput = 4 << 20
+	// knockEvery is how often a shell that says nothing is asked again.
+	knockEvery = 3 * time.Second
+)
 
 // Run runs a line of bash on the box and returns what it printed to both its
 // outputs. Before the box is up it waits. A status other than 0 is an *ExitError.
 func (s *Shell) Run(ctx context.Context, command string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.knock(ctx); err != nil {
+		return "", fmt.Errorf("on the box: %s: %w", command, err)
+	}
 	s.count++
-	// The marks are split in what is sent, so that an echoing console does
-	// not look like an answer. Each attempt has a number of its own.
-	for attempt := 0; ; attempt++ {
-		id := fmt.Sprintf("%d.%d", s.count, attempt)
-		line := fmt.Sprintf("stty -echo -onlcr; echo; echo '@@''begin %s'; { %s\n} </dev/null 2>&1; echo \"@@\"\"end %s $?\"\n", id, command, id)
-		text, err := s.exchange(ctx, line, id)
-		if errors.Is(err, errSilent) {
-			continue // typed before the shell was there
+	// The marks are split in what is sent, so that an echoing console does not
+	// look like an answer.
+	line := fmt.Sprintf("echo '@@''begin %d'; { %s\n} </dev/null 2>&1; echo \"@@\"\"end %d $?\"\n", s.count, command, s.count)
+	if _, err := s.conn.Write([]byte(line)); err != nil {
+		return "", fmt.Errorf("on the box: %s: %w", command, err)
+	}
+	if _, err := s.until(ctx, fmt.Sprintf("@@begin %d\n", s.count)); err != nil {
+		return "", fmt.Errorf("on the box: %s: %w", command, err)
+	}
+	out, err := s.until(ctx, fmt.Sprintf("@@end %d ", s.count))
+	if err != nil {
+		return out, fmt.Errorf("on the box: %s: %w; so far it printed: %q", command, err, last(out, 400))
+	}
+	status, err := s.until(ctx, "\n")
+	if err != nil {
+		return out, fmt.Errorf("on the box: %s: %w", command, err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(status))
+	if err != nil {
+		return out, fmt.Errorf("on the box: %s: end %q", command, status)
+	}
+	if n != 0 {
+		return out, &ExitError{command, n, out}
+	}
+	return out, nil
+}
+
+// knock returns once a shell answers. What is typed before there is one may be
+// lost or may be read later, so only this, which does nothing, is sent twice.
+func (s *Shell) knock(ctx context.Context) error {
+	s.text.Reset() // of a command that was given up
+	s.count++
+	for {
+		line := fmt.Sprintf("\nstty -echo -onlcr; echo '@@''here %d'\n", s.count)
+		if _, err := s.conn.Write([]byte(line)); err != nil {
+			return err
 		}
-		if err != nil {
-			return text, fmt.Errorf("on the box: %s: %w", command, err)
+		attempt, cancel := context.WithTimeout(ctx, knockEvery)
+		_, err := s.until(attempt, fmt.Sprintf("@@here %d\n", s.count))
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
 		}
-		out, status, _ := strings.Cut(text, "@@end "+id+" ")
-		_, out, _ = strings.Cut(out, "@@begin "+id+"\n")
-		n, err := strconv.Atoi(strings.TrimSpace(status))
-		if err != nil {
-			return out, fmt.Errorf("on the box: %s: end %q", command, status)
-		}
-		if n != 0 {
-			return out, &ExitError{command, n, out}
-		}
-		return out, nil
 	}
 }
 
-// errSilent says that nobody took the command.
-var errSilent = errors.New("no answer")
-
-// patience is how long a shell may take to say that it begins.
-const patience = 3 * time.Second
-
-func (s *Shell) exchange(ctx context.Context, line, id string) (string, error) {
-	if _, err := s.conn.Write([]byte(line)); err != nil {
-		return "", err
-	}
-	var text bytes.Buffer
+// until reads up to the mark and returns what stood before it. When ctx ends
+// it returns what there is, and keeps it.
+func (s *Shell) until(ctx context.Context, mark string) (string, error) {
 	buffer := make([]byte, 1<<16)
-	began := time.Now()
-	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+	for seen := 0; ; { // of s.text: what cannot hold the mark's beginning
+		if at := bytes.Index(s.text.Bytes()[seen:], []byte(mark)); at >= 0 {
+			before := string(s.text.Next(seen + at))
+			s.text.Next(len(mark))
+			return before, nil
+		}
+		seen = max(0, s.text.Len()-len(mark))
+		if s.text.Len() > maxOutput {
+			return s.text.String(), fmt.Errorf("more than %d bytes of output", maxOutput)
+		}
+		if ctx.Err() != nil {
+			return s.text.String(), ctx.Err()
+		}
+		if err := s.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			return "", err
 		}
 		n, err := s.conn.Read(buffer)
-		text.Write(bytes.ReplaceAll(buffer[:n], []byte("\r"), nil))
-		if text.Len() > maxOutput {
-			return text.String(), fmt.Errorf("more than %d bytes of output", maxOutput)
-		}
-		if end := strings.Index(text.String(), "@@end "+id+" "); end >= 0 && strings.HasSuffix(text.String(), "\n") {
-			return text.String(), nil
-		}
+		s.text.Write(bytes.ReplaceAll(buffer[:n], []byte("\r"), nil))
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return text.String(), err
-		}
-		if ctx.Err() != nil {
-			return text.String(), fmt.Errorf("%w; so far it printed: %q", ctx.Err(), last(text.String(), 400))
-		}
-		if !strings.Contains(text.String(), "@@begin "+id+"\n") && time.Since(began) > patience {
-			return "", errSilent
+			return s.text.String(), err
 		}
 	}
 }

@@ -1,0 +1,185 @@
+package boottest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/testlab"
+)
+
+// Addresses of the box that Start makes, and of its neighbours.
+var (
+	// Router is the test's address on the uplink: it serves the box's lease.
+	Router = netip.MustParsePrefix("10.77.0.1/24")
+	// Lease is the box's address on the uplink.
+	Lease = netip.MustParsePrefix("10.77.0.2/24")
+	// Gateway is the box's address on its first device port.
+	Gateway = netip.MustParseAddr("192.168.77.1")
+	// Device is the test's own address on the first device port.
+	Device = netip.MustParsePrefix("192.168.77.2/24")
+	// Panel is host and port of the box's panel, from the uplink.
+	Panel = netip.AddrPortFrom(Lease.Addr(), 8080).String()
+)
+
+// Patience is how long anything may take that ends by itself on a machine
+// with nothing else to do within a minute. Tests wait for events, and a test
+// machine may be busy with others.
+const Patience = 8 * time.Minute
+
+// Box is a machine with our image, an uplink whose namespace serves leases, a
+// device port and a free slot for a third network card. Its namespaces have no
+// way to any other network.
+type Box struct {
+	*Machine
+	Uplink, Device, Third *Port
+}
+
+// BoxOptions change what Start makes; the zero value is a box of the test build.
+type BoxOptions struct {
+	Image  string // file name in out/image; appliance-test.img when empty
+	Memory int    // MiB; 2048 when 0
+	Disk   int64  // size of the disk in bytes; 2 GiB when 0
+	Second int64  // size of a second, empty disk; none when 0
+}
+
+// NewBox makes a box for a test, which is skipped where there is no image or
+// no QEMU, and leaves it switched off. Everything is taken away when the test ends.
+func NewBox(t *testing.T, o BoxOptions) *Box {
+	t.Helper()
+	testlab.NeedRoot(t)
+	testlab.NeedProgram(t, "qemu-system-x86_64")
+	if o.Image == "" {
+		o.Image = "appliance-test.img"
+	}
+	if o.Disk == 0 {
+		o.Disk = 2 << 30
+	}
+	image := ImagePath(t, o.Image)
+	port := func(mac string, address netip.Prefix) *Port {
+		p, err := NewPort(mac, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		return p
+	}
+	b := &Box{
+		Uplink: port("52:54:00:00:00:01", Router),
+		Device: port("52:54:00:00:00:02", Device),
+		Third:  port("52:54:00:00:00:03", netip.MustParsePrefix("192.168.78.2/24")),
+	}
+	if err := b.Uplink.ServeLease(Lease, Router.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(t.TempDir(), Options{
+		Disk: image, Size: o.Disk, Second: o.Second, Memory: o.Memory,
+		Ports: []*Port{b.Uplink, b.Device}, Spare: []*Port{b.Third},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Machine = m
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the machine's console ended with:\n%s", last(m.Console(), 4000))
+		}
+		_ = m.CutPower()
+	})
+	return b
+}
+
+// ImagePath returns the path of a file of the built image; a test is skipped
+// where nobody has built it.
+func ImagePath(t *testing.T, name string) string {
+	t.Helper()
+	file := filepath.Join(Root(t), "out", "image", name)
+	_, err := os.Stat(file)
+	testlab.Need(t, err == nil, name+" in out/image; make it with: make image-test")
+	return file
+}
+
+// StartBox makes a box, switches it on and waits until it is healthy.
+func StartBox(t *testing.T, o BoxOptions) *Box {
+	t.Helper()
+	b := NewBox(t, o)
+	b.On(t)
+	return b
+}
+
+// On switches the box on and waits until it is healthy; it returns how long that took.
+func (b *Box) On(t *testing.T) time.Duration {
+	t.Helper()
+	if err := b.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Healthy(t)
+	return b.Since()
+}
+
+// Healthy waits until the box's panel says, to the uplink, that all of it works.
+func (b *Box) Healthy(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	if _, err := b.Uplink.WaitHealthy(ctx, Panel); err != nil {
+		b.Explain(t)
+		t.Fatal(err)
+	}
+}
+
+// Restarts does something after which the box resets itself, by whatever
+// means, and waits until it is healthy again, however often it had to start for that.
+func (b *Box) Restarts(t *testing.T, do func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	b.QMP.Forget()
+	do()
+	if err := b.QMP.Wait(ctx, "RESET"); err != nil {
+		b.Explain(t)
+		t.Fatal(err)
+	}
+	b.Healthy(t)
+}
+
+// Explain logs what the box itself says is wrong.
+func (b *Box) Explain(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	out, err := b.Shell.Run(ctx, "systemctl --no-pager --failed; systemctl --no-pager list-jobs; ip -br addr; journalctl --no-pager -b -u 'appliance*' | tail -n 40; journalctl --no-pager -b -p warning | tail -n 20")
+	t.Logf("the box says (%v):\n%s", err, out)
+}
+
+// Run runs a line of bash on the box as root and returns what it printed,
+// without spaces around it. Another exit status than 0 fails the test.
+func (b *Box) Run(t *testing.T, command string) string {
+	t.Helper()
+	out, err := b.Try(t, command)
+	if err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+// Try is Run for a command that may fail: with an *ExitError.
+func (b *Box) Try(t *testing.T, command string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	out, err := b.Shell.Run(ctx, command)
+	return strings.TrimSpace(out), err
+}
+
+// Until repeats a command of the box until it succeeds, and fails the test
+// when it does not in time.
+func (b *Box) Until(t *testing.T, command string) string {
+	t.Helper()
+	return b.Run(t, fmt.Sprintf("for i in $(seq 600); do if out=$(%s); then echo \"$out\"; break; fi; sleep 0.2; done; [ $i -lt 600 ]", command))
+}
