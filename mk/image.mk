@@ -19,4 +19,4 @@ image-accept: deps-image build ## Build the image and lock the package versions 
 
 .PHONY: test-box
 test-box: image-test ## Boot the test build in a virtual machine and try it (as root; minutes)
-	go test -tags box -count 1 -timeout 12m -v ./image/boottest
+	go test -count 1 -timeout 35m -v ./image/boottest

@@ -5,8 +5,11 @@ FUZZTIME ?= 30s
 # A package whose tests ask something of the machine (testlab.Need…) uses
 # namespaces, screens or browsers: its timing suffers beside others, so these
 # packages are tested one after another. All others are tested in parallel.
-machine_packages = $(call packages_with,testlab\.Need,*_test.go)
-unit_packages = $(filter-out $(machine_packages),$(shell go list ./...))
+machine_packages = $(filter-out $(box_package),$(call packages_with,testlab\.Need,*_test.go))
+unit_packages = $(filter-out $(machine_packages) $(box_package),$(shell go list ./...))
+
+# The booted image is tried by itself, last: it takes the longest and needs the image.
+box_package = eidetic/image/boottest
 
 # The race detector matters where goroutines share memory.
 concurrent_packages = $(call packages_with,^\s*go [a-z]|\bsync\.|\bchan ,*.go)
@@ -17,7 +20,7 @@ packages_with = $(patsubst ./%/,eidetic/%,$(sort $(dir \
 	$(shell grep -rlE --include='$(2)' --exclude-dir={testlab,repotest,out} '$(1)' .))))
 
 .PHONY: test
-test: deps-test lint test-unit test-race test-net ## Everything: lint, unit, race and machine tests; installs what is missing
+test: deps-test lint test-unit test-race test-net test-box ## Everything: lint, unit, race, machine and boot tests; installs what is missing
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing of the machine, with all fuzz seeds
@@ -36,6 +39,7 @@ lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck
 	@unformatted=$$(gofmt -l .); \
 		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
 	go vet ./...
+	go vet -tags guest ./...
 	go tool staticcheck ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
 

@@ -22,6 +22,7 @@ type BoxCmd struct {
 	Console BoxConsoleCmd `cmd:"" help:"Show the panel's address and token on the screen."`
 	Bless   BoxBlessCmd   `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
 	Update  BoxUpdateCmd  `cmd:"" help:"Install the update that the service left, and restart."`
+	Reset   BoxResetCmd   `cmd:"" help:"Forget all recordings, runs and settings, and restart."`
 }
 
 // BoxSetupCmd prepares the box.
@@ -102,6 +103,22 @@ func (BoxUpdateCmd) Run(ctx context.Context, std *streams) error {
 		return failed(err)
 	}
 	updater.Log.Info("update installed, restarting", "version", result.Version)
+	return restart(ctx)
+}
+
+// BoxResetCmd makes the next boot a factory reset.
+type BoxResetCmd struct{}
+
+// Run leaves the wish on the EFI partition and restarts the box.
+func (BoxResetCmd) Run(ctx context.Context, std *streams) error {
+	if err := newUpdater(std).MarkReset(); err != nil {
+		return failed(err)
+	}
+	return restart(ctx)
+}
+
+// restart restarts the box, in order.
+func restart(ctx context.Context) error {
 	out, err := runProgram(ctx, "systemctl", "--no-block", "reboot")
 	if err != nil {
 		return cannot(fmt.Errorf("restart: %w: %s", err, out))

@@ -173,14 +173,14 @@ func (p *Port) Close() {
 	}
 }
 
-// OpenPorts connects to TCP ports of an address from the namespace, 256 at a
+// OpenPorts connects to TCP ports of an address from the namespace, 512 at a
 // time, and returns those that accept, sorted. A port that says nothing within
 // wait counts as closed.
 func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, wait time.Duration) ([]int, error) {
 	var mu sync.Mutex
 	var open []int
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(256)
+	group.SetLimit(512)
 	for _, port := range ports {
 		group.Go(func() error {
 			dial, cancel := context.WithTimeout(ctx, wait)

@@ -35,6 +35,10 @@ const (
 	ConfigFile = "etc/appliance/appliance.yaml"
 	// ESPConfig is the configuration on the EFI partition, where a person puts it.
 	ESPConfig = "appliance.yaml"
+	// ESPReset is the file on the EFI partition that asks for a factory reset.
+	ESPReset = "factory-reset"
+	// ResetRequest is the file that makes appliance-reset.service write it.
+	ResetRequest = "run/appliance/requests/reset"
 	// TokenFile holds the token that the panel asks for.
 	TokenFile = "etc/appliance/token"
 	dataDir   = "var/lib/appliance"
@@ -51,8 +55,12 @@ func (s Setup) Do(ctx context.Context) Config {
 	if err != nil {
 		s.Log.Warn("no boot disk: settings and recordings live in memory", "error", err)
 	} else {
-		if err := s.data(ctx, disk); err != nil {
+		reset := s.resetAsked(disk.ESP)
+		if err := s.data(ctx, disk, reset); err != nil {
 			s.Log.Warn("no data partition: settings and recordings live in memory", "error", err)
+		} else if reset {
+			err := s.forget(disk.ESP)
+			s.Log.Warn("factory reset: recordings, runs, settings and token are new", "error", err)
 		}
 		if err := s.config(disk.ESP); err != nil {
 			s.Log.Error("the configuration on the EFI partition is not used", "error", err)
@@ -80,40 +88,6 @@ func (s Setup) Do(ctx context.Context) Config {
 }
 
 func (s Setup) path(name string) string { return filepath.Join(s.Root, name) }
-
-// data makes the data partition if it is not there, grows it to the disk's
-// end, checks it and mounts it.
-func (s Setup) data(ctx context.Context, disk Disk) error {
-	const label = "/dev/disk/by-partlabel/appliance-data"
-	out, err := s.Run(ctx, "systemd-repart", "--dry-run=no", "--no-pager", "--definitions="+s.path(repartDir), disk.Disk)
-	if err != nil {
-		return fmt.Errorf("systemd-repart: %w: %s", err, oneLine(out))
-	}
-	// The kernel knows a partition before udev has named it.
-	if err := awaitFile(ctx, s.path(label), udevPatience); err != nil {
-		return err
-	}
-	for _, step := range []struct {
-		name string
-		args []string
-	}{
-		// Does nothing to a partition that has a file system.
-		{"/usr/lib/systemd/systemd-makefs", []string{"ext4", label}},
-		{"e2fsck", []string{"-p", label}},
-		// The service manager mounts: what this unit mounts, only this unit would see.
-		{"systemctl", []string{"start", "var-lib-appliance.mount"}},
-		{"/usr/lib/systemd/systemd-growfs", []string{s.path(dataDir)}},
-	} {
-		out, err := s.Run(ctx, step.name, step.args...)
-		if err != nil && !(step.name == "e2fsck" && exitStatus(err) == 1) { // 1: errors were corrected
-			return fmt.Errorf("%s: %w: %s", step.name, err, oneLine(out))
-		}
-	}
-	return nil
-}
-
-// udevPatience is how long udev may take to name the data partition.
-const udevPatience = 10 * time.Second
 
 // awaitFile returns when a file exists. It looks, because udev's own events do
 // not reach a unit with a network namespace of its own.

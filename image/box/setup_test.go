@@ -28,7 +28,20 @@ type fakeBox struct {
 	root string
 	ran  []string
 	log  bytes.Buffer
+	// answers are what programs give back, by how their line begins.
+	answers map[string]answer
 }
+
+// answer is what a program printed, and its exit status.
+type answer struct {
+	out    string
+	status exitCode
+}
+
+type exitCode int
+
+func (e exitCode) Error() string { return "exit status" }
+func (e exitCode) ExitCode() int { return int(e) }
 
 func newFakeBox(t *testing.T) *fakeBox {
 	t.Helper()
@@ -106,7 +119,15 @@ func (b *fakeBox) setup() Setup {
 	return Setup{
 		Root: b.root,
 		Run: func(_ context.Context, name string, args ...string) ([]byte, error) {
-			b.ran = append(b.ran, filepath.Base(name)+" "+strings.ReplaceAll(strings.Join(args, " "), b.root, ""))
+			line := filepath.Base(name) + " " + strings.ReplaceAll(strings.Join(args, " "), b.root, "")
+			b.ran = append(b.ran, line)
+			for begin, a := range b.answers {
+				if strings.HasPrefix(line, begin) && a.status != 0 {
+					return []byte(a.out), a.status
+				} else if strings.HasPrefix(line, begin) {
+					return []byte(a.out), nil
+				}
+			}
 			return nil, nil
 		},
 		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, User: os.Getuid(), Group: os.Getgid(),
@@ -130,9 +151,9 @@ func TestSetup(t *testing.T) {
 		t.Errorf("configuration %+v", cfg)
 	}
 	want := []string{
-		"systemd-repart --dry-run=no --no-pager --definitions=/usr/lib/appliance/repart.d /dev/sda",
-		"systemd-makefs ext4 /dev/disk/by-partlabel/appliance-data",
+		"systemd-repart --dry-run=no --no-pager --json=short --definitions=/usr/lib/appliance/repart.d /dev/sda",
 		"e2fsck -p /dev/disk/by-partlabel/appliance-data",
+		"systemd-makefs ext4 /dev/disk/by-partlabel/appliance-data",
 		"systemctl start var-lib-appliance.mount",
 		"systemd-growfs /var/lib/appliance",
 	}
@@ -181,14 +202,21 @@ func TestSetupGoesOn(t *testing.T) {
 	}
 }
 
-func TestUpdater(t *testing.T) {
-	b := newFakeBox(t)
+// trust gives the box a key that it takes updates from, and returns it.
+func (b *fakeBox) trust(t *testing.T) ed25519.PrivateKey {
+	t.Helper()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.write(t, updateKey, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	return key
+}
+
+func TestUpdater(t *testing.T) {
+	b := newFakeBox(t)
+	key := b.trust(t)
 	b.esp(t, func(v *fat.Volume) error {
 		return errors.Join(v.Mkdir("EFI", time.Now()), v.Mkdir(update.Folder, time.Now()))
 	})

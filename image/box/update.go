@@ -97,11 +97,22 @@ func (u Updater) Bless() error {
 
 // withESP opens the EFI partition for writing and finds the running system.
 func (u Updater) withESP(f func(*fat.Volume, update.Slot) error) error {
-	disk, err := BootDisk(u.Root)
+	version, err := u.version()
 	if err != nil {
 		return err
 	}
-	version, err := u.version()
+	return u.withVolume(func(v *fat.Volume) error {
+		running, err := update.Running(v, version)
+		if err != nil {
+			return err
+		}
+		return f(v, running)
+	})
+}
+
+// withVolume opens the EFI partition for writing.
+func (u Updater) withVolume(f func(*fat.Volume) error) error {
+	disk, err := BootDisk(u.Root)
 	if err != nil {
 		return err
 	}
@@ -114,11 +125,7 @@ func (u Updater) withESP(f func(*fat.Volume, update.Slot) error) error {
 	if err != nil {
 		return err
 	}
-	running, err := update.Running(v, version)
-	if err != nil {
-		return err
-	}
-	return f(v, running)
+	return f(v)
 }
 
 // version is the image's, from os-release(5).

@@ -50,6 +50,7 @@ type Manifest struct {
 var (
 	ErrSignature = errors.New("not signed by the key that this box trusts")
 	ErrDowngrade = errors.New("not newer than what the box has")
+	ErrTooOld    = errors.New("not made for a system as old as this")
 	ErrDamaged   = errors.New("damaged")
 )
 
@@ -83,8 +84,8 @@ func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
 		return m, nil, errors.New("update: this system trusts no key")
 	}
 	head := make([]byte, len(magic)+4)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return m, nil, fmt.Errorf("update: %w: it ends in its first %d bytes", ErrDamaged, len(head))
+	if err := readFull(r, head, "in its first bytes"); err != nil {
+		return m, nil, err
 	}
 	if string(head[:len(magic)]) != magic {
 		return m, nil, fmt.Errorf("update: %w: not an update bundle", ErrDamaged)
@@ -94,8 +95,8 @@ func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
 		return m, nil, fmt.Errorf("update: %w: a manifest of %d bytes, at most %d", ErrDamaged, size, maxManifest)
 	}
 	rest := make([]byte, int(size)+ed25519.SignatureSize)
-	if _, err := io.ReadFull(r, rest); err != nil {
-		return m, nil, fmt.Errorf("update: %w: it ends within the manifest", ErrDamaged)
+	if err := readFull(r, rest, "within the manifest"); err != nil {
+		return m, nil, err
 	}
 	text, signature := rest[:size], rest[size:]
 	if !ed25519.Verify(key, append(head, text...), signature) {
@@ -106,6 +107,19 @@ func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
 		return m, nil, fmt.Errorf("update: manifest: %w", err)
 	}
 	return m, &checked{r: io.LimitReader(r, m.Size), left: m.Size, want: m.SHA256, sum: sha256.New()}, nil
+}
+
+// readFull fills b. A bundle that ends early is damaged; one that cannot be
+// read may be whole.
+func readFull(r io.Reader, b []byte, where string) error {
+	_, err := io.ReadFull(r, b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("update: %w: it ends %s", ErrDamaged, where)
+	}
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	return nil
 }
 
 // parseManifest reads what a signature vouches for, and still strictly.
@@ -133,6 +147,17 @@ func (m Manifest) validate() error {
 	}
 	if sum, err := hex.DecodeString(m.SHA256); err != nil || len(sum) != sha256.Size {
 		return fmt.Errorf("sha256: %q is not a SHA-256 in hexadecimal", m.SHA256)
+	}
+	return nil
+}
+
+// Allowed says whether a system of version running may install the bundle.
+func (m Manifest) Allowed(running string) error {
+	if Compare(m.Version, running) <= 0 {
+		return fmt.Errorf("update: %s is %w (%s)", m.Version, ErrDowngrade, running)
+	}
+	if Compare(running, m.Minimum) < 0 {
+		return fmt.Errorf("update: %s is %w: install %s or newer first, this is %s", m.Version, ErrTooOld, m.Minimum, running)
 	}
 	return nil
 }

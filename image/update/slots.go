@@ -130,11 +130,8 @@ func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running str
 	if !ok {
 		return m, fmt.Errorf("update: %q is not the name of a running system", running)
 	}
-	if Compare(m.Version, current.Version) <= 0 {
-		return m, fmt.Errorf("update: %s is %w (%s)", m.Version, ErrDowngrade, current.Version)
-	}
-	if Compare(current.Version, m.Minimum) < 0 {
-		return m, fmt.Errorf("update: %s can only be installed from %s or newer; this is %s", m.Version, m.Minimum, current.Version)
+	if err := m.Allowed(current.Version); err != nil {
+		return m, err
 	}
 	if err := Recover(v); err != nil {
 		return m, err

@@ -141,7 +141,7 @@ func TestInstallRefuses(t *testing.T) {
 		{"another file", []byte(strings.Repeat("MZ", 100)), ErrDamaged, "not an update bundle"},
 		{"an older version", bundle(t, "0.1", "0.1", content, key), ErrDowngrade, ""},
 		{"the same version", bundle(t, "0.2", "0.1", content, key), ErrDowngrade, ""},
-		{"for a newer system", bundle(t, "0.9", "0.8", content, key), nil, "from 0.8 or newer; this is 0.2"},
+		{"for a newer system", bundle(t, "0.9", "0.8", content, key), ErrTooOld, "install 0.8 or newer first, this is 0.2"},
 	}
 	before := map[string][]byte{"appliance_0.2.efi": program("running", 9000), "appliance_0.1.efi": program("old", 5000)}
 	for _, c := range cases {

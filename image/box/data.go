@@ -1,0 +1,174 @@
+package box
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/image/fat"
+)
+
+const (
+	dataLabel = "/dev/disk/by-partlabel/appliance-data"
+	// udevPatience is how long udev may take to name the data partition.
+	udevPatience = 40 * time.Second
+	// repairPatience is how long a damaged file system may be worked at.
+	repairPatience = 3 * time.Minute
+)
+
+// data makes the data partition if it is not there, grows it to the disk's
+// end, checks it, repairs it and mounts it. With reset it is made anew.
+func (s Setup) data(ctx context.Context, disk Disk, reset bool) error {
+	out, err := s.Run(ctx, "systemd-repart", "--dry-run=no", "--no-pager", "--json=short", "--definitions="+s.path(repartDir), disk.Disk)
+	if err != nil {
+		return fmt.Errorf("systemd-repart: %w: %s", err, oneLine(out))
+	}
+	// The kernel knows a partition before udev has named it.
+	if err := awaitFile(ctx, s.path(dataLabel), udevPatience); err != nil {
+		return err
+	}
+	if reset {
+		if err := s.wipe(ctx); err != nil {
+			return err
+		}
+	} else if !created(out) {
+		if err := s.repair(ctx); err != nil {
+			return err
+		}
+	}
+	return s.steps(ctx, []step{
+		// Does nothing to a partition that has a file system.
+		{"/usr/lib/systemd/systemd-makefs", []string{"ext4", dataLabel}},
+		// The service manager mounts: what this unit mounts, only this unit would see.
+		{"systemctl", []string{"start", "var-lib-appliance.mount"}},
+		{"/usr/lib/systemd/systemd-growfs", []string{s.path(dataDir)}},
+	})
+}
+
+// step is a program of the system and its arguments.
+type step struct {
+	name string
+	args []string
+}
+
+func (s Setup) steps(ctx context.Context, steps []step) error {
+	for _, p := range steps {
+		if out, err := s.Run(ctx, p.name, p.args...); err != nil {
+			return fmt.Errorf("%s: %w: %s", p.name, err, oneLine(out))
+		}
+	}
+	return nil
+}
+
+// created reads what systemd-repart did, a table in JSON amid its messages: is
+// the data partition new? A new one has no file system worth a repair, and may
+// hold the remains of one that the disk had before.
+func created(out []byte) bool {
+	from, to := bytes.IndexByte(out, '['), bytes.LastIndexByte(out, ']')
+	if from < 0 || to < from {
+		return false
+	}
+	var table []struct{ Label, Activity string }
+	if json.Unmarshal(out[from:to+1], &table) != nil {
+		return false
+	}
+	for _, p := range table {
+		if p.Label == "appliance-data" && p.Activity == "create" {
+			return true
+		}
+	}
+	return false
+}
+
+// Exit statuses of e2fsck(8), of which more than one may be set.
+const (
+	fsckCorrected = 1 | 2
+	fsckNothing   = 8 // there is no file system, not even a copy of its superblock
+)
+
+// repair replays the journal of the data partition, which takes no time; only
+// where that is not enough does it look at everything, and mends what it can.
+func (s Setup) repair(ctx context.Context) error {
+	if _, err := s.Run(ctx, "e2fsck", "-p", dataLabel); err == nil || exitStatus(err)&^fsckCorrected == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, repairPatience)
+	defer cancel()
+	out, err := s.Run(ctx, "e2fsck", "-y", dataLabel)
+	if err == nil || exitStatus(err)&^fsckCorrected == 0 {
+		s.Log.Warn("the data partition was damaged and is repaired", "e2fsck", oneLine(out[max(0, len(out)-1000):]))
+		return nil
+	}
+	if exitStatus(err) == fsckNothing {
+		return nil // the power went before one was made: systemd-makefs does it now
+	}
+	return fmt.Errorf("the data partition is damaged beyond repair: e2fsck: %w: %s", err, oneLine(out[max(0, len(out)-1000):]))
+}
+
+// wipe forgets what is on the data partition.
+func (s Setup) wipe(ctx context.Context) error {
+	if out, err := s.Run(ctx, "blkdiscard", "-f", dataLabel); err != nil {
+		s.Log.Info("the disk cannot discard: old data is overwritten only as new data comes", "blkdiscard", oneLine(out))
+	}
+	return s.steps(ctx, []step{{"wipefs", []string{"-a", "-f", dataLabel}}})
+}
+
+// resetAsked says whether the EFI partition asks for a factory reset.
+func (s Setup) resetAsked(esp string) bool {
+	dev, err := os.Open(s.path(esp))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dev.Close() }()
+	v, err := fat.Open(readOnly{dev})
+	if err != nil {
+		return false
+	}
+	_, err = v.ReadFile(ESPReset, maxConfig)
+	return err == nil
+}
+
+// forget removes the configuration from the EFI partition, and then what asked
+// for that: when the power goes in between, the next boot starts over.
+func (s Setup) forget(esp string) error {
+	dev, err := os.OpenFile(s.path(esp), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dev.Close() }() // what counts was synced
+	v, err := fat.Open(dev)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{ESPConfig, ESPReset} {
+		if err := v.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// MarkReset makes the next boot a factory reset: recordings, runs, settings,
+// token and the configuration on the EFI partition are gone then.
+func (u Updater) MarkReset() error {
+	err := u.withVolume(func(v *fat.Volume) error {
+		err := v.Create(ESPReset, 0, bytes.NewReader(nil), u.Now())
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, remove(u.path(ResetRequest)))
+}
+
+// RequestReset asks appliance-reset.service for a factory reset, which restarts
+// the box at once. The service calls it; root is / on a box.
+func RequestReset(root string) error {
+	return writeFile(filepath.Join(root, ResetRequest), nil, 0o600)
+}

@@ -1,0 +1,94 @@
+package box
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/image/fat"
+)
+
+// What is done to the data partition, by what the system's programs find.
+func TestData(t *testing.T) {
+	const table = "Applying changes.\n" + `[{"type":"esp","label":"appliance-esp","activity":"unchanged"},{"type":"linux-generic","label":"appliance-data","activity":"%"}]` + "\n"
+	for _, c := range []struct {
+		name    string
+		answers map[string]answer
+		want    string // the programs' first words
+		log     string
+	}{
+		{"new", map[string]answer{"systemd-repart": {out: strings.ReplaceAll(table, "%", "create")}},
+			"systemd-repart systemd-makefs systemctl systemd-growfs", ""},
+		{"as left", map[string]answer{"systemd-repart": {out: strings.ReplaceAll(table, "%", "unchanged")}},
+			"systemd-repart e2fsck systemd-makefs systemctl systemd-growfs", ""},
+		{"journal replayed", map[string]answer{"e2fsck -p": {status: 1}},
+			"systemd-repart e2fsck systemd-makefs systemctl systemd-growfs", ""},
+		{"damaged", map[string]answer{"e2fsck -p": {status: 4}, "e2fsck -y": {"FIXED.", 1}},
+			"systemd-repart e2fsck e2fsck systemd-makefs systemctl systemd-growfs", "is repaired"},
+		{"power cut before it had a file system", map[string]answer{"e2fsck": {status: 8}},
+			"systemd-repart e2fsck e2fsck systemd-makefs systemctl systemd-growfs", ""},
+		{"beyond repair", map[string]answer{"e2fsck": {status: 4}},
+			"systemd-repart e2fsck e2fsck", "beyond repair"},
+		{"no table", map[string]answer{"systemd-repart": {"no GPT", 1}},
+			"systemd-repart", "no GPT"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newFakeBox(t)
+			b.answers = c.answers
+			b.setup().Do(t.Context())
+			var ran []string
+			for _, line := range b.ran {
+				if name, _, _ := strings.Cut(line, " "); name != "hostnamectl" && line != "systemctl daemon-reload" {
+					ran = append(ran, name)
+				}
+			}
+			if got := strings.Join(ran, " "); got != c.want {
+				t.Errorf("ran %s, want %s", got, c.want)
+			}
+			if got := b.log.String(); !strings.Contains(got, c.log) || c.log == "" && got != "" {
+				t.Errorf("log %q, want %q", got, c.log)
+			}
+		})
+	}
+}
+
+// A factory reset is asked for on the EFI partition, so that a person can do it
+// with any computer, and a power cut repeats it.
+func TestFactoryReset(t *testing.T) {
+	b := newFakeBox(t)
+	b.create(t, ESPConfig, "box: {hostname: lab7}\n")
+	u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	for range 2 { // twice is as good as once
+		if err := errors.Join(RequestReset(b.root), u.MarkReset()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.root, ResetRequest)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the request is still there: %v", err)
+	}
+	b.answers = map[string]answer{"wipefs": {"no such device", 1}}
+	b.setup().Do(t.Context())
+	if !b.setup().resetAsked("dev/sda1") {
+		t.Error("forgotten before it was done")
+	}
+	b.answers, b.ran = nil, nil
+	b.write(t, ConfigFile, "log: info\n") // /etc is in memory
+	if cfg := b.setup().Do(t.Context()); cfg.Hostname != "box" {
+		t.Errorf("host name %q after a factory reset", cfg.Hostname)
+	}
+	if got := strings.Join(b.ran, "\n"); !strings.Contains(got, "wipefs -a -f /dev/disk/by-partlabel/appliance-data\nsystemd-makefs") {
+		t.Errorf("ran\n%s", got)
+	}
+	b.esp(t, func(v *fat.Volume) error {
+		entries, err := v.List("")
+		if len(entries) != 0 {
+			t.Errorf("left on the EFI partition: %v", entries)
+		}
+		return err
+	})
+}

@@ -1,0 +1,136 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"eidetic/image/update"
+)
+
+// ErrBusy says that an update is being installed already.
+var ErrBusy = errors.New("an update is being installed")
+
+// Receiver takes an update from whoever sends it to the panel and leaves it to
+// appliance-update.service. It needs no more rights than the service has.
+type Receiver struct {
+	Root string // the file system, / on a box
+}
+
+// Receive reads a bundle and, when all of it is good, has it installed, which
+// restarts the box. It refuses early what would be refused anyway: errors.Is
+// tells update.ErrSignature, ErrDowngrade, ErrTooOld, ErrDamaged and our ErrBusy
+// apart from what went wrong here. Bytes after the bundle are not read. What
+// becomes of an update that was taken, Status tells.
+func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifest, error) {
+	u := Updater{Root: r.Root}
+	key, err := u.key()
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	running, err := u.version()
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	if _, err := os.Stat(u.path(Incoming)); err == nil {
+		return update.Manifest{}, ErrBusy
+	}
+	dir := filepath.Dir(u.path(Incoming))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return update.Manifest{}, err
+	}
+	if err := removeAll(filepath.Join(dir, ".part-*")); err != nil { // of interrupted ones
+		return update.Manifest{}, err
+	}
+	f, err := os.CreateTemp(dir, ".part-")
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
+	m, err := copyBundle(f, cancellable{ctx, bundle}, func(m update.Manifest) error { return m.Allowed(running) }, key)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return m, err
+	}
+	if err := os.Rename(f.Name(), u.path(Incoming)); err != nil {
+		return m, err
+	}
+	return m, writeFile(u.path(UpdateRequest), nil, 0o600)
+}
+
+// copyBundle writes to w what it reads of a bundle, and checks it on the way.
+func copyBundle(w io.Writer, bundle io.Reader, allowed func(update.Manifest) error, key []byte) (update.Manifest, error) {
+	m, program, err := update.Open(io.TeeReader(bundle, w), key)
+	if err != nil {
+		return m, err
+	}
+	if err := allowed(m); err != nil {
+		return m, err
+	}
+	_, err = io.Copy(io.Discard, program)
+	return m, err
+}
+
+// cancellable ends a read when the context ends, between two pieces.
+type cancellable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancellable) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// removeAll removes what a pattern matches.
+func removeAll(pattern string) error {
+	names, err := filepath.Glob(pattern)
+	for _, name := range names {
+		err = errors.Join(err, remove(name))
+	}
+	return err
+}
+
+// UpdateStatus is what became of the last update.
+type UpdateStatus struct {
+	// Running is the version of the system that runs.
+	Running string `json:"running"`
+	// Installing says that an update was taken and waits for the restart.
+	Installing bool `json:"installing"`
+	// Last is the result of the last update, nil when there was none.
+	Last *Result `json:"last,omitempty"`
+	// FellBack says that the last update was installed, and given up because
+	// it did not become healthy.
+	FellBack bool `json:"fell_back"`
+}
+
+// Status reads what became of the last update.
+func (r Receiver) Status() (UpdateStatus, error) {
+	u := Updater{Root: r.Root}
+	var s UpdateStatus
+	var err error
+	if s.Running, err = u.version(); err != nil {
+		return s, err
+	}
+	_, err = os.Stat(u.path(Incoming))
+	s.Installing = err == nil
+	text, err := os.ReadFile(u.path(UpdateResult))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Last = new(Result)
+	if err := json.Unmarshal(text, s.Last); err != nil {
+		return s, fmt.Errorf("%s: %w", UpdateResult, err)
+	}
+	s.FellBack = !s.Installing && s.Last.Error == "" && update.Compare(s.Running, s.Last.Version) < 0
+	return s, nil
+}

@@ -1,0 +1,94 @@
+package box
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"eidetic/image/update"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sign(t *testing.T, version, minimum string, key ed25519.PrivateKey) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := update.Sign(&b, update.Manifest{Version: version, Minimum: minimum}, []byte("program of "+version), key); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestReceive(t *testing.T) {
+	b := newFakeBox(t)
+	key := b.trust(t)
+	good := sign(t, "0.3", "0", key)
+	damaged := bytes.Clone(good)
+	damaged[len(damaged)-1] ^= 1
+	stranger := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	r := Receiver{Root: b.root}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name   string
+		ctx    context.Context
+		bundle []byte
+		want   error
+	}{
+		{"damaged", t.Context(), damaged, update.ErrDamaged},
+		{"cut off", t.Context(), good[:len(good)-1], update.ErrDamaged},
+		{"a stranger's", t.Context(), sign(t, "0.3", "0", stranger), update.ErrSignature},
+		{"the same version", t.Context(), sign(t, "0.2", "0", key), update.ErrDowngrade},
+		{"older", t.Context(), sign(t, "0.1.9", "0", key), update.ErrDowngrade},
+		{"needs one between", t.Context(), sign(t, "0.9", "0.5", key), update.ErrTooOld},
+		{"sender gone", gone, good, context.Canceled},
+		{"good", t.Context(), append(bytes.Clone(good), "more"...), nil},
+		{"another", t.Context(), good, ErrBusy},
+	} {
+		_, err := r.Receive(c.ctx, bytes.NewReader(c.bundle))
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		_, statErr := os.Stat(filepath.Join(b.root, Incoming))
+		if taken := statErr == nil; taken != (c.want == nil || errors.Is(c.want, ErrBusy)) {
+			t.Errorf("%s: taken: %v", c.name, taken)
+		}
+	}
+	if got := b.read(t, Incoming); got != string(good) {
+		t.Errorf("%d bytes were taken of a bundle of %d", len(got), len(good))
+	}
+	b.read(t, UpdateRequest)
+	left, err := filepath.Glob(filepath.Join(b.root, filepath.Dir(Incoming), ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+func TestUpdateStatus(t *testing.T) {
+	b := newFakeBox(t)
+	r := Receiver{Root: b.root}
+	for _, c := range []struct {
+		result string
+		want   UpdateStatus
+	}{
+		{"", UpdateStatus{Running: "0.2"}},
+		{`{"version":"0.2"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.2"}}},
+		{`{"version":"0.3"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3"}, FellBack: true}},
+		{`{"error":"damaged"}`, UpdateStatus{Running: "0.2", Last: &Result{Error: "damaged"}}},
+	} {
+		if c.result != "" {
+			b.write(t, UpdateResult, c.result)
+		}
+		got, err := r.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("result %q (-want +got):\n%s", c.result, d)
+		}
+	}
+}
