@@ -39,6 +39,11 @@ needs() {
 		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
 		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
+		bench|nghttp2-client|h2load|the client that asks every web server alike
+		bench|nginx-light|nginx|a peer in serving recorded bodies
+		bench|mitmproxy|mitmdump|the peer that replays what it recorded
+		bench|dnsperf|dnsperf|the client that asks every name server alike
+		bench|dnsmasq-base|dnsmasq|a peer in answering DNS
 	TABLE
 }
 

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// modes are the ways to ask; goals are of the ratio to the peer.
+var modes = []struct {
+	name  string
+	args  []string
+	goals map[string]float64
+}{
+	{"h1-32-connections", []string{"--h1", "-c", "32", "-m", "1"}, map[string]float64{"go": 0.85, "mitmproxy": 20, "wpr": 1.2}},
+	{"h2-1-connection-32-streams", []string{"-c", "1", "-m", "32"}, map[string]float64{"go": 0.85, "mitmproxy": 20, "wpr": 1.8}},
+	{"h2-32-connections", []string{"-c", "32", "-m", "1"}, map[string]float64{"go": 0.85, "mitmproxy": 20, "wpr": 1.8}},
+}
+
+// measureHTTP compares requests per second of processor time.
+func measureHTTP(ctx context.Context, o options, t *table) error {
+	servers, stop, err := startAll(ctx, o, peers(o))
+	defer stop()
+	if err != nil {
+		return err
+	}
+	for _, mode := range modes {
+		per, wall := map[string][]float64{}, map[string][]float64{}
+		for range o.rounds {
+			for _, s := range servers {
+				args := append([]string{"-D", o.duration.String()}, mode.args...)
+				before, err := s.cpu()
+				if err != nil {
+					return err
+				}
+				n, err := h2load(ctx, s, o, args...)
+				if err != nil {
+					return err
+				}
+				after, err := s.cpu()
+				if err != nil {
+					return err
+				}
+				per[s.name] = append(per[s.name], float64(n)/(after-before).Seconds())
+				wall[s.name] = append(wall[s.name], float64(n)/o.duration.Seconds())
+			}
+		}
+		for _, s := range servers {
+			t.add(result{Name: mode.name + "-" + s.name + "-rate", Value: median(wall[s.name]), Unit: "requests/s", Better: "higher"})
+			if s.name == "appliance" {
+				continue
+			}
+			t.add(result{
+				Name: mode.name, Value: median(per["appliance"]), Unit: "requests/core-s", Better: "higher",
+				Peer: s.name, PeerV: median(per[s.name]), Goal: mode.goals[s.name],
+			})
+		}
+	}
+	return nil
+}
+
+// startAll starts the servers one after another.
+func startAll(ctx context.Context, o options, list []peer) (out []*server, stop func(), err error) {
+	stop = func() {
+		for _, s := range out {
+			s.stop()
+		}
+	}
+	if err := os.WriteFile(urls(o), []byte("https://"+host+strings.Join(askedPaths(), "\nhttps://"+host)+"\n"), 0o644); err != nil {
+		return nil, stop, err
+	}
+	for _, p := range list {
+		s, err := p.start(ctx, o)
+		if err != nil {
+			return out, stop, err
+		}
+		out = append(out, s)
+		// Once through, so that every server has met every URL and the checks
+		// of h2load have seen that it answers.
+		if _, err := h2load(ctx, s, o, "-n", strconv.Itoa(asked), "-c", "1", "-m", "4"); err != nil {
+			return out, stop, err
+		}
+	}
+	return out, stop, nil
+}
+
+func urls(o options) string { return filepath.Join(o.dir, "urls") }
+
+var (
+	requestsLine = regexp.MustCompile(`(?m)^requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored`)
+	trafficLine  = regexp.MustCompile(`(?m)^traffic: .* \((\d+)\) data$`)
+)
+
+// h2load runs the client and returns how many whole answers it got.
+func h2load(ctx context.Context, s *server, o options, args ...string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+4*o.duration)
+	defer cancel()
+	args = append([]string{"-i", urls(o), "--connect-to", s.addr}, args...)
+	text, err := exec.CommandContext(ctx, "h2load", args...).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("h2load against %s (scripts/deps.sh bench installs it): %w: %s", s.name, err, tail(string(text)))
+	}
+	m, data := requestsLine.FindStringSubmatch(string(text)), trafficLine.FindStringSubmatch(string(text))
+	if m == nil || data == nil {
+		return 0, fmt.Errorf("h2load against %s says: %s", s.name, tail(string(text)))
+	}
+	n, err := strconv.Atoi(m[3])
+	if err != nil {
+		return 0, err
+	}
+	bytes, err := strconv.Atoi(data[1])
+	if err != nil {
+		return 0, err
+	}
+	if m[4] != "0" || n == 0 || bytes < n*bodyBytes || bytes > (n+64)*bodyBytes {
+		return 0, fmt.Errorf("h2load against %s: %d answers with %d bytes of bodies: %s: %s", s.name, n, bytes, m[0], tail(s.log.String()))
+	}
+	return n, nil
+}
+
+// measureLatency compares the median time of an answer on one connection with
+// that of the bare Go server.
+func measureLatency(ctx context.Context, o options, t *table) error {
+	var list []peer
+	for _, p := range peers(o) {
+		if p.name == "appliance" || p.name == "go" {
+			list = append(list, p)
+		}
+	}
+	servers, stop, err := startAll(ctx, o, list)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	for _, mode := range []struct{ name, flag string }{{"h1", "--h1"}, {"h2", "-m1"}} {
+		rounds := map[string][]float64{}
+		for range 2*o.rounds + 1 {
+			for _, s := range servers {
+				us, err := latencies(ctx, s, o, mode.flag)
+				if err != nil {
+					return err
+				}
+				rounds[s.name] = append(rounds[s.name], median(us))
+			}
+		}
+		t.add(result{
+			Name: mode.name + "-latency", Value: median(rounds["appliance"]), Unit: "µs", Better: "lower",
+			Peer: "go", PeerV: median(rounds["go"]), Goal: 1 / 1.1,
+		})
+	}
+	return nil
+}
+
+// latencies are the times, in µs, of 4,000 answers one after another.
+func latencies(ctx context.Context, s *server, o options, flag string) ([]float64, error) {
+	file := filepath.Join(o.dir, "latency.log")
+	defer os.Remove(file)
+	if _, err := h2load(ctx, s, o, "-n", "4000", "-c", "1", flag, "--log-file", file); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []float64
+	for line := range strings.Lines(string(text)) { // start, status, µs
+		f := strings.Fields(line)
+		if len(f) != 3 || f[1] != "200" {
+			return nil, fmt.Errorf("h2load's log of %s has the line %q", s.name, line)
+		}
+		us, err := strconv.ParseFloat(f[2], 64)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, us)
+	}
+	return out, nil
+}

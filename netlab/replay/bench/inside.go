@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/netlab/ca"
+	"eidetic/netlab/replay"
+)
+
+// nobody is a device that throws away what it gets.
+type nobody struct{ header http.Header }
+
+func (n *nobody) Header() http.Header         { return n.header }
+func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (n *nobody) WriteHeader(int)             {}
+func (n *nobody) FlushError() error           { return nil }
+
+// measureMatch times the whole core without a network: matching, dates, log.
+func measureMatch(_ context.Context, o options, t *table) error {
+	session, err := newSession(filepath.Join(o.dir, "small.wacz"))
+	if err != nil {
+		return err
+	}
+	conn := replay.WithConn(context.Background(), replay.Conn{Client: netip.MustParseAddr("192.0.2.1"), Protocol: "h2", TLS: "tls/1.3"})
+	for _, c := range []struct {
+		name, query string
+		goal        float64
+	}{{"match-exact", "", 10}, {"match-normalised", "?_=1700000000000", 10}, {"match-nearest-or-miss", "x?page=2", 0}} {
+		var requests []*http.Request
+		for _, p := range askedPaths() {
+			u, err := url.Parse("https://" + host + p + c.query)
+			if err != nil {
+				return err
+			}
+			requests = append(requests, (&http.Request{
+				Method: "GET", URL: u, Host: host, Proto: "HTTP/2.0", ProtoMajor: 2, Body: http.NoBody,
+				Header: http.Header{"Accept": {"*/*"}, "User-Agent": {"bench"}},
+			}).WithContext(conn))
+		}
+		b := testing.Benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				session.ServeHTTP(&nobody{http.Header{}}, requests[i%len(requests)])
+			}
+		})
+		t.add(result{Name: c.name, Value: float64(b.NsPerOp()) / 1e3, Unit: "µs", Better: "lower", Goal: c.goal})
+		t.add(result{Name: c.name + "-allocations", Value: float64(b.AllocsPerOp()), Unit: "1", Better: "lower"})
+	}
+	return nil
+}
+
+// measureLeaf times a certificate for a name that was not asked for before.
+func measureLeaf(_ context.Context, _ options, t *table) error {
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		return err
+	}
+	var failed error
+	b := testing.Benchmark(func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := authority.Leaf(fmt.Sprintf("host-%d.bench.test", i)); err != nil {
+				failed = err
+			}
+		}
+	})
+	t.add(result{Name: "leaf", Value: float64(b.NsPerOp()) / 1e6, Unit: "ms", Better: "lower", Goal: 0.15})
+	return failed
+}
+
+// measureLoad times how a large archive is made ready, in a process of its own.
+func measureLoad(ctx context.Context, o options, t *table) error {
+	const size = 50_000
+	file := filepath.Join(o.dir, "large.wacz")
+	defer os.Remove(file)
+	if err := record(file, exchanges, size); err != nil {
+		return err
+	}
+	var seconds, rss, peak []float64
+	for range o.rounds {
+		s, err := self(ctx, o, "load", file)
+		if err != nil {
+			return err
+		}
+		s.stop()
+		for i, to := range []*[]float64{&seconds, &rss, &peak} {
+			v, err := strconv.ParseFloat(s.said[2+i], 64)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, v)
+		}
+	}
+	const decoded = exchanges * size / 1024 // KiB
+	t.add(result{Name: "load-1GB", Value: median(seconds), Unit: "s", Better: "lower", Goal: 5})
+	t.add(result{Name: "load-1GB-memory", Value: median(rss) / decoded, Unit: "decoded size", Better: "lower", Goal: 1.3})
+	t.add(result{Name: "load-1GB-peak-memory", Value: median(peak) / decoded, Unit: "decoded size", Better: "lower"})
+	return nil
+}
+
+// field returns the first word behind a name in a file of /proc.
+func field(text, name string) string {
+	_, rest, _ := strings.Cut(text, name)
+	if f := strings.Fields(rest); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
