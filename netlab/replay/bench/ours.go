@@ -62,7 +62,9 @@ type core struct{ session *replay.Session }
 func (c core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
 	c.session.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS})))
 }
+
 func (c core) Protocols(host string) []string { return c.session.Protocols(host) }
+func (c core) HTTP3(string) bool              { return false }
 
 // lines keeps the last lines of the log, as a run keeps all of its own.
 type lines struct {
@@ -158,9 +160,9 @@ func beDNS(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	table := dns.Table{}
+	table := dns.NewTable()
 	for i := range dnsNames {
-		table[dnsName(i)] = []netip.Addr{dnsAddr(i)}
+		table.AddHost(dnsName(i), dnsAddr(i))
 	}
 	s.Use(table)
 	ready(s.Addr())
