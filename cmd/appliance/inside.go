@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"eidetic/internal/device"
@@ -66,10 +67,31 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	if err := json.Unmarshal([]byte(c.Job), &in); err != nil {
 		return usage(err)
 	}
-	if err := isolate.Mount(isolate.Mounts{Keep: keep(in), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
-		return cannot(err)
+	bar := newProgress(std.out)
+	defer bar.close()
+	news := job.News{Say: func(text string) { bar.say("%s", text) }, Step: bar.step}
+	var service *newsWriter
+	if in.News {
+		service = newNewsWriter(os.NewFile(newsFile, "news"))
+		news = service.news()
 	}
-	config := job.VirtualConfig{Forwarder: linkForwarder(), Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	err := exitOf(in.carryOut(ctx, news, slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	if ctx.Err() != nil {
+		return &exitError{status: exitCannot} // the outer half says that it was interrupted
+	}
+	if err != nil && in.News {
+		service.write(tidings{Error: err.Error()})
+		return &exitError{status: exitCannot}
+	}
+	return err
+}
+
+// carryOut does the order on a virtual device.
+func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logger) error {
+	if err := isolate.Mount(isolate.Mounts{Keep: keep(in), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
+		return err
+	}
+	config := job.VirtualConfig{Forwarder: linkForwarder(), Log: log}
 	switch in.Origins {
 	case originsSample:
 		o := &origins{}
@@ -78,28 +100,18 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	case originsOutside:
 		dialer, err := isolate.NewDialer(os.NewFile(dialFile, "outside"))
 		if err != nil {
-			return cannot(err)
+			return err
 		}
 		config.Upstream = in.outside(dialer)
 		config.Sealed = func() { _ = dialer.Close() } // what is closed cannot be closed worse
 	}
 	rig, err := job.NewVirtual(ctx, config)
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer rig.Close()
-	bar := newProgress(std.out)
-	defer bar.close()
-	news := job.News{Say: func(text string) { bar.say("%s", text) }, Step: bar.step}
-	if in.News {
-		news = newsTo(os.NewFile(newsFile, "news"))
-	}
-	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: config.Log, Software: versionLine()}
-	err = exitOf(j.Run(ctx))
-	if ctx.Err() != nil {
-		return &exitError{status: exitCannot} // the outer half says that it was interrupted
-	}
-	return err
+	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine()}
+	return j.Run(ctx)
 }
 
 // exitOf gives a job's error its exit status.
@@ -152,16 +164,35 @@ func trusted(pem string) (*x509.CertPool, error) {
 type tidings struct {
 	Say  string           `json:",omitempty"`
 	Step *experiment.Step `json:",omitempty"`
+	Film job.FilmNews     `json:",omitempty"`
+	// Error is why the order was not carried out.
+	Error string `json:",omitempty"`
 }
 
-// newsTo writes news for a service. Nothing else that is started here gets the file.
-func newsTo(f *os.File) job.News {
+// newsWriter writes news for a service.
+type newsWriter struct {
+	mu      sync.Mutex
+	encoder *json.Encoder
+}
+
+// newNewsWriter takes over the file; nothing else that is started here gets it.
+func newNewsWriter(f *os.File) *newsWriter {
 	syscall.CloseOnExec(int(f.Fd()))
-	encoder := json.NewEncoder(f)
-	// A service that has gone takes this process with it.
+	return &newsWriter{encoder: json.NewEncoder(f)}
+}
+
+// write needs no error: a service that has gone takes this process with it.
+func (w *newsWriter) write(t tidings) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.encoder.Encode(t)
+}
+
+func (w *newsWriter) news() job.News {
 	return job.News{
-		Say:  func(text string) { _ = encoder.Encode(tidings{Say: text}) },
-		Step: func(s experiment.Step) { s.Done = nil; _ = encoder.Encode(tidings{Step: &s}) },
+		Say:  func(text string) { w.write(tidings{Say: text}) },
+		Step: func(s experiment.Step) { s.Done = nil; w.write(tidings{Step: &s}) },
+		Film: func(f job.FilmNews) { w.write(tidings{Film: f}) },
 	}
 }
 

@@ -70,7 +70,11 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	if c.TokenFile == "" {
 		fmt.Fprintf(std.out, "The panel is at http://%s/ and asks for the token %s (kept in %s).\n", listener.Addr(), token, made)
 	}
-	s := &service{config: cfg, data: c.Data, token: token, notifier: notifier, log: log}
+	roots, err := cfg.Network.roots()
+	if err != nil {
+		return usage(err)
+	}
+	s := &service{config: cfg, data: c.Data, token: token, roots: roots, notifier: notifier, log: log}
 	return s.serve(ctx, listener)
 }
 
@@ -91,6 +95,7 @@ type service struct {
 	config   serveConfig
 	data     string
 	token    string
+	roots    string // PEM, trusted besides the system's
 	notifier *systemd.Notifier
 	log      *slog.Logger
 }
@@ -116,6 +121,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	defer queue.Close()
 	p, err := panel.New(panel.Config{
 		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts,
+		Queue: queue, Runner: s.runner(runs),
 		Hosts: []string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"},
 	})
 	if err != nil {
@@ -145,6 +151,14 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		return cannot(err)
 	}
 	return nil
+}
+
+// runner carries out runs on the devices that there are.
+func (s *service) runner(runs *store.Store) *runner {
+	return &runner{
+		data: s.data, runs: runs, notifier: s.notifier, names: []string{"virtual"},
+		devices: map[string]boxDevice{"virtual": &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots}},
+	}
 }
 
 // parts is what the watchdog sees, for the panel's health.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 
 	"eidetic/image/box"
@@ -15,9 +17,40 @@ import (
 // serveConfig is the whole configuration file; each component declares its part.
 type serveConfig struct {
 	// Log is the least level that is logged: debug, info, warn or error.
-	Log   string      `yaml:"log"`
-	Panel panelConfig `yaml:"panel"`
-	Box   box.Config  `yaml:"box"`
+	Log     string        `yaml:"log"`
+	Panel   panelConfig   `yaml:"panel"`
+	Network networkConfig `yaml:"network"`
+	Box     box.Config    `yaml:"box"`
+}
+
+// networkConfig says how origins are reached while a page is recorded.
+type networkConfig struct {
+	// Resolver is the name server to ask, address:port; without it, the system's.
+	Resolver string `yaml:"resolver"`
+	// Trust is a file of certificates (PEM) that are trusted besides the
+	// system's: for test servers with an authority of their own.
+	Trust string `yaml:"trust"`
+}
+
+// resolver is zero without one; the configuration was checked.
+func (c networkConfig) resolver() netip.AddrPort {
+	at, _ := netip.ParseAddrPort(c.Resolver)
+	return at
+}
+
+// roots reads Trust.
+func (c networkConfig) roots() (string, error) {
+	if c.Trust == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(c.Trust)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s holds no certificate in PEM form", c.Trust)
+	}
+	if err != nil {
+		return "", fmt.Errorf("network.trust: %w", err)
+	}
+	return string(text), nil
 }
 
 // panelConfig says where the panel listens when systemd passes no socket.
@@ -64,6 +97,9 @@ func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
 	}
 	if _, _, err := net.SplitHostPort(cfg.Panel.Listen); err != nil {
 		return atField(file, text, "$.panel.listen", fmt.Errorf("%w; write host:port, for example 127.0.0.1:8080", err))
+	}
+	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
+		return atField(file, text, "$.network.resolver", fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
 	}
 	var field *box.FieldError
 	if err := cfg.Box.Validate(); errors.As(err, &field) {

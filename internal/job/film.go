@@ -69,3 +69,48 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 
 // micro rounds to three digits: microseconds, where milliseconds are meant.
 func micro(v float64) float64 { return math.Round(v*1e3) / 1e3 }
+
+// watched tells a watchdog of the recordings of a screen; without one it does nothing.
+type watched struct {
+	experiment.Screen
+	tell func(FilmNews)
+}
+
+func (w watched) Film(ctx context.Context, path string) (experiment.Film, error) {
+	f, err := w.Screen.Film(ctx, path)
+	if err != nil || w.tell == nil {
+		return f, err
+	}
+	w.tell(FilmBegins)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer w.tell(FilmEnds)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for seen := 0; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if frames := f.Status().Frames; frames > seen {
+				seen = frames
+				w.tell(FilmTurns)
+			}
+		}
+	}()
+	return watchedFilm{f, func() { stop(); <-ended }}, nil
+}
+
+// watchedFilm ends the watch with the recording.
+type watchedFilm struct {
+	experiment.Film
+	end func()
+}
+
+func (f watchedFilm) Stop() (experiment.FilmStatus, error) {
+	f.end()
+	return f.Film.Stop()
+}

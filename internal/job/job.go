@@ -49,7 +49,18 @@ type Rig struct {
 type News struct {
 	Say  func(text string) // a sentence for a person
 	Step func(experiment.Step)
+	Film func(FilmNews) // for a watchdog
 }
+
+// FilmNews says that the recorder of the screen lives.
+type FilmNews string
+
+// What a watchdog hears of a recording.
+const (
+	FilmBegins FilmNews = "begins"
+	FilmTurns  FilmNews = "turns" // frames came, about once a second
+	FilmEnds   FilmNews = "ends"
+)
 
 func (n News) say(format string, args ...any) {
 	if n.Say != nil {
@@ -127,7 +138,7 @@ func (j *Job) perform(ctx context.Context) error {
 		shaped = j.Rig.Link
 	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: j.Rig.Device, Screen: j.Rig.Screen, Control: j.Rig.Control, Analyst: analyst{},
+		Link: shaped, Device: j.Rig.Device, Screen: watched{j.Rig.Screen, j.News.Film}, Control: j.Rig.Control, Analyst: analyst{},
 		Host: device.Host{}, Clock: clock, Log: j.Log, Progress: j.News.Step,
 	}
 	if j.Order.Live {

@@ -16,19 +16,33 @@ import (
 // RunRequest asks for a run.
 type RunRequest struct {
 	Name    string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
-	Device  string `json:"device,omitempty" maxLength:"100" default:"virtual" doc:"The device; runs of one device wait for each other"`
+	Device  string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
 	Page    string `json:"page" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
-	Archive string `json:"archive" minLength:"1" maxLength:"255" doc:"File name of the recording to replay" example:"shop.wacz"`
-	Link    string `json:"link,omitempty" maxLength:"100" doc:"Name of the link profile" example:"4g"`
-	Browser string `json:"browser,omitempty" maxLength:"40" doc:"Browser of a virtual device" example:"chromium"`
-	Trials  int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials"`
+	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
+	Link    string `json:"link,omitempty" maxLength:"1000" default:"native" doc:"Access network: the name of a profile, or parameters" example:"rtt=28ms,down=5mbit,up=1mbit"`
+	Browser string `json:"browser,omitempty" enum:"chromium" doc:"Browser of a virtual device"`
+	Trials  int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	Timing  string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
+	// Times are in seconds, as people write them.
+	Still     float64    `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
+	Limit     float64    `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
+	Seed      uint64     `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+	Treatment *Treatment `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself"`
+}
+
+// Treatment is what differs in the second arm of a comparison; what is left
+// out is as in the control.
+type Treatment struct {
+	Page    string `json:"page,omitempty" format:"uri" maxLength:"8192" doc:"URL under test"`
+	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay"`
+	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network"`
 }
 
 // Runner carries out runs.
 type Runner interface {
-	// Check says what is wrong with a request before it is accepted; the
-	// error is shown to the one who asked.
-	Check(ctx context.Context, r RunRequest) error
+	// Accept fills in what a request leaves to the appliance, and says what is
+	// wrong with it; the error is shown to the one who asked.
+	Accept(ctx context.Context, r RunRequest) (RunRequest, error)
 	// Run carries out a request as the run with the ID: it creates the run's
 	// folder in the store, fills it, and tells of its progress. It returns
 	// when the run has ended, soon after the context does. An error is for a run
@@ -68,15 +82,16 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
-	if err := p.Runner.Check(ctx, in.Body); err != nil {
+	accepted, err := p.Runner.Accept(ctx, in.Body)
+	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
-	request, err := json.Marshal(in.Body)
+	request, err := json.Marshal(accepted)
 	if err != nil {
 		return nil, p.ours(err)
 	}
 	now := p.Now()
-	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: in.Body.Device, Created: now, Request: request}
+	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: accepted.Device, Created: now, Request: request}
 	base := job.ID
 	for n := 2; ; n++ {
 		err := p.Queue.Add(ctx, job)

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
@@ -26,11 +27,12 @@ type fakeRunner struct {
 	release chan error
 }
 
-func (r *fakeRunner) Check(_ context.Context, q RunRequest) error {
+func (r *fakeRunner) Accept(_ context.Context, q RunRequest) (RunRequest, error) {
 	if q.Archive == "missing.wacz" {
-		return errors.New("there is no archive missing.wacz")
+		return q, errors.New("there is no archive missing.wacz")
 	}
-	return nil
+	q.Device = cmp.Or(q.Device, "virtual")
+	return q, nil
 }
 
 func (r *fakeRunner) Run(ctx context.Context, id string, q RunRequest, progress func(Progress)) error {
@@ -220,7 +222,7 @@ func TestQueueSurvivesRestart(t *testing.T) {
 		t.Errorf("%s was started, want %s", got, want)
 	}
 	b.runner.release <- nil
-	if got := b.states(t, "/api/v1/runs/"+running+"-2/events"); cmp.Diff("done", got[len(got)-1]) != "" {
+	if got := b.states(t, "/api/v1/runs/"+running+"-2/events"); diff.Diff("done", got[len(got)-1]) != "" {
 		t.Errorf("progress: %v", got)
 	}
 }
@@ -285,7 +287,7 @@ func TestHub(t *testing.T) {
 	h.publish(Progress{Run: "b", State: "done"})
 	h.publish(Progress{Run: "a", State: "done"})
 	want := []Progress{{Run: "a", State: "done"}, {Run: "b", State: "done"}}
-	if diff := cmp.Diff(want, h.take(l)); diff != "" {
+	if diff := diff.Diff(want, h.take(l)); diff != "" {
 		t.Error(diff)
 	}
 	late := h.listen("a")

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"eidetic/internal/job"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/internal/store"
+	"eidetic/systemd"
+)
+
+// archivesDir holds the recordings that people brought.
+const archivesDir = "archives"
+
+// boxDevice is something that the box can measure.
+type boxDevice interface {
+	// available says why it cannot be measured now, or nil.
+	available(ctx context.Context) error
+	// carryOut does an order on it, and returns why it was not done. Runs of one
+	// device follow one another.
+	carryOut(ctx context.Context, o job.Order, news job.News) error
+}
+
+// runner carries out the panel's runs.
+type runner struct {
+	data     string
+	runs     *store.Store
+	names    []string // of the devices, the first the one that is meant when none is named
+	devices  map[string]boxDevice
+	notifier *systemd.Notifier
+}
+
+// Accept implements panel.Runner.
+func (r *runner) Accept(ctx context.Context, q panel.RunRequest) (panel.RunRequest, error) {
+	q.Device = cmp.Or(q.Device, r.names[0])
+	d, ok := r.devices[q.Device]
+	if !ok {
+		return q, fmt.Errorf("device: there is no %q; there are %s", q.Device, strings.Join(r.names, ", "))
+	}
+	if _, err := r.order("check", q); err != nil {
+		return q, err
+	}
+	return q, d.available(ctx)
+}
+
+// Run implements panel.Runner.
+func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progress func(panel.Progress)) error {
+	d, ok := r.devices[q.Device]
+	if !ok {
+		return fmt.Errorf("the device %q, which this run waited for, is no longer there", q.Device)
+	}
+	order, err := r.order(id, q)
+	if err != nil {
+		return err
+	}
+	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
+	defer watch.hear(job.FilmEnds)
+	return d.carryOut(ctx, order, job.News{
+		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: order.Trials * len(order.Arms)}) },
+		Step: func(s step) { progress(progressOf(s, order)) },
+		Film: watch.hear,
+	})
+}
+
+// progressOf tells of a step; that before the first trial is the recording.
+func progressOf(s step, o job.Order) panel.Progress {
+	if s.Trial == 0 {
+		return panel.Progress{Of: o.Trials * len(o.Arms), Doing: "recording: " + s.Doing}
+	}
+	return panel.Progress{Trial: s.Trial, Of: s.Of, Doing: s.Doing}
+}
+
+// order is what a request means.
+func (r *runner) order(id string, q panel.RunRequest) (job.Order, error) {
+	control := job.Arm{Name: lab.Control, Page: q.Page, Archive: q.Archive, Link: cmp.Or(q.Link, "native")}
+	o := job.Order{
+		ID: id, Name: q.Name, Trials: q.Trials, Timing: q.Timing, Seed: q.Seed,
+		Still: seconds(q.Still), Limit: seconds(q.Limit), Arms: []job.Arm{control},
+	}
+	if t := q.Treatment; t != nil {
+		other := job.Arm{Name: lab.Treatment, Page: cmp.Or(t.Page, control.Page), Archive: t.Archive, Link: cmp.Or(t.Link, control.Link)}
+		if other.Archive == "" && other.Page == control.Page {
+			other.Archive = control.Archive
+		}
+		o.Arms = append(o.Arms, other)
+	}
+	for i := range o.Arms {
+		a := &o.Arms[i]
+		if a.Archive == "" {
+			continue
+		}
+		file, err := r.archive(a.Archive)
+		if err != nil {
+			return o, fmt.Errorf("archive of the %s: %w", a.Name, err)
+		}
+		a.Archive = file
+	}
+	return o, o.Validate()
+}
+
+func seconds(s float64) job.Duration {
+	return job.Duration{Duration: time.Duration(s * float64(time.Second))}
+}
+
+// archive finds a recording by its file name or by the run that made it.
+func (r *runner) archive(name string) (string, error) {
+	if !store.ValidID(name) { // which is also one element of a path
+		return "", fmt.Errorf("%q is neither a file name nor the ID of a run", name)
+	}
+	for _, file := range []string{filepath.Join(r.data, archivesDir, name), filepath.Join(r.runs.Root(), "runs", name, job.ArchiveFile)} {
+		info, err := os.Lstat(file)
+		if err == nil && info.Mode().IsRegular() {
+			return file, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("there is no recording %q, and no run of that ID with one", name)
+}
+
+// filmWatch feeds the watchdog while a screen is recorded.
+type filmWatch struct {
+	notifier *systemd.Notifier
+	name     string
+	pulse    *systemd.Pulse
+}
+
+// hear is called by one goroutine at a time.
+func (w *filmWatch) hear(news job.FilmNews) {
+	switch {
+	case news == job.FilmBegins && w.pulse == nil:
+		// A name that is taken cannot be: runs of one device follow one another.
+		w.pulse, _ = w.notifier.Subsystem(w.name)
+	case news == job.FilmTurns && w.pulse != nil:
+		w.pulse.Tick()
+	case news == job.FilmEnds && w.pulse != nil:
+		w.pulse.End()
+		w.pulse = nil
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+
+	"eidetic/internal/experiment"
+	"eidetic/internal/isolate"
+	"eidetic/internal/job"
+
+	"github.com/miekg/dns"
+)
+
+type step = experiment.Step
+
+// virtualDevice is a browser on this machine, in namespaces that are made for
+// each run. It has no way to anybody but through the box, and the box none but
+// the connections that this process makes for it while it records.
+type virtualDevice struct {
+	data     string
+	resolver netip.AddrPort // of origins; the system's when it is not valid
+	roots    string         // PEM, trusted besides the system's
+}
+
+func (v *virtualDevice) available(ctx context.Context) error { return checkMachine(ctx) }
+
+func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+	resolver, err := v.nameServer()
+	if err != nil {
+		return err
+	}
+	in, err := json.Marshal(insideJob{Order: o, Out: v.data, Origins: originsOutside, Resolver: resolver, Roots: v.roots, News: true})
+	if err != nil {
+		return err
+	}
+	outside, inside, err := isolate.DialSockets()
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	heard := make(chan error, 1)
+	go func() { heard <- hear(read, news) }()
+	err = isolate.Run(ctx, []string{"inside", string(in)}, write, inside)
+	write.Close()
+	told := <-heard
+	var exit *exec.ExitError
+	if told != nil && errors.As(err, &exit) {
+		return told
+	}
+	return err
+}
+
+// nameServer is whom the recorder asks for the addresses of origins.
+func (v *virtualDevice) nameServer() (netip.AddrPort, error) {
+	if v.resolver.IsValid() {
+		return v.resolver, nil
+	}
+	const file = "/etc/resolv.conf"
+	conf, err := dns.ClientConfigFromFile(file)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("finding a name server: %w", err)
+	}
+	for _, s := range conf.Servers {
+		if a, err := netip.ParseAddr(s); err == nil {
+			return netip.AddrPortFrom(a, 53), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("finding a name server: %s names none; set network.resolver in the configuration", file)
+}
+
+// hear passes on what the inside tells, until it ends, and returns the error
+// that it told of.
+func hear(r *os.File, news job.News) (told error) {
+	decoder := json.NewDecoder(r)
+	for {
+		var t tidings
+		if err := decoder.Decode(&t); err != nil {
+			return told // the pipe's end is the inside's
+		}
+		switch {
+		case t.Error != "":
+			told = errors.New(t.Error)
+		case t.Step != nil:
+			news.Step(*t.Step)
+		case t.Film != "":
+			news.Film(t.Film)
+		case t.Say != "":
+			news.Say(t.Say)
+		}
+	}
+}

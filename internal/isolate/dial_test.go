@@ -1,0 +1,124 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// dials joins the two ends in one process, as Run joins two processes.
+func dials(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Dialer {
+	t.Helper()
+	outside, inside, err := DialSockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ServeDials(ctx, outside, dial); close(served) }()
+	d, err := NewDialer(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.Close()
+		cancel()
+		<-served
+	})
+	return d
+}
+
+// The inside reaches an echo server by connections that the outside makes,
+// many at once, and each is the one that was asked for.
+func TestDialsFromOutside(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); c.Close() }()
+		}
+	}()
+	d := dials(t, new(net.Dialer).DialContext)
+	var all sync.WaitGroup
+	for n := range 50 {
+		all.Go(func() {
+			c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			text := strings.Repeat(string(rune('a'+n%26)), 100+n)
+			if _, err := io.WriteString(c, text); err != nil {
+				t.Error(err)
+			}
+			if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Error(err)
+			}
+			if got, err := io.ReadAll(c); err != nil || string(got) != text {
+				t.Errorf("connection %d: %q, %v", n, got, err)
+			}
+		})
+	}
+	all.Wait()
+	if _, err := d.DialContext(t.Context(), "unix", "/run/x"); err == nil || !strings.Contains(err.Error(), "not for the inside") {
+		t.Errorf("a Unix socket: %v", err)
+	}
+	if _, err := d.DialContext(t.Context(), "tcp", strings.Repeat("x", maxDial)); err == nil {
+		t.Error("an endless address was taken")
+	}
+	// Closed for good: what was made stays, nothing new is.
+	old, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	d.Close()
+	if _, err := d.DialContext(t.Context(), "tcp", l.Addr().String()); err == nil {
+		t.Error("a connection was made after Close")
+	}
+	if _, err := old.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDialsThatFail(t *testing.T) {
+	long := errors.New(strings.Repeat("nobody there ", 1000))
+	started := make(chan struct{})
+	d := dials(t, func(ctx context.Context, _, address string) (net.Conn, error) {
+		switch address {
+		case "long":
+			return nil, long
+		case "pipe": // no socket of the kernel's
+			a, b := net.Pipe()
+			b.Close()
+			return a, nil
+		}
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if _, err := d.DialContext(t.Context(), "tcp", "long"); err == nil || !strings.Contains(err.Error(), "nobody there") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := d.DialContext(t.Context(), "tcp", "pipe"); err == nil || !strings.Contains(err.Error(), "cannot be passed on") {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	go func() { <-started; cancel() }()
+	if _, err := d.DialContext(ctx, "tcp", "never"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+}
