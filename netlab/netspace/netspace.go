@@ -10,6 +10,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -117,7 +118,44 @@ func Veth(a *Namespace, nameA string, b *Namespace, nameB string) error {
 	if err := a.Netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make the veth pair %s, %s: %w", nameA, nameB, err)
 	}
-	return errors.Join(a.Up(nameA), b.Up(nameB))
+	if err := errors.Join(a.Up(nameA), b.Up(nameB)); err != nil {
+		return err
+	}
+	return errors.Join(a.Settled(nameA), b.Settled(nameB))
+}
+
+// settleTime bounds the wait for an interface whose other end is up: the
+// kernel tells of such changes once a second.
+const settleTime = 10 * time.Second
+
+// Settled returns when the kernel has told that an interface is operational. A
+// browser that hears of it later drops the connections that it has made.
+func (n *Namespace) Settled(name string) error {
+	changes, stop := make(chan netlink.LinkUpdate, 64), make(chan struct{})
+	err := netlink.LinkSubscribeWithOptions(changes, stop, netlink.LinkSubscribeOptions{Namespace: &n.h, ListExisting: true})
+	if err != nil {
+		return fmt.Errorf("listen to what happens to %s: %w", name, err)
+	}
+	defer func() {
+		close(stop)
+		for range changes { // until its goroutine has ended
+		}
+	}()
+	late := time.NewTimer(settleTime)
+	defer late.Stop()
+	for {
+		select {
+		case c, ok := <-changes:
+			if !ok {
+				return fmt.Errorf("listen to what happens to %s: the kernel ended it", name)
+			}
+			if a := c.Attrs(); a.Name == name && a.OperState == netlink.OperUp {
+				return nil
+			}
+		case <-late.C:
+			return fmt.Errorf("%s is not operational %v after both ends were brought up", name, settleTime)
+		}
+	}
 }
 
 // Up brings an interface up.

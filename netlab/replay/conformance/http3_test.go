@@ -27,6 +27,7 @@ import (
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/dns"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
@@ -78,6 +79,11 @@ func newQUICLab(t *testing.T) *quicLab {
 	l.network, err = netlab.Start(t.Context(), netlab.Config{
 		Gateway: netip.MustParseAddr("192.168.77.1"), Routes: true, HTTP3: true,
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443", DNSAddr: "192.168.77.1:53",
+		OnQuery: func(q dns.Query) {
+			if q.Error != "" || strings.HasSuffix(q.Name, ".test") {
+				t.Logf("%s %s: %s by %s %v %s", q.Name, q.Type, q.RCode, q.Source, q.Answers, q.Error)
+			}
+		},
 		CA: l.authority, Clock: lab.Monotonic,
 		Upstream: &proxy.UpstreamConfig{Resolver: netip.MustParseAddrPort(originAddress + ":53"), Roots: origin.Pool()},
 	})
