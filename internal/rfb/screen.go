@@ -1,0 +1,115 @@
+package rfb
+
+import (
+	"encoding/binary"
+	"image"
+
+	"eidetic/internal/lab"
+)
+
+// Screen is a server's screen as far as it has sent it.
+type Screen struct {
+	Width, Height int
+	Pix           []byte // BGRX without padding, the fourth byte 0
+	// Changed covers what updates touched since Settle.
+	Changed []image.Rectangle
+	// Resized says that the size has changed since Settle; Pix is then black
+	// but for what came after, until the server is asked for all of it again.
+	Resized bool
+}
+
+// NewScreen returns a black screen of the size at the handshake.
+func (c *Conn) NewScreen() *Screen {
+	return &Screen{Width: c.width, Height: c.height, Pix: make([]byte, bytesPerPixel*c.width*c.height)}
+}
+
+// Bounds returns the rectangle of the whole screen.
+func (s *Screen) Bounds() image.Rectangle { return image.Rect(0, 0, s.Width, s.Height) }
+
+// Settle forgets what has changed.
+func (s *Screen) Settle() { s.Changed, s.Resized = s.Changed[:0], false }
+
+// maxChanged bounds the list of changed regions; beyond, one region covers them.
+const maxChanged = 1024
+
+func (s *Screen) change(r image.Rectangle) {
+	if r.Empty() {
+		return
+	}
+	if len(s.Changed) == maxChanged {
+		for _, old := range s.Changed {
+			r = r.Union(old)
+		}
+		s.Changed = s.Changed[:0]
+	}
+	s.Changed = append(s.Changed, r)
+}
+
+// resize takes over a new size, which has been checked.
+func (s *Screen) resize(w, h int) {
+	if w == s.Width && h == s.Height {
+		return
+	}
+	n := bytesPerPixel * w * h
+	if cap(s.Pix) < n {
+		s.Pix = make([]byte, n)
+	}
+	s.Pix = s.Pix[:n]
+	clear(s.Pix)
+	s.Width, s.Height, s.Resized = w, h, true
+	s.Changed = s.Changed[:0]
+}
+
+// row returns the bytes of r in line y.
+func (s *Screen) row(r image.Rectangle, y int) []byte {
+	at := bytesPerPixel * (y*s.Width + r.Min.X)
+	return s.Pix[at : at+bytesPerPixel*r.Dx()]
+}
+
+// fill paints r.
+func (s *Screen) fill(r image.Rectangle, pixel uint32) {
+	if r.Empty() {
+		return
+	}
+	first := s.row(r, r.Min.Y)
+	binary.LittleEndian.PutUint32(first, pixel)
+	for n := bytesPerPixel; n < len(first); n *= 2 {
+		copy(first[n:], first[:n])
+	}
+	for y := r.Min.Y + 1; y < r.Max.Y; y++ {
+		copy(s.row(r, y), first)
+	}
+}
+
+// move copies the pixels of a rectangle as large as r from another place, which may overlap it.
+func (s *Screen) move(r image.Rectangle, from image.Point) error {
+	src := r.Sub(r.Min).Add(from)
+	if !src.In(s.Bounds()) {
+		return broken("a copy from %v, which is not on the screen of %v", src, s.Bounds().Max)
+	}
+	if src.Min.Y >= r.Min.Y {
+		for y := range r.Dy() {
+			copy(s.row(r, r.Min.Y+y), s.row(src, src.Min.Y+y))
+		}
+		return nil
+	}
+	for y := r.Dy() - 1; y >= 0; y-- {
+		copy(s.row(r, r.Min.Y+y), s.row(src, src.Min.Y+y))
+	}
+	return nil
+}
+
+// clearFourth clears the byte of each pixel that no colour uses: servers leave anything there.
+func clearFourth(row []byte) {
+	for ; len(row) >= 8; row = row[8:] {
+		binary.LittleEndian.PutUint64(row, binary.LittleEndian.Uint64(row)&0x00ffffff_00ffffff)
+	}
+	if len(row) > 0 {
+		row[3] = 0
+	}
+}
+
+// Format describes the screen for a film of rate frames a second.
+func (s *Screen) Format(rate float64) lab.Format {
+	return lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height, Rate: rate}
+}
