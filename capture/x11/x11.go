@@ -41,7 +41,7 @@ type Source struct {
 	w      *wire
 	format lab.Format
 	region image.Rectangle
-	pace   pace
+	pace   capture.Pace
 	clock  lab.Clock
 	damage *damage  // nil: the server has no DAMAGE
 	shm    *segment // nil: the server has no MIT-SHM
@@ -83,7 +83,7 @@ func open(w *wire, o Options) (*Source, error) {
 		w: w, region: o.Region,
 		format: lab.Format{Pixels: lab.BGRX, Width: o.Region.Dx(), Height: o.Region.Dy(), Rate: o.Rate},
 		clock:  lab.Monotonic,
-		pace:   pace{period: time.Duration(1e9 / o.Rate), clock: lab.Monotonic, wait: capture.SleepUntil},
+		pace:   capture.Pace{Period: time.Duration(1e9 / o.Rate), Clock: lab.Monotonic, Wait: capture.SleepUntil},
 	}
 	if err := s.format.Validate(); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Source) Damage() bool { return s.damage != nil }
 
 // Next waits for the next tick and takes the picture.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
-	tick, err := s.pace.next(ctx)
+	tick, err := s.pace.Next(ctx)
 	if err != nil {
 		return lab.Frame{}, err
 	}

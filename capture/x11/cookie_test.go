@@ -2,44 +2,9 @@ package x11
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-
-	"eidetic/internal/lab"
 )
-
-func TestPaceKeepsItsScheduleAndCountsMissedTicks(t *testing.T) {
-	const period = 10 * time.Millisecond
-	now := lab.Time(5_000)
-	p := pace{
-		period: period,
-		clock:  func() lab.Time { return now },
-		wait:   func(t lab.Time) { now = t.Add(100) }, // wakes 100 ns late
-	}
-	var ticks []uint64
-	var at []time.Duration
-	// What each picture takes: late by less than a period is not a loss.
-	for _, work := range []time.Duration{1, 1, 15, 1, 35, 1, 1} {
-		n, err := p.next(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks, at = append(ticks, n), append(at, now.Sub(5_000))
-		now = now.Add(work * time.Millisecond)
-	}
-	if d := cmp.Diff([]uint64{0, 1, 2, 3, 4, 7, 8}, ticks); d != "" {
-		t.Error(d)
-	}
-	const ms = time.Millisecond
-	want := []time.Duration{0, 10*ms + 100, 20*ms + 100, 35*ms + 100, 40*ms + 100, 75*ms + 100, 80*ms + 100}
-	if d := cmp.Diff(want, at); d != "" {
-		t.Error(d)
-	}
-}
 
 // authority builds an entry of an Xauthority file.
 func authority(family uint16, fields ...string) []byte {

@@ -1,0 +1,39 @@
+package capture
+
+import (
+	"context"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Pace is an absolute schedule for sources without a clock of their own: tick
+// k is due at start + k·Period, whatever happened before. A tick is missed
+// only when the next one is already due. The first call starts it.
+type Pace struct {
+	Period time.Duration
+	Clock  lab.Clock
+	Wait   func(lab.Time) // until then: SleepUntil
+
+	start lab.Time
+	tick  uint64 // the last one taken
+	begun bool
+}
+
+// Next waits for the next tick and returns its number, from 0.
+func (p *Pace) Next(ctx context.Context) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	now := p.Clock()
+	if !p.begun {
+		p.begun, p.start = true, now
+		return 0, nil
+	}
+	k := max(p.tick+1, uint64(now.Sub(p.start)/p.Period))
+	if due := p.start.Add(time.Duration(k) * p.Period); due > now {
+		p.Wait(due)
+	}
+	p.tick = k
+	return k, ctx.Err()
+}
