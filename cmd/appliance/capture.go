@@ -2,28 +2,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"eidetic/capture"
 	"eidetic/capture/file"
 	"eidetic/capture/reel"
-	"eidetic/capture/synthetic"
-	"eidetic/capture/v4l2"
-	"eidetic/capture/x11"
 	"eidetic/internal/lab"
 )
 
 // CaptureCmd records a screen.
 type CaptureCmd struct {
-	Source   string        `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), file:PATH (a Y4M film, a folder of PNG or JPEG), or synthetic:CONTENT (static, load, scroll, noise)."`
+	sourceFlags
 	Out      string        `required:"" help:"The reel to write. It must not exist yet."`
 	Duration time.Duration `help:"How long; without it until Ctrl-C or until the source ends."`
-	Rate     float64       `default:"60" help:"Frames per second, for sources that can choose."`
-	Size     string        `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for."`
-	Pixels   string        `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
 	JSON     bool          `name:"json" help:"Print JSON."`
 }
 
@@ -32,6 +24,7 @@ func (CaptureCmd) Help() string {
 	return `Example:
 
   appliance capture --source x11::99 --out screen.reel --duration 10s
+  appliance capture --source rfb:192.168.122.1:5900 --out machine.reel --duration 10s
   appliance reel info screen.reel
 
 Exit status 1 when a frame was lost.`
@@ -39,7 +32,7 @@ Exit status 1 when a frame was lost.`
 
 // Run records until the end, then says how it went.
 func (c *CaptureCmd) Run(ctx context.Context, std *streams) error {
-	src, err := c.open()
+	src, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,51 +81,4 @@ func record(ctx context.Context, src capture.Source, w *reel.Writer) (capture.St
 	}
 	<-r.Done()
 	return r.Stop()
-}
-
-// open opens the source that the command line names.
-func (c *CaptureCmd) open() (capture.Source, error) {
-	kind, name, _ := strings.Cut(c.Source, ":")
-	f := lab.Format{Pixels: lab.PixelFormat(c.Pixels), Rate: c.Rate}
-	if c.Size != "" {
-		if n, err := fmt.Sscanf(c.Size, "%dx%d", &f.Width, &f.Height); n != 2 || err != nil {
-			return nil, usage(fmt.Errorf("--size %q is not of the form WIDTHxHEIGHT", c.Size))
-		}
-	}
-	switch kind {
-	case "x11":
-		src, err := x11.Open(x11.Options{Display: name, Rate: c.Rate})
-		if err != nil {
-			return nil, cannot(err)
-		}
-		return src, nil
-	case "synthetic":
-		if f.Width == 0 {
-			f.Width, f.Height = 1280, 720
-		}
-		if f.Pixels == "" {
-			f.Pixels = lab.BGRX
-		}
-		src, err := synthetic.New(synthetic.Options{
-			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil,
-		})
-		if err != nil {
-			return nil, usage(err)
-		}
-		return src, nil
-	case "v4l2":
-		src, err := v4l2.Open(v4l2.Options{Path: name, Format: f})
-		if err != nil {
-			return nil, cannot(err)
-		}
-		return src, nil
-	case "file":
-		src, err := file.Open(name, file.Options{Format: f})
-		if err != nil {
-			return nil, usage(err)
-		}
-		return src, nil
-	default:
-		return nil, usage(errors.New("--source must be x11:…, v4l2:…, file:… or synthetic:…, not " + c.Source))
-	}
 }

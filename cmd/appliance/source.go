@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"eidetic/capture"
+	"eidetic/capture/file"
+	"eidetic/capture/rfb"
+	"eidetic/capture/synthetic"
+	"eidetic/capture/v4l2"
+	"eidetic/capture/x11"
+	"eidetic/internal/lab"
+)
+
+// sourceFlags name a screen to film, for every command that films one.
+type sourceFlags struct {
+	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), file:PATH (a Y4M film, a folder of PNG or JPEG), or synthetic:CONTENT (static, load, scroll, noise)."`
+	Rate         float64 `default:"60" help:"Frames per second, for sources that can choose."`
+	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for."`
+	Pixels       string  `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
+	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
+}
+
+// format is the format that the flags ask for.
+func (s *sourceFlags) format() (lab.Format, error) {
+	f := lab.Format{Pixels: lab.PixelFormat(s.Pixels), Rate: s.Rate}
+	if s.Size != "" {
+		if n, err := fmt.Sscanf(s.Size, "%dx%d", &f.Width, &f.Height); n != 2 || err != nil {
+			return f, usage(fmt.Errorf("--size %q is not of the form WIDTHxHEIGHT", s.Size))
+		}
+	}
+	return f, nil
+}
+
+// open opens the source.
+func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
+	f, err := s.format()
+	if err != nil {
+		return nil, err
+	}
+	kind, name, _ := strings.Cut(s.Source, ":")
+	switch kind {
+	case "x11":
+		src, err := x11.Open(x11.Options{Display: name, Rate: s.Rate})
+		return opened(src, err, cannot)
+	case "rfb":
+		password, err := readPassword(s.PasswordFile)
+		if err != nil {
+			return nil, usage(err)
+		}
+		src, err := rfb.Open(ctx, rfb.Options{Address: name, Password: password, Rate: s.Rate})
+		return opened(src, err, cannot)
+	case "synthetic":
+		if f.Width == 0 {
+			f.Width, f.Height = 1280, 720
+		}
+		if f.Pixels == "" {
+			f.Pixels = lab.BGRX
+		}
+		src, err := synthetic.New(synthetic.Options{
+			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil,
+		})
+		return opened(src, err, usage)
+	case "v4l2":
+		src, err := v4l2.Open(v4l2.Options{Path: name, Format: f})
+		return opened(src, err, cannot)
+	case "file":
+		src, err := file.Open(name, file.Options{Format: f})
+		return opened(src, err, usage)
+	default:
+		return nil, usage(errors.New("--source must be x11:…, v4l2:…, rfb:…, file:… or synthetic:…, not " + s.Source))
+	}
+}
+
+// opened marks the error of opening with an exit status.
+func opened(src capture.Source, err error, mark func(error) error) (capture.Source, error) {
+	if err != nil {
+		return nil, mark(err)
+	}
+	return src, nil
+}
+
+// readPassword returns a file's first line; no file means no password.
+func readPassword(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	defer f.Close()
+	const longest = 1 << 10
+	b, err := io.ReadAll(io.LimitReader(f, longest))
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return strings.TrimRight(string(line), "\r"), nil
+}
