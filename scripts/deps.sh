@@ -40,6 +40,12 @@ needs() {
 		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/systemd-bootx64.efi|the boot loader that the image starts with
 		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
 		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
+		bench|iputils-ping|ping|the link's round trips are measured with it
+		bench|tcpdump|tcpdump|the link's packets are timed with it
+		bench|iperf3|iperf3|the link's rates are measured with it
+		bench|curl|curl|the link's connections are measured with it
+		bench|nginx-light|nginx|answers for the link's benchmark
+		bench|iproute2|tc|the peer that the link's rates are compared with
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
 		bench|nghttp2-client|h2load|the client that asks every web server alike
 		bench|nginx-light|nginx|a peer in serving recorded bodies

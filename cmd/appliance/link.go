@@ -138,7 +138,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if err := isolate.Mount(isolate.Mounts{TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}
-	r, err := measure.Measure(ctx, p)
+	r, err := measure.Measure(ctx, p, linkForwarder())
 	if err != nil {
 		return cannot(err)
 	}

@@ -40,6 +40,7 @@ type Packet struct {
 	sockets [2]*socket // device, lab
 	event   int        // wakes the thread
 	thread  []string   // what the thread was granted, for the report
+	tid     int        // the thread
 
 	mu      sync.Mutex
 	profile Profile
@@ -168,7 +169,7 @@ func (p *Packet) Report() Report {
 	r := Report{
 		Backend: "packet", Profile: p.profile.clone(), Bound: packetBound, Slips: p.slips, Merged: p.merged,
 		Up: p.ways[0].stats.clone(), Down: p.ways[1].stats.clone(), Thread: p.thread,
-		Bins: append([]Bin(nil), p.bins...),
+		Bins: append([]Bin(nil), p.bins...), CPU: processorTime(p.tid),
 	}
 	if p.merged > 0 {
 		r.Limits = append(r.Limits, fmt.Sprintf("%d frames were several segments in one: a sender's offload is on (ethtool -K INTERFACE tso off gso off gro off)", p.merged))
@@ -180,7 +181,7 @@ func (p *Packet) Report() Report {
 func (p *Packet) run(ready chan<- struct{}) {
 	runtime.LockOSThread() // never unlocked: its priority ends with it
 	p.mu.Lock()
-	p.thread = append(p.thread, prepareThread()...)
+	p.thread, p.tid = append(p.thread, prepareThread()...), unix.Gettid()
 	p.mu.Unlock()
 	close(ready)
 	out := make([]*frame, 0, batch)

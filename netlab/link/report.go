@@ -23,6 +23,8 @@ type Report struct {
 	Merged int64 `json:"merged,omitempty"`
 	// Thread says what the forwarding thread was granted.
 	Thread []string `json:"thread,omitempty"`
+	// CPU is the processor time that the forwarding thread has used, since it began.
+	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// Fault says that the back end itself has failed.
 	Fault string `json:"fault,omitempty"`
 	// Bins hold what left the link, by tenths of a second.

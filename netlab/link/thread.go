@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,4 +64,19 @@ func prepareThread() (got []string) {
 		return append(got, "SCHED_OTHER (no right to real-time priority)")
 	}
 	return append(got, "SCHED_OTHER")
+}
+
+// processorTime returns what a thread of this process has used, 0 when the
+// kernel does not say.
+func processorTime(tid int) time.Duration {
+	b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/schedstat")
+	if err != nil {
+		return 0
+	}
+	text, _, _ := strings.Cut(string(b), " ")
+	ns, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(ns)
 }

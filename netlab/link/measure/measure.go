@@ -30,9 +30,10 @@ type Result struct {
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Measure lays a cable with the profile and measures it; it takes about ten
-// seconds. The caller is in a network namespace of its own.
-func Measure(ctx context.Context, p link.Profile) (*Result, error) {
-	c, err := NewCable(link.Profile{Name: "native"})
+// seconds. The forwarder is as for NewCable. The caller may make network
+// namespaces.
+func Measure(ctx context.Context, p link.Profile, forwarder []string) (*Result, error) {
+	c, err := NewCable(link.Profile{Name: "native"}, forwarder)
 	if err != nil {
 		return nil, err
 	}
@@ -114,92 +115,4 @@ func Measure(ctx context.Context, p link.Profile) (*Result, error) {
 	r.Report = c.Link.Report()
 	r.Good = len(r.Why) == 0
 	return r, nil
-}
-
-// Benchmark is one line of a benchmark's file.
-type Benchmark struct {
-	Name      string  `json:"name"`
-	Value     float64 `json:"value"`
-	Unit      string  `json:"unit"`
-	Better    string  `json:"better"`
-	Peer      string  `json:"peer"`
-	PeerValue float64 `json:"peer_value"`
-	Ratio     float64 `json:"ratio"`
-	Goal      float64 `json:"goal"`
-}
-
-// Bench measures the accuracy of the packet link: errors of round trips, of
-// goodput and of TCP's first round trips, and what native forwards.
-func Bench(ctx context.Context) ([]Benchmark, error) {
-	c, err := NewCable(link.Profile{Name: "native"})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	end, err := c.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var out []Benchmark
-	add := func(name string, value float64, unit, better string, goal float64) {
-		out = append(out, Benchmark{Name: name, Value: value, Unit: unit, Better: better, Goal: goal})
-	}
-	if _, err := c.Ping(2, 10*time.Millisecond); err != nil {
-		return nil, err
-	}
-	for _, rtt := range []time.Duration{0, 20, 100, 300} {
-		rtt *= time.Millisecond
-		c.Link.Set(link.Profile{Name: "custom", RTT: rtt})
-		got, err := c.Ping(300, 5*time.Millisecond)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("rtt %d ms", rtt/time.Millisecond)
-		add(name+": error p50", ms(got[len(got)/2]-rtt), "ms", "lower", 0)
-		add(name+": error p99", ms(got[len(got)*99/100]-rtt), "ms", "lower", .3)
-		add(name+": earliest", ms(got[0]-rtt), "ms", "higher", 0)
-		if rtt < 20*time.Millisecond {
-			continue
-		}
-		var worst [3]time.Duration
-		for range 3 {
-			a, b, d, err := c.Fetch()
-			if err != nil {
-				return nil, err
-			}
-			for i, t := range []time.Duration{a - rtt, b - 2*rtt, d - 4*rtt} {
-				worst[i] = max(worst[i], t.Abs())
-			}
-		}
-		for i, what := range []string{"connect is 1 RTT", "first byte is 2", "100 kB are 4"} {
-			add(name+": "+what+", error", ms(worst[i]), "ms", "lower", 1)
-		}
-	}
-	for _, rate := range []link.Rate{400e3, 1.6e6, 10e6, 100e6} {
-		p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: rate, Up: rate, Queue: link.Queue{Packets: 100}}
-		c.Link.Set(p)
-		got, err := c.Transfer(true, 2*time.Second, 4*time.Second)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("%g Mbit/s", float64(rate)/1e6)
-		ideal := float64(rate) * payloadShare
-		add(name+": goodput error", 100*(got-ideal)/ideal, "%", "lower", .3)
-		bins := c.Link.Report().Bins
-		empty := 0
-		for _, b := range bins[min(20, len(bins)):max(min(20, len(bins)), len(bins)-2)] {
-			if b.Down == 0 {
-				empty++
-			}
-		}
-		add(name+": empty tenths of a second", float64(empty), "bins", "lower", 0)
-	}
-	c.Link.Set(link.Profile{Name: "native"})
-	got, err := c.Transfer(true, time.Second, 3*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	add("native: goodput", got/1e9, "Gbit/s", "higher", 1)
-	return out, nil
 }

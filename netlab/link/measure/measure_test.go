@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	"eidetic/netlab/link"
@@ -17,7 +15,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Measure(t.Context(), p)
+	r, err := Measure(t.Context(), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,27 +25,5 @@ func TestMeasure(t *testing.T) {
 	t.Log(r.Why, r.Report.Slips, r.Report.Down.Errors.Quantile(.99), r.Report.Thread)
 	if len(r.Rows) != 8 || r.Rows[0].Achieved < 40 || r.Rows[6].Achieved < 7 || r.Rows[6].Achieved > 8 {
 		t.Errorf("rows %+v", r.Rows)
-	}
-}
-
-// TestBench writes the benchmark's file when BENCH_LINK names one.
-func TestBench(t *testing.T) {
-	file := os.Getenv("BENCH_LINK")
-	if file == "" || !nstest.Inside(t) {
-		return
-	}
-	rows, err := Bench(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		t.Logf("%-40s %9.3f %-7s goal %g", r.Name, r.Value, r.Unit, r.Goal)
-	}
-	b, err := json.MarshalIndent(rows, "", "  ")
-	if err == nil {
-		err = os.WriteFile(file, b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,7 +1,8 @@
 // Package measure measures a link: in goes a profile, out come numbers beside
 // what was configured. It builds a device, a box and a packet link between
 // them out of network namespaces; round trips are measured by Debian's ping,
-// connections and transfers by plain sockets.
+// connections and transfers by plain sockets. The benchmark (../bench) uses
+// the same cable with more programs that are not ours.
 package measure
 
 import (
@@ -10,11 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/link"
@@ -22,56 +26,121 @@ import (
 	"eidetic/netlab/proxy"
 )
 
+// Addresses of the device and of the box.
 const (
-	deviceAddr  = "192.168.77.2"
-	gatewayAddr = "192.168.77.1"
+	DeviceAddr  = "192.168.77.2"
+	GatewayAddr = "192.168.77.1"
 	port        = "7007"
 )
 
-// Cable is a device's namespace behind a packet link.
-type Cable struct {
-	Device, Box *netspace.Namespace
-	Link        *link.Packet
+// Link is what a Cable needs of a packet back end.
+type Link interface {
+	Set(link.Profile)
+	Report() link.Report
+	Close() error
 }
 
-// NewCable makes the namespaces and the link. The caller is in a network
-// namespace of its own, which becomes the box's.
-func NewCable(p link.Profile) (*Cable, error) {
+// Cable is a device's namespace behind a link.
+type Cable struct {
+	Device, Box *netspace.Namespace
+	Link        Link // nil for a bare cable
+}
+
+// NewCable makes the namespaces and a packet link in a process of its own,
+// which the command runs (see link.Serve), or in this process without one.
+func NewCable(p link.Profile, forwarder []string) (*Cable, error) {
+	return newCable(func(c *Cable) (err error) {
+		if err = netspace.Veth(c.Device, "eth0", c.Box, "dev0p"); err != nil {
+			return err
+		}
+		if err = netspace.Veth(c.Box, "lab0", c.Box, "lab0p"); err != nil {
+			return err
+		}
+		pc := link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}
+		return c.Box.Do(func() error {
+			if len(forwarder) > 0 {
+				c.Link, err = link.StartProcess(pc, forwarder)
+			} else {
+				c.Link, err = link.NewPacket(pc)
+			}
+			return err
+		})
+	})
+}
+
+// NewBareCable joins the two without a link: what it shows is the floor of
+// this machine, and peers work on it.
+func NewBareCable() (*Cable, error) {
+	return newCable(func(c *Cable) error {
+		if err := netspace.Veth(c.Device, "eth0", c.Box, "lab0"); err != nil {
+			return err
+		}
+		return c.Box.Do(func() error { return link.DisableOffloads("lab0") })
+	})
+}
+
+func newCable(plug func(*Cable) error) (_ *Cable, err error) {
 	c := &Cable{}
-	if err := c.lay(p); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("lay the cable: %w", err)
+	defer func() {
+		if err != nil {
+			c.Close()
+			err = fmt.Errorf("lay the cable: %w", err)
+		}
+	}()
+	if c.Device, err = netspace.New(); err != nil {
+		return nil, err
+	}
+	if c.Box, err = netspace.New(); err != nil {
+		return nil, err
+	}
+	if err := plug(c); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		func() error { return c.Device.Address("eth0", DeviceAddr+"/24") },
+		func() error { return c.Box.Address("lab0", GatewayAddr+"/24") },
+		func() error { return c.Device.Do(func() error { return link.DisableOffloads("eth0") }) },
+		func() error { return steadyTCP(c.Device, "eth0") },
+		func() error { return steadyTCP(c.Box, "lab0") },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
 
-func (c *Cable) lay(p link.Profile) (err error) {
-	if c.Device, err = netspace.New(); err != nil {
-		return err
+// steadyTCP makes the sockets of a namespace those of a box: cubic to the other
+// end, whatever the machine's default is (a route may say it; only what the
+// machine allows everybody can be a namespace's default), and nothing learned
+// from one connection to the next.
+func steadyTCP(ns *netspace.Namespace, name string) error {
+	l, err := ns.Netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
 	}
-	if c.Box, err = netspace.Here(); err != nil {
-		return err
+	routes, err := ns.Netlink.RouteList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list the routes by %s: %w", name, err)
 	}
-	for _, step := range []func() error{
-		func() error { return c.Box.Up("lo") },
-		func() error { return netspace.Veth(c.Device, "eth0", c.Box, "dev0p") },
-		func() error { return netspace.Veth(c.Box, "lab0", c.Box, "lab0p") },
-		func() error { return c.Device.Address("eth0", deviceAddr+"/24") },
-		func() error { return c.Box.Address("lab0", gatewayAddr+"/24") },
-		func() error { return c.Device.Do(func() error { return link.DisableOffloads("eth0") }) },
-	} {
-		if err = step(); err != nil {
-			return err
+	for _, r := range routes {
+		r.Congctl = "cubic"
+		if err := ns.Netlink.RouteReplace(&r); err != nil {
+			return fmt.Errorf("have cubic on the route %v: %w", r.Dst, err)
 		}
 	}
-	c.Link, err = link.NewPacket(link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic})
-	return err
+	return ns.Do(func() error {
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0); err != nil {
+			return fmt.Errorf("have TCP forget: %w", err)
+		}
+		return nil
+	})
 }
 
 // Close ends the link and lets the namespaces go.
 func (c *Cable) Close() {
 	if c.Link != nil {
-		_ = c.Link.Close() // it always succeeds
+		_ = c.Link.Close() // a failure would show in its report
 	}
 	for _, n := range []*netspace.Namespace{c.Device, c.Box} {
 		if n != nil {
@@ -86,7 +155,7 @@ func (c *Cable) Ping(n int, interval time.Duration) ([]time.Duration, error) {
 	if err != nil {
 		return nil, errors.New("measure round trips: ping is missing; install it with: apt-get install iputils-ping")
 	}
-	out, err := c.Device.Output(path, "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W", "10", gatewayAddr)
+	out, err := c.Device.Output(path, "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W", "10", GatewayAddr)
 	var rtts []time.Duration
 	for _, m := range regexp.MustCompile(`time=([0-9.]+) ms`).FindAllStringSubmatch(out, -1) {
 		if ms, perr := strconv.ParseFloat(m[1], 64); perr == nil {
@@ -105,7 +174,7 @@ func (c *Cable) Ping(n int, interval time.Duration) ([]time.Duration, error) {
 func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 	var l net.Listener
 	err = c.Box.Do(func() (err error) {
-		l, err = proxy.Listen(ctx, gatewayAddr+":"+port, "cubic")
+		l, err = proxy.Listen(ctx, GatewayAddr+":"+port, "cubic")
 		return err
 	})
 	if err != nil {
@@ -143,7 +212,7 @@ func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
 	err = c.Device.Do(func() error {
 		start := time.Now()
-		conn, err := net.Dial("tcp", gatewayAddr+":"+port)
+		conn, err := net.Dial("tcp", GatewayAddr+":"+port)
 		if err != nil {
 			return err
 		}
@@ -172,7 +241,7 @@ func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
 func (c *Cable) Transfer(down bool, settle, span time.Duration) (rate float64, err error) {
 	conn := net.Conn(nil)
 	err = c.Device.Do(func() (err error) {
-		conn, err = net.Dial("tcp", gatewayAddr+":"+port)
+		conn, err = net.Dial("tcp", GatewayAddr+":"+port)
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"eidetic/netlab/link"
+	"eidetic/netlab/link/measure"
+)
+
+// bench measures part after part.
+type bench struct {
+	parts     *regexp.Regexp
+	peers     bool
+	toxiproxy string
+	results   []result
+}
+
+const (
+	pings    = 400
+	interval = 5 * time.Millisecond
+	fetches  = 15
+	// payloadShare of a full packet: 1448 of 1500 bytes.
+	payloadShare = 1448.0 / 1500
+)
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// at returns the quantile q of sorted times.
+func at(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// add keeps a result; goal and peer may be left out by NaN.
+func (b *bench) add(name string, value float64, unit, better string, goal float64, peer string, peerValue float64) {
+	r := result{Name: name, Value: value, Unit: unit, Better: better}
+	if !math.IsNaN(goal) {
+		r.Goal = &goal
+	}
+	if !math.IsNaN(peerValue) {
+		r.Peer, r.PeerV = peer, &peerValue
+		if ours, theirs := math.Abs(value), math.Abs(peerValue); ours > 0 && theirs > 0 {
+			r.Ratio = theirs / ours
+			if better == "higher" {
+				r.Ratio = ours / theirs
+			}
+		}
+	}
+	b.results = append(b.results, r)
+}
+
+func (b *bench) measure(ctx context.Context) error {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"rtt", b.delays}, {"tcp", b.handshakes}, {"ask", b.questions}, {"rate", b.rates}, {"native", b.native}, {"cpu", b.processor}} {
+		if !b.parts.MatchString(part.name) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// with runs f on a cable with a packet link, or a bare one, whose ARP tables
+// are filled.
+func with(profile *link.Profile, f func(*cable) error) error {
+	var m *measure.Cable
+	var err error
+	if profile == nil {
+		m, err = measure.NewBareCable()
+	} else {
+		m, err = measure.NewCable(*profile, []string{"/proc/self/exe", forward})
+	}
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	c := &cable{m}
+	if _, _, err := c.ping(3, 10*time.Millisecond); err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// delays compares round trips with what was configured and with the bare
+// cable's.
+func (b *bench) delays(context.Context) error {
+	var floor []time.Duration
+	if err := with(nil, func(c *cable) (err error) {
+		floor, _, err = c.ping(pings, interval)
+		slices.Sort(floor)
+		return err
+	}); err != nil {
+		return err
+	}
+	none := math.NaN()
+	b.add("bare cable: round trip p99", ms(at(floor, .99)), "ms", "lower", none, "", none)
+	return with(&link.Profile{Name: "native"}, func(c *cable) error {
+		for _, rtt := range []time.Duration{0, 20, 100, 300} {
+			rtt *= time.Millisecond
+			c.Link.Set(link.Profile{Name: "custom", RTT: rtt})
+			got, lost, err := c.ping(pings, interval)
+			if err != nil {
+				return err
+			}
+			slices.Sort(got)
+			name := fmt.Sprintf("rtt %d ms", rtt/time.Millisecond)
+			b.add(name+": error p50", ms(at(got, .5)-rtt), "ms", "lower", none, "bare cable", ms(at(floor, .5)))
+			b.add(name+": error p99", ms(at(got, .99)-rtt), "ms", "lower", .3, "bare cable", ms(at(floor, .99)))
+			b.add(name+": error of the earliest", ms(got[0]-rtt), "ms", "higher", 0, "bare cable", ms(floor[0]))
+			b.add(name+": lost", float64(lost), "echoes", "lower", 0, "", none)
+		}
+		return nil
+	})
+}
+
+// handshakes compares the first round trips of TCP with the RTT, and with what
+// the programs and the kernel need for them on the bare cable.
+func (b *bench) handshakes(ctx context.Context) error {
+	var floor [3]time.Duration // worst of each
+	if err := with(nil, func(c *cable) error {
+		times, err := c.milestones(ctx, 0)
+		for i := range floor {
+			floor[i] = at(times[i], 1)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return with(&link.Profile{Name: "native"}, func(c *cable) error {
+		for _, rtt := range []time.Duration{20, 100, 300} {
+			rtt *= time.Millisecond
+			c.Link.Set(link.Profile{Name: "custom", RTT: rtt})
+			errs, err := c.milestones(ctx, rtt)
+			if err != nil {
+				return err
+			}
+			for i, what := range []string{"connect is 1 RTT", "first byte is 2 RTT", "100 kB are 4 RTT"} {
+				name := fmt.Sprintf("rtt %d ms: %s, error", rtt/time.Millisecond, what)
+				b.add(name+" p50", ms(at(errs[i], .5)), "ms", "lower", math.NaN(), "", math.NaN())
+				b.add(name+" worst", ms(at(errs[i], 1)), "ms", "lower", 1, "bare cable", ms(floor[i]))
+			}
+		}
+		return nil
+	})
+}
+
+// milestones fetches the page some times and returns, sorted, by how much the
+// connection, the first byte and the last byte missed 1, 2 and 4 RTT.
+func (c *cable) milestones(ctx context.Context, rtt time.Duration) (errs [3][]time.Duration, err error) {
+	stop, err := c.serve(ctx)
+	if err != nil {
+		return errs, err
+	}
+	defer stop()
+	list, err := c.fetch(ctx, fetches, httpPort)
+	if err != nil {
+		return errs, err
+	}
+	for _, t := range list {
+		for i, e := range []time.Duration{t.connect - rtt, t.first - 2*rtt, t.whole - 4*rtt} {
+			errs[i] = append(errs[i], e)
+		}
+	}
+	for i := range errs {
+		slices.Sort(errs[i])
+	}
+	return errs, nil
+}
+
+// questions compares how long a small answer over an open connection takes,
+// which toxiproxy can delay as well.
+func (b *bench) questions(ctx context.Context) error {
+	for _, rtt := range []time.Duration{20, 100, 300} {
+		rtt *= time.Millisecond
+		times := min(100, int(8*time.Second/rtt))
+		theirs := [2]float64{math.NaN(), math.NaN()} // least and p99
+		if b.peers {
+			if err := with(nil, func(c *cable) error {
+				stop, err := c.serve(ctx)
+				if err != nil {
+					return err
+				}
+				defer stop()
+				end, err := c.toxi(ctx, b.toxiproxy, rtt)
+				if err != nil {
+					return err
+				}
+				defer end()
+				got, err := c.ask(ctx, times, toxiPort)
+				if err != nil {
+					return err
+				}
+				slices.Sort(got)
+				theirs = [2]float64{ms(got[0] - rtt), ms(at(got, .99) - rtt)}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if err := with(&link.Profile{Name: "custom", RTT: rtt}, func(c *cable) error {
+			stop, err := c.serve(ctx)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			got, err := c.ask(ctx, times, httpPort)
+			if err != nil {
+				return err
+			}
+			slices.Sort(got)
+			name := fmt.Sprintf("rtt %d ms: answer over an open connection, error", rtt/time.Millisecond)
+			b.add(name+" of the earliest", ms(got[0]-rtt), "ms", "lower", math.NaN(), "toxiproxy", theirs[0])
+			b.add(name+" p99", ms(at(got, .99)-rtt), "ms", "lower", math.NaN(), "toxiproxy", theirs[1])
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rates compares goodput with the header-only ideal.
+func (b *bench) rates(ctx context.Context) error {
+	none := math.NaN()
+	for _, rate := range []link.Rate{400e3, 1.6e6, 10e6, 100e6} {
+		settle, span := 3*time.Second, 8*time.Second
+		if rate < 5e6 {
+			settle, span = 5*time.Second, 20*time.Second
+		}
+		ideal := float64(rate) * payloadShare
+		tbf := none
+		var tbfEmpty int
+		if b.peers {
+			if err := with(nil, func(c *cable) error {
+				if err := c.tbf(rate); err != nil {
+					return err
+				}
+				g, err := c.transfer(ctx, true, settle, span, true)
+				tbf, tbfEmpty = 100*(g.wire-ideal)/ideal, g.empty
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: rate, Up: rate, Queue: link.Queue{Time: 100 * time.Millisecond}}
+		if err := with(&p, func(c *cable) error {
+			for _, down := range []bool{true, false} {
+				c.Link.Set(p)
+				g, err := c.transfer(ctx, down, settle, span, true)
+				if err != nil {
+					return err
+				}
+				name := fmt.Sprintf("%g Mbit/s", float64(rate)/1e6)
+				if !down {
+					b.add(name+" up: goodput error", 100*(g.wire-ideal)/ideal, "%", "lower", .3, "", none)
+					continue
+				}
+				b.add(name+": goodput error", 100*(g.wire-ideal)/ideal, "%", "lower", .3, "tc tbf", tbf)
+				b.add(name+": goodput error by iperf3", 100*(g.iperf-ideal)/ideal, "%", "lower", none, "", none)
+				b.add(name+": empty tenths of a second", float64(g.empty), "bins", "lower", 0, "tc tbf", float64(tbfEmpty))
+				b.add(name+": most that waited", ms(rate.Transmit(int(c.Link.Report().Down.QueuePeak))), "ms", "lower", none, "", none)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// native measures what passes a link that changes nothing.
+func (b *bench) native(ctx context.Context) error {
+	var bare goodput
+	if err := with(nil, func(c *cable) (err error) {
+		bare, err = c.transfer(ctx, true, time.Second, 5*time.Second, false)
+		return err
+	}); err != nil {
+		return err
+	}
+	return with(&link.Profile{Name: "native"}, func(c *cable) error {
+		g, err := c.transfer(ctx, true, time.Second, 5*time.Second, false)
+		b.add("native: goodput", g.iperf/1e9, "Gbit/s", "higher", 1, "bare cable", bare.iperf/1e9)
+		return err
+	})
+}
+
+// processor measures what the link costs at 20 Mbit/s.
+func (b *bench) processor(ctx context.Context) error {
+	p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: 20e6, Up: 20e6, Queue: link.Queue{Time: 100 * time.Millisecond}}
+	return with(&p, func(c *cable) error {
+		c.Link.Set(p)
+		before, begun := c.Link.Report().CPU, time.Now()
+		if _, err := c.transfer(ctx, true, time.Second, 5*time.Second, false); err != nil {
+			return err
+		}
+		r := c.Link.Report()
+		none := math.NaN()
+		b.add("20 Mbit/s: processor", 100*(r.CPU-before).Seconds()/time.Since(begun).Seconds(), "% of a core", "lower", 15, "", none)
+		b.add("20 Mbit/s: departures late, p99", ms(max(r.Down.Errors.Quantile(.99), r.Up.Errors.Quantile(.99))), "ms", "lower", none, "", none)
+		return nil
+	})
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/netlab/link/measure"
+	"eidetic/netlab/netspace"
+)
+
+const httpPort = "80"
+
+// cable is a device and a box, measured by programs that are not ours.
+type cable struct{ *measure.Cable }
+
+// ping has ping send n echoes at an interval and returns the times that the
+// device's cable shows.
+func (c *cable) ping(n int, interval time.Duration) (rtts []time.Duration, lost int, err error) {
+	path, err := program("ping", "iputils-ping")
+	if err != nil {
+		return nil, 0, err
+	}
+	packets, err := listenWhile(c.Device, "eth0", func() error {
+		out, err := c.Device.Output(path, "-q", "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", measure.GatewayAddr)
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) { // its status tells of losses, which we see
+			return fmt.Errorf("ping: %w: %s", err, out)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	rtts, lost = roundTrips(packets)
+	if len(rtts) == 0 {
+		return nil, lost, errors.New("measure round trips: no echo was answered")
+	}
+	return rtts, lost, nil
+}
+
+// listenWhile returns what passed an interface while f ran.
+func listenWhile(ns *netspace.Namespace, name string, f func() error) ([]packet, error) {
+	w, err := listen(ns, name)
+	if err != nil {
+		return nil, err
+	}
+	err = f()
+	packets, stopErr := w.stop()
+	return packets, errors.Join(err, stopErr)
+}
+
+// Sizes of the files that the box's web server has, by name.
+const (
+	small = 100
+	page  = 100_000
+)
+
+// serve starts nginx on the box: /100 and /100000 are files of so many bytes.
+func (c *cable) serve(ctx context.Context) (stop func(), err error) {
+	nginx, err := program("nginx", "nginx-light")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "link-nginx-")
+	if err != nil {
+		return nil, fmt.Errorf("serve files: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) } // only a temporary folder
+	config := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr; user root;
+events {}
+http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000; client_body_temp_path %[1]s/t1; proxy_temp_path %[1]s/t2;
+  fastcgi_temp_path %[1]s/t3; uwsgi_temp_path %[1]s/t4; scgi_temp_path %[1]s/t5;
+  server { listen %[2]s:%[3]s; root %[1]s; } }
+`, dir, measure.GatewayAddr, httpPort)
+	files := map[string][]byte{"nginx.conf": []byte(config), strconv.Itoa(small): make([]byte, small), strconv.Itoa(page): make([]byte, page)}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			remove()
+			return nil, fmt.Errorf("serve files: %w", err)
+		}
+	}
+	end, err := service(ctx, c.Box, func() error { return c.Box.Do(func() error { return knock(httpPort) }) }, nginx, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"))
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return func() { end(); remove() }, nil
+}
+
+// knock asks, from the box itself, whether somebody listens.
+func knock(port string) error {
+	conn, err := net.Dial("tcp", net.JoinHostPort(measure.GatewayAddr, port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// fetch has curl fetch the page so many times over connections of their own.
+func (c *cable) fetch(ctx context.Context, times int, port string) ([]transfer, error) {
+	return c.curl(ctx, times, "http://"+net.JoinHostPort(measure.GatewayAddr, port)+"/"+strconv.Itoa(page), port)
+}
+
+// ask has curl ask the small file so many times over one connection.
+func (c *cable) ask(ctx context.Context, times int, port string) ([]time.Duration, error) {
+	list, err := c.curl(ctx, 1, fmt.Sprintf("http://%s/%d?[1-%d]", net.JoinHostPort(measure.GatewayAddr, port), small, times), port)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 || len(list[0].rounds) != times {
+		return nil, fmt.Errorf("ask %d times: the cable showed %d connections", times, len(list))
+	}
+	return list[0].rounds, nil
+}
+
+func (c *cable) curl(ctx context.Context, times int, url, port string) ([]transfer, error) {
+	curl, err := program("curl", "curl")
+	if err != nil {
+		return nil, err
+	}
+	packets, err := listenWhile(c.Device, "eth0", func() error {
+		for range times {
+			cmd := exec.CommandContext(ctx, curl, "-sS", "--fail", "-o", "/dev/null", url)
+			var said strings.Builder
+			cmd.Stderr = &said
+			if err := c.Device.Do(cmd.Start); err != nil {
+				return fmt.Errorf("curl: %w", err)
+			}
+			prefer(cmd.Process.Pid)
+			if err := cmd.Wait(); err != nil {
+				return fmt.Errorf("curl: %w: %s", err, said.String())
+			}
+		}
+		return nil
+	})
+	return transfers(packets, port, false), err
+}

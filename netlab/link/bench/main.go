@@ -1,0 +1,136 @@
+// Command bench measures how exact the packet link is, beside tc's tbf and
+// toxiproxy in the same run, with Debian's programs: ping, curl with nginx, and
+// iperf3 make the traffic, and tcpdump on the device's cable times it. It
+// prints a table and writes out/bench/link.json.
+//
+//	go run ./netlab/link/bench [-only 'rtt|native'] [-peers=false] [-out out/bench/link.json]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"syscall"
+	"text/tabwriter"
+
+	"eidetic/netlab/link"
+)
+
+// result is one line of the benchmark's list.
+type result struct {
+	Name   string   `json:"name"`
+	Value  float64  `json:"value"`
+	Unit   string   `json:"unit"`
+	Better string   `json:"better"`
+	Peer   string   `json:"peer,omitempty"`
+	PeerV  *float64 `json:"peer_value,omitempty"`
+	Ratio  float64  `json:"ratio,omitempty"`
+	Goal   *float64 `json:"goal,omitempty"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// forward is the first argument of the link's process.
+const forward = "forward"
+
+func run(ctx context.Context) error {
+	if len(os.Args) == 2 && os.Args[1] == forward {
+		return link.Serve(os.NewFile(3, "control"))
+	}
+	out := flag.String("out", "out/bench/link.json", "file for the list of results")
+	only := flag.String("only", "", "parts to measure, a regular expression")
+	peers := flag.Bool("peers", true, "measure tc and toxiproxy as well")
+	toxiproxy := flag.String("toxiproxy", "", "toxiproxy's server; built from its module when empty")
+	inside := flag.Bool("inside", false, "used by this program itself: it is in namespaces of its own")
+	flag.Parse()
+	parts, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if !*inside {
+		if *peers && *toxiproxy == "" {
+			dir, err := os.MkdirTemp("", "link-bench-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			if *toxiproxy, err = buildToxiproxy(ctx, dir); err != nil {
+				return err
+			}
+		}
+		file, err := filepath.Abs(*out)
+		if err != nil {
+			return err
+		}
+		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers), "-toxiproxy", *toxiproxy)
+	}
+	b := &bench{parts: parts, peers: *peers, toxiproxy: *toxiproxy}
+	if err := b.measure(ctx); err != nil {
+		return err
+	}
+	return b.write(*out)
+}
+
+// inNamespaces runs this program again where its interfaces and settings
+// vanish with it.
+func inNamespaces(ctx context.Context, args ...string) error {
+	// The kernel's signal at a parent's death is sent when the thread ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return errors.New("the measurement failed")
+	}
+	return err
+}
+
+// write prints the table and keeps the list.
+func (b *bench) write(file string) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\tlink\tunit\tgoal\tpeer\t")
+	for _, r := range b.results {
+		goal, peer := "", ""
+		if r.Goal != nil {
+			goal = fmt.Sprintf("%g", *r.Goal)
+		}
+		if r.PeerV != nil {
+			peer = fmt.Sprintf("%.3f  %s", *r.PeerV, r.Peer)
+		}
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%s\t\n", r.Name, r.Value, r.Unit, goal, peer)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(b.results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(content, '\n'), 0o644)
+}
