@@ -58,6 +58,9 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 		o.Protocols = n.up.Protocols
 	}
 	recorder := replay.NewRecorder(w, n.up, o)
+	if err := n.usePorts(Ports{All: true}); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
 	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols, n.up.HTTP3)); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
@@ -89,7 +92,8 @@ func resolverOf(c proxy.UpstreamConfig) (netip.AddrPort, error) {
 }
 
 // Replay puts a fresh session of a behind the listeners and fills the name
-// server's table from it. Connections and session tickets of before are no
+// server's table from it. An archive is prepared the first time, and again only
+// when another one, or another script, was asked for in between. Connections and session tickets of before are no
 // longer good. o.Clock has a default here.
 func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
 	n.arming.Lock()
@@ -100,16 +104,21 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	if o.Clock == nil {
 		o.Clock = n.c.Clock
 	}
-	session, err := replay.NewSession(a, o)
+	if err := n.prepared.ready(a, o); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	session, err := n.prepared.replay.Session(o)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	table := tableOf(a)
-	n.setHosts(table)
 	quicFor := session.HTTP3
 	n.quicFor.Store(&quicFor)
+	n.setHosts(n.prepared.table)
 	if n.dns != nil {
-		n.dns.Use(table)
+		n.dns.Use(n.prepared.table)
+	}
+	if err := n.usePorts(Ports{List: n.prepared.ports}); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols, session.HTTP3)); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -137,7 +146,7 @@ func (n *Network) disarm(ctx context.Context) error {
 	}
 	n.quicFor.Store(nil)
 	n.link.Abort()
-	err := n.proxy.SetCore(ctx, n.core(nil, nil, nil))
+	err := errors.Join(n.usePorts(Ports{}), n.proxy.SetCore(ctx, n.core(nil, nil, nil)))
 	if n.recorder != nil {
 		if werr := n.recorder.Wait(); werr != nil {
 			err = errors.Join(err, fmt.Errorf("write the recording: %w", werr))
@@ -199,6 +208,18 @@ func (c *core) HTTP3(host string) bool {
 	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
 }
 
+// usePorts tells which other TCP ports the device may use.
+func (n *Network) usePorts(p Ports) error {
+	if n.c.OnPorts == nil {
+		return nil
+	}
+	return n.c.OnPorts(p)
+}
+
+// isBox reports whether a host is the box itself.
 func (n *Network) isBox(host string) bool {
-	return host == BoxHost || host == n.c.Gateway.String()
+	if host == BoxHost || host == n.c.Gateway.String() {
+		return true
+	}
+	return n.c.Gateway6.IsValid() && host == n.c.Gateway6.String()
 }

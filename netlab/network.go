@@ -25,6 +25,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/ca"
@@ -38,8 +39,8 @@ import (
 // everything else is a sensible default.
 type Config struct {
 	// Gateway is the box's address on the device's side: 192.168.77.1. It is
-	// what box.test resolves to.
-	Gateway netip.Addr
+	// what box.test resolves to, and Gateway6, when valid, for IPv6.
+	Gateway, Gateway6 netip.Addr
 	// Synthetic holds the addresses that stand for origins, default
 	// 198.18.0.0/15. Synthetic6 does so for IPv6 (fd00:198:18::/48 is ours by
 	// habit); the zero Prefix answers AAAA with no data.
@@ -55,6 +56,14 @@ type Config struct {
 	// HTTP/3 are then served so. Only a packet-level link (Port) shapes it: a
 	// connection-level one must be native.
 	HTTP3 bool
+	// OtherAddr takes connections that were meant for any other port, led here
+	// with their destination kept (TPROXY); TLS and plain HTTP are told apart.
+	OtherAddr string
+	// Control, when set, prepares every listening socket before it is bound.
+	Control func(network, address string, c syscall.RawConn) error
+	// OnPorts is told which TCP ports beyond 80 and 443 are of use from now
+	// on, before the core that serves them is in place.
+	OnPorts func(Ports) error
 
 	// CA signs for every name.
 	CA *ca.Authority
@@ -85,8 +94,9 @@ type Config struct {
 // Lab's veth pair.
 type Port struct {
 	// Device is a network port, or the inner end of a veth pair whose other
-	// end is the device's ("dev0p"). Lab is the inner end ("lab0p") of the pair
-	// whose other end ("lab0") has Config.Gateway.
+	// end is the device's ("dev0p"); when empty there is none yet, see
+	// Network.Plug. Lab is the inner end ("lab0p") of the pair whose other end
+	// ("lab0") has Config.Gateway.
 	Device, Lab string
 	// Forwarder is the command of a process that calls link.Serve, which then
 	// forwards, undisturbed by what else this process does. Without it a thread
@@ -94,9 +104,15 @@ type Port struct {
 	Forwarder []string
 }
 
+// Ports are TCP ports other than 80 and 443: every one, or those listed.
+type Ports struct {
+	All  bool
+	List []uint16
+}
+
 // Addrs are the addresses that a Network listens on; those not asked for are zero.
 type Addrs struct {
-	HTTP, HTTPS, DNS, Proxy netip.AddrPort
+	HTTP, HTTPS, DNS, Proxy, Other netip.AddrPort
 }
 
 // Network is one device's network.
@@ -106,7 +122,7 @@ type Network struct {
 	dns        *dns.Server // nil when not asked for
 	proxy      *proxy.Server
 	link       *link.Conn // native when packets are shaped
-	packet     packetLink // nil without a Port
+	cable      *cable     // nil without a Port
 	shaper     shaper     // the one of the two that shapes
 	addrs      Addrs
 	congestion string // as read back from a listener
@@ -120,6 +136,7 @@ type Network struct {
 	armed  string // "record", "replay", ""
 	// recorder is the one to wait for.
 	recorder *replay.Recorder
+	prepared prepared // the archive of the last Replay
 
 	mu     sync.Mutex // guards what follows
 	extras extras
@@ -187,12 +204,13 @@ func (n *Network) start(ctx context.Context) error {
 		to   *net.Listener
 		at   *netip.AddrPort
 	}{
-		{n.c.HTTPAddr, &pc.HTTP, &n.addrs.HTTP}, {n.c.HTTPSAddr, &pc.HTTPS, &n.addrs.HTTPS}, {n.c.ProxyAddr, &pc.Explicit, &n.addrs.Proxy},
+		{n.c.HTTPAddr, &pc.HTTP, &n.addrs.HTTP}, {n.c.HTTPSAddr, &pc.HTTPS, &n.addrs.HTTPS},
+		{n.c.ProxyAddr, &pc.Explicit, &n.addrs.Proxy}, {n.c.OtherAddr, &pc.Other, &n.addrs.Other},
 	} {
 		if l.addr == "" {
 			continue
 		}
-		raw, err := proxy.Listen(ctx, l.addr, n.c.CongestionControl)
+		raw, err := proxy.Listen(ctx, l.addr, n.c.CongestionControl, n.c.Control)
 		if err != nil {
 			return err
 		}
@@ -204,16 +222,16 @@ func (n *Network) start(ctx context.Context) error {
 		*l.to = n.link.Listener(raw)
 	}
 	if n.c.HTTP3 && n.addrs.HTTPS.IsValid() {
-		if pc.QUIC, err = proxy.ListenQUIC(ctx, n.addrs.HTTPS.String()); err != nil {
+		if pc.QUIC, err = proxy.ListenQUIC(ctx, n.addrs.HTTPS.String(), n.c.Control); err != nil {
 			return err
 		}
 		n.undo = append(n.undo, func() error { return ignoreClosed(pc.QUIC.Close()) })
 	}
 	if n.c.DNSAddr != "" {
-		box, fallback := boxNames(n.c.Gateway)
+		box, fallback := boxNames(n.c.Gateway, n.c.Gateway6)
 		n.dns, err = dns.Listen(dns.Config{
 			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, Clock: n.c.Clock, Log: n.c.Log,
-			Delay: n.link.Delay, OnQuery: n.onQuery, HTTP3: n.http3,
+			Delay: n.link.Delay, OnQuery: n.onQuery, HTTP3: n.http3, Control: n.c.Control,
 		})
 		if err != nil {
 			return err
@@ -249,8 +267,8 @@ func (n *Network) Close() error {
 	if n.link != nil {
 		errs = append(errs, n.link.Close())
 	}
-	if n.packet != nil {
-		errs = append(errs, n.packet.Close())
+	if n.cable != nil {
+		errs = append(errs, n.cable.unplug())
 	}
 	if n.recorder != nil {
 		errs = append(errs, n.recorder.Wait())

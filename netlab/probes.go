@@ -7,23 +7,39 @@ import (
 )
 
 // boxNames returns the names that the box answers itself: its own, and, when
-// an archive does not have them, those that devices ask to see whether they
-// are on the internet. A phone leaves a network that does not answer.
-func boxNames(gateway netip.Addr) (box, fallback map[string]netip.Addr) {
-	fallback = map[string]netip.Addr{
-		// Windows compares the address with this one.
-		"dns.msftncsi.com": netip.AddrFrom4([4]byte{131, 107, 255, 255}),
+// an archive does not have them, those of time servers and those that devices
+// ask to see whether they are on the internet. A phone leaves a network that
+// does not answer, and one whose clock is wrong believes no certificate.
+func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Addr) {
+	own := []netip.Addr{gateway}
+	if gateway6.IsValid() {
+		own = append(own, gateway6)
 	}
-	for name := range strings.FieldsSeq(`
-		connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients3.google.com www.google.com
-		captive.apple.com www.apple.com gsp1.apple.com
-		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com
-		detectportal.firefox.com nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com
-		connectivitycheck.platform.hicloud.com connect.rom.miui.com connectivity.samsung.com.cn`) {
-		fallback[name] = gateway
+	fallback = map[string][]netip.Addr{
+		// Windows compares the addresses with these.
+		"dns.msftncsi.com": {netip.AddrFrom4([4]byte{131, 107, 255, 255}), netip.MustParseAddr("fd3e:4f5a:5b81::1")},
 	}
-	return map[string]netip.Addr{BoxHost: gateway}, fallback
+	for name := range strings.FieldsSeq(probeHosts + timeHosts) {
+		fallback[name] = own
+	}
+	return map[string][]netip.Addr{BoxHost: own}, fallback
 }
+
+const (
+	probeHosts = `
+		connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients3.google.com www.google.com play.googleapis.com
+		captive.apple.com www.apple.com gsp1.apple.com www.appleiphonecell.com www.airport.us www.ibook.info www.itools.info www.thinkdifferent.us
+		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com
+		detectportal.firefox.com
+		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org networkcheck.kde.org fedoraproject.org
+		connectivitycheck.platform.hicloud.com connect.rom.miui.com connectivity.samsung.com.cn spectrum.s3.amazonaws.com
+		`
+	timeHosts = `
+		pool.ntp.org 0.pool.ntp.org 1.pool.ntp.org 2.pool.ntp.org 3.pool.ntp.org
+		0.debian.pool.ntp.org 1.debian.pool.ntp.org 2.debian.pool.ntp.org 3.debian.pool.ntp.org
+		2.android.pool.ntp.org time.android.com time.google.com time1.google.com time2.google.com time3.google.com time4.google.com
+		time.apple.com time-ios.apple.com time-macos.apple.com time.windows.com time.nist.gov time.cloudflare.com ntp.ubuntu.com`
+)
 
 // answerProbe answers a device's question whether it is on the internet, as
 // the servers that it knows would, and reports whether it was one.
@@ -39,12 +55,12 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	}
 	host, path := r.URL.Hostname(), r.URL.Path
 	switch {
-	case path == "/generate_204" && googleProbe(host), path == "/gen_204" && googleProbe(host) && r.URL.RawQuery == "":
+	case (path == "/generate_204" || path == "/gen_204" && r.URL.RawQuery == "") && googleProbe(host):
 		w.WriteHeader(http.StatusNoContent)
 		return true
-	case host == "captive.apple.com", path == "/library/test/success.html" && strings.HasSuffix(host, ".apple.com"):
+	case host == "captive.apple.com", path == "/library/test/success.html" && appleProbe(host):
 		return text("text/html", "<HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>")
-	case strings.HasSuffix(host, ".msftconnecttest.com") && path == "/connecttest.txt":
+	case (host == "www.msftconnecttest.com" || host == "ipv6.msftconnecttest.com") && path == "/connecttest.txt":
 		return text("text/plain", "Microsoft Connect Test")
 	case host == "www.msftncsi.com" && path == "/ncsi.txt":
 		return text("text/plain", "Microsoft NCSI")
@@ -52,12 +68,17 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 		return text("text/plain", "success\n")
 	case host == "detectportal.firefox.com" && path == "/canonical.html":
 		return text("text/html", `<meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`)
-	case host == "nmcheck.gnome.org" && path == "/check_network_status.txt", host == "network-test.debian.org" && path == "/nm":
+	case host == "nmcheck.gnome.org" && path == "/check_network_status.txt", host == "network-test.debian.org" && path == "/nm",
+		host == "ping.archlinux.org" && path == "/nm-check.txt":
 		return text("text/plain", "NetworkManager is online\n")
-	case host == "connectivity-check.ubuntu.com":
+	case host == "fedoraproject.org" && path == "/static/hotspot.txt", host == "networkcheck.kde.org" && path == "/":
+		return text("text/plain", "OK\n")
+	case host == "connectivity-check.ubuntu.com" && path == "/":
 		w.Header().Set("X-NetworkManager-Status", "online")
 		w.WriteHeader(http.StatusNoContent)
 		return true
+	case host == "spectrum.s3.amazonaws.com" && path == "/kindle-wifi/wifistub.html":
+		return text("text/html", "<html><body>81ce4465-7167-4dcb-835b-dcc9e44c112a</body></html>")
 	}
 	return false
 }
@@ -65,7 +86,16 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 func googleProbe(host string) bool {
 	switch host {
 	case "connectivitycheck.gstatic.com", "connectivitycheck.android.com", "www.gstatic.com", "clients3.google.com", "www.google.com",
-		"connectivitycheck.platform.hicloud.com", "connect.rom.miui.com", "connectivity.samsung.com.cn":
+		"play.googleapis.com", "connectivitycheck.platform.hicloud.com", "connect.rom.miui.com", "connectivity.samsung.com.cn":
+		return true
+	}
+	return false
+}
+
+func appleProbe(host string) bool {
+	switch host {
+	case "captive.apple.com", "www.apple.com", "gsp1.apple.com", "www.appleiphonecell.com", "www.airport.us", "www.ibook.info",
+		"www.itools.info", "www.thinkdifferent.us":
 		return true
 	}
 	return false

@@ -26,30 +26,25 @@ type packetLink interface {
 var (
 	_ packetLink = (*link.Packet)(nil)
 	_ packetLink = (*link.Process)(nil)
+	_ shaper     = (*cable)(nil)
 	_ shaper     = (*link.Conn)(nil)
 )
 
 // startLink sets up the back ends: with a port the packets are shaped, and
 // the connections pass untouched.
-func (n *Network) startLink() (err error) {
+func (n *Network) startLink() error {
 	if n.c.Port == nil {
 		n.link = link.NewConn(n.c.Link, n.c.Clock)
 		n.shaper = n.link
 		return nil
 	}
 	n.link = link.NewConn(link.Profile{Name: "native"}, n.c.Clock)
-	pc := link.PacketConfig{Device: n.c.Port.Device, Lab: n.c.Port.Lab, Profile: n.c.Link, Clock: n.c.Clock}
-	var p packetLink
-	if command := n.c.Port.Forwarder; len(command) > 0 {
-		p, err = link.StartProcess(pc, command)
-	} else {
-		p, err = link.NewPacket(pc)
+	n.cable = newCable(*n.c.Port, n.c.Link, n.c.Clock)
+	n.shaper = n.cable
+	if n.c.Port.Device == "" {
+		return nil
 	}
-	if err != nil {
-		return err
-	}
-	n.packet, n.shaper = p, p
-	return nil
+	return n.cable.plug(n.c.Port.Device)
 }
 
 // SetLink changes the profile at once, for connections that are open as well
@@ -59,7 +54,7 @@ func (n *Network) SetLink(p link.Profile) error {
 	if p.Name == "" {
 		p.Name = "native"
 	}
-	if n.c.HTTP3 && n.packet == nil && p.Name != "native" {
+	if n.c.HTTP3 && n.cable == nil && p.Name != "native" {
 		return fmt.Errorf("set the link %s: HTTP/3 would pass it by, since it shapes connections and not packets", p.Name)
 	}
 	n.shaper.Set(p)

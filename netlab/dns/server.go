@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
@@ -38,9 +39,9 @@ type Config struct {
 	Addr string
 	// Pool gives the synthetic addresses.
 	Pool *Pool
-	// Box maps names that the box answers itself to its address. They come
+	// Box maps names that the box answers itself to its addresses. They come
 	// before every Source; those of Fallback come after.
-	Box, Fallback map[string]netip.Addr
+	Box, Fallback map[string][]netip.Addr
 	// HTTP3 tells whether a host is served over HTTP/3, so that HTTPS records
 	// may say so; nil means none is.
 	HTTP3 func(host string) bool
@@ -49,6 +50,8 @@ type Config struct {
 	Delay func(up, down int) time.Duration
 	// OnQuery is told of every question that was answered. It must not block.
 	OnQuery func(Query)
+	// Control, when set, prepares both sockets before they are bound.
+	Control func(network, address string, c syscall.RawConn) error
 	Clock   lab.Clock
 	Log     *slog.Logger
 }
@@ -69,7 +72,7 @@ type Server struct {
 
 // Listen starts a Server, which knows the box's own names only until Use.
 func Listen(c Config) (*Server, error) {
-	udp, tcp, err := listen(c.Addr)
+	udp, tcp, err := listen(c.Addr, net.ListenConfig{Control: c.Control})
 	if err != nil {
 		return nil, fmt.Errorf("start the name server: %w", err)
 	}
@@ -98,14 +101,15 @@ func Listen(c Config) (*Server, error) {
 }
 
 // listen binds one port for both protocols.
-func listen(addr string) (*net.UDPConn, net.Listener, error) {
+func listen(addr string, lc net.ListenConfig) (*net.UDPConn, net.Listener, error) {
+	ctx := context.Background() // binding does not wait
 	var errs error
 	for range 10 { // a free TCP port may be taken for UDP
-		tcp, err := net.Listen("tcp", addr)
+		tcp, err := lc.Listen(ctx, "tcp", addr)
 		if err != nil {
 			return nil, nil, err
 		}
-		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		udp, err := lc.ListenPacket(ctx, "udp", tcp.Addr().String())
 		if err == nil {
 			return udp.(*net.UDPConn), tcp, nil
 		}
@@ -230,8 +234,8 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		negative(dns.RcodeNameError, "policy")
 		return
 	}
-	if addr, ok := s.c.Box[q.Name]; ok {
-		s.box(m, q, addr, negative)
+	if addrs, ok := s.c.Box[q.Name]; ok {
+		s.box(m, q, addrs, negative)
 		return
 	}
 	if qtype == dns.TypePTR {
@@ -243,8 +247,8 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
 		return
 	}
-	if addr, ok := s.c.Fallback[q.Name]; ok && found.RCode != dns.RcodeSuccess {
-		s.box(m, q, addr, negative)
+	if addrs, ok := s.c.Fallback[q.Name]; ok && found.RCode != dns.RcodeSuccess {
+		s.box(m, q, addrs, negative)
 		return
 	}
 	if qtype == dns.TypeAAAA && !s.c.Pool.IPv6() && found.RCode == dns.RcodeSuccess {
@@ -320,7 +324,7 @@ func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 		return &dns.PTR{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl}, Ptr: dns.Fqdn(name)}
 	}
 	for name, box := range s.c.Box {
-		if box == addr {
+		if slices.Contains(box, addr) {
 			q.Source = "box"
 			m.Answer = append(m.Answer, pointer(name))
 			return
@@ -356,13 +360,18 @@ func withTTL(rr dns.RR) dns.RR {
 	return rr
 }
 
-func (s *Server) box(m *dns.Msg, q *Query, addr netip.Addr, negative func(int, string)) {
-	if (m.Question[0].Qtype == dns.TypeA) != addr.Is4() || m.Question[0].Qtype != dns.TypeA && m.Question[0].Qtype != dns.TypeAAAA {
-		negative(dns.RcodeSuccess, "box")
-		return
+// box answers with those of the box's addresses that are of the type asked for.
+func (s *Server) box(m *dns.Msg, q *Query, addrs []netip.Addr, negative func(int, string)) {
+	want := m.Question[0].Qtype
+	for _, a := range addrs {
+		if a.Is4() && want == dns.TypeA || a.Is6() && want == dns.TypeAAAA {
+			q.Answers = append(q.Answers, a)
+			m.Answer = append(m.Answer, record(m.Question[0].Name, a))
+		}
 	}
-	q.Source, q.Answers = "box", []netip.Addr{addr}
-	m.Answer = append(m.Answer, record(m.Question[0].Name, addr))
+	if q.Source = "box"; len(q.Answers) == 0 {
+		negative(dns.RcodeSuccess, "box")
+	}
 }
 
 func record(name string, a netip.Addr) dns.RR {

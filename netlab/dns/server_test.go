@@ -40,8 +40,8 @@ func start(t testing.TB, prefix6 netip.Prefix, change func(*Config)) *started {
 	}
 	s := &started{pool: pool}
 	c := Config{
-		Addr: "127.0.0.1:0", Pool: pool, Box: map[string]netip.Addr{"box.test": gateway},
-		Fallback: map[string]netip.Addr{"captive.apple.com": gateway},
+		Addr: "127.0.0.1:0", Pool: pool, Box: map[string][]netip.Addr{"box.test": {gateway}},
+		Fallback: map[string][]netip.Addr{"captive.apple.com": {gateway}},
 		Clock:    lab.Monotonic,
 		OnQuery: func(q Query) {
 			s.mu.Lock()

@@ -15,6 +15,10 @@ import (
 // batch is how many frames one system call moves.
 const batch = 32
 
+// Mark is that of every frame that a Packet link sends. A filter that keeps the
+// kernel itself quiet on an interface lets these through.
+const Mark = 0xe1de6
+
 // mmsghdr is struct mmsghdr of recvmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
@@ -57,6 +61,7 @@ func openSocket(name string) (s *socket, err error) {
 		{unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
 		{unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1},
 		{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+		{unix.SOL_SOCKET, unix.SO_MARK, Mark},
 	} {
 		if err = unix.SetsockoptInt(fd, o.level, o.opt, o.value); err != nil {
 			return nil, err

@@ -13,10 +13,14 @@ import (
 // Listen opens a TCP listener whose connections use a congestion control
 // algorithm ("cubic"; "" keeps the machine's). It is set before listen(2): a
 // socket that is switched after the handshake keeps the pacing of the old one.
-func Listen(ctx context.Context, addr, congestion string) (net.Listener, error) {
+// Each of prepare that is not nil may do more to the socket before it is bound.
+func Listen(ctx context.Context, addr, congestion string, prepare ...func(network, address string, c syscall.RawConn) error) (net.Listener, error) {
 	lc := net.ListenConfig{}
 	lc.SetMultipathTCP(false) // a device's handshake must be TCP's own
-	lc.Control = func(_, _ string, rc syscall.RawConn) error {
+	lc.Control = func(network, address string, rc syscall.RawConn) error {
+		if err := all(prepare)(network, address, rc); err != nil {
+			return err
+		}
 		var err error
 		if cerr := rc.Control(func(fd uintptr) {
 			if congestion != "" {
@@ -41,6 +45,21 @@ func Listen(ctx context.Context, addr, congestion string) (net.Listener, error) 
 		return nil, fmt.Errorf("listen for the device%s: %w", hint, err)
 	}
 	return l, nil
+}
+
+// all calls each of prepare that is not nil.
+func all(prepare []func(network, address string, c syscall.RawConn) error) func(network, address string, c syscall.RawConn) error {
+	return func(network, address string, c syscall.RawConn) error {
+		for _, f := range prepare {
+			if f == nil {
+				continue
+			}
+			if err := f(network, address, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // Congestion returns the algorithm that a TCP listener's connections inherit.

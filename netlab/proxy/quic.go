@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -166,8 +167,9 @@ func (s *Server) serveHTTP3(w http.ResponseWriter, r *http.Request) {
 }
 
 // ListenQUIC opens a UDP socket with buffers that hold a burst, for Config.QUIC.
-func ListenQUIC(ctx context.Context, addr string) (*net.UDPConn, error) {
-	pc, err := new(net.ListenConfig).ListenPacket(ctx, "udp", addr)
+func ListenQUIC(ctx context.Context, addr string, prepare ...func(network, address string, c syscall.RawConn) error) (*net.UDPConn, error) {
+	lc := net.ListenConfig{Control: all(prepare)}
+	pc, err := lc.ListenPacket(ctx, "udp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the device's QUIC: %w", err)
 	}

@@ -34,7 +34,10 @@ type Config struct {
 	HTTP, HTTPS, Explicit net.Listener
 	// QUIC takes HTTP/3; its port must be HTTPS's, because that is what Alt-Svc
 	// names. Nil: no HTTP/3.
-	QUIC         *net.UDPConn
+	QUIC *net.UDPConn
+	// Other takes transparent connections of any port: TLS or plain HTTP, as
+	// the first byte says.
+	Other        net.Listener
 	Certificates Certificates
 	// Core answers to begin with; see SetCore.
 	Core Core
@@ -104,10 +107,15 @@ func Serve(c Config) (*Server, error) {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	if c.Explicit != nil {
+	if c.Explicit != nil || c.Other != nil {
 		s.run(web, s.tunnels.plain)
 		s.run(web, secure(s.tunnels.secure))
+	}
+	if c.Explicit != nil {
 		s.run(s.server(s.explicit(), nil), s.track(c.Explicit))
+	}
+	if c.Other != nil {
+		s.done.Go(func() { s.sniff(c.Other) })
 	}
 	return s, nil
 }
@@ -209,6 +217,9 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	errs := []error{s.quic.close()}
 	s.tunnels.close()
+	if s.c.Other != nil {
+		_ = s.c.Other.Close() // what closed it before told of it
+	}
 	for _, srv := range s.servers {
 		// Its error is that of closing the listeners; one may serve several.
 		if err := srv.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

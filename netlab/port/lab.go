@@ -1,0 +1,188 @@
+package port
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// addrGenModeNone is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
+const addrGenModeNone = 1
+
+// mtu of the cable, that of Ethernet.
+const mtu = 1500
+
+// linkLocal is the box's address on every lab interface, from which it
+// advertises itself as the router.
+var linkLocal = netip.MustParsePrefix("fe80::1/64") // constant
+
+// sweep removes what a run that was killed left behind.
+func (p *Port) sweep() error {
+	if err := deleteTables(p.names.table); err != nil {
+		return err
+	}
+	if err := p.unroute(); err != nil {
+		return err
+	}
+	for _, name := range []string{p.names.lab, p.names.inner} {
+		l, err := netlink.LinkByName(name)
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for %s: %w", name, err)
+		}
+		if l.Attrs().Alias != alias {
+			return fmt.Errorf("interface %s is there already and not ours: rename it, or give this port another gateway", name)
+		}
+		if err := netlink.LinkDel(l); err != nil {
+			return fmt.Errorf("remove the %s of a run before: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// makeLab makes the veth pair whose outer end has the gateway's addresses.
+func (p *Port) makeLab() (undo func() error, err error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = p.names.lab, mtu, hardwareAddr(p.names.device+" "+p.names.lab)
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: p.names.inner, PeerHardwareAddr: hardwareAddr(p.names.device + " " + p.names.inner)}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return nil, fmt.Errorf("make %s (needs CAP_NET_ADMIN): %w", p.names.lab, err)
+	}
+	undo = func() error {
+		if err := netlink.LinkDel(veth); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("remove %s: %w", p.names.lab, err)
+		}
+		return nil
+	}
+	for _, name := range []string{p.names.inner, p.names.lab} { // inner first: lab has a carrier then
+		l, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetAlias(l, alias)
+		}
+		if err == nil {
+			// No address of the kernel's own making: ours is there at once.
+			if err = netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+				err = nil // a kernel without IPv6
+			}
+		}
+		if err == nil {
+			err = netlink.LinkSetUp(l)
+		}
+		if err != nil {
+			return undo, fmt.Errorf("set up %s: %w", name, err)
+		}
+	}
+	addrs := []netip.Prefix{p.names.gateway}
+	if p.names.gateway6.IsValid() {
+		// A device must not talk the box into a router or an address. Read-only
+		// here means that the filter alone keeps its advertisements away.
+		for _, name := range []string{"accept_ra", "accept_redirects", "autoconf"} {
+			file := "/proc/sys/net/ipv6/conf/" + p.names.lab + "/" + name
+			if err := os.WriteFile(file, []byte("0"), 0); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, fs.ErrPermission) {
+				return undo, fmt.Errorf("give %s an IPv6 address (IPv4Only does without): %w", p.names.lab, err)
+			}
+		}
+		addrs = append(addrs, p.names.gateway6, linkLocal)
+	}
+	for _, a := range addrs {
+		if err := address(veth, a); err != nil {
+			return undo, err
+		}
+	}
+	return undo, nil
+}
+
+func address(l netlink.Link, p netip.Prefix) error {
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD // nobody else is on this cable to have it
+	}
+	if err := netlink.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("give %s the address %v: %w", l.Attrs().Name, p, err)
+	}
+	return nil
+}
+
+// hardwareAddr is the same for a port at every start: devices keep it in mind.
+func hardwareAddr(name string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(name))
+	sum[0] = sum[0]&^1 | 2 // locally administered, one interface
+	return sum[:6]
+}
+
+// families are those that the port routes.
+func (p *Port) families() []int {
+	if p.names.gateway6.IsValid() {
+		return []int{unix.AF_INET, unix.AF_INET6}
+	}
+	return []int{unix.AF_INET}
+}
+
+// route delivers all that comes in by the lab interface to this host,
+// whatever its destination (AnyIP), and leaves all other traffic alone.
+func (p *Port) route() (undo func() error, err error) {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bring lo up: %w", err)
+	}
+	for _, family := range p.families() {
+		everything := &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}
+		if family == unix.AF_INET6 {
+			everything = &net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}
+		}
+		if err := netlink.RouteReplace(&netlink.Route{
+			LinkIndex: lo.Attrs().Index, Type: unix.RTN_LOCAL, Table: p.names.routes, Scope: netlink.SCOPE_HOST, Dst: everything, Family: family,
+		}); err != nil {
+			return p.unroute, fmt.Errorf("route to this host: %w", err)
+		}
+		if err := netlink.RuleAdd(p.rule(family)); err != nil {
+			return p.unroute, fmt.Errorf("route what comes in by %s: %w", p.names.lab, err)
+		}
+	}
+	return p.unroute, nil
+}
+
+func (p *Port) rule(family int) *netlink.Rule {
+	r := netlink.NewRule()
+	r.Family, r.IifName, r.Table, r.Priority = family, p.names.lab, p.names.routes, p.names.routes
+	return r
+}
+
+// unroute removes the rules and their table.
+func (p *Port) unroute() error {
+	var errs []error
+	for _, family := range p.families() {
+		for {
+			err := netlink.RuleDel(p.rule(family))
+			if err == nil {
+				continue // a killed run may have left more than one
+			}
+			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
+				errs = append(errs, fmt.Errorf("remove the rule of %s: %w", p.names.lab, err))
+			}
+			break
+		}
+		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: p.names.routes}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("list the routes of %s: %w", p.names.lab, err))
+		}
+		for _, r := range list {
+			if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+				errs = append(errs, fmt.Errorf("remove a route of %s: %w", p.names.lab, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,208 @@
+// Package port makes a network port of the box the whole network of the
+// device that is plugged into it.
+//
+// In flow an interface and what to give out; out flow a Network (package
+// netlab) that answers the device at lab0 behind a packet-level link, leases
+// (DHCP), router advertisements, the time, and a record of all that could spoil
+// a trial. Everything is made in the box's own network namespace:
+//
+//	device ──▶ enp2s0 ══ link ══ lab0p ── lab0 192.168.77.1, fd00:77::1
+//	             │                          │
+//	             the kernel neither hears   every packet is delivered here, whatever its
+//	             nor speaks (nft netdev)    destination (policy route), or filtered (nft inet)
+//
+// Nothing is forwarded: a device reaches what listens on lab0 and nothing else,
+// neither the box's uplink nor another port's device. A recording goes out by
+// sockets of the box itself. CAP_NET_ADMIN, CAP_NET_RAW and
+// CAP_NET_BIND_SERVICE suffice; a namespace for each port would need
+// CAP_SYS_ADMIN in a process that reads what strangers send.
+package port
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/dhcp"
+	"eidetic/netlab/dns"
+	"eidetic/netlab/link"
+	"eidetic/netlab/proxy"
+)
+
+// Config of a Port. Interface, CA, Clock and Wall are required; the zero value
+// of everything else is a sensible default.
+type Config struct {
+	// Interface is the port: "enp2s0". It may be missing, and come later.
+	Interface string
+	// Gateway is the box's address towards the device, default
+	// 192.168.77.1/24. Ports of one box have different ones, of 192.168.0.0/16,
+	// and the third byte names the lab interface: 77 is lab0, 78 lab1.
+	Gateway netip.Prefix
+	// IPv4Only leaves router advertisements and AAAA records out.
+	IPv4Only bool
+	CA       *ca.Authority
+	// Upstream says how origins are reached while recording. Nil: nobody is
+	// ever contacted, and Record is an error.
+	Upstream *proxy.UpstreamConfig
+	// Link is the profile to begin with.
+	Link link.Profile
+	// Forwarder is the command of a process that calls link.Serve and forwards;
+	// without it a thread of this process does.
+	Forwarder []string
+	// StateDir keeps the leases, in leases-INTERFACE.json; empty keeps them in memory.
+	StateDir string
+	// Reserved gives devices addresses of their own, by MAC.
+	Reserved map[string]netip.Addr
+	// Box answers for box.test; default netlab.NewBox.
+	Box http.Handler
+	// OnQuery and OnEvent are told of questions and of what happens at the
+	// port. They must not block.
+	OnQuery func(dns.Query)
+	OnEvent func(Event)
+
+	Clock lab.Clock
+	Wall  func() time.Time
+	Log   *slog.Logger // nil discards
+}
+
+// ProxyPort is where the explicit proxy listens.
+const ProxyPort = 3128
+
+// withDefaults fills in and checks.
+func (c Config) withDefaults() (Config, names, error) {
+	if !c.Gateway.IsValid() {
+		c.Gateway = netip.MustParsePrefix("192.168.77.1/24")
+	}
+	n, err := namesOf(c.Interface, c.Gateway, c.IPv4Only)
+	if err != nil {
+		return c, n, err
+	}
+	if c.CA == nil || c.Clock == nil || c.Wall == nil {
+		return c, n, errors.New("a certificate authority and both clocks are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Log = c.Log.With("port", c.Interface)
+	return c, n, nil
+}
+
+// Port is one device's network. End it with Close.
+type Port struct {
+	c       Config
+	names   names
+	network *netlab.Network
+	dhcp    *dhcp.Server
+	filter  *filter
+	undo    []func() error // of Start, last first
+	watcher *watcher
+	plug    *plugged // nil while the interface is missing; the watcher's
+	closing sync.Once
+
+	mu     sync.Mutex
+	status Status
+	counts counts
+}
+
+// Start makes the network. The context bounds starting only.
+func Start(ctx context.Context, c Config) (*Port, error) {
+	c, n, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("start port %s: %w", c.Interface, err)
+	}
+	p := &Port{c: c, names: n, status: Status{Interface: c.Interface, Gateway: c.Gateway, Gateway6: n.gateway6, Lab: n.lab}}
+	if err := p.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start port %s: %w", c.Interface, err), p.Close())
+	}
+	return p, nil
+}
+
+// start builds from the inside out, so that a device meets no half of it.
+func (p *Port) start(ctx context.Context) error {
+	if err := p.sweep(); err != nil {
+		return err
+	}
+	for _, step := range []func() (func() error, error){p.makeLab, p.route, p.makeFilter} {
+		undo, err := step()
+		if undo != nil {
+			p.undo = append(p.undo, undo)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.serve(ctx); err != nil {
+		return err
+	}
+	w, err := p.watch()
+	if err != nil {
+		return err
+	}
+	p.watcher = w
+	return nil
+}
+
+// serve starts all that listens on the lab interface.
+func (p *Port) serve(ctx context.Context) (err error) {
+	c, control := p.c, p.names.control()
+	nc := netlab.Config{
+		Gateway: c.Gateway.Addr(), Gateway6: p.names.gateway6.Addr(),
+		HTTPAddr: ":80", HTTPSAddr: ":443", DNSAddr: ":53", ProxyAddr: fmt.Sprintf(":%d", ProxyPort), OtherAddr: fmt.Sprintf(":%d", otherPort),
+		Control: control, OnPorts: p.filter.wanted,
+		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder}, HTTP3: true,
+		Box: c.Box, OnQuery: c.OnQuery, Clock: c.Clock, Log: c.Log,
+	}
+	if !c.IPv4Only {
+		nc.Synthetic6 = netip.MustParsePrefix("fd00:198:18::/48")
+	}
+	if p.network, err = netlab.Start(ctx, nc); err != nil {
+		return err
+	}
+	dc := dhcp.Config{
+		Interface: p.names.lab, Gateway: c.Gateway.Addr(), Prefix: c.Gateway.Masked(), Reserved: c.Reserved,
+		OnLease: p.leased, Now: c.Wall, Log: c.Log,
+	}
+	if c.StateDir != "" {
+		dc.File = filepath.Join(c.StateDir, "leases-"+c.Interface+".json")
+	}
+	p.dhcp, err = dhcp.Serve(dc)
+	return err
+}
+
+// Network is what the device meets: arm it with Record or Replay.
+func (p *Port) Network() *netlab.Network { return p.network }
+
+// Close ends everything and puts the machine's network back as it was.
+func (p *Port) Close() (err error) {
+	p.closing.Do(func() { err = p.close() })
+	return err
+}
+
+func (p *Port) close() error {
+	var errs []error
+	if p.watcher != nil {
+		errs = append(errs, p.watcher.close()) // from here on nothing is plugged in
+	}
+	if p.dhcp != nil {
+		errs = append(errs, p.dhcp.Close())
+	}
+	if p.network != nil {
+		errs = append(errs, p.network.Close())
+	}
+	if p.plug != nil {
+		errs = append(errs, p.plug.restore())
+	}
+	for i := len(p.undo) - 1; i >= 0; i-- {
+		errs = append(errs, p.undo[i]())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,197 @@
+package port
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/testlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/nstest"
+	"eidetic/netlab/replay"
+)
+
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+
+// TestBrowse is the whole story of a device: it gets a lease, reads the
+// certificate page, is recorded, and browses the recording without the origin.
+func TestBrowse(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	phone := newPhone(t, w, "dev0")
+	p := w.port(t, "dev0", func(c *Config) { c.StateDir = t.TempDir() })
+	phone.lease(t)
+	if b, err := os.ReadFile(filepath.Join(phone.dir, "ntp")); err != nil || strings.TrimSpace(string(b)) != "192.168.77.1" {
+		t.Errorf("the lease's time server is %q (%v)", b, err)
+	}
+	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up this device") {
+		t.Fatalf("the certificate page: %v\n%s", err, out)
+	}
+
+	path := filepath.Join(t.TempDir(), "shop.wacz")
+	aw, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := p.Network().Record(t.Context(), aw, replay.RecordOptions{Wall: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := []string{"http://www.shop.test/plain", "https://www.shop.test/", "https://www.shop.test:8443/odd"}
+	var live []string
+	for _, url := range urls {
+		out, err := phone.curl(t, url)
+		if err != nil {
+			t.Fatalf("recording %s: %v\n%s", url, err, out)
+		}
+		live = append(live, out)
+	}
+	p.Network().Disarm()
+	if err := recorder.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := aw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.reached(); len(got) != len(urls) {
+		t.Fatalf("the site saw %q", got)
+	}
+
+	a, err := archive.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for trial := range 2 {
+		watch := p.Watch()
+		s, err := p.Network().Replay(t.Context(), a, replay.Options{Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, url := range urls {
+			if out, err := phone.curl(t, url); err != nil || out != live[i] {
+				t.Errorf("replaying %s: %v\n%s\nrecorded was\n%s", url, err, out, live[i])
+			}
+		}
+		if out, err := phone.curl(t, "-o", "/dev/null", "-w", "%{http_code}", "https://www.shop.test/unknown"); err != nil || out != "404" {
+			t.Errorf("what was not recorded: %s (%v)", out, err)
+		}
+		if st := s.Stats(); st.Misses != 1 || st.Requests != len(urls)+1 {
+			t.Errorf("trial %d: %+v", trial, st)
+		}
+		for _, why := range watch.Reasons() {
+			if !strings.Contains(why, "too busy") { // the machine may be, in a test
+				t.Errorf("trial %d is not valid: %s", trial, why)
+			}
+		}
+	}
+	if got := w.reached(); len(got) != len(urls) {
+		t.Errorf("while replaying the site saw %q", got[len(urls):])
+	}
+	if st, err := p.Status(); err != nil || !st.Present || !st.Carrier || len(st.Leases) != 1 {
+		t.Errorf("status %+v (%v)", st, err)
+	}
+}
+
+// TestIsolation tries all ways out that a device has.
+func TestIsolation(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	one, two := newPhone(t, w, "dev0"), newPhone(t, w, "dev1")
+	p := w.port(t, "dev0", nil)
+	w.port(t, "dev1", func(c *Config) { c.Gateway = gateway78 })
+	one.lease(t)
+	two.lease(t)
+	// The machine around the box routes, and has services of its own.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	serveAnything(t, w.box, ":8080")
+	serveAnything(t, w.internet, ":9000")
+	serveAnything(t, two.Namespace, ":5555")
+	serveAnything(t, one.Namespace, ":5555")
+
+	const soon = 2 * time.Second
+	for _, addr := range []string{
+		"192.168.77.1:8080", // the panel, at the gateway
+		"203.0.113.2:8080",  // the panel, at the uplink's address
+		siteAddr + ":9000",  // beyond the uplink
+		"192.168.78.2:5555", // the other port's device
+		"192.168.78.1:8080", // the box, at the other port
+		"8.8.8.8:853", "1.1.1.1:22",
+	} {
+		if err := one.reaches("tcp", addr, soon); err == nil {
+			t.Errorf("the device reached %s", addr)
+		}
+	}
+	for _, addr := range []string{"192.168.77.1:53", "192.168.77.1:80", "192.168.77.1:443", "192.168.77.1:3128", "8.8.8.8:53", "198.51.100.9:443"} {
+		if err := one.reaches("tcp", addr, soon); err != nil {
+			t.Errorf("the device did not reach the box by %s: %v", addr, err)
+		}
+	}
+	// From elsewhere the device's side of the box is not there either.
+	internet := &phone{Namespace: w.internet}
+	for _, addr := range []string{"192.168.77.1:80", "192.168.77.1:53", "192.168.77.1:8080", "192.168.77.2:5555"} {
+		if err := internet.reaches("tcp", addr, soon); err == nil {
+			t.Errorf("from the uplink %s was reached", addr)
+		}
+	}
+	// The box reaches its device: adb and VNC work by that.
+	box := &phone{Namespace: w.box}
+	if err := box.reaches("tcp", "192.168.77.2:5555", soon); err != nil {
+		t.Errorf("the box cannot reach its device: %v", err)
+	}
+	st, err := p.Status()
+	if err != nil || st.Strays == 0 {
+		t.Errorf("none of that was counted: %+v (%v)", st, err)
+	}
+	if got := w.reached(); len(got) > 0 {
+		t.Errorf("the site saw %q", got)
+	}
+}
+
+// TestRestores starts and ends a port with an interface that was in use.
+func TestRestores(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	newPhone(t, w, "dev0")
+	w.box.Address(t, "dev0", "10.9.8.7/24")
+	if out, err := w.box.Output("ip", "route", "add", "10.99.0.0/16", "via", "10.9.8.1", "dev", "dev0"); err != nil {
+		t.Fatal(err, out)
+	}
+	before := w.snapshot(t)
+	p := w.port(t, "dev0", nil)
+	if w.snapshot(t) == before {
+		t.Fatal("the port changed nothing")
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(before, "\n"), strings.Split(w.snapshot(t), "\n")); d != "" {
+		t.Errorf("after Close (-before +after):\n%s", d)
+	}
+	if out, err := w.box.Output("nft", "list", "ruleset"); err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("nftables after Close: %v\n%s", err, out)
+	}
+}
+
+func serveAnything(t *testing.T, n *nstest.Namespace, addr string) {
+	t.Helper()
+	s := &http.Server{Addr: addr}
+	l, err := listenIn(n, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+}
