@@ -22,6 +22,9 @@ needs() {
 		test|iputils-ping|ping|tests measure round trips with it
 		test|iperf3|iperf3|tests measure the link's rates with it
 		test|isc-dhcp-client|dhclient|tests take a lease as a device would
+		test|curl|curl|tests browse with it as a device would
+		test|iproute2|ip|tests compare the network before and after with it
+		test|nftables|nft|tests look with it whether rules are left behind
 		test|openssl|openssl|tests check our certificates with another implementation
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write
