@@ -163,12 +163,40 @@ func (d *decoder) part(b []byte, key bool, budget *int) error {
 		d.scatter(p, d.comps[first], ops)
 		return nil
 	}
+	if literals > 0 && len(c.b) > 0 && c.b[0] == codeGrey {
+		c.byte()
+		return d.grey(&c, p, first, ops, literals/p.Unit)
+	}
 	if err := d.literals(&c, literals); err != nil {
 		return fmt.Errorf("literals: %w", err)
 	}
 	lits := d.lits
 	for _, o := range ops {
 		lits = d.apply(p, o, lits)
+	}
+	return nil
+}
+
+// grey draws the rectangles of a part whose literals, units of them, have no colour.
+func (d *decoder) grey(c *cursor, p diff.Plane, plane int, ops []op, units int) error {
+	if len(d.comps[plane]) < 2 || len(d.planes) > 1 {
+		return fmt.Errorf("grey literals in %s", d.format.Pixels)
+	}
+	luma := d.comps[plane][0]
+	if err := d.literals(c, luma.perRow(p, units)); err != nil {
+		return fmt.Errorf("grey literals: %w", err)
+	}
+	lits := d.lits
+	for _, o := range ops {
+		if o.kind != opLiteral {
+			d.apply(p, o, nil)
+			continue
+		}
+		n := luma.perRow(p, o.r.Dx())
+		for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
+			ungrey(p.Row(d.cur, y, o.r.Min.X, o.r.Max.X), lits[:n], d.format.Pixels)
+			lits = lits[n:]
+		}
 	}
 	return nil
 }
@@ -218,7 +246,7 @@ func (d *decoder) literals(c *cursor, n int) error {
 		in := c.b
 		if code == codeS2Huffman {
 			d.packed = grow(d.packed, c.int(s2.MaxEncodedLen(n)))
-			if err := d.predict.unpack(c, d.packed); err != nil {
+			if err := d.predict.unpack(c, d.packed, false); err != nil {
 				return err
 			}
 			if len(c.b) > 0 {

@@ -20,7 +20,7 @@ type encoder struct {
 	parts  partCoder
 
 	within, rects []image.Rectangle // scratch: units of one plane that may have changed, and that did
-	plain, shaded []op              // scratch: what is planned for one plane, see tiles
+	planned       [tileKinds][]op   // scratch: what is planned for one plane, see tiles
 	cost          float64           // of decoding the body made last, ns
 }
 
@@ -67,26 +67,26 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 		for _, r := range e.rects {
 			changed = append(changed, p.ToPixels(r).Intersect(e.format.Bounds()))
 		}
-		e.plain, e.shaded = e.plain[:0], e.shaded[:0]
+		for k := range e.planned {
+			e.planned[k] = e.planned[k][:0]
+		}
 		if key {
-			e.flats(p, pix, p.Bounds())
+			e.flats(i, p, pix, p.Bounds())
 		} else {
 			for _, r := range e.rects {
-				e.plan(p, pix, r)
+				e.plan(i, p, pix, r)
 			}
 		}
-		for _, o := range e.plain {
-			if o.kind == opMove {
-				e.cost += costCopy * float64(o.bytes(p))
-			} else {
-				fresh += o.bytes(p)
+		for k, ops := range e.planned {
+			for _, o := range ops {
+				if o.kind == opMove {
+					e.cost += costCopy * float64(o.bytes(p))
+				} else {
+					fresh += o.bytes(p)
+				}
 			}
+			e.parts.add(i, tileCodes[k], p, ops)
 		}
-		for _, o := range e.shaded {
-			fresh += o.bytes(p)
-		}
-		e.parts.add(i, codeS2, p, e.plain)
-		e.parts.add(i, codePredicted, p, e.shaded)
 	}
 	dst = e.parts.run(dst, e, pix, changed[start:])
 	e.cost += e.parts.cost
@@ -119,10 +119,10 @@ func (e *encoder) keep(band int, changed []image.Rectangle, pix []byte) {
 }
 
 // plan cuts a changed rectangle into moved, flat and literal ones.
-func (e *encoder) plan(p diff.Plane, pix []byte, r image.Rectangle) {
+func (e *encoder) plan(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
 	dy := e.moves.find(p, e.canvas, pix, r)
 	if dy == 0 {
-		e.flats(p, pix, r)
+		e.flats(plane, p, pix, r)
 		return
 	}
 	same := func(y int) bool {
@@ -135,101 +135,31 @@ func (e *encoder) plan(p diff.Plane, pix []byte, r image.Rectangle) {
 		}
 		band := image.Rect(r.Min.X, from, r.Max.X, y)
 		if moved {
-			e.plain = append(e.plain, op{kind: opMove, r: band, dy: dy})
+			e.planned[drawn] = append(e.planned[drawn], op{kind: opMove, r: band, dy: dy})
 		} else {
-			e.flats(p, pix, band)
+			e.flats(plane, p, pix, band)
 		}
 	}
 }
 
 // flats cuts r into bands of rows of one colour and literal bands.
-func (e *encoder) flats(p diff.Plane, pix []byte, r image.Rectangle) {
+func (e *encoder) flats(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
 	for y := r.Min.Y; y < r.Max.Y; {
 		from := y
 		row := p.Row(pix, y, r.Min.X, r.Max.X)
 		if flat(row, p.Unit) {
 			for y++; y < r.Max.Y && bytes.Equal(p.Row(pix, y, r.Min.X, r.Max.X), row); y++ {
 			}
-			e.plain = append(e.plain, op{kind: opFill, r: image.Rect(r.Min.X, from, r.Max.X, y), unit: row[:p.Unit]})
+			e.planned[drawn] = append(e.planned[drawn], op{kind: opFill, r: image.Rect(r.Min.X, from, r.Max.X, y), unit: row[:p.Unit]})
 			continue
 		}
 		for y++; y < r.Max.Y && !flat(p.Row(pix, y, r.Min.X, r.Max.X), p.Unit); y++ {
 		}
-		e.tiles(p, pix, image.Rect(r.Min.X, from, r.Max.X, y))
+		e.tiles(plane, p, pix, image.Rect(r.Min.X, from, r.Max.X, y))
 	}
 }
 
 // flat says whether all units of a row are equal.
 func flat(row []byte, unit int) bool {
 	return bytes.Equal(row[unit:], row[:len(row)-unit])
-}
-
-// Literals are told apart in tiles of this size: drawn ones (text, boxes),
-// which repeat themselves and go through S2, and shaded ones (photographs, noise), whose
-// neighbours are nearly equal and which are predicted.
-const (
-	tileBytes   = 256
-	tileRows    = 32
-	leastShaded = 4096 // bytes of a band below which the choice is not worth a part
-)
-
-// tiles cuts a literal rectangle into drawn and shaded ones.
-func (e *encoder) tiles(p diff.Plane, pix []byte, r image.Rectangle) {
-	if r.Dx()*r.Dy()*p.Unit < leastShaded {
-		e.plain = append(e.plain, op{r: r})
-		return
-	}
-	step := max(1, tileBytes/p.Unit)
-	openPlain, openShaded := len(e.plain), len(e.shaded) // operations of the tile row above start here
-	for y := r.Min.Y; y < r.Max.Y; y += tileRows {
-		end := min(y+tileRows, r.Max.Y)
-		nextPlain, nextShaded := len(e.plain), len(e.shaded)
-		for x := r.Min.X; x < r.Max.X; {
-			from := x
-			s := shaded(p, pix, image.Rect(x, y, min(x+step, r.Max.X), end))
-			for x += step; x < r.Max.X && shaded(p, pix, image.Rect(x, y, min(x+step, r.Max.X), end)) == s; x += step {
-			}
-			tile := op{r: image.Rect(from, y, min(x, r.Max.X), end)}
-			if s {
-				e.shaded = stack(e.shaded, openShaded, nextShaded, tile)
-			} else {
-				e.plain = stack(e.plain, openPlain, nextPlain, tile)
-			}
-		}
-		if len(e.plain) > nextPlain {
-			openPlain = nextPlain
-		}
-		if len(e.shaded) > nextShaded {
-			openShaded = nextShaded
-		}
-	}
-}
-
-// stack grows the operation among ops[open:next] that tile continues
-// downwards, or appends tile.
-func stack(ops []op, open, next int, tile op) []op {
-	for i := open; i < next; i++ {
-		o := &ops[i]
-		if o.kind == opLiteral && o.r.Max.Y == tile.r.Min.Y && o.r.Min.X == tile.r.Min.X && o.r.Max.X == tile.r.Max.X {
-			o.r.Max.Y = tile.r.Max.Y
-			return ops
-		}
-	}
-	return append(ops, tile)
-}
-
-// shaded says whether neighbouring pixels of a tile mostly differ. It looks at
-// a few rows, in steps of eight bytes.
-func shaded(p diff.Plane, pix []byte, r image.Rectangle) bool {
-	equal, all := 0, 0
-	for y := r.Min.Y + r.Dy()/8; y < r.Max.Y; y += max(1, r.Dy()/4) {
-		row := p.Row(pix, y, r.Min.X, r.Max.X)
-		for i := 8; i+8 <= len(row); i += 8 {
-			if get(row[i:]) == get(row[i-8:]) {
-				equal++
-			}
-			all++
-		}
-	}
-	return equal*2 < all
 }

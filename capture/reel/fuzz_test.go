@@ -30,8 +30,8 @@ func example(t testing.TB, f lab.Format) ([]byte, [][]byte) {
 	pix := make([]byte, f.FrameSize())
 	var bodies [][]byte
 	noise := uint32(1)
-	for n := range 8 {
-		switch n % 4 {
+	for n := range 12 {
+		switch n % 6 {
 		case 1: // noise: predicted
 			for i := range pix {
 				noise = noise*1664525 + 1013904223
@@ -42,6 +42,28 @@ func example(t testing.TB, f lab.Format) ([]byte, [][]byte) {
 		case 3: // drawing: S2
 			for i := len(pix) / 4; i < len(pix)/2; i++ {
 				pix[i] = byte(i / 16 % 3)
+			}
+		case 4: // soft shades: small residuals
+			for i := range pix {
+				pix[i] = byte(i/f.Stride() + i%f.Stride()/16 + i*i>>9&1)
+			}
+		case 5: // drawing without colour
+			for i := range pix {
+				v := byte(i / 24 * 7 % 5 * 60)
+				switch f.Pixels {
+				case lab.BGRX:
+					pix[i] = byte(i/4/12*7%5*60) * byte(1-i%4/3)
+				case lab.BGR24:
+					pix[i] = byte(i / 3 / 12 * 7 % 5 * 60)
+				case lab.YUYV, lab.UYVY:
+					if i%2 == 0 == (f.Pixels == lab.YUYV) {
+						pix[i] = v
+					} else {
+						pix[i] = 128
+					}
+				default:
+					pix[i] = v
+				}
 			}
 		}
 		fr := lab.Frame{Pix: pix}

@@ -23,6 +23,9 @@ const (
 	codePredicted = 2
 	// codeS2Huffman: an S2 block's length, then the block in Huffman blocks.
 	codeS2Huffman = 3
+	// codeGrey: only the first component's samples, then compressed with one of
+	// the codes above but codePredicted; see grey.
+	codeGrey = 4
 )
 
 // What decoding costs, in nanoseconds a byte, on a modest processor. The

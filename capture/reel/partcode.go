@@ -181,6 +181,11 @@ func (w *partWorker) part(b []byte, j *job, e *encoder, pix []byte, ops []op) []
 		b = append(b, codePredicted)
 		return w.predict.append(b, j.p, e.comps[j.plane], hasGreen(e.format), pix, ops)
 	}
+	if j.code == codeGrey {
+		first := e.comps[j.plane][0]
+		literals = first.perRow(j.p, literals/j.p.Unit)
+		b = append(b, codeGrey)
+	}
 	w.lits = grow(w.lits, literals)
 	at := 0
 	for _, o := range ops {
@@ -188,17 +193,30 @@ func (w *partWorker) part(b []byte, j *job, e *encoder, pix []byte, ops []op) []
 			continue
 		}
 		for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
-			at += copy(w.lits[at:], j.p.Row(pix, y, o.r.Min.X, o.r.Max.X))
+			row := j.p.Row(pix, y, o.r.Min.X, o.r.Max.X)
+			if j.code == codeGrey {
+				first := e.comps[j.plane][0]
+				n := first.perRow(j.p, o.r.Dx())
+				first.gather(w.lits[at:at+n], row)
+				at += n
+				continue
+			}
+			at += copy(w.lits[at:], row)
 		}
 	}
-	w.packed = grow(w.packed, s2.MaxEncodedLen(literals))
+	return w.compress(b)
+}
+
+// compress appends w.lits, with its code before it.
+func (w *partWorker) compress(b []byte) []byte {
+	w.packed = grow(w.packed, s2.MaxEncodedLen(len(w.lits)))
 	packed := s2.Encode(w.packed, w.lits)
-	if len(packed) >= literals {
+	if len(packed) >= len(w.lits) {
 		return append(append(b, codeRaw), w.lits...)
 	}
 	// The S2 stream's literals are still bytes of few kinds: Huffman coding
 	// them costs little, as there are few.
-	at = len(b)
+	at := len(b)
 	b = append(b, codeS2Huffman)
 	b = binary.AppendUvarint(b, uint64(len(packed)))
 	b = w.predict.pack(b, packed)

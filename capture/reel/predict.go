@@ -20,12 +20,15 @@ const (
 	packRaw      = 0 // samples as they are
 	packConstant = 1 // one sample, repeated
 	packHuffman  = 2 // huff0, four streams
+	packSmall    = 3 // quads, then the residuals that are not small
 )
 
 // predictCoder holds the scratch memory of coding predicted literals.
 type predictCoder struct {
 	samples [4][]byte // of each component
 	res     []byte
+	quads   []byte
+	rest    []byte
 	huff    *huff0.Scratch
 }
 
@@ -72,7 +75,25 @@ func (c *predictCoder) append(dst []byte, p diff.Plane, comps []component, green
 			}
 			residuals(c.res[at:at+width], c.samples[i][at:at+width], up, predictor)
 		})
-		dst = c.pack(dst, c.res)
+		dst = c.packResiduals(dst, c.res)
+	}
+	return dst
+}
+
+// packResiduals appends residuals in blocks, as what they are best.
+func (c *predictCoder) packResiduals(dst, s []byte) []byte {
+	for len(s) > 0 {
+		n := min(len(s), blockSamples)
+		if smallHelps(s[:n]) {
+			c.quads, c.rest = quads(c.quads[:0], c.rest[:0], s[:n])
+			dst = append(dst, packSmall)
+			dst = binary.AppendUvarint(dst, uint64(len(c.rest)))
+			dst = c.pack(dst, c.quads)
+			dst = c.pack(dst, c.rest)
+		} else {
+			dst = c.pack(dst, s[:n])
+		}
+		s = s[n:]
 	}
 	return dst
 }
@@ -231,8 +252,25 @@ func (c *predictCoder) pack(dst, s []byte) []byte {
 	return dst
 }
 
-// unpack reads len(dst) samples.
-func (c *predictCoder) unpack(r *cursor, dst []byte) error {
+// unpackSmall reads a block of small residuals.
+func (c *predictCoder) unpackSmall(r *cursor, dst []byte) error {
+	c.rest = grow(c.rest, r.int(len(dst)))
+	c.quads = grow(c.quads, (len(dst)+3)/4)
+	if err := c.unpack(r, c.quads, false); err != nil {
+		return fmt.Errorf("small residuals: %w", err)
+	}
+	if err := c.unpack(r, c.rest, false); err != nil {
+		return fmt.Errorf("large residuals: %w", err)
+	}
+	if !unquads(dst, c.quads, c.rest) {
+		return errors.New("the large residuals are not as many as the small ones need")
+	}
+	return nil
+}
+
+// unpack reads len(dst) samples; small says whether they may be in blocks of
+// small residuals.
+func (c *predictCoder) unpack(r *cursor, dst []byte, small bool) error {
 	for len(dst) > 0 {
 		n := min(len(dst), blockSamples)
 		switch kind := r.byte(); kind {
@@ -255,6 +293,13 @@ func (c *predictCoder) unpack(r *cursor, dst []byte) error {
 			out, err := c.huff.Decoder().Decompress4X(dst[:0:n], in)
 			if err != nil || len(out) != n {
 				return fmt.Errorf("huff0 block of %d samples for %d: %w", len(out), n, cmp(err, errShort))
+			}
+		case packSmall:
+			if !small {
+				return errors.New("a block of small residuals inside another")
+			}
+			if err := c.unpackSmall(r, dst[:n]); err != nil {
+				return err
 			}
 		default:
 			return fmt.Errorf("unknown block %d", kind)
@@ -293,7 +338,7 @@ func (c *predictCoder) decode(r *cursor, p diff.Plane, comps []component, green 
 		if predictor >= predictors {
 			return fmt.Errorf("unknown predictor %d", predictor)
 		}
-		if err := c.unpack(r, s); err != nil {
+		if err := c.unpack(r, s, true); err != nil {
 			return err
 		}
 		eachRow(p, k, ops, func(at, width int, first bool) {

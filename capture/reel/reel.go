@@ -36,7 +36,8 @@ type Header struct {
 }
 
 // Version of the format that this package writes. A reader refuses newer ones.
-const Version = 1
+// Version 2 added grey literals and small residuals.
+const Version = 2
 
 // MaxFrame bounds the bytes of a frame that a reader decodes: an 8K screen in
 // BGRX has 133 MB. A header that claims more is refused, so that a small

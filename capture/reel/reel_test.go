@@ -25,7 +25,7 @@ var allFormats = []lab.PixelFormat{lab.BGRX, lab.BGR24, lab.YUYV, lab.UYVY, lab.
 // mutate changes a picture as screens do: boxes, scrolls, noise, or nothing.
 func mutate(t *rapid.T, f lab.Format, pix []byte) {
 	stride := f.Stride()
-	switch rapid.SampledFrom([]string{"same", "box", "scroll", "noise", "fill", "point"}).Draw(t, "change") {
+	switch rapid.SampledFrom([]string{"same", "box", "scroll", "noise", "fill", "point", "shades", "grey"}).Draw(t, "change") {
 	case "box":
 		x, y := rapid.IntRange(0, stride-1).Draw(t, "x"), rapid.IntRange(0, f.Height-1).Draw(t, "y")
 		w, h := rapid.IntRange(1, stride-x).Draw(t, "w"), rapid.IntRange(1, f.Height-y).Draw(t, "h")
@@ -52,6 +52,29 @@ func mutate(t *rapid.T, f lab.Format, pix []byte) {
 		v := rapid.Byte().Draw(t, "v")
 		for i := range pix {
 			pix[i] = v
+		}
+	case "shades":
+		seed := rapid.Uint32().Draw(t, "seed")
+		for i := range pix {
+			seed = seed*1664525 + 1013904223
+			pix[i] = byte(i/stride+i%stride/16) + byte(seed>>24&seed>>28&1)
+		}
+	case "grey":
+		seed := rapid.Uint32().Draw(t, "seed")
+		value := func(i int) byte { return byte(uint32(i/20)*2654435761>>29) * byte(seed) }
+		for i := range pix {
+			switch {
+			case f.Pixels == lab.BGRX && i%4 == 3:
+				pix[i] = 0
+			case f.Pixels == lab.BGRX:
+				pix[i] = value(i / 4)
+			case f.Pixels == lab.BGR24:
+				pix[i] = value(i / 3)
+			case f.Pixels == lab.YUYV && i%2 == 1, f.Pixels == lab.UYVY && i%2 == 0:
+				pix[i] = 128
+			default:
+				pix[i] = value(i / 2)
+			}
 		}
 	case "point":
 		pix[rapid.IntRange(0, len(pix)-1).Draw(t, "at")]++

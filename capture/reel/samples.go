@@ -52,9 +52,23 @@ func (c component) gather(dst, row []byte) {
 	case 1:
 		copy(dst, row)
 	case 2:
-		row = row[c.off:]
-		for i := range dst {
-			dst[i] = row[2*i]
+		i := 0
+		for ; i+4 <= len(dst); i += 4 {
+			x := get(row[2*i:]) >> (8 * c.off) & 0x00ff00ff00ff00ff
+			x = (x | x>>8) & 0x0000ffff0000ffff
+			binary.LittleEndian.PutUint32(dst[i:], uint32(x|x>>16))
+		}
+		for ; i < len(dst); i++ {
+			dst[i] = row[2*i+c.off]
+		}
+	case 4:
+		i := 0
+		for ; i+4 <= len(dst); i += 4 {
+			a, b := get(row[4*i:])>>(8*c.off), get(row[4*i+8:])>>(8*c.off)
+			binary.LittleEndian.PutUint32(dst[i:], uint32(pick(a)|pick(b)<<16))
+		}
+		for ; i < len(dst); i++ {
+			dst[i] = row[4*i+c.off]
 		}
 	default:
 		row = row[c.off:]

@@ -1,24 +1,23 @@
 // Command bench measures the reel's codec against what ffmpeg offers, on the
-// content classes of package scene, and writes out/bench/capture.json.
+// content classes of package scene. It prints a table and writes
+// out/bench/capture.json and a plot of speed against ratio, out/bench/capture.svg.
 //
 //	go run ./capture/reel/bench [-size 1920x1080] [-frames 90] [-scenes scroll,camera] [-peers=false]
+//
+// On one thread we and the peers are measured in processor time, theirs less
+// that of a run that only reads; on two threads we are measured by the clock.
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/pprof"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
-	"eidetic/capture/reel"
 	"eidetic/capture/synthetic/scene"
 	"eidetic/internal/lab"
 )
@@ -37,19 +36,36 @@ type result struct {
 
 // measured is how one codec did on one class.
 type measured struct {
-	codec string
-	speed float64 // MB of pixels a second
-	ratio float64 // pixels over file
-	seek  float64 // ms to reach a frame from anywhere, the worst of some
+	codec   string
+	threads int
+	speed   float64 // MB of pixels a second
+	ratio   float64 // pixels over file
+	seek    float64 // ms to reach a frame from anywhere, the worst of some
 }
 
-// goals are the issue's: MB/s for BGRX on one and on two threads, and ratios.
+// class is one content in one pixel format, and how every codec did.
+type class struct {
+	scene  string
+	format lab.Format
+	all    []measured
+}
+
+// goals are the project's: MB/s for BGRX on one and on two threads, and ratios.
 var goals = map[string]struct{ one, two, ratio float64 }{
 	scene.Static:   {one: 8000},
 	scene.PageLoad: {one: 4000},
 	scene.Scroll:   {one: 3000, ratio: 200},
 	scene.Camera:   {one: 300, two: 500, ratio: 2.7},
 	scene.Video:    {two: 700},
+}
+
+const goalSeek = 50 // ms
+
+// options of a run.
+type options struct {
+	width, height, frames, runs int
+	scenes, pixels              []string
+	peers                       bool
 }
 
 func main() {
@@ -60,15 +76,20 @@ func main() {
 }
 
 func run() error {
+	var o options
 	size := flag.String("size", "1920x1080", "of the picture")
-	frames := flag.Int("frames", 90, "of each class")
+	flag.IntVar(&o.frames, "frames", 90, "of each class of drawn content; natural pictures get half")
 	scenes := flag.String("scenes", strings.Join(scene.Names(), ","), "classes")
 	pixels := flag.String("pixels", "BGRX,YUYV", "pixel formats")
-	peers := flag.Bool("peers", true, "measure ffmpeg's codecs too")
-	runs := flag.Int("runs", 3, "of each measurement; the median counts")
-	out := flag.String("out", "out/bench/capture.json", "file to write")
+	flag.BoolVar(&o.peers, "peers", true, "measure ffmpeg's codecs too")
+	flag.IntVar(&o.runs, "runs", 3, "of each of our measurements; the median counts")
+	out := flag.String("out", "out/bench", "folder to write capture.json and capture.svg to")
 	profile := flag.String("cpuprofile", "", "write a processor profile of our part to this file")
 	flag.Parse()
+	if n, err := fmt.Sscanf(*size, "%dx%d", &o.width, &o.height); n != 2 || err != nil {
+		return fmt.Errorf("-size %q is not of the form WIDTHxHEIGHT", *size)
+	}
+	o.scenes, o.pixels = strings.Split(*scenes, ","), strings.Split(*pixels, ",")
 	if *profile != "" {
 		file, err := os.Create(*profile)
 		if err != nil {
@@ -80,79 +101,55 @@ func run() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	var w, h int
-	if n, err := fmt.Sscanf(*size, "%dx%d", &w, &h); n != 2 || err != nil {
-		return fmt.Errorf("-size %q is not of the form WIDTHxHEIGHT", *size)
-	}
-	var all []result
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "class\tpixels\tcodec\tthreads\tMB/s\tratio\tgoal\tseek (ms)\t")
-	for _, p := range strings.Split(*pixels, ",") {
-		for _, name := range strings.Split(*scenes, ",") {
-			f := lab.Format{Pixels: lab.PixelFormat(p), Width: w, Height: h, Rate: 60}
-			pix, err := drawAll(name, f, *frames)
-			if err != nil {
-				return err
-			}
-			label := name + "-" + strings.ToLower(p)
-			var best measured
-			var rivals []measured
-			if *peers {
-				list, err := ffmpeg(f, pix)
-				if err != nil {
-					return err
-				}
-				for _, m := range list {
-					fmt.Fprintf(table, "%s\t%s\t%s\t1\t%.0f\t%.1f\t\t\t\n", name, p, m.codec, m.speed, m.ratio)
-					if m.speed > best.speed {
-						best = m
-					}
-					rivals = append(rivals, m)
-				}
-			}
-			for threads := 1; threads <= 2; threads++ {
-				m, err := ours(f, pix, threads, *runs)
-				if err != nil {
-					return err
-				}
-				goal, ratioGoal := 0.0, 0.0
-				if p == "BGRX" {
-					goal, ratioGoal = goals[name].one, goals[name].ratio
-					if threads == 2 {
-						goal = goals[name].two
-					}
-				}
-				fmt.Fprintf(table, "%s\t%s\treel\t%d\t%.0f\t%.1f\t%.0f\t%.0f\t\n", name, p, threads, m.speed, m.ratio, goal, m.seek)
-				r := result{Name: fmt.Sprintf("reel-%s-%d-speed", label, threads), Value: m.speed, Unit: "MB/s", Better: "higher", Goal: goal}
-				if best.speed > 0 {
-					r.Peer, r.PeerV, r.Ratio = "ffmpeg "+best.codec, best.speed, m.speed/best.speed
-				}
-				all = append(all, r)
-				r = result{Name: fmt.Sprintf("reel-%s-%d-ratio", label, threads), Value: m.ratio, Unit: "1", Better: "higher", Goal: ratioGoal}
-				if best.speed > 0 {
-					r.Peer, r.PeerV, r.Ratio = "ffmpeg "+best.codec, best.ratio, m.ratio/best.ratio
-				}
-				all = append(all, r)
-				if threads == 1 {
-					all = append(all, result{Name: "reel-" + label + "-seek", Value: m.seek, Unit: "ms", Better: "lower", Goal: 50})
-				}
-				for _, rival := range rivals {
-					if threads == 1 && rival.speed >= m.speed && rival.ratio >= m.ratio {
-						fmt.Fprintf(table, "%s\t%s\t%s is both faster and smaller\t\t\t\t\t\t\n", name, p, rival.codec)
-					}
-				}
-			}
-			table.Flush()
-		}
-	}
-	data, err := json.MarshalIndent(all, "", "  ")
+	classes, err := measure(o, os.Stdout)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+	data, err := json.MarshalIndent(results(classes), "", "  ")
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(*out, append(data, '\n'), 0o644)
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(*out, "capture.json"), append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*out, "capture.svg"), plot(classes), 0o644)
+}
+
+// measure runs every codec on every class, and prints as it goes.
+func measure(o options, w io.Writer) ([]class, error) {
+	var classes []class
+	fmt.Fprintf(w, line, "class", "pixels", "codec", "threads", "MB/s", "ratio", "seek (ms)", "goal")
+	for _, name := range o.scenes {
+		frames := o.frames
+		if name == scene.Video || name == scene.Camera {
+			frames = max(1, frames/2)
+		}
+		for _, p := range o.pixels {
+			c := class{scene: name, format: lab.Format{Pixels: lab.PixelFormat(p), Width: o.width, Height: o.height, Rate: 60}}
+			pix, err := drawAll(name, c.format, frames)
+			if err != nil {
+				return nil, err
+			}
+			if o.peers {
+				if c.all, err = ffmpeg(c.format, pix); err != nil {
+					return nil, err
+				}
+			}
+			for threads := 1; threads <= 2; threads++ {
+				m, err := ours(c.format, pix, threads, o.runs)
+				if err != nil {
+					return nil, err
+				}
+				c.all = append(c.all, m)
+			}
+			c.print(w)
+			classes = append(classes, c)
+		}
+	}
+	return classes, nil
 }
 
 // drawAll draws the frames of a class.
@@ -176,51 +173,4 @@ func drawAll(name string, f lab.Format, n int) ([][]byte, error) {
 		}
 	}
 	return pix, nil
-}
-
-// ours writes the frames to a reel in memory, and checks that it is lossless.
-func ours(f lab.Format, pix [][]byte, threads, runs int) (measured, error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-	file := bytes.NewBuffer(make([]byte, 0, 2*len(pix)*f.FrameSize()))
-	var speeds []float64
-	for range runs {
-		file.Reset()
-		w, err := reel.NewWriter(file, reel.Header{Format: f})
-		if err != nil {
-			return measured{}, err
-		}
-		start := time.Now()
-		for i, p := range pix {
-			fr := lab.Frame{Pix: p}
-			fr.Seq, fr.Time = uint64(i), lab.Time(i)*16_666_667
-			fr.Changed = append(fr.Changed, f.Bounds()) // not known, as from a grabber
-			if err := w.WriteFrame(fr); err != nil {
-				return measured{}, err
-			}
-		}
-		if err := w.Close(); err != nil {
-			return measured{}, err
-		}
-		speeds = append(speeds, float64(len(pix)*f.FrameSize())/1e6/time.Since(start).Seconds())
-	}
-	slices.Sort(speeds)
-	r, err := reel.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		return measured{}, err
-	}
-	for i, p := range pix {
-		got, err := r.Pixels(i)
-		if err != nil || !bytes.Equal(got, p) {
-			return measured{}, fmt.Errorf("frame %d is not what was written (%v)", i, err)
-		}
-	}
-	seek := 0.0
-	for i := len(pix) - 1; i >= 0; i -= 1 + len(pix)/40 { // backwards: every one starts at a key frame
-		start := time.Now()
-		if _, err := r.Pixels(i); err != nil {
-			return measured{}, err
-		}
-		seek = max(seek, time.Since(start).Seconds()*1e3)
-	}
-	return measured{"reel", speeds[len(speeds)/2], float64(len(pix)*f.FrameSize()) / float64(file.Len()), seek}, nil
 }
