@@ -1,14 +1,17 @@
 // Package file plays pictures from files as a capture source: Y4M films,
-// folders of PNG or JPEG pictures, and raw frames. With it recordings of other tools
-// (browsertime's and visualmetrics' frames, ffmpeg's output) are analysed like our own.
+// folders of PNG or JPEG pictures, raw frames, and any video that ffmpeg
+// decodes. With it recordings of other tools (browsertime's and visualmetrics'
+// frames, screen recordings of telephones) are analysed like our own.
 //
-// Frames come as fast as they are asked for, with the times that the file gives:
-// from the film's rate, or from numbers in pictures' names.
+// Frames come as fast as they are asked for, with the times that the file
+// gives: of each packet of a video, from a film's rate, or from numbers in
+// pictures' names. Y4M is YUV4MPEG2 (mjpegtools, yuv4mpeg(5)).
 package file
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,22 +22,23 @@ import (
 
 // Options of a file source.
 type Options struct {
-	// Format is needed for raw files: all of it. For pictures without times in
-	// their names its Rate is used, 60 by default.
+	// Format is needed for raw files: all of it. For pictures its Rate is that of
+	// names that count frames, see OpenFolder.
 	Format lab.Format
 }
 
 // Source is a capture.Source over files.
 type Source struct {
 	format lab.Format
-	next   func(*lab.Frame) error // fills Pix, and Time when the file says it
+	next   func(context.Context, *lab.Frame) error // fills Pix, and Time when the file says it
 	close  func() error
 	seq    uint64
+	lossy  string
 }
 
-// Open opens the folder, the Y4M film or the raw file at path.
-func Open(path string, o Options) (*Source, error) {
-	s, err := open(path, o)
+// Open opens the folder, the Y4M film, the raw file or the video at path.
+func Open(ctx context.Context, path string, o Options) (*Source, error) {
+	s, err := open(ctx, path, o)
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", path, err)
 	}
@@ -45,13 +49,17 @@ func Open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
-func open(path string, o Options) (*Source, error) {
+func open(ctx context.Context, path string, o Options) (*Source, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if st.IsDir() {
-		return openPictures(path, o)
+		f, err := OpenFolder(path, o.Format.Rate)
+		if err != nil {
+			return nil, err
+		}
+		return f.source(), nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,10 +68,14 @@ func open(path string, o Options) (*Source, error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	start, _ := in.Peek(len(y4mMagic))
 	var s *Source
-	if string(start) == y4mMagic {
+	switch {
+	case string(start) == y4mMagic:
 		s, err = newY4M(in)
-	} else {
+	case o.Format.Pixels != "" && o.Format.Width > 0:
 		s, err = newRaw(in, o)
+	default:
+		f.Close()
+		return openVideo(ctx, path)
 	}
 	if err != nil {
 		f.Close()
@@ -73,17 +85,35 @@ func open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
+// source plays the folder.
+func (p *Folder) source() *Source {
+	n := 0
+	return &Source{format: p.format, lossy: p.NotLossless(), next: func(_ context.Context, f *lab.Frame) error {
+		if n == p.Len() {
+			return io.EOF
+		}
+		var err error
+		f.Time = p.files[n].time
+		f.Pix, err = p.Pixels(n)
+		n++
+		return err
+	}}
+}
+
 // newRaw reads frames that lie one after another.
 func newRaw(in io.Reader, o Options) (*Source, error) {
+	if o.Format.Rate == 0 {
+		o.Format.Rate = 60
+	}
 	if err := o.Format.Validate(); err != nil {
-		return nil, fmt.Errorf("no Y4M film, and as raw frames: %w", err)
+		return nil, fmt.Errorf("raw frames: %w", err)
 	}
 	size := o.Format.FrameSize()
 	if size == 0 {
 		return nil, fmt.Errorf("raw frames cannot be %s", o.Format.Pixels)
 	}
 	pix := make([]byte, size)
-	return &Source{format: o.Format, next: func(f *lab.Frame) error {
+	return &Source{format: o.Format, next: func(_ context.Context, f *lab.Frame) error {
 		f.Pix = pix
 		return readFrame(in, pix)
 	}}, nil
@@ -92,7 +122,7 @@ func newRaw(in io.Reader, o Options) (*Source, error) {
 // readFrame fills b; a part of a frame at the end is an error.
 func readFrame(in io.Reader, b []byte) error {
 	n, err := io.ReadFull(in, b)
-	if err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the last frame is cut off: %d bytes of %d", n, len(b))
 	}
 	return err
@@ -100,6 +130,9 @@ func readFrame(in io.Reader, b []byte) error {
 
 // Format describes the frames.
 func (s *Source) Format() lab.Format { return s.format }
+
+// NotLossless says why the pixels are not what the screen showed, "" if they may be.
+func (s *Source) NotLossless() string { return s.lossy }
 
 // Next returns the next frame, and io.EOF after the last.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
@@ -109,8 +142,8 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	var f lab.Frame
 	f.Seq = s.seq
 	f.Time = lab.Time(float64(s.seq) / s.format.Rate * float64(time.Second))
-	if err := s.next(&f); err != nil {
-		if err != io.EOF {
+	if err := s.next(ctx, &f); err != nil {
+		if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("frame %d: %w", s.seq, err)
 		}
 		return lab.Frame{}, err

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ type y4m struct {
 	pix, planes []byte
 }
 
-func (y *y4m) frame(f *lab.Frame) error {
+func (y *y4m) frame(_ context.Context, f *lab.Frame) error {
 	if _, err := y.in.Peek(1); err != nil {
 		return io.EOF
 	}

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/analysis/visual"
+	"eidetic/capture/file"
 	"eidetic/internal/lab"
 )
 
@@ -18,7 +19,7 @@ import (
 type AnalyzeCmd struct {
 	File    string   `arg:"" optional:"" help:"The reel."`
 	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
-	Rate    float64  `placeholder:"FPS" help:"With --frames: the numbers count frames at this rate, instead of ms."`
+	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
 	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
 	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
@@ -100,7 +101,7 @@ func (c *AnalyzeCmd) open() (frames visual.Frames, name string, done func(), err
 		return nil, "", nil, usage(errors.New("analyze: name a reel, or a folder with --frames, and not both"))
 	}
 	if c.Frames != "" {
-		f, err := openFrames(c.Frames, c.Rate)
+		f, err := file.OpenFolder(c.Frames, c.Rate)
 		if err != nil {
 			return nil, "", nil, badFile(fmt.Errorf("analyze: %w", err))
 		}

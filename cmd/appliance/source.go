@@ -20,8 +20,8 @@ import (
 
 // sourceFlags name a screen to film, for every command that films one.
 type sourceFlags struct {
-	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), file:PATH (a Y4M film, a folder of PNG or JPEG), or synthetic:CONTENT (static, load, scroll, noise)."`
-	Rate         float64 `default:"60" help:"Frames per second, for sources that can choose."`
+	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), file:PATH (a Y4M film, a folder of PNG or JPEG, raw frames with --pixels and --size, any video that ffmpeg decodes), or synthetic:CONTENT (static, load, scroll, noise)."`
+	Rate         float64 `placeholder:"FPS" help:"Frames per second, for sources that can choose (60), raw frames (60), and pictures whose names count frames."`
 	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for."`
 	Pixels       string  `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
@@ -45,16 +45,19 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 		return nil, err
 	}
 	kind, name, _ := strings.Cut(s.Source, ":")
+	if f.Rate == 0 && kind != "file" {
+		f.Rate = 60
+	}
 	switch kind {
 	case "x11":
-		src, err := x11.Open(x11.Options{Display: name, Rate: s.Rate})
+		src, err := x11.Open(x11.Options{Display: name, Rate: f.Rate})
 		return opened(src, err, cannot)
 	case "rfb":
 		password, err := readPassword(s.PasswordFile)
 		if err != nil {
 			return nil, usage(err)
 		}
-		src, err := rfb.Open(ctx, rfb.Options{Address: name, Password: password, Rate: s.Rate})
+		src, err := rfb.Open(ctx, rfb.Options{Address: name, Password: password, Rate: f.Rate})
 		return opened(src, err, cannot)
 	case "synthetic":
 		if f.Width == 0 {
@@ -71,7 +74,10 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 		src, err := v4l2.Open(v4l2.Options{Path: name, Format: f})
 		return opened(src, err, cannot)
 	case "file":
-		src, err := file.Open(name, file.Options{Format: f})
+		src, err := file.Open(ctx, name, file.Options{Format: f})
+		if errors.Is(err, file.ErrNoDecoder) {
+			return nil, cannot(err)
+		}
 		return opened(src, err, usage)
 	default:
 		return nil, usage(errors.New("--source must be x11:…, v4l2:…, rfb:…, file:… or synthetic:…, not " + s.Source))

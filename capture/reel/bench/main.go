@@ -101,15 +101,15 @@ func run() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
 	classes, err := measure(o, os.Stdout)
 	if err != nil {
 		return err
 	}
 	data, err := json.MarshalIndent(results(classes), "", "  ")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(*out, "capture.json"), append(data, '\n'), 0o644); err != nil {

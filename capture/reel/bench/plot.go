@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // The plot has a panel for each class: speed to the right, ratio upwards, both
@@ -49,7 +51,9 @@ func plot(classes []class) []byte {
 <title>Speed against ratio: the reel beside ffmpeg's lossless codecs</title>
 <rect width="100%%" height="100%%" fill="#fff"/>
 `, columns*panelW, rows*panelH+24)
-	for i, c := range classes {
+	sorted := slices.Clone(classes) // the formats one after another
+	slices.SortStableFunc(sorted, func(a, b class) int { return strings.Compare(string(a.format.Pixels), string(b.format.Pixels)) })
+	for i, c := range sorted {
 		c.panel(&b, float64(i%columns*panelW), float64(i/columns*panelH))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#333">right: faster, MB of pixels a second (one thread; the hollow point: two) · up: smaller, pixels ÷ file · line: what no other codec beats in both</text>
@@ -77,23 +81,45 @@ func (c class) panel(b *bytes.Buffer, x, y float64) {
 	}
 	fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1fH%.1f" fill="none" stroke="#888"/>`+"\n", sx.from, sy.to, sy.from, sx.to)
 	c.front(b, sx, sy)
-	for _, m := range c.all {
+	c.dots(b, sx, sy)
+	b.WriteString("</g>\n")
+}
+
+// dots draws the codecs, from the highest down, so that a name that would lie
+// on the one above it can be moved.
+func (c class) dots(b *bytes.Buffer, sx, sy axis) {
+	all := slices.Clone(c.all)
+	slices.SortFunc(all, func(a, b measured) int { return cmp.Compare(b.ratio, a.ratio) })
+	var taken [][2]float64
+	for _, m := range all {
+		x, y := sx.at(m.speed), sy.at(m.ratio)
 		fill, ink, size := dotPeer, dotPeer, 4.0
 		if m.codec == reelName {
 			fill, ink, size = dotOurs, dotOurs, 5.5
 		}
-		label := m.codec
 		if m.threads > 1 {
-			fill, label = "#fff", ""
+			fill = "#fff"
 		}
-		anchor, dx := "start", 8.0
-		if sx.at(m.speed) > sx.to-50 {
-			anchor, dx = "end", -8
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" stroke="%s" stroke-width="1.5"><title>%s, %d thread(s): %.0f MB/s, ratio %.1f</title></circle>`+"\n",
+			x, y, size, fill, ink, m.codec, m.threads, m.speed, m.ratio)
+		if m.threads > 1 {
+			continue
 		}
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" stroke="%s" stroke-width="1.5"><title>%s, %d thread(s): %.0f MB/s, ratio %.1f</title></circle><text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">%s</text>`+"\n",
-			sx.at(m.speed), sy.at(m.ratio), size, fill, ink, m.codec, m.threads, m.speed, m.ratio, sx.at(m.speed)+dx, sy.at(m.ratio)+4, anchor, ink, label)
+		anchor, at := "start", [2]float64{x + 8, y + 4}
+		switch {
+		case m.codec == reelName:
+			anchor, at = "middle", [2]float64{x, y - 9}
+		case x > sx.to-50:
+			anchor, at[0] = "end", x-8
+		}
+		for _, t := range taken {
+			if math.Abs(t[0]-at[0]) < 60 && at[1]-t[1] < 11 {
+				at[1] = t[1] + 11
+			}
+		}
+		taken = append(taken, at)
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">%s</text>`+"\n", at[0], at[1], anchor, ink, m.codec)
 	}
-	b.WriteString("</g>\n")
 }
 
 // front draws the Pareto front of one thread.
@@ -107,7 +133,7 @@ func (c class) front(b *bytes.Buffer, sx, sy axis) {
 			list = append(list, m)
 		}
 	}
-	slices.SortFunc(list, func(a, b measured) int { return int(math.Copysign(1, a.speed-b.speed)) })
+	slices.SortFunc(list, func(a, b measured) int { return cmp.Compare(a.speed, b.speed) })
 	path := ""
 	for i, m := range list {
 		if i == 0 {

@@ -1,0 +1,245 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Folder holds the frames in a folder of PNG and JPEG pictures of one size, in
+// the order of their times. A picture is decoded when it is asked for. It has
+// the methods of a recording, as a reel's reader has.
+type Folder struct {
+	format lab.Format
+	files  []picture
+	jpegs  bool   // some are JPEG
+	pix    []byte // of frame last
+	last   int
+}
+
+// picture is one file of a folder.
+type picture struct {
+	path string
+	time lab.Time
+}
+
+// maxPictures bounds what a folder may hold: an hour at 60 Hz is 216,000.
+const maxPictures = 1 << 20
+
+// The last number in a picture's name says when it is from. One that is marked
+// as ms (ms_001234.png as visualmetrics and browsertime write it, shot-1234ms.jpg) is
+// a time; another is a time too, or counts frames when a rate is given.
+var (
+	lastNumber = regexp.MustCompile(`(\d+(?:\.\d+)?)\D*$`)
+	marked     = regexp.MustCompile(`^ms_\d+(?:\.\d+)?$|[-_ ]\d+(?:\.\d+)?ms$`)
+)
+
+// timeOf reads a picture's name, without its ending; counted says that the
+// number was taken as a count of frames, or could have been one.
+func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
+	name = strings.ToLower(name)
+	m := lastNumber.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false, errors.New("the name holds no number to take the frame's time from")
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || n > 1e12 { // ms: thirty years
+		return 0, false, fmt.Errorf("%s is no time in ms", m[1])
+	}
+	if marked.MatchString(name) {
+		return lab.Time(n * float64(time.Millisecond)), false, nil
+	}
+	if rate > 0 {
+		return lab.Time(n / rate * float64(time.Second)), true, nil
+	}
+	return lab.Time(n * float64(time.Millisecond)), true, nil
+}
+
+// OpenFolder reads the names in dir. The rate is that of names that count
+// frames; 0 when numbers are times in ms.
+func OpenFolder(dir string, rate float64) (*Folder, error) {
+	if !(rate >= 0 && rate <= 1000) {
+		return nil, fmt.Errorf("a rate of %v is outside 0 … 1000 frames per second", rate)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Folder{last: -1}
+	counted := true
+	for _, e := range entries {
+		name, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), strings.ToLower(filepath.Ext(e.Name()))
+		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg"}, ext) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if len(p.files) == maxPictures {
+			return nil, fmt.Errorf("%s: more than %d pictures", dir, maxPictures)
+		}
+		at, count, err := timeOf(name, rate)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		counted = counted && count
+		p.jpegs = p.jpegs || ext != ".png"
+		p.files = append(p.files, picture{path, at})
+	}
+	if len(p.files) == 0 {
+		return nil, fmt.Errorf("%s: no PNG or JPEG files", dir)
+	}
+	slices.SortFunc(p.files, func(a, b picture) int { return int(min(max(a.time-b.time, -1), 1)) })
+	steps := 0 // neighbours one number apart
+	for i := 1; i < len(p.files); i++ {
+		switch p.files[i].time - p.files[i-1].time {
+		case 0:
+			return nil, fmt.Errorf("%s and %s have the same time", p.files[i-1].path, p.files[i].path)
+		case lab.Time(time.Millisecond):
+			steps++
+		}
+	}
+	if n := len(p.files); rate == 0 && counted && n > 2 && steps == n-1 {
+		return nil, fmt.Errorf("%s: the numbers in the names follow each other one by one: if they count frames, say their rate (--rate 60), if they are ms, mark them (ms_%s)",
+			dir, filepath.Base(p.files[0].path))
+	}
+	size, err := pictureSize(p.files[0].path)
+	if err != nil {
+		return nil, err
+	}
+	p.format = lab.Format{Pixels: lab.BGRX, Width: size.X, Height: size.Y, Rate: 60}
+	if rate > 0 {
+		p.format.Rate = rate
+	}
+	return p, nil
+}
+
+// Format describes the frames.
+func (p *Folder) Format() lab.Format { return p.format }
+
+// Len is the number of frames.
+func (p *Folder) Len() int { return len(p.files) }
+
+// Info says when a frame is from; of what changed nothing is known.
+func (p *Folder) Info(i int) lab.FrameInfo {
+	return lab.FrameInfo{Seq: uint64(i), Time: p.files[i].time, Changed: []image.Rectangle{p.format.Bounds()}}
+}
+
+// NotLossless says why the pixels are not what the screen showed, "" if they may be.
+func (p *Folder) NotLossless() string {
+	if p.jpegs {
+		return "JPEG pictures"
+	}
+	return ""
+}
+
+// Pixels decodes a frame; it is valid until the next call.
+func (p *Folder) Pixels(i int) ([]byte, error) {
+	if i == p.last {
+		return p.pix, nil
+	}
+	f, err := os.Open(p.files[i].path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	img, err := decodePicture(f, image.Pt(p.format.Width, p.format.Height))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.files[i].path, err)
+	}
+	p.pix, p.last = img, i
+	return p.pix, nil
+}
+
+// codec reads one kind of picture, which is told by how it starts.
+type codec struct {
+	magic  string
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+}
+
+var codecs = []codec{
+	{"\x89PNG", png.DecodeConfig, png.Decode},
+	{"\xff\xd8", jpeg.DecodeConfig, jpeg.Decode},
+}
+
+// pictureSize reads a picture's header.
+func pictureSize(path string) (image.Point, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return image.Point{}, err
+	}
+	defer f.Close()
+	_, size, err := pictureHeader(f)
+	if err != nil {
+		return size, fmt.Errorf("%s: %w", path, err)
+	}
+	return size, nil
+}
+
+// pictureHeader tells a picture's kind and size, which is checked before
+// anything is allocated for its pixels.
+func pictureHeader(in io.ReadSeeker) (kind int, size image.Point, err error) {
+	start := make([]byte, 4)
+	if _, err := io.ReadFull(in, start); err != nil {
+		return 0, size, errors.New("neither PNG nor JPEG")
+	}
+	kind = slices.IndexFunc(codecs, func(c codec) bool { return strings.HasPrefix(string(start), c.magic) })
+	if kind < 0 {
+		return 0, size, errors.New("neither PNG nor JPEG")
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return 0, size, err
+	}
+	c, err := codecs[kind].config(in)
+	if err != nil {
+		return 0, size, err
+	}
+	f := lab.Format{Pixels: lab.BGRX, Width: c.Width, Height: c.Height, Rate: 60}
+	if err := f.Validate(); err != nil {
+		return 0, size, err
+	}
+	if c.Width*c.Height > 1<<26 {
+		return 0, size, fmt.Errorf("a picture of %d × %d is too large", c.Width, c.Height)
+	}
+	return kind, image.Pt(c.Width, c.Height), nil
+}
+
+// decodePicture reads a picture of the given size as BGRX.
+func decodePicture(in io.ReadSeeker, size image.Point) ([]byte, error) {
+	kind, got, err := pictureHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	if got != size {
+		return nil, fmt.Errorf("it is %d×%d, the first picture is %d×%d", got.X, got.Y, size.X, size.Y)
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	img, err := codecs[kind].decode(in)
+	if err != nil {
+		return nil, err
+	}
+	if img.Bounds().Size() != size {
+		return nil, errors.New("its header and its pixels differ in size")
+	}
+	out := image.NewNRGBA(image.Rectangle{Max: size})
+	draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Src)
+	for k := 0; k < len(out.Pix); k += 4 {
+		px := out.Pix[k : k+4 : k+4]
+		px[0], px[2], px[3] = px[2], px[0], 0
+	}
+	return out.Pix, nil
+}

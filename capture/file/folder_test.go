@@ -1,0 +1,156 @@
+package file
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// picturesIn writes one small picture for each name, whose first pixel is its place in the list.
+func picturesIn(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, name := range names {
+		img := image.NewNRGBA(image.Rect(0, 0, 3, 2))
+		img.SetNRGBA(0, 0, color.NRGBA{byte(i), 2, 3, 255})
+		var b bytes.Buffer
+		err := png.Encode(&b, img)
+		if strings.HasSuffix(name, ".jpg") {
+			b.Reset()
+			err = jpeg.Encode(&b, img, nil)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestNamesSayTheTime(t *testing.T) {
+	const ms = lab.Time(time.Millisecond)
+	for _, c := range []struct {
+		names []string // in the order of their times
+		rate  float64
+		times []lab.Time
+	}{
+		{[]string{"ms_0.png", "ms_350.png", "ms_2000.png"}, 0, []lab.Time{0, 350 * ms, 2000 * ms}}, // not by name
+		{[]string{"ms_000000.png", "ms_000016.7.PNG"}, 0, []lab.Time{0, lab.Time(16.7 * 1e6)}},
+		{[]string{"shot-0ms.png", "shot-100ms.png"}, 25, []lab.Time{0, 100 * ms}}, // marked: the rate counts no frames
+		{[]string{"run2-00.png", "run2-17.png"}, 0, []lab.Time{0, 17 * ms}},
+		{[]string{"frame-1.png", "frame-2.png", "frame-10.png"}, 25, []lab.Time{40 * ms, 80 * ms, 400 * ms}},
+	} {
+		f, err := OpenFolder(picturesIn(t, c.names...), c.rate)
+		if err != nil {
+			t.Errorf("%v: %v", c.names, err)
+			continue
+		}
+		for i, want := range c.times {
+			pix, err := f.Pixels(i)
+			if err != nil || f.Info(i).Time != want || !bytes.Equal(pix[:4], []byte{3, 2, byte(i), 0}) {
+				t.Errorf("%v at %v: frame %d is of %v, want %v (%v)", c.names, c.rate, i, f.Info(i).Time, want, err)
+			}
+		}
+	}
+	f, err := OpenFolder(picturesIn(t, "1.jpg", "5.png"), 0)
+	if err != nil || f.NotLossless() != "JPEG pictures" || f.Len() != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestFoldersThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		rate  float64
+		want  string
+	}{
+		{[]string{"notes.txt"}, 0, "no PNG or JPEG files"},
+		{[]string{"a.png"}, 0, "no number"},
+		{[]string{"a1.png", "b1.png"}, 0, "same time"},
+		{[]string{"1.png"}, -1, "outside 0"},
+		{[]string{"1.png"}, math.NaN(), "outside 0"},
+		{[]string{"1.png", "2.png", "3.png"}, 0, "if they count frames, say their rate"},
+		{[]string{strings.Repeat("9", 200) + ".png"}, 0, "no time in ms"},
+	} {
+		if _, err := OpenFolder(picturesIn(t, c.names...), c.rate); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.names, err, c.want)
+		}
+	}
+	dir := picturesIn(t, "1.png", "5.png", "9.png")
+	if err := os.WriteFile(filepath.Join(dir, "5.png"), []byte("no picture"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var large bytes.Buffer
+	if err := png.Encode(&large, image.NewGray(image.Rect(0, 0, 4, 4))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "9.png"), large.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFolder(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Pixels(1); err == nil || !strings.Contains(err.Error(), "neither PNG nor JPEG") {
+		t.Error(err)
+	}
+	if _, err := f.Pixels(2); err == nil || !strings.Contains(err.Error(), "it is 4×4, the first picture is 3×2") {
+		t.Error(err)
+	}
+}
+
+// FuzzName checks that a name's time is one that can be sorted and shown.
+func FuzzName(f *testing.F) {
+	f.Add("ms_001234", 0.0)
+	f.Add("shot-12.5ms", 60.0)
+	f.Add("frame 99999999999999999999999999", 1.0)
+	f.Fuzz(func(t *testing.T, name string, rate float64) {
+		if !(rate >= 0 && rate <= 1000) {
+			return
+		}
+		if at, _, err := timeOf(name, rate); err == nil && at < 0 {
+			t.Errorf("%q at %v is of %v", name, rate, at)
+		}
+	})
+}
+
+// FuzzPicture feeds picture files; what their headers claim must not be
+// allocated, and what is decoded has the size that was asked for.
+func FuzzPicture(f *testing.F) {
+	img := image.NewNRGBA(image.Rect(0, 0, 3, 2))
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.Clone(b.Bytes()))
+	b.Reset()
+	if err := jpeg.Encode(&b, img, nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := bytes.NewReader(data)
+		_, size, err := pictureHeader(in)
+		if err != nil || size.X*size.Y > 1<<16 {
+			return
+		}
+		if _, err := in.Seek(0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if pix, err := decodePicture(in, size); err == nil && len(pix) != 4*size.X*size.Y {
+			t.Errorf("%d bytes of %v", len(pix), size)
+		}
+	})
+}

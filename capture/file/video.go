@@ -1,0 +1,231 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// ErrNoDecoder says that ffmpeg is missing, and how to get it.
+var ErrNoDecoder = errors.New("it is no Y4M film and no folder: other videos need the programs ffmpeg and ffprobe (apt-get install ffmpeg), raw frames --pixels and --size")
+
+// lossless are ffmpeg's names of codecs that keep every pixel.
+var lossless = []string{"ffv1", "ffvhuff", "huffyuv", "utvideo", "magicyuv", "rawvideo", "wrapped_avframe", "png", "apng", "qtrle", "v210", "zlib", "zmbv", "flashsv"}
+
+// layouts are ffmpeg's pixel formats that ours hold without a change, and how
+// ffmpeg calls ours. Others are converted to BGRX.
+var layouts = map[string]struct {
+	pixels lab.PixelFormat
+	name   string
+}{
+	"yuv420p": {lab.NV12, "nv12"}, "nv12": {lab.NV12, "nv12"},
+	"yuv422p": {lab.YUYV, "yuyv422"}, "yuyv422": {lab.YUYV, "yuyv422"}, "uyvy422": {lab.UYVY, "uyvy422"},
+	"gray": {lab.Grey, "gray"}, "bgr24": {lab.BGR24, "bgr24"},
+	"bgr0": {lab.BGRX, "bgr0"}, "bgra": {lab.BGRX, "bgr0"}, "rgb24": {lab.BGRX, "bgr0"}, "gbrp": {lab.BGRX, "bgr0"},
+	"rgb0": {lab.BGRX, "bgr0"}, "rgba": {lab.BGRX, "bgr0"}, "0rgb": {lab.BGRX, "bgr0"}, "argb": {lab.BGRX, "bgr0"},
+}
+
+// film is what ffprobe says of a video.
+type film struct {
+	format lab.Format
+	layout string // ffmpeg's name of format.Pixels
+	lossy  string
+	times  []lab.Time // of each frame, ascending, from 0
+}
+
+// maxFilm bounds what is read of ffprobe's answer: an hour at 60 Hz has 7 MB.
+const maxFilm = 256 << 20
+
+// openVideo has ffmpeg decode the video at path.
+func openVideo(ctx context.Context, path string) (*Source, error) {
+	probe, err := exec.LookPath("ffprobe")
+	if err != nil {
+		return nil, ErrNoDecoder
+	}
+	decoder, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		return nil, ErrNoDecoder
+	}
+	// The path must not be taken as an option or as a protocol.
+	path = "file:" + path
+	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
+		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:packet=pts_time", path)
+	answer, complaint := &limited{left: maxFilm}, &limited{left: 1 << 10}
+	cmd.Stdout, cmd.Stderr = answer, complaint
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("no video that ffmpeg reads: %s", orElse(complaint.String(), err))
+	}
+	f, err := parseProbe(answer.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return f.decode(ctx, decoder, path)
+}
+
+// orElse returns a program's own words, or the error when it said nothing.
+func orElse(words string, err error) string {
+	if words = strings.TrimSpace(words); words != "" {
+		return words
+	}
+	return err.Error()
+}
+
+// limited keeps the first bytes written to it, and refuses the rest.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if l.left -= len(b); l.left < 0 {
+		return 0, errors.New("too long an answer")
+	}
+	return l.Buffer.Write(b)
+}
+
+// parseProbe reads ffprobe's JSON.
+func parseProbe(answer []byte) (film, error) {
+	var a struct {
+		Streams []struct {
+			Codec   string `json:"codec_name"`
+			Width   int    `json:"width"`
+			Height  int    `json:"height"`
+			Pixels  string `json:"pix_fmt"`
+			Average string `json:"avg_frame_rate"`
+			Lowest  string `json:"r_frame_rate"`
+		} `json:"streams"`
+		Packets []struct {
+			Time string `json:"pts_time"`
+		} `json:"packets"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return film{}, fmt.Errorf("ffprobe's answer: %w", err)
+	}
+	if len(a.Streams) == 0 {
+		return film{}, errors.New("the file holds no video")
+	}
+	s := a.Streams[0]
+	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0"}
+	for _, v := range []string{s.Average, s.Lowest, "60/1"} {
+		if rate, err := ratio(v); err == nil && f.format.Rate == 0 {
+			f.format.Rate = rate
+		}
+	}
+	if l, ok := layouts[s.Pixels]; ok {
+		f.format.Pixels, f.layout = l.pixels, l.name
+	} else {
+		f.lossy = "converted from " + s.Pixels
+	}
+	if f.format.Pixels == lab.YUYV && s.Width%2 == 1 {
+		f.format.Pixels, f.layout, f.lossy = lab.BGRX, "bgr0", "converted from "+s.Pixels
+	}
+	if !slices.Contains(lossless, s.Codec) {
+		f.lossy = strings.TrimSuffix("a video compressed with "+s.Codec+", "+f.lossy, ", ")
+	}
+	if err := f.format.Validate(); err != nil {
+		return film{}, err
+	}
+	for i, p := range a.Packets {
+		t, err := strconv.ParseFloat(p.Time, 64)
+		if err != nil || !(t > -1e9 && t < 1e9) {
+			f.times = nil // a container without times: the rate must do
+			break
+		}
+		f.times = append(f.times, lab.Time(t*1e9))
+		if i == maxPictures {
+			return film{}, fmt.Errorf("more than %d frames", maxPictures)
+		}
+	}
+	slices.Sort(f.times) // packets come in the order of decoding
+	if len(f.times) > 0 {
+		for i, first := 0, f.times[0]; i < len(f.times); i++ {
+			f.times[i] -= first
+		}
+	}
+	return f, nil
+}
+
+// ratio reads "60000/1001".
+func ratio(s string) (float64, error) {
+	above, below, _ := strings.Cut(s, "/")
+	a, err := strconv.ParseFloat(above, 64)
+	if err != nil {
+		return 0, err
+	}
+	b, err := strconv.ParseFloat(below, 64)
+	if err != nil {
+		return 0, err
+	}
+	if v := a / b; v > 0 && v <= 1000 {
+		return v, nil
+	}
+	return 0, fmt.Errorf("%s is no rate", s)
+}
+
+// decode starts ffmpeg, which writes raw frames to a pipe.
+func (f film) decode(ctx context.Context, program, path string) (*Source, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, program, "-v", "error", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0",
+		"-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", f.layout, "-")
+	complaint := &limited{left: 1 << 10}
+	cmd.Stderr = complaint
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("ffmpeg: %w", err)
+	}
+	pix := make([]byte, f.format.FrameSize())
+	n := 0
+	ended := false
+	wait := func() error {
+		if ended {
+			return nil
+		}
+		ended = true
+		return cmd.Wait()
+	}
+	return &Source{
+		format: f.format, lossy: f.lossy,
+		next: func(_ context.Context, fr *lab.Frame) error {
+			err := readFrame(out, pix)
+			if errors.Is(err, io.EOF) {
+				if werr := wait(); werr != nil {
+					return fmt.Errorf("ffmpeg: %s", orElse(complaint.String(), werr))
+				}
+				return io.EOF
+			}
+			if err != nil {
+				return err
+			}
+			fr.Pix = pix
+			if f.times != nil {
+				if n >= len(f.times) {
+					return fmt.Errorf("ffmpeg decodes more frames than the %d packets that ffprobe lists", len(f.times))
+				}
+				fr.Time = f.times[n]
+			}
+			n++
+			return nil
+		},
+		close: func() error {
+			cancel()
+			_ = wait() // it was ended by us, or Next has told its error
+			return nil
+		},
+	}, nil
+}

@@ -1,0 +1,118 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+)
+
+// encode has ffmpeg make a video of the raw BGRX frames in data.
+func encode(t *testing.T, f lab.Format, data []byte, name string, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	all := []string{"-v", "error", "-f", "rawvideo", "-pix_fmt", "bgr0", "-s", "16x8", "-r", "25", "-i", "-"}
+	cmd := exec.Command("ffmpeg", append(append(all, args...), path)...)
+	cmd.Stdin = bytes.NewReader(data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("ffmpeg: %v: %s", err, out)
+	}
+	return path
+}
+
+func TestVideosThroughFFmpeg(t *testing.T) {
+	testlab.NeedProgram(t, "ffmpeg")
+	testlab.NeedProgram(t, "ffprobe")
+	f := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8, Rate: 25}
+	const frames = 5
+	data := make([]byte, frames*f.FrameSize())
+	for i := range data {
+		if i%4 < 3 {
+			data[i] = byte(i * i / 3)
+		}
+	}
+	read := func(path string) (*Source, []lab.Frame) {
+		t.Helper()
+		s, err := Open(context.Background(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var all []lab.Frame
+		for {
+			fr, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				return s, all
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			fr.Pix = slices.Clone(fr.Pix)
+			all = append(all, fr)
+		}
+	}
+
+	// A lossless codec gives every byte back, and the container its times.
+	s, all := read(encode(t, f, data, "film.mkv", "-c:v", "ffv1", "-pix_fmt", "bgr0"))
+	if s.Format() != f || s.NotLossless() != "" || len(all) != frames {
+		t.Fatalf("%+v, %q, %d frames", s.Format(), s.NotLossless(), len(all))
+	}
+	for i, fr := range all {
+		if !bytes.Equal(fr.Pix, data[i*f.FrameSize():][:f.FrameSize()]) || fr.Time != lab.Time(i)*40e6 {
+			t.Errorf("frame %d of %v differs", i, fr.Time)
+		}
+	}
+
+	// Frames that a telephone's recorder left out keep their times.
+	s, all = read(encode(t, f, data, "film.mp4", "-vf", "select='not(eq(n,2))'", "-fps_mode", "vfr", "-c:v", "libx264", "-bf", "2", "-pix_fmt", "yuv420p"))
+	if s.Format().Pixels != lab.NV12 || s.NotLossless() != "a video compressed with h264" || len(all) != frames-1 {
+		t.Fatalf("%+v, %q, %d frames", s.Format(), s.NotLossless(), len(all))
+	}
+	for i, want := range []lab.Time{0, 40e6, 120e6, 160e6} {
+		if all[i].Time != want {
+			t.Errorf("frame %d is of %v, want %v", i, all[i].Time, want)
+		}
+	}
+
+	text := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(text, []byte("no video"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), text, Options{}); err == nil || !strings.Contains(err.Error(), "no video") {
+		t.Errorf("a text: %v", err)
+	}
+	// A film that is not read to its end leaves no process behind.
+	s, err := Open(context.Background(), encode(t, f, data, "film.mkv", "-c:v", "ffv1"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzProbe(f *testing.F) {
+	f.Add([]byte(`{"packets":[{"pts_time":"0.08"},{"pts_time":"0.00"}],"streams":[{"codec_name":"ffv1","width":16,"height":8,"pix_fmt":"bgr0","r_frame_rate":"25/1","avg_frame_rate":"0/0"}]}`))
+	f.Add([]byte(`{"streams":[]}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		p, err := parseProbe(answer)
+		if err != nil {
+			return
+		}
+		if err := p.format.Validate(); err != nil {
+			t.Error(err)
+		}
+		if !slices.IsSorted(p.times) || len(p.times) > 0 && p.times[0] != 0 {
+			t.Errorf("times %v", p.times)
+		}
+	})
+}
