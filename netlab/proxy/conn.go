@@ -5,10 +5,11 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
 
 type (
-	connKey   struct{} // the net.Conn of a request
+	connKey   struct{} // the *device of a request, or its QUIC connection
 	deviceKey struct{} // what is known of it, a Conn
 )
 
@@ -21,6 +22,43 @@ type conn struct {
 	host     string
 	dest     netip.AddrPort
 	explicit bool
+
+	holding sync.Mutex // guards what follows
+	corked  bool
+	held    []byte
+}
+
+// Write keeps what is written while the connection is corked.
+func (c *conn) Write(b []byte) (int, error) {
+	c.holding.Lock()
+	if c.corked {
+		c.held = append(c.held, b...)
+		c.holding.Unlock()
+		return len(b), nil
+	}
+	c.holding.Unlock()
+	return c.Conn.Write(b)
+}
+
+// Cork holds writes back until Uncork: TLS makes one of each record.
+func (c *conn) Cork() {
+	c.holding.Lock()
+	c.corked = true
+	c.holding.Unlock()
+}
+
+// Uncork sends what was held.
+func (c *conn) Uncork() error {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	c.corked = false
+	b := c.held
+	c.held = c.held[:0]
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := c.Conn.Write(b)
+	return err
 }
 
 func (c *conn) Close() error {
@@ -87,27 +125,54 @@ func (s *Server) forget(c *conn) {
 	s.mu.Unlock()
 }
 
-// facts says what is known of a connection.
-func facts(nc net.Conn) (c Conn, inner *conn) {
+// device is what is known of a connection.
+type device struct {
+	Conn
+	inner *conn // nil when it is not one of ours
+
+	// The host of the request before, since most have the same.
+	last atomic.Pointer[struct{ host, authority string }]
+}
+
+// authority is the function of that name.
+func (d *device) authority(scheme, host string) (string, error) {
+	if last := d.last.Load(); last != nil && last.host == host {
+		return last.authority, nil
+	}
+	a, err := authority(scheme, host)
+	if err == nil {
+		d.last.Store(&struct{ host, authority string }{host, a})
+	}
+	return a, err
+}
+
+// facts finds that out, once for a connection.
+func (s *Server) facts(nc net.Conn) *device {
+	d := &device{}
+	d.Protocol = "http/1.1"
 	if t, ok := nc.(*tls.Conn); ok {
 		state := t.ConnectionState()
+		if state.NegotiatedProtocol == "h2" {
+			d.Protocol = "h2"
+		}
 		switch state.Version {
 		case tls.VersionTLS13:
-			c.TLS = "tls/1.3"
+			d.TLS = "tls/1.3"
 		default:
-			c.TLS = "tls/1.2"
+			d.TLS = "tls/1.2"
 		}
 		nc = t.NetConn()
 	}
 	if a := addrPort(nc.RemoteAddr()); a.IsValid() {
-		c.Client = a.Addr()
+		d.Client = a.Addr()
 	}
-	c.Dest = addrPort(nc.LocalAddr())
-	inner, _ = nc.(*conn)
-	if inner != nil && inner.explicit {
-		c.Dest, c.Explicit = inner.dest, true
+	d.Dest = addrPort(nc.LocalAddr())
+	d.inner, _ = nc.(*conn)
+	if d.inner != nil && d.inner.explicit {
+		d.Dest, d.Explicit = d.inner.dest, true
 	}
-	return c, inner
+	d.QUIC = s.quic != nil && d.TLS != "" && !d.Explicit
+	return d
 }
 
 func addrPort(a net.Addr) netip.AddrPort {

@@ -55,9 +55,8 @@ func (s *Server) explicit() http.Handler {
 // web server: then its Host says what it wants, which is how a person reaches
 // the certificate page by the proxy's own address.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
-	nc, _ := r.Context().Value(connKey{}).(net.Conn)
-	c, _ := facts(nc)
-	c.Explicit = true
+	c := r.Context().Value(connKey{}).(*device).Conn
+	c.Explicit, c.Protocol = true, "http/1.1"
 	host := r.Host
 	if absolute(r.URL) {
 		if r.URL.Scheme != "http" {

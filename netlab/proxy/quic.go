@@ -159,7 +159,7 @@ func (s *Server) serveHTTP3(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "CONNECT is not served over HTTP/3", http.StatusMethodNotAllowed)
 		return
 	}
-	c := Conn{TLS: "tls/1.3", QUIC: true}
+	c := Conn{TLS: "tls/1.3", Protocol: http3.NextProtoH3, QUIC: true}
 	if q, ok := r.Context().Value(connKey{}).(*quic.Conn); ok {
 		c.Client, c.Dest = addrPort(q.RemoteAddr()).Addr(), addrPort(q.LocalAddr())
 	}

@@ -72,25 +72,43 @@ func serverOf(nc net.Conn) string {
 
 // serve hands a request of a transparent connection or a tunnel to the core.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	nc, _ := r.Context().Value(connKey{}).(net.Conn)
-	c, inner := facts(nc)
-	c.QUIC = s.quic != nil && c.TLS != "" && !c.Explicit
+	d := r.Context().Value(connKey{}).(*device)
 	if r.Method == http.MethodConnect {
 		http.Error(w, "this is not a proxy: CONNECT goes to the explicit proxy's port", http.StatusMethodNotAllowed)
 		return
 	}
 	scheme := "http"
-	if c.TLS != "" {
+	if d.TLS != "" {
 		scheme = "https"
 	}
 	host := r.Host
-	if host == "" && inner != nil && inner.host != "" {
-		host = net.JoinHostPort(inner.host, portOf(c.Dest, scheme))
+	if host == "" && d.inner != nil && d.inner.host != "" {
+		host = net.JoinHostPort(d.inner.host, portOf(d.Dest, scheme))
 	}
-	s.hand(w, r, c, scheme, host)
+	if host == "" && d.Dest.IsValid() { // HTTP/1.0 may have no Host
+		host = d.Dest.String()
+	}
+	name, err := d.authority(scheme, host)
+	if err != nil {
+		http.Error(w, "bad request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	e := s.current()
+	defer e.requests.Done()
+	if r.Body != nil && r.Body != http.NoBody {
+		// The connection's end is noticed once the body is read, the epoch's always.
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(e.ctx, cancel)()
+		r = r.WithContext(ctx)
+	}
+	r.URL.Scheme, r.URL.Host, r.URL.User = scheme, name, nil // the request is ours alone
+	r.URL.Fragment, r.URL.RawFragment = "", ""
+	e.core.Serve(w, r, d.Conn)
 }
 
-// hand makes the URL absolute and calls the core.
+// hand makes the URL absolute and calls the core, for requests of other servers
+// than package wire's.
 func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, host string) {
 	if host == "" && c.Dest.IsValid() { // HTTP/1.0 may have no Host
 		host = c.Dest.String()
@@ -102,14 +120,6 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, ho
 	if u.Host, err = authority(scheme, host); err != nil {
 		http.Error(w, "bad request: "+err.Error(), http.StatusBadRequest)
 		return
-	}
-	switch r.ProtoMajor {
-	case 3:
-		c.Protocol = "h3"
-	case 2:
-		c.Protocol = "h2"
-	default:
-		c.Protocol = "http/1.1"
 	}
 	e := s.current()
 	defer e.requests.Done()

@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
+
+	"eidetic/netlab/proxy/wire"
 )
 
 // Bounds that keep one device from using up the box.
@@ -20,6 +23,7 @@ const (
 	idleTimeout    = 2 * time.Minute
 	maxConnections = 4096
 	endTimeout     = 5 * time.Second
+	acceptPause    = 50 * time.Millisecond // when descriptors or memory have run out
 )
 
 // Certificates signs for the names that a device asks for; ca.Authority does.
@@ -47,7 +51,9 @@ type Config struct {
 // Server serves a device on all its listeners.
 type Server struct {
 	c       Config
-	servers []*http.Server
+	wire    *wire.Server
+	proxy   *http.Server // of Config.Explicit; nil without
+	listens []net.Listener
 	tunnels *tunnels
 	quic    *quicListener // nil without Config.QUIC
 	done    sync.WaitGroup
@@ -92,15 +98,20 @@ func Serve(c Config) (*Server, error) {
 	base := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: s.configFor,
-		NextProtos:         []string{"h2", "http/1.1"}, // makes http.Server speak h2
 	}
-	web := s.server(http.HandlerFunc(s.serve), base)
-	secure := func(l net.Listener) net.Listener { return tls.NewListener(l, base) }
+	s.wire = &wire.Server{
+		Handler: http.HandlerFunc(s.serve), MaxHeader: maxHeader, HeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		Context: func(nc net.Conn) context.Context {
+			d := s.facts(nc)
+			return context.WithValue(context.WithValue(context.Background(), deviceKey{}, d.Conn), connKey{}, d)
+		},
+		Log: c.Log,
+	}
 	if c.HTTP != nil {
-		s.run(web, s.track(c.HTTP))
+		s.run(s.track(c.HTTP), nil)
 	}
 	if c.HTTPS != nil {
-		s.run(web, secure(s.track(c.HTTPS)))
+		s.run(s.track(c.HTTPS), base)
 	}
 	if c.QUIC != nil {
 		if err := s.serveQUIC(c.QUIC); err != nil {
@@ -108,11 +119,11 @@ func Serve(c Config) (*Server, error) {
 		}
 	}
 	if c.Explicit != nil || c.Other != nil {
-		s.run(web, s.tunnels.plain)
-		s.run(web, secure(s.tunnels.secure))
+		s.run(s.tunnels.plain, nil)
+		s.run(s.tunnels.secure, base)
 	}
 	if c.Explicit != nil {
-		s.run(s.server(s.explicit(), nil), s.track(c.Explicit))
+		s.runProxy(s.track(c.Explicit))
 	}
 	if c.Other != nil {
 		s.done.Go(func() { s.sniff(c.Other) })
@@ -120,25 +131,50 @@ func Serve(c Config) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) server(h http.Handler, t *tls.Config) *http.Server {
-	srv := &http.Server{
-		Handler:           h,
-		TLSConfig:         t,
+// run serves what a listener accepts, over TLS when there are settings for it.
+func (s *Server) run(l net.Listener, t *tls.Config) {
+	s.listens = append(s.listens, l)
+	s.done.Go(func() {
+		for {
+			nc, err := l.Accept()
+			switch {
+			case err == nil:
+			case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM):
+				// The device's next try finds us again when others have ended.
+				s.c.Log.Error("a connection could not be accepted", "address", l.Addr(), "error", err)
+				time.Sleep(acceptPause)
+				continue
+			default:
+				if !errors.Is(err, net.ErrClosed) {
+					s.c.Log.Error("a listener stopped", "address", l.Addr(), "error", err)
+				}
+				return
+			}
+			s.done.Go(func() {
+				if t != nil {
+					nc = tls.Server(nc, t)
+				}
+				s.wire.Serve(nc)
+			})
+		}
+	})
+}
+
+// runProxy serves the explicit proxy, which goproxy needs net/http's server for.
+func (s *Server) runProxy(l net.Listener) {
+	s.listens = append(s.listens, l)
+	s.proxy = &http.Server{
+		Handler:           s.explicit(),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, c)
+			return context.WithValue(ctx, connKey{}, s.facts(c))
 		},
 		ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
 	}
-	s.servers = append(s.servers, srv)
-	return srv
-}
-
-func (s *Server) run(srv *http.Server, l net.Listener) {
 	s.done.Go(func() {
-		if err := srv.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := s.proxy.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.c.Log.Error("a listener stopped", "address", l.Addr(), "error", err)
 		}
 	})
@@ -220,11 +256,11 @@ func (s *Server) Close() error {
 	if s.c.Other != nil {
 		_ = s.c.Other.Close() // what closed it before told of it
 	}
-	for _, srv := range s.servers {
-		// Its error is that of closing the listeners; one may serve several.
-		if err := srv.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
+	for _, l := range s.listens {
+		errs = append(errs, ignoreNetClosed(l.Close()))
+	}
+	if s.proxy != nil {
+		errs = append(errs, ignoreNetClosed(s.proxy.Close()))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()

@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"context"
+	"sync"
+)
+
+// requestContext ends when its request does or the device goes away. Most
+// handlers never ask, so that finding out is begun when one does.
+type requestContext struct {
+	context.Context        // of the connection, for values
+	watch           func() // begins to find out whether the device is still there; nil when that is known anyway
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+}
+
+// Done implements context.Context.
+func (c *requestContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		} else if c.watch != nil {
+			c.watch()
+		}
+	}
+	return c.done
+}
+
+// Err implements context.Context.
+func (c *requestContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// watchFromNow sets watch late, and calls it if somebody waits already.
+func (c *requestContext) watchFromNow(watch func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch = watch
+	if c.done != nil && c.err == nil {
+		watch()
+	}
+}
+
+func (c *requestContext) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = context.Canceled
+	if c.done != nil {
+		close(c.done)
+	}
+}

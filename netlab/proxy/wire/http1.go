@@ -1,0 +1,381 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// conn1 is a connection of HTTP/1.1: one request after another.
+type conn1 struct {
+	connection
+	limit   limitedReader
+	r       *bufio.Reader
+	out     []byte
+	until   time.Time // the read deadline; zero for none
+	watcher chan struct{}
+	gone    bool // the connection is not to be used again
+	taken   bool // it is the handler's
+}
+
+var errHeaderSize = errors.New("the header is too large")
+
+// limitedReader fails instead of reading more than n bytes.
+type limitedReader struct {
+	r io.Reader
+	n int
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.n <= 0 {
+		return 0, errHeaderSize
+	}
+	n, err := l.r.Read(p[:min(len(p), l.n)])
+	l.n -= n
+	return n, err
+}
+
+func newConn1(c connection) *conn1 {
+	c1 := &conn1{connection: c}
+	c1.limit.r = c.nc
+	c1.r = bufio.NewReaderSize(&c1.limit, 4<<10)
+	return c1
+}
+
+func (c *conn1) serve() {
+	c.limit.n = c.s.MaxHeader
+	for wait := c.s.HeaderTimeout; ; wait = c.s.IdleTimeout {
+		r, err := c.next(wait)
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		if !c.handle(r) {
+			return
+		}
+	}
+}
+
+// next reads the next request's header.
+func (c *conn1) next(wait time.Duration) (*http.Request, error) {
+	c.limit.n = c.s.MaxHeader
+	if c.r.Buffered() == 0 {
+		c.deadline(wait)
+		if _, err := c.r.Peek(1); err != nil {
+			return nil, io.EOF // gone, or idle for too long
+		}
+	}
+	if head, _ := c.r.Peek(c.r.Buffered()); !bytes.Contains(head, []byte("\r\n\r\n")) {
+		c.deadline(c.s.HeaderTimeout)
+	}
+	r, err := http.ReadRequest(c.r)
+	if err != nil {
+		return nil, err
+	}
+	if r.ProtoMajor != 1 {
+		return nil, errors.New("unknown version")
+	}
+	if r.Host == "" && r.ProtoAtLeast(1, 1) {
+		return nil, errors.New("missing Host")
+	}
+	c.limit.n = math.MaxInt
+	r.RemoteAddr, r.TLS = c.remote, c.tls
+	return r, nil
+}
+
+// deadline bounds the next reads. It is not set anew for each of many quick
+// requests: a second more or less makes no difference to who is idle.
+func (c *conn1) deadline(d time.Duration) {
+	until := time.Now().Add(d)
+	if off := until.Sub(c.until); off < 0 || off > time.Second {
+		c.until = until
+		_ = c.nc.SetReadDeadline(until) // a closed connection says so when it is read
+	}
+}
+
+func (c *conn1) noDeadline() {
+	c.until = time.Time{}
+	_ = c.nc.SetReadDeadline(time.Time{})
+}
+
+// refuse answers what could not be read.
+func (c *conn1) refuse(err error) {
+	status := "400 Bad Request"
+	switch {
+	case errors.Is(err, errHeaderSize):
+		status = "431 Request Header Fields Too Large"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
+		return
+	default:
+		if e := net.Error(nil); errors.As(err, &e) {
+			return
+		}
+	}
+	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(c.nc, "HTTP/1.1 "+status+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+status) // it is closed either way
+	c.linger()
+}
+
+// linger closes our side and reads what is still on its way, so that the
+// device's system does not drop our answer because of a reset.
+func (c *conn1) linger() {
+	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Now().Add(250 * time.Millisecond))
+	_, _ = io.CopyN(io.Discard, c.nc, 256<<10)
+}
+
+// handle answers a request and tells whether another may follow.
+func (c *conn1) handle(r *http.Request) bool {
+	ctx := &requestContext{Context: c.base}
+	a := &answer1{c: c, r: r, ctx: ctx, keep: !r.Close}
+	a.w = response{p: a, head: r.Method == http.MethodHead}
+	if r.Body != http.NoBody {
+		a.body = &body1{ReadCloser: r.Body, c: c, expect: strings.EqualFold(r.Header.Get("Expect"), "100-continue"), a: a}
+		r.Body = a.body
+	} else {
+		ctx.watch = c.watch(ctx) // a request's body would have to be read first
+	}
+	whole := false
+	func() {
+		defer func() {
+			if reason := recover(); reason != nil {
+				c.complain(reason)
+				whole = false
+			}
+		}()
+		c.s.Handler.ServeHTTP(&a.w, r.WithContext(ctx))
+		if !c.taken {
+			whole = a.w.end()
+		}
+	}()
+	ctx.cancel()
+	if c.taken {
+		return false
+	}
+	c.unwatch()
+	if !whole || c.gone {
+		_ = c.flush() // what there is of it
+		return false
+	}
+	if a.body != nil && !a.body.drained() {
+		a.keep = false
+	}
+	if c.r.Buffered() == 0 || !a.keep || len(c.out) > maxBuffered {
+		if c.flush() != nil {
+			return false
+		}
+	}
+	if !a.keep {
+		c.linger()
+	}
+	return a.keep
+}
+
+func (c *conn1) flush() error {
+	if len(c.out) == 0 {
+		return nil
+	}
+	err := c.send(c.out)
+	if cap(c.out) > 4*maxBuffered {
+		c.out = nil
+	}
+	c.out = c.out[:0]
+	return err
+}
+
+// watch returns what looks out for the device's end while a handler waits.
+func (c *conn1) watch(ctx *requestContext) func() {
+	return func() {
+		ended := make(chan struct{})
+		c.watcher = ended
+		c.noDeadline()
+		go func() {
+			defer close(ended)
+			if _, err := c.r.Peek(1); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				c.gone = true
+				ctx.cancel()
+			}
+		}()
+	}
+}
+
+// unwatch ends that.
+func (c *conn1) unwatch() {
+	if c.watcher == nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+	<-c.watcher
+	c.watcher = nil
+	c.noDeadline()
+}
+
+// answer1 is one answer on the connection.
+type answer1 struct {
+	w       response
+	c       *conn1
+	r       *http.Request
+	ctx     *requestContext
+	body    *body1
+	keep    bool
+	chunked bool
+	begun   bool
+}
+
+func (a *answer1) head(status int, reason string, fields []lab.HeaderField, length int64, bodiless bool) error {
+	if reason == "" {
+		reason = http.StatusText(status)
+	}
+	b := a.c.out
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(b, ' ')
+	b = appendValue(b, reason)
+	b = append(b, "\r\n"...)
+	said := false // that the connection ends
+	for _, f := range fields {
+		if !token(f.Name) || length < 0 && strings.EqualFold(f.Name, "Content-Length") {
+			continue
+		}
+		if len(f.Name) == len("Connection") && strings.EqualFold(f.Name, "Connection") && strings.EqualFold(f.Value, "close") {
+			a.keep, said = false, true
+		}
+		b = append(append(b, f.Name...), ": "...)
+		b = append(appendValue(b, f.Value), "\r\n"...)
+	}
+	if informational(status) {
+		a.c.out = append(b, "\r\n"...)
+		return a.c.flush()
+	}
+	a.begun = true
+	switch {
+	case bodiless || length >= 0:
+	case a.r.ProtoMinor > 0:
+		a.chunked = true
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	default:
+		a.keep = false
+	}
+	switch {
+	case !a.keep && !said:
+		b = append(b, "Connection: close\r\n"...)
+	case a.keep && a.r.ProtoMinor == 0:
+		b = append(b, "Connection: keep-alive\r\n"...)
+	}
+	a.c.out = append(b, "\r\n"...)
+	return nil
+}
+
+func (a *answer1) data(b []byte) error {
+	c := a.c
+	if a.chunked {
+		c.out = append(strconv.AppendInt(c.out, int64(len(b)), 16), "\r\n"...)
+	}
+	if len(c.out)+len(b) > maxBuffered {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	if len(b) > maxBuffered {
+		if err := c.send(b); err != nil {
+			return err
+		}
+	} else {
+		c.out = append(c.out, b...)
+	}
+	if a.chunked {
+		c.out = append(c.out, "\r\n"...)
+	}
+	return nil
+}
+
+func (a *answer1) flush() error { return a.c.flush() }
+
+func (a *answer1) finish(trailer []lab.HeaderField) error {
+	if !a.chunked {
+		return nil
+	}
+	b := append(a.c.out, "0\r\n"...)
+	for _, f := range trailer {
+		if token(f.Name) {
+			b = append(append(b, f.Name...), ": "...)
+			b = append(appendValue(b, f.Value), "\r\n"...)
+		}
+	}
+	a.c.out = append(b, "\r\n"...)
+	return nil
+}
+
+func (a *answer1) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c := a.c
+	if c.taken || a.begun {
+		return nil, nil, http.ErrHijacked
+	}
+	a.ctx.mu.Lock()
+	a.ctx.watch = nil
+	a.ctx.mu.Unlock()
+	c.unwatch()
+	c.taken = true
+	if err := c.flush(); err != nil {
+		return nil, nil, err
+	}
+	c.noDeadline()
+	return c.nc, bufio.NewReadWriter(c.r, bufio.NewWriter(c.nc)), nil
+}
+
+// body1 is a request's body.
+type body1 struct {
+	io.ReadCloser
+	c      *conn1
+	a      *answer1
+	expect bool // the device waits to be told that it may send
+	ended  bool
+}
+
+func (b *body1) Read(p []byte) (int, error) {
+	if b.expect {
+		b.expect = false
+		if !b.a.begun {
+			b.c.out = append(b.c.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+			if err := b.c.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	b.c.deadline(b.c.s.IdleTimeout)
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && !b.ended {
+		b.ended = true
+		b.a.ctx.watchFromNow(b.c.watch(b.a.ctx))
+	}
+	return n, err
+}
+
+// Close implements io.Closer; what is left is read when the answer has ended.
+func (b *body1) Close() error { return nil }
+
+// drained reads what little the handler left, so that another request can
+// follow, and tells whether one can.
+func (b *body1) drained() bool {
+	const most = 256 << 10
+	if b.ended {
+		return true
+	}
+	if b.expect {
+		return false // it was never sent
+	}
+	_, err := io.CopyN(io.Discard, b, most)
+	return err == io.EOF
+}

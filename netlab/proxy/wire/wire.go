@@ -1,0 +1,162 @@
+// Package wire speaks HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) with a device.
+// In come connections whose TLS handshake is done here, out go *http.Request
+// to a handler; what the handler writes leaves as it was given: fields in their
+// order and case, informational answers at once, trailers, and a whole answer in
+// one piece. That, and a connection that many streams write to without waiting
+// for one another, is what net/http's server does not do.
+package wire
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Server holds what its connections have in common. All fields are required.
+type Server struct {
+	Handler http.Handler
+	// MaxHeader bounds the bytes of a request's header.
+	MaxHeader int
+	// HeaderTimeout bounds the handshake and the time from the first byte of a
+	// header to its last; IdleTimeout the wait for the next request, and for the
+	// next bytes of a body.
+	HeaderTimeout, IdleTimeout time.Duration
+	// Context returns what the contexts of a connection's requests descend from.
+	Context func(net.Conn) context.Context
+	// Log gets what goes wrong with connections, at the level of debugging.
+	Log *slog.Logger
+}
+
+// FieldWriter is what a handler's http.ResponseWriter can do here besides.
+type FieldWriter interface {
+	// WriteFields is WriteHeader with these fields instead of Header()'s. Fields
+	// of the connection (Transfer-Encoding) are the server's and not to be given;
+	// trailers stay in Header() under http.TrailerPrefix. An empty reason means
+	// the status's own.
+	WriteFields(status int, reason string, fields []lab.HeaderField)
+}
+
+// Corker is a connection that can hold several writes back to send them as one.
+type Corker interface {
+	Cork()
+	Uncork() error
+}
+
+// Serve does the handshake of a *tls.Conn, serves the connection until it ends
+// and closes it, unless a handler has taken it over.
+func (s *Server) Serve(nc net.Conn) {
+	if !s.serve(nc) {
+		_ = nc.Close() // nothing is left to be sent
+	}
+}
+
+// serve tells whether a handler has taken the connection over.
+func (s *Server) serve(nc net.Conn) bool {
+	var state *tls.ConnectionState
+	if t, ok := nc.(*tls.Conn); ok {
+		_ = nc.SetDeadline(time.Now().Add(s.HeaderTimeout)) // a dead connection says so at once below
+		if err := t.Handshake(); err != nil {
+			s.Log.Debug("a TLS handshake failed", "from", nc.RemoteAddr(), "error", err)
+			return false
+		}
+		_ = nc.SetDeadline(time.Time{})
+		facts := t.ConnectionState()
+		state = &facts
+	}
+	c := connection{
+		s: s, nc: nc, tls: state, base: s.Context(nc), remote: nc.RemoteAddr().String(),
+	}
+	c.corker, _ = nc.(Corker)
+	if t, ok := nc.(*tls.Conn); ok {
+		c.corker, _ = t.NetConn().(Corker)
+	}
+	if state != nil && state.NegotiatedProtocol == "h2" {
+		newConn2(c).serve()
+		return false
+	}
+	c1 := newConn1(c)
+	c1.serve()
+	return c1.taken
+}
+
+// connection is what both protocols know of theirs.
+type connection struct {
+	s      *Server
+	nc     net.Conn
+	corker Corker // nil when there is none
+	tls    *tls.ConnectionState
+	base   context.Context
+	remote string
+}
+
+// maxBuffered is how much of the answers waits in RAM for the device to take it.
+const maxBuffered = 64 << 10
+
+// send writes to the device: many TLS records, but one packet train.
+func (c *connection) send(b []byte) error {
+	const record = 16 << 10
+	if c.corker == nil || len(b) <= record {
+		_, err := c.nc.Write(b)
+		return err
+	}
+	for len(b) > 0 {
+		n := min(len(b), maxBuffered)
+		c.corker.Cork()
+		_, err := c.nc.Write(b[:n])
+		if err = errors.Join(err, c.corker.Uncork()); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// complain logs a handler's panic. http.ErrAbortHandler is a handler's way to
+// cut an answer off.
+func (c *connection) complain(reason any) {
+	if reason != http.ErrAbortHandler {
+		c.s.Log.Error("a request's handler panicked", "from", c.remote, "reason", reason)
+	}
+}
+
+// protocol is the side of an answer that differs between HTTP/1.1 and HTTP/2.
+// Nothing need leave before flush or finish.
+type protocol interface {
+	// head starts an answer; length is its Content-Length, or -1. An
+	// informational one has no more to come and leaves at once.
+	head(status int, reason string, fields []lab.HeaderField, length int64, bodiless bool) error
+	data(b []byte) error
+	flush() error
+	finish(trailer []lab.HeaderField) error
+	hijack() (net.Conn, *bufio.ReadWriter, error)
+}
+
+// token tells whether a name is one that a header field may have.
+func token(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// appendValue appends a field's value without what would end the field.
+func appendValue(b []byte, v string) []byte {
+	n := len(b)
+	b = append(b, v...)
+	for i := n; i < len(b); i++ {
+		if c := b[i]; c == '\r' || c == '\n' || c == 0 {
+			b[i] = ' '
+		}
+	}
+	return b
+}
