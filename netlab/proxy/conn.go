@@ -171,7 +171,7 @@ func (s *Server) facts(nc net.Conn) *device {
 	if d.inner != nil && d.inner.explicit {
 		d.Dest, d.Explicit = d.inner.dest, true
 	}
-	d.QUIC = s.quic != nil && d.TLS != "" && !d.Explicit
+	d.QUIC = s.c.QUIC != nil && d.TLS != "" && !d.Explicit
 	return d
 }
 
