@@ -22,6 +22,7 @@ needs() {
 		test|iputils-ping|ping|tests measure round trips with it
 		test|iperf3|iperf3|tests measure the link's rates with it
 		test|isc-dhcp-client|dhclient|tests take a lease as a device would
+		test|ntpsec-ntpdate|ntpdate|tests ask the box for the time with it
 		test|curl|curl|tests browse with it as a device would
 		test|iproute2|ip|tests compare the network before and after with it
 		test|nftables|nft|tests look with it whether rules are left behind

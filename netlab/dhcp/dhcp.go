@@ -3,18 +3,18 @@
 // server and a time server as options (RFC 2132), and a callback for each lease.
 // Leases are kept in a file when one is named, so that a device keeps its
 // address when the box restarts. The protocol is insomniacslk/dhcp's.
+//
+// Messages come from anybody with a cable: they are handled one at a time, the
+// table is never larger than the prefix, and the file is written at most once
+// a second.
 package dhcp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +29,12 @@ const (
 	// declineTime is how long an address that a device found in use is left out.
 	declineTime = 10 * time.Minute
 	maxPrefix   = 16 // bits: the table stays small
+	// saveEvery bounds how often the file is written.
+	saveEvery = time.Second
+	// maxFile is more than a full table needs.
+	maxFile = 16 << 20
+	// Unrestricted is the CaptivePortal of a network that has none (RFC 8910, 2).
+	Unrestricted = "urn:ietf:params:capport:unrestricted"
 )
 
 // Config of a Server. Interface (or Conn), Gateway, Prefix and Now are required.
@@ -55,6 +61,9 @@ type Config struct {
 	File string
 	// OnLease is told of each lease that is given or renewed.
 	OnLease func(Lease)
+	// OnDoubt is told when the MAC address of a lease that holds asks in
+	// another voice: it was set up anew, or two devices have one address.
+	OnDoubt func(Lease)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -67,14 +76,23 @@ type Lease struct {
 	Until time.Time  `json:"until"`
 }
 
+// held is a lease, and how the device that has it speaks.
+type held struct {
+	Lease
+	voice voice
+}
+
 // Server gives out leases. End it with Close.
 type Server struct {
-	c      Config
-	server *server4.Server
-	done   chan struct{}
+	c    Config
+	conn net.PacketConn
+	done chan struct{}
+
 	mu     sync.Mutex
-	leases map[netip.Addr]*Lease // also offers and declined addresses (no MAC)
+	leases map[netip.Addr]*held // also offers and declined addresses (no MAC)
 	closed bool
+	saved  time.Time // of the file, by the machine's own clock
+	later  *time.Timer
 }
 
 // Serve starts to answer.
@@ -98,7 +116,7 @@ func Serve(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, leases: map[netip.Addr]*Lease{}, done: make(chan struct{})}
+	s := &Server{c: c, leases: map[netip.Addr]*held{}, done: make(chan struct{})}
 	reserved := map[string]netip.Addr{}
 	for text, addr := range c.Reserved {
 		mac, err := net.ParseMAC(text)
@@ -111,24 +129,42 @@ func Serve(c Config) (*Server, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	var opts []server4.ServerOpt
-	if c.Conn != nil {
-		opts = append(opts, server4.WithConn(c.Conn))
-	}
-	var err error
-	if s.server, err = server4.NewServer(c.Interface, &net.UDPAddr{IP: net.IPv4zero, Port: dhcpv4.ServerPort}, s.handle, opts...); err != nil {
-		return nil, fmt.Errorf("start DHCP on %s: %w", c.Interface, err)
-	}
-	go func() {
-		defer close(s.done)
-		err := s.server.Serve()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err != nil && !s.closed {
-			c.Log.Error("DHCP stopped", "interface", c.Interface, "error", err)
+	if s.conn = c.Conn; s.conn == nil {
+		conn, err := server4.NewIPv4UDPConn(c.Interface, &net.UDPAddr{IP: net.IPv4zero, Port: dhcpv4.ServerPort})
+		if err != nil {
+			return nil, fmt.Errorf("start DHCP on %s (needs CAP_NET_RAW and CAP_NET_BIND_SERVICE): %w", c.Interface, err)
 		}
-	}()
+		s.conn = conn
+	}
+	go s.run()
 	return s, nil
+}
+
+// run reads until Close. One message after the other: a flood waits in the
+// socket, and is lost there.
+func (s *Server) run() {
+	defer close(s.done)
+	buffer := make([]byte, maxMessage)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		n, peer, err := s.conn.ReadFrom(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // the interface is down: it passes
+			s.c.Log.Warn("a DHCP message was not read", "interface", s.c.Interface, "error", err)
+			pause.Reset(100 * time.Millisecond)
+			<-pause.C
+			continue
+		}
+		m, err := dhcpv4.FromBytes(buffer[:n])
+		if err != nil {
+			s.c.Log.Debug("no DHCP message", "from", peer, "error", err)
+			continue
+		}
+		s.handle(s.conn, peer, m)
+	}
 }
 
 // Close stops answering.
@@ -136,10 +172,13 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
+	if s.later != nil && s.later.Stop() {
+		s.write()
+	}
 	s.mu.Unlock()
 	var err error
 	if first {
-		err = s.server.Close()
+		err = s.conn.Close()
 	}
 	<-s.done
 	if errors.Is(err, net.ErrClosed) {
@@ -159,58 +198,9 @@ func (s *Server) list() []Lease {
 	var out []Lease
 	for _, l := range s.leases {
 		if l.MAC != "" && s.c.Now().Before(l.Until) {
-			out = append(out, *l)
+			out = append(out, l.Lease)
 		}
 	}
 	slices.SortFunc(out, func(a, b Lease) int { return a.Addr.Compare(b.Addr) })
 	return out
-}
-
-// load reads the leases of before. A broken file is moved out of the way: a
-// device without an address is worse than one with a new address.
-func (s *Server) load() error {
-	if s.c.File == "" {
-		return nil
-	}
-	b, err := os.ReadFile(s.c.File)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("start DHCP: read the leases: %w", err)
-	}
-	var list []Lease
-	if err := json.Unmarshal(b, &list); err != nil {
-		s.c.Log.Warn("the file of leases is broken and begins anew", "file", s.c.File, "error", err)
-		if err := os.Rename(s.c.File, s.c.File+".broken"); err != nil {
-			return fmt.Errorf("start DHCP: move the broken leases away: %w", err)
-		}
-		return nil
-	}
-	for _, l := range list {
-		if mac, err := net.ParseMAC(l.MAC); err == nil && s.usable(l.Addr) {
-			l.MAC = mac.String()
-			s.leases[l.Addr] = &l
-		}
-	}
-	return nil
-}
-
-// save replaces the file; the caller holds the lock.
-func (s *Server) save() {
-	if s.c.File == "" {
-		return
-	}
-	b, err := json.MarshalIndent(s.list(), "", "  ")
-	if err == nil {
-		temp := s.c.File + ".new"
-		if err = os.MkdirAll(filepath.Dir(s.c.File), 0o755); err == nil {
-			if err = os.WriteFile(temp, append(b, '\n'), 0o644); err == nil {
-				err = os.Rename(temp, s.c.File)
-			}
-		}
-	}
-	if err != nil {
-		s.c.Log.Error("the leases were not kept", "file", s.c.File, "error", err)
-	}
 }

@@ -160,21 +160,91 @@ func TestLeasesSurviveARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "leases.json")
 	keep := func(c *Config) { c.File = file }
 	x := newTable(t, keep)
-	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9", dhcpv4.WithOption(dhcpv4.OptHostName("pho\x00ne\n")))
+	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9", dhcpv4.WithOption(dhcpv4.OptHostName("-<b>Anna\x00\n's phone")))
 	want := x.Leases()
 	y := newTable(t, keep)
-	if d := cmp.Diff(want, y.Leases(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" || len(want) != 1 || want[0].Name != "phone" {
+	if d := cmp.Diff(want, y.Leases(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" || len(want) != 1 || want[0].Name != "b-Anna-s-phone" {
 		t.Errorf("leases after a restart (-want +got):\n%s%+v", d, want)
 	}
 	if got := said(y.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.9" {
 		t.Errorf("the device is offered %s", got)
 	}
-	if err := os.WriteFile(file, []byte("{broken"), 0o644); err != nil {
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o644 {
+		t.Errorf("the file: %v %v", st, err)
+	}
+	for _, broken := range []string{"{broken", "", "null", `[{"mac":"02:00:00:00:00:01","addr":"10.0.0.1","until":"2027-01-01T00:00:00Z"},{"mac":"x","addr":"192.168.77.9"}]`} {
+		if err := os.WriteFile(file, []byte(broken), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		z := newTable(t, keep)
+		if got := said(z.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.2" {
+			t.Errorf("with the file %q: %s", broken, got)
+		}
+	}
+	if _, err := os.Stat(file + ".broken"); err != nil {
+		t.Errorf("the broken file was not kept: %v", err)
+	}
+}
+
+// TestFileWrites counts how often a busy server writes its file.
+func TestFileWrites(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "leases.json")
+	x := newTable(t, func(c *Config) { c.File = file })
+	begin := time.Now()
+	for i := range 500 {
+		x.ask(t, dhcpv4.MessageTypeRequest, 1+i%200, fmt.Sprintf("192.168.77.%d", 2+i%200))
+	}
+	x.mu.Lock()
+	last, waits := x.saved, x.later != nil
+	x.mu.Unlock()
+	if took := time.Since(begin); took < saveEvery && (last.Sub(begin) > took || !waits) {
+		t.Errorf("after 500 leases in %v it wrote last %v ago, and one waits: %v", took, time.Since(last), waits)
+	}
+	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	z := newTable(t, keep)
-	if got := said(z.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.2" {
-		t.Errorf("with a broken file: %s", got)
+	y := newTable(t, func(c *Config) { c.File = file })
+	if n := len(y.Leases()); n != 200 {
+		t.Errorf("%d of 200 leases were kept", n)
+	}
+}
+
+// TestOneAddressTwoDevices has two devices with one MAC address renew in turn.
+func TestOneAddressTwoDevices(t *testing.T) {
+	var doubts int
+	x := newTable(t, func(c *Config) { c.OnDoubt = func(Lease) { doubts++ } })
+	android := dhcpv4.WithOption(dhcpv4.OptClassIdentifier("android-dhcp-14"))
+	windows := dhcpv4.WithOption(dhcpv4.OptClassIdentifier("MSFT 5.0"))
+	for i, c := range []struct {
+		who  dhcpv4.Modifier
+		want int
+	}{{android, 0}, {android, 0}, {windows, 1}, {windows, 1}, {android, 2}} {
+		if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.2", c.who)); got != "ACK 192.168.77.2" || doubts != c.want {
+			t.Errorf("step %d: %s and %d doubts, want %d", i, got, doubts, c.want)
+		}
+	}
+}
+
+// TestUnanswered sends what no device on this cable sends.
+func TestUnanswered(t *testing.T) {
+	for name, mod := range map[string]dhcpv4.Modifier{
+		"a server":        func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootReply },
+		"a relay":         dhcpv4.WithGatewayIP(net.IPv4(10, 0, 0, 1)),
+		"a group":         dhcpv4.WithHwAddr(net.HardwareAddr{1, 0, 0, 0, 0, 1}),
+		"nobody":          dhcpv4.WithHwAddr(make(net.HardwareAddr, 6)),
+		"another medium":  dhcpv4.WithHwAddr(make(net.HardwareAddr, 16)),
+		"a plain request": nil,
+	} {
+		m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mod != nil {
+			mod(m)
+		}
+		if got := answerable(m); got != (mod == nil) {
+			t.Errorf("%s is answered: %v", name, got)
+		}
 	}
 }
 
@@ -287,3 +357,20 @@ func FuzzMessage(f *testing.F) {
 type discard struct{ net.PacketConn }
 
 func (discard) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
+
+func FuzzLeaseFile(f *testing.F) {
+	f.Add([]byte(`[{"mac":"02:00:00:00:00:01","addr":"192.168.77.9","name":"phone","until":"2026-11-21T13:00:00Z"}]`))
+	f.Add([]byte("null"))
+	f.Add([]byte(`[{"mac":"","addr":"","until":"9999-12-31T23:59:59Z"}]`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x := newTable(t, nil)
+		if err := x.parse(b); err != nil {
+			return
+		}
+		for _, l := range x.Leases() {
+			if !x.usable(l.Addr) || l.Until.After(x.now.Add(x.c.Lease)) || l.Name != hostname(l.Name) {
+				t.Fatalf("took the lease %+v", l)
+			}
+		}
+	})
+}

@@ -1,11 +1,17 @@
 package dhcp
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"strings"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+)
+
+const (
+	maxMessage = 4096 // bytes; a UDP packet on Ethernet has fewer
+	maxName    = 63
 )
 
 // usable reports whether an address may be given out.
@@ -68,7 +74,7 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || m.OpCode != dhcpv4.OpcodeBootRequest || len(m.ClientHWAddr) != 6 {
+	if s.closed || !answerable(m) {
 		return
 	}
 	mac := m.ClientHWAddr.String()
@@ -76,9 +82,31 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	if reply == nil {
 		return
 	}
+	peer = destination(m, reply, peer)
 	if _, err := conn.WriteTo(reply.ToBytes(), peer); err != nil {
 		s.c.Log.Warn("a DHCP answer was not sent", "to", mac, "error", err)
 	}
+}
+
+// answerable reports whether a message comes from a device on this cable: not
+// from a server, another medium, a relay, or somebody who is everybody.
+func answerable(m *dhcpv4.DHCPv4) bool {
+	mac := m.ClientHWAddr
+	return m.OpCode == dhcpv4.OpcodeBootRequest && len(mac) == 6 && mac[0]&1 == 0 && !bytes.Equal(mac, make([]byte, 6)) &&
+		!addrOf(m.GatewayIPAddr).IsValid()
+}
+
+// destination of an answer: a device that has its address is answered there,
+// one that has none yet by broadcast, as is a refusal (RFC 2131, 4.1).
+func destination(m, reply *dhcpv4.DHCPv4, peer net.Addr) net.Addr {
+	u, ok := peer.(*net.UDPAddr)
+	if !ok {
+		return peer
+	}
+	if has := addrOf(m.ClientIPAddr); !has.IsValid() || !addrOf(u.IP).IsValid() || reply.MessageType() == dhcpv4.MessageTypeNak {
+		return &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}
+	}
+	return &net.UDPAddr{IP: u.IP, Port: dhcpv4.ClientPort}
 }
 
 // answer decides; nil is silence. The caller holds the lock.
@@ -93,7 +121,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 			return nil
 		}
 		if l := s.leases[a]; l == nil || l.MAC != mac || now.After(l.Until) {
-			s.leases[a] = &Lease{MAC: mac, Addr: a, Until: now.Add(offerTime)}
+			s.leases[a] = &held{Lease: Lease{MAC: mac, Addr: a, Until: now.Add(offerTime)}}
 		}
 		return s.reply(m, dhcpv4.MessageTypeOffer, a)
 	case dhcpv4.MessageTypeRequest:
@@ -107,7 +135,10 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		if r, ok := s.c.Reserved[mac]; !s.free(a, mac) || ok && r != a {
 			return s.refuse(m)
 		}
-		l := &Lease{MAC: mac, Addr: a, Name: printable(m.HostName()), Until: now.Add(s.c.Lease)}
+		l := &held{Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)}, voiceOf(m)}
+		if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.voice.differs(l.voice) {
+			s.c.OnDoubt(l.Lease)
+		}
 		for other, old := range s.leases { // a device holds one address
 			if old.MAC == mac && other != a {
 				delete(s.leases, other)
@@ -116,12 +147,12 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		s.leases[a] = l
 		s.save()
 		if s.c.OnLease != nil {
-			s.c.OnLease(*l)
+			s.c.OnLease(l.Lease)
 		}
 		return s.reply(m, dhcpv4.MessageTypeAck, a)
 	case dhcpv4.MessageTypeDecline:
 		if l := s.leases[requested]; l != nil && l.MAC == mac {
-			s.leases[requested] = &Lease{Addr: requested, Until: now.Add(declineTime)}
+			s.leases[requested] = &held{Lease: Lease{Addr: requested, Until: now.Add(declineTime)}}
 			s.save()
 		}
 	case dhcpv4.MessageTypeRelease:
@@ -185,13 +216,33 @@ func ips(in []netip.Addr) (out []net.IP) {
 	return out
 }
 
-// printable keeps what may stand in a log and a list.
-func printable(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
+// hostname keeps what may stand in a name, a log and a list; anything else
+// becomes one dash.
+func hostname(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
 		}
-		return r
-	}, name)
-	return name[:min(len(name), 64)]
+		if b.Len() >= maxName {
+			break
+		}
+	}
+	return strings.Trim(b.String(), "-.")
 }
+
+// voice is what tells two devices with one MAC address apart: who they say
+// they are, and what they ask for.
+type voice struct{ client, class, wants string }
+
+func voiceOf(m *dhcpv4.DHCPv4) voice {
+	v := voice{client: string(m.Options.Get(dhcpv4.OptionClientIdentifier)), class: m.ClassIdentifier()}
+	v.wants = string(m.Options.Get(dhcpv4.OptionParameterRequestList))
+	return v
+}
+
+// differs reports a change; one that was not heard yet is no change.
+func (v voice) differs(now voice) bool { return v != voice{} && v != now }

@@ -36,6 +36,8 @@ import (
 	"eidetic/netlab/dns"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/ra"
+	"eidetic/netlab/sntp"
 )
 
 // Config of a Port. Interface, CA, Clock and Wall are required; the zero value
@@ -102,6 +104,8 @@ type Port struct {
 	names   names
 	network *netlab.Network
 	dhcp    *dhcp.Server
+	ra      *ra.Server // nil without IPv6
+	time    *sntp.Server
 	filter  *filter
 	undo    []func() error // of Start, last first
 	watcher *watcher
@@ -169,12 +173,22 @@ func (p *Port) serve(ctx context.Context) (err error) {
 	}
 	dc := dhcp.Config{
 		Interface: p.names.lab, Gateway: c.Gateway.Addr(), Prefix: c.Gateway.Masked(), Reserved: c.Reserved,
-		OnLease: p.leased, Now: c.Wall, Log: c.Log,
+		CaptivePortal: dhcp.Unrestricted, OnLease: p.leased, OnDoubt: p.doubted, Now: c.Wall, Log: c.Log,
 	}
 	if c.StateDir != "" {
 		dc.File = filepath.Join(c.StateDir, "leases-"+c.Interface+".json")
 	}
-	p.dhcp, err = dhcp.Serve(dc)
+	if p.dhcp, err = dhcp.Serve(dc); err != nil {
+		return err
+	}
+	p.time, err = sntp.Serve(sntp.Config{Addr: ":123", Control: control, Floor: c.CA.Certificate().NotBefore, Now: c.Wall, Log: c.Log})
+	if err != nil || c.IPv4Only {
+		return err
+	}
+	p.ra, err = ra.Serve(ra.Config{
+		Interface: p.names.lab, Router: linkLocal.Addr(), Prefix: p.names.gateway6.Masked(), DNS: p.names.gateway6.Addr(),
+		MTU: mtu, Portal: dhcp.Unrestricted, Log: c.Log,
+	})
 	return err
 }
 
@@ -191,6 +205,12 @@ func (p *Port) close() error {
 	var errs []error
 	if p.watcher != nil {
 		errs = append(errs, p.watcher.close()) // from here on nothing is plugged in
+	}
+	if p.ra != nil {
+		errs = append(errs, p.ra.Close())
+	}
+	if p.time != nil {
+		errs = append(errs, p.time.Close())
 	}
 	if p.dhcp != nil {
 		errs = append(errs, p.dhcp.Close())

@@ -99,6 +99,26 @@ func TestBrowse(t *testing.T) {
 	}
 }
 
+// TestTime asks with Debian's client for the time, at whatever server a device
+// may have in its firmware.
+func TestTime(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	phone := newPhone(t, w, "dev0")
+	// An hour ahead: whoever answers, it is not the machine's own clock.
+	w.port(t, "dev0", func(c *Config) { c.Wall = func() time.Time { return time.Now().Add(time.Hour) } })
+	phone.lease(t)
+	phone.awaitIPv6(t)
+	for _, server := range []string{"192.168.77.1", "198.51.100.123", "time.android.com", "fd00:77::1", "2001:db8::123"} {
+		out, err := phone.run(testlab.NeedProgram(t, "ntpdate"), "-q", server)
+		if err != nil || !strings.Contains(out, "+3600.") && !strings.Contains(out, "+3599.9") {
+			t.Errorf("ntpdate -q %s: %v\n%s", server, err, out)
+		}
+	}
+}
+
 // TestIsolation tries all ways out that a device has.
 func TestIsolation(t *testing.T) {
 	if !nstest.Inside(t) {

@@ -22,7 +22,10 @@ const (
 	Plugged      Kind = "plugged"       // a cable, with a device that is on
 	Unplugged    Kind = "unplugged"
 	Leased       Kind = "leased" // the device has, or keeps, its address
-	Failed       Kind = "failed" // the port cannot be used; Detail says why
+	// Doubted: the device that holds the lease asks as another one would. It
+	// was set up anew, or two have one MAC address.
+	Doubted Kind = "doubted"
+	Failed  Kind = "failed" // the port cannot be used; Detail says why
 )
 
 // Event is something that happened at a port.
@@ -72,9 +75,16 @@ func (p *Port) tell(e Event) {
 
 func (p *Port) leased(l dhcp.Lease) { p.tell(Event{Kind: Leased, Lease: l}) }
 
+func (p *Port) doubted(l dhcp.Lease) {
+	p.mu.Lock()
+	p.counts.doubts++
+	p.mu.Unlock()
+	p.tell(Event{Kind: Doubted, Lease: l})
+}
+
 // counts grow with each thing that spoils a trial.
 type counts struct {
-	gone, unplugged int
+	gone, unplugged, doubts int
 }
 
 // Watch is a trial's, from its start.
@@ -107,6 +117,9 @@ func (w *Watch) Reasons() (why []string) {
 		why = append(why, fmt.Sprintf("the device's cable was lost (%d times)", n))
 	} else if present && !carrier {
 		why = append(why, "no device is plugged in")
+	}
+	if n := now.doubts - w.from.doubts; n > 0 {
+		why = append(why, fmt.Sprintf("the device spoke in another voice (%d times): two with one MAC address, or one that was set up anew", n))
 	}
 	if reason := p.network.LinkReport().Invalid(); reason != "" {
 		why = append(why, reason)

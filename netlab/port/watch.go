@@ -191,6 +191,9 @@ func (p *Port) carrier(a *netlink.LinkAttrs) {
 	p.mu.Unlock()
 	switch {
 	case now && !before:
+		if p.ra != nil {
+			p.ra.Announce()
+		}
 		p.tell(Event{Kind: Plugged})
 	case before && !now:
 		p.tell(Event{Kind: Unplugged})

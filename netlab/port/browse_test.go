@@ -1,0 +1,128 @@
+package port
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/nstest"
+	"eidetic/netlab/replay"
+)
+
+// TestChromium has a real browser, on a device with a real lease, browse a
+// recording over IPv4 alone, with both, and of origins that have IPv6 alone.
+func TestChromium(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		v4only bool
+		server string
+	}{
+		"IPv4 alone":         {true, "93.184.216.34:443"},
+		"both":               {false, "93.184.216.34:443"},
+		"an origin of IPv6":  {false, "[2606:2800::1]:443"},
+		"IPv6 without the 6": {true, "[2606:2800::1]:443"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			device := newPhone(t, w, "dev0")
+			p := w.port(t, "dev0", func(pc *Config) { pc.IPv4Only = c.v4only })
+			device.lease(t)
+			if !c.v4only {
+				device.awaitIPv6(t)
+			}
+			script := `document.body.append("made " + "by script"); fetch("/late").then(r => r.text()).then(x => document.title = x)`
+			a := shop(c.server, map[string]string{
+				"https://www.shop.test/":     "<!doctype html><title>early</title><body><h1>The shop</h1><script src=//cdn.shop.test/a.js></script>",
+				"https://cdn.shop.test/a.js": script, "https://www.shop.test/late": "late title",
+			})
+			s, err := p.Network().Replay(t.Context(), a, replay.Options{Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			dom := device.chromium(t, "https://www.shop.test/")
+			if !strings.Contains(dom, "The shop") || !strings.Contains(dom, "made by script") || !strings.Contains(dom, "<title>late title") {
+				t.Errorf("the page became\n%s", dom)
+			}
+			if st := s.Stats(); st.Requests < 3 {
+				t.Errorf("%+v", st)
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			if out, err := w.box.Output(testlab.NeedProgram(t, "ip"), "link", "del", "dev0"); err != nil {
+				t.Error(err, out)
+			}
+		})
+	}
+	if got := w.reached(); len(got) > 0 {
+		t.Errorf("the site saw %q", got)
+	}
+}
+
+// shop is an archive of pages from one server.
+func shop(server string, pages map[string]string) *archive.Archive {
+	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var list []*lab.Exchange
+	for url, body := range pages {
+		kind := "text/html; charset=utf-8"
+		if strings.HasSuffix(url, ".js") {
+			kind = "text/javascript"
+		}
+		list = append(list, &lab.Exchange{
+			ID: url, Order: len(list), Wall: wall, Method: "GET", URL: url, Protocol: "h2", TLS: "tls/1.3", Status: 200,
+			Server:   netip.MustParseAddrPort(server),
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(body)},
+			Chunks:   []lab.Chunk{{Bytes: len(body)}},
+		})
+	}
+	return archive.New(list, nil, nil, archive.CreateOptions{Wall: wall})
+}
+
+// awaitIPv6 waits until the device has made itself an address and a route.
+func (p *phone) awaitIPv6(t *testing.T) {
+	t.Helper()
+	ip := testlab.NeedProgram(t, "ip")
+	deadline := time.Now().Add(20 * time.Second)
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		addrs, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "global", "-tentative")
+		if err != nil {
+			t.Fatal(err, addrs)
+		}
+		routes, err := p.Output(ip, "-6", "route")
+		if err != nil {
+			t.Fatal(err, routes)
+		}
+		if strings.Contains(addrs, "fd00:77:") && strings.Contains(routes, "default via fe80::1") {
+			tick.Stop()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the device has no IPv6 address or route:\n%s%s", addrs, routes)
+		}
+	}
+}
+
+// chromium loads a page in a fresh profile that trusts the box, as a user
+// would have set it up, and returns what the document has become.
+func (p *phone) chromium(t *testing.T, url string) string {
+	t.Helper()
+	program, certutil := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome"), testlab.NeedProgram(t, "certutil")
+	home := t.TempDir()
+	db := "sql:" + filepath.Join(home, ".pki/nssdb")
+	sh := `mkdir -p "$HOME/.pki/nssdb" && ` + certutil + ` -d ` + db + ` -N --empty-password && ` +
+		certutil + ` -d ` + db + ` -A -t C,, -n box -i ` + p.caFile + ` && ` +
+		`exec timeout 60 ` + program + ` --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir="$HOME/profile" ` +
+		`--virtual-time-budget=10000 --dump-dom ` + url
+	out, err := p.run("env", "HOME="+home, "sh", "-c", sh)
+	if err != nil {
+		t.Fatalf("chromium: %v\n%s", err, out)
+	}
+	return out
+}
