@@ -67,6 +67,14 @@ type SocketPiece struct {
 	Data   []byte
 }
 
+// Interim is a response that came before the final one, such as 103 Early Hints.
+type Interim struct {
+	// At is the arrival, since the request was sent.
+	At     time.Duration
+	Status int // 102 to 199, but for 101
+	Header []HeaderField
+}
+
 // Exchange is one recorded request and its response.
 type Exchange struct {
 	// ID is the WARC-Record-ID of the response, without angle brackets.
@@ -92,6 +100,8 @@ type Exchange struct {
 	Reason   string
 	Response Message
 
+	// Interim holds the 1xx responses, in order.
+	Interim []Interim
 	// FirstByte is the time from request to response header.
 	FirstByte time.Duration
 	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body).

@@ -31,9 +31,17 @@ type sidecar struct {
 	Chunks [][2]int64 `json:"chunks,omitempty"`
 	// Socket is what followed a 101: arrival in ns, who sent it, raw frames.
 	Socket          []socketPiece     `json:"socket,omitempty"`
+	Interim         []interim         `json:"interim,omitempty"` // 1xx responses
 	HostAdded       bool              `json:"host_added,omitempty"`
 	RequestTrailer  []lab.HeaderField `json:"request_trailer,omitempty"`
 	ResponseTrailer []lab.HeaderField `json:"response_trailer,omitempty"`
+}
+
+// interim is a lab.Interim.
+type interim struct {
+	At     int64             `json:"at_ns"`
+	Status int               `json:"status"`
+	Header []lab.HeaderField `json:"header,omitempty"`
 }
 
 // socketPiece is a lab.SocketPiece; Data is base64 in JSON.
@@ -54,6 +62,9 @@ func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
 	}
 	for _, c := range e.Chunks {
 		s.Chunks = append(s.Chunks, [2]int64{int64(c.At), int64(c.Bytes)})
+	}
+	for _, i := range e.Interim {
+		s.Interim = append(s.Interim, interim{int64(i.At), i.Status, i.Header})
 	}
 	for _, p := range e.Socket {
 		s.Socket = append(s.Socket, socketPiece{int64(p.At), p.Device, p.Data})
@@ -100,6 +111,15 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	}
 	if sum != int64(len(e.Response.Body)) {
 		return fmt.Errorf("chunks have %d bytes, the body has %d", sum, len(e.Response.Body))
+	}
+	last = 0
+	e.Interim = nil
+	for _, i := range s.Interim {
+		if i.At < last || i.At > maxTime || i.Status < 102 || i.Status > 199 {
+			return fmt.Errorf("an interim response of status %d at %d ns is impossible", i.Status, i.At)
+		}
+		last = i.At
+		e.Interim = append(e.Interim, lab.Interim{At: time.Duration(i.At), Status: i.Status, Header: i.Header})
 	}
 	last = 0
 	e.Socket = nil

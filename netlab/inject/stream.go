@@ -116,7 +116,7 @@ func (s *Stream) insert(eof bool) []byte {
 	held := s.held
 	if len(held) == 0 {
 		// An empty document stays empty: nothing is there that could run.
-		s.placed = eof
+		s.placed, s.skipped = eof, eof
 		return nil
 	}
 	if s.plan.kind == kindWorker {

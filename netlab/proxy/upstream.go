@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/quic-go/quic-go/http3"
+
+	"eidetic/netlab/proxy/wire"
 )
 
 // UpstreamConfig says how origins are reached.
@@ -38,17 +41,17 @@ type UpstreamConfig struct {
 // the address that was connected to; Response.TLS and Proto the rest.
 type Upstream struct {
 	c        UpstreamConfig
-	any, old *http.Transport // old offers HTTP/1.1 alone, for upgrades
+	any, old *http.Transport // old offers HTTP/1.1 alone
 	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
-	alpn  map[string]string // by host:port
+	alpn  map[string]string // what origins chose, by host:port
 	spare map[string]spare  // probed connections, not used yet
 }
 
 // spare is a connection that the origin may close any time.
 type spare struct {
-	net.Conn
+	*tls.Conn
 	made time.Time
 }
 
@@ -78,18 +81,30 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 }
 
 func (u *Upstream) transport(protocols ...string) *http.Transport {
+	alone := len(protocols) == 1
 	return &http.Transport{
-		DialContext: u.dial,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := u.dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return wire.NewConn(c), nil
+		},
 		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			if len(protocols) == 2 {
-				if c := u.takeSpare(addr); c != nil {
-					return c, nil
+			c := u.takeSpare(addr, alone)
+			if c == nil {
+				var err error
+				if c, err = u.dialTLS(ctx, addr, protocols); err != nil {
+					return nil, err
 				}
 			}
-			return u.dialTLS(ctx, addr, protocols)
+			if alone {
+				return wire.NewConn(c), nil
+			}
+			return c, nil
 		},
 		DisableCompression:     true,
-		ForceAttemptHTTP2:      len(protocols) == 2,
+		ForceAttemptHTTP2:      !alone,
 		MaxResponseHeaderBytes: 1 << 20,
 		IdleConnTimeout:        time.Minute,
 		ExpectContinueTimeout:  time.Second,
@@ -98,23 +113,53 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("Upgrade") != "" {
-		return u.old.RoundTrip(r)
-	}
-	if u.quic == nil {
-		return u.any.RoundTrip(r)
-	}
-	if c, _ := r.Context().Value(deviceKey{}).(Conn); c.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)) {
+	device, _ := r.Context().Value(deviceKey{}).(Conn)
+	switch upgrade := r.Header.Get("Upgrade") != ""; {
+	case upgrade || r.URL.Scheme == "http":
+		return u.roundTrip1(r)
+	case u.quic != nil && device.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)):
 		resp, err := u.quic.roundTrip(r)
 		if err == nil || !errors.Is(err, errNoQUIC) {
 			return resp, err
 		}
 	}
-	resp, err := u.any.RoundTrip(r)
-	if err == nil {
+	var resp *http.Response
+	var err error
+	if chosen, known := u.chosen(originOf(r)); known && chosen != "h2" {
+		resp, err = u.roundTrip1(r)
+	} else {
+		resp, err = u.any.RoundTrip(r)
+	}
+	if err == nil && u.quic != nil {
 		u.quic.note(r, resp.Header)
 	}
 	return resp, err
+}
+
+// roundTrip1 speaks HTTP/1.1, with the order and case of both heads kept.
+func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
+	var conn *wire.Conn
+	e := wire.ExchangeOf(r.Context())
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if conn, _ = i.Conn.(*wire.Conn); conn != nil {
+			conn.Begin()
+			if e != nil {
+				conn.Arrange(e.Request)
+			}
+		}
+	}}
+	resp, err := u.old.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err != nil || conn == nil {
+		return resp, err
+	}
+	if c, ok := conn.NetConn().(*tls.Conn); ok && resp.TLS == nil {
+		state := c.ConnectionState()
+		resp.TLS = &state
+	}
+	if _, fields, ok := conn.Head(); ok && e != nil && wire.SameFields(fields, resp.Header) {
+		e.Response = fields
+	}
+	return resp, nil
 }
 
 // Close ends the idle connections.
@@ -140,37 +185,45 @@ func (u *Upstream) Protocols(host string) []string {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		addr = net.JoinHostPort(host, "443")
 	}
-	u.mu.Lock()
-	chosen, known := u.alpn[addr]
-	u.mu.Unlock()
-	if !known {
-		ctx, cancel := context.WithTimeout(context.Background(), u.c.Timeout)
-		defer cancel()
-		c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
-		if err != nil {
-			return []string{"http/1.1"} // the request will say what is wrong
-		}
-		chosen = c.ConnectionState().NegotiatedProtocol
-		u.mu.Lock()
-		u.alpn[addr] = chosen
-		if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
-			u.spare[addr] = spare{c, time.Now()}
-		} else {
-			defer c.Close()
-		}
-		u.mu.Unlock()
-	}
-	if chosen == "h2" {
+	chosen, known := u.chosen(addr)
+	if known && chosen == "h2" {
 		return []string{"h2", "http/1.1"}
 	}
-	return []string{"http/1.1"}
+	return []string{"http/1.1"} // if nobody answered, the request will say what is wrong
 }
 
-func (u *Upstream) takeSpare(addr string) net.Conn {
+// chosen returns what an origin (host:port) chooses when it may choose.
+func (u *Upstream) chosen(addr string) (protocol string, known bool) {
+	u.mu.Lock()
+	protocol, known = u.alpn[addr]
+	u.mu.Unlock()
+	if known {
+		return protocol, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), u.c.Timeout)
+	defer cancel()
+	c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
+	if err != nil {
+		return "", false
+	}
+	protocol = c.ConnectionState().NegotiatedProtocol
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.alpn[addr] = protocol
+	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
+		u.spare[addr] = spare{c, time.Now()}
+	} else {
+		_ = c.Close() // nothing was sent on it
+	}
+	return protocol, true
+}
+
+// takeSpare returns a probed connection that speaks HTTP/1.1, or one that does not.
+func (u *Upstream) takeSpare(addr string, old bool) *tls.Conn {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c, ok := u.spare[addr]
-	if !ok {
+	if !ok || old == (c.ConnectionState().NegotiatedProtocol == "h2") {
 		return nil
 	}
 	delete(u.spare, addr)

@@ -51,6 +51,7 @@ func (d *delivery) begin(fields []lab.HeaderField) {
 			kept = append(kept, field)
 		}
 	}
+	d.f.out.reason = d.f.e.Reason
 	d.f.out.header(d.f.e.Status, kept)
 }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/proxy/wire"
 )
 
 // RecordOptions of a Recorder. Clock and Wall are required.
@@ -124,7 +127,8 @@ type fetch struct {
 	c     *Recorder
 	out   *output
 	e     *lab.Exchange
-	mu    sync.Mutex // guards sent and e.Server until RoundTrip returned: the transport calls from its own goroutines
+	wire  wire.Exchange
+	mu    sync.Mutex // guards sent, e.Server and e.Interim until RoundTrip returned: the transport calls from its own goroutines
 	sent  lab.Time   // when the request's header went out
 	good  bool       // e is worth keeping
 	abort bool       // the device must see that the answer is not whole
@@ -167,6 +171,9 @@ func (f *fetch) fail(status int, err error) {
 }
 
 func (f *fetch) run(r *http.Request) {
+	if fields, ok := wire.HeadOf(r.Context()); ok && wire.SameFields(fields, r.Header) {
+		f.wire.Request = fields
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(f.out.w, r.Body, maxRequestBody))
 	if err != nil {
 		f.fail(http.StatusBadRequest, fmt.Errorf("read the request's body: %w", err))
@@ -228,6 +235,14 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 			// times count from here, and again from the header when it is sent.
 			f.sent = f.c.o.Clock()
 		},
+		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			if status == http.StatusContinue || !f.mu.TryLock() {
+				return nil
+			}
+			defer f.mu.Unlock()
+			f.interim(status, header)
+			return nil
+		},
 		WroteHeaders: func() {
 			if !f.mu.TryLock() {
 				return
@@ -245,26 +260,16 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 		return nil, err
 	}
 	out.Host = cmp.Or(r.Host, r.URL.Host)
-	names := make([]string, 0, len(r.Header))
-	for name := range r.Header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if r.ProtoMajor < 2 {
-		e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: "Host", Value: out.Host})
-	}
-	for _, name := range names {
-		for _, v := range r.Header[name] {
-			if hopByHop(name) || conditional(r, name) {
-				continue
-			}
-			out.Header.Add(name, v)
-			if r.ProtoMajor >= 2 {
-				name = strings.ToLower(name)
-			}
-			e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: name, Value: v})
+	for _, field := range sent(r, f.wire.Request, out.Host) {
+		if hopByHop(field.Name) || conditional(r, http.CanonicalHeaderKey(field.Name)) {
+			continue
+		}
+		e.Request.Header = append(e.Request.Header, field)
+		if !strings.EqualFold(field.Name, "Host") {
+			out.Header.Add(field.Name, field.Value)
 		}
 	}
+	out = out.WithContext(wire.WithExchange(out.Context(), &f.wire))
 	if isSocket(r) { // hop by hop, and yet the origin's
 		for _, name := range []string{"Connection", "Upgrade"} {
 			out.Header.Set(name, r.Header.Get(name))
@@ -275,6 +280,44 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 		out.Header["User-Agent"] = nil // else the transport names itself
 	}
 	return out, nil
+}
+
+// sent lists the fields of a request: raw ones as they are; of HTTP/2 and
+// HTTP/3, whose order net/http does not keep, by name.
+func sent(r *http.Request, raw []lab.HeaderField, host string) []lab.HeaderField {
+	if raw != nil {
+		return raw
+	}
+	var fields []lab.HeaderField
+	if r.ProtoMajor < 2 {
+		fields = append(fields, lab.HeaderField{Name: "Host", Value: host})
+	}
+	return append(fields, listed(r.Header, r.ProtoMajor)...)
+}
+
+// listed turns a header of net/http into fields, by name.
+func listed(h http.Header, major int) []lab.HeaderField {
+	var fields []lab.HeaderField
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, v := range h[name] {
+			if major >= 2 {
+				name = strings.ToLower(name)
+			}
+			fields = append(fields, lab.HeaderField{Name: name, Value: v})
+		}
+	}
+	return fields
+}
+
+// interim keeps a 1xx response and passes it on.
+func (f *fetch) interim(status int, header textproto.MIMEHeader) {
+	const most = 16
+	if len(f.e.Interim) >= most {
+		return
+	}
+	i := lab.Interim{At: max(0, f.c.o.Clock().Sub(f.sent)), Status: status, Header: listed(http.Header(header), 1)}
+	f.e.Interim = append(f.e.Interim, i)
+	f.out.interim(i)
 }
 
 // conditional names fields that a warm cache sends. They are left out, so
@@ -303,18 +346,10 @@ func (f *fetch) response(resp *http.Response) {
 	if resp.TLS != nil {
 		e.TLS = TLSName(resp.TLS.Version)
 	}
-	names := make([]string, 0, len(resp.Header))
-	for name := range resp.Header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, v := range resp.Header[name] {
-			if resp.ProtoMajor >= 2 {
-				name = strings.ToLower(name)
-			}
-			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: name, Value: v})
-		}
+	e.Response.Header = listed(resp.Header, resp.ProtoMajor)
+	if raw := f.wire.Response; raw != nil {
+		// The transfer coding was this connection's; the body is kept without.
+		e.Response.Header = dropFields(raw, "Transfer-Encoding")
 	}
 }
 

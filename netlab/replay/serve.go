@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/proxy/wire"
 )
 
 // maxRequestBody bounds what a device may send in one request.
@@ -167,6 +168,20 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 		first = 0
 	}
 	ctx := out.r.Context()
+	if status == en.Status {
+		out.reason = en.Reason
+		for _, i := range en.Interim {
+			at := min(i.At, first) // under another timing they come before all else
+			if t.Mode != TimingRecorded {
+				at = 0
+			}
+			if err := waitUntil(ctx, s.o.Clock, out.line.Time.Add(at)); err != nil {
+				out.aborted(err)
+				return
+			}
+			out.interim(i)
+		}
+	}
 	if err := waitUntil(ctx, s.o.Clock, out.line.Time.Add(first)); err != nil {
 		out.aborted(err)
 		return
@@ -357,11 +372,24 @@ type output struct {
 	r     *http.Request
 	clock lab.Clock
 	line  *lab.Served
+	// reason is the recorded phrase of an HTTP/1.1 status line, "" for the usual one.
+	reason string
 }
 
 // header writes the status and fields, and nothing that net/http would add.
 func (o *output) header(status int, fields []lab.HeaderField) {
+	o.line.Status = status
+	o.line.FirstByte = o.clock().Sub(o.line.Time)
 	h := o.w.Header()
+	if w, ok := o.w.(wire.FieldWriter); ok {
+		n := len(fields) // trailers come last
+		for ; n > 0 && strings.HasPrefix(fields[n-1].Name, http.TrailerPrefix); n-- {
+			f := fields[n-1]
+			h[f.Name] = append([]string{f.Value}, h[f.Name]...)
+		}
+		w.WriteFields(status, o.reason, fields[:n])
+		return
+	}
 	h["Date"], h["Content-Type"] = nil, nil
 	for _, f := range fields {
 		name := f.Name
@@ -370,9 +398,24 @@ func (o *output) header(status int, fields []lab.HeaderField) {
 		}
 		h[name] = append(h[name], f.Value)
 	}
-	o.line.Status = status
-	o.line.FirstByte = o.clock().Sub(o.line.Time)
 	o.w.WriteHeader(status)
+}
+
+// interim writes a 1xx response.
+func (o *output) interim(i lab.Interim) {
+	if !o.r.ProtoAtLeast(1, 1) {
+		return
+	}
+	if w, ok := o.w.(wire.FieldWriter); ok {
+		w.WriteFields(i.Status, "", i.Header)
+		return
+	}
+	h := o.w.Header()
+	for _, f := range i.Header {
+		h.Add(f.Name, f.Value)
+	}
+	o.w.WriteHeader(i.Status)
+	clear(h)
 }
 
 // plain is an answer of the box itself.

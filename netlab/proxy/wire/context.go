@@ -10,10 +10,19 @@ import (
 type requestContext struct {
 	context.Context        // of the connection, for values
 	watch           func() // begins to find out whether the device is still there; nil when that is known anyway
+	heard           *heard // nil on HTTP/2
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
+}
+
+// Value implements context.Context.
+func (c *requestContext) Value(key any) any {
+	if key == (headKey{}) {
+		return c.heard
+	}
+	return c.Context.Value(key)
 }
 
 // Done implements context.Context.

@@ -19,6 +19,7 @@ import (
 // conn1 is a connection of HTTP/1.1: one request after another.
 type conn1 struct {
 	connection
+	heard   heard
 	limit   limitedReader
 	r       *bufio.Reader
 	out     []byte
@@ -47,7 +48,8 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 
 func newConn1(c connection) *conn1 {
 	c1 := &conn1{connection: c}
-	c1.limit.r = c.nc
+	c1.heard.r = c.nc
+	c1.limit.r = &c1.heard
 	c1.r = bufio.NewReaderSize(&c1.limit, 4<<10)
 	return c1
 }
@@ -69,7 +71,9 @@ func (c *conn1) serve() {
 // next reads the next request's header.
 func (c *conn1) next(wait time.Duration) (*http.Request, error) {
 	c.limit.n = c.s.MaxHeader
-	if c.r.Buffered() == 0 {
+	ahead, _ := c.r.Peek(c.r.Buffered())
+	c.heard.forget(ahead)
+	if len(ahead) == 0 {
 		c.deadline(wait)
 		if _, err := c.r.Peek(1); err != nil {
 			return nil, io.EOF // gone, or idle for too long
@@ -138,7 +142,7 @@ func (c *conn1) linger() {
 
 // handle answers a request and tells whether another may follow.
 func (c *conn1) handle(r *http.Request) bool {
-	ctx := &requestContext{Context: c.base}
+	ctx := &requestContext{Context: c.base, heard: &c.heard}
 	a := &answer1{c: c, r: r, ctx: ctx, keep: !r.Close}
 	a.w = response{p: a, head: r.Method == http.MethodHead}
 	if r.Body != http.NoBody {
