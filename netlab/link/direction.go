@@ -97,7 +97,7 @@ func (w *way) arrive(f *frame) {
 	w.stats.Packets++
 	w.stats.Bytes += int64(f.cost())
 	switch {
-	case !f.arp() && w.lose():
+	case !f.local() && w.lose():
 		w.drop(f, dropLoss)
 	case w.p.MTU > 0 && f.cost() > w.p.MTU && !f.merged():
 		w.drop(f, dropMTU)

@@ -48,11 +48,22 @@ func (f *frame) payload() (etherType uint16, p []byte) {
 	return etherType, p
 }
 
-// arp frames are never lost: a lost one would cost a second that has nothing
-// to do with the access network.
-func (f *frame) arp() bool {
-	t, _ := f.payload()
-	return t == 0x0806
+// local reports a frame that only finds neighbours: ARP, and IPv6's neighbour
+// discovery and talk with all of the cable. These are never lost, and draw
+// nothing: a lost one would cost a second that has nothing to do with the access
+// network, and when they are sent is not the device's program's doing.
+func (f *frame) local() bool {
+	t, p := f.payload()
+	switch {
+	case t == 0x0806:
+		return true
+	case t != 0x86dd || len(p) < 41:
+		return false
+	case p[24] == 0xff && p[25]&0xf == 2: // to ff02::/16, link-local multicast
+		return true
+	}
+	const icmpv6, first, last = 58, 133, 137 // router solicitation to redirect
+	return p[6] == icmpv6 && p[40] >= first && p[40] <= last
 }
 
 // origin returns the address on the far side: the source of what goes down,

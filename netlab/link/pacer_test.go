@@ -64,36 +64,6 @@ func TestPacerFollowsATrace(t *testing.T) {
 	}
 }
 
-// TestTraceCapacity offers more than a trace can carry and counts: the
-// capacity must be the trace's within 1 %.
-func TestTraceCapacity(t *testing.T) {
-	tr, err := ReadTrace("t", strings.NewReader("1\n1\n1\n13\n40\n41\n97\n100\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p pacer
-	p.setup(0, tr, 0)
-	const want = 10 * time.Second
-	var bytes int64
-	for _, size := range []int{40, 1500, 576, 1452} {
-		for range 200 {
-			if p.depart(0, size) > lab.Time(want) {
-				t.Fatal("offered too little")
-			}
-			bytes += int64(size)
-		}
-	}
-	var last lab.Time
-	for last < lab.Time(want) {
-		last = p.depart(0, 1200)
-		bytes += 1200
-	}
-	got := float64(bytes) * 8 / want.Seconds()
-	if r := got / float64(tr.Rate()); r < 0.99 || r > 1.01 {
-		t.Errorf("carried %.0f bit/s of %d (%.3f)", got, tr.Rate(), r)
-	}
-}
-
 func TestHistogram(t *testing.T) {
 	var h Histogram
 	for i := range 1000 {

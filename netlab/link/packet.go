@@ -36,11 +36,11 @@ type PacketConfig struct {
 // frames); and tell segments apart that a sender's offload has merged, which
 // it counts (see DisableOffloads).
 type Packet struct {
-	c       PacketConfig
-	sockets [2]*socket // device, lab
-	event   int        // wakes the thread
-	thread  []string   // what the thread was granted, for the report
-	tid     int        // the thread
+	c      PacketConfig
+	sides  [2]side  // device, lab
+	event  int      // wakes the thread
+	thread []string // what the thread was granted, for the report
+	tid    int      // the thread
 
 	mu      sync.Mutex
 	profile Profile
@@ -52,6 +52,7 @@ type Packet struct {
 	bins    []Bin
 	binFrom lab.Time
 	free    []*frame
+	out     [batch]*frame // what send passes on at once
 	ended   bool
 	done    sync.WaitGroup
 }
@@ -62,40 +63,60 @@ func NewPacket(c PacketConfig) (*Packet, error) { return newPacket(c, nil) }
 
 // newPacket also says in reports what this process was granted.
 func newPacket(c PacketConfig, granted []string) (*Packet, error) {
-	p := &Packet{c: c, event: -1, thread: granted}
-	var err error
+	var sockets [2]*socket
+	closeFiles := func() {
+		for _, s := range sockets {
+			if s != nil {
+				s.close()
+			}
+		}
+	}
 	for i, name := range []string{c.Device, c.Lab} {
-		if err = quiet(name); err == nil {
-			p.sockets[i], err = openSocket(name)
+		err := quiet(name)
+		if err == nil {
+			sockets[i], err = openSocket(name)
 		}
 		if err != nil {
-			p.closeFiles()
+			closeFiles()
 			return nil, err
 		}
 	}
-	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		p.closeFiles()
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		closeFiles()
 		return nil, fmt.Errorf("link: make an event: %w", err)
 	}
-	for i := range p.ways {
-		p.ways[i] = &way{down: i == 1, recycle: p.recycle}
-	}
-	p.Set(c.Profile)
+	p := newForwarder(c, sockets[0], sockets[1])
+	p.event, p.thread = event, granted
 	ready := make(chan struct{})
-	p.done.Go(func() { p.run(ready) })
+	p.done.Go(func() {
+		p.run(ready, sockets)
+		closeFiles()
+		_ = unix.Close(event) // an event holds nothing
+	})
 	<-ready
 	return p, nil
 }
 
-func (p *Packet) closeFiles() {
-	for _, s := range p.sockets {
-		if s != nil {
-			s.close()
-		}
+// side is where frames come in and go out.
+type side interface {
+	// receive calls got with each frame of a batch (valid during the call) and
+	// when the kernel took it in, and returns how many there were.
+	receive(clock lab.Clock, got func(data []byte, at lab.Time)) int
+	// send returns how many of the frames were taken.
+	send([]*frame) int
+	// overruns returns how many frames were dropped unread since the last call.
+	overruns() int64
+}
+
+// newForwarder is a Packet without a thread: each turn does what is due.
+func newForwarder(c PacketConfig, device, inner side) *Packet {
+	p := &Packet{c: c, event: -1, sides: [2]side{device, inner}}
+	for i := range p.ways {
+		p.ways[i] = &way{down: i == 1, recycle: p.recycle}
 	}
-	if p.event >= 0 {
-		_ = unix.Close(p.event) // an event holds nothing
-	}
+	p.Set(c.Profile)
+	return p
 }
 
 // Set changes the profile at once, begins its changes, its random streams and
@@ -110,7 +131,7 @@ func (p *Packet) Set(profile Profile) {
 	for _, w := range p.ways {
 		w.set(&p.profile, p.since, true)
 	}
-	for _, s := range p.sockets {
+	for _, s := range p.sides {
 		s.overruns()
 	}
 	p.wake()
@@ -135,7 +156,7 @@ func (p *Packet) SetExtra(extra map[netip.Addr]time.Duration) {
 
 // wake makes the thread look again; the caller holds the lock.
 func (p *Packet) wake() {
-	if !p.ended {
+	if !p.ended && p.event >= 0 {
 		one := [8]byte{1}
 		_, _ = unix.Write(p.event, one[:]) // full means that it wakes anyway
 	}
@@ -145,13 +166,9 @@ func (p *Packet) wake() {
 func (p *Packet) Close() error {
 	p.mu.Lock()
 	p.wake()
-	first := !p.ended
 	p.ended = true
 	p.mu.Unlock()
 	p.done.Wait()
-	if first {
-		p.closeFiles()
-	}
 	return nil
 }
 
@@ -159,7 +176,7 @@ func (p *Packet) Close() error {
 func (p *Packet) Report() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, s := range p.sockets {
+	for i, s := range p.sides {
 		if !p.ended {
 			if n := s.overruns(); n > 0 {
 				p.ways[i].count(dropIn, n)
@@ -178,39 +195,23 @@ func (p *Packet) Report() Report {
 }
 
 // run is the thread.
-func (p *Packet) run(ready chan<- struct{}) {
+func (p *Packet) run(ready chan<- struct{}, sockets [2]*socket) {
 	runtime.LockOSThread() // never unlocked: its priority ends with it
 	p.mu.Lock()
 	p.thread, p.tid = append(p.thread, prepareThread()...), unix.Gettid()
 	p.mu.Unlock()
 	close(ready)
-	out := make([]*frame, 0, batch)
 	margin := maxMargin / 4
 	fds := []unix.PollFd{
-		{Fd: int32(p.sockets[0].fd), Events: unix.POLLIN}, {Fd: int32(p.sockets[1].fd), Events: unix.POLLIN},
+		{Fd: int32(sockets[0].fd), Events: unix.POLLIN}, {Fd: int32(sockets[1].fd), Events: unix.POLLIN},
 		{Fd: int32(p.event), Events: unix.POLLIN},
 	}
 	for {
-		p.mu.Lock()
-		if p.ended {
-			p.mu.Unlock()
+		more, next, ended := p.turn()
+		if ended {
 			return
 		}
-		more := p.receive()
-		now := p.c.Clock()
-		p.change(now)
-		next := never
-		if p.changed < len(p.profile.Changes) {
-			next = p.since.Add(p.profile.Changes[p.changed].At)
-		}
-		for i, w := range p.ways {
-			w.advance(now)
-			out = p.send(w, p.sockets[1-i], now, out[:0])
-			next = min(next, w.wake())
-		}
-		p.mu.Unlock()
-		now = p.c.Clock()
-		if !more && next > now {
+		if !more && next > p.c.Clock() {
 			margin = wait(p.c.Clock, next, margin, fds)
 			if fds[2].Revents != 0 {
 				var b [8]byte
@@ -220,9 +221,32 @@ func (p *Packet) run(ready chan<- struct{}) {
 	}
 }
 
+// turn takes in what has come, sends what is due, and returns whether there
+// may be more to take in at once, and when the next thing is due.
+func (p *Packet) turn() (more bool, next lab.Time, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false, never, true
+	}
+	more = p.receive()
+	now := p.c.Clock()
+	p.change(now)
+	next = never
+	if p.changed < len(p.profile.Changes) {
+		next = p.since.Add(p.profile.Changes[p.changed].At)
+	}
+	for i, w := range p.ways {
+		w.advance(now)
+		p.send(w, p.sides[1-i], now)
+		next = min(next, w.wake())
+	}
+	return more, next, false
+}
+
 // receive takes in one batch of each side and reports whether there may be more.
 func (p *Packet) receive() (more bool) {
-	for i, s := range p.sockets {
+	for i, s := range p.sides {
 		w := p.ways[i]
 		n := s.receive(p.c.Clock, func(data []byte, at lab.Time) {
 			f := p.frame(len(data))
@@ -239,11 +263,11 @@ func (p *Packet) receive() (more bool) {
 }
 
 // send passes on what is due.
-func (p *Packet) send(w *way, s *socket, now lab.Time, out []*frame) []*frame {
+func (p *Packet) send(w *way, s side, now lab.Time) {
 	for {
-		out = w.due(now, out[:0])
+		out := w.due(now, p.out[:0])
 		if len(out) == 0 {
-			return out
+			return
 		}
 		sent := s.send(out)
 		after := p.c.Clock()
@@ -273,7 +297,7 @@ func (p *Packet) change(now lab.Time) {
 			return
 		}
 		for _, w := range p.ways {
-			w.advance(at) // what had begun before the change
+			w.advance(at - 1) // what had begun before the change
 			w.set(&c.Profile, at, false)
 		}
 		p.changed++

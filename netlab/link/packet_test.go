@@ -1,16 +1,14 @@
 package link
 
 import (
-	"encoding/json"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )
@@ -18,7 +16,7 @@ import (
 // cable is a device's namespace and the box's, joined by a Packet link.
 type cable struct {
 	device, box *nstest.Namespace
-	link        *Packet
+	link        *Process
 }
 
 const (
@@ -47,7 +45,8 @@ func newCable(t testing.TB, profile string) *cable {
 		t.Fatal(err)
 	}
 	c := layCable(t)
-	if c.link, err = NewPacket(PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}); err != nil {
+	t.Setenv(forwarderVar, "1")
+	if c.link, err = StartProcess(PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p}, []string{"/proc/self/exe"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -112,43 +111,27 @@ func TestPacketDelays(t *testing.T) {
 	}
 }
 
-// iperf runs iperf3 from the box to the device (or back) and returns what the
-// receiver got in bits per second.
-func (c *cable) iperf(t testing.TB, seconds int, args ...string) (bits float64, bins []float64) {
+// iperf runs iperf3 from the box to the device (or back) for some seconds.
+func (c *cable) iperf(t testing.TB, seconds int, args ...string) {
 	t.Helper()
 	iperf := testlab.NeedProgram(t, "iperf3")
-	server := make(chan string, 1)
-	go func() {
-		out, _ := c.box.Output(iperf, "-s", "-1", "-B", gatewayAddr)
-		server <- out
+	server := exec.Command(iperf, "-s", "-1", "-B", gatewayAddr)
+	if err := c.box.Do(server.Start); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = server.Process.Kill() // it has ended, unless its client failed
+		_ = server.Wait()
 	}()
-	var out string
-	var err error
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		out, err = c.device.Output(iperf, append([]string{"-c", gatewayAddr, "-J", "-t", strconv.Itoa(seconds), "-i", "0.1", "-C", "cubic"}, args...)...)
-		if err == nil || !strings.Contains(out, "refused") || time.Now().After(deadline) {
-			break
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		out, err := c.device.Output(iperf, append([]string{"-c", gatewayAddr, "-t", strconv.Itoa(seconds), "-C", "cubic"}, args...)...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("iperf3: %v\n%s", err, out)
 		}
 	}
-	<-server
-	if err != nil {
-		t.Fatalf("iperf3: %v\n%s", err, out)
-	}
-	var r struct {
-		Intervals []struct{ Sum struct{ Bytes float64 } }
-		End       struct {
-			SumReceived struct {
-				Bits float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatalf("iperf3's report: %v", err)
-	}
-	for _, i := range r.Intervals {
-		bins = append(bins, i.Sum.Bytes)
-	}
-	return r.End.SumReceived.Bits, bins
 }
 
 func TestPacketRates(t *testing.T) {
@@ -157,28 +140,33 @@ func TestPacketRates(t *testing.T) {
 	}
 	c := newCable(t, "native")
 	for _, rate := range []string{"10mbit", "100mbit"} {
-		c.set(t, "rtt=20ms,queue=100p,down="+rate+",up="+rate)
-		c.iperf(t, 3, "-R")
-		r := c.link.Report()
+		// On a machine that is busy with other things the link is late, and says
+		// so; then its rates are not looked at.
+		var r Report
+		for try := 0; try == 0 || try < 4 && r.Invalid() != ""; try++ {
+			c.set(t, "rtt=20ms,queue=100p,down="+rate+",up="+rate)
+			c.iperf(t, 3, "-R")
+			r = c.link.Report()
+		}
 		// In steady state the link is never idle: the tenths of a second in the
 		// middle carry the rate.
-		var sum, n int
+		var sum, n, empty int
 		for _, b := range r.Bins[10:25] {
 			sum += b.Down
 			n++
 			if b.Down == 0 {
-				t.Errorf("%s: a tenth of a second is empty", rate)
+				empty++
 			}
 		}
 		got := float64(sum) * 8 / (float64(n) * BinWidth.Seconds())
 		want := float64(r.Profile.Down)
-		t.Logf("%s: %.4f of the rate, queue peak %d bytes, drops %v, errors p99 %v max %v, slips %d", rate, got/want, r.Down.QueuePeak, r.Down.Drops,
-			r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Slips)
-		if got < 0.98*want || got > 1.01*want {
-			t.Errorf("%s: %.0f bit/s left the link", rate, got)
+		t.Logf("%s: %.4f of the rate, queue peak %d bytes, drops %v, errors p99 %v max %v, slips %d; %s", rate, got/want, r.Down.QueuePeak, r.Down.Drops,
+			r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Slips, r.Invalid())
+		if got > 1.01*want || r.Invalid() == "" && (got < 0.98*want || empty > 0) {
+			t.Errorf("%s: %.0f bit/s left the link, with %d empty tenths of a second", rate, got, empty)
 		}
-		if r.Merged > 0 {
-			t.Errorf("%s: %d merged frames", rate, r.Merged)
+		if r.Merged > 0 || r.Down.QueuePeak > 100*DefaultMTU {
+			t.Errorf("%s: %d merged frames, %d bytes waited", rate, r.Merged, r.Down.QueuePeak)
 		}
 	}
 }

@@ -80,10 +80,7 @@ func run(ctx context.Context) error {
 		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers), "-toxiproxy", *toxiproxy)
 	}
 	b := &bench{parts: parts, peers: *peers, toxiproxy: *toxiproxy}
-	if err := b.measure(ctx); err != nil {
-		return err
-	}
-	return b.write(*out)
+	return errors.Join(b.measure(ctx), b.write(*out))
 }
 
 // inNamespaces runs this program again where its interfaces and settings

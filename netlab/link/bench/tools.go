@@ -20,8 +20,11 @@ func (c *cable) tbf(rate link.Rate) error {
 		return err
 	}
 	args := func(name string) []string {
-		// tbf counts the Ethernet header: overhead takes it out again.
-		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", rate), "burst", "1540", "latency", "100ms", "overhead", "-14"}
+		// tbf counts the Ethernet header, and cannot leave it out: its rate is
+		// larger by that of full packets.
+		const ethernet = 14
+		counted := rate * (link.DefaultMTU + ethernet) / link.DefaultMTU
+		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", counted), "burst", "1540", "latency", "100ms"}
 	}
 	if out, err := c.Box.Output(tc, args("lab0")...); err != nil {
 		return fmt.Errorf("tc: %w: %s", err, out)
