@@ -125,7 +125,7 @@ func (b *Box) On(t *testing.T) time.Duration {
 // Healthy waits until the box's panel says, to the uplink, that all of it works.
 func (b *Box) Healthy(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := timeout(t)
 	defer cancel()
 	if _, err := b.Uplink.WaitHealthy(ctx, Panel); err != nil {
 		b.Explain(t)
@@ -137,7 +137,7 @@ func (b *Box) Healthy(t *testing.T) {
 // means, and waits until it is healthy again, however often it had to start for that.
 func (b *Box) Restarts(t *testing.T, do func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := timeout(t)
 	defer cancel()
 	b.QMP.Forget()
 	do()
@@ -146,6 +146,11 @@ func (b *Box) Restarts(t *testing.T, do func()) {
 		t.Fatal(err)
 	}
 	b.Healthy(t)
+}
+
+// timeout is a context for something that ends by itself.
+func timeout(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), Patience)
 }
 
 // Explain logs what the box itself says is wrong.
@@ -171,7 +176,7 @@ func (b *Box) Run(t *testing.T, command string) string {
 // Try is Run for a command that may fail: with an *ExitError.
 func (b *Box) Try(t *testing.T, command string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := timeout(t)
 	defer cancel()
 	out, err := b.Shell.Run(ctx, command)
 	return strings.TrimSpace(out), err

@@ -29,7 +29,11 @@ func (s Setup) data(ctx context.Context, disk Disk, reset bool) error {
 	if err != nil {
 		return fmt.Errorf("systemd-repart: %w: %s", err, oneLine(out))
 	}
-	// The kernel knows a partition before udev has named it.
+	// When repart lets go of the disk, udev reads the partition table again:
+	// names that are there already vanish once more and come back.
+	if out, err := s.Run(ctx, "udevadm", "settle", "--timeout="+fmt.Sprint(udevPatience.Seconds())); err != nil {
+		return fmt.Errorf("udevadm settle: %w: %s", err, oneLine(out))
+	}
 	if err := awaitFile(ctx, s.path(dataLabel), udevPatience); err != nil {
 		return err
 	}

@@ -23,17 +23,17 @@ func TestData(t *testing.T) {
 		log     string
 	}{
 		{"new", map[string]answer{"systemd-repart": {out: strings.ReplaceAll(table, "%", "create")}},
-			"systemd-repart systemd-makefs systemctl systemd-growfs", ""},
+			"systemd-repart udevadm systemd-makefs systemctl systemd-growfs", ""},
 		{"as left", map[string]answer{"systemd-repart": {out: strings.ReplaceAll(table, "%", "unchanged")}},
-			"systemd-repart e2fsck systemd-makefs systemctl systemd-growfs", ""},
+			"systemd-repart udevadm e2fsck systemd-makefs systemctl systemd-growfs", ""},
 		{"journal replayed", map[string]answer{"e2fsck -p": {status: 1}},
-			"systemd-repart e2fsck systemd-makefs systemctl systemd-growfs", ""},
+			"systemd-repart udevadm e2fsck systemd-makefs systemctl systemd-growfs", ""},
 		{"damaged", map[string]answer{"e2fsck -p": {status: 4}, "e2fsck -y": {"FIXED.", 1}},
-			"systemd-repart e2fsck e2fsck systemd-makefs systemctl systemd-growfs", "is repaired"},
+			"systemd-repart udevadm e2fsck e2fsck systemd-makefs systemctl systemd-growfs", "is repaired"},
 		{"power cut before it had a file system", map[string]answer{"e2fsck": {status: 8}},
-			"systemd-repart e2fsck e2fsck systemd-makefs systemctl systemd-growfs", ""},
+			"systemd-repart udevadm e2fsck e2fsck systemd-makefs systemctl systemd-growfs", ""},
 		{"beyond repair", map[string]answer{"e2fsck": {status: 4}},
-			"systemd-repart e2fsck e2fsck", "beyond repair"},
+			"systemd-repart udevadm e2fsck e2fsck", "beyond repair"},
 		{"no table", map[string]answer{"systemd-repart": {"no GPT", 1}},
 			"systemd-repart", "no GPT"},
 	} {

@@ -152,6 +152,7 @@ func TestSetup(t *testing.T) {
 	}
 	want := []string{
 		"systemd-repart --dry-run=no --no-pager --json=short --definitions=/usr/lib/appliance/repart.d /dev/sda",
+		"udevadm settle --timeout=40",
 		"e2fsck -p /dev/disk/by-partlabel/appliance-data",
 		"systemd-makefs ext4 /dev/disk/by-partlabel/appliance-data",
 		"systemctl start var-lib-appliance.mount",

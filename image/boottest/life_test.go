@@ -1,0 +1,188 @@
+package boottest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/image/fat"
+)
+
+// The life of one box, in the order in which things happen to it: the power
+// goes while it writes, while it updates and while it starts; updates are
+// refused, taken, and given up; it hangs; it is reset. At every stage it comes
+// back by itself, with what was whole.
+func TestLife(t *testing.T) {
+	b := StartBox(t, BoxOptions{})
+	first := b.version(t)
+	next, bad := first+".1", first+".2"
+	token := b.Run(t, "cat /etc/appliance/token")
+
+	t.Run("power cut while writing", func(t *testing.T) {
+		b.Run(t, "echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept")
+		b.Run(t, "(yes partial > /var/lib/appliance/torn &) ; sleep 0.3")
+		b.cut(t)
+		// Meanwhile a person puts a configuration on the EFI partition.
+		b.putESP(t, "appliance.yaml", "box:\n  hostname: lab7\n")
+		b.On(t)
+		b.expect(t, "what was whole", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
+		b.expect(t, "the configured host name", "hostname", "lab7")
+		b.Run(t, "rm /var/lib/appliance/torn")
+	})
+	t.Run("damaged update", func(t *testing.T) {
+		b.Run(t, "cd /var/lib/appliance/state/update && echo garbage > ready.update && touch /run/appliance/requests/update")
+		b.refused(t, "damaged")
+	})
+	t.Run("tampered update", func(t *testing.T) {
+		text, err := os.ReadFile(ImagePath(t, "appliance-test-next.update"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)/2] ^= 1
+		tampered := filepath.Join(t.TempDir(), "tampered.update")
+		if err := os.WriteFile(tampered, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.install(t, tampered)
+		b.refused(t, "damaged")
+		b.expect(t, "systems after refused updates", listSystems, fmt.Sprintf("appliance_%s.efi", first))
+	})
+	t.Run("power cut while updating", func(t *testing.T) {
+		b.install(t, ImagePath(t, "appliance-test-next.update"))
+		b.Run(t, "sleep 0."+fmt.Sprint(rand.IntN(10)))
+		b.cut(t)
+		b.On(t)
+		if v := b.version(t); v != first && v != next {
+			t.Errorf("version %s", v)
+		}
+		b.expect(t, "the token", "cat /etc/appliance/token", token)
+	})
+	t.Run("good update, with a power cut at its first start", func(t *testing.T) {
+		if b.version(t) == first {
+			b.QMP.Forget()
+			b.install(t, ImagePath(t, "appliance-test-next.update"))
+			b.await(t, "RESET")
+			b.pause(t, time.Duration(rand.IntN(15000))*time.Millisecond)
+			b.cut(t)
+			b.On(t)
+		}
+		if v := b.version(t); v != next {
+			t.Fatalf("version %s after the update, want %s", v, next)
+		}
+		b.Run(t, "systemctl start appliance-bless.service && systemctl is-active appliance-bless.service")
+		b.expect(t, "systems after a good update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s.efi", next, first))
+	})
+	t.Run("older update", func(t *testing.T) {
+		b.install(t, ImagePath(t, "appliance.update"))
+		b.refused(t, "not newer")
+	})
+	t.Run("bad update", func(t *testing.T) {
+		started := time.Now()
+		b.Restarts(t, func() { b.install(t, ImagePath(t, "appliance-test-bad.update")) })
+		t.Logf("fell back %.0f s after a bad update", time.Since(started).Seconds())
+		if v := b.version(t); v != next {
+			t.Errorf("version %s after a bad update, want %s as before", v, next)
+		}
+		b.expect(t, "systems after a bad update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s+0-3.efi", next, bad))
+	})
+	t.Run("damaged data partition", func(t *testing.T) {
+		b.cut(t)
+		// The superblock and what follows it: as bad as it gets short of a new disk.
+		if err := b.FlipData(1, 3000, 1024, 16<<10); err != nil {
+			t.Fatal(err)
+		}
+		b.On(t)
+		b.expect(t, "what was whole, after a repair", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
+	})
+	t.Run("hung system", func(t *testing.T) {
+		hung := time.Now()
+		// systemd's crash handler freezes process 1: nobody feeds the watchdog.
+		b.Restarts(t, func() { b.Run(t, "kill -SEGV 1") })
+		t.Logf("healthy again %.1f s after the system hung", time.Since(hung).Seconds())
+	})
+	t.Run("factory reset", func(t *testing.T) {
+		b.Restarts(t, func() { b.Run(t, "touch /run/appliance/requests/reset") })
+		b.expect(t, "the host name", "hostname", "box")
+		if now := b.Run(t, "cat /etc/appliance/token"); now == token || now == "" {
+			t.Errorf("token %q after a factory reset, %q before", now, token)
+		}
+		b.expect(t, "nothing kept", "ls /var/lib/appliance/kept 2>&1 || true", "ls: cannot access '/var/lib/appliance/kept': No such file or directory")
+	})
+}
+
+// cut takes the power away.
+func (b *Box) cut(t *testing.T) {
+	t.Helper()
+	if err := b.CutPower(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits for an event of the machine's.
+func (b *Box) await(t *testing.T, event string) {
+	t.Helper()
+	wait, cancel := timeout(t)
+	defer cancel()
+	if err := b.QMP.Wait(wait, event); err != nil {
+		b.Explain(t)
+		t.Fatal(err)
+	}
+}
+
+// pause lets the machine run for a while, or until it resets itself.
+func (b *Box) pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// expect compares what a command prints.
+func (b *Box) expect(t *testing.T, what, command, want string) {
+	t.Helper()
+	if got := b.Run(t, command); got != want {
+		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
+		b.Explain(t)
+	}
+}
+
+// putESP writes a file to the root of the EFI partition of a box that is off.
+func (b *Box) putESP(t *testing.T, name, text string) {
+	t.Helper()
+	if err := b.ESP(func(v *fat.Volume) error {
+		return v.Create(name, int64(len(text)), bytes.NewReader([]byte(text)), time.Now())
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install sends an update to the box and puts it where the panel would.
+func (b *Box) install(t *testing.T, bundle string) {
+	t.Helper()
+	file := b.Send(t, bundle)
+	b.Run(t, fmt.Sprintf("cd /var/lib/appliance/state/update && rm -f result.json && cp %s part && rm %[1]s && sync part && mv part ready.update && touch /run/appliance/requests/update", file))
+}
+
+// refused waits until an update was refused, and for what it says.
+func (b *Box) refused(t *testing.T, why string) {
+	t.Helper()
+	if said := b.Until(t, "cat /var/lib/appliance/state/update/result.json"); !strings.Contains(said, why) {
+		t.Errorf("refused with %s, want %q", said, why)
+	}
+	b.Until(t, "! ls /var/lib/appliance/state/update/ready.update 2>/dev/null")
+	b.Run(t, "rm /var/lib/appliance/state/update/result.json")
+}
+
+func (b *Box) version(t *testing.T) string {
+	t.Helper()
+	return b.Run(t, "sed -n s/^IMAGE_VERSION=//p /etc/os-release")
+}
+
+// listSystems lists the EFI partition's systems, as the box sees them.
+const listSystems = "modprobe vfat; mount -o ro /dev/vda1 /mnt && LC_ALL=C ls -1 /mnt/EFI/Linux; umount /mnt"
