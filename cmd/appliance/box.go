@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,8 @@ type BoxCmd struct {
 	Console BoxConsoleCmd `cmd:"" help:"Show the panel's address and token on the screen."`
 	Bless   BoxBlessCmd   `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
 	Update  BoxUpdateCmd  `cmd:"" help:"Install the update that the service left, and restart."`
+	Stick   BoxStickCmd   `cmd:"" help:"Install the update on a USB stick, if there is a newer one, and restart."`
+	Install BoxInstallCmd `cmd:"" help:"Ask for a disk of this machine and write the running system to it."`
 	Reset   BoxResetCmd   `cmd:"" help:"Forget all recordings, runs and settings, and restart."`
 }
 
@@ -103,6 +106,43 @@ func (BoxUpdateCmd) Run(ctx context.Context, std *streams) error {
 		return failed(err)
 	}
 	updater.Log.Info("update installed, restarting", "version", result.Version)
+	return restart(ctx)
+}
+
+// BoxStickCmd looks for an update on a USB stick.
+type BoxStickCmd struct {
+	Device string `arg:"" help:"The stick's partition, for example /dev/sda1."`
+}
+
+// Run installs the newest update that fits and restarts the box into it.
+func (c BoxStickCmd) Run(ctx context.Context, std *streams) error {
+	updater := newUpdater(std)
+	result, err := updater.Stick(c.Device)
+	if errors.Is(err, box.ErrNoUpdate) {
+		updater.Log.Info("nothing is taken from the stick", "device", c.Device, "why", err)
+		return nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	updater.Log.Info("update installed from the stick, restarting", "version", result.Version)
+	return restart(ctx)
+}
+
+// BoxInstallCmd is the installer, which the boot loader's menu offers.
+type BoxInstallCmd struct {
+	TTY []string `default:"/dev/tty1,/dev/ttyS0" help:"Terminals to ask on; those that are missing are left out."`
+}
+
+// Run asks, writes the system to the disk that was chosen, and restarts.
+func (c BoxInstallCmd) Run(ctx context.Context) error {
+	terminals, err := box.OpenTerminals(c.TTY)
+	if err != nil {
+		return cannot(err)
+	}
+	if err := (box.Installer{Root: "/", Run: runProgram, Terminal: terminals}).Do(ctx); err != nil {
+		return failed(err)
+	}
 	return restart(ctx)
 }
 

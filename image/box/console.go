@@ -19,6 +19,7 @@ type Banner struct {
 	Token    string
 	Roles    Roles
 	Health   string // "ok", or what is wrong
+	Update   string // what became of the last one, when that is worth knowing
 }
 
 // Text is the banner in at most 80 columns.
@@ -44,6 +45,9 @@ func (b Banner) Text() string {
 		line("Waiting", "%s", name)
 	}
 	line("Health", "%s", b.Health)
+	if b.Update != "" {
+		line("Update", "%s", b.Update)
+	}
 	return out.String() + "\n"
 }
 
@@ -85,6 +89,9 @@ func (c Console) read(ctx context.Context, client *http.Client) Banner {
 	}
 	if text, err := os.ReadFile(c.path(PortsFile)); err == nil {
 		_ = json.Unmarshal(text, &b.Roles) // half of it is better than none
+	}
+	if s, err := (Receiver{Root: c.Root}).Status(); err == nil {
+		b.Update = s.text()
 	}
 	if err := askHealth(ctx, client, c.URL); err != nil {
 		b.Health = "not yet: " + err.Error()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"eidetic/image/update"
 )
@@ -133,4 +134,19 @@ func (r Receiver) Status() (UpdateStatus, error) {
 	}
 	s.FellBack = !s.Installing && s.Last.Error == "" && update.Compare(s.Running, s.Last.Version) < 0
 	return s, nil
+}
+
+// text is what a person at the box should know of it.
+func (s UpdateStatus) text() string {
+	switch {
+	case s.Installing:
+		return "being installed; leave the power on"
+	case s.Last == nil:
+		return ""
+	case s.Last.Error != "":
+		return "refused: " + strings.TrimPrefix(s.Last.Error, "update: ")
+	case s.FellBack:
+		return s.Last.Version + " did not become healthy, and was given up"
+	}
+	return ""
 }

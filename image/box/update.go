@@ -55,8 +55,16 @@ func (u Updater) Install() (Result, error) {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	text, encodeErr := json.Marshal(r)
-	return r, errors.Join(err, encodeErr, writeFile(u.path(UpdateResult), append(text, '\n'), 0o644), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+	return r, errors.Join(err, u.writeResult(r), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+}
+
+// writeResult keeps what became of an update for the panel and the console.
+func (u Updater) writeResult(r Result) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return writeFile(u.path(UpdateResult), append(text, '\n'), 0o644)
 }
 
 // remove removes a file that may be gone already.

@@ -259,7 +259,8 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 	files := []pack.ESPFile{
 		{Path: "EFI/BOOT/BOOTX64.EFI", Data: loader},
 		{Path: "loader/loader.conf", Data: []byte("timeout 0\neditor no\n")},
-		{Path: "EFI/Linux/appliance_" + o.version + ".efi", Data: efi},
+		{Path: "loader/entries/install.conf", Data: installEntry(o.version)},
+		{Path: systemPath(o.version), Data: efi},
 	}
 	if err := pack.WriteESP(esp, espSize, files, serial, time.Unix(o.epoch, 0)); err != nil {
 		return err
@@ -279,12 +280,26 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 	return nil
 }
 
+// systemPath is where a system is on the EFI partition that comes with the disk.
+func systemPath(version string) string { return "EFI/Linux/appliance_" + version + ".efi" }
+
+// cmdline is the kernel's command line.
+const cmdline = "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no"
+
+// installEntry is an entry of the boot loader's menu (UAPI group, Boot Loader
+// Specification, type #1): the same system, as the installer. Its sort key
+// keeps it behind the systems, so that it is never started by itself.
+func installEntry(version string) []byte {
+	return fmt.Appendf(nil, "title Install Eidetic on a disk of this machine\nsort-key z-install\nversion %s\nefi /%s\noptions %s systemd.unit=appliance-install.target\n",
+		version, systemPath(version), cmdline)
+}
+
 // writeUKI joins kernel and initrd to one EFI program.
 func writeUKI(ctx context.Context, o options, file string, kernel, initrd []byte) error {
 	return pack.UKI{
 		Stub:      "/usr/lib/systemd/boot/efi/linuxx64.efi.stub",
 		OSRelease: osRelease(o.version),
-		Cmdline:   "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no",
+		Cmdline:   cmdline,
 		Kernel:    kernel,
 		Initrd:    initrd,
 	}.Write(ctx, file, o.epoch)

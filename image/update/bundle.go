@@ -51,6 +51,7 @@ var (
 	ErrSignature = errors.New("not signed by the key that this box trusts")
 	ErrDowngrade = errors.New("not newer than what the box has")
 	ErrTooOld    = errors.New("not made for a system as old as this")
+	ErrUnproven  = errors.New("update: the running system has not proved itself healthy yet; wait a minute")
 	ErrDamaged   = errors.New("damaged")
 )
 

@@ -133,6 +133,10 @@ func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running str
 	if err := m.Allowed(current.Version); err != nil {
 		return m, err
 	}
+	if current.Left >= 0 {
+		// It may yet be given up, and then the other system is needed.
+		return m, ErrUnproven
+	}
 	if err := Recover(v); err != nil {
 		return m, err
 	}

@@ -10,5 +10,5 @@ import "embed"
 // Files are the unit files, by name, and appliance.sysusers and
 // appliance.tmpfiles.
 //
-//go:embed *.service *.socket *.slice *.mount *.path appliance.sysusers appliance.tmpfiles
+//go:embed *.service *.socket *.slice *.mount *.path *.target appliance.sysusers appliance.tmpfiles
 var Files embed.FS

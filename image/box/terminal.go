@@ -1,0 +1,71 @@
+package box
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxAnswer bounds a line that is typed.
+const maxAnswer = 256
+
+// Terminals are all the screens and serial ports of a box as one terminal: a
+// question is on each of them, and whoever answers first has answered.
+type Terminals struct {
+	files []*os.File
+	lines chan string
+}
+
+// OpenTerminals opens the terminals of the names; those that are missing are
+// left out, and it is an error when all are.
+func OpenTerminals(names []string) (*Terminals, error) {
+	t := &Terminals{lines: make(chan string)}
+	var missing error
+	for _, name := range names {
+		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			missing = errors.Join(missing, err)
+			continue
+		}
+		t.files = append(t.files, f)
+		go t.read(f)
+	}
+	if len(t.files) == 0 {
+		return nil, errors.Join(errors.New("no terminal"), missing)
+	}
+	return t, nil
+}
+
+// read hands on what is typed, for as long as the program runs.
+func (t *Terminals) read(f *os.File) {
+	for tooLong := true; tooLong; {
+		s := bufio.NewScanner(f)
+		s.Buffer(make([]byte, maxAnswer), maxAnswer)
+		for s.Scan() {
+			t.lines <- strings.TrimSpace(s.Text())
+		}
+		tooLong = errors.Is(s.Err(), bufio.ErrTooLong) // a book on a key
+	}
+}
+
+// Say shows text on all of them.
+func (t *Terminals) Say(text string) {
+	for _, f := range t.files {
+		_, _ = f.WriteString(strings.ReplaceAll(text, "\n", "\r\n"))
+	}
+}
+
+// Ask shows a question on all of them and returns the first answer.
+func (t *Terminals) Ask(ctx context.Context, question string) (string, error) {
+	t.Say(question)
+	select {
+	case line := <-t.lines:
+		return line, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
