@@ -38,11 +38,13 @@ const Patience = 8 * time.Minute
 type Box struct {
 	*Machine
 	Uplink, Device, Third *Port
+
+	typed int // how much the console had said when something was last typed
 }
 
 // BoxOptions change what Start makes; the zero value is a box of the test build.
 type BoxOptions struct {
-	Image  string // file name in out/image; appliance-test.img when empty
+	Image  string // file name in out/image, or an absolute path; appliance-test.img when empty
 	Memory int    // MiB; 2048 when 0
 	Disk   int64  // size of the disk in bytes; 2 GiB when 0
 	Second int64  // size of a second, empty disk; none when 0
@@ -98,7 +100,10 @@ func NewBox(t *testing.T, o BoxOptions) *Box {
 // where nobody has built it.
 func ImagePath(t *testing.T, name string) string {
 	t.Helper()
-	file := filepath.Join(Root(t), "out", "image", name)
+	file := name
+	if !filepath.IsAbs(name) {
+		file = filepath.Join(Root(t), "out", "image", name)
+	}
 	_, err := os.Stat(file)
 	testlab.Need(t, err == nil, name+" in out/image; make it with: make image-test")
 	return file

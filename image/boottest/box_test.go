@@ -111,10 +111,7 @@ func testConsole(t *testing.T, b *Box) {
 	token := b.Run(t, "cat /etc/appliance/token")
 	banner := b.awaitBanner(t, "http://10.77.0.2:8080/", "box.local", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok")
 	t.Logf("the console says:\nEidetic %s", banner)
-	out := b.Run(t, "ip -br -4 addr; nft list set inet box device_ports | grep elements; resolvectl mdns | cat")
-	if !strings.Contains(out, "192.168.77.1/24") || !strings.Contains(out, "elements") {
-		t.Errorf("ports: %q", out)
-	}
+	b.expect(t, "the firewall's device ports", "nft list set inet box device_ports | grep -o '{ .*}'", `{ "enp0s17" }`)
 }
 
 // awaitBanner waits until the console's last text has all words, and returns it.
@@ -191,7 +188,6 @@ func testThirdPort(t *testing.T, b *Box) {
 	if err := b.PlugNIC(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	b.Until(t, "ip -br -4 addr | grep 192.168.78.1/24")
 	b.awaitBanner(t, "192.168.78.1")
 	if err := b.UnplugNIC(t.Context(), 0); err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,7 +130,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 	m.process = exec.Command("qemu-system-x86_64", args...)
 	m.process.ExtraFiles = files
 	m.process.Stdout, m.process.Stderr = log, log
-	for _, stale := range []string{"shell.sock", "qmp.sock"} {
+	for _, stale := range []string{"shell.sock", "qmp.sock", "console.sock"} {
 		_ = os.Remove(m.path(stale))
 	}
 	m.started = time.Now()
@@ -158,9 +159,10 @@ func (m *Machine) arguments() (args []string, files []*os.File) {
 		"-drive", "if=pflash,format=raw,file=" + m.path("vars.fd"),
 		"-drive", "if=none,id=disk,format=raw,cache=writeback,file=" + m.Disk(),
 		"-device", "virtio-blk-pci,drive=disk,bootindex=1",
-		"-device", "virtio-rng-pci", "-device", "qemu-xhci",
+		"-device", "virtio-rng-pci", "-device", "qemu-xhci,id=usb",
 		"-device", "i6300esb", "-action", "watchdog=reset",
-		"-serial", "file:" + m.path("console.log"),
+		"-chardev", "socket,id=console,path=" + m.path("console.sock") + ",server=on,wait=off,logfile=" + m.path("console.log"),
+		"-serial", "chardev:console",
 		"-chardev", "socket,id=shell,path=" + m.path("shell.sock") + ",server=on,wait=off",
 		"-device", "isa-serial,chardev=shell,index=1",
 		"-qmp", "unix:" + m.path("qmp.sock") + ",server=on,wait=off",
@@ -261,4 +263,34 @@ func (m *Machine) Console() string {
 		return ""
 	}
 	return strings.ToValidUTF8(string(text), "?")
+}
+
+// Type types at the first serial port, as a person at the console would.
+func (m *Machine) Type(ctx context.Context, text string) error {
+	conn, err := dialUnix(ctx, m.path("console.sock"))
+	if err != nil {
+		return fmt.Errorf("console: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte(text)); err != nil {
+		return fmt.Errorf("console: %w", err)
+	}
+	// What the machine echoes says that it has read all; it is in the log too.
+	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, conn)
+	return nil
+}
+
+// PlugStick plugs a USB stick in, whose content is the raw image file.
+func (m *Machine) PlugStick(ctx context.Context, file string) error {
+	if _, err := m.QMP.Do(ctx, "blockdev-add", map[string]any{
+		"node-name": "stick", "driver": "raw", "read-only": true,
+		"file": map[string]any{"driver": "file", "filename": file},
+	}); err != nil {
+		return err
+	}
+	_, err := m.QMP.Do(ctx, "device_add", map[string]any{"driver": "usb-storage", "id": "stick", "drive": "stick", "bus": "usb.0"})
+	return err
 }

@@ -75,8 +75,9 @@ func Decide(before Roles, links []Link, cfg Config, settled bool) Roles {
 	return now
 }
 
-// NetworkFile is networkd's configuration of a device port: our address, and
-// nothing that the device could talk us into.
+// NetworkFile is networkd's configuration of a device port: none, because the
+// service takes the port and gives the address to an interface of its own
+// behind it; and nothing that the device could talk the kernel into.
 func (d DevicePort) NetworkFile() (name, text string) {
 	return "run/systemd/network/10-device-" + d.Name + ".network", `# By appliance-ports.service: this port leads to a device.
 [Match]
@@ -86,7 +87,6 @@ Name=` + d.Name + `
 RequiredForOnline=no
 
 [Network]
-Address=` + d.Address.String() + `
 ConfigureWithoutCarrier=yes
 LinkLocalAddressing=no
 IPv6AcceptRA=no
