@@ -17,6 +17,16 @@ image-test: deps-image build ## The image's test build, with a shell on its cons
 image-accept: deps-image build ## Build the image and lock the package versions it has now
 	$(image_build) --accept --refresh
 
+.PHONY: deb
+deb: build ## A Debian package of the service for other machines, out/appliance_VERSION_amd64.deb
+	go run ./image/deb --version $(IMAGE_VERSION)
+
 .PHONY: test-box
 test-box: image-test ## Boot the test build in a virtual machine and try it (as root; minutes)
 	go test -count 1 -timeout 35m -v ./image/boottest
+
+CUTS ?= 20
+
+.PHONY: soak
+soak: image-test ## Cut the power of a booted box at CUTS random moments (as root; half an hour)
+	go test -tags soak -count 1 -timeout 3h -v -run TestSoak ./image/boottest -cuts $(CUTS)

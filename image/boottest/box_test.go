@@ -111,6 +111,11 @@ func testConsole(t *testing.T, b *Box) {
 	token := b.Run(t, "cat /etc/appliance/token")
 	banner := b.awaitBanner(t, "http://10.77.0.2:8080/", "box.local", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok")
 	t.Logf("the console says:\nEidetic %s", banner)
+	if picture := os.Getenv("CONSOLE_PNG"); picture != "" { // for docs/img
+		if err := b.Screenshot(t.Context(), picture); err != nil {
+			t.Error(err)
+		}
+	}
 	b.expect(t, "the firewall's device ports", "nft list set inet box device_ports | grep -o '{ .*}'", `{ "enp0s17" }`)
 }
 

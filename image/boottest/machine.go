@@ -154,7 +154,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 func (m *Machine) arguments() (args []string, files []*os.File) {
 	args = []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-		"-m", strconv.Itoa(m.options.Memory), "-display", "none", "-nodefaults",
+		"-m", strconv.Itoa(m.options.Memory), "-display", "none", "-nodefaults", "-device", "VGA",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + firmwareCode,
 		"-drive", "if=pflash,format=raw,file=" + m.path("vars.fd"),
 		"-drive", "if=none,id=disk,format=raw,cache=writeback,file=" + m.Disk(),
@@ -281,6 +281,12 @@ func (m *Machine) Type(ctx context.Context, text string) error {
 	}
 	_, _ = io.Copy(io.Discard, conn)
 	return nil
+}
+
+// Screenshot writes what is on the machine's screen to a PNG file.
+func (m *Machine) Screenshot(ctx context.Context, file string) error {
+	_, err := m.QMP.Do(ctx, "screendump", map[string]any{"filename": file, "format": "png"})
+	return err
 }
 
 // PlugStick plugs a USB stick in, whose content is the raw image file.
