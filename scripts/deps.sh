@@ -33,6 +33,7 @@ needs() {
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
 		test|cpio|cpio|reads the archives that we write
+		test|dpkg|dpkg-deb|tests look into the package that we make
 		test|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|tests join EFI programs with it
 		test|tigervnc-standalone-server|Xvnc|a VNC server that tests film and drive
 		test|x11vnc|x11vnc|another VNC server, of another family
