@@ -18,14 +18,15 @@ import (
 
 // BoxCmd are the commands that the box's own units run, as root.
 type BoxCmd struct {
-	Setup   BoxSetupCmd   `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
-	Ports   BoxPortsCmd   `cmd:"" help:"Tell the uplink from the ports of devices."`
-	Console BoxConsoleCmd `cmd:"" help:"Show the panel's address and token on the screen."`
-	Bless   BoxBlessCmd   `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
-	Update  BoxUpdateCmd  `cmd:"" help:"Install the update that the service left, and restart."`
-	Stick   BoxStickCmd   `cmd:"" help:"Install the update on a USB stick, if there is a newer one, and restart."`
-	Install BoxInstallCmd `cmd:"" help:"Ask for a disk of this machine and write the running system to it."`
-	Reset   BoxResetCmd   `cmd:"" help:"Forget all recordings, runs and settings, and restart."`
+	Setup     BoxSetupCmd     `cmd:"" help:"Prepare disk, configuration and token, once at each boot."`
+	Ports     BoxPortsCmd     `cmd:"" help:"Tell the uplink from the ports of devices."`
+	Console   BoxConsoleCmd   `cmd:"" help:"Show the panel's address and token on the screen."`
+	Bless     BoxBlessCmd     `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
+	Update    BoxUpdateCmd    `cmd:"" help:"Install the update that the service left, and restart."`
+	Stick     BoxStickCmd     `cmd:"" help:"Install the update on a USB stick, if there is a newer one, and restart."`
+	Install   BoxInstallCmd   `cmd:"" help:"Ask for a disk of this machine and write the running system to it."`
+	Configure BoxConfigureCmd `cmd:"" help:"Put the configuration that the service left on the EFI partition, and restart."`
+	Reset     BoxResetCmd     `cmd:"" help:"Forget all recordings, runs and settings, and restart."`
 }
 
 // BoxSetupCmd prepares the box.
@@ -141,6 +142,17 @@ func (c BoxInstallCmd) Run(ctx context.Context) error {
 		return cannot(err)
 	}
 	if err := (box.Installer{Root: "/", Run: runProgram, Terminal: terminals}).Do(ctx); err != nil {
+		return failed(err)
+	}
+	return restart(ctx)
+}
+
+// BoxConfigureCmd takes over a configuration from the panel.
+type BoxConfigureCmd struct{}
+
+// Run checks it again, keeps it on the EFI partition and restarts the box.
+func (BoxConfigureCmd) Run(ctx context.Context, std *streams) error {
+	if err := newUpdater(std).ReplaceConfig(checkBoxConfig); err != nil {
 		return failed(err)
 	}
 	return restart(ctx)

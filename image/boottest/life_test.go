@@ -99,6 +99,12 @@ func TestLife(t *testing.T) {
 		b.On(t)
 		b.expect(t, "what was whole, after a repair", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
 	})
+	t.Run("configuration from the service", func(t *testing.T) {
+		b.Restarts(t, func() {
+			b.Run(t, `printf 'box:\n  hostname: lab9\n' > /run/appliance/requests/.new && mv /run/appliance/requests/.new /run/appliance/requests/config`)
+		})
+		b.expect(t, "the configured host name", "hostname", "lab9")
+	})
 	t.Run("hung system", func(t *testing.T) {
 		hung := time.Now()
 		// systemd's crash handler freezes process 1: nobody feeds the watchdog.

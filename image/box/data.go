@@ -140,22 +140,15 @@ func (s Setup) resetAsked(esp string) bool {
 
 // forget removes the configuration from the EFI partition, and then what asked
 // for that: when the power goes in between, the next boot starts over.
-func (s Setup) forget(esp string) error {
-	dev, err := os.OpenFile(s.path(esp), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dev.Close() }() // what counts was synced
-	v, err := fat.Open(dev)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{ESPConfig, ESPReset} {
-		if err := v.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+func (s Setup) forget() error {
+	return Updater{Root: s.Root}.withVolume(func(v *fat.Volume) error {
+		for _, name := range []string{espConfigNew, ESPConfig, ESPReset} {
+			if err := removeFAT(v, name); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // MarkReset makes the next boot a factory reset: recordings, runs, settings,

@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"eidetic/image/fat"
 )
 
 // Setup prepares the box once at each boot, before the service starts.
@@ -35,6 +33,11 @@ const (
 	ConfigFile = "etc/appliance/appliance.yaml"
 	// ESPConfig is the configuration on the EFI partition, where a person puts it.
 	ESPConfig = "appliance.yaml"
+	// espConfigNew is a configuration that is about to replace it.
+	espConfigNew = "appliance.yaml.new"
+	// ConfigRequest is the file with a configuration that makes
+	// appliance-config.service put it on the EFI partition.
+	ConfigRequest = "run/appliance/requests/config"
 	// ESPReset is the file on the EFI partition that asks for a factory reset.
 	ESPReset = "factory-reset"
 	// ResetRequest is the file that makes appliance-reset.service write it.
@@ -59,7 +62,7 @@ func (s Setup) Do(ctx context.Context) Config {
 		if err := s.data(ctx, disk, reset); err != nil {
 			s.Log.Warn("no data partition: settings and recordings live in memory", "error", err)
 		} else if reset {
-			err := s.forget(disk.ESP)
+			err := s.forget()
 			s.Log.Warn("factory reset: recordings, runs, settings and token are new", "error", err)
 		}
 		if err := s.config(disk.ESP); err != nil {
@@ -127,36 +130,6 @@ func exitStatus(err error) int {
 	}
 	return -1
 }
-
-// config takes over the configuration on the EFI partition, if there is one.
-func (s Setup) config(esp string) error {
-	dev, err := os.Open(s.path(esp))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dev.Close() }()
-	volume, err := fat.Open(readOnly{dev})
-	if err != nil {
-		return err
-	}
-	text, err := volume.ReadFile(ESPConfig, maxConfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := s.Check(ESPConfig, text); err != nil {
-		return err
-	}
-	return writeFile(s.path(ConfigFile), text, 0o644)
-}
-
-// readOnly refuses writes to the EFI partition.
-type readOnly struct{ *os.File }
-
-func (readOnly) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
-func (readOnly) Sync() error                        { return nil }
 
 func (s Setup) hostname(ctx context.Context, name string) error {
 	if err := writeFile(s.path("etc/hostname"), []byte(name+"\n"), 0o644); err != nil {

@@ -18,6 +18,8 @@ import (
 
 	"eidetic/image/fat"
 	"eidetic/image/update"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -129,6 +131,10 @@ func (u Updater) withVolume(f func(*fat.Volume) error) error {
 		return err
 	}
 	defer func() { _ = dev.Close() }() // what counts was synced
+	// An update, a blessing, a reset and a configuration may meet here.
+	if err := unix.Flock(int(dev.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", disk.ESP, err)
+	}
 	v, err := fat.Open(dev)
 	if err != nil {
 		return err

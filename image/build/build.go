@@ -173,7 +173,7 @@ func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 		tree[file].Data = append(tree[file].Data, line...)
 	}
 	wants := map[string][]string{
-		"multi-user.target": {"appliance.service", "appliance-setup.service", "appliance-bless.service", "appliance-ports.service", "appliance-console.service", "appliance-update.path", "appliance-reset.path", "systemd-networkd.service"},
+		"multi-user.target": {"appliance.service", "appliance-setup.service", "appliance-bless.service", "appliance-ports.service", "appliance-console.service", "appliance-update.path", "appliance-reset.path", "appliance-config.path", "systemd-networkd.service"},
 		"sockets.target":    {"appliance-panel.socket", "systemd-networkd.socket"},
 		"local-fs.target":   {"run-appliance.mount"},
 		"sysinit.target":    {"nftables.service"},

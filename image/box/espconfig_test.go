@@ -1,0 +1,84 @@
+package box
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/image/fat"
+)
+
+func TestReplaceConfig(t *testing.T) {
+	b := newFakeBox(t)
+	u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	check := b.setup().Check
+	const lab7, lab8 = "box: {hostname: lab7}\n", "box: {hostname: lab7} # the eighth\n"
+	for _, text := range []string{lab7, lab8} {
+		if err := errors.Join(RequestConfig(b.root, []byte(text)), u.ReplaceConfig(check)); err != nil {
+			t.Fatal(err)
+		}
+		if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" || b.read(t, ConfigFile) != text {
+			t.Errorf("configuration %+v, %q", cfg, b.read(t, ConfigFile))
+		}
+	}
+	for name, request := range map[string]func() error{
+		"a wrong one": func() error { return RequestConfig(b.root, []byte("bad\n")) },
+		"a link to a secret": func() error {
+			return os.Symlink("/etc/shadow", filepath.Join(b.root, ConfigRequest))
+		},
+		"a book": func() error {
+			return writeFile(filepath.Join(b.root, ConfigRequest), []byte(strings.Repeat("#", maxConfig+1)), 0o600)
+		},
+	} {
+		if err := request(); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.ReplaceConfig(check); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+		if _, err := os.Lstat(filepath.Join(b.root, ConfigRequest)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+	if err := RequestConfig(b.root, make([]byte, maxConfig+1)); err == nil {
+		t.Error("a book was requested")
+	}
+	b.setup().Do(t.Context())
+	if got := b.read(t, ConfigFile); got != lab8 {
+		t.Errorf("configuration %q after refused ones", got)
+	}
+}
+
+// The power goes between any two steps of replacing it.
+func TestReplaceConfigInterrupted(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"new one half there": {ESPConfig: "lab7", espConfigNew: "bad"},
+		"old one gone":       {espConfigNew: "lab7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFakeBox(t)
+			for file, text := range files {
+				b.create(t, file, text)
+			}
+			if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" {
+				t.Errorf("configuration %+v", cfg)
+			}
+			u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+			if err := errors.Join(RequestConfig(b.root, []byte("next")), u.ReplaceConfig(b.setup().Check)); err != nil {
+				t.Fatal(err)
+			}
+			b.esp(t, func(v *fat.Volume) error {
+				text, err := v.ReadFile(ESPConfig, maxConfig)
+				if string(text) != "next" {
+					t.Errorf("configuration %q", text)
+				}
+				return err
+			})
+		})
+	}
+}
