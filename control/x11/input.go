@@ -9,6 +9,7 @@ import (
 	"github.com/jezek/xgb/xtest"
 
 	"eidetic/control"
+	"eidetic/control/keysym"
 	"eidetic/internal/lab"
 )
 
@@ -27,13 +28,13 @@ func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
 	}
 	return c.act(ctx, "key", parsed.String(), func(sent func() error) error {
 		for _, m := range parsed.Modifiers {
-			s, ok := c.keys.find(modifierSym(m))
+			s, ok := c.keys.find(xproto.Keysym(keysym.OfModifier(m)))
 			if !ok {
 				return fmt.Errorf("the keyboard mapping has no %s key", m)
 			}
 			c.press(xproto.KeyPress, byte(s.code))
 		}
-		s, err := c.strokeOf(sym(parsed.Key))
+		s, err := c.strokeOf(xproto.Keysym(keysym.OfKey(parsed.Key)))
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			s, err := c.strokeOf(keysymOf(r))
+			s, err := c.strokeOf(xproto.Keysym(keysym.OfRune(r)))
 			if err != nil {
 				return err
 			}
@@ -91,7 +92,7 @@ func (c *Controller) hold(s stroke) error {
 		need bool
 		sym  xproto.Keysym
 		name string
-	}{{s.shift, symShift, "Shift"}, {s.level3, symLevel3, "AltGr"}} {
+	}{{s.shift, keysym.Shift, "Shift"}, {s.level3, keysym.Level3, "AltGr"}} {
 		if !m.need {
 			continue
 		}

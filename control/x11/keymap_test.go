@@ -4,22 +4,7 @@ import (
 	"testing"
 
 	"github.com/jezek/xgb/xproto"
-
-	"eidetic/control"
 )
-
-func TestNamedKeys(t *testing.T) {
-	for _, name := range control.KeyNames() {
-		if s, ok := named(name); !ok || s == 0 {
-			t.Errorf("the key %s has no keysym", name)
-		}
-	}
-	for key, want := range map[string]xproto.Keysym{"a": 'a', "F": 'F', "F1": 0xffbe, "F24": 0xffd5, "é": 0xe9, "€": 0x010020ac, "я": 0x0100044f, "Enter": 0xff0d} {
-		if got := sym(key); got != want {
-			t.Errorf("%s: keysym %#x, want %#x", key, got, want)
-		}
-	}
-}
 
 func TestFind(t *testing.T) {
 	k := keymap{first: 8, per: 6, syms: []xproto.Keysym{

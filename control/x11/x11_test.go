@@ -16,6 +16,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/control"
+	"eidetic/control/keysym"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
@@ -137,7 +138,7 @@ func (c *client) typed(n int) (out []xproto.Keysym, state []uint16) {
 			column += 4
 		}
 		s := keymap{first: e.Detail, per: int(reply.KeysymsPerKeycode), syms: reply.Keysyms}.at(0, column)
-		if s >= 0xffe1 && s <= 0xffee || s == symLevel3 {
+		if s >= 0xffe1 && s <= 0xffee || s == keysym.Level3 {
 			continue // a modifier by itself
 		}
 		out, state = append(out, s), append(state, e.State)
@@ -161,7 +162,7 @@ func open(t *testing.T, display string) *Controller {
 
 func symsOf(s string) (out []xproto.Keysym) {
 	for _, r := range s {
-		out = append(out, keysymOf(r))
+		out = append(out, xproto.Keysym(keysym.OfRune(r)))
 	}
 	return out
 }
