@@ -116,7 +116,8 @@ func (f *feed) message(m rfb.Message, s *rfb.Screen) error {
 		return f.answered(m.Fence)
 	case rfb.Update:
 		able := f.update(s)
-		if able.fences && !able.continuous {
+		// A request that was answered without pixels is used up all the same.
+		if !able.continuous && (able.fences || !m.Pixels) {
 			return f.conn.Send(rfb.AppendRequest(nil, true, f.bounds))
 		}
 	}

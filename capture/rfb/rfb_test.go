@@ -66,8 +66,8 @@ func TestServers(t *testing.T) {
 		o     rfb.Options
 	}{
 		{"fake 3.3", fake(rfbtest.Config{Version: "3.3"}), rfb.Options{}},
-		{"fake 3.7", fake(rfbtest.Config{Version: "3.7"}), rfb.Options{}},
-		{"fake fences", fake(rfbtest.Config{Fences: true}), rfb.Options{}},
+		{"fake 3.7", fake(rfbtest.Config{Version: "3.7", Prelude: true}), rfb.Options{}},
+		{"fake fences", fake(rfbtest.Config{Fences: true, Prelude: true}), rfb.Options{}},
 		{"fake continuous", fake(rfbtest.Config{Fences: true, Continuous: true}), rfb.Options{}},
 		{"Xvnc raw", realXvnc, rfb.Options{}},
 		{"Xvnc ZRLE", realXvnc, rfb.Options{Encoding: rfb.ZRLE}},
@@ -210,9 +210,9 @@ func TestResize(t *testing.T) {
 		}
 	})
 	t.Run("Xvnc", func(t *testing.T) {
-		socket, _, _ := xvnc(t)
-		s := open(t, rfb.Options{Address: "unix:" + socket})
-		other, err := wire.Dial(within(t), wire.Options{Address: "unix:" + socket})
+		address := realXvnc(t).address
+		s := open(t, rfb.Options{Address: address})
+		other, err := wire.Dial(within(t), wire.Options{Address: address})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,8 +233,7 @@ func TestResize(t *testing.T) {
 func TestPassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "passwd")
 	writePassword(t, file, "sesame")
-	socket, _, _ := xvnc(t, "-SecurityTypes", "VncAuth", "-PasswordFile", file)
-	addresses := []string{"unix:" + socket}
+	addresses := []string{rfbtest.Xvnc(t, "-SecurityTypes", "VncAuth", "-PasswordFile", file).Address}
 	for _, v := range []string{"3.3", "3.7", "3.8"} {
 		addresses = append(addresses, rfbtest.New(t, rfbtest.Config{Version: v, Password: "sesame"}).Addr())
 	}

@@ -13,12 +13,6 @@ import (
 	"eidetic/internal/lab"
 )
 
-// MaxText bounds the characters of one Text call, MaxNotches those of one Scroll.
-const (
-	MaxText    = 10_000
-	MaxNotches = 1_000
-)
-
 // Key presses and releases a key or chord. The event's interval is that of the
 // press of the key itself, after its modifiers.
 func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
@@ -49,14 +43,9 @@ func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
 // Text types the characters in order. The event's interval runs from before
 // the first to after the last.
 func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
-	runes := []rune(text)
-	if len(runes) == 0 || len(runes) > MaxText {
-		return lab.Event{}, fmt.Errorf("text of %d characters: one call types 1 … %d", len(runes), MaxText)
-	}
-	for i, r := range runes {
-		if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
-			return lab.Event{}, fmt.Errorf("text: character %d (%U) is a control character, which no key types", i+1, r)
-		}
+	runes, err := control.CheckText(text)
+	if err != nil {
+		return lab.Event{}, err
 	}
 	return c.act(ctx, "text", text, func(sent func() error) error {
 		locked, err := c.capsLocked()
@@ -165,11 +154,7 @@ func (c *Controller) move(x, y int) {
 }
 
 func (c *Controller) inside(x, y int) error {
-	w, h := int(c.screen.WidthInPixels), int(c.screen.HeightInPixels)
-	if x < 0 || y < 0 || x >= w || y >= h {
-		return fmt.Errorf("the point %d,%d is not on the screen of %d×%d", x, y, w, h)
-	}
-	return nil
+	return control.CheckPoint(x, y, int(c.screen.WidthInPixels), int(c.screen.HeightInPixels))
 }
 
 // Click moves to x, y, presses and releases the button. The interval is that of the press.
@@ -177,8 +162,8 @@ func (c *Controller) Click(ctx context.Context, x, y int, b control.Button) (lab
 	if err := c.inside(x, y); err != nil {
 		return lab.Event{}, err
 	}
-	if b < control.Left || b > control.Right {
-		return lab.Event{}, fmt.Errorf("click: there is no button %d: 1 is left, 2 middle, 3 right", b)
+	if err := control.CheckButton(b); err != nil {
+		return lab.Event{}, err
 	}
 	return c.act(ctx, "click", fmt.Sprintf("%d,%d button %d", x, y, b), func(sent func() error) error {
 		c.move(x, y)
@@ -193,8 +178,8 @@ func (c *Controller) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, e
 	if err := c.inside(x, y); err != nil {
 		return lab.Event{}, err
 	}
-	if max(dx, -dx) > MaxNotches || max(dy, -dy) > MaxNotches {
-		return lab.Event{}, fmt.Errorf("scroll by %d,%d: one call turns the wheel by at most %d notches", dx, dy, MaxNotches)
+	if err := control.CheckScroll(dx, dy); err != nil {
+		return lab.Event{}, err
 	}
 	return c.act(ctx, "scroll", fmt.Sprintf("%d,%d by %d,%d", x, y, dx, dy), func(sent func() error) error {
 		c.move(x, y)

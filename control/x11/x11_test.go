@@ -12,16 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/control"
-	"eidetic/control/keysym"
+	"eidetic/control/controltest"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
-
-const patience = 20 * time.Second
 
 // display starts an X server of the test's own and returns its display.
 func display(t *testing.T) (string, *os.Process) {
@@ -44,106 +41,12 @@ func display(t *testing.T) (string, *os.Process) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	_ = r.SetReadDeadline(time.Now().Add(patience))
+	_ = r.SetReadDeadline(time.Now().Add(controltest.Patience))
 	number, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		t.Fatalf("Xvfb did not come up: %v", err)
 	}
 	return ":" + strings.TrimSpace(number), cmd.Process
-}
-
-// client is a window over the whole screen that notes what it gets.
-type client struct {
-	t      *testing.T
-	conn   *xgb.Conn
-	window xproto.Window
-	events chan xgb.Event
-}
-
-func newClient(t *testing.T, display string) *client {
-	t.Helper()
-	conn, err := xgb.NewConnDisplay(display)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	screen := xproto.Setup(conn).DefaultScreen(conn)
-	w, err := xproto.NewWindowId(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mask := uint32(xproto.EventMaskKeyPress | xproto.EventMaskKeyRelease | xproto.EventMaskButtonPress |
-		xproto.EventMaskButtonRelease | xproto.EventMaskPointerMotion | xproto.EventMaskExposure)
-	err = xproto.CreateWindowChecked(conn, screen.RootDepth, w, screen.Root, 0, 0, screen.WidthInPixels, screen.HeightInPixels, 0,
-		xproto.WindowClassInputOutput, screen.RootVisual, xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, mask}).Check()
-	if err != nil {
-		t.Fatal(err)
-	}
-	xproto.MapWindow(conn, w)
-	c := &client{t: t, conn: conn, window: w, events: make(chan xgb.Event, 1000)}
-	go func() {
-		defer close(c.events)
-		for {
-			e, err := conn.WaitForEvent()
-			if e == nil && err == nil {
-				return
-			}
-			if e != nil {
-				c.events <- e
-			}
-		}
-	}()
-	for { // the window can have the focus once it is shown
-		if _, ok := c.next().(xproto.ExposeEvent); ok {
-			break
-		}
-	}
-	if err := xproto.SetInputFocusChecked(conn, xproto.InputFocusParent, w, xproto.TimeCurrentTime).Check(); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func (c *client) next() xgb.Event {
-	c.t.Helper()
-	select {
-	case e, ok := <-c.events:
-		if !ok {
-			c.t.Fatal("the X server went away")
-		}
-		return e
-	case <-time.After(patience):
-		c.t.Fatal("no event came")
-		return nil
-	}
-}
-
-// typed reads n key presses as a client does, with the mapping of that moment.
-func (c *client) typed(n int) (out []xproto.Keysym, state []uint16) {
-	c.t.Helper()
-	for len(out) < n {
-		e, ok := c.next().(xproto.KeyPressEvent)
-		if !ok {
-			continue
-		}
-		reply, err := xproto.GetKeyboardMapping(c.conn, e.Detail, 1).Reply()
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		column := 0
-		if e.State&xproto.ModMaskShift != 0 {
-			column = 1
-		}
-		if e.State&xproto.ModMask5 != 0 {
-			column += 4
-		}
-		s := keymap{first: e.Detail, per: int(reply.KeysymsPerKeycode), syms: reply.Keysyms}.at(0, column)
-		if s >= 0xffe1 && s <= 0xffee || s == keysym.Level3 {
-			continue // a modifier by itself
-		}
-		out, state = append(out, s), append(state, e.State)
-	}
-	return out, state
 }
 
 func open(t *testing.T, display string) *Controller {
@@ -160,16 +63,9 @@ func open(t *testing.T, display string) *Controller {
 	return c
 }
 
-func symsOf(s string) (out []xproto.Keysym) {
-	for _, r := range s {
-		out = append(out, xproto.Keysym(keysym.OfRune(r)))
-	}
-	return out
-}
-
 func TestText(t *testing.T) {
 	d, _ := display(t)
-	target, c := newClient(t, d), open(t, d)
+	target, c := controltest.NewWindow(t, d), open(t, d)
 	const text = "Hello, World! https://shop.example/?q=a&b=~ #1\nAé"
 	before := lab.Monotonic()
 	e, err := c.Text(t.Context(), text)
@@ -179,8 +75,8 @@ func TestText(t *testing.T) {
 	if e.Name != "text" || e.Detail != text || e.Earliest < before || e.Latest <= e.Earliest || e.Latest > lab.Monotonic() {
 		t.Errorf("event %+v", e)
 	}
-	got, _ := target.typed(len([]rune(text)))
-	if diff := cmp.Diff(symsOf(text), got); diff != "" {
+	got, _ := target.Typed(len([]rune(text)))
+	if diff := cmp.Diff(controltest.Syms(text), got); diff != "" {
 		t.Error("-want +got\n", diff)
 	}
 }
@@ -188,7 +84,7 @@ func TestText(t *testing.T) {
 // TestOtherLayout: keys are found by what they type, not by where they are.
 func TestOtherLayout(t *testing.T) {
 	d, _ := display(t)
-	target := newClient(t, d)
+	target := controltest.NewWindow(t, d)
 	before := open(t, d)
 	y, ok := before.keys.find('y')
 	z, ok2 := before.keys.find('z')
@@ -196,7 +92,7 @@ func TestOtherLayout(t *testing.T) {
 		t.Fatal("no y or z on the default layout")
 	}
 	for code, syms := range map[xproto.Keycode][]xproto.Keysym{y.code: {'z', 'Z'}, z.code: {'y', 'Y'}} {
-		if err := xproto.ChangeKeyboardMappingChecked(target.conn, 1, code, 2, syms).Check(); err != nil {
+		if err := xproto.ChangeKeyboardMappingChecked(target.Conn, 1, code, 2, syms).Check(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,8 +100,8 @@ func TestOtherLayout(t *testing.T) {
 	if _, err := c.Text(t.Context(), "yzYZ"); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := target.typed(4)
-	if diff := cmp.Diff(symsOf("yzYZ"), got); diff != "" {
+	got, _ := target.Typed(4)
+	if diff := cmp.Diff(controltest.Syms("yzYZ"), got); diff != "" {
 		t.Error("-want +got\n", diff)
 	}
 	if s, _ := c.keys.find('y'); s.code != z.code {
@@ -217,7 +113,7 @@ func TestOtherLayout(t *testing.T) {
 // mapping is as before afterwards.
 func TestUnknownCharacters(t *testing.T) {
 	d, _ := display(t)
-	target := newClient(t, d)
+	target := controltest.NewWindow(t, d)
 	c, err := Open(t.Context(), d, lab.Monotonic)
 	if err != nil {
 		t.Fatal(err)
@@ -226,8 +122,8 @@ func TestUnknownCharacters(t *testing.T) {
 	if _, err := c.Text(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := target.typed(4)
-	if diff := cmp.Diff(symsOf(text), got); diff != "" {
+	got, _ := target.Typed(4)
+	if diff := cmp.Diff(controltest.Syms(text), got); diff != "" {
 		t.Error("-want +got\n", diff)
 	}
 	spare := len(c.keys.spare())
@@ -241,7 +137,7 @@ func TestUnknownCharacters(t *testing.T) {
 
 func TestChord(t *testing.T) {
 	d, _ := display(t)
-	target, c := newClient(t, d), open(t, d)
+	target, c := controltest.NewWindow(t, d), open(t, d)
 	for _, tt := range []struct {
 		chord string
 		sym   xproto.Keysym
@@ -258,7 +154,7 @@ func TestChord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		syms, state := target.typed(1)
+		syms, state := target.Typed(1)
 		if syms[0] != tt.sym || state[0] != tt.state {
 			t.Errorf("%s: keysym %#x state %#x, want %#x %#x", tt.chord, syms[0], state[0], tt.sym, tt.state)
 		}
@@ -266,19 +162,18 @@ func TestChord(t *testing.T) {
 			t.Errorf("%s: event %+v", tt.chord, e)
 		}
 	}
-	p, err := xproto.QueryPointer(target.conn, target.window).Reply()
-	if err != nil || p.Mask != 0 {
-		t.Errorf("something is still held: mask %#x (%v)", p.Mask, err)
+	if mask := target.Held(); mask != 0 {
+		t.Errorf("something is still held: mask %#x", mask)
 	}
 }
 
 func TestPointer(t *testing.T) {
 	d, _ := display(t)
-	target, c := newClient(t, d), open(t, d)
+	target, c := controltest.NewWindow(t, d), open(t, d)
 	if _, err := c.Move(t.Context(), 100, 50); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := target.next().(xproto.MotionNotifyEvent); !ok || m.RootX != 100 || m.RootY != 50 {
+	if m, ok := target.Next().(xproto.MotionNotifyEvent); !ok || m.RootX != 100 || m.RootY != 50 {
 		t.Errorf("motion %+v", m)
 	}
 	if _, err := c.Click(t.Context(), 639, 479, control.Right); err != nil {
@@ -289,7 +184,7 @@ func TestPointer(t *testing.T) {
 	}
 	var got []byte
 	for len(got) < 8 {
-		switch e := target.next().(type) {
+		switch e := target.Next().(type) {
 		case xproto.ButtonPressEvent:
 			got = append(got, byte(e.Detail))
 			if e.Detail == 3 && (e.RootX != 639 || e.RootY != 479) {

@@ -133,6 +133,10 @@ func (c *client) update() error {
 	if r.Empty() {
 		return nil
 	}
+	if c.s.cfg.Prelude && !c.prelude && !c.always {
+		c.prelude, c.wanted = true, image.Rectangle{}
+		return c.send(header(1, whole, desktopSize))
+	}
 	b := header(1, r, 0)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		at := 4 * (y*c.s.size.X + r.Min.X)

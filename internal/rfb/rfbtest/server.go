@@ -25,6 +25,9 @@ type Config struct {
 	Password   string // "": security type None
 	Fences     bool
 	Continuous bool // with Fences
+	// Prelude answers the first request with an update that only tells the
+	// size, and the pixels with the next, as Xvnc does.
+	Prelude bool
 	Width      int  // default 64
 	Height     int  // default 48
 }
@@ -55,6 +58,7 @@ type client struct {
 	dirty     image.Rectangle
 	wanted    image.Rectangle
 	always    bool // continuous updates
+	prelude   bool // has been sent
 	writing   sync.Mutex
 	encodings []int32
 }

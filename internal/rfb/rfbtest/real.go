@@ -1,0 +1,111 @@
+package rfbtest
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/testlab"
+)
+
+// Real is a real VNC server and the X screen that it shows.
+type Real struct {
+	Address string // as package rfb takes it
+	Display string
+	Stop    func() // ends it before the test does
+}
+
+// Xvnc starts TigerVNC's server, which is screen and VNC server in one. Without
+// -SecurityTypes in args it asks for no password.
+func Xvnc(t testing.TB, args ...string) Real {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "rfb")
+	display, stop := startX(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), append([]string{
+		"-rfbport", "-1", "-rfbunixpath", socket, "-SecurityTypes", "None", "-depth", "24"}, args...)...)
+	return Real{"unix:" + socket, display, stop}
+}
+
+// X11vnc starts x11vnc (LibVNCServer), which shares the screen of an Xvfb as
+// one would a laptop's.
+func X11vnc(t testing.TB, size string, args ...string) Real {
+	t.Helper()
+	program := testlab.NeedProgram(t, "x11vnc")
+	display, _ := startX(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", size+"x24")
+	cmd := exec.Command(program, append([]string{"-display", display, "-nopw", "-listen", "127.0.0.1", "-autoport", "15900",
+		"-noipv6", "-rfbportv6", "-1", "-norc", "-shared", "-forever", "-quiet"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, cmd)
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("x11vnc told no port: %v", err)
+		}
+		if port, ok := strings.CutPrefix(strings.TrimSpace(line), "PORT="); ok {
+			// Ends with the program, at the latest with the test.
+			drained := make(chan struct{})
+			go func() { defer close(drained); _, _ = io.Copy(io.Discard, lines) }()
+			t.Cleanup(func() { stop(); <-drained })
+			return Real{net.JoinHostPort("127.0.0.1", port), display, stop}
+		}
+	}
+}
+
+// startX starts an X server, which chooses its display's number itself.
+func startX(t testing.TB, program string, args ...string) (display string, stop func()) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset"}, args...)...)
+	cmd.ExtraFiles = []*os.File{w}
+	stop = start(t, cmd)
+	w.Close()
+	number, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s did not start: %v", program, err)
+	}
+	return ":" + strings.TrimSpace(number), stop
+}
+
+// start runs a program until the test ends; the returned function ends it earlier.
+func start(t testing.TB, cmd *exec.Cmd) func() {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceFunc(func() {
+		// An X server that is asked removes its lock; x11vnc may not listen.
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		kill.Stop()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("%s said:\n%s", cmd.Path, text)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
