@@ -28,8 +28,8 @@ type Config struct {
 	// Prelude answers the first request with an update that only tells the
 	// size, and the pixels with the next, as Xvnc does.
 	Prelude bool
-	Width      int  // default 64
-	Height     int  // default 48
+	Width   int // default 64
+	Height  int // default 48
 }
 
 // Server is a VNC server with one screen.
