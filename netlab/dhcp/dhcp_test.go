@@ -54,6 +54,7 @@ func newTable(t testing.TB, change func(*Config)) *table {
 type nopConn struct{ net.PacketConn }
 
 func (nopConn) ReadFrom([]byte) (int, net.Addr, error) { return 0, nil, net.ErrClosed }
+func (nopConn) SetWriteDeadline(time.Time) error       { return nil }
 func (nopConn) Close() error                           { return nil }
 func (nopConn) LocalAddr() net.Addr                    { return &net.UDPAddr{} }
 
@@ -355,6 +356,8 @@ func FuzzMessage(f *testing.F) {
 
 // discard takes every answer.
 type discard struct{ net.PacketConn }
+
+func (discard) SetWriteDeadline(time.Time) error { return nil }
 
 func (discard) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
 

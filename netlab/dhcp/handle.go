@@ -5,13 +5,16 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
 const (
-	maxMessage = 4096 // bytes; a UDP packet on Ethernet has fewer
-	maxName    = 63
+	// writeTimeout bounds how long an answer may wait for the socket.
+	writeTimeout = 50 * time.Millisecond
+	maxMessage   = 4096 // bytes; a UDP packet on Ethernet has fewer
+	maxName      = 63
 )
 
 // usable reports whether an address may be given out.
@@ -83,6 +86,8 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 		return
 	}
 	peer = destination(m, reply, peer)
+	// An answer to an address that nobody has would wait for three seconds.
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
 	if _, err := conn.WriteTo(reply.ToBytes(), peer); err != nil {
 		s.c.Log.Warn("a DHCP answer was not sent", "to", mac, "error", err)
 	}

@@ -28,6 +28,8 @@ const (
 	// maxInFlight bounds the questions that wait; more are dropped, as a busy
 	// server does.
 	maxInFlight = 1024
+	// writeTimeout bounds how long an answer over UDP may wait for the socket.
+	writeTimeout = 50 * time.Millisecond
 	// ednsSize is DNS flag day 2020's.
 	ednsSize = 1232
 )
@@ -61,6 +63,7 @@ type Server struct {
 	c        Config
 	source   atomic.Pointer[Source]
 	servers  []*dns.Server
+	udp      *net.UDPConn
 	addr     netip.AddrPort
 	inFlight chan struct{}
 	dropped  atomic.Int64
@@ -79,7 +82,7 @@ func Listen(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight)}
+	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight), udp: udp}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
 		d.Handler = s
@@ -169,7 +172,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		if r.Opcode != dns.OpcodeQuery {
 			m.Rcode = dns.RcodeNotImplemented
 		}
-		_ = w.WriteMsg(m) // the device went away: nothing to do
+		s.write(w, m)
 		return
 	}
 	q := Query{
@@ -195,11 +198,22 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		m.Truncate(size)
 	}
 	s.wait(r.Len(), m.Len())
-	_ = w.WriteMsg(m) // likewise
+	s.write(w, m)
 	q.Elapsed = s.c.Clock().Sub(start)
 	if s.c.OnQuery != nil {
 		s.c.OnQuery(q)
 	}
+}
+
+// write sends an answer; when that fails the device went away, and there is
+// nothing to do. UDP has a deadline too: answers to addresses of which nobody
+// tells the hardware address wait in the socket, and a flood of forged
+// questions would have all others wait behind them for minutes.
+func (s *Server) write(w dns.ResponseWriter, m *dns.Msg) {
+	if w.LocalAddr().Network() == "udp" {
+		_ = s.udp.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+	}
+	_ = w.WriteMsg(m)
 }
 
 func (s *Server) wait(up, down int) {

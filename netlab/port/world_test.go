@@ -235,7 +235,10 @@ func (w *world) snapshot(t *testing.T) string {
 	return out.String()
 }
 
-var gateway78 = netip.MustParsePrefix("192.168.78.1/24")
+var (
+	gateway78 = netip.MustParsePrefix("192.168.78.1/24")
+	gateway79 = netip.MustParsePrefix("192.168.79.1/24")
+)
 
 func listenIn(n *nstest.Namespace, addr string) (l net.Listener, err error) {
 	err = n.Do(func() error {

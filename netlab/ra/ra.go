@@ -30,6 +30,8 @@ const (
 	firstInterval = 4 * time.Second
 	// leastInterval bounds the answers to solicitations, however many come.
 	leastInterval = 50 * time.Millisecond
+	// writeTimeout bounds how long one may wait for the socket.
+	writeTimeout = 50 * time.Millisecond
 )
 
 // Config of a Server. Interface, Router and Prefix are required.
@@ -195,6 +197,8 @@ func (s *Server) write() {
 
 func (s *Server) send(b []byte, to net.IP) {
 	cm := &ipv6.ControlMessage{HopLimit: 255, Src: s.c.Router.AsSlice(), IfIndex: s.ifi.Index}
+	// An answer to an address that nobody has would hold up the others.
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
 	if _, err := s.packet.WriteTo(b, cm, &net.IPAddr{IP: to, Zone: s.c.Interface}); err != nil {
 		s.c.Log.Warn("a router advertisement was not sent", "error", err)
 	}

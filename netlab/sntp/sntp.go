@@ -30,6 +30,8 @@ const (
 	epoch = 2208988800
 	// perSecond bounds the answers: enough for any device, no amplifier.
 	perSecond = 200
+	// writeTimeout bounds how long an answer may wait for the socket.
+	writeTimeout = 50 * time.Millisecond
 )
 
 // Config of a Server. Addr and Now are required.
@@ -76,7 +78,7 @@ func Serve(c Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start the time server: %w", err), s.Close())
 	}
 	s.done.Go(func() {
-		s.run(func(b []byte) (int, func([]byte) error, error) {
+		s.run(pc4, func(b []byte) (int, func([]byte) error, error) {
 			n, cm, peer, err := p4.ReadFrom(b)
 			return n, func(b []byte) error {
 				out := &ipv4.ControlMessage{}
@@ -101,7 +103,7 @@ func Serve(c Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start the time server: %w", err), s.Close())
 	}
 	s.done.Go(func() {
-		s.run(func(b []byte) (int, func([]byte) error, error) {
+		s.run(pc6, func(b []byte) (int, func([]byte) error, error) {
 			n, cm, peer, err := p6.ReadFrom(b)
 			return n, func(b []byte) error {
 				out := &ipv6.ControlMessage{}
@@ -132,7 +134,7 @@ func (s *Server) Close() error {
 }
 
 // run answers what receive brings.
-func (s *Server) run(receive func([]byte) (n int, reply func([]byte) error, err error)) {
+func (s *Server) run(conn net.PacketConn, receive func([]byte) (n int, reply func([]byte) error, err error)) {
 	b := make([]byte, 512)
 	for {
 		n, reply, err := receive(b)
@@ -148,6 +150,8 @@ func (s *Server) run(receive func([]byte) (n int, reply func([]byte) error, err 
 		}
 		answer, err := Answer(b[:n], now, s.c.Floor)
 		if err == nil {
+			// An answer to an address that nobody has would hold up the others.
+			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
 			err = reply(answer)
 		}
 		if err != nil {
