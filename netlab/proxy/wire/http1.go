@@ -130,16 +130,6 @@ func (c *conn1) refuse(err error) {
 	c.linger()
 }
 
-// linger closes our side and reads what is still on its way, so that the
-// device's system does not drop our answer because of a reset.
-func (c *conn1) linger() {
-	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
-		return
-	}
-	_ = c.nc.SetReadDeadline(time.Now().Add(250 * time.Millisecond))
-	_, _ = io.CopyN(io.Discard, c.nc, 256<<10)
-}
-
 // handle answers a request and tells whether another may follow.
 func (c *conn1) handle(r *http.Request) bool {
 	ctx := &requestContext{Context: c.base, heard: &c.heard}

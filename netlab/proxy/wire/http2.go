@@ -85,11 +85,19 @@ func (c *conn2) serve() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if errors.Is(err, http2.ErrFrameTooLarge) {
+		err = http2.ConnectionError(http2.ErrCodeFrameSize)
+	}
 	if code := http2.ConnectionError(0); errors.As(err, &code) {
 		c.s.Log.Debug("an HTTP/2 connection broke the protocol", "from", c.remote, "error", err, "detail", c.framer.ErrorDetail())
 		c.goAway(http2.ErrCode(code))
 		_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 		c.flush()
+		if c.err == nil {
+			c.mu.Unlock()
+			c.linger()
+			c.mu.Lock()
+		}
 	}
 	c.fail(errClosed)
 }
@@ -363,6 +371,8 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.lastID = id
 	switch {
+	case c.err != nil: // nobody would end the stream
+		return c.err
 	case c.leaving:
 		return nil
 	case c.running >= 2*maxStreams: // streams that are reset as fast as they are begun

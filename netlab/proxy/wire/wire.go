@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -117,6 +118,16 @@ func (c *connection) send(b []byte) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// linger closes our side and reads what is still on its way, so that the
+// device's system does not drop our answer because of a reset.
+func (c *connection) linger() {
+	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	_, _ = io.Copy(io.Discard, c.nc) // the deadline bounds it
 }
 
 // complain logs a handler's panic. http.ErrAbortHandler is a handler's way to

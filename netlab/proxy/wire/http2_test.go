@@ -1,0 +1,256 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// peer writes frames by hand.
+type peer struct {
+	t testing.TB
+	*http2.Framer
+	nc net.Conn
+}
+
+func newPeer(t testing.TB, s *stand, settings ...http2.Setting) *peer {
+	nc := s.dial(t)
+	p := &peer{t, http2.NewFramer(nc, nc), nc}
+	_, _ = io.WriteString(nc, http2.ClientPreface)
+	p.must(p.WriteSettings(settings...))
+	return p
+}
+
+func (p *peer) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) get(id uint32, end bool, fields ...string) {
+	p.t.Helper()
+	var b bytes.Buffer
+	e := hpack.NewEncoder(&b)
+	all := append([]string{":method", "GET", ":scheme", "https", ":authority", "wire.test", ":path", "/"}, fields...)
+	for i := 0; i < len(all); i += 2 {
+		_ = e.WriteField(hpack.HeaderField{Name: all[i], Value: all[i+1]})
+	}
+	p.must(p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndStream: end, EndHeaders: true}))
+}
+
+// until reads frames until one pleases.
+func (p *peer) until(pleases func(http2.Frame) bool) error {
+	for {
+		f, err := p.ReadFrame()
+		if err != nil {
+			return err
+		}
+		if pleases(f) {
+			return nil
+		}
+	}
+}
+
+// TestSmallWindows: a device that takes a byte at a time, or that opens its
+// window late, gets all.
+func TestSmallWindows(t *testing.T) {
+	want := noise(50)
+	s := newStand(t, "h2", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(want) })
+	p := newPeer(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.get(1, true)
+	p.must(p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 7}))
+	var got []byte
+	err := p.until(func(f http2.Frame) bool {
+		d, ok := f.(*http2.DataFrame)
+		if !ok {
+			return false
+		}
+		if n := len(d.Data()); n > 7 {
+			t.Errorf("a frame of %d bytes where the window was 7", n)
+		}
+		got = append(got, d.Data()...)
+		for range d.Data() {
+			p.must(p.WriteWindowUpdate(1, 1))
+		}
+		return d.StreamEnded()
+	})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestBrokenProtocol: each offence ends the stream or the connection with the
+// code that RFC 9113 asks for, and the server lives on.
+func TestBrokenProtocol(t *testing.T) {
+	s := newStand(t, "h2", func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	for name, c := range map[string]struct {
+		do     func(p *peer)
+		stream bool // only that ends
+		want   http2.ErrCode
+	}{
+		"even stream":           {func(p *peer) { p.get(2, true) }, false, http2.ErrCodeProtocol},
+		"stream used again":     {func(p *peer) { p.get(3, true); p.get(1, true) }, false, http2.ErrCodeProtocol},
+		"data without a stream": {func(p *peer) { p.must(p.WriteData(1, true, nil)) }, false, http2.ErrCodeProtocol},
+		"reset of no stream":    {func(p *peer) { p.must(p.WriteRSTStream(1, 0)) }, false, http2.ErrCodeProtocol},
+		"window of no stream":   {func(p *peer) { p.must(p.WriteWindowUpdate(1, 1)) }, false, http2.ErrCodeProtocol},
+		"connection window":     {func(p *peer) { p.must(p.WriteWindowUpdate(0, 1<<31-1)) }, false, http2.ErrCodeFlowControl},
+		"stream window":         {func(p *peer) { p.get(1, false); p.must(p.WriteWindowUpdate(1, 1<<31-1)) }, true, http2.ErrCodeFlowControl},
+		"push": {func(p *peer) {
+			p.must(p.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true}))
+		}, false, http2.ErrCodeProtocol},
+		"bad header block": {func(p *peer) {
+			p.must(p.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, EndHeaders: true}))
+		}, false, http2.ErrCodeCompression},
+		"connection field":  {func(p *peer) { p.get(1, true, "connection", "close") }, true, http2.ErrCodeProtocol},
+		"upper case":        {func(p *peer) { p.get(1, true, "X-Up", "1") }, true, http2.ErrCodeProtocol},
+		"length over":       {func(p *peer) { p.get(1, false, "content-length", "1"); p.must(p.WriteData(1, false, []byte("ab"))) }, true, http2.ErrCodeProtocol},
+		"length under":      {func(p *peer) { p.get(1, false, "content-length", "2"); p.must(p.WriteData(1, true, []byte("a"))) }, true, http2.ErrCodeProtocol},
+		"too large a frame": {func(p *peer) { p.must(p.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 20_000))) }, false, http2.ErrCodeFrameSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, s)
+			p.t = t
+			c.do(p)
+			got, over := http2.ErrCode(0), false
+			err := p.until(func(f http2.Frame) bool {
+				switch f := f.(type) {
+				case *http2.RSTStreamFrame:
+					got, over = f.ErrCode, c.stream
+				case *http2.GoAwayFrame:
+					got, over = f.ErrCode, !c.stream
+				}
+				return over
+			})
+			if !over || got != c.want {
+				t.Errorf("%v (%v), want %v", got, err, c.want)
+			}
+		})
+	}
+	if resp, err := s.client(t).Get("https://wire.test/"); err != nil {
+		t.Error(err)
+	} else {
+		resp.Body.Close()
+	}
+}
+
+// TestRapidResetIsBounded (CVE-2023-44487): streams reset as soon as they are
+// begun do not start handlers without end.
+func TestRapidResetIsBounded(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	s := newStand(t, "h2", func(http.ResponseWriter, *http.Request) { <-stop })
+	p := newPeer(t, s)
+	go func() {
+		var b bytes.Buffer
+		e := hpack.NewEncoder(&b)
+		for i, all := 0, []string{":method", "GET", ":scheme", "https", ":authority", "a", ":path", "/"}; i < len(all); i += 2 {
+			_ = e.WriteField(hpack.HeaderField{Name: all[i], Value: all[i+1], Sensitive: true})
+		}
+		block := bytes.Clone(b.Bytes())
+		for id := uint32(1); id < 4*maxStreams*2; id += 2 {
+			if p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true}) != nil || p.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+				return // the server had enough
+			}
+		}
+	}()
+	code := http2.ErrCode(0)
+	err := p.until(func(f http2.Frame) bool {
+		g, ok := f.(*http2.GoAwayFrame)
+		if ok {
+			code = g.ErrCode
+		}
+		return ok
+	})
+	if code != http2.ErrCodeEnhanceYourCalm {
+		t.Errorf("%v, %v", code, err)
+	}
+}
+
+func TestPingIsAnswered(t *testing.T) {
+	p := newPeer(t, newStand(t, "h2", func(http.ResponseWriter, *http.Request) {}))
+	p.must(p.WritePing(false, [8]byte{1, 2, 3}))
+	if err := p.until(func(f http2.Frame) bool {
+		ping, ok := f.(*http2.PingFrame)
+		return ok && ping.IsAck() && ping.Data == [8]byte{1, 2, 3}
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestIdleConnectionsAreSentAway with a GOAWAY.
+func TestIdleConnectionsAreSentAway(t *testing.T) {
+	s := newStand(t, "h2", func(http.ResponseWriter, *http.Request) {}, func(s *Server) { s.IdleTimeout = 100 * time.Millisecond })
+	p := newPeer(t, s)
+	if err := p.until(func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }); err != nil {
+		t.Error(err)
+	}
+	if err := p.until(func(http2.Frame) bool { return false }); !errors.Is(err, io.EOF) {
+		t.Errorf("then: %v", err)
+	}
+}
+
+// fuzzConn feeds bytes to a connection and takes what it says.
+func fuzzConn(t *testing.T, data []byte, serve func(connection)) {
+	ours, theirs := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, theirs)
+	}()
+	go func() {
+		_, _ = theirs.Write(data)
+		_ = theirs.Close()
+	}()
+	s := &Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+			w.Header().Set(http.TrailerPrefix+"X", r.URL.Path)
+		}),
+		MaxHeader: 4 << 10, HeaderTimeout: time.Second, IdleTimeout: time.Second,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	serve(connection{s: s, nc: ours, base: context.Background()})
+	_ = ours.Close()
+	<-done
+}
+
+func FuzzHTTP2(f *testing.F) {
+	var b bytes.Buffer
+	fr := http2.NewFramer(&b, nil)
+	_ = fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a"}, {":path", "/"}, {"trailer", "x"}} {
+		_ = e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
+	}
+	_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
+	_ = fr.WriteData(1, false, []byte("body"))
+	_ = fr.WriteWindowUpdate(1, 10)
+	_ = fr.WritePing(false, [8]byte{})
+	_ = fr.WriteData(1, true, nil)
+	_ = fr.WriteRSTStream(1, 0)
+	_ = fr.WriteGoAway(0, 0, nil)
+	f.Add(b.Bytes())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzConn(t, append([]byte(http2.ClientPreface), data...), func(c connection) { newConn2(c).serve() })
+	})
+}
+
+func FuzzHTTP1(f *testing.F) {
+	f.Add([]byte("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"))
+	f.Add([]byte("POST / HTTP/1.0\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nabcd"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzConn(t, data, func(c connection) { newConn1(c).serve() })
+	})
+}
