@@ -18,7 +18,6 @@ import (
 	"eidetic/internal/samplesite"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
-	"eidetic/netlab/link"
 )
 
 // DemoCmd is the main job, end to end, on this machine alone.
@@ -52,7 +51,7 @@ func (d *DemoCmd) Validate() error {
 	if d.Trials < 1 || d.Trials > store.MaxTrials {
 		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, store.MaxTrials)
 	}
-	if _, err := link.Parse(d.Link); err != nil {
+	if _, err := fromHere().Parse(d.Link); err != nil {
 		return fmt.Errorf("--link: %w", err)
 	}
 	if d.Still < 200*time.Millisecond || d.Limit < d.Still {

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
 	"eidetic/internal/samplesite"
+	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 )
 
@@ -110,6 +111,7 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 		return err
 	}
 	defer rig.Close()
+	in.Order.OpenTrace = link.OpenFile // the outer half has decided which may be named
 	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine()}
 	return j.Run(ctx)
 }
@@ -133,6 +135,7 @@ func keep(in insideJob) []string {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
+		dirs = append(dirs, traceDirs(a.Link)...)
 	}
 	return dirs
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"text/tabwriter"
 
 	"eidetic/internal/isolate"
@@ -18,6 +20,7 @@ import (
 type LinkCmd struct {
 	Test   LinkTestCmd   `cmd:"" help:"Measure a profile between two namespaces: configured against achieved."`
 	Names  LinkNamesCmd  `cmd:"" help:"List the named profiles."`
+	Trace  LinkTraceCmd  `cmd:"" help:"Traces of real links, to be followed with --link trace=FILE."`
 	Inside LinkInsideCmd `cmd:"" hidden:"" help:"The test's half that runs in namespaces."`
 
 	Forward LinkForwardCmd `cmd:"" hidden:"" help:"The process that forwards packets, for another that holds the socket at descriptor 3."`
@@ -67,6 +70,21 @@ func (c *LinkNamesCmd) Run(std *streams) error {
 	return w.Flush()
 }
 
+// fromHere reads profiles of this machine's user, who may name trace files.
+func fromHere() link.Reader { return link.Reader{Open: link.OpenFile} }
+
+// traceDirs names the folders of a valid profile's trace files.
+func traceDirs(profile string) (dirs []string) {
+	open := func(name string) (io.ReadCloser, error) {
+		if abs, err := filepath.Abs(name); err == nil {
+			dirs = append(dirs, filepath.Dir(abs))
+		}
+		return link.OpenFile(name)
+	}
+	_, _ = link.Reader{Open: open}.Parse(profile) // its errors are told elsewhere
+	return dirs
+}
+
 func rateText(r link.Rate) string {
 	switch {
 	case r == link.Unlimited:
@@ -98,7 +116,7 @@ The exit status is 1 when the link did not keep to its profile.`
 // Run checks the profile here, where a person sees the error, and measures in
 // namespaces.
 func (c *LinkTestCmd) Run(ctx context.Context) error {
-	if _, err := link.Parse(c.Link); err != nil {
+	if _, err := fromHere().Parse(c.Link); err != nil {
 		return usage(err)
 	}
 	if err := isolate.Available(ctx); err != nil {
@@ -130,7 +148,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if os.Getpid() != 1 {
 		return usage(errors.New("this half runs in namespaces of its own; call: appliance link test"))
 	}
-	p, err := link.Parse(c.Link)
+	p, err := fromHere().Parse(c.Link) // while /tmp is the outer one
 	if err != nil {
 		return usage(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"time"
 
@@ -28,6 +29,9 @@ type Order struct {
 	Seed  uint64   `json:"seed"` // of everything that is drawn by lot
 	// Live loads the page from its origins in every trial; nothing is replayed.
 	Live bool `json:"live,omitempty"`
+	// OpenTrace opens the trace files that links name; nil refuses them, as is
+	// right for orders that came over a network.
+	OpenTrace func(name string) (io.ReadCloser, error) `json:"-"`
 }
 
 // Arm is one side of a comparison.
@@ -100,7 +104,7 @@ type profile struct {
 func (o Order) links() (map[string]profile, error) {
 	all := map[string]profile{}
 	for _, a := range o.Arms {
-		p, err := link.Parse(a.Link)
+		p, err := link.Reader{Open: o.OpenTrace}.Parse(a.Link)
 		if err != nil {
 			return nil, fmt.Errorf("link of the %s: %w", a.Name, err)
 		}

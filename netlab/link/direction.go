@@ -46,8 +46,11 @@ func (w *way) set(p *Profile, now lab.Time, reseed bool) {
 	if w.down {
 		rate, trace, stream = p.Down, p.DownTrace, 2
 	}
-	w.p, w.rate = p, rate
 	w.pacer.setup(rate, trace, now)
+	if trace != nil {
+		rate = trace.Rate() // what a queue bounded in time counts with
+	}
+	w.p, w.rate = p, rate
 	w.queue.limit = p.Queue
 	if reseed {
 		w.loss, w.jitter = newRandom(p.Seed, 2*stream), newRandom(p.Seed, 2*stream+1)

@@ -1,8 +1,11 @@
 package link
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -22,15 +25,58 @@ const (
 // trial ("lte; 5s: rtt=400ms; 8s: down=0"). A change keeps what it does not set.
 //
 // Settings: rtt, jitter (durations); down, up (rates such as 384kbit, 1.6mbit,
-// 1gbit; 0 is an outage, "unlimited" no bound); loss (1% or 0.01); burst (mean
+// 1gbit; 0 is an outage, "unlimited" no bound); trace, downtrace, uptrace (files
+// in mahimahi's format, instead of rates); loss (1% or 0.01); burst (mean
 // packets in a run of losses); queue (100p, 64kB, 200ms); aqm (droptail,
 // codel); seed; mtu; reorder (yes, no); rtt@HOST (addition for one origin).
-func Parse(s string) (Profile, error) {
+//
+// Parse reads no files: traces are an error. See Reader.
+func Parse(s string) (Profile, error) { return Reader{}.Parse(s) }
+
+// Reader reads profiles that may name trace files. Nothing that comes over a
+// network should choose what is opened.
+type Reader struct {
+	// Open opens a trace file; nil refuses.
+	Open func(name string) (io.ReadCloser, error)
+}
+
+// OpenFile opens files of this machine, for Reader.Open.
+func OpenFile(name string) (io.ReadCloser, error) { return os.Open(name) }
+
+// Parse is as the function Parse, with trace files.
+func (r Reader) Parse(s string) (Profile, error) {
+	return (&reading{open: r.Open, traces: map[string]*Trace{}}).parse(s)
+}
+
+// reading is one call of Parse; each trace file is read once in it.
+type reading struct {
+	open   func(string) (io.ReadCloser, error)
+	traces map[string]*Trace
+}
+
+func (r *reading) trace(name string) (*Trace, error) {
+	if t := r.traces[name]; t != nil {
+		return t, nil
+	}
+	if r.open == nil {
+		return nil, errors.New("trace files can be named on the command line only")
+	}
+	f, err := r.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := ReadTrace(name, f)
+	r.traces[name] = t
+	return t, err
+}
+
+func (r *reading) parse(s string) (Profile, error) {
 	steps := strings.Split(s, ";")
 	if len(steps) > maxSteps {
 		return Profile{}, fmt.Errorf("link %.40q…: %d changes are more than %d", s, len(steps), maxSteps)
 	}
-	p, err := parseStep(Profile{Name: "native"}, steps[0])
+	p, err := r.step(Profile{Name: "native"}, steps[0])
 	if err != nil {
 		return Profile{}, fmt.Errorf("link %q: %w", s, err)
 	}
@@ -51,7 +97,7 @@ func Parse(s string) (Profile, error) {
 			return Profile{}, fmt.Errorf("link %q: the change at %v stands after one at %v", s, at, last)
 		}
 		last = at
-		if base, err = parseStep(base.clone(), what); err != nil {
+		if base, err = r.step(base.clone(), what); err != nil {
 			return Profile{}, fmt.Errorf("link %q: change at %v: %w", s, at, err)
 		}
 		p.Changes = append(p.Changes, Change{At: at, Profile: base})
@@ -59,7 +105,7 @@ func Parse(s string) (Profile, error) {
 	return p, nil
 }
 
-func parseStep(p Profile, s string) (Profile, error) {
+func (r *reading) step(p Profile, s string) (Profile, error) {
 	for i, part := range strings.Split(s, ",") {
 		part = strings.TrimSpace(part)
 		key, value, isSetting := strings.Cut(part, "=")
@@ -78,7 +124,7 @@ func parseStep(p Profile, s string) (Profile, error) {
 		if i == 0 && p.Name == "native" {
 			p.Name = "custom"
 		}
-		if err := p.set(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
+		if err := r.set(&p, strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
 			return p, fmt.Errorf("%s: %w", part, err)
 		}
 	}
@@ -94,7 +140,7 @@ func byName(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("no profile is called %q; known are %s, or give settings such as rtt=150ms,down=1.6mbit,up=768kbit", name, strings.Join(Names(), ", "))
 }
 
-func (p *Profile) set(key, value string) (err error) {
+func (r *reading) set(p *Profile, key, value string) (err error) {
 	if host, ok := strings.CutPrefix(key, "rtt@"); ok {
 		if host == "" {
 			return fmt.Errorf("rtt@ needs a host, as in rtt@api.example=80ms")
@@ -120,6 +166,17 @@ func (p *Profile) set(key, value string) (err error) {
 	case "up":
 		p.Up, err = rate(value)
 		p.UpTrace = nil
+	case "trace", "downtrace", "uptrace":
+		t, err := r.trace(value)
+		if err != nil {
+			return err
+		}
+		if key != "uptrace" {
+			p.DownTrace, p.Down = t, Unlimited
+		}
+		if key != "downtrace" {
+			p.UpTrace, p.Up = t, Unlimited
+		}
 	case "loss":
 		p.Loss, err = share(value)
 	case "burst":
@@ -149,7 +206,7 @@ func (p *Profile) set(key, value string) (err error) {
 			err = fmt.Errorf("%q is not yes or no", value)
 		}
 	default:
-		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, queue, aqm, loss, burst, seed, mtu", key)
+		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, trace, downtrace, uptrace, queue, aqm, loss, burst, seed, mtu", key)
 	}
 	return err
 }

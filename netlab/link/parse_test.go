@@ -134,14 +134,3 @@ func TestReadTrace(t *testing.T) {
 		}
 	}
 }
-
-func FuzzReadTrace(f *testing.F) {
-	f.Add("1\n2\n")
-	f.Add("0\n0\n9\n")
-	f.Fuzz(func(t *testing.T, s string) {
-		tr, err := ReadTrace("f", strings.NewReader(s))
-		if err == nil && (tr.Period <= 0 || len(tr.At) == 0) {
-			t.Errorf("%q gives %+v", s, tr)
-		}
-	})
-}

@@ -109,6 +109,13 @@ func (p Profile) Native() bool {
 		len(p.Extra) == 0 && p.DownTrace == nil && p.UpTrace == nil && len(p.Changes) == 0
 }
 
+// Begin returns the profile as it is before its changes.
+func (p Profile) Begin() Profile {
+	p = p.clone()
+	p.Changes = nil
+	return p
+}
+
 // clone returns a copy that shares nothing mutable with p.
 func (p Profile) clone() Profile {
 	p.Extra = maps.Clone(p.Extra)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,8 @@ import (
 // PACKET_SIZE, which is a full Ethernet payload and 4 bytes.
 const TracePacket = 1504
 
-// maxTraceLines bounds a trace file: an hour at 120 Mbit/s.
-const maxTraceLines = 40_000_000
+// maxTraceLines bounds a trace file: ten minutes at 120 Mbit/s.
+const maxTraceLines = 6_000_000
 
 // Trace is a capacity over time in mahimahi's format (Netravali et al.,
 // USENIX ATC 2015): each line is a whole millisecond at which one packet of
@@ -68,5 +69,46 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	if t.Period == 0 {
 		return nil, fmt.Errorf("trace %s: it must have a line after 0 ms", name)
 	}
+	return t, nil
+}
+
+// Write writes the trace in mahimahi's format.
+func (t *Trace) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, at := range t.At {
+		b.WriteString(strconv.FormatInt(at.Milliseconds(), 10))
+		b.WriteByte('\n')
+	}
+	return b.Flush() // tells of every error before
+}
+
+// NewTrace makes a trace of what a link carried while it had always something
+// to carry: packets, with their times in order and their sizes in bytes. Each
+// TracePacket bytes are an opportunity, at the millisecond in which the last of
+// them came; the time counts from the first packet.
+func NewTrace(name string, packets iter.Seq2[time.Duration, int]) (*Trace, error) {
+	t := &Trace{Name: name}
+	begin, last, bytes, first := time.Duration(0), time.Duration(0), 0, true
+	for at, n := range packets {
+		if first {
+			begin, last, first = at, at, false
+			continue // it says when the link began to carry, not how fast
+		}
+		if at < last {
+			return nil, fmt.Errorf("trace %s: a packet at %v stands after one at %v", name, at, last)
+		}
+		last = at
+		for bytes += max(0, n); bytes >= TracePacket; bytes -= TracePacket {
+			if len(t.At) == maxTraceLines {
+				return nil, fmt.Errorf("trace %s: more than %d packets of %d bytes", name, maxTraceLines, TracePacket)
+			}
+			// Rounded up: a trace's line is an instant at which the packet has come.
+			t.At = append(t.At, (at - begin + time.Millisecond - 1).Truncate(time.Millisecond))
+		}
+	}
+	if len(t.At) == 0 || t.At[len(t.At)-1] == 0 {
+		return nil, fmt.Errorf("trace %s: the packets are too few, or all of one instant", name)
+	}
+	t.Period = t.At[len(t.At)-1]
 	return t, nil
 }
