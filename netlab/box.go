@@ -1,39 +1,17 @@
 package netlab
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 
-	"rsc.io/qr"
-
 	"eidetic/netlab/ca"
 )
 
 // BoxHost is the box's own name in the device's network.
 const BoxHost = "box.test"
-
-// QR returns text as a PNG picture of a QR code (ISO/IEC 18004) that a
-// camera reads off a screen, four pixels a module.
-func QR(text string) ([]byte, error) {
-	code, err := qr.Encode(text, qr.M)
-	if err != nil {
-		return nil, fmt.Errorf("make a QR code of %d bytes: %w", len(text), err)
-	}
-	code.Scale = 4
-	return code.PNG(), nil
-}
-
-func ownAddress() []byte {
-	png, err := QR("http://" + BoxHost + "/")
-	if err != nil { // the text is constant, and short
-		panic(err)
-	}
-	return png
-}
 
 // NewBox returns the pages of http://box.test/: / (how to install the
 // certificate), /ca.crt (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
@@ -55,9 +33,7 @@ func NewBox(authority *ca.Authority) http.Handler {
 	file("/ca.mobileconfig", "application/x-apple-aspen-config", "", authority.MobileConfig)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		page(w, certificatePage, struct{ Name, Fingerprint, QR string }{
-			authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint()), base64.StdEncoding.EncodeToString(ownAddress()),
-		})
+		page(w, certificatePage, struct{ Name, Fingerprint string }{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint())})
 	})
 	mux.HandleFunc("GET /red", func(w http.ResponseWriter, r *http.Request) {
 		page(w, colourPage, colour{Title: "red", Colour: "#ff0000"})
@@ -147,8 +123,6 @@ Settings → General → About → Certificate Trust Settings.</li>
 <li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import.</li>
 <li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for <code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
 </ul>
-<p><img src="data:image/png;base64,{{.QR}}" width="148" height="148" alt="QR code of http://box.test/"><br>
-To open this page on a phone, point its camera here.</p>
 <p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
 </body></html>
 `))

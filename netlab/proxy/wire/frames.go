@@ -47,6 +47,12 @@ func (c *conn2) goAway(code http2.ErrCode) {
 func (c *conn2) reset(id uint32, code http2.ErrCode) {
 	c.appendUint32(http2.FrameRSTStream, id, uint32(code))
 	if s := c.streams[id]; s != nil {
+		if !s.ended {
+			if len(c.cut) >= maxStreams { // a device that never ends what it begins
+				clear(c.cut)
+			}
+			c.cut[id] = struct{}{}
+		}
 		s.abort(http2.StreamError{StreamID: id, Code: code})
 		delete(c.streams, id)
 	}

@@ -35,6 +35,7 @@ type conn2 struct {
 	mu      sync.Mutex // guards what follows
 	changed *sync.Cond // windows, buffer, err
 	streams map[uint32]*stream
+	cut     map[uint32]struct{} // streams that were ended here before the device had ended them
 	lastID  uint32
 	running int // handlers, those of streams that were reset included
 	leaving bool
@@ -62,7 +63,7 @@ type frameRef struct {
 
 func newConn2(c connection) *conn2 {
 	c2 := &conn2{
-		connection: c, r: bufio.NewReaderSize(c.nc, frameSize), streams: map[uint32]*stream{},
+		connection: c, r: bufio.NewReaderSize(c.nc, frameSize), streams: map[uint32]*stream{}, cut: map[uint32]struct{}{},
 		sendRoom: 65535, newRoom: 65535, maxFrame: frameSize,
 	}
 	c2.changed = sync.NewCond(&c2.mu)
@@ -219,6 +220,7 @@ func (c *conn2) take(f http2.Frame) error {
 		if f.StreamID > c.lastID {
 			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
+		delete(c.cut, f.StreamID)
 		if s := c.streams[f.StreamID]; s != nil {
 			s.abort(errClosed)
 			delete(c.streams, f.StreamID)
@@ -308,7 +310,7 @@ func (c *conn2) data(f *http2.DataFrame) error {
 	s := c.streams[f.StreamID]
 	if s == nil || s.ended || s.failed != nil {
 		c.give(nil, size)
-		if s != nil && s.ended {
+		if !c.wasCut(f.StreamID, f.StreamEnded()) && (s == nil || s.ended) {
 			c.reset(f.StreamID, http2.ErrCodeStreamClosed)
 		}
 		return nil
@@ -325,6 +327,17 @@ func (c *conn2) data(f *http2.DataFrame) error {
 	}
 	s.arrived.Broadcast()
 	return nil
+}
+
+// wasCut tells whether what arrives for a stream was sent before the device
+// could know that it is over: that is passed over (RFC 9113, 5.1). The caller
+// holds the lock.
+func (c *conn2) wasCut(id uint32, last bool) bool {
+	_, ok := c.cut[id]
+	if ok && last {
+		delete(c.cut, id)
+	}
+	return ok
 }
 
 // give opens the windows again by what was taken off the buffers; s is nil
@@ -350,7 +363,11 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 	defer c.mu.Unlock()
 	id := f.StreamID
 	if s := c.streams[id]; s != nil {
-		if s.ended || !f.StreamEnded() || f.PseudoValue("method") != "" {
+		if s.ended {
+			c.reset(id, http2.ErrCodeStreamClosed)
+			return nil
+		}
+		if !f.StreamEnded() || f.PseudoValue("method") != "" {
 			c.reset(id, http2.ErrCodeProtocol)
 			return nil
 		}
@@ -364,6 +381,9 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 			c.reset(id, http2.ErrCodeProtocol)
 		}
 		s.arrived.Broadcast()
+		return nil
+	}
+	if c.wasCut(id, f.StreamEnded()) {
 		return nil
 	}
 	if id%2 == 0 || id <= c.lastID {
