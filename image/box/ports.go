@@ -11,6 +11,9 @@ type Link struct {
 	Name string
 	// Address is the one that a lease gave it; invalid without a lease.
 	Address netip.Addr
+	// Wireless says that it is a radio: a port only where the configuration
+	// names it, because it leads nowhere by itself.
+	Wireless bool
 }
 
 // Roles say what the ports are for.
@@ -33,7 +36,7 @@ func (r Roles) Equal(o Roles) bool {
 	return r.Uplink == o.Uplink && r.Address == o.Address && slices.Equal(r.Devices, o.Devices) && slices.Equal(r.Waiting, o.Waiting)
 }
 
-// Decide tells the ports apart. The uplink is the configured one, or the first
+// Decide tells the ports apart. Radios count where they are configured. The uplink is the configured one, or the first
 // by name that has a lease, and stays it when the lease goes. Device ports are
 // the configured ones; without any they are, once there is an uplink and
 // settled says that all had time to get a lease, those that have none. What
@@ -42,11 +45,13 @@ func (r Roles) Equal(o Roles) bool {
 func Decide(before Roles, links []Link, cfg Config, settled bool) Roles {
 	links = slices.Clone(links)
 	slices.SortFunc(links, func(a, b Link) int { return strings.Compare(a.Name, b.Name) })
+	configured := func(name string) bool { return slices.Contains(cfg.DevicePorts, name) }
+	links = slices.DeleteFunc(links, func(l Link) bool { return l.Wireless && l.Name != cfg.Uplink && !configured(l.Name) })
 	isDevice := func(name string) bool {
 		if name == cfg.Uplink {
 			return false
 		}
-		return slices.Contains(cfg.DevicePorts, name) ||
+		return configured(name) ||
 			slices.ContainsFunc(before.Devices, func(d DevicePort) bool { return d.Name == name })
 	}
 	now := Roles{Uplink: before.Uplink}

@@ -9,6 +9,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	ip := netip.MustParseAddr
+	radio := Link{Name: "w", Wireless: true}
 	a, b, c := Link{Name: "a"}, Link{Name: "b"}, Link{Name: "c"}
 	leased := func(l Link, s string) Link { l.Address = ip(s); return l }
 	device := func(name string, n int) DevicePort { return DevicePort{name, devicePrefix(n)} }
@@ -35,6 +36,10 @@ func TestDecide(t *testing.T) {
 			Roles{Uplink: "b", Waiting: []string{"a"}}},
 		{"configured device ports need no uplink", Roles{}, []Link{a, b}, Config{DevicePorts: []string{"b"}}, false,
 			Roles{Devices: []DevicePort{device("b", 0)}, Waiting: []string{"a"}}},
+		{"a radio is none", Roles{Uplink: "b"}, []Link{leased(b, "10.0.0.9"), radio}, Config{}, true,
+			Roles{Uplink: "b", Address: ip("10.0.0.9")}},
+		{"a configured radio is one", Roles{}, []Link{leased(b, "10.0.0.9"), radio}, Config{DevicePorts: []string{"w"}}, true,
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("w", 0)}}},
 		{"a configured device port is never the uplink", Roles{}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{DevicePorts: []string{"a"}}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("a", 0)}}},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -101,7 +102,8 @@ func KernelLinks() ([]Link, error) {
 		if l.Type() != "device" || a.EncapType != "ether" || !isPort(a.Name) {
 			continue
 		}
-		link := Link{Name: a.Name}
+		_, radio := os.Stat(filepath.Join("/sys/class/net", a.Name, "phy80211"))
+		link := Link{Name: a.Name, Wireless: radio == nil}
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
 		if err != nil {
 			return nil, err
