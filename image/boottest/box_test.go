@@ -90,7 +90,8 @@ func testDataPartition(t *testing.T, b *Box) {
 	}
 	var size int
 	if _, err := fmt.Sscan(b.Run(t, "lsblk -b -n -o SIZE /dev/vda2"), &size); err != nil || size < 1600<<20 {
-		t.Errorf("the data partition of a disk of 2 GiB has %d bytes (%v)", size, err)
+		t.Errorf("the data partition of a disk of 2 GiB or more has %d bytes (%v)", size, err)
+		b.Explain(t)
 	}
 }
 

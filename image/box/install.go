@@ -171,7 +171,17 @@ func printable(text string) string {
 // the data partition comes at the first boot from it.
 func (i Installer) write(ctx context.Context, esp string, disk target) error {
 	dir := filepath.Join(i.Root, installDir)
-	layout := "[Partition]\nType=esp\nLabel=appliance-esp\nCopyBlocks=" + filepath.Join(i.Root, esp) + "\nWeight=0\n"
+	sectors, err := os.ReadFile(filepath.Join(i.Root, "sys/class/block", filepath.Base(esp), "size"))
+	if err != nil {
+		return err
+	}
+	size, err := strconv.ParseInt(strings.TrimSpace(string(sectors)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("size of %s: %w", esp, err)
+	}
+	// Bounded, else it would fill the disk and leave nothing to the data partition.
+	layout := fmt.Sprintf("[Partition]\nType=esp\nLabel=appliance-esp\nCopyBlocks=%s\nSizeMinBytes=%d\nSizeMaxBytes=%[2]d\n",
+		filepath.Join(i.Root, esp), size*512)
 	if err := writeFile(filepath.Join(dir, "10-esp.conf"), []byte(layout), 0o644); err != nil {
 		return err
 	}

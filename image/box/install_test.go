@@ -58,6 +58,7 @@ func TestInstaller(t *testing.T) {
 					b.write(t, filepath.Join("sys/block", disk, name), text+"\n")
 				}
 			}
+			b.write(t, "sys/devices/pci0/block/sda/sda1/size", "573440\n")
 			if c.fails {
 				b.answers = map[string]answer{"systemd-repart": {"no space", 1}}
 			}
@@ -86,7 +87,7 @@ func TestInstaller(t *testing.T) {
 			}
 			if c.want != "" {
 				layout := b.read(t, installDir+"/10-esp.conf")
-				if !strings.Contains(layout, fmt.Sprintf("CopyBlocks=%s\n", filepath.Join(b.root, "dev/sda1"))) {
+				if !strings.Contains(layout, fmt.Sprintf("CopyBlocks=%s\nSizeMinBytes=293601280\nSizeMaxBytes=293601280\n", filepath.Join(b.root, "dev/sda1"))) {
 					t.Errorf("layout:\n%s", layout)
 				}
 			}
