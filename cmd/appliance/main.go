@@ -20,6 +20,9 @@ type CLI struct {
 	Inside  InsideCmd  `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
 	Serve   ServeCmd   `cmd:"" help:"Run the box: its panel and all that it measures with."`
 	Box     BoxCmd     `cmd:"" hidden:"" help:"What the units of the box run."`
+	Record  RecordCmd  `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
+	Replay  ReplayCmd  `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
+	Visit   VisitCmd   `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
 	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
 	Archive ArchiveCmd `cmd:"" help:"Look into a recording of the network, mend and convert it: ls, cat, verify, rm, edit, trim, merge, import, export."`

@@ -60,6 +60,12 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 			t.Invalid = append(t.Invalid, fmt.Sprintf("the recording could not be measured: %v", err))
 		}
 	}
+	if confidence, asked := lab.ReplayConfidence(facts.served); asked > 0 {
+		t.Measurements = append(t.Measurements, lab.Measurement{
+			Name: "replay_confidence", Value: confidence, Unit: "share",
+			Method: "mean score of the requests that were answered from the recording; a miss is 0",
+		})
+	}
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
 	t.Valid = len(t.Invalid) == 0
 	return t, nil

@@ -43,3 +43,22 @@ type Served struct {
 	// Error says what went wrong on our side or at the origin.
 	Error string `json:"error,omitempty"`
 }
+
+// ReplayConfidence is how surely a trial was answered as it was recorded: the
+// mean score of its requests, 1 for an exact match, the similarity for a fuzzy
+// one, 0 for a miss. Those that the box or an origin answered do not count; n
+// is how many did. Without any it is 1.
+func ReplayConfidence(served []Served) (confidence float64, n int) {
+	sum := 0.0
+	for _, s := range served {
+		if s.Stage == StageBox || s.Stage == StageLive {
+			continue
+		}
+		sum += s.Score
+		n++
+	}
+	if n == 0 {
+		return 1, 0
+	}
+	return sum / float64(n), n
+}

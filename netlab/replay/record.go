@@ -32,6 +32,9 @@ type RecordOptions struct {
 	Log func(lab.Served)
 	// Annotate gets what pages tell the box, such as lab.done(). May be nil.
 	Annotate func(Annotation)
+	// Pages adds the documents that a browser says it navigates to
+	// (Sec-Fetch-Dest) to the archive's pages.
+	Pages bool
 	// MaxBody bounds a recorded body in bytes; what is longer still reaches
 	// the device and is recorded as truncated. Default 1 GiB.
 	MaxBody int64
@@ -147,7 +150,11 @@ func (f *fetch) done() {
 	go func() {
 		defer c.pending.Done()
 		if f.good && c.w != nil {
-			if err := c.w.Add(f.e); err != nil {
+			err := c.w.Add(f.e)
+			if err == nil && c.o.Pages && f.e.Status/100 == 2 && f.e.Request.Get("Sec-Fetch-Dest") == "document" {
+				err = c.w.AddPage(archive.Page{URL: f.e.URL, Wall: f.e.Wall})
+			}
+			if err != nil {
 				line.Error = err.Error()
 				c.mu.Lock()
 				c.err = cmp.Or(c.err, err)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/netlab/ca"
+	"eidetic/netlab/proxy"
+)
+
+// What record and replay have in common.
+
+// authorityFlags choose the certificate authority.
+type authorityFlags struct {
+	CADir string `name:"ca-dir" type:"path" placeholder:"DIR" help:"Where the certificate authority is kept; made when there is none. A folder of your own settings, by default."`
+}
+
+func (f *authorityFlags) dir() (string, error) {
+	if f.CADir != "" {
+		return f.CADir, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("%w; say where the certificate authority is kept, with --ca-dir", err)
+	}
+	return filepath.Join(dir, "eidetic", "ca"), nil
+}
+
+func (f *authorityFlags) load() (*ca.Authority, error) {
+	dir, err := f.dir()
+	if err != nil {
+		return nil, err
+	}
+	return ca.LoadOrCreate(dir, time.Now)
+}
+
+// usage says how a browser is led through the explicit proxy.
+func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) string {
+	dir, err := f.dir()
+	if err != nil {
+		dir = "" // it was found when the authority was loaded
+	}
+	return fmt.Sprintf(`  proxy        http://%[1]v
+  certificate  %[2]s, or http://box.test/ through the proxy
+               SHA-256 %[3]s
+  Chromium     chromium --user-data-dir="$(mktemp -d)" --proxy-server=http://%[1]v --ignore-certificate-errors-spki-list=%[4]s URL
+  curl         curl --proxy http://%[1]v --cacert %[2]s URL`,
+		proxy, filepath.Join(dir, ca.CertFile), authority.Fingerprint(), authority.SPKI())
+}
+
+// originFlags say how origins are reached.
+type originFlags struct {
+	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
+	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
+}
+
+func (f *originFlags) pem() (string, error) {
+	if f.Trust == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(f.Trust)
+	if err != nil {
+		return "", fmt.Errorf("--trust: %w", err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return "", fmt.Errorf("--trust: %s holds no PEM certificate", f.Trust)
+	}
+	return string(text), nil
+}
+
+func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
+	text, err := f.pem()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := trusted(text)
+	if err != nil {
+		return nil, err
+	}
+	return &proxy.UpstreamConfig{Resolver: f.Resolver, Roots: roots}, nil
+}
+
+// ownGateway is what the box calls itself where it is no gateway.
+func ownGateway() netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 77, 1}) }
+
+// validAddress checks a flag that holds where to listen; "" is not at all.
+func validAddress(flag, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddrPort(addr); err != nil {
+		if _, port, err := net.SplitHostPort(addr); err == nil && port != "" {
+			return fmt.Errorf("%s %s: give an IP address, such as 127.0.0.1:%s, or 0.0.0.0:%s for all of this machine's", flag, addr, port, port)
+		}
+		return fmt.Errorf("%s %s: give IP:PORT, such as 127.0.0.1:8080", flag, addr)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/job"
+	"eidetic/internal/lab"
+	"eidetic/netlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
+	"eidetic/netlab/replay"
+)
+
+// RecordCmd records pages, or whatever comes to a proxy, into an archive.
+type RecordCmd struct {
+	Archive string   `required:"" type:"path" placeholder:"A.wacz" help:"The file to make."`
+	URL     []string `arg:"" optional:"" help:"Pages to open one after the other, each in a fresh browser in namespaces of its own."`
+	Force   bool     `help:"Replace an archive that is there."`
+
+	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
+	authorityFlags
+	originFlags
+
+	Still    time.Duration `default:"2s" help:"A page is recorded when it has asked for nothing for this long (${default})."`
+	Limit    time.Duration `default:"60s" help:"A page that goes on asking is left after this long (${default})."`
+	Seed     uint64        `default:"1" help:"Of the numbers that pages draw by lot; kept in the archive, and used again on replay (${default})."`
+	MinScore float64       `default:"0.95" help:"The least quality score that is good (${default}); see appliance archive verify."`
+}
+
+// Help is shown by appliance record --help.
+func (RecordCmd) Help() string {
+	return `Opens pages in a fresh Chromium whose only network is the box, and records every exchange with the origins.
+With --proxy, any browser or program that is told to use the proxy, and trusts its certificate, is recorded.
+The status is 1 if the recording is unfit to be replayed.
+
+Example:
+  appliance record --archive shop.wacz https://shop.example/ https://shop.example/cart
+  appliance record --archive shop.wacz --proxy 127.0.0.1:8080`
+}
+
+// Validate checks what kong cannot.
+func (c *RecordCmd) Validate() error {
+	if len(c.URL) == 0 && c.Proxy == "" {
+		return errors.New("say what to record: the URL of a page, or --proxy IP:PORT for what comes to a proxy")
+	}
+	if len(c.URL) > 0 && c.Proxy != "" {
+		return errors.New("--proxy and a URL exclude each other: what comes to the proxy is opened elsewhere")
+	}
+	for _, u := range c.URL {
+		if err := job.ValidPage(u); err != nil {
+			return err
+		}
+	}
+	if c.Still < 100*time.Millisecond || c.Limit < c.Still {
+		return fmt.Errorf("--still %v and --limit %v: at least 100ms, and the limit no shorter", c.Still, c.Limit)
+	}
+	return validAddress("--proxy", c.Proxy)
+}
+
+// Run records, and judges the recording.
+func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
+	if err := c.makeRoom(); err != nil {
+		return usage(err)
+	}
+	// What replaces another archive is made beside it, so that a recording that
+	// failed leaves the old one.
+	path := c.Archive
+	if c.Force {
+		path = filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
+		for _, old := range []string{path, path + archive.WorkingSuffix} {
+			if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return cannot(err)
+			}
+		}
+	}
+	var err error
+	if c.Proxy != "" {
+		err = c.proxy(ctx, std, path)
+	} else {
+		err = c.pages(ctx, path)
+	}
+	if err != nil {
+		return err
+	}
+	if path != c.Archive {
+		if err := os.Rename(path, c.Archive); err != nil {
+			return cannot(err)
+		}
+	}
+	return c.judge(std)
+}
+
+// makeRoom checks that the archive can be made, before anything is started.
+func (c *RecordCmd) makeRoom() error {
+	_, err := os.Stat(c.Archive)
+	switch {
+	case err == nil && !c.Force:
+		return fmt.Errorf("--archive %s exists: choose another name, or replace it with --force", c.Archive)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--archive: %w", err)
+	}
+	dir := filepath.Dir(c.Archive)
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("--archive: its folder: %w; make it with mkdir", err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("--archive: %s is not a folder", dir)
+	}
+	return nil
+}
+
+// judge says what was recorded, and how good it is.
+func (c *RecordCmd) judge(std *streams) error {
+	a, err := archive.Open(c.Archive)
+	if err != nil {
+		return cannot(err)
+	}
+	i := a.Info()
+	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
+	if i.Exchanges == 0 {
+		return failed(fmt.Errorf("%s is empty: nothing was asked for", c.Archive))
+	}
+	q := archive.Assess(a)
+	if err := printQuality(std.out, a, q); err != nil {
+		return err
+	}
+	for _, p := range q.Problems {
+		if p.Grave {
+			return failed(fmt.Errorf("%s is unfit: %s", c.Archive, p.What))
+		}
+	}
+	if q.Score < c.MinScore {
+		return failed(fmt.Errorf("%s has the score %.3f, below %g", c.Archive, q.Score, c.MinScore))
+	}
+	return nil
+}
+
+// pages records with a virtual device.
+func (c *RecordCmd) pages(ctx context.Context, path string) error {
+	roots, err := c.pem()
+	if err != nil {
+		return usage(err)
+	}
+	return runVisit(ctx, visitJob{
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed,
+		Resolver: c.Resolver, Roots: roots,
+	})
+}
+
+// proxy records what comes until ctx ends.
+func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error {
+	authority, err := c.load()
+	if err != nil {
+		return cannot(err)
+	}
+	upstream, err := c.upstream()
+	if err != nil {
+		return usage(err)
+	}
+	network, err := netlab.Start(ctx, netlab.Config{
+		Gateway: ownGateway(), ProxyAddr: c.Proxy, CA: authority, Upstream: upstream, Clock: lab.Monotonic,
+		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return cannot(err)
+	}
+	defer network.Close()
+	wall := time.Now()
+	w, err := archive.Create(path, archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: c.Seed, PageDate: wall, Title: filepath.Base(c.Archive)})
+	if err != nil {
+		return cannot(err)
+	}
+	bar := newProgress(std.out)
+	defer bar.close()
+	recorder, err := network.Record(ctx, w, replay.RecordOptions{
+		Wall: time.Now, Inject: inject.Options{Seed: c.Seed, Date: wall}, Pages: true, Log: func(s lab.Served) {
+			if s.Error != "" {
+				bar.say("%s %s: %s", s.Method, s.URL, s.Error)
+			}
+		},
+	})
+	if err != nil {
+		_ = w.Discard()
+		return cannot(err)
+	}
+	bar.say("Recording into %s what comes to the proxy, until you press Ctrl-C.", c.Archive)
+	bar.say("%s", c.usage(network.Addrs().Proxy, authority))
+	<-ctx.Done()
+	network.Disarm()
+	bar.say("%d requests", recorder.Stats().Requests)
+	if err := errors.Join(recorder.Wait(), w.Close()); err != nil {
+		return cannot(err)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/job"
+	"eidetic/internal/lab"
+	"eidetic/netlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
+	"eidetic/netlab/proxy"
+	"eidetic/netlab/replay"
+)
+
+// ReplayCmd answers from an archive.
+type ReplayCmd struct {
+	Archive string   `required:"" type:"existingfile" placeholder:"A.wacz" help:"The recording."`
+	URL     []string `arg:"" optional:"" help:"Instead of listening: open these pages, each in a fresh browser in namespaces of its own, and say how they were answered."`
+
+	Proxy   string     `placeholder:"IP:PORT" help:"Be an explicit proxy here; 127.0.0.1:8080 when nothing else is asked for."`
+	HTTP    string     `name:"http" placeholder:"IP:PORT" help:"Take transparent connections of HTTP here."`
+	HTTPS   string     `name:"https" placeholder:"IP:PORT" help:"Take transparent connections of HTTPS here."`
+	HTTP3   bool       `name:"http3" help:"Take QUIC on the port of --https too, for hosts that were recorded over HTTP/3."`
+	DNS     string     `name:"dns" placeholder:"IP:PORT" help:"Be a name server here. Names lead to addresses of 198.18.0.0/15, which are routed to this process (needs root, best in a network namespace of one's own)."`
+	Gateway netip.Addr `default:"192.168.77.1" placeholder:"IP" help:"This machine's address on the device's side, which box.test leads to (${default})."`
+	Link    string     `default:"native" help:"Delay and pace connections as this access network does (see appliance link names); not HTTP/3."`
+
+	Timing string `default:"recorded" help:"When answers come: recorded, none, or fixed:20ms (${default})."`
+	Miss   string `default:"404" enum:"404,fail,live,fill" help:"What is done with a request that was not recorded: 404; fail, with status 1 at the end; live, ask the origin; fill, ask and record into --fill (${default})."`
+	Fill   string `type:"path" placeholder:"B.wacz" help:"With --miss fill: the archive to make of what was missing."`
+	Seed   uint64 `help:"Of the numbers that pages draw by lot; the recording's own when 0."`
+	Log    string `type:"path" placeholder:"FILE" help:"Write a line of JSON for every request: how it matched, with which score, what differed, and the runner-up."`
+	JSON   bool   `name:"json" help:"Print the summary as JSON."`
+	authorityFlags
+	originFlags
+
+	Still time.Duration `default:"2s" help:"With a URL: a page has loaded when it has asked for nothing for this long (${default})."`
+	Limit time.Duration `default:"60s" help:"With a URL: a page that goes on asking is left after this long (${default})."`
+}
+
+// Help is shown by appliance replay --help.
+func (ReplayCmd) Help() string {
+	return `Answers every request from the recording and contacts nobody, until Ctrl-C; then says how requests were matched.
+With a URL it opens the page itself, in a browser whose only network is the recording; the status is 1 if a request was missing.
+
+Example:
+  appliance replay --archive shop.wacz https://shop.example/
+  appliance replay --archive shop.wacz --proxy 127.0.0.1:8080 --timing none --log requests.jsonl`
+}
+
+// Validate checks what kong cannot.
+func (c *ReplayCmd) Validate() error {
+	for _, l := range []struct{ flag, addr string }{{"--proxy", c.Proxy}, {"--http", c.HTTP}, {"--https", c.HTTPS}, {"--dns", c.DNS}} {
+		if err := validAddress(l.flag, l.addr); err != nil {
+			return err
+		}
+		if l.addr != "" && len(c.URL) > 0 {
+			return fmt.Errorf("%s and a URL exclude each other: pages are opened in a network of their own", l.flag)
+		}
+	}
+	for _, u := range c.URL {
+		if err := job.ValidPage(u); err != nil {
+			return err
+		}
+	}
+	if _, err := replay.ParseTiming(c.Timing); err != nil {
+		return fmt.Errorf("--timing: %w", err)
+	}
+	if _, err := link.Parse(c.Link); err != nil {
+		return fmt.Errorf("--link: %w", err)
+	}
+	switch {
+	case (c.Miss == "fill") != (c.Fill != ""):
+		return errors.New("--miss fill and --fill B.wacz go together")
+	case len(c.URL) > 0 && (c.Miss == "live" || c.Miss == "fill"):
+		return fmt.Errorf("--miss %s needs a way to the origins, which pages opened here do not have: listen with --proxy instead", c.Miss)
+	case c.HTTP3 && c.HTTPS == "":
+		return errors.New("--http3 needs --https, whose port it shares")
+	case c.HTTP3 && c.Link != "native":
+		return errors.New("--link shapes connections, and HTTP/3 has none: leave one of the two out")
+	case c.Still < 100*time.Millisecond || c.Limit < c.Still:
+		return fmt.Errorf("--still %v and --limit %v: at least 100ms, and the limit no shorter", c.Still, c.Limit)
+	}
+	return nil
+}
+
+// Run replays.
+func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
+	a, err := archive.Open(c.Archive)
+	if err != nil {
+		return usage(fmt.Errorf("--archive: %w", err))
+	}
+	for _, w := range a.Warnings() {
+		fmt.Fprintln(std.err, "appliance:", w)
+	}
+	requests, err := newRequestLog(c.Log)
+	if err != nil {
+		return usage(err)
+	}
+	if len(c.URL) > 0 {
+		err = c.pages(ctx, requests)
+	} else {
+		err = c.listen(ctx, std, a, requests)
+	}
+	if err := errors.Join(err, requests.close()); err != nil {
+		return err
+	}
+	if err := requests.print(std.out, c.JSON); err != nil {
+		return err
+	}
+	if misses := requests.stages[lab.StageMiss]; misses > 0 && (c.Miss == "fail" || len(c.URL) > 0) {
+		return failed(fmt.Errorf("%d requests are not in %s; the first was %s", misses, c.Archive, requests.firstMiss))
+	}
+	return nil
+}
+
+// pages opens the pages with a virtual device.
+func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
+	return runVisit(ctx, visitJob{
+		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link,
+		served: requests.add,
+	})
+}
+
+// listen replays until ctx ends.
+func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive, requests *requestLog) error {
+	if c.Proxy == "" && c.HTTP == "" && c.HTTPS == "" && c.DNS == "" {
+		c.Proxy = "127.0.0.1:8080"
+	}
+	authority, err := c.load()
+	if err != nil {
+		return cannot(err)
+	}
+	profile, err := link.Parse(c.Link)
+	if err != nil {
+		return usage(err)
+	}
+	options := replay.Options{Seed: c.Seed, Miss: replay.Miss(c.Miss), Wall: time.Now(), Log: requests.add}
+	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
+		return usage(err)
+	}
+	end, err := c.misses(&options)
+	if err != nil {
+		return err
+	}
+	network, err := netlab.Start(ctx, netlab.Config{
+		Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
+		ProxyAddr: c.Proxy, HTTPAddr: c.HTTP, HTTPSAddr: c.HTTPS, DNSAddr: c.DNS,
+		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return cannot(errors.Join(err, end(nil)))
+	}
+	defer network.Close()
+	session, err := network.Replay(ctx, a, options)
+	if err != nil {
+		return cannot(errors.Join(err, end(nil)))
+	}
+	i := a.Info()
+	fmt.Fprintf(std.err, "Replaying %d exchanges of %d hosts, until you press Ctrl-C.\n", i.Exchanges, len(i.Hosts))
+	at := network.Addrs()
+	for _, l := range []struct {
+		name string
+		addr netip.AddrPort
+	}{{"HTTP", at.HTTP}, {"HTTPS", at.HTTPS}, {"name server", at.DNS}} {
+		if l.addr.IsValid() {
+			fmt.Fprintf(std.err, "  %-12s %v\n", l.name, l.addr)
+		}
+	}
+	if at.Proxy.IsValid() {
+		fmt.Fprintln(std.err, c.usage(at.Proxy, authority))
+	}
+	<-ctx.Done()
+	network.Disarm()
+	if err := end(session); err != nil {
+		return cannot(err)
+	}
+	return nil
+}
+
+// misses sets up the policies that ask origins. The function that it returns
+// ends what was set up; its session may be nil.
+func (c *ReplayCmd) misses(o *replay.Options) (end func(*replay.Session) error, err error) {
+	if c.Miss != "live" && c.Miss != "fill" {
+		return func(*replay.Session) error { return nil }, nil
+	}
+	config, err := c.upstream()
+	if err != nil {
+		return nil, usage(err)
+	}
+	up := proxy.NewUpstream(*config)
+	o.Live = up
+	if c.Miss == "live" {
+		return func(*replay.Session) error { up.Close(); return nil }, nil
+	}
+	if o.Fill, err = archive.Create(c.Fill, archive.CreateOptions{Software: versionLine(), Wall: time.Now(), Seed: c.Seed}); err != nil {
+		up.Close()
+		return nil, usage(fmt.Errorf("--fill: %w", err))
+	}
+	return func(s *replay.Session) error {
+		defer up.Close()
+		if s == nil {
+			return o.Fill.Discard()
+		}
+		return errors.Join(s.Wait(), o.Fill.Close())
+	}, nil
+}
+
+// requestLog counts requests, and writes a line for each if it has a file.
+type requestLog struct {
+	mu        sync.Mutex
+	file      *os.File
+	out       *bufio.Writer
+	err       error
+	served    []lab.Served // without what is only for the file
+	stages    map[lab.Stage]int
+	firstMiss string
+}
+
+func newRequestLog(path string) (*requestLog, error) {
+	l := &requestLog{stages: map[lab.Stage]int{}}
+	if path == "" {
+		return l, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--log: %w", err)
+	}
+	l.file, l.out = f, bufio.NewWriter(f)
+	return l, nil
+}
+
+func (l *requestLog) add(s lab.Served) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stages[s.Stage]++
+	if s.Stage == lab.StageMiss && l.firstMiss == "" {
+		l.firstMiss = s.Method + " " + s.URL
+	}
+	l.served = append(l.served, lab.Served{Stage: s.Stage, Score: s.Score})
+	if l.out != nil {
+		l.err = errors.Join(l.err, json.NewEncoder(l.out).Encode(s))
+	}
+}
+
+func (l *requestLog) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	if err := errors.Join(l.err, l.out.Flush(), l.file.Close()); err != nil {
+		return cannot(fmt.Errorf("--log: %w", err))
+	}
+	return nil
+}
+
+// print sums up how requests were matched.
+func (l *requestLog) print(w io.Writer, asJSON bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	confidence, asked := lab.ReplayConfidence(l.served)
+	if asJSON {
+		return printJSON(w, struct {
+			Requests   int               `json:"requests"`
+			Stages     map[lab.Stage]int `json:"stages"`
+			Confidence float64           `json:"replay_confidence"`
+		}{len(l.served), l.stages, confidence})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d requests", len(l.served))
+	for _, stage := range []lab.Stage{lab.StageExact, lab.StageSequence, lab.StageNormalised, lab.StageFuzzy, lab.StageMiss, lab.StageLive, lab.StageBox} {
+		if n := l.stages[stage]; n > 0 {
+			fmt.Fprintf(&b, ", %d %s", n, stage)
+		}
+	}
+	if asked > 0 {
+		fmt.Fprintf(&b, "; replay_confidence %.3f", confidence)
+	}
+	_, err := fmt.Fprintln(w, b.String())
+	return err
+}
