@@ -30,6 +30,7 @@ type CLI struct {
 	Analyze AnalyzeCmd `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Link    LinkCmd    `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site    SiteCmd    `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
+	Doctor  DoctorCmd  `cmd:"" help:"Say what this machine can do, and what to do about what it lacks."`
 	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
 }
 

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/link"
+	"eidetic/netlab/netspace"
+	"eidetic/netlab/port"
+)
+
+// trials are what is tried out in namespaces.
+func trials() []trial {
+	return []trial{
+		{finding{Name: "packet", For: "links: exact, on every kernel"}, tryPacket, "run as root, or allow packet sockets (CAP_NET_RAW)"},
+		{finding{Name: "tbf", For: "links: by the kernel (rates)"}, tryQdisc(&netlink.Tbf{Rate: 125_000, Limit: 100_000, Buffer: 100_000}), "modprobe sch_tbf; the packet link does without"},
+		{finding{Name: "netem", For: "links: by the kernel (delays, losses)"}, tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})), "modprobe sch_netem; the packet link does without"},
+		{finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
+		{finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort, "a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
+		{finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
+		{finding{Name: "realtime", For: "links: departures in time on a busy machine"}, tryRealtime, "run as root, or allow it: ulimit -r 1 (LimitRTPRIO= in a unit)"},
+	}
+}
+
+// trial is something to try out.
+type trial struct {
+	finding
+	// try returns what was found.
+	try  func(ctx context.Context) (string, error)
+	mend string
+}
+
+// tryKernel runs the trials in namespaces, or says of each that it cannot.
+func tryKernel(ctx context.Context) (list []finding, err error) {
+	if isolate.Available(ctx) != nil {
+		for _, t := range trials() {
+			list = append(list, t.lacking("not tried, for want of namespaces", "see namespaces"))
+		}
+		return list, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	result := make(chan error, 1)
+	go func() {
+		err := isolate.Run(ctx, []string{"doctor", "--inside"}, w)
+		_ = w.Close() // the reader sees the end
+		result <- err
+	}()
+	text, readErr := io.ReadAll(io.LimitReader(r, 1<<20))
+	var exit *exec.ExitError
+	if err := <-result; err != nil && !errors.As(err, &exit) {
+		return nil, err
+	}
+	if err := errors.Join(readErr, json.Unmarshal(text, &list)); err != nil {
+		return nil, fmt.Errorf("trying out the kernel: %w", err)
+	}
+	return list, nil
+}
+
+// doctorInside is the half in namespaces.
+func doctorInside(ctx context.Context) error {
+	out := os.NewFile(3, "findings")
+	if _, err := out.Stat(); err != nil || os.Getpid() != 1 {
+		return usage(errors.New("--inside is started by appliance doctor"))
+	}
+	if err := isolate.Mount(isolate.Mounts{TempSize: 64 << 20}); err != nil {
+		return cannot(err)
+	}
+	var list []finding
+	for _, t := range trials() {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		found, err := t.try(ctx)
+		cancel()
+		if err != nil {
+			list = append(list, t.lacking(err.Error(), t.mend))
+			continue
+		}
+		list = append(list, t.good(found))
+	}
+	return json.NewEncoder(out).Encode(list)
+}
+
+// cable makes a veth pair here, for one trial.
+func cable(name, peer string) (remove func(), err error) {
+	here, err := netspace.Here()
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	if err := netspace.Veth(here, name, here, peer); err != nil {
+		return nil, err
+	}
+	return func() {
+		if l, err := netlink.LinkByName(name); err == nil {
+			_ = netlink.LinkDel(l) // the namespace ends soon
+		}
+	}, nil
+}
+
+func tryPacket(context.Context) (string, error) {
+	removeDevice, err := cable("d0", "d1")
+	if err != nil {
+		return "", err
+	}
+	defer removeDevice()
+	removeLab, err := cable("l0", "l1")
+	if err != nil {
+		return "", err
+	}
+	defer removeLab()
+	p, err := link.NewPacket(link.PacketConfig{Device: "d0", Lab: "l0", Profile: link.Profile{Name: "native"}, Clock: lab.Monotonic})
+	if err != nil {
+		return "", err
+	}
+	return "works", p.Close()
+}
+
+// tryQdisc sets one on an interface.
+func tryQdisc(q netlink.Qdisc) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		remove, err := cable("q0", "q1")
+		if err != nil {
+			return "", err
+		}
+		defer remove()
+		l, err := netlink.LinkByName("q0")
+		if err != nil {
+			return "", err
+		}
+		a := q.Attrs()
+		a.LinkIndex, a.Handle, a.Parent = l.Attrs().Index, netlink.MakeHandle(1, 0), netlink.HANDLE_ROOT
+		if err := netlink.QdiscAdd(q); errors.Is(err, unix.ENOENT) {
+			return "", fmt.Errorf("this kernel has no %s", q.Type())
+		} else if err != nil {
+			return "", err
+		}
+		return "works", nil
+	}
+}
+
+func tryIfb(context.Context) (string, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "ifb7"
+	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); errors.Is(err, unix.EOPNOTSUPP) {
+		return "", errors.New("this kernel has no ifb")
+	} else if err != nil {
+		return "", err
+	}
+	return "works", nil
+}
+
+func tryPort(ctx context.Context) (string, error) {
+	remove, err := cable("p0", "p1")
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		return "", err
+	}
+	p, err := port.Start(ctx, port.Config{Interface: "p0", CA: authority, Clock: lab.Monotonic, Wall: time.Now})
+	if err != nil {
+		return "", err
+	}
+	s, err := p.Status()
+	found := "works"
+	if len(s.Limits) > 0 {
+		found += ", but " + strings.Join(s.Limits, "; ")
+	}
+	return found, errors.Join(err, p.Close())
+}
+
+func tryCubic(context.Context) (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	before, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		return "", err
+	}
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"); err != nil {
+		return "", fmt.Errorf("no cubic: %w", err)
+	}
+	return "works; this machine's own default is " + before, nil
+}
+
+func tryRealtime(context.Context) (string, error) {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread and its priority end with the goroutine
+		result <- unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	}()
+	if err := <-result; err != nil {
+		return "", fmt.Errorf("not allowed: %w", err)
+	}
+	return "allowed", nil
+}
