@@ -27,6 +27,7 @@ type Prepared struct {
 	near      map[string][]*entry // by method, origin and number of path segments
 	protocols map[string][]string // by host as in the URL
 	hosts     []string
+	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
 }
 
 // entry is one exchange, ready to be matched and served.
@@ -114,14 +115,27 @@ func trueLength(e *lab.Exchange) []lab.HeaderField {
 	return append(dropFields(fields, "Content-Length"), lab.HeaderField{Name: "Content-Length", Value: want})
 }
 
-// injectBody runs a recorded body through plan chunk by chunk, so that each
-// piece of the result keeps the time of the piece that it comes from. It
-// returns nil for a body that turns out to be no document.
+// injectBody puts the script into a recorded body. It returns nil for one that
+// turns out to be no document.
 func injectBody(plan *inject.Plan, from *body) (*body, error) {
 	s, err := plan.NewStream()
 	if err != nil {
 		return nil, err
 	}
+	to, err := through(from, s)
+	if err != nil || s.Unchanged() {
+		return nil, err
+	}
+	to.header = plan.Header(from.header, s.Charset())
+	if (&lab.Message{Header: from.header}).Get("Content-Length") != "" {
+		to.header = append(to.header, lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(to.bytes))})
+	}
+	return to, nil
+}
+
+// through runs a recorded body through s chunk by chunk, so that each piece of
+// the result keeps the time of the piece that it comes from.
+func through(from *body, s *inject.Stream) (*body, error) {
 	to := &body{}
 	rest := from.bytes
 	add := func(at time.Duration, out []byte) {
@@ -144,14 +158,7 @@ func injectBody(plan *inject.Plan, from *body) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Unchanged() {
-		return nil, nil
-	}
 	add(last, out)
-	to.header = plan.Header(from.header, s.Charset())
-	if (&lab.Message{Header: from.header}).Get("Content-Length") != "" {
-		to.header = append(to.header, lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(to.bytes))})
-	}
 	to.sum = hexSum(to.bytes)
 	return to, nil
 }

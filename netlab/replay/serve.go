@@ -133,7 +133,7 @@ func (s *Session) preflight(out *output) {
 
 // answer writes an exchange's response.
 func (s *Session) answer(out *output, en *entry, request *lab.Message) {
-	b := s.variant(en, request)
+	b := s.coded(en, s.variant(en, request), request)
 	status, text, chunks := en.Status, b.bytes, b.chunks
 	shift := s.shifter(en, out.line.Time)
 	fields := make([]lab.HeaderField, 0, len(b.header)+2)

@@ -1,0 +1,93 @@
+package replay
+
+import (
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
+)
+
+// recodeKey is a body in another content coding.
+type recodeKey struct {
+	body   *body
+	coding string
+}
+
+// coded returns b in a content coding that the device takes: gzip or none, if
+// it does not take the recorded one. That is done once for each body.
+func (s *Session) coded(en *entry, b *body, request *lab.Message) *body {
+	coding := strings.ToLower(strings.TrimSpace((&lab.Message{Header: b.header}).Get("Content-Encoding")))
+	if !inject.Recodes(coding) || en.Truncated != "" || en.span != nil {
+		return b
+	}
+	accept := request.Get("Accept-Encoding")
+	if accept == en.Request.Get("Accept-Encoding") || accepts(accept, coding) {
+		return b
+	}
+	key := recodeKey{body: b}
+	if accepts(accept, "gzip") {
+		key.coding = "gzip"
+	}
+	if made, ok := s.p.recoded.Load(key); ok {
+		return made.(*body)
+	}
+	made, err := recode(b, coding, key.coding)
+	if err != nil {
+		return b // it does not decode; whoever gets it is told so by verify
+	}
+	kept, _ := s.p.recoded.LoadOrStore(key, made)
+	return kept.(*body)
+}
+
+func recode(from *body, coding, to string) (*body, error) {
+	stream, err := inject.NewRecoder(coding, to)
+	if err != nil {
+		return nil, err
+	}
+	b, err := through(from, stream)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range from.header {
+		switch strings.ToLower(f.Name) {
+		case "content-encoding":
+			if f.Value = to; to == "" {
+				continue
+			}
+		case "content-length":
+			f.Value = strconv.Itoa(len(b.bytes))
+		case "content-md5", "digest", "content-digest", "accept-ranges":
+			continue
+		case "etag": // another representation, with the same meaning (RFC 9110, 8.8.3)
+			if !strings.HasPrefix(f.Value, "W/") {
+				f.Value = "W/" + f.Value
+			}
+		}
+		b.header = append(b.header, f)
+	}
+	return b, nil
+}
+
+// accepts tells whether an Accept-Encoding field takes a coding (RFC 9110,
+// 12.5.3). Who sends none gets none.
+func accepts(field, coding string) bool {
+	any := false
+	for item := range strings.SplitSeq(field, ",") {
+		name, params, _ := strings.Cut(item, ";")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name != coding && name != "*" && !(coding == "gzip" && name == "x-gzip") {
+			continue
+		}
+		good := true
+		if _, q, ok := strings.Cut(strings.ToLower(params), "q="); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			good = err == nil && v > 0
+		}
+		if name != "*" {
+			return good
+		}
+		any = good
+	}
+	return any
+}

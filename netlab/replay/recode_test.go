@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+)
+
+func TestAccepts(t *testing.T) {
+	for field, want := range map[string]bool{
+		"": false, "br": true, "gzip, br": true, "gzip;q=1, BR;q=0.1": true, "br;q=0": false, "*": true, "*, br;q=0": false, "gzip": false, "identity": false,
+	} {
+		if got := accepts(field, "br"); got != want {
+			t.Errorf("%q takes br: %v", field, got)
+		}
+	}
+}
+
+// A device without brotli gets gzip or plain text, with headers that say so.
+func TestRecodedForDevicesThatLackACoding(t *testing.T) {
+	const text = "all that was said, all that was said"
+	var packed bytes.Buffer
+	w := brotli.NewWriter(&packed)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	k := newAsker(t, build(exchange{
+		ask: "GET https://a.test/x.css", with: "accept-encoding: gzip, br", answer: packed.String(),
+		header: "Content-Type: text/css\nContent-Encoding: br\nETag: \"1\"\nVary: Accept-Encoding",
+	}), Options{Timing: Timing{Mode: TimingNone}})
+	for accept, want := range map[string]string{"gzip, br": "br", "gzip": "gzip", "": "", "br;q=0, *;q=0": ""} {
+		for range 2 { // made, and then kept
+			r, body, _ := k.ask("192.0.2.1", "GET https://a.test/x.css", "Accept-Encoding: "+accept, "")
+			if got := r.Header.Get("Content-Encoding"); got != want {
+				t.Errorf("who takes %q gets %q, want %q", accept, got, want)
+			}
+			var reader io.Reader = strings.NewReader(body)
+			switch want {
+			case "br":
+				reader = brotli.NewReader(reader)
+			case "gzip":
+				z, err := gzip.NewReader(reader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reader = z
+			}
+			if got, err := io.ReadAll(reader); err != nil || string(got) != text {
+				t.Errorf("who takes %q reads %q (%v)", accept, got, err)
+			}
+			if tag := r.Header.Get("ETag"); (want == "br") != (tag == `"1"`) {
+				t.Errorf("who takes %q gets the tag %s", accept, tag)
+			}
+		}
+	}
+}
