@@ -28,6 +28,23 @@ type Plan struct {
 	origin   string // scheme://host of the request
 }
 
+// Concerns tells whether Plan may be other than nil for some request that
+// such a response answers.
+func (s *Script) Concerns(method string, status int, header []lab.HeaderField) bool {
+	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
+		return false
+	}
+	response := lab.Message{Header: header}
+	mime := mimeOf(response.Get("Content-Type"))
+	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime)
+}
+
+// mimeOf is the type of a Content-Type, in lower case.
+func mimeOf(contentType string) string {
+	mime, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(mime))
+}
+
 // Plan returns how a response is to be changed, or nil for not at all.
 // request needs its header only, as the device sends it now.
 func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, header []lab.HeaderField) *Plan {
@@ -36,8 +53,9 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	}
 	response := lab.Message{Header: header}
 	p := &Plan{script: s}
-	mime, params, _ := strings.Cut(response.Get("Content-Type"), ";")
-	mime = strings.ToLower(strings.TrimSpace(mime))
+	contentType := response.Get("Content-Type")
+	_, params, _ := strings.Cut(contentType, ";")
+	mime := mimeOf(contentType)
 	if p.kind = kindOf(request, mime); p.kind == kindNone {
 		return nil
 	}

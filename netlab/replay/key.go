@@ -43,8 +43,7 @@ func newShape(method, rawURL string, header *lab.Message, body []byte) (*shape, 
 	}
 	s := &shape{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: splitQuery(u.RawQuery)}
 	if len(body) > 0 {
-		h := sha256.Sum256(body)
-		s.sum = hex.EncodeToString(h[:])
+		s.sum = sumOf(body)
 		s.kind, s.body = bodyFields(header, body)
 	}
 	return s, nil
@@ -196,11 +195,23 @@ func flatten(out []pair, name string, v any) []pair {
 }
 
 // exactKey is equal for requests that are the same in method, URL and body bytes.
-func (s *shape) exactKey() string {
-	if s.sum == "" {
-		return s.method + " " + s.url
+func (s *shape) exactKey() string { return string(appendExactKey(nil, s.method, s.url, s.sum)) }
+
+func appendExactKey(b []byte, method, url, sum string) []byte {
+	b = append(append(append(b, method...), ' '), url...)
+	if sum != "" {
+		b = append(append(b, ' '), sum...)
 	}
-	return s.method + " " + s.url + " " + s.sum
+	return b
+}
+
+// sumOf is the hex SHA-256 of a request's body, or "" without one.
+func sumOf(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	h := sha256.Sum256(body)
+	return hex.EncodeToString(h[:])
 }
 
 // normalKey is equal for requests that differ in volatile parts only: values

@@ -30,11 +30,7 @@ func (p *Prepared) find(c *client, s *shape, h http.Header) match {
 
 // sure runs the stages that do not guess.
 func (p *Prepared) sure(c *client, s *shape, h http.Header) match {
-	if list := usable(p.exact[s.exactKey()], h); len(list) > 0 {
-		m := match{entry: c.next(list), stage: lab.StageExact, score: 1}
-		if len(list) > 1 {
-			m.stage = lab.StageSequence
-		}
+	if m := p.exactly(c, p.exact[s.exactKey()], h); m.entry != nil {
 		return m
 	}
 	if list := usable(p.normal[s.normalKey(p.learned)], h); len(list) > 0 {
@@ -52,6 +48,18 @@ func (p *Prepared) sure(c *client, s *shape, h http.Header) match {
 		}
 	}
 	return match{stage: lab.StageMiss}
+}
+
+// exactly chooses among the exchanges of one exact key.
+func (p *Prepared) exactly(c *client, list []*entry, h http.Header) match {
+	if list = usable(list, h); len(list) == 0 {
+		return match{stage: lab.StageMiss}
+	}
+	m := match{entry: c.next(list), stage: lab.StageExact, score: 1}
+	if len(list) > 1 {
+		m.stage = lab.StageSequence
+	}
+	return m
 }
 
 // next gives the exchanges of a list in their order, and the last one for

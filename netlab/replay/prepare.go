@@ -37,6 +37,7 @@ type entry struct {
 	reqRange string        // of its request
 	span     *contentRange // of a 206
 	body     *body         // as recorded
+	document bool          // some request for it gets a script
 	injected *body         // with the script, for the kind of request that was recorded; nil without
 
 	once sync.Once // guards late
@@ -49,6 +50,22 @@ type body struct {
 	chunks []lab.Chunk
 	header []lab.HeaderField
 	sum    string // hex SHA-256
+
+	fields []sentField // header, made ready
+	altSvc bool        // header has an Alt-Svc
+	coding string      // its content coding, if that can be replaced by another
+}
+
+// ready makes the header ready to be sent.
+func (b *body) ready(en *entry) {
+	b.fields = toSend(b.header, &en.Request)
+	for _, f := range b.header {
+		b.altSvc = b.altSvc || strings.EqualFold(f.Name, "Alt-Svc")
+	}
+	coding := strings.ToLower(strings.TrimSpace((&lab.Message{Header: b.header}).Get("Content-Encoding")))
+	if inject.Recodes(coding) && en.Truncated == "" && en.span == nil {
+		b.coding = coding
+	}
 }
 
 // Prepare indexes a and puts the script of o into its documents.
@@ -97,9 +114,15 @@ func (p *Prepared) newEntry(e *lab.Exchange) (*entry, error) {
 		en.span = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
 	}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: hexSum(e.Response.Body)}
+	en.document = p.script.Concerns(e.Method, e.Status, e.Response.Header)
 	if plan := p.script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
 		// A body that cannot be decoded is served as it was recorded.
 		en.injected, _ = injectBody(plan, en.body)
+	}
+	for _, b := range []*body{en.body, en.injected} {
+		if b != nil {
+			b.ready(en)
+		}
 	}
 	return en, nil
 }

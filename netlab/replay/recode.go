@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
 )
 
@@ -16,13 +15,8 @@ type recodeKey struct {
 
 // coded returns b in a content coding that the device takes: gzip or none, if
 // it does not take the recorded one. That is done once for each body.
-func (s *Session) coded(en *entry, b *body, request *lab.Message) *body {
-	coding := strings.ToLower(strings.TrimSpace((&lab.Message{Header: b.header}).Get("Content-Encoding")))
-	if !inject.Recodes(coding) || en.Truncated != "" || en.span != nil {
-		return b
-	}
-	accept := request.Get("Accept-Encoding")
-	if accept == en.Request.Get("Accept-Encoding") || accepts(accept, coding) {
+func (s *Session) coded(en *entry, b *body, accept string) *body {
+	if accept == en.Request.Get("Accept-Encoding") || accepts(accept, b.coding) {
 		return b
 	}
 	key := recodeKey{body: b}
@@ -32,10 +26,11 @@ func (s *Session) coded(en *entry, b *body, request *lab.Message) *body {
 	if made, ok := s.p.recoded.Load(key); ok {
 		return made.(*body)
 	}
-	made, err := recode(b, coding, key.coding)
+	made, err := recode(b, b.coding, key.coding)
 	if err != nil {
 		return b // it does not decode; whoever gets it is told so by verify
 	}
+	made.ready(en)
 	kept, _ := s.p.recoded.LoadOrStore(key, made)
 	return kept.(*body)
 }

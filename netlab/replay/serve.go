@@ -31,21 +31,27 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.annotation(out, name)
 		return
 	}
-	sent, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBody))
-	if err != nil {
-		line.Stage, line.Error = lab.StageMiss, "read the request's body: "+err.Error()
-		out.plain(http.StatusBadRequest, "The request's body could not be read.\n")
-		return
+	var sent []byte
+	if r.Body != nil && r.Body != http.NoBody {
+		var err error
+		if sent, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBody)); err != nil {
+			line.Stage, line.Error = lab.StageMiss, "read the request's body: "+err.Error()
+			out.plain(http.StatusBadRequest, "The request's body could not be read.\n")
+			return
+		}
+		line.RequestSHA256 = sumOf(sent)
 	}
-	header := messageOf(r)
-	sh, err := newShape(r.Method, line.URL, header, sent)
-	if err != nil {
-		line.Stage, line.Error = lab.StageMiss, err.Error()
-		out.plain(http.StatusBadRequest, "The URL could not be read.\n")
-		return
+	from := ConnFrom(r.Context()).Client
+	m := s.exact(from, r.Method, line.URL, line.RequestSHA256, r.Header)
+	if m.entry == nil { // now it is worth taking it apart
+		sh, err := newShape(r.Method, line.URL, messageOf(r), sent)
+		if err != nil {
+			line.Stage, line.Error = lab.StageMiss, err.Error()
+			out.plain(http.StatusBadRequest, "The URL could not be read.\n")
+			return
+		}
+		m = s.find(from, sh, r.Header)
 	}
-	line.RequestSHA256 = sh.sum
-	m := s.find(ConnFrom(r.Context()).Client, sh, r.Header)
 	if m.entry == nil || m.stage == lab.StageFuzzy {
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			s.preflight(out)
@@ -69,15 +75,13 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.socket(out, m.entry)
 		return
 	}
-	s.answer(out, m.entry, header)
+	s.answer(out, m.entry)
 }
 
 // newServed starts the log line of a request.
 func newServed(r *http.Request, at lab.Time) *lab.Served {
 	c := ConnFrom(r.Context())
-	u := *r.URL
-	u.Fragment, u.RawFragment = "", ""
-	line := &lab.Served{Time: at, Method: r.Method, URL: u.String(), Protocol: c.Protocol}
+	line := &lab.Served{Time: at, Method: r.Method, URL: urlOf(r), Protocol: c.Protocol}
 	if c.Client.IsValid() {
 		line.Client = c.Client.String()
 	}
@@ -86,7 +90,7 @@ func newServed(r *http.Request, at lab.Time) *lab.Served {
 
 // messageOf lists the request's header, for those who compare it.
 func messageOf(r *http.Request) *lab.Message {
-	m := &lab.Message{}
+	m := &lab.Message{Header: make([]lab.HeaderField, 0, len(r.Header)+4)}
 	for name, values := range r.Header {
 		for _, v := range values {
 			m.Header = append(m.Header, lab.HeaderField{Name: name, Value: v})
@@ -132,32 +136,29 @@ func (s *Session) preflight(out *output) {
 }
 
 // answer writes an exchange's response.
-func (s *Session) answer(out *output, en *entry, request *lab.Message) {
-	b := s.coded(en, s.variant(en, request), request)
-	status, text, chunks := en.Status, b.bytes, b.chunks
-	shift := s.shifter(en, out.line.Time)
-	fields := make([]lab.HeaderField, 0, len(b.header)+2)
-	for _, f := range b.header {
-		if hopByHop(f.Name) {
-			continue
-		}
-		f.Value = shift.value(f)
-		if strings.EqualFold(f.Name, "Access-Control-Allow-Origin") && f.Value != "*" && f.Value == en.Request.Get("Origin") {
-			if origin := request.Get("Origin"); origin != "" {
-				f.Value = origin
-			}
-		}
-		fields = append(fields, f)
+func (s *Session) answer(out *output, en *entry) {
+	var request lab.Message // its header, for those who compare it
+	less := asksForLess(out.r.Header)
+	if less || en.span != nil || en.reqRange != "" || en.document {
+		request = *messageOf(out.r)
 	}
-	if f, ok := altSvc(b.header, en.URL, ConnFrom(out.r.Context()).QUIC && s.HTTP3(out.r.URL.Host)); ok {
-		fields = append(fields, f)
+	b := s.variant(en, &request)
+	if b.coding != "" {
+		b = s.coded(en, b, out.r.Header.Get("Accept-Encoding"))
+	}
+	status, text, chunks := en.Status, b.bytes, b.chunks
+	fields := s.fields(en, b, out.r.Header, s.shifter(en, out.line.Time))
+	if b.altSvc {
+		if f, ok := altSvc(b.header, en.URL, ConnFrom(out.r.Context()).QUIC && s.HTTP3(out.r.URL.Host)); ok {
+			fields = append(fields, f)
+		}
 	}
 	switch {
-	case status == http.StatusOK && notModified(request, fields):
+	case less && status == http.StatusOK && notModified(&request, fields):
 		status, text, chunks = http.StatusNotModified, nil, nil
 		fields = keepFields(fields, "cache-control", "content-location", "date", "etag", "expires", "vary", "last-modified", "set-cookie", "access-control-allow-origin", "access-control-allow-credentials")
-	case b == en.body:
-		status, text, chunks, fields = cut(en, request, fields, text, chunks)
+	case b == en.body && (less || en.span != nil || en.reqRange != ""):
+		status, text, chunks, fields = cut(en, &request, fields, text, chunks)
 	}
 	t := s.o.Timing
 	first := en.FirstByte
@@ -193,7 +194,7 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 	if out.r.Method == http.MethodHead || !bodyAllowed(status) {
 		return
 	}
-	if response := (lab.Message{Header: fields}); response.Get("Content-Length") == "" && len(text) > 0 {
+	if len(text) > 0 && !contentLength(fields) {
 		out.flush() // else net/http counts a short body and says its length
 	}
 	if t.Mode == TimingRecorded && len(chunks) > 0 {
@@ -216,6 +217,9 @@ func (s *Session) answer(out *output, en *entry, request *lab.Message) {
 // variant is the body for this kind of request: a document that is fetched by
 // a script gets no script of ours, and the other way round.
 func (s *Session) variant(en *entry, request *lab.Message) *body {
+	if !en.document {
+		return en.body
+	}
 	plan := s.p.script.Plan(en.Method, en.URL, request, en.Status, en.Response.Header)
 	switch {
 	case plan == nil:
@@ -224,7 +228,11 @@ func (s *Session) variant(en *entry, request *lab.Message) *body {
 		return en.injected
 	}
 	// Recorded as a fetch and now a document: rare enough to be done here, once.
-	en.once.Do(func() { en.late, _ = injectBody(plan, en.body) })
+	en.once.Do(func() {
+		if en.late, _ = injectBody(plan, en.body); en.late != nil {
+			en.late.ready(en)
+		}
+	})
 	if en.late != nil {
 		return en.late
 	}
@@ -380,16 +388,16 @@ type output struct {
 func (o *output) header(status int, fields []lab.HeaderField) {
 	o.line.Status = status
 	o.line.FirstByte = o.clock().Sub(o.line.Time)
-	h := o.w.Header()
 	if w, ok := o.w.(wire.FieldWriter); ok {
 		n := len(fields) // trailers come last
 		for ; n > 0 && strings.HasPrefix(fields[n-1].Name, http.TrailerPrefix); n-- {
-			f := fields[n-1]
+			f, h := fields[n-1], o.w.Header()
 			h[f.Name] = append([]string{f.Value}, h[f.Name]...)
 		}
 		w.WriteFields(status, o.reason, fields[:n])
 		return
 	}
+	h := o.w.Header()
 	h["Date"], h["Content-Type"] = nil, nil
 	for _, f := range fields {
 		name := f.Name

@@ -194,11 +194,33 @@ func (s *Session) end(line *lab.Served) {
 	}
 }
 
-// find matches under the state of the device that asks.
-func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
-	const most = 4096 // devices; more are one device to us
+// exact matches what is asked for exactly as it was recorded, before the
+// request is taken apart: most are.
+func (s *Session) exact(from netip.Addr, method, url, sum string, h http.Header) match {
+	var space [512]byte
+	key := appendExactKey(space[:0], method, url, sum)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.p.exactly(s.client(from), s.p.exact[string(key)], h)
+}
+
+// find matches under the state of the device that asks.
+func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.client(from)
+	if s.live == nil {
+		return s.p.find(c, sh, h)
+	}
+	if m := s.p.sure(c, sh, h); m.entry != nil {
+		return m
+	}
+	return s.filled.sure(c, sh, h)
+}
+
+// client returns the match state of a device; the caller holds the lock.
+func (s *Session) client(from netip.Addr) *client {
+	const most = 4096 // devices; more are one device to us
 	c := s.clients[from]
 	if c == nil {
 		if len(s.clients) >= most {
@@ -209,13 +231,7 @@ func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
 			s.clients[from] = c
 		}
 	}
-	if s.live == nil {
-		return s.p.find(c, sh, h)
-	}
-	if m := s.p.sure(c, sh, h); m.entry != nil {
-		return m
-	}
-	return s.filled.sure(c, sh, h)
+	return c
 }
 
 // liveRecorder fetches what the archive lacks.

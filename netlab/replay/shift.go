@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"eidetic/internal/lab"
 )
 
 // shifter moves the dates of a header by the time that went by since it was
@@ -16,34 +14,19 @@ type shifter struct {
 	steady   time.Duration // from the recording's start to the session's: the same for each request
 }
 
-// value returns the shifted value of a field.
-func (s shifter) value(f lab.HeaderField) string {
+// date returns what a date is now, or value, as it was recorded.
+func (s shifter) date(value string, at time.Time, by time.Duration) string {
 	if s.delta == 0 {
-		return f.Value
+		return value
 	}
-	switch strings.ToLower(f.Name) {
-	case "date", "expires":
-		return shiftDate(f.Value, s.delta)
-	case "last-modified":
-		// The device sends it back in If-Modified-Since: it must not change
-		// from one answer to the next.
-		return shiftDate(f.Value, s.steady)
-	case "set-cookie":
-		return s.cookie(f.Value)
-	}
-	return f.Value
-}
-
-func shiftDate(v string, by time.Duration) string {
-	t, err := http.ParseTime(v)
-	if err != nil || t.Year() < 1990 {
-		return v // "0" and "-1" mean expired, and so does 1970
-	}
-	return t.Add(by).UTC().Format(http.TimeFormat)
+	return at.Add(by).UTC().Format(http.TimeFormat)
 }
 
 // cookie shifts an expiry that was in the future; one in the past deletes.
 func (s shifter) cookie(v string) string {
+	if s.delta == 0 {
+		return v
+	}
 	parts := strings.Split(v, ";")
 	for i, p := range parts {
 		name, value, ok := strings.Cut(p, "=")

@@ -43,7 +43,7 @@ func measureMatch(_ context.Context, o options, t *table) error {
 				return err
 			}
 			requests = append(requests, (&http.Request{
-				Method: "GET", URL: u, Host: host, Proto: "HTTP/2.0", ProtoMajor: 2, Body: http.NoBody,
+				Method: "GET", URL: u, RequestURI: u.RequestURI(), Host: host, Proto: "HTTP/2.0", ProtoMajor: 2, Body: http.NoBody,
 				Header: http.Header{"Accept": {"*/*"}, "User-Agent": {"bench"}},
 			}).WithContext(conn))
 		}
