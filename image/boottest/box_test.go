@@ -25,6 +25,7 @@ var cases = []guestCase{
 	{"modules", testModules},
 	{"ports and console", testConsole},
 	{"box package", func(t *testing.T, b *Box) { b.Test(t, "./image/box", "TestOnTheBox") }},
+	{"kernel link", testKernelLink},
 	{"no way in", testNoWayIn},
 	{"third port", testThirdPort},
 	{"hung service", testHungService},

@@ -179,23 +179,11 @@ func (l *Conn) Report() Report {
 	r := Report{
 		Backend: "conn", Profile: l.profile.clone(), Bound: connBound, Slips: l.slips.Load(),
 		Down: l.down.stats.clone(), Up: l.up.stats.clone(),
-		Limits: []string{
-			"TCP's handshake is stood for by one more RTT before a connection's first bytes; connecting itself takes no time",
-			"TCP's slow start and acknowledgements are those of the local path",
-		},
+		Limits: limits("conn", l.base),
 	}
 	if l.profile.Native() {
 		r.Backend, r.Limits = "native", nil
 		return r
-	}
-	if l.profile.Loss > 0 {
-		r.Limits = append(r.Limits, "loss is not emulated")
-	}
-	if l.profile.Queue != (Queue{}) {
-		r.Limits = append(r.Limits, "a queue's bound is not emulated: bytes wait and are not dropped")
-	}
-	if l.profile.Reorder {
-		r.Limits = append(r.Limits, "a stream cannot be reordered")
 	}
 	return r
 }

@@ -61,6 +61,28 @@ func DisableOffloads(name string) error {
 	return err
 }
 
+// keepOffloads returns what sets an interface's offloads back to what they are.
+func keepOffloads(name string) (restore func() error, err error) {
+	old := map[string]uint32{}
+	err = eachOffload(name, func(what string, get, _ uint32, call func(uint32, *uint32) error) error {
+		var v uint32
+		err := call(get, &v)
+		if err == nil {
+			old[what] = v
+		}
+		return err
+	})
+	return func() error {
+		return eachOffload(name, func(what string, _, set uint32, call func(uint32, *uint32) error) error {
+			v, known := old[what]
+			if !known {
+				return nil
+			}
+			return call(set, &v)
+		})
+	}, err
+}
+
 func eachOffload(name string, f func(what string, get, set uint32, call func(cmd uint32, value *uint32) error) error) error {
 	if len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("offloads: %q is not the name of an interface", name)

@@ -106,7 +106,7 @@ const DefaultMTU = 1500
 // Native reports whether the link changes nothing.
 func (p Profile) Native() bool {
 	return p.RTT == 0 && p.Down == Unlimited && p.Up == Unlimited && p.Loss == 0 && p.Jitter == 0 &&
-		len(p.Extra) == 0 && p.DownTrace == nil && p.UpTrace == nil && len(p.Changes) == 0
+		p.MTU == 0 && len(p.Extra) == 0 && p.DownTrace == nil && p.UpTrace == nil && len(p.Changes) == 0
 }
 
 // Begin returns the profile as it is before its changes.
