@@ -99,8 +99,9 @@ func rateText(r link.Rate) string {
 
 // LinkTestCmd measures a profile.
 type LinkTestCmd struct {
-	Link string `default:"lte" placeholder:"PROFILE" help:"A name or settings: lte, or \"rtt=150ms,down=1.6mbit,up=768kbit\" (${default})."`
-	JSON bool   `name:"json" help:"Print JSON instead of a table."`
+	Link    string `default:"lte" placeholder:"PROFILE" help:"A name or settings: lte, or \"rtt=150ms,down=1.6mbit,up=768kbit\" (${default})."`
+	Backend string `default:"packet" enum:"packet,kernel,conn" help:"What emulates it: packet, kernel or conn (${default})."`
+	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
 }
 
 // Help is the example below the flags.
@@ -109,6 +110,7 @@ func (LinkTestCmd) Help() string {
 
   appliance link test --link 3g
   appliance link test --link "rtt=20ms,down=10mbit,up=2mbit,queue=100p" --json
+  appliance link test --backend kernel --link "down=10mbit,up=2mbit"
 
 The exit status is 1 when the link did not keep to its profile.`
 }
@@ -122,7 +124,7 @@ func (c *LinkTestCmd) Run(ctx context.Context) error {
 	if err := isolate.Available(ctx); err != nil {
 		return cannot(err)
 	}
-	args := []string{"link", "inside", "--link", c.Link}
+	args := []string{"link", "inside", "--link", c.Link, "--backend", c.Backend}
 	if c.JSON {
 		args = append(args, "--json")
 	}
@@ -139,8 +141,9 @@ func (c *LinkTestCmd) Run(ctx context.Context) error {
 
 // LinkInsideCmd runs in the namespaces.
 type LinkInsideCmd struct {
-	Link string `required:""`
-	JSON bool   `name:"json"`
+	Link    string `required:""`
+	Backend string `required:""`
+	JSON    bool   `name:"json"`
 }
 
 // Run measures and prints.
@@ -156,7 +159,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if err := isolate.Mount(isolate.Mounts{TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}
-	r, err := measure.Measure(ctx, p, linkForwarder())
+	r, err := measure.Measure(ctx, p, measure.Options{Backend: c.Backend, Forwarder: linkForwarder()})
 	if err != nil {
 		return cannot(err)
 	}

@@ -44,6 +44,7 @@ func limits(backend string, p Profile) (list []string) {
 	case "kernel":
 		list = []string{
 			"rates count Ethernet headers, and are made to fit full packets",
+			"a packet that comes alone leaves at once, by the bucket of one packet, and not after its own transmission",
 			"how late packets left is not known",
 		}
 		for _, q := range append([]Change{{Profile: p}}, p.Changes...) {

@@ -76,7 +76,7 @@ func with(profile *link.Profile, f func(*cable) error) error {
 	if profile == nil {
 		m, err = measure.NewBareCable()
 	} else {
-		m, err = measure.NewCable(*profile, []string{"/proc/self/exe", forward})
+		m, err = measure.NewCable(*profile, measure.Options{Forwarder: []string{"/proc/self/exe", forward}})
 	}
 	if err != nil {
 		return err

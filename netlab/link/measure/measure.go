@@ -2,8 +2,10 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/netlab/link"
@@ -29,32 +31,16 @@ type Result struct {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Measure lays a cable with the profile and measures it; it takes about ten
-// seconds. The forwarder is as for NewCable. The caller may make network
-// namespaces.
-func Measure(ctx context.Context, p link.Profile, forwarder []string) (*Result, error) {
-	c, err := NewCable(link.Profile{Name: "native"}, forwarder)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	end, err := c.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	if _, err := c.Ping(2, 10*time.Millisecond); err != nil { // fills the ARP tables
-		return nil, err
-	}
-	r := &Result{}
-	bad := func(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }
-	c.Link.Set(p)
+// roundTrips has ping measure.
+func (c *Cable) roundTrips(p link.Profile, r *Result, bad func(string, ...any)) error {
 	rtts, err := c.Ping(200, 10*time.Millisecond)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p = p.Begin()                                     // its changes would be measured at some time or other
 	serial := p.Down.Transmit(84) + p.Up.Transmit(84) // an echo is 84 bytes of IP
+	if _, kernel := c.Link.(kernelLink); kernel {
+		serial = 0 // its bucket lets a packet by that comes alone
+	}
 	want := p.RTT + serial
 	at := func(q float64) time.Duration { return rtts[min(int(q*float64(len(rtts))), len(rtts)-1)] }
 	for _, q := range []struct {
@@ -78,6 +64,44 @@ func Measure(ctx context.Context, p link.Profile, forwarder []string) (*Result, 
 	}
 	if lost := 200 - len(rtts); lost > 0 && p.Loss == 0 {
 		bad("%d of 200 echoes were lost", lost)
+	}
+	return nil
+}
+
+// Measure lays a cable with the profile and measures it; it takes about ten
+// seconds. The caller may make network namespaces.
+func Measure(ctx context.Context, p link.Profile, o Options) (*Result, error) {
+	if cannot := link.Cannot(o.Backend, p); len(cannot) > 0 {
+		return nil, fmt.Errorf("the back end %s cannot do this profile: %s", o.Backend, strings.Join(cannot, "; "))
+	}
+	begin := link.Profile{Name: "native"}
+	if o.Backend == "conn" {
+		begin = p // what is accepted under a native profile stays native
+	}
+	c, err := NewCable(begin, o)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	end, err := c.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if _, err := c.Ping(2, 10*time.Millisecond); err != nil { // fills the ARP tables
+		return nil, err
+	}
+	r := &Result{}
+	bad := func(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }
+	c.Link.Set(p)
+	if f := c.Link.Report().Fault; f != "" {
+		return nil, errors.New(f)
+	}
+	p = p.Begin()            // its changes would be measured at some time or other
+	if o.Backend != "conn" { // which lets echoes by
+		if err := c.roundTrips(p, r, bad); err != nil {
+			return nil, err
+		}
 	}
 	if p.Loss == 0 && p.Down >= 0 && p.Up >= 0 {
 		var connect, first, whole []time.Duration

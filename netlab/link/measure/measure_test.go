@@ -15,7 +15,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Measure(t.Context(), p, nil)
+	r, err := Measure(t.Context(), p, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -33,38 +34,92 @@ const (
 	port        = "7007"
 )
 
-// Link is what a Cable needs of a packet back end.
+// Link is what a Cable needs of a back end.
 type Link interface {
 	Set(link.Profile)
 	Report() link.Report
 	Close() error
 }
 
+// kernelLink tells of failures in its reports.
+type kernelLink struct{ *link.Kernel }
+
+func (k kernelLink) Set(p link.Profile) { _ = k.Kernel.Set(p) } // its report tells of the failure
+
+var (
+	_ Link = (*link.Packet)(nil)
+	_ Link = (*link.Process)(nil)
+	_ Link = (*link.Conn)(nil)
+	_ Link = kernelLink{}
+)
+
 // Cable is a device's namespace behind a link.
 type Cable struct {
 	Device, Box *netspace.Namespace
 	Link        Link // nil for a bare cable
+
+	listener func(net.Listener) net.Listener // of a link of connections
+	sentUp   atomic.Int64                    // bytes that the box's server has read
 }
 
-// NewCable makes the namespaces and a packet link in a process of its own,
-// which the command runs (see link.Serve), or in this process without one.
-func NewCable(p link.Profile, forwarder []string) (*Cable, error) {
-	return newCable(func(c *Cable) (err error) {
-		if err = netspace.Veth(c.Device, "eth0", c.Box, "dev0p"); err != nil {
-			return err
-		}
-		if err = netspace.Veth(c.Box, "lab0", c.Box, "lab0p"); err != nil {
-			return err
-		}
-		pc := link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}
-		return c.Box.Do(func() error {
-			if len(forwarder) > 0 {
-				c.Link, err = link.StartProcess(pc, forwarder)
-			} else {
-				c.Link, err = link.NewPacket(pc)
+// Options of a Cable.
+type Options struct {
+	// Backend is "packet" (the default), "kernel" or "conn".
+	Backend string
+	// Forwarder is the command of a packet link's process (see link.Serve);
+	// without it a thread of this process forwards.
+	Forwarder []string
+}
+
+// NewCable makes the namespaces and a link.
+func NewCable(p link.Profile, o Options) (*Cable, error) {
+	switch o.Backend {
+	case "", "packet":
+		return newCable(func(c *Cable) error { return c.packet(p, o.Forwarder) })
+	case "kernel":
+		return newCable(func(c *Cable) error {
+			if err := netspace.Veth(c.Device, "eth0", c.Box, "lab0"); err != nil {
+				return err
+			}
+			return c.Box.Do(func() error {
+				k, err := link.NewKernel(link.KernelConfig{Interface: "lab0", IFB: "lab0-up", Profile: p, Clock: lab.Monotonic})
+				if err == nil {
+					c.Link = kernelLink{k}
+				}
+				return err
+			})
+		})
+	case "conn":
+		return newCable(func(c *Cable) error {
+			l := link.NewConn(p, lab.Monotonic)
+			c.Link, c.listener = l, l.Listener
+			return netspace.Veth(c.Device, "eth0", c.Box, "lab0")
+		})
+	}
+	return nil, fmt.Errorf("no back end is called %q; there are packet, kernel and conn", o.Backend)
+}
+
+func (c *Cable) packet(p link.Profile, forwarder []string) error {
+	if err := netspace.Veth(c.Device, "eth0", c.Box, "dev0p"); err != nil {
+		return err
+	}
+	if err := netspace.Veth(c.Box, "lab0", c.Box, "lab0p"); err != nil {
+		return err
+	}
+	pc := link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}
+	return c.Box.Do(func() error {
+		if len(forwarder) > 0 {
+			l, err := link.StartProcess(pc, forwarder)
+			if err == nil {
+				c.Link = l
 			}
 			return err
-		})
+		}
+		l, err := link.NewPacket(pc)
+		if err == nil {
+			c.Link = l
+		}
+		return err
 	})
 }
 
@@ -180,6 +235,9 @@ func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.listener != nil {
+		l = c.listener(l)
+	}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -200,7 +258,13 @@ func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 						_, err = conn.Write(buf)
 					}
 				case 'u':
-					_, _ = io.Copy(io.Discard, conn) // the link counts it
+					for {
+						n, err := conn.Read(buf)
+						c.sentUp.Add(int64(n))
+						if err != nil {
+							return
+						}
+					}
 				}
 			}()
 		}
@@ -277,7 +341,7 @@ func (c *Cable) Transfer(down bool, settle, span time.Duration) (rate float64, e
 	return float64(total) * 8 / (end - begin).Seconds(), nil
 }
 
-// transferUp counts by the link, since the box's side of the socket is not here.
+// transferUp counts what the box's end of the connection reads.
 func (c *Cable) transferUp(conn net.Conn, settle, span time.Duration) (float64, error) {
 	if _, err := conn.Write([]byte{'u'}); err != nil {
 		return 0, fmt.Errorf("transfer: %w", err)
@@ -286,21 +350,21 @@ func (c *Cable) transferUp(conn net.Conn, settle, span time.Duration) (float64, 
 	if err := conn.SetWriteDeadline(start.Add(settle + span)); err != nil {
 		return 0, fmt.Errorf("transfer: %w", err)
 	}
-	before := len(c.Link.Report().Bins)
-	for err := error(nil); err == nil; {
-		_, err = conn.Write(make([]byte, 64<<10)) // ends with the deadline
-	}
-	bins := c.Link.Report().Bins
-	first := before + int(settle/link.BinWidth)
-	last := min(len(bins)-1, before+int((settle+span)/link.BinWidth)-1)
-	if last <= first {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for err := error(nil); err == nil; {
+			_, err = conn.Write(make([]byte, 64<<10)) // ends with the deadline
+		}
+	}()
+	<-time.After(settle)
+	begin, before := time.Now(), c.sentUp.Load()
+	<-sent
+	total, took := c.sentUp.Load()-before, time.Since(begin)
+	if total <= 0 {
 		return 0, errors.New("transfer: nothing passed the link")
 	}
-	sum := 0
-	for _, b := range bins[first:last] {
-		sum += b.Up
-	}
-	return float64(sum) * 8 / (float64(last-first) * link.BinWidth.Seconds()) * payloadShare, nil
+	return float64(total) * 8 / took.Seconds(), nil
 }
 
 // payloadShare of a full packet: 1448 of 1500 bytes.
