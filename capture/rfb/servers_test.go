@@ -9,6 +9,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/testlab"
 )
 
 // server is what the suite films: a fake or a real one.
@@ -28,11 +29,11 @@ func fake(cfg rfbtest.Config) func(*testing.T) server {
 }
 
 func realXvnc(t *testing.T) server {
-	return shown(t, rfbtest.Xvnc(t, "-geometry", "200x100"))
+	return shown(t, rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-geometry", "200x100"))
 }
 
 func realX11vnc(t *testing.T) server {
-	return shown(t, rfbtest.X11vnc(t, "200x100"))
+	return shown(t, rfbtest.X11vnc(t, testlab.NeedProgram(t, "x11vnc"), testlab.NeedProgram(t, "Xvfb"), "200x100"))
 }
 
 func shown(t *testing.T, r rfbtest.Real) server {

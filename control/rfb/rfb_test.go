@@ -44,8 +44,12 @@ func TestServers(t *testing.T) {
 		start    func(*testing.T) rfbtest.Real
 		sideways bool // it knows the wheel's buttons 6 and 7
 	}{
-		{"Xvnc", func(t *testing.T) rfbtest.Real { return rfbtest.Xvnc(t, "-geometry", "640x480") }, true},
-		{"x11vnc", func(t *testing.T) rfbtest.Real { return rfbtest.X11vnc(t, "640x480") }, false},
+		{"Xvnc", func(t *testing.T) rfbtest.Real {
+			return rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-geometry", "640x480")
+		}, true},
+		{"x11vnc", func(t *testing.T) rfbtest.Real {
+			return rfbtest.X11vnc(t, testlab.NeedProgram(t, "x11vnc"), testlab.NeedProgram(t, "Xvfb"), "640x480")
+		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

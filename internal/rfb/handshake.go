@@ -206,7 +206,7 @@ func (c *Conn) serverInit() error {
 		return err
 	}
 	c.width, c.height = int(be.Uint16(b[:])), int(be.Uint16(b[2:]))
-	if err := checkSize(c.width, c.height); err != nil {
+	if err := c.checkSize(c.width, c.height); err != nil {
 		return err
 	}
 	n := be.Uint32(b[20:])

@@ -219,7 +219,7 @@ func (c *Conn) extendedSize(s *Screen, reason, status, w, h int) error {
 
 // resize takes over a new size.
 func (c *Conn) resize(s *Screen, w, h int) error {
-	if err := checkSize(w, h); err != nil {
+	if err := c.checkSize(w, h); err != nil {
 		return err
 	}
 	c.width, c.height = w, h

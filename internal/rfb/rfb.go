@@ -49,6 +49,7 @@ type Conn struct {
 	net           net.Conn
 	r             *bufio.Reader
 	zlib          inflater
+	maxPixels     int
 
 	writing sync.Mutex
 }
@@ -80,7 +81,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 
 // New shakes hands over c, which it closes when that fails.
 func New(ctx context.Context, c net.Conn, password string) (*Conn, error) {
-	conn := &Conn{net: c, r: bufio.NewReaderSize(c, 1<<16)}
+	conn := newConn(c)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	err := conn.handshake(password)
 	if !stop() && err == nil {
@@ -94,6 +95,10 @@ func New(ctx context.Context, c net.Conn, password string) (*Conn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+func newConn(c net.Conn) *Conn {
+	return &Conn{net: c, r: bufio.NewReaderSize(c, 1<<16), maxPixels: MaxPixels}
 }
 
 // Size returns the screen's size as of the last message that was read; it is
@@ -129,12 +134,12 @@ func (c *Conn) Send(b []byte) error {
 }
 
 // checkSize says what is wrong with a screen's size.
-func checkSize(w, h int) error {
+func (c *Conn) checkSize(w, h int) error {
 	if w < 1 || h < 1 {
 		return fmt.Errorf("the server's screen has no pixels (%d×%d)", w, h)
 	}
-	if w > lab.MaxSide || h > lab.MaxSide || w*h > MaxPixels {
-		return fmt.Errorf("the server claims a screen of %d×%d, more than %d pixels or %d a side", w, h, MaxPixels, lab.MaxSide)
+	if w > lab.MaxSide || h > lab.MaxSide || w*h > c.maxPixels {
+		return fmt.Errorf("the server claims a screen of %d×%d, more than %d pixels or %d a side", w, h, c.maxPixels, lab.MaxSide)
 	}
 	return nil
 }

@@ -58,19 +58,19 @@ func AppendEncodings(b []byte, list ...Encoding) []byte {
 
 // AppendRequest asks for an update of a rectangle: of what changed, or of all.
 func AppendRequest(b []byte, incremental bool, r image.Rectangle) []byte {
-	b = append(b, updateRequest, flag(incremental))
+	b = append(b, updateRequest, bit(incremental))
 	return appendRectangle(b, r)
 }
 
 // AppendContinuous switches updates without requests on or off.
 func AppendContinuous(b []byte, on bool, r image.Rectangle) []byte {
-	b = append(b, enableContinuous, flag(on))
+	b = append(b, enableContinuous, bit(on))
 	return appendRectangle(b, r)
 }
 
 // AppendKey presses or releases the key with an X11 keysym.
 func AppendKey(b []byte, down bool, keysym uint32) []byte {
-	b = append(b, keyEvent, flag(down), 0, 0)
+	b = append(b, keyEvent, bit(down), 0, 0)
 	return be.AppendUint32(b, keysym)
 }
 
@@ -104,7 +104,7 @@ func appendRectangle(b []byte, r image.Rectangle) []byte {
 	return b
 }
 
-func flag(on bool) byte {
+func bit(on bool) byte {
 	if on {
 		return 1
 	}

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"eidetic/internal/testlab"
 )
 
 // Real is a real VNC server and the X screen that it shows.
@@ -23,22 +21,21 @@ type Real struct {
 	Stop    func() // ends it before the test does
 }
 
-// Xvnc starts TigerVNC's server, which is screen and VNC server in one. Without
+// Xvnc starts TigerVNC's server, the program Xvnc, which is screen and VNC server in one. Without
 // -SecurityTypes in args it asks for no password.
-func Xvnc(t testing.TB, args ...string) Real {
+func Xvnc(t testing.TB, program string, args ...string) Real {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rfb")
-	display, stop := startX(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), append([]string{
+	display, stop := startX(t, program, append([]string{
 		"-rfbport", "-1", "-rfbunixpath", socket, "-SecurityTypes", "None", "-depth", "24"}, args...)...)
 	return Real{"unix:" + socket, display, stop}
 }
 
-// X11vnc starts x11vnc (LibVNCServer), which shares the screen of an Xvfb as
-// one would a laptop's.
-func X11vnc(t testing.TB, size string, args ...string) Real {
+// X11vnc starts the program x11vnc (LibVNCServer), which shares the screen of
+// an Xvfb as one would a laptop's.
+func X11vnc(t testing.TB, program, xvfb, size string, args ...string) Real {
 	t.Helper()
-	program := testlab.NeedProgram(t, "x11vnc")
-	display, _ := startX(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", size+"x24")
+	display, _ := startX(t, xvfb, "-screen", "0", size+"x24")
 	cmd := exec.Command(program, append([]string{"-display", display, "-nopw", "-listen", "127.0.0.1", "-autoport", "15900",
 		"-noipv6", "-rfbportv6", "-1", "-norc", "-shared", "-forever", "-quiet"}, args...)...)
 	out, err := cmd.StdoutPipe()

@@ -1,0 +1,85 @@
+package rfb
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// canned is a connection to a server that says what was written down.
+type canned struct {
+	io.Reader
+	net.Conn // nil: nothing else is called
+}
+
+func (c canned) Read(b []byte) (int, error)       { return c.Reader.Read(b) }
+func (canned) Write(b []byte) (int, error)        { return len(b), nil }
+func (canned) Close() error                       { return nil }
+func (canned) SetDeadline(time.Time) error        { return nil }
+func (canned) SetWriteDeadline(t time.Time) error { return nil }
+func (canned) RemoteAddr() net.Addr               { return nil }
+
+// replay reads a whole session: the handshake, then messages to the end. It
+// returns the screen, and the error that ended it.
+func replay(b []byte, pixels int) (*Screen, error) {
+	conn := newConn(canned{Reader: bytes.NewReader(b)})
+	conn.maxPixels = pixels
+	if err := conn.handshake("sesame"); err != nil {
+		return nil, err
+	}
+	s := conn.NewScreen()
+	for {
+		if _, err := conn.Read(s); err != nil {
+			return s, err
+		}
+		if n := len(s.Changed); n > maxChanged {
+			panic("a list of changes without bound")
+		}
+	}
+}
+
+// FuzzSession feeds all that a hostile server may send. The screen must keep
+// its size, and its fourth bytes 0.
+func FuzzSession(f *testing.F) {
+	names, err := filepath.Glob("testdata/*.session")
+	if err != nil || len(names) == 0 {
+		f.Fatal("no recorded sessions", err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	for _, s := range []string{
+		"RFB 003.003\n\x00\x00\x00\x00\x00\x00\x00\x04busy",
+		"RFB 003.007\n\x01\x02" + "0123456789abcdef" + "\x00\x00\x00\x02",
+		"RFB 003.008\n\x00\x00\x00\x00\x04gone",
+		"GET / HTTP/1.1\r\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const pixels = 1 << 16
+		s, err := replay(b, pixels)
+		if err == nil {
+			t.Fatal("a session ended without an error")
+		}
+		if s == nil {
+			return
+		}
+		if len(s.Pix) != bytesPerPixel*s.Width*s.Height || s.Width*s.Height > pixels {
+			t.Fatalf("%d bytes for %d×%d pixels", len(s.Pix), s.Width, s.Height)
+		}
+		for i := 3; i < len(s.Pix); i += bytesPerPixel {
+			if s.Pix[i] != 0 {
+				t.Fatalf("pixel %d has a fourth byte %d", i/bytesPerPixel, s.Pix[i])
+			}
+		}
+	})
+}
