@@ -16,13 +16,21 @@ type device interface {
 	ioctl(request uint, arg unsafe.Pointer) error
 	mmap(offset int64, length int) ([]byte, error)
 	munmap([]byte) error
-	// wait returns when a buffer or an event is there: event says which.
-	wait(ctx context.Context, limit time.Duration) (event bool, err error)
+	// wait returns what there is, nothingCame after the limit.
+	wait(ctx context.Context, limit time.Duration) (readiness, error)
 	close() error
 }
 
-// errSilent says that no frame came in time.
-var errSilent = errors.New("no frame came: is the cable plugged in and the screen awake?")
+// readiness is what a device has for us.
+type readiness int
+
+const (
+	nothingCame readiness = iota
+	frameReady
+	eventReady
+	streamError // the stream has failed, or is off
+	deviceGone
+)
 
 // node is a real device.
 type node struct{ fd int }
@@ -56,31 +64,35 @@ func (n *node) munmap(b []byte) error { return unix.Munmap(b) }
 func (n *node) close() error          { return unix.Close(n.fd) }
 
 // wait polls in short steps, so that ctx is heard.
-func (n *node) wait(ctx context.Context, limit time.Duration) (bool, error) {
+func (n *node) wait(ctx context.Context, limit time.Duration) (readiness, error) {
 	const step = 100 * time.Millisecond
 	fds := []unix.PollFd{{Fd: int32(n.fd), Events: unix.POLLIN | unix.POLLPRI}}
 	for waited := time.Duration(0); waited < limit; waited += step {
 		if err := ctx.Err(); err != nil {
-			return false, err
+			return nothingCame, err
 		}
 		got, err := unix.Poll(fds, int(step.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("poll: %w", err)
+			return nothingCame, fmt.Errorf("poll: %w", err)
 		}
 		if got == 0 {
 			continue
 		}
+		// A device that has gone reports everything at once; one whose stream
+		// has failed may have an event that says why.
 		switch r := fds[0].Revents; {
+		case r&(unix.POLLHUP|unix.POLLNVAL) != 0:
+			return deviceGone, nil
 		case r&unix.POLLPRI != 0:
-			return true, nil
+			return eventReady, nil
+		case r&unix.POLLERR != 0:
+			return streamError, nil
 		case r&unix.POLLIN != 0:
-			return false, nil
-		case r&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
-			return false, unix.ENODEV
+			return frameReady, nil
 		}
 	}
-	return false, errSilent
+	return nothingCame, nil
 }

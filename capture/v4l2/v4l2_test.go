@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 )
 
@@ -23,6 +26,8 @@ type fake struct {
 	streaming bool
 	closed    bool
 	script    []delivery
+	signal    *signal // nil: a camera, which has no timings
+	streams   int     // how often streaming was switched on
 	wrongUse  []string
 }
 
@@ -32,13 +37,21 @@ type delivery struct {
 	flags    uint32
 	short    int // bytes that are missing
 	value    byte
-	change   bool // a resolution event instead of a frame
-	gone     bool // unplugged instead of a frame
+	// Instead of a frame:
+	change *signal // a source change event, and what there is then
+	gone   bool    // unplugged
+	silent bool    // nothing comes in time
+	failed bool    // the stream
+}
+
+// signal is what the fake's input receives.
+type signal struct {
+	width, height, clock int // of the picture, in pixels per second; 0: no signal
 }
 
 func newFake(width, height int, code string, stride uint32, script ...delivery) *fake {
 	f := &fake{caps: capCapture | capStreaming, script: script}
-	f.format = *newFormat(width, height, fourcc(code))
+	f.format = *newFormat(typeCapture, width, height, fourcc(code))
 	setU32(f.format[:], 24, stride)
 	setU32(f.format[:], 28, stride*uint32(height))
 	return f
@@ -54,7 +67,17 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 		copy(c[16:], "A grabber")
 		setU32(c[:], 84, f.caps)
 	case reqQueryTimings:
-		return unix.ENOTTY
+		if f.signal == nil {
+			return unix.ENOTTY
+		}
+		if f.signal.width == 0 {
+			return unix.ENOLINK
+		}
+		t := as[timings](arg)
+		setU32(t[:], 4, uint32(f.signal.width))
+		setU32(t[:], 8, uint32(f.signal.height))
+		order.PutUint64(t[20:], uint64(f.signal.clock))
+	case reqSetTimings:
 	case reqGetFormat:
 		*as[format](arg) = f.format
 	case reqSetFormat:
@@ -68,22 +91,25 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 		r := as[requestBuf](arg)
 		setU32(r[:], 0, 4) // fewer than asked for
 		for range 4 {
-			f.memory = append(f.memory, make([]byte, f.format.get().size))
+			f.memory = append(f.memory, make([]byte, f.format.get().planes[0].size))
 		}
 	case reqQueryBuf:
 		b := as[buffer](arg)
 		setU32(b[:], 64, b.index())
-		setU32(b[:], 72, f.format.get().size)
+		setU32(b[:], 72, f.format.get().planes[0].size)
 	case reqQueue:
 		f.queued = append(f.queued, as[buffer](arg).index())
 	case reqStreamOn:
 		f.streaming = true
+		f.streams++
 	case reqStreamOff:
 		f.streaming = false
+		f.queued = nil
 	case reqDequeueEvent:
 		e := as[event](arg)
 		setU32(e[:], 0, eventSource)
 		setU32(e[:], 8, changeResolution)
+		f.signal = f.script[0].change
 		f.script = f.script[1:]
 	case reqDequeue:
 		if len(f.queued) == 0 {
@@ -96,7 +122,7 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 		index := f.queued[0]
 		f.queued = f.queued[1:]
 		mem := f.memory[index]
-		stride := int(f.format.get().stride)
+		stride := int(f.format.get().planes[0].stride)
 		for i := range mem {
 			mem[i] = d.value + byte(i%stride)
 		}
@@ -119,14 +145,23 @@ func (f *fake) munmap([]byte) error {
 	return nil
 }
 func (f *fake) close() error { f.closed = true; return nil }
-func (f *fake) wait(context.Context, time.Duration) (bool, error) {
-	switch {
-	case len(f.script) == 0:
-		return false, errSilent
-	case f.script[0].gone:
-		return false, unix.ENODEV
+func (f *fake) wait(context.Context, time.Duration) (readiness, error) {
+	if len(f.script) == 0 {
+		return nothingCame, nil
 	}
-	return f.script[0].change, nil
+	switch d := f.script[0]; {
+	case d.gone:
+		return deviceGone, nil
+	case d.silent:
+		f.script = f.script[1:]
+		return nothingCame, nil
+	case d.failed:
+		f.script = f.script[1:]
+		return streamError, nil
+	case d.change != nil:
+		return eventReady, nil
+	}
+	return frameReady, nil
 }
 
 func TestFramesKeepWhatTheDriverSays(t *testing.T) {
@@ -136,7 +171,7 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		delivery{sequence: 4294967295, flags: clockMonotonic | flagError, value: 20},
 		delivery{sequence: 2, flags: clockMonotonic, value: 30, short: 5},
 		delivery{sequence: 3, value: 40},
-		delivery{sequence: 4, value: 50}, delivery{sequence: 5, value: 60}, delivery{change: true})
+		delivery{sequence: 4, value: 50}, delivery{sequence: 5, value: 60}, delivery{gone: true})
 	s, err := start(dev, Options{Clock: func() lab.Time { return 777 }})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +183,7 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		seq   uint64
 		flags lab.FrameFlags
 		value byte
-	}{{4294967294, 0, 10}, {4294967295, lab.FrameCorrupt, 20}, {4294967298, lab.FrameCorrupt, 30}, {4294967299, 0, 40}, {4294967300, 0, 50}, {4294967301, 0, 60}} {
+	}{{4294967294, 0, 10}, {4294967295, lab.FrameCorrupt, 20}, {4294967298, lab.FrameCorrupt | lab.FrameShort, 30}, {4294967299, 0, 40}, {4294967300, 0, 50}, {4294967301, 0, 60}} {
 		f, err := s.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -167,30 +202,92 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 			t.Errorf("frame %d: time %d ± %v", n, f.Time, f.Uncertainty)
 		}
 	}
-	if _, err := s.Next(context.Background()); !errors.Is(err, ErrResolution) {
-		t.Errorf("a change of resolution: %v", err)
+	if _, err := s.Next(context.Background()); !errors.Is(err, ErrUnplugged) {
+		t.Errorf("the end: %v", err)
 	}
 	if err := s.Close(); err != nil || !dev.closed || dev.wrongUse != nil {
 		t.Errorf("close: %v, %v", err, dev.wrongUse)
 	}
 }
 
-func TestEnds(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		script []delivery
-		want   error
-	}{{"signal", nil, ErrSignal}, {"unplugged", []delivery{{gone: true}}, ErrUnplugged}} {
-		s, err := start(newFake(4, 4, "BGR3", 12, c.script...), Options{})
-		if err != nil {
+// told takes what Next returns, n times: the sequence numbers of frames, and
+// the kinds of interruptions, with a full stop behind the one that ends the source.
+func told(t *testing.T, s *Source, n int) (list []string, last error) {
+	t.Helper()
+	for range n {
+		f, err := s.Next(t.Context())
+		var i *capture.Interruption
+		switch {
+		case err == nil:
+			list = append(list, strconv.FormatUint(f.Seq, 10))
+		case errors.As(err, &i) && i.Ends == nil:
+			list = append(list, i.Event.Kind)
+		case errors.As(err, &i):
+			return append(list, i.Event.Kind+"."), err
+		default:
 			t.Fatal(err)
 		}
-		if _, err := s.Next(context.Background()); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", c.name, err)
+	}
+	return list, nil
+}
+
+func TestInterruptions(t *testing.T) {
+	hd := &signal{4, 4, 960}
+	frame := func(n uint32) delivery { return delivery{sequence: n} }
+	for _, c := range []struct {
+		name    string
+		signal  *signal
+		script  []delivery
+		want    string
+		ends    error
+		streams int
+	}{
+		{"unplugged", nil, []delivery{frame(0), {gone: true}}, "0 unplugged.", ErrUnplugged, 1},
+		{"a camera falls silent", nil, []delivery{frame(5), {silent: true}, {silent: true}, frame(6)},
+			"5 signal lost signal back 6", nil, 1},
+		{"no signal, and back", hd, []delivery{frame(0), {change: &signal{}}, frame(1), frame(2), {change: hd}, frame(0), frame(2)},
+			"0 signal lost signal back 1 3", nil, 2},
+		{"silence with timings", hd, []delivery{frame(0), {silent: true}, {silent: true}, frame(0)}, "0 signal lost signal back 1", nil, 2},
+		{"other timings", hd, []delivery{frame(0), {change: &signal{8, 4, 960}}}, "0 format changed.", ErrResolution, 1},
+		{"other timings after a loss", hd, []delivery{{change: &signal{}}, {change: &signal{8, 4, 960}}},
+			"signal lost format changed.", ErrResolution, 1},
+		{"the same timings", hd, []delivery{frame(0), {change: hd}, frame(1)}, "0 1", nil, 1},
+		{"the stream fails once", nil, []delivery{frame(7), {failed: true}, frame(0), frame(1)}, "7 stream failed 8 9", nil, 2},
+		{"the stream fails for ever", nil, []delivery{{failed: true}, {failed: true}, {failed: true}, {failed: true}},
+			"stream failed stream failed stream failed stream failed.", ErrStream, 4},
+	} {
+		dev := newFake(4, 4, "BGR3", 12, c.script...)
+		dev.signal = c.signal
+		s, err := start(dev, Options{})
+		if err != nil {
+			t.Fatal(c.name, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		got, last := told(t, s, len(strings.Fields(strings.NewReplacer("signal ", "signal", "format ", "format", "stream ", "stream").Replace(c.want))))
+		if g := strings.Join(got, " "); g != c.want || !errors.Is(last, c.ends) || dev.streams != c.streams {
+			t.Errorf("%s: %q after %d streams (%v), want %q after %d", c.name, g, dev.streams, last, c.want, c.streams)
 		}
+		if err := s.Close(); err != nil || dev.wrongUse != nil {
+			t.Errorf("%s: %v %v", c.name, err, dev.wrongUse)
+		}
+	}
+}
+
+// TestResolutionIsTold: the event says what the source delivers from then on.
+func TestResolutionIsTold(t *testing.T) {
+	dev := newFake(4, 4, "BGR3", 12, delivery{change: &signal{8, 2, 800}})
+	dev.signal = &signal{4, 4, 960}
+	s, err := start(dev, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Format().Rate != 60 || s.Notes()["signal"] != "4 × 4p at 60.00/s" {
+		t.Errorf("format %+v, notes %v", s.Format(), s.Notes())
+	}
+	_, err = s.Next(t.Context())
+	var i *capture.Interruption
+	if !errors.As(err, &i) || i.Event.Format == nil || *i.Event.Format != (lab.Format{Pixels: lab.BGR24, Width: 8, Height: 2, Rate: 50}) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -203,7 +300,7 @@ func TestWhatTheDeviceCannotDoIsSaid(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"planar", planar, Options{}, "v4l2: : the device does not stream single-planar pictures (capabilities 0x4000000)"},
+		{"output", planar, Options{}, "v4l2: : the device does not stream pictures (capabilities 0x4000000)"},
 		{"format", newFake(4, 4, "H264", 12), Options{}, `v4l2: : the device delivers "H264", which is not known here; ask for another pixel format`},
 		{"size", newFake(4, 4, "BGR3", 12), Options{Format: lab.Format{Width: 8, Height: 4, Pixels: lab.BGR24}}, "v4l2: : 8 × 4 BGR24 was asked for, the device grants 4 × 4 BGR24"},
 		{"stride", newFake(4, 4, "BGR3", 4), Options{}, "v4l2: : the device claims rows of 4 bytes, 12 are needed"},

@@ -193,10 +193,11 @@ func (c *Conn) pixels(s *Screen, e Encoding, r image.Rectangle) error {
 func (c *Conn) raw(s *Screen, r image.Rectangle) error {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := s.row(r, y)
-		if err := c.full(row); err != nil {
+		err := c.full(row)
+		clearFourth(row)
+		if err != nil {
 			return err
 		}
-		clearFourth(row)
 	}
 	return nil
 }
