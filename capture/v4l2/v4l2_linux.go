@@ -255,8 +255,11 @@ func (s *Source) take(b *buffer) lab.Frame {
 	return f
 }
 
-// Close stops streaming, then unmaps and closes.
+// Close stops streaming, then unmaps and closes. It may be called again.
 func (s *Source) Close() error {
+	if s.dev == nil {
+		return nil
+	}
 	var first error
 	keep := func(err error) {
 		if first == nil && err != nil && !errors.Is(err, unix.ENODEV) {
@@ -273,6 +276,7 @@ func (s *Source) Close() error {
 	}
 	s.maps = nil
 	keep(s.dev.close())
+	s.dev = nil
 	s.pin.Unpin()
 	return first
 }
