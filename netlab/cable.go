@@ -36,7 +36,7 @@ func (c *cable) plug(device string) error {
 	if c.packet != nil {
 		return errors.New("plug: there is a cable already")
 	}
-	pc := link.PacketConfig{Device: device, Lab: c.port.Lab, Profile: c.profile, Clock: c.clock}
+	pc := link.PacketConfig{Device: device, Lab: c.port.Lab, Profile: c.profile, Direct: c.port.Direct, Clock: c.clock}
 	var p packetLink
 	var err error
 	if command := c.port.Forwarder; len(command) > 0 {

@@ -102,6 +102,8 @@ type Port struct {
 	// forwards, undisturbed by what else this process does. Without it a thread
 	// of this process does.
 	Forwarder []string
+	// Direct are TCP ports of the device to which connections pass the link by.
+	Direct []uint16
 }
 
 // Ports are TCP ports other than 80 and 443: every one, or those listed.

@@ -24,6 +24,7 @@ const (
 // thread woke up.
 type way struct {
 	down    bool
+	direct  []uint16 // the device's ports that pass the link by
 	p       *Profile
 	rate    Rate
 	pacer   pacer
@@ -97,6 +98,12 @@ func (w *way) lose() bool {
 func (w *way) arrive(f *frame) {
 	w.seq++
 	f.seq = w.seq
+	if f.direct {
+		w.stats.Direct++
+		f.due = f.arrived
+		heap.Push(&w.line, f)
+		return
+	}
 	w.stats.Packets++
 	w.stats.Bytes += int64(f.cost())
 	switch {

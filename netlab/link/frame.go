@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"eidetic/internal/lab"
 )
@@ -26,6 +27,7 @@ type frame struct {
 	seq     uint64
 	arrived lab.Time
 	due     lab.Time
+	direct  bool // passes the link by
 }
 
 // cost is what Rate counts: the bytes of the IP packet, or of what stands in
@@ -84,6 +86,26 @@ func (f *frame) origin(down bool) (a netip.Addr) {
 	}
 	a, _ = netip.AddrFromSlice(p[at : at+n])
 	return a
+}
+
+// toPorts reports a TCP segment of a connection to one of the device's own
+// ports: from it on the way up, to it on the way down.
+func (f *frame) toPorts(ports []uint16, down bool) bool {
+	const tcp = 6
+	t, p := f.payload()
+	switch {
+	case t == 0x0800 && len(p) >= 20 && p[9] == tcp && binary.BigEndian.Uint16(p[6:])&0x1fff == 0: // no later fragment
+		p = p[min(len(p), int(p[0]&15)*4):]
+	case t == 0x86dd && len(p) >= 40 && p[6] == tcp:
+		p = p[40:]
+	default:
+		return false
+	}
+	at := 0 // the source port
+	if down {
+		at = 2
+	}
+	return len(p) >= 4 && slices.Contains(ports, binary.BigEndian.Uint16(p[at:]))
 }
 
 // frames is a heap by due time; equal times keep their order.

@@ -25,6 +25,10 @@ type PacketConfig struct {
 	Device, Lab string
 	Profile     Profile
 	Clock       lab.Clock
+	// Direct are TCP ports of the device to which connections pass the link by,
+	// unshaped: those by which it is filmed and driven, which are no business of
+	// the access network that is emulated.
+	Direct []uint16
 }
 
 // Packet is the packet-level back end: it forwards every Ethernet frame
@@ -113,7 +117,7 @@ type side interface {
 func newForwarder(c PacketConfig, device, inner side) *Packet {
 	p := &Packet{c: c, event: -1, sides: [2]side{device, inner}}
 	for i := range p.ways {
-		p.ways[i] = &way{down: i == 1, recycle: p.recycle}
+		p.ways[i] = &way{down: i == 1, direct: c.Direct, recycle: p.recycle}
 	}
 	p.Set(c.Profile)
 	return p
@@ -252,7 +256,8 @@ func (p *Packet) receive() (more bool) {
 			f := p.frame(len(data))
 			copy(f.data, data)
 			f.arrived = at
-			if f.merged() {
+			f.direct = len(w.direct) > 0 && f.toPorts(w.direct, w.down)
+			if f.merged() && !f.direct {
 				p.merged++
 			}
 			w.arrive(f)
@@ -273,6 +278,10 @@ func (p *Packet) send(w *way, s side, now lab.Time) {
 		after := p.c.Clock()
 		bin := p.bin(after)
 		for i, f := range out {
+			if f.direct { // in no statistics
+				p.recycle(f)
+				continue
+			}
 			late := after.Sub(f.due)
 			w.stats.Errors.Add(late)
 			if late > packetBound {

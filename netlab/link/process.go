@@ -37,6 +37,7 @@ type request struct {
 	Op          operation
 	Device, Lab string
 	Profile     Profile
+	Direct      []uint16
 	Extra       map[netip.Addr]time.Duration
 }
 
@@ -95,7 +96,7 @@ func StartProcess(c PacketConfig, command []string) (*Process, error) {
 		_ = p.cmd.Wait() // what went wrong there shows in the next call
 		close(p.ended)
 	}()
-	if _, err := p.call(request{Op: opStart, Device: c.Device, Lab: c.Lab, Profile: c.Profile}); err != nil {
+	if _, err := p.call(request{Op: opStart, Device: c.Device, Lab: c.Lab, Profile: c.Profile, Direct: c.Direct}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -199,7 +200,7 @@ func Serve(conn io.ReadWriter) error {
 		switch {
 		case r.Op == opStart && p == nil:
 			var err error
-			if p, err = newPacket(PacketConfig{Device: r.Device, Lab: r.Lab, Profile: r.Profile, Clock: monotonic}, got); err != nil {
+			if p, err = newPacket(PacketConfig{Device: r.Device, Lab: r.Lab, Profile: r.Profile, Direct: r.Direct, Clock: monotonic}, got); err != nil {
 				a.Error = err.Error()
 			}
 		case p == nil || r.Op == opStart:

@@ -97,6 +97,8 @@ type Direction struct {
 	Packets int64            `json:"packets"`
 	Bytes   int64            `json:"bytes"`
 	Drops   map[string]int64 `json:"drops,omitempty"` // by reason: "queue", "loss", "outage", "codel", "mtu"
+	// Direct counts frames that passed the link by, and are in nothing else.
+	Direct int64 `json:"direct,omitempty"`
 	// QueuePeak is the most that waited, in bytes.
 	QueuePeak int64 `json:"queue_peak_bytes"`
 	// Errors holds how much later than scheduled departures were.

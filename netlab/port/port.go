@@ -60,6 +60,9 @@ type Config struct {
 	// Forwarder is the command of a process that calls link.Serve and forwards;
 	// without it a thread of this process does.
 	Forwarder []string
+	// Direct are TCP ports of the device, its screen's among them, to which
+	// connections of the box pass the link by.
+	Direct []uint16
 	// StateDir keeps the leases, in leases-INTERFACE.json; empty keeps them in memory.
 	StateDir string
 	// Reserved gives devices addresses of their own, by MAC.
@@ -162,7 +165,7 @@ func (p *Port) serve(ctx context.Context) (err error) {
 		Gateway: c.Gateway.Addr(), Gateway6: p.names.gateway6.Addr(),
 		HTTPAddr: ":80", HTTPSAddr: ":443", DNSAddr: ":53", ProxyAddr: fmt.Sprintf(":%d", ProxyPort), OtherAddr: fmt.Sprintf(":%d", otherPort),
 		Control: control, OnPorts: p.filter.wanted,
-		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder}, HTTP3: true,
+		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder, Direct: c.Direct}, HTTP3: true,
 		Box: c.Box, OnQuery: c.OnQuery, Clock: c.Clock, Log: c.Log,
 	}
 	if !c.IPv4Only {
