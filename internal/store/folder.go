@@ -63,15 +63,27 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		return nil, fmt.Errorf("create run: make the output folder: %w", err)
 	}
 	dir := filepath.Join(runs, run.ID)
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("create run: %s is there already (%w)", dir, errors.Join(err, fs.ErrExist))
+	}
+	// It gets its name when it can be read: nobody sees a folder without a run.
+	unnamed, err := os.MkdirTemp(runs, ".new-")
+	if err != nil {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
-	f := &Folder{dir: dir, trials: map[int][sha256.Size]byte{}}
-	if err := f.prepare(run); err != nil {
+	f := &Folder{dir: unnamed, trials: map[int][sha256.Size]byte{}}
+	if err = os.Chmod(unnamed, 0o755); err == nil {
+		err = f.prepare(run)
+	}
+	if err == nil {
+		err = os.Rename(unnamed, dir) // which fails where a run has come meanwhile
+	}
+	if err != nil {
 		_ = f.Close()
-		_ = os.RemoveAll(dir) // ours, made above and of no use
+		_ = os.RemoveAll(unnamed) // ours, made above and of no use
 		return nil, fmt.Errorf("create run: %w", err)
 	}
+	f.dir = dir
 	if err := publish(root, run.ID); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)

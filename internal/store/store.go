@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -23,6 +24,7 @@ func Open(ctx context.Context, root string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(root, runsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
+	removeUnnamed(filepath.Join(root, runsDir))
 	index, err := OpenIndex(filepath.Join(root, "index.db"))
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -33,6 +35,18 @@ func Open(ctx context.Context, root string) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// removeUnnamed removes what a process left that was ended while it made a
+// folder; what a living one makes is held. One that stays does no harm.
+func removeUnnamed(runs string) {
+	left, _ := filepath.Glob(filepath.Join(runs, ".new-*"))
+	for _, dir := range left {
+		info, err := os.Lstat(dir)
+		if err == nil && time.Since(info.ModTime()) > time.Minute && !held(dir) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 // Close closes the index.
