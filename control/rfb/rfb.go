@@ -134,6 +134,12 @@ func (c *Controller) state() (size image.Point, fences bool, err error) {
 var pixel = image.Rect(0, 0, 1, 1)
 
 // askPixel asks for one pixel.
+// Size is that of the server's screen, as it said last.
+func (c *Controller) Size() (image.Point, error) {
+	size, _, err := c.state()
+	return size, err
+}
+
 func (c *Controller) askPixel() (uint64, error) {
 	return pixelCame, c.conn.Send(rfb.AppendRequest(nil, false, pixel))
 }

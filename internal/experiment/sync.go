@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"time"
+
 	"eidetic/internal/lab"
 )
 
@@ -36,6 +38,15 @@ func shows(film Film, colour [3]int) (all bool) {
 		all = true
 	})
 	return all
+}
+
+// stillFor tells for how long the screen is known to have been still. The newest
+// frame shows the screen as it was at some instant that its uncertainty reaches
+// back to: what a slow source has not seen yet may have changed since.
+func stillFor(film Film, status FilmStatus) time.Duration {
+	known := status.LastFrame.Sub(status.LastChange)
+	film.Latest(func(_ lab.Format, frame lab.Frame) { known -= frame.Uncertainty })
+	return known
 }
 
 func abs(n int) int {

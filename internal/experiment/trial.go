@@ -78,6 +78,9 @@ func (e *brokenError) Unwrap() error { return e.error }
 
 func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
 
+// Broken marks an instrument's error after which the next trial may succeed.
+func Broken(err error) error { return &brokenError{err} }
+
 // perform does steps 1 to 5 of a trial and writes the logs. It returns the
 // event from which times count.
 func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts) (start *lab.Event, err error) {
@@ -181,7 +184,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 			return err
 		}
 		status := film.Status()
-		if status.Frames > 0 && status.LastFrame.Sub(status.LastChange) >= p.Settle && shows(film, green) {
+		if status.Frames > 0 && stillFor(film, status) >= p.Settle && shows(film, green) {
 			return nil
 		}
 		if r.Clock() > deadline {
@@ -209,7 +212,7 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 					return lab.EndRed, nil
 				}
 			}
-			still := status.LastFrame.Sub(status.LastChange) >= p.Still
+			still := stillFor(film, status) >= p.Still
 			quiet := traffic.InFlight == 0 && r.Clock().Sub(traffic.LastActivity) >= p.Still
 			if still && quiet {
 				return lab.EndStable, nil
