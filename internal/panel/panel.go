@@ -44,6 +44,15 @@ type Config struct {
 	// Queue and Runner let runs be started; without them the panel only reads.
 	Queue  *store.Queue
 	Runner Runner
+	// Devices lists what can be measured; nil when nothing can.
+	Devices func(context.Context) []Device
+	// Archives, Settings and System are what else can be looked at and changed;
+	// what is nil cannot.
+	Archives Archives
+	Settings Settings
+	System   System
+	// Certificate is the authority that devices must trust, in PEM form.
+	Certificate []byte
 	// Parts tells which parts of the service turn; nil when nothing watches them.
 	Parts func() []Part
 	// Now tells the wall clock time; nil is time.Now.
@@ -113,7 +122,10 @@ func (p *Panel) fail(err error, c echo.Context) {
 	status, detail := http.StatusInternalServerError, "something went wrong on our side; the log says what"
 	var he *echo.HTTPError
 	var se huma.StatusError
+	var refused *Refusal
 	switch {
+	case errors.As(err, &refused):
+		status, detail = refused.Status, refused.Error()
 	case errors.As(err, &he):
 		status, detail = he.Code, fmt.Sprint(he.Message)
 	case errors.As(err, &se):

@@ -90,6 +90,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	if p.Runner != nil {
 		p.starts(api)
 	}
+	p.appliance(e, api)
 	return api
 }
 

@@ -52,6 +52,8 @@ type Runner interface {
 
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
 
+func archiveType() reflect.Type { return reflect.TypeFor[Archive]() }
+
 type (
 	startInput struct{ Body RunRequest }
 	startBody  struct {
