@@ -9,9 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/proxy"
 	"eidetic/systemd"
 )
 
@@ -114,14 +117,31 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return cannot(err)
 	}
+	network, err := s.notifier.Subsystem("network")
+	if err != nil {
+		return cannot(err)
+	}
 	queue, err := openQueue(ctx, s.data, s.log)
 	if err != nil {
 		return cannot(err)
 	}
 	defer queue.Close()
+	authority, err := ca.LoadOrCreate(filepath.Join(s.data, "ca"), time.Now)
+	if err != nil {
+		return cannot(err)
+	}
+	all := &deviceList{}
+	plugged, err := s.ports(all, authority)
+	if err != nil {
+		return cannot(err)
+	}
+	if !plugged.isBox() { // a box has no browser
+		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots})
+	}
 	p, err := panel.New(panel.Config{
 		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts,
-		Queue: queue, Runner: s.runner(runs),
+		Queue: queue, Runner: &runner{data: s.data, runs: runs, devices: all, notifier: s.notifier},
+		Devices: all.describe, Certificate: authority.PEM(),
 		Hosts: []string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"},
 	})
 	if err != nil {
@@ -129,9 +149,11 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
+	ended, down := make(chan error, 1), make(chan struct{})
 	go func() { ended <- p.Serve(ctx, listener) }()
 	go probePanel(ctx, listener.Addr(), s.notifier.Period(), pulse, s.log)
+	go func() { plugged.watch(ctx, network.Tick); close(down) }()
+	defer func() { stop(); <-down }()
 	go func() { _ = s.notifier.Run(ctx) }()
 
 	at := "http://" + listener.Addr().String()
@@ -153,12 +175,20 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// runner carries out runs on the devices that there are.
-func (s *service) runner(runs *store.Store) *runner {
-	return &runner{
-		data: s.data, runs: runs, notifier: s.notifier, names: []string{"virtual"},
-		devices: map[string]boxDevice{"virtual": &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots}},
+// root of the file system.
+const root = "/"
+
+// ports are the networks of devices that are plugged in.
+func (s *service) ports(all *deviceList, authority *ca.Authority) (*ports, error) {
+	upstream := &proxy.UpstreamConfig{Resolver: s.config.Network.resolver()}
+	var err error
+	if upstream.Roots, err = trusted(s.roots); err != nil {
+		return nil, err
 	}
+	return &ports{
+		config: s.config.Devices, data: s.data, authority: authority, upstream: upstream,
+		devices: all, log: s.log, root: root, up: map[string]*portDevice{},
+	}, nil
 }
 
 // parts is what the watchdog sees, for the panel's health.

@@ -149,7 +149,7 @@ func TestServeTellsHealth(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != 200 || got.Status != "ok" || len(got.Parts) != 1 || got.Parts[0].Name != "panel" || !got.Parts[0].OK {
+	if response.StatusCode != 200 || got.Status != "ok" || len(got.Parts) != 2 || got.Parts[0].Name != "network" || got.Parts[1].Name != "panel" {
 		t.Errorf("%d %s", response.StatusCode, body)
 	}
 	stop()

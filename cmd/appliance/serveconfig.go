@@ -20,7 +20,10 @@ type serveConfig struct {
 	Log     string        `yaml:"log"`
 	Panel   panelConfig   `yaml:"panel"`
 	Network networkConfig `yaml:"network"`
-	Box     box.Config    `yaml:"box"`
+	// Devices are what is plugged into network ports; a box knows its ports by
+	// itself, and takes from here only what is not as usual.
+	Devices []deviceConfig `yaml:"devices"`
+	Box     box.Config     `yaml:"box"`
 }
 
 // networkConfig says how origins are reached while a page is recorded.
@@ -100,6 +103,9 @@ func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
 	}
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver", fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
+	}
+	if wrong := validateDevices(cfg.Devices); wrong != nil {
+		return atField(file, text, "$.devices"+wrong.field, wrong.err)
 	}
 	var field *box.FieldError
 	if err := cfg.Box.Validate(); errors.As(err, &field) {

@@ -13,12 +13,15 @@ import (
 // probePanel asks the panel for its health, as a stranger would, and ticks for
 // each answer: a panel that accepts and never answers is not alive.
 func probePanel(ctx context.Context, addr net.Addr, period time.Duration, pulse *systemd.Pulse, log *slog.Logger) {
-	_, port, err := net.SplitHostPort(addr.String())
+	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		log.Error("panel has no port to probe", "error", err)
 		return
 	}
-	url := "http://" + net.JoinHostPort("127.0.0.1", port) + "/api/v1/health"
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	url := "http://" + net.JoinHostPort(host, port) + "/api/v1/health"
 	client := &http.Client{Timeout: period, Transport: &http.Transport{DisableKeepAlives: true}}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

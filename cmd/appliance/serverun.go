@@ -21,42 +21,42 @@ import (
 // archivesDir holds the recordings that people brought.
 const archivesDir = "archives"
 
-// boxDevice is something that the box can measure.
-type boxDevice interface {
-	// available says why it cannot be measured now, or nil.
-	available(ctx context.Context) error
-	// carryOut does an order on it, and returns why it was not done. Runs of one
-	// device follow one another.
-	carryOut(ctx context.Context, o job.Order, news job.News) error
-}
-
 // runner carries out the panel's runs.
 type runner struct {
 	data     string
 	runs     *store.Store
-	names    []string // of the devices, the first the one that is meant when none is named
-	devices  map[string]boxDevice
+	devices  *deviceList
 	notifier *systemd.Notifier
 }
 
 // Accept implements panel.Runner.
 func (r *runner) Accept(ctx context.Context, q panel.RunRequest) (panel.RunRequest, error) {
-	q.Device = cmp.Or(q.Device, r.names[0])
-	d, ok := r.devices[q.Device]
-	if !ok {
-		return q, fmt.Errorf("device: there is no %q; there are %s", q.Device, strings.Join(r.names, ", "))
+	if q.Device == "" {
+		all := r.devices.describe(ctx)
+		if len(all) == 0 {
+			return q, errors.New("there is no device: connect one to a port of the box")
+		}
+		q.Device = all[0].Name
+	}
+	d := r.devices.get(q.Device)
+	if d == nil {
+		return q, fmt.Errorf("device: there is no %q; there are: %s", q.Device, strings.Join(r.devices.list(), ", "))
 	}
 	if _, err := r.order("check", q); err != nil {
 		return q, err
 	}
-	return q, d.available(ctx)
+	if now := d.describe(ctx); !now.Ready {
+		return q, fmt.Errorf("device %s: %s", q.Device, now.Problem)
+	}
+	return q, nil
 }
 
 // Run implements panel.Runner.
 func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progress func(panel.Progress)) error {
-	d, ok := r.devices[q.Device]
-	if !ok {
-		return fmt.Errorf("the device %q, which this run waited for, is no longer there", q.Device)
+	progress(panel.Progress{Doing: "waiting for the device"})
+	d, err := r.await(ctx, q.Device)
+	if err != nil {
+		return err
 	}
 	order, err := r.order(id, q)
 	if err != nil {
@@ -69,6 +69,33 @@ func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progres
 		Step: func(s step) { progress(progressOf(s, order)) },
 		Film: watch.hear,
 	})
+}
+
+// deviceLimit is how long a run waits for its device: after the box was
+// started again, its ports have to find their roles first.
+const deviceLimit = 2 * time.Minute
+
+// await returns a device when it is ready.
+func (r *runner) await(ctx context.Context, name string) (boxDevice, error) {
+	ctx, cancel := context.WithTimeout(ctx, deviceLimit)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		problem := "it is no longer there"
+		if d := r.devices.get(name); d != nil {
+			now := d.describe(ctx)
+			if now.Ready {
+				return d, nil
+			}
+			problem = now.Problem
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("device %s: %s", name, problem)
+		case <-ticker.C:
+		}
+	}
 }
 
 // progressOf tells of a step; that before the first trial is the recording.

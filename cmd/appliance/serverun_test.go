@@ -20,7 +20,9 @@ import (
 // noDevice is there and is asked for nothing else.
 type noDevice struct{}
 
-func (noDevice) available(context.Context) error                     { return nil }
+func (noDevice) describe(context.Context) panel.Device {
+	return panel.Device{Name: "port", Kind: "port", Ready: true}
+}
 func (noDevice) carryOut(context.Context, job.Order, job.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {
@@ -31,7 +33,9 @@ func newRunner(t *testing.T) *runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { runs.Close() })
-	return &runner{data: data, runs: runs, names: []string{"port", "virtual"}, devices: map[string]boxDevice{"port": noDevice{}, "virtual": noDevice{}}}
+	all := &deviceList{}
+	all.add("port", noDevice{})
+	return &runner{data: data, runs: runs, devices: all}
 }
 
 func put(t *testing.T, parts ...string) string {
@@ -103,7 +107,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		change func(*panel.RunRequest)
 		says   string
 	}{
-		{"device", func(q *panel.RunRequest) { q.Device = "toaster" }, "there are port, virtual"},
+		{"device", func(q *panel.RunRequest) { q.Device = "toaster" }, "there are: port"},
 		{"no such archive", func(q *panel.RunRequest) { q.Archive = "none.wacz" }, `no recording "none.wacz"`},
 		{"a path", func(q *panel.RunRequest) { q.Archive = "../secret" }, "neither a file name"},
 		{"a link", func(q *panel.RunRequest) { q.Archive = "link.wacz" }, "no recording"},

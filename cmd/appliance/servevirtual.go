@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
+	"eidetic/internal/panel"
 
 	"github.com/miekg/dns"
 )
@@ -28,7 +29,13 @@ type virtualDevice struct {
 	roots    string         // PEM, trusted besides the system's
 }
 
-func (v *virtualDevice) available(ctx context.Context) error { return checkMachine(ctx) }
+func (v *virtualDevice) describe(ctx context.Context) panel.Device {
+	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine"}
+	if err := checkMachine(ctx); err != nil {
+		d.Ready, d.Problem = false, err.Error()
+	}
+	return d
+}
 
 func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
 	resolver, err := v.nameServer()

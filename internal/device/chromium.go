@@ -77,12 +77,23 @@ type Browser struct {
 	home    string
 }
 
-// flags keep a browser from doing anything that the page did not ask for, and
-// from drawing anything that depends on the machine.
+// flags are those of a browser on a virtual screen.
 func flags(profile string, o Options) []string {
-	f := []string{
-		"--user-data-dir=" + profile,
+	f := append(quiet(),
+		"--user-data-dir="+profile,
 		"--no-sandbox", // it is root of its namespaces; the namespaces are the sandbox
+	)
+	f = append(f, window(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1), fmt.Sprint(o.Screen.Height+1))...)
+	if o.Proxy != "" {
+		f = append(f, "--proxy-server=http://"+o.Proxy)
+	}
+	return append(f, o.URL)
+}
+
+// quiet are flags that keep a browser from doing anything that the page did not
+// ask for, and from drawing anything that depends on the machine.
+func quiet() []string {
+	return []string{
 		"--no-first-run", "--no-default-browser-check", "--no-pings",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-default-apps", "--disable-extensions", "--disable-breakpad",
@@ -95,24 +106,28 @@ func flags(profile string, o Options) []string {
 			"CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying",
 		"--disable-quic",
 		"--disable-gpu", // software drawing is the same on every machine
-		// Drawing over what is left of an earlier picture, or keeping a small tile
-		// that a later picture only touches, changes the smoothing of edges by a
-		// shade: the last picture would depend on how often it was drawn. One tile
-		// of the screen's size (drawing on a graphics processor has large ones too)
-		// that is drawn whole depends on its content alone.
 		"--disable-partial-raster",
-		fmt.Sprintf("--default-tile-width=%d", o.Screen.Width), fmt.Sprintf("--default-tile-height=%d", o.Screen.Height),
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
 		"--lang=en-GB",
-		// A window of exactly the screen's size is made one pixel smaller, so that
-		// no window manager takes it for full-screen; there is none here.
-		"--kiosk", "--window-position=0,0", fmt.Sprintf("--window-size=%d,%d", o.Screen.Width+1, o.Screen.Height+1),
 		"--host-resolver-rules=" + nowhere(),
 	}
-	if o.Proxy != "" {
-		f = append(f, "--proxy-server=http://"+o.Proxy)
+}
+
+// window are flags that fill a screen, whose sizes may be names of a shell.
+//
+// Drawing over what is left of an earlier picture, or keeping a small tile that a
+// later picture only touches, changes the smoothing of edges by a shade: the last
+// picture would depend on how often it was drawn. One tile of the screen's size
+// (drawing on a graphics processor has large ones too) that is drawn whole
+// depends on its content alone.
+//
+// A window of exactly the screen's size is made one pixel smaller, so that no
+// window manager takes it for full-screen; on a virtual screen there is none.
+func window(width, height, wider, higher string) []string {
+	return []string{
+		"--default-tile-width=" + width, "--default-tile-height=" + height,
+		"--kiosk", "--window-position=0,0", "--window-size=" + wider + "," + higher,
 	}
-	return append(f, o.URL)
 }
 
 // ownServices are hosts that a browser asks for itself although it was told

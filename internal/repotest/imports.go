@@ -39,6 +39,7 @@ func directions() []direction {
 		{"internal/report", []string{"internal/lab", "internal/store"}, "a report is made from what is stored, so that it can be made again"},
 		{"internal/panel", []string{"internal/lab", "internal/store", "internal/report", "internal/experiment"}, "the panel reads the store and asks an experiment's runner; it drives no instrument"},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
+		{"internal/storytest", append([]string{"netlab/link"}, lab...), "the story is told over REST alone, so it needs to know nothing of the box but its words, and how a cable behaves"},
 		{"internal/samplesite", lab, "the sample site is an origin like any other and knows nothing of who visits it"},
 		{"internal/testlab", nil, "tests of every package import it"},
 		{"internal/repotest", nil, "it reads the tree, it does not link it"},

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"eidetic/image/box"
+	"eidetic/image/update"
+	"eidetic/internal/panel"
+)
+
+// boxSystem is the box that the service runs on, for the panel.
+type boxSystem struct{ root string }
+
+// Update implements panel.System.
+func (s boxSystem) Update(ctx context.Context, bundle io.Reader) (panel.Update, error) {
+	_, err := box.Receiver{Root: s.root}.Receive(ctx, bundle)
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{box.ErrBusy, http.StatusConflict}, {update.ErrSignature, http.StatusUnprocessableEntity}, {update.ErrDowngrade, http.StatusConflict},
+		{update.ErrTooOld, http.StatusConflict}, {update.ErrDamaged, http.StatusUnprocessableEntity},
+	} {
+		if errors.Is(err, known.err) {
+			return panel.Update{}, &panel.Refusal{Status: known.status, Err: err}
+		}
+	}
+	if err != nil {
+		return panel.Update{}, err
+	}
+	return s.Updates()
+}
+
+// Updates implements panel.System.
+func (s boxSystem) Updates() (panel.Update, error) {
+	now, err := box.Receiver{Root: s.root}.Status()
+	u := panel.Update{Running: now.Running, Installing: now.Installing, FellBack: now.FellBack}
+	if now.Last != nil {
+		u.Last, u.Error = now.Last.Version, now.Last.Error
+	}
+	return u, err
+}
+
+// Reset implements panel.System.
+func (s boxSystem) Reset() error { return box.RequestReset(s.root) }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/samplesite"
+	"eidetic/internal/storytest"
+	"eidetic/netlab/nstest"
+)
+
+// village is a box between a device and a site, each in a network namespace.
+type village struct {
+	box, device, site *nstest.Namespace
+	data, config      string
+	origin            *exec.Cmd
+	service           *exec.Cmd
+	panel             *storytest.Panel
+}
+
+// boxAddress is the box's on its uplink.
+const boxAddress = "203.0.113.2"
+
+func newVillage(t *testing.T) *village {
+	t.Helper()
+	v := &village{box: nstest.Here(t), device: nstest.New(t), site: nstest.New(t), data: t.TempDir()}
+	nstest.Veth(t, v.box, "up0", v.site, "eth0")
+	nstest.Veth(t, v.box, "dev0", v.device, "eth0")
+	v.box.Address(t, "up0", boxAddress+"/24")
+	for address := range addresses() {
+		v.site.Address(t, "eth0", address+"/24")
+	}
+	roots := filepath.Join(v.data, "origins.pem")
+	v.origin = appliance(t, "site", "--ca-out", roots)
+	v.start(t, v.site, v.origin, "ready")
+	v.config = filepath.Join(v.data, "box.yaml")
+	text := fmt.Sprintf("panel: {listen: '%s:8080'}\nnetwork: {resolver: '%s', trust: %s}\ndevices: [{name: laptop, port: dev0}]\n",
+		boxAddress, samplesite.Resolver(), roots)
+	if err := os.WriteFile(v.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v.serve(t)
+	return v
+}
+
+func addresses() map[string]bool {
+	all := map[string]bool{samplesite.Resolver().Addr().String(): true}
+	for _, a := range samplesite.Hosts() {
+		all[a.String()] = true
+	}
+	return all
+}
+
+// start runs a command in a namespace, waits for a line that begins with
+// ready, and ends it with the test.
+func (v *village) start(t *testing.T, at *nstest.Namespace, cmd *exec.Cmd, ready string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = write, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := at.Do(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended, which is what is wanted
+		_ = cmd.Wait()
+		read.Close()
+	})
+	lines := bufio.NewScanner(read)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), ready) {
+			return
+		}
+	}
+	t.Fatalf("%v ended without saying %q", cmd.Args, ready)
+}
+
+// serve starts the box's service and finds its token, as a person does.
+func (v *village) serve(t *testing.T) {
+	t.Helper()
+	v.service = appliance(t, "serve", "--config", v.config, "--data", v.data)
+	v.start(t, v.box, v.service, "The panel is at")
+	token, err := os.ReadFile(filepath.Join(v.data, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		err = v.site.Do(func() error {
+			conn, err = new(net.Dialer).DialContext(ctx, network, address)
+			return err
+		})
+		return conn, err
+	}
+	v.panel = &storytest.Panel{
+		URL: "http://" + boxAddress + ":8080", Token: strings.TrimSpace(string(token)),
+		Client: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}},
+	}
+}
+
+// leave takes the site away: nobody is there any more who could be asked.
+func (v *village) leave(t *testing.T) {
+	t.Helper()
+	_ = v.origin.Process.Kill()
+	_ = v.origin.Wait() // killed
+}
+
+// TestStory is the box's main job, as its user meets it: over REST alone, with
+// a device that is plugged in, and a box that is killed in the middle of a run.
+func TestStory(t *testing.T) {
+	needLab(t)
+	storytest.NeedDevice(t)
+	if !nstest.Inside(t) {
+		return
+	}
+	v := newVillage(t)
+	storytest.Plug(t, v.device, "eth0", 1024, 600)
+	story := storytest.Story{
+		Panel: v.panel, Page: samplesite.Home, Leave: func() { v.leave(t) },
+		Trials: 2, Limit: time.Minute, Patience: 2 * time.Minute,
+	}
+	recorded, _ := story.Tell(t)
+
+	// Killed in its second trial: the first stays, the run is said to be
+	// interrupted, and the run that waited is done by the service that follows.
+	request := map[string]any{"page": samplesite.Home, "archive": recorded, "trials": 3}
+	cut := v.panel.Start(t, request)
+	request["trials"] = 1
+	waits := v.panel.Start(t, request)
+	v.panel.Follow(t, cut, 2*time.Minute, func(p storytest.Progress) bool { return p.Trial == 2 })
+	if err := v.service.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = v.service.Wait() // killed
+	v.serve(t)
+	run := v.panel.Run(t, cut)
+	if run.State != "interrupted" || len(run.Trials) != 1 || run.Trials[0].Misses != 0 {
+		t.Errorf("the run that was cut is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
+	}
+	if film := v.panel.Artifact(t, cut, "trials/001/evidence.webm"); len(film) < 20_000 {
+		t.Errorf("the first trial's video has %d bytes", len(film))
+	}
+	v.panel.Follow(t, waits, 2*time.Minute, nil)
+	if run := v.panel.Run(t, waits); len(run.Trials) != 1 || run.Trials[0].Misses != 0 || run.Trials[0].Ended != lab.EndStable {
+		t.Errorf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
+	}
+}

@@ -1,0 +1,64 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"eidetic/capture"
+	"eidetic/capture/rfb"
+	"eidetic/control"
+	rfbcontrol "eidetic/control/rfb"
+	"eidetic/internal/lab"
+	"eidetic/netlab/port"
+)
+
+// PluggedConfig is a device at a port of the box that shares its screen.
+type PluggedConfig struct {
+	Port     *port.Port
+	Start    *StartPage
+	Fresh    Fresh
+	Address  netip.Addr // of the device
+	VNC      uint16     // TCP port of its VNC server
+	Password string
+	Rate     float64 // frames per second to film
+}
+
+// NewPlugged makes a rig of a device that is plugged in. Close its control.
+func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, control.Controller, error) {
+	at := net.JoinHostPort(c.Address.String(), strconv.Itoa(int(c.VNC)))
+	keys, err := rfbcontrol.Open(ctx, rfbcontrol.Options{Address: at, Password: c.Password, Clock: clock})
+	if err != nil {
+		return Rig{}, nil, fmt.Errorf("the device's screen: %w", err)
+	}
+	network := c.Port.Network()
+	link := &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }}
+	rig := Rig{
+		Network: network, Link: link, Control: keys,
+		Device: pluggedBirths{c.Start, c.Fresh, keys},
+		Screen: Screen{Name: "rfb:" + at, Open: func(ctx context.Context) (capture.Source, error) {
+			return rfb.Open(ctx, rfb.Options{Address: at, Password: c.Password, Rate: c.Rate})
+		}},
+		Facts: func() map[string]any {
+			facts := map[string]any{"screen": fmt.Sprintf("VNC at %s, looked at %g times a second", at, c.Rate), "network": network.Environment()}
+			if s, err := c.Port.Status(); err == nil { // a port that cannot be asked fails the trials
+				facts["port"] = s
+			}
+			return facts
+		},
+		Finish: func(run *lab.Run) error {
+			s, err := c.Port.Status()
+			if err != nil {
+				return err
+			}
+			run.Environment["isolation"] = map[string]any{
+				"packets_for_nobody": s.Strays,
+				"how":                "what the device sends to anybody but the box ends in the box; nothing is forwarded",
+			}
+			return nil
+		},
+	}
+	return rig, keys, nil
+}

@@ -1,0 +1,205 @@
+// Package storytest tells the product's story to a running appliance, over its
+// REST interface only: a device is plugged in, a page is recorded through the
+// box, the site is taken away, and the box replays it, shaped, drives the
+// device, films it and hands out report, logs and video.
+//
+// In go the network namespaces in which the device and a person's computer
+// stand; out come failures of the test. The box may be a process in a third
+// namespace or a booted image behind TAPs: the story is the same.
+package storytest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
+	"github.com/vishvananda/netlink"
+
+	"eidetic/internal/testlab"
+	shaped "eidetic/netlab/link"
+)
+
+// Place is a network namespace.
+type Place interface {
+	// Do runs a function there; sockets and programs that it opens stay there.
+	Do(func() error) error
+}
+
+// patience is how long a step may take that ends by itself; tests wait for
+// events, on machines that may be busy.
+const patience = 3 * time.Minute
+
+// Device is a computer that shares its screen by VNC and shows nothing but a browser.
+type Device struct {
+	t      testing.TB
+	at     Place
+	dir    string
+	Lease  *nclient4.Lease
+	screen string // its X display
+	log    *output
+}
+
+// NeedDevice says what a device needs of the machine.
+func NeedDevice(t testing.TB) {
+	t.Helper()
+	for _, program := range []string{"chromium", "Xtigervnc", "certutil", "curl", "unshare"} {
+		testlab.NeedProgram(t, program)
+	}
+}
+
+// Plug makes a device of a network namespace whose interface is its port: it
+// asks for a lease, starts its screen of the given size, and does what a person
+// is told to do: it runs the box's kiosk script. Everything ends with the test.
+func Plug(t testing.TB, at Place, port string, width, height int) *Device {
+	t.Helper()
+	d := &Device{t: t, at: at, dir: t.TempDir(), log: &output{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the device printed:\n%s", d.log)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := at.Do(func() error { return d.lease(ctx, port) }); err != nil {
+		t.Fatalf("the device's address: %v", err)
+	}
+	d.startScreen(ctx, width, height)
+	resolver := filepath.Join(d.dir, "resolv.conf")
+	if err := os.WriteFile(resolver, []byte("nameserver "+d.Lease.ACK.DNS()[0].String()+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Its name server is its own; the machine's other programs keep theirs.
+	script := fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, resolver, width, height)
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
+		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")
+	d.start(cmd)
+	return d
+}
+
+// lease asks for an address, as a device does, and takes it.
+func (d *Device) lease(ctx context.Context, port string) error {
+	link, err := netlink.LinkByName(port)
+	if err != nil {
+		return err
+	}
+	// With duplicate address detection the browser would see its addresses change
+	// in the middle of a page, and drop its connections.
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+port+"/accept_dad", []byte("0"), 0o644)
+	if err := netlink.LinkSetUp(link); err != nil {
+		return err
+	}
+	// A cable carries segments one by one; what a virtual one merges, the box
+	// could not tell apart.
+	if err := shaped.DisableOffloads(port); err != nil {
+		return err
+	}
+	for {
+		if d.Lease, err = ask(ctx, port); err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("nobody gave a lease: %w", err)
+		}
+	}
+	ack := d.Lease.ACK
+	if len(ack.DNS()) == 0 || len(ack.Router()) == 0 {
+		return fmt.Errorf("the lease names no name server or no router: %v", ack)
+	}
+	address := &net.IPNet{IP: ack.YourIPAddr, Mask: ack.SubnetMask()}
+	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: address}); err != nil {
+		return err
+	}
+	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: ack.Router()[0]})
+}
+
+func ask(ctx context.Context, port string) (*nclient4.Lease, error) {
+	client, err := nclient4.New(port, nclient4.WithTimeout(time.Second), nclient4.WithRetry(3))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return client.Request(ctx, dhcpv4.WithOption(dhcpv4.OptHostName("laptop")))
+}
+
+// startScreen starts an X server that is also a VNC server on TCP port 5900 of
+// the namespace, open to whoever reaches it: that is the box alone.
+func (d *Device) startScreen(ctx context.Context, width, height int) {
+	d.t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer read.Close()
+	cmd := exec.Command("Xtigervnc", "-displayfd", "3", "-rfbport", "5900", "-SecurityTypes", "None", "-AlwaysShared",
+		"-geometry", fmt.Sprintf("%dx%d", width, height), "-depth", "24", "-FrameRate", "60", "-s", "0", "-dpms", "-desktop", "laptop")
+	cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	cmd.ExtraFiles = []*os.File{write}
+	d.start(cmd)
+	// A screen that waits for its browser would be filmed late.
+	_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, -10)
+	write.Close()
+	number := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(read).ReadString('\n') // what is no number is found below
+		number <- strings.TrimSpace(line)
+	}()
+	select {
+	case n := <-number:
+		if _, err := strconv.Atoi(n); err != nil {
+			d.t.Fatalf("Xtigervnc did not start: %s", d.log)
+		}
+		d.screen = ":" + n
+	case <-ctx.Done():
+		d.t.Fatalf("Xtigervnc did not start: %s", d.log)
+	}
+}
+
+// start runs a program in the device, with all that it starts, until the test ends.
+func (d *Device) start(cmd *exec.Cmd) {
+	d.t.Helper()
+	cmd.Stdout, cmd.Stderr = d.log, d.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	if err := d.at.Do(cmd.Start); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait() // killed
+	})
+}
+
+// output keeps what programs print, up to a bound.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.text.Len() < 64<<10 {
+		o.text.Write(b)
+	}
+	return len(b), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -1,0 +1,153 @@
+package storytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Story is what the used-by story needs.
+type Story struct {
+	Panel *Panel
+	// Page is the URL under test, on a site that the box reaches by its uplink.
+	Page string
+	// Leave takes the site away for good.
+	Leave func()
+	// Trials of the replay; Limit of each load; Patience for each run.
+	Trials   int
+	Limit    time.Duration
+	Patience time.Duration
+}
+
+// link of the replay: what crosses it takes at least so long.
+const (
+	link    = "rtt=100ms,down=4mbit,up=1mbit"
+	linkRTT = 100 * time.Millisecond
+	// roundTrips before a page can show anything: name, TCP, TLS, request.
+	roundTrips = 3 // the name may be known
+)
+
+// Tell tells the story, and returns the IDs of the two runs.
+func (s Story) Tell(t testing.TB) (recorded, replayed string) {
+	t.Helper()
+	p := s.Panel
+	device := p.AwaitDevice(t)
+	recorded = p.Start(t, map[string]any{"name": "record", "device": device, "page": s.Page, "trials": 1, "limit_s": s.Limit.Seconds()})
+	p.Follow(t, recorded, s.Patience, nil)
+	first := p.Run(t, recorded)
+	s.check(t, first, 1)
+	if first.Archive.Exchanges < 40 {
+		t.Errorf("the recording has %d exchanges, the page makes about 60 requests", first.Archive.Exchanges)
+	}
+
+	s.Leave()
+	replayed = p.Start(t, map[string]any{
+		"name": "replay", "device": device, "page": s.Page, "archive": recorded, "link": link, "trials": s.Trials, "limit_s": s.Limit.Seconds(),
+	})
+	p.Follow(t, replayed, s.Patience, nil)
+	second := p.Run(t, replayed)
+	s.check(t, second, s.Trials)
+	for _, trial := range second.Trials {
+		if got := trial.Metrics["first_visual_change_ms"]; got < float64(roundTrips*linkRTT/time.Millisecond) {
+			t.Errorf("trial %d showed something after %.0f ms: over a link of %v nothing can", trial.Number, got, linkRTT)
+		}
+		s.evidence(t, replayed, trial)
+		// The picture depends on the recording alone.
+		if trial.FinalFrame == "" || trial.FinalFrame != first.Trials[0].FinalFrame {
+			t.Errorf("trial %d ends with the picture %.12s, that of the other run is %.12s", trial.Number, trial.FinalFrame, first.Trials[0].FinalFrame)
+		}
+	}
+	var report struct {
+		Schema string
+		Trials []struct {
+			Number, Misses int
+			Metrics        map[string]float64
+		}
+	}
+	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/1" || len(report.Trials) != s.Trials {
+		t.Errorf("report.json: %+v, %v", report, err)
+	}
+	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) && !bytes.Contains(page, []byte("<!DOCTYPE html>")) {
+		t.Errorf("the report is no page: %.100s", page)
+	}
+	return recorded, replayed
+}
+
+// check holds a run to what must be true on any machine: nothing missed, and
+// what is not valid says why, with reasons that a slow machine has.
+func (s Story) check(t testing.TB, run *lab.Run, trials int) {
+	t.Helper()
+	if len(run.Trials) != trials {
+		t.Fatalf("run %s is %s with %d trials, want %d: %s", run.ID, run.State, len(run.Trials), trials, run.Error)
+	}
+	valid := 0
+	for _, trial := range run.Trials {
+		if trial.Misses != 0 || trial.Requests < 40 {
+			t.Errorf("run %s, trial %d: %d requests, %d of them not in the archive", run.ID, trial.Number, trial.Requests, trial.Misses)
+		}
+		if trial.Valid {
+			valid++
+		}
+		t.Logf("run %s, trial %d: ended by %s, %d frames, %d lost, metrics %v, invalid because %q",
+			run.ID, trial.Number, trial.Ended, trial.Frames, trial.FramesLost, headline(trial), trial.Invalid)
+		for _, reason := range trial.Invalid {
+			if !ofSlowMachines(reason) {
+				t.Errorf("run %s, trial %d is invalid: %s", run.ID, trial.Number, reason)
+			}
+		}
+		if trial.Valid != (len(trial.Invalid) == 0) {
+			t.Errorf("run %s, trial %d: valid is %t, with reasons %q", run.ID, trial.Number, trial.Valid, trial.Invalid)
+		}
+	}
+	if want := map[bool]string{true: "done", false: "failed"}[valid > 0]; run.State != want {
+		t.Errorf("run %s is %s with %d valid trials: %s", run.ID, run.State, valid, run.Error)
+	}
+}
+
+// ofSlowMachines says whether a trial's reason is that the machine is busy.
+func ofSlowMachines(reason string) bool {
+	for _, words := range []string{"frames were lost", "late", "throttled"} {
+		if strings.Contains(reason, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func headline(trial *lab.Trial) string {
+	var all []string
+	for _, m := range []string{"first_visual_change_ms", "speed_index_ms", "last_visual_change_ms"} {
+		all = append(all, fmt.Sprintf("%s %.0f", m, trial.Metrics[m]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// evidence fetches and looks at what a trial left.
+func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
+	t.Helper()
+	served := 0
+	for _, line := range s.Panel.replayLog(t, run, trial) {
+		switch line.Stage {
+		case lab.StageBox:
+		case lab.StageMiss:
+			t.Errorf("run %s, trial %d missed %s %s", run, trial.Number, line.Method, line.URL)
+		default:
+			served++
+		}
+	}
+	if served != trial.Requests {
+		t.Errorf("run %s, trial %d: the replay log has %d requests, the trial %d", run, trial.Number, served, trial.Requests)
+	}
+	film := s.Panel.Artifact(t, run, fmt.Sprintf("trials/%03d/%s", trial.Number, trial.Files["video"]))
+	if ebml := []byte{0x1a, 0x45, 0xdf, 0xa3}; !bytes.HasPrefix(film, ebml) || !bytes.Contains(film[:64], []byte("webm")) || len(film) < 20_000 {
+		t.Errorf("run %s, trial %d: the video has %d bytes and is no WebM", run, trial.Number, len(film))
+	}
+	if trial.Metrics["speed_index_ms"] <= 0 || trial.Metrics["last_visual_change_ms"] <= trial.Metrics["first_visual_change_ms"] {
+		t.Errorf("run %s, trial %d: metrics %v", run, trial.Number, headline(trial))
+	}
+}
