@@ -194,3 +194,12 @@ func (n *Namespace) Default(gateway string) error {
 	}
 	return nil
 }
+
+// Named opens a namespace that "ip netns add" has made.
+func Named(name string) (*Namespace, error) {
+	h, err := netns.GetFromName(name)
+	if err != nil {
+		return nil, fmt.Errorf("open the network namespace %q: %w", name, err)
+	}
+	return wrap(h)
+}

@@ -43,6 +43,10 @@ func not(match []expr.Any) []expr.Any {
 
 func protocol(n byte) []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{n}) }
 
+func etherType(n uint16) []expr.Any {
+	return meta(expr.MetaKeyPROTOCOL, binaryutil.BigEndian.PutUint16(n))
+}
+
 func interfaceName(name string) []byte {
 	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
 }

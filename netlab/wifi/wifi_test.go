@@ -1,0 +1,124 @@
+package wifi
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/testlab"
+)
+
+func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+
+func TestKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state", "wifi.json")
+	n, broken, err := Kept(file)
+	if err != nil || broken != nil || n.Check() != nil {
+		t.Fatalf("%+v %v %v", n, broken, err)
+	}
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the passphrase's file: %v %v", st.Mode(), err)
+	}
+	if again, broken, err := Kept(file); again != n || broken != nil || err != nil {
+		t.Errorf("%+v, then %+v (%v, %v)", n, again, broken, err)
+	}
+	for _, text := range []string{"", "{", `{"ssid":"x","passphrase":"short"}`, strings.Repeat(" ", 10_000)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, broken, err := Kept(file)
+		if err != nil || broken == nil || m == n || m.Check() != nil {
+			t.Errorf("of the file %.20q: %+v (%v, %v)", text, m, broken, err)
+		}
+	}
+	seen := map[string]bool{}
+	for range 100 {
+		seen[NewNetwork().Passphrase] = true
+	}
+	if len(seen) != 100 {
+		t.Errorf("100 passphrases were %d", len(seen))
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{Interface: "wlan0", Dir: "/run/x", Network: Network{"Büro; \"1\"", "secret-words"}}
+	text, err := good.hostapd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"interface=wlan0", "ssid2=42c3bc726f3b20223122", "channel=6", "hw_mode=g", "wpa_passphrase=secret-words", "wpa=2", "ap_isolate=1"} {
+		if !strings.Contains("\n"+text, "\n"+line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	if qr := good.Network.QR(); qr != `WIFI:T:WPA;S:Büro\; \"1\";P:secret-words;;` {
+		t.Error(qr)
+	}
+	for says, change := range map[string]func(*Config){
+		"interface": func(c *Config) { c.Interface = "wlan0\nbridge=br0" },
+		"32":        func(c *Config) { c.Network.SSID = strings.Repeat("x", 33) },
+		"8 to 63":   func(c *Config) { c.Network.Passphrase = "secret\nwpa=0" },
+		"country":   func(c *Config) { c.Country = "de" },
+		"channel":   func(c *Config) { c.Channel = 14 },
+		"folder":    func(c *Config) { c.Dir = "/x\ny" },
+	} {
+		c := good
+		change(&c)
+		if text, err := c.hostapd(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want one that says %q\n%s", err, says, text)
+		}
+	}
+}
+
+// TestProcess runs a script in hostapd's place; package port's test in the
+// box's boot harness runs hostapd itself.
+func TestProcess(t *testing.T) {
+	start := func(script string) (*AccessPoint, error) {
+		dir := t.TempDir()
+		program := filepath.Join(dir, "hostapd")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		return Start(ctx, Config{Interface: "wlan0", Network: NewNetwork(), Dir: dir, Program: program})
+	}
+	a, err := start(`grep -q wpa_passphrase "$1" && echo "wlan0: AP-ENABLED" && exec sleep 1000`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Up() {
+		t.Error("it is not up")
+	}
+	if err := a.Close(); err != nil || a.Up() {
+		t.Errorf("closed: up %v, %v", a.Up(), err)
+	}
+	if _, err := os.Stat(a.file); err == nil {
+		t.Error("the passphrase stays behind")
+	}
+	if _, err := start("echo nl80211: no AP mode; exit 1"); err == nil || !strings.Contains(err.Error(), "no AP mode") {
+		t.Errorf("a radio that cannot: %v", err)
+	}
+	// One that dies is started again.
+	a, err = start(`echo "wlan0: AP-ENABLED"; if [ -e "$1.died" ]; then exec sleep 1000; fi; touch "$1.died"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		_, err := os.Stat(a.file + ".died")
+		if err == nil && a.Up() {
+			tick.Stop()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("hostapd was not started again")
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
