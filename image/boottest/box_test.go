@@ -26,6 +26,8 @@ var cases = []guestCase{
 	{"ports and console", testConsole},
 	{"box package", func(t *testing.T, b *Box) { b.Test(t, "./image/box", "TestOnTheBox") }},
 	{"kernel link", testKernelLink},
+	{"access point", testAccessPoint},
+	{"doctor", testDoctor},
 	{"no way in", testNoWayIn},
 	{"third port", testThirdPort},
 	{"hung service", testHungService},

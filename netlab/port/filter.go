@@ -74,7 +74,7 @@ func (f *filter) guard(device, table string) error {
 	})
 	conn.AddRule(&nftables.Rule{Table: t, Chain: out, Exprs: rule(marked(link.Mark), accept)})
 	conn.AddRule(&nftables.Rule{Table: t, Chain: out, Exprs: rule(etherType(0x888e), accept)}) // hostapd's keys (IEEE 802.1X)
-	if err := conn.Flush(); err != nil { // Linux before 5.16
+	if err := conn.Flush(); err != nil {                                                       // Linux before 5.16
 		f.limits = append(f.limits, fmt.Sprintf("the kernel may speak by itself on %s: %v", device, err))
 	}
 	return nil

@@ -19,7 +19,6 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/replay"
@@ -31,7 +30,7 @@ import (
 // generated passphrase, get a lease, and browse a recording. With another
 // passphrase it stays outside.
 func TestAccessPoint(t *testing.T) {
-	iw, supplicant := testlab.NeedProgram(t, "iw"), testlab.NeedProgram(t, "wpa_supplicant")
+	const iw, supplicant = "/usr/sbin/iw", "/usr/sbin/wpa_supplicant" // of the test build
 	run := func(name string, args ...string) {
 		t.Helper()
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
