@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"image"
 	"sync"
 	"time"
 
@@ -18,8 +17,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Sink is what takes the recording once it has begun.
+// Sink is what takes the recording once it has begun; *reel.Writer is one.
 type Sink interface {
+	Append(*reel.Reader) error // all frames of another reel
 	WriteFrame(lab.Frame) error
 	WriteGap(lab.Gap) error
 	WriteEvent(lab.SourceEvent) error
@@ -82,6 +82,13 @@ func (r *Ring) Trigger() {
 	r.mu.Unlock()
 }
 
+// Begun says that the recording has begun: the sink has what was kept.
+func (r *Ring) Begun() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
+}
+
 // Dropped returns the frames that were thrown away before their time because
 // of Options.Limit.
 func (r *Ring) Dropped() int {
@@ -99,8 +106,6 @@ func (r *Ring) WriteFrame(f lab.Frame) error {
 			return fmt.Errorf("pre-roll: %w", err)
 		}
 		r.begun = true
-		f.Changed = []image.Rectangle{r.o.Format.Bounds()}
-		f.Flags &^= lab.FrameRepeat
 	}
 	if r.begun {
 		return r.sink.WriteFrame(f)
@@ -152,7 +157,6 @@ func (r *Ring) keep(f lab.Frame) error {
 		s.w = w
 		r.slices = append(r.slices, s)
 		n = len(r.slices)
-		f.Flags &^= lab.FrameRepeat // the first of a reel stands by itself
 	}
 	s := r.slices[n-1]
 	if err := s.w.WriteFrame(f); err != nil {
@@ -175,34 +179,18 @@ func (r *Ring) bytes() int {
 	return total
 }
 
-// flush writes the kept frames to the sink and forgets them.
+// flush writes the kept frames to the sink and forgets them. They are not
+// compressed again: the screen does not wait while this happens.
 func (r *Ring) flush() error {
-	for n, s := range r.slices {
+	for _, s := range r.slices {
 		if err := s.w.Close(); err != nil {
 			return err
 		}
-		got, err := reel.NewReader(bytes.NewReader(s.data.Bytes()), int64(s.data.Len()))
+		kept, err := reel.NewReader(bytes.NewReader(s.data.Bytes()), int64(s.data.Len()))
 		if err != nil {
 			return err
 		}
-		notes := got.Notes()
-		for i := range got.Len() {
-			if err := notes.Write(r.sink, i); err != nil {
-				return err
-			}
-			pix, err := got.Pixels(i)
-			if err != nil {
-				return err
-			}
-			f := lab.Frame{FrameInfo: got.Info(i), Pix: pix}
-			if i == 0 && n > 0 {
-				f.Changed = []image.Rectangle{r.o.Format.Bounds()}
-			}
-			if err := r.sink.WriteFrame(f); err != nil {
-				return err
-			}
-		}
-		if err := notes.Write(r.sink, got.Len()); err != nil {
+		if err := r.sink.Append(kept); err != nil {
 			return err
 		}
 		*s = slice{}

@@ -1,115 +1,110 @@
 package preroll_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 	"time"
 
 	"eidetic/capture/preroll"
+	"eidetic/capture/reel"
 	"eidetic/capture/synthetic"
 	"eidetic/internal/lab"
 )
 
-// list is a sink that remembers.
-type list struct {
-	infos []lab.FrameInfo
-	pix   [][]byte
-	gaps  []lab.Gap
-
-	events []lab.SourceEvent
+// film is a synthetic screen behind a pre-roll ring, and the reel it goes to.
+type film struct {
+	t    *testing.T
+	src  *synthetic.Source
+	ring *preroll.Ring
+	file *reel.Memory
+	w    *reel.Writer
 }
 
-func (l *list) WriteEvent(e lab.SourceEvent) error {
-	l.events = append(l.events, e)
-	return nil
+func newFilm(t *testing.T, o preroll.Options, content synthetic.Content) *film {
+	t.Helper()
+	f := &film{t: t, file: reel.NewMemory(1 << 30)}
+	var err error
+	if f.src, err = synthetic.New(synthetic.Options{Format: o.Format, Content: content}); err == nil {
+		if f.w, err = reel.NewWriter(f.file, reel.Header{Format: o.Format}); err == nil {
+			f.ring, err = preroll.New(f.w, o)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
-func (l *list) WriteFrame(f lab.Frame) error {
-	l.infos, l.pix = append(l.infos, f.FrameInfo), append(l.pix, bytes.Clone(f.Pix))
-	return nil
+// must fails the test on an error.
+func (f *film) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
-func (l *list) WriteGap(g lab.Gap) error {
-	l.gaps = append(l.gaps, g)
-	return nil
+// shoot films the next frames.
+func (f *film) shoot(frames int) {
+	f.t.Helper()
+	for range frames {
+		fr, err := f.src.Next(context.Background())
+		f.must(err)
+		f.must(f.ring.WriteFrame(fr))
+	}
+}
+
+// develop closes the reel, and checks that it holds the frames up to last
+// without a hole; it returns the number of the first.
+func (f *film) develop(last int) (*reel.Reader, int) {
+	f.t.Helper()
+	f.must(f.w.Close())
+	r, err := reel.NewReader(f.file, f.file.Size())
+	f.must(err)
+	first := last + 1 - r.Len()
+	for i := range r.Len() {
+		pix, err := r.Pixels(i)
+		f.must(err)
+		if n, ok := synthetic.ReadCounter(r.Format(), pix); !ok || int(n) != first+i || r.Info(i).Seq != uint64(n) {
+			f.t.Fatalf("frame %d shows %d (%v) and has the number %d, want %d", i, n, ok, r.Info(i).Seq, first+i)
+		}
+	}
+	return r, first
 }
 
 func TestRecordingBeginsBeforeTheTrigger(t *testing.T) {
-	f := lab.Format{Pixels: lab.BGRX, Width: 320, Height: 60, Rate: 60}
-	src, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Scroll})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sink list
-	ring, err := preroll.New(&sink, preroll.Options{Format: f, Length: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.BGRX, Width: 320, Height: 60, Rate: 60}, Length: time.Second}, synthetic.Scroll)
 	const trigger, frames = 300, 330
-	for n := range frames {
-		if n == trigger {
-			if len(sink.infos) > 0 {
-				t.Fatalf("%d frames went on before the trigger", len(sink.infos))
-			}
-			ring.Trigger()
-		}
-		if n == trigger-20 {
-			if err := ring.WriteGap(lab.Gap{Seq: 1, Count: 2}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		fr, err := src.Next(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := ring.WriteFrame(fr); err != nil {
-			t.Fatal(err)
-		}
+	f.shoot(trigger - 20)
+	f.must(f.ring.WriteGap(lab.Gap{Seq: 1, Count: 2}))
+	f.must(f.ring.WriteEvent(lab.SourceEvent{Kind: lab.SourceSignalLost}))
+	f.shoot(20)
+	if f.w.Frames() > 0 || f.ring.Begun() {
+		t.Fatalf("%d frames went on before the trigger", f.w.Frames())
 	}
-	first := int(sink.infos[0].Seq)
+	f.ring.Trigger()
+	f.shoot(frames - trigger)
+	r, first := f.develop(frames - 1)
 	if before := trigger - first; before < 60 || before > 80 {
 		t.Errorf("the recording begins %d frames before the trigger", before)
 	}
-	if len(sink.gaps) != 1 || ring.Dropped() != 0 {
-		t.Errorf("gaps %v, %d frames dropped", sink.gaps, ring.Dropped())
+	notes := r.Notes()
+	if len(notes) != 2 || notes[0].Gap == nil || notes[1].Event == nil || notes[0].Before() != trigger-20-first || f.ring.Dropped() != 0 {
+		t.Errorf("notes %v, %d frames dropped", notes, f.ring.Dropped())
 	}
-	for i, info := range sink.infos {
-		if int(info.Seq) != first+i {
-			t.Fatalf("frame %d has the number %d", i, info.Seq)
-		}
-		if n, ok := synthetic.ReadCounter(f, sink.pix[i]); !ok || n != uint32(info.Seq) {
-			t.Fatalf("frame %d shows %d (%v)", info.Seq, n, ok)
+	for i := range r.Len() {
+		// What changed is exact again from the second frame after the trigger on.
+		if whole := r.Info(i).Changed[0] == r.Format().Bounds(); i == trigger-first && !whole {
+			t.Errorf("frame %d, the first after those that were kept, names what changed since a frame that its writer does not know", i)
 		}
 	}
 }
 
 func TestLimitDropsTheOldest(t *testing.T) {
-	f := lab.Format{Pixels: lab.Grey, Width: 320, Height: 60, Rate: 60}
-	src, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Noise})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sink list
-	ring, err := preroll.New(&sink, preroll.Options{Format: f, Length: 10 * time.Second, Limit: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 400 {
-		fr, err := src.Next(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := ring.WriteFrame(fr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ring.Trigger()
-	fr, _ := src.Next(context.Background())
-	if err := ring.WriteFrame(fr); err != nil {
-		t.Fatal(err)
-	}
-	if kept := len(sink.infos) - 1; ring.Dropped()+kept != 400 || ring.Dropped() == 0 || sink.infos[kept].Seq != 400 {
-		t.Errorf("%d kept and %d dropped of 400", kept, ring.Dropped())
+	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.Grey, Width: 320, Height: 60, Rate: 60}, Length: 10 * time.Second, Limit: 4 << 20}, synthetic.Noise)
+	f.shoot(400)
+	f.ring.Trigger()
+	f.shoot(1)
+	if _, first := f.develop(400); first == 0 || f.ring.Dropped() != first {
+		t.Errorf("%d dropped of 400, the first kept is %d", f.ring.Dropped(), first)
 	}
 }

@@ -35,7 +35,11 @@ type Writer struct {
 	buf    []byte // one block
 	body   []byte
 	rects  []image.Rectangle
-	err    error
+	// foreign says that the frame before came from another reel, see Append.
+	foreign bool
+	err     error
+	torn    bool // the file ends inside a block
+	closed  bool
 }
 
 // Create makes the file at path, which must not exist yet, and writes the header.
@@ -91,12 +95,16 @@ func (w *Writer) WriteFrame(f lab.Frame) error {
 		return w.err
 	}
 	w.frames++
+	w.foreign = false
 	return nil
 }
 
 func (w *Writer) frame(f lab.Frame) error {
-	h := frameHead{FrameInfo: f.FrameInfo, index: w.frames, key: w.frames == 0}
-	repeat := f.Flags&lab.FrameRepeat != 0
+	h := frameHead{FrameInfo: f.FrameInfo, index: w.frames, key: w.first()}
+	repeat := f.Flags&lab.FrameRepeat != 0 && !h.key
+	if h.key {
+		h.Flags &^= lab.FrameRepeat // it stands by itself
+	}
 	if h.key && f.Pix == nil {
 		return errors.New("the first frame has no pixels")
 	}
@@ -127,7 +135,7 @@ func (w *Writer) encode(h frameHead, f lab.Frame, repeat bool) (frameHead, error
 	pix, within := f.Pix, f.Changed
 	bounds := w.header.Format.Bounds()
 	switch {
-	case w.frames == 0:
+	case w.first():
 		within = []image.Rectangle{bounds}
 	case repeat:
 		pix, within = w.enc.canvas, nil
@@ -140,7 +148,7 @@ func (w *Writer) encode(h frameHead, f lab.Frame, repeat bool) (frameHead, error
 		}
 		w.chain += w.enc.cost
 	}
-	if w.frames == 0 {
+	if w.first() { // what it is compared with is not the frame before
 		w.rects = append(w.rects[:0], bounds)
 	}
 	if len(w.rects) > maxChanged {
@@ -208,6 +216,15 @@ func (w *Writer) WriteEvent(e lab.SourceEvent) error {
 // block appends a block to w.buf, which may hold the magic, and writes it.
 func (w *Writer) block(kind byte, head, body []byte) error {
 	at := w.at + int64(len(w.buf))
+	w.buf = appendBlock(w.buf, kind, head, len(body), crc32.Checksum(body, castagnoli))
+	w.buf = append(w.buf, body...)
+	n, err := w.out.Write(w.buf)
+	w.buf = w.buf[:0]
+	if err != nil {
+		w.torn = n > 0 && !w.takeBack()
+		return err
+	}
+	w.at += int64(n)
 	if kind != blockIndex && kind != blockEnd {
 		w.index = binary.AppendUvarint(w.index, uint64(at-w.last))
 		w.index = append(w.index, kind)
@@ -215,20 +232,17 @@ func (w *Writer) block(kind byte, head, body []byte) error {
 		w.index = append(w.index, head...)
 		w.last = at
 	}
-	w.buf = appendBlock(w.buf, kind, head, len(body), crc32.Checksum(body, castagnoli))
-	w.buf = append(w.buf, body...)
-	n, err := w.out.Write(w.buf)
-	w.buf = w.buf[:0]
-	if err != nil {
-		if w.file != nil && n > 0 {
-			// Half a block would be reported as damage; without it the file is
-			// one that simply ends.
-			_ = w.file.Truncate(w.at)
-		}
-		return err
-	}
-	w.at += int64(n)
 	return nil
+}
+
+// takeBack cuts off half a block, which would be reported as damage; without
+// it the file is one that simply ends.
+func (w *Writer) takeBack() bool {
+	if w.file == nil || w.file.Truncate(w.at) != nil {
+		return false
+	}
+	_, err := w.file.Seek(w.at, io.SeekStart)
+	return err == nil
 }
 
 // Frames returns the number of frames written.
@@ -237,11 +251,15 @@ func (w *Writer) Frames() int { return w.frames }
 // Size returns the number of bytes written.
 func (w *Writer) Size() int64 { return w.at }
 
-// Close writes the index and closes the file that Create made.
+// Close writes the index and closes the file that Create made. After an
+// error, which it returns, the frames before it get their index if there is still
+// room for that.
 func (w *Writer) Close() error {
 	err := w.err
-	if err == nil {
-		err = w.finish()
+	if !w.torn && w.at > 0 && !w.closed {
+		if ferr := w.finish(); err == nil {
+			err = ferr
+		}
 	}
 	if w.file != nil {
 		if cerr := w.file.Close(); err == nil && cerr != nil {
@@ -252,6 +270,7 @@ func (w *Writer) Close() error {
 	if w.err == nil {
 		w.err = errors.New("the reel is closed")
 	}
+	w.closed = true
 	return err
 }
 

@@ -97,3 +97,66 @@ func TestSideBySideAlignsTheStarts(t *testing.T) {
 		t.Error("a frame that is not there is accepted")
 	}
 }
+
+func TestStampedAndDifferences(t *testing.T) {
+	const ms = 1_000_000
+	l := list{f: lab.Format{Pixels: lab.BGRX, Width: 260, Height: 40, Rate: 60}}
+	for n := range 3 {
+		pix := bytes.Repeat([]byte{100, 100, 100, 0}, 260*40)
+		pix[4*(260*30+5)] = byte(n)
+		l.pix = append(l.pix, pix)
+		l.infos = append(l.infos, lab.FrameInfo{Time: lab.Time(n) * 17 * ms, Changed: []image.Rectangle{image.Rect(5, 30, 6, 31)}})
+	}
+	s, err := video.Stamped(l, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown [][]byte
+	for i := range s.Len() {
+		pix, err := s.Pixels(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, bytes.Clone(pix))
+		if below := 4 * 260 * 17; !bytes.Equal(pix[below:], l.pix[i][below:]) {
+			t.Errorf("frame %d is changed below the text", i)
+		}
+		bright := 0
+		for k := 0; k < 4*260*17; k += 4 {
+			if pix[k] == 255 {
+				bright++
+			}
+		}
+		if bright < 100 {
+			t.Errorf("frame %d shows %d bright pixels of text", i, bright)
+		}
+	}
+	if bytes.Equal(shown[0], shown[1]) || len(s.Info(1).Changed) != 2 {
+		t.Errorf("the text does not change, or it is not among what changed: %v", s.Info(1).Changed)
+	}
+	if pix, err := s.Pixels(0); err != nil || !bytes.Equal(pix, shown[0]) {
+		t.Errorf("frame 0 is another after frame 2 (%v)", err)
+	}
+	if _, err := video.Stamped(l, 3); err == nil {
+		t.Error("a frame that is not there is accepted")
+	}
+
+	other := l
+	other.pix = [][]byte{l.pix[0], l.pix[0], l.pix[2]}
+	d, err := video.Differences(l, 0, other, 0)
+	if err != nil || d.Len() != 3 {
+		t.Fatal(err)
+	}
+	for n, want := range []bool{false, true, false} {
+		pix, err := d.Pixels(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := 4 * (260*30 + 5); (pix[at+2] == 255 && pix[at] < 200) != want {
+			t.Errorf("frame %d: pixel %v, differing %v", n, pix[at:at+4], want)
+		}
+	}
+	if _, err := video.Differences(l, 0, blinking(0), 0); err == nil {
+		t.Error("recordings of different sizes are compared")
+	}
+}

@@ -32,13 +32,8 @@ type step struct {
 // wherever one of them has one; when one ends before the other, its last picture
 // stays. The result is BGRX, and is not safe for use by several goroutines.
 func SideBySide(a Frames, startA int, b Frames, startB int) (Frames, error) {
-	for _, s := range []struct {
-		f     Frames
-		start int
-	}{{a, startA}, {b, startB}} {
-		if s.start < 0 || s.start >= s.f.Len() {
-			return nil, fmt.Errorf("side by side: frame %d is not among 0 … %d", s.start, s.f.Len()-1)
-		}
+	if err := starts(a, startA, b, startB); err != nil {
+		return nil, fmt.Errorf("side by side: %w", err)
 	}
 	fa, fb := a.Format(), b.Format()
 	p := &pair{a: a, b: b, shown: [2]int{-1, -1}, format: lab.Format{
@@ -54,6 +49,59 @@ func SideBySide(a Frames, startA int, b Frames, startB int) (Frames, error) {
 		p.pix[i] = 0x60 // the gap, and what is below the lower picture
 	}
 	return p, nil
+}
+
+// starts checks the frames at which two recordings are aligned.
+func starts(a Frames, startA int, b Frames, startB int) error {
+	for _, s := range []struct {
+		f     Frames
+		start int
+	}{{a, startA}, {b, startB}} {
+		if s.start < 0 || s.start >= s.f.Len() {
+			return fmt.Errorf("frame %d is not among 0 … %d", s.start, s.f.Len()-1)
+		}
+	}
+	return nil
+}
+
+// differing shows where two recordings differ over time.
+type differing struct{ pair }
+
+// Differences returns a recording that shows at each instant where the frame of b
+// differs from that of a, as [Difference] draws it, aligned as in [SideBySide].
+// Both must have one size. The result is BGRX, and is not safe for use by several
+// goroutines.
+func Differences(a Frames, startA int, b Frames, startB int) (Frames, error) {
+	if err := starts(a, startA, b, startB); err != nil {
+		return nil, fmt.Errorf("differences: %w", err)
+	}
+	fa, fb := a.Format(), b.Format()
+	if fa.Bounds() != fb.Bounds() {
+		return nil, fmt.Errorf("differences: pictures of %v and %v", fa.Bounds().Size(), fb.Bounds().Size())
+	}
+	d := &differing{pair{a: a, b: b, format: lab.Format{Pixels: lab.BGRX, Width: fa.Width, Height: fa.Height, Rate: max(fa.Rate, fb.Rate)}}}
+	d.merge(startA, startB)
+	d.pix = make([]byte, d.format.FrameSize())
+	return d, nil
+}
+
+// Info says that all may have changed: what differs is known when it is drawn.
+func (d *differing) Info(n int) lab.FrameInfo {
+	info := d.pair.Info(n)
+	if len(info.Changed) > 0 {
+		info.Changed = []image.Rectangle{d.format.Bounds()}
+	}
+	return info
+}
+
+// Pixels draws the difference.
+func (d *differing) Pixels(n int) ([]byte, error) {
+	img, _, err := Difference(d.a, d.steps[n].frames[0], d.b, d.steps[n].frames[1])
+	if err != nil {
+		return nil, err
+	}
+	toBGRX(d.pix, d.format, img, img.Rect)
+	return d.pix, nil
 }
 
 // merge builds the common timeline. Frames closer than half a period fall together.

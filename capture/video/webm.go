@@ -56,7 +56,7 @@ func WebM(ctx context.Context, f Frames, path string, o Options) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("film: vpxenc: %w", err)
 	}
-	werr := writeY4M(in, f, o, ctx.Err)
+	werr := writeY4M(in, f, o, nil, ctx.Err)
 	in.Close()
 	err = cmd.Wait()
 	if ctx.Err() != nil {

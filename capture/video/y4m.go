@@ -10,6 +10,16 @@ import (
 	"eidetic/internal/lab"
 )
 
+// filmPicture turns frames into pictures of a film.
+type filmPicture interface {
+	// header returns the film's size and YUV4MPEG2's name of its colour space.
+	header() (w, h int, colour string)
+	// update shows a frame; changed are the parts that differ from the one shown.
+	update(f lab.Format, pix []byte, changed []image.Rectangle) error
+	// bytes is the picture, valid until the next update.
+	bytes() []byte
+}
+
 // yuvPicture is a picture in I420 (4:2:0, ITU-R BT.601 limited range, which is
 // what VP8 means), made from RGBA; only what changed is made again.
 type yuvPicture struct {
@@ -31,7 +41,9 @@ func newYUV(f lab.Format, in image.Rectangle, width int) *yuvPicture {
 	return p
 }
 
-// update shows a frame; changed are the parts that differ from the one shown.
+func (p *yuvPicture) header() (w, h int, colour string) { return p.w, p.h, "420jpeg" }
+func (p *yuvPicture) bytes() []byte                     { return p.data }
+
 func (p *yuvPicture) update(f lab.Format, pix []byte, changed []image.Rectangle) error {
 	for _, r := range changed {
 		if r = r.Intersect(p.in); r.Empty() {
@@ -77,9 +89,13 @@ func (p *yuvPicture) convert(src *image.RGBA, origin image.Point, r image.Rectan
 	}
 }
 
+// longestFilm, in seconds, stops a recording with a wild timestamp from filling the disk.
+const longestFilm = 24 * 60 * 60
+
 // writeY4M writes the frames on a constant timeline of rate frames per second
-// (YUV4MPEG2, as mjpegtools defines it): at each instant the newest frame.
-func writeY4M(w io.Writer, f Frames, o Options, stop func() error) error {
+// (YUV4MPEG2, as mjpegtools defines it): at each instant the newest frame. p makes
+// the pictures; nil means 4:2:0 for eyes.
+func writeY4M(w io.Writer, f Frames, o Options, p filmPicture, stop func() error) error {
 	first, last, err := span(f, o.First, o.Last)
 	if err != nil {
 		return err
@@ -92,12 +108,18 @@ func writeY4M(w io.Writer, f Frames, o Options, stop func() error) error {
 	if rate == 0 {
 		rate = 60
 	}
-	p := newYUV(f.Format(), in, o.Width)
-	if _, err := fmt.Fprintf(w, "YUV4MPEG2 W%d H%d F%d:1000 Ip A1:1 C420jpeg\n", p.w, p.h, int(rate*1000+0.5)); err != nil {
-		return err
+	if p == nil {
+		p = newYUV(f.Format(), in, o.Width)
 	}
+	width, height, colour := p.header()
 	start := f.Info(first).Time
 	length := f.Info(last).Time.Sub(start).Seconds()
+	if length < 0 || length > longestFilm {
+		return fmt.Errorf("frames %d … %d span %.0f s, a film may last %d", first, last, length, longestFilm)
+	}
+	if _, err := fmt.Fprintf(w, "YUV4MPEG2 W%d H%d F%d:1000 Ip A1:1 C%s\n", width, height, int(rate*1000+0.5), colour); err != nil {
+		return err
+	}
 	shown := first - 1
 	for n := 0; float64(n) <= length*rate+0.5; n++ {
 		if err := stop(); err != nil {
@@ -114,7 +136,7 @@ func writeY4M(w io.Writer, f Frames, o Options, stop func() error) error {
 		if _, err := io.WriteString(w, "FRAME\n"); err != nil {
 			return err
 		}
-		if _, err := w.Write(p.data); err != nil {
+		if _, err := w.Write(p.bytes()); err != nil {
 			return err
 		}
 	}
@@ -122,7 +144,7 @@ func writeY4M(w io.Writer, f Frames, o Options, stop func() error) error {
 }
 
 // show puts frame i into the film's picture.
-func show(p *yuvPicture, f Frames, i int, whole bool) error {
+func show(p filmPicture, f Frames, i int, whole bool) error {
 	changed := f.Info(i).Changed
 	if whole {
 		changed = []image.Rectangle{f.Format().Bounds()}

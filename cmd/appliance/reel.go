@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -225,97 +222,6 @@ func (c *ReelFramesCmd) Run(std *streams) error {
 		fmt.Fprintf(w, "%d\t%d\t%.3f\t%.3f\t%s\t%s\n", i, f.Seq, f.TimeMS, f.Within, f.Sum, strings.Join(where, " "))
 	}
 	return w.Flush()
-}
-
-// ReelExportCmd writes evidence for people.
-type ReelExportCmd struct {
-	File   string `arg:"" help:"The reel."`
-	Out    string `required:"" help:"What to write, by its name: FILM.webm, or FRAME.png (with --strip or --heat one of these)."`
-	Frame  int    `default:"0" help:"The frame of a PNG."`
-	Strip  bool   `help:"Write a filmstrip: pictures at visual changes, with their times."`
-	Heat   bool   `help:"Write a heat map: how often each pixel changed."`
-	Beside string `placeholder:"REEL" help:"Show this reel beside the first, both from their first frame."`
-	Crop   string `placeholder:"WxH+X+Y" help:"Only this part of the picture."`
-	Width  int    `help:"Scale the film, or a picture of the strip, down to this many pixels."`
-}
-
-// Run writes the file.
-func (c *ReelExportCmd) Run(ctx context.Context, std *streams) error {
-	r, err := openReel(c.File)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	var part image.Rectangle
-	if c.Crop != "" {
-		var w, h, x, y int
-		if n, err := fmt.Sscanf(c.Crop, "%dx%d+%d+%d", &w, &h, &x, &y); n != 4 || err != nil {
-			return usage(fmt.Errorf("--crop %q is not of the form WIDTHxHEIGHT+X+Y", c.Crop))
-		}
-		part = image.Rect(x, y, x+w, y+h)
-	}
-	var shown video.Frames = r
-	if c.Beside != "" {
-		other, err := openReel(c.Beside)
-		if err != nil {
-			return err
-		}
-		defer other.Close()
-		if shown, err = video.SideBySide(r, 0, other, 0); err != nil {
-			return usage(err)
-		}
-	}
-	switch {
-	case c.Heat && strings.HasSuffix(c.Out, ".png"):
-		img, most, herr := video.Heat(ctx, shown, 0, 0)
-		if herr != nil {
-			return badFile(herr)
-		}
-		fmt.Fprintf(std.err, "the pixel that changed most did so %d times\n", most)
-		err = writePNG(img, part, c.Out)
-	case c.Strip && strings.HasSuffix(c.Out, ".png"):
-		_, err = video.Contact(ctx, shown, c.Out, video.StripOptions{Crop: part, Width: c.Width})
-	case strings.HasSuffix(c.Out, ".webm"):
-		err = video.WebM(ctx, shown, c.Out, video.Options{Crop: part, Width: c.Width})
-	case strings.HasSuffix(c.Out, ".png"):
-		err = writeStill(shown, c.Frame, part, c.Out)
-	default:
-		return usage(fmt.Errorf("--out %s: the name must end in .webm or .png", c.Out))
-	}
-	if err != nil {
-		return badFile(err)
-	}
-	_, err = fmt.Fprintln(std.out, c.Out)
-	return err
-}
-
-// writeStill writes one frame as PNG.
-func writeStill(f video.Frames, frame int, part image.Rectangle, out string) error {
-	if frame < 0 || frame >= f.Len() {
-		return fmt.Errorf("frame %d is not among 0 … %d", frame, f.Len()-1)
-	}
-	img, err := video.Still(f, frame)
-	if err != nil {
-		return err
-	}
-	return writePNG(img, part, out)
-}
-
-// writePNG writes an image, or a part of it.
-func writePNG(img *image.RGBA, part image.Rectangle, out string) error {
-	var shown image.Image = img
-	if !part.Empty() {
-		shown = img.SubImage(part)
-	}
-	w, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	if err := png.Encode(w, shown); err != nil {
-		w.Close()
-		return fmt.Errorf("%s: %w", out, err)
-	}
-	return w.Close()
 }
 
 // openReel opens a reel that the command line names.
