@@ -16,3 +16,9 @@ bench-%: ## One area's benchmark: replay, link, capture or analysis
 	@scripts/deps.sh bench
 	@mkdir -p out/bench
 	go run $(bench_$*)
+
+.PHONY: soak-capture
+soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and compare every frame
+	EIDETIC_SOAK=$(SOAK) go test -run FullHD -count 1 -timeout 60m -v ./capture
+
+SOAK ?= 5m

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"image"
 	"io"
 	"os"
@@ -207,83 +206,6 @@ func TestVerifyGoodReel(t *testing.T) {
 		if err != nil || !report.Good() || report.Frames != len(want) {
 			t.Errorf("%s: %+v, %v", c, report, err)
 		}
-	}
-}
-
-func TestEveryCutLeavesTheWholeFramesBeforeIt(t *testing.T) {
-	path, want := film(t, synthetic.Load, 40)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := -1
-	for cut := 0; cut < len(data); cut += 1 + len(data)/500 {
-		r, err := reel.NewReader(bytes.NewReader(data[:cut]), int64(cut))
-		if err != nil {
-			if last >= 0 {
-				t.Fatalf("cut at %d: %v, although earlier cuts could be read", cut, err)
-			}
-			continue
-		}
-		if r.Recovered() == nil {
-			t.Fatalf("cut at %d is not noticed", cut)
-		}
-		if r.Len() < last {
-			t.Fatalf("cut at %d: %d frames, an earlier cut had %d", cut, r.Len(), last)
-		}
-		last = r.Len()
-		for i := range last {
-			got, err := r.Pixels(i)
-			if err != nil || !bytes.Equal(got, want[i]) {
-				t.Fatalf("cut at %d: frame %d: %v", cut, i, err)
-			}
-		}
-	}
-	if last < len(want)-1 {
-		t.Errorf("the longest cut has %d frames of %d", last, len(want))
-	}
-}
-
-func TestFlippedBitIsNamedAndTheRestIsSaved(t *testing.T) {
-	path, want := film(t, synthetic.Noise, 30) // every frame of noise is a key frame
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for n, at := range []int{len(data) / 3, len(data) / 2, 2 * len(data) / 3, len(data) - 10, len(data) - 60} {
-		bad := bytes.Clone(data)
-		bad[at] ^= 0x10
-		in, out := filepath.Join(dir, fmt.Sprint("in", n)), filepath.Join(dir, fmt.Sprint("out", n))
-		if err := os.WriteFile(in, bad, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		report, err := reel.Verify(in)
-		if err != nil || report.Good() {
-			t.Errorf("bit at %d: verify says %+v, %v", at, report, err)
-		}
-		report, err = reel.Recover(in, out)
-		if err != nil {
-			t.Fatalf("bit at %d: %v", at, err)
-		}
-		again, err := reel.Verify(out)
-		if err != nil || !again.Good() || again.Frames != report.Frames || report.Frames < len(want)-3 {
-			t.Errorf("bit at %d: recovered %+v, then %+v, %v", at, report, again, err)
-		}
-		if missing := len(want) - report.Frames; missing != again.Lost {
-			t.Errorf("bit at %d: %d frames are missing, gaps name %d", at, missing, again.Lost)
-		}
-		r, err := reel.Open(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range r.Len() {
-			pix, err := r.Pixels(i)
-			if err != nil || !bytes.Equal(pix, want[r.Info(i).Seq]) {
-				t.Errorf("bit at %d: frame %d is not as it was (%v)", at, i, err)
-			}
-		}
-		r.Close()
 	}
 }
 

@@ -3,6 +3,7 @@ package reel
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"eidetic/internal/lab"
 )
@@ -55,6 +56,9 @@ func Recover(path, out string) (Report, error) {
 // walk decodes all frames, checks them, and copies them to w when there is one.
 func (r *Reader) walk(w *Writer) (Report, error) {
 	report := Report{Lost: r.Lost(), Gaps: r.Gaps(), Events: r.Events(), Damage: append([]Damage(nil), r.t.damage...)}
+	if err := r.blocks(&report); err != nil {
+		return report, err
+	}
 	notes := r.Notes()
 	broken := -1 // the last frame of a run that cannot be read
 	good := -1   // the last whole frame
@@ -70,8 +74,8 @@ func (r *Reader) walk(w *Writer) (Report, error) {
 		}
 		if err != nil {
 			// Frames that only rest on a damaged one are not named again.
-			if broken < 0 || r.t.frames[i].bad != nil {
-				report.Damage = append(report.Damage, Damage{Offset: r.t.frames[i].at, Frame: i, What: err.Error()})
+			if at := r.t.frames[i].at; (broken < 0 || r.t.frames[i].bad != nil) && !report.names(at) {
+				report.Damage = append(report.Damage, Damage{Offset: at, Frame: r.t.frames[i].index, What: err.Error()})
 			}
 			broken = i
 			continue
@@ -98,6 +102,25 @@ func (r *Reader) walk(w *Writer) (Report, error) {
 		return report, notes.Write(w, math.MaxInt)
 	}
 	return report, nil
+}
+
+// blocks checks the heads of all blocks of a file whose index is whole: the
+// index repeats them, so nothing else would look at those between frames.
+func (r *Reader) blocks(report *Report) error {
+	if len(report.Damage) > 0 {
+		return nil // the file has been walked through already
+	}
+	walked := &table{header: r.t.header}
+	if err := walked.scan(r.in, int64(len(magic)), r.size); err != nil {
+		return err
+	}
+	report.Damage = append(report.Damage, walked.damage...)
+	return nil
+}
+
+// names says whether the damage at an offset is in the report.
+func (r Report) names(offset int64) bool {
+	return slices.ContainsFunc(r.Damage, func(d Damage) bool { return d.Offset == offset })
 }
 
 // GapDamage is the reason for frames that a recovered file no longer holds.

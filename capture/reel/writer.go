@@ -9,6 +9,7 @@ import (
 	"image"
 	"io"
 	"os"
+	"time"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/zeebo/xxh3"
@@ -24,6 +25,7 @@ const keyEvery = 10
 type Writer struct {
 	out    io.Writer
 	file   *os.File // out, when Create made it
+	sync   *syncer  // of file
 	header Header
 	enc    *encoder
 	at     int64 // bytes written
@@ -54,7 +56,7 @@ func Create(path string, h Header) (*Writer, error) {
 		os.Remove(path)
 		return nil, err
 	}
-	w.file = f
+	w.file, w.sync = f, &syncer{file: f}
 	return w, nil
 }
 
@@ -225,6 +227,9 @@ func (w *Writer) block(kind byte, head, body []byte) error {
 		return err
 	}
 	w.at += int64(n)
+	if w.sync != nil {
+		w.sync.tick(time.Now())
+	}
 	if kind != blockIndex && kind != blockEnd {
 		w.index = binary.AppendUvarint(w.index, uint64(at-w.last))
 		w.index = append(w.index, kind)
@@ -262,6 +267,9 @@ func (w *Writer) Close() error {
 		}
 	}
 	if w.file != nil {
+		if serr := w.sync.wait(); err == nil && serr != nil {
+			err = fmt.Errorf("flush the reel to the disk: %w", serr)
+		}
 		if cerr := w.file.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("close reel: %w", cerr)
 		}

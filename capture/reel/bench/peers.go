@@ -25,7 +25,7 @@ var codecs = []struct {
 }
 
 // patience is how long one codec is tried on one class: a slow one runs once.
-const patience = 4 * time.Second
+const patience = 2 * time.Second
 
 // ffmpeg encodes the frames with each codec, on one thread, from a raw file in
 // memory to a file in memory. The time is the processor time of the command, less
