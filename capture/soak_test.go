@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,37 @@ func TestFullHDInRealTime(t *testing.T) {
 		t.Errorf("resident memory rose to %d MB", peak)
 	}
 	check(t, path, f, st)
+	if worst := worstSeek(t, path); promised && worst > 50*time.Millisecond {
+		t.Errorf("the slowest of 100 random frames took %v, 50 ms are promised", worst)
+	} else {
+		t.Logf("the slowest of 100 random frames took %v", worst)
+	}
+}
+
+// worstSeek reads random frames; each counts with the better of two times.
+func worstSeek(t *testing.T, path string) time.Duration {
+	t.Helper()
+	r, err := reel.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	seek := func(i int) time.Duration {
+		start := time.Now()
+		if _, err := r.Pixels(i); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	var worst time.Duration
+	for range 100 {
+		i := random.IntN(r.Len())
+		first := seek(i)
+		seek((i + r.Len()/2) % r.Len()) // away
+		worst = max(worst, min(first, seek(i)))
+	}
+	return worst
 }
 
 // check compares every frame of the reel with the one that was drawn.

@@ -8,7 +8,6 @@ package preroll
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -61,9 +60,6 @@ const parts = 8
 func New(sink Sink, o Options) (*Ring, error) {
 	if err := o.Format.Validate(); err != nil {
 		return nil, fmt.Errorf("pre-roll: %w", err)
-	}
-	if o.Format.Pixels == lab.MJPEG {
-		return nil, errors.New("pre-roll: MJPEG is not kept")
 	}
 	if o.Length <= 0 {
 		o.Length = 5 * time.Second

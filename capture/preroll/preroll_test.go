@@ -108,3 +108,38 @@ func TestLimitDropsTheOldest(t *testing.T) {
 		t.Errorf("%d dropped of 400, the first kept is %d", f.ring.Dropped(), first)
 	}
 }
+
+func TestCompressedFramesAreKeptToo(t *testing.T) {
+	f := lab.Format{Pixels: lab.MJPEG, Width: 320, Height: 60, Rate: 60}
+	file := reel.NewMemory(1 << 20)
+	w, err := reel.NewWriter(file, reel.Header{Format: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := preroll.New(w, preroll.Options{Format: f, Length: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 100 {
+		if n == 90 {
+			ring.Trigger()
+		}
+		fr := lab.Frame{Pix: []byte{0xff, 0xd8, byte(n)}}
+		fr.Seq, fr.Time = uint64(n), lab.Time(n)*16_666_667
+		if err := ring.WriteFrame(fr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := reel.NewReader(file, file.Size())
+	if err != nil || r.Len() < 70 || r.Len() > 85 {
+		t.Fatalf("%d frames, %v", r.Len(), err)
+	}
+	for i := range r.Len() {
+		if pix, err := r.Pixels(i); err != nil || pix[2] != byte(r.Info(i).Seq) {
+			t.Errorf("frame %d: %v, %v", i, pix, err)
+		}
+	}
+}

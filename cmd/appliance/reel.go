@@ -98,7 +98,11 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 		fmt.Fprintf(w, "rate\t%s\n", capture.RateText(info.Rate, f.Rate))
 	}
 	fmt.Fprintf(w, "buffers\t%d damaged, %d of them short; %d irregular timestamps\n", info.Corrupt, info.Short, info.Irregular)
-	fmt.Fprintf(w, "file\t%d bytes, 1/%.0f of the pixels\n", info.Bytes, info.Ratio)
+	if info.Ratio > 0 { // JPEGs are as large as they are
+		fmt.Fprintf(w, "file\t%d bytes, 1/%.0f of the pixels\n", info.Bytes, info.Ratio)
+	} else {
+		fmt.Fprintf(w, "file\t%d bytes\n", info.Bytes)
+	}
 	for _, n := range r.Notes() {
 		if n.Gap != nil {
 			fmt.Fprintf(w, "gap\t%s\n", n)

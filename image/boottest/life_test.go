@@ -25,6 +25,7 @@ func TestLife(t *testing.T) {
 
 	t.Run("power cut while writing", func(t *testing.T) {
 		b.Run(t, "echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept")
+		held := b.film(t)
 		b.Run(t, "(yes partial > /var/lib/appliance/torn &) ; sleep 0.3")
 		b.cut(t)
 		// Meanwhile a person puts a configuration on the EFI partition.
@@ -33,6 +34,7 @@ func TestLife(t *testing.T) {
 		b.expect(t, "what was whole", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
 		b.expect(t, "the configured host name", "hostname", "lab7")
 		b.Run(t, "rm -f /var/lib/appliance/torn")
+		b.filmSaved(t, held)
 	})
 	t.Run("damaged update", func(t *testing.T) {
 		b.Run(t, "cd /var/lib/appliance/state/update && echo garbage > ready.update && touch /run/appliance/requests/update")

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -54,6 +55,9 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	stats, err := f.Recorder.Stop()
 	if closeErr := f.reel.Close(); err == nil {
 		err = closeErr
+	}
+	if err == nil && stats.Interruptions > 0 {
+		err = fmt.Errorf("the source of the pictures was interrupted %d time(s): appliance reel info says when and why", stats.Interruptions)
 	}
 	out := status(f.Recorder.Status())
 	out.Frames, out.Lost = stats.Frames, stats.Lost
