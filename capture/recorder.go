@@ -60,7 +60,7 @@ type item struct {
 // Start records src into sink until Stop is called, ctx ends, or src does.
 // The recorder closes src; closing sink is left to the caller, after Stop.
 // Unless Options.NoPriority is set, the first recording raises the process's
-// GOMAXPROCS to two above the number of cores, for good.
+// GOMAXPROCS to four above the number of cores, for good.
 func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, error) {
 	f := src.Format()
 	if err := f.Validate(); err != nil {
@@ -95,7 +95,7 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 // the kernel; with as many as there are cores, a process that computes on all
 // of them lets it wait for 10 ms and more. With spare ones the kernel decides, by priority.
 func spareProcessors() {
-	const spare = 2
+	const spare = 4
 	if want := runtime.NumCPU() + spare; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
 	}

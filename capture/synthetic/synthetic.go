@@ -36,6 +36,9 @@ type Options struct {
 	// as fast as they are asked for, with the times that they should have had.
 	Clock lab.Clock
 	Wait  func(lab.Time)
+	// Buffers is how many frames wait for a caller that is late, as they do in
+	// a grabber's driver, before frames are skipped; default 1.
+	Buffers int
 }
 
 // Source is a capture.Source.
@@ -73,15 +76,16 @@ func New(o Options) (*Source, error) {
 func (s *Source) Format() lab.Format { return s.o.Format }
 
 // Next waits until the next frame is due and draws it. When the caller comes
-// later than a period after that, the frames in between are skipped, as a
-// grabber's would be, and Seq tells.
+// so late that more than Options.Buffers frames were due, the oldest are
+// skipped, as a grabber's would be, and Seq tells.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return lab.Frame{}, err
 	}
 	if s.o.Wait != nil && s.n > 0 {
 		now := s.o.Clock()
-		s.n = max(s.n, int(now.Sub(s.start)/s.period))
+		newest := int(now.Sub(s.start) / s.period)
+		s.n = max(s.n, newest+1-max(1, s.o.Buffers))
 		if due := s.start.Add(time.Duration(s.n) * s.period); due > now {
 			s.o.Wait(due)
 		}

@@ -67,7 +67,7 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 			f.Pixels = lab.BGRX
 		}
 		src, err := synthetic.New(synthetic.Options{
-			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil,
+			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil, Buffers: 16,
 		})
 		return opened(src, err, usage)
 	case "v4l2":
