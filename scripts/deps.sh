@@ -37,6 +37,7 @@ needs() {
 		test|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|tests join EFI programs with it
 		test|tigervnc-standalone-server|Xvnc|a VNC server that tests film and drive
 		test|x11vnc|x11vnc|another VNC server, of another family
+		test|util-linux|unshare|gives a test a disk of its own to fill
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
