@@ -11,6 +11,11 @@ bench_areas    := $(strip $(foreach area,replay link capture analysis,$(if $(wil
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Every area's benchmark, us and our peers side by side
 
+.PHONY: bench-pages
+bench-pages: ## Page loads over links by packets and by connections: the spread of equal trials (a quarter of an hour)
+	@scripts/deps.sh demo bench
+	go run ./netlab/link/bench/pages
+
 bench-%: ## One area's benchmark: replay, link, capture or analysis
 	$(if $(filter $*,$(bench_areas)),,$(error no benchmark is named "$*"; there are: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench

@@ -76,6 +76,9 @@ type Config struct {
 	// packet-level one between it and lab0. Without it connections are delayed
 	// and paced in this process, which promises less; see link.Conn.
 	Port *Port
+	// ShapeConnections shapes connections although there is a Port, whose
+	// packets then pass untouched: to compare the two, and for nothing else.
+	ShapeConnections bool
 	// CongestionControl of the listeners' sockets, default "cubic". The
 	// machine's own default (bbr, on some) would change what a link shows.
 	CongestionControl string

@@ -38,9 +38,16 @@ func (n *Network) startLink() error {
 		n.shaper = n.link
 		return nil
 	}
-	n.link = link.NewConn(link.Profile{Name: "native"}, n.c.Clock)
-	n.cable = newCable(*n.c.Port, n.c.Link, n.c.Clock)
-	n.shaper = n.cable
+	native := link.Profile{Name: "native"}
+	if n.c.ShapeConnections {
+		n.link = link.NewConn(n.c.Link, n.c.Clock)
+		n.cable = newCable(*n.c.Port, native, n.c.Clock)
+		n.shaper = n.link
+	} else {
+		n.link = link.NewConn(native, n.c.Clock)
+		n.cable = newCable(*n.c.Port, n.c.Link, n.c.Clock)
+		n.shaper = n.cable
+	}
 	if n.c.Port.Device == "" {
 		return nil
 	}
@@ -54,7 +61,7 @@ func (n *Network) SetLink(p link.Profile) error {
 	if p.Name == "" {
 		p.Name = "native"
 	}
-	if n.c.HTTP3 && n.cable == nil && p.Name != "native" {
+	if n.c.HTTP3 && (n.cable == nil || n.c.ShapeConnections) && p.Name != "native" {
 		return fmt.Errorf("set the link %s: HTTP/3 would pass it by, since it shapes connections and not packets", p.Name)
 	}
 	n.shaper.Set(p)

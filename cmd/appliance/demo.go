@@ -25,6 +25,7 @@ type DemoCmd struct {
 	Trials  int           `default:"10" help:"How many times the recorded page is loaded."`
 	Browser string        `default:"chromium" enum:"chromium" help:"The virtual device's browser."`
 	Link    string        `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
+	Backend string        `default:"packet" enum:"packet,conn" help:"What emulates the link: packets, or connections to compare with (${default})."`
 	Out     string        `default:"out/demo" type:"path" help:"Folder for the run and its report."`
 	Listen  string        `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
 	Archive string        `type:"existingfile" placeholder:"A.wacz" help:"Replay this recording instead of making one of the sample shop."`
@@ -132,7 +133,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 
 // inside is what the demo does, begun at now.
 func (d *DemoCmd) inside(now time.Time) insideJob {
-	in := insideJob{Out: d.Out, Order: job.Order{
+	in := insideJob{Out: d.Out, Connections: d.Backend == "conn", Order: job.Order{
 		ID: store.NewID(now, "demo"), Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed,
 		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit},
 		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},

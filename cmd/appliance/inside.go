@@ -32,6 +32,8 @@ type InsideCmd struct {
 type insideJob struct {
 	Order job.Order
 	Out   string // the store
+	// Connections are shaped instead of packets.
+	Connections bool
 	// Origins says who can be recorded: the sample site, started for it; whom
 	// the outside can reach; or nobody.
 	Origins string
@@ -92,7 +94,7 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 	if err := isolate.Mount(isolate.Mounts{Keep: keep(in), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := job.VirtualConfig{Forwarder: linkForwarder(), Log: log}
+	config := job.VirtualConfig{Forwarder: linkForwarder(), ShapeConnections: in.Connections, Log: log}
 	switch in.Origins {
 	case originsSample:
 		o := &origins{}

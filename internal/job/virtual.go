@@ -37,7 +37,9 @@ type VirtualConfig struct {
 	Sealed func()
 	// Forwarder is the command line of the link's process.
 	Forwarder []string
-	Log       *slog.Logger
+	// ShapeConnections is that of netlab.Config.
+	ShapeConnections bool
+	Log              *slog.Logger
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its
@@ -81,8 +83,8 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
-		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: c.Forwarder},
-		CA:        authority, Upstream: upstream, Clock: clock, Log: c.Log,
+		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: c.Forwarder}, ShapeConnections: c.ShapeConnections,
+		CA: authority, Upstream: upstream, Clock: clock, Log: c.Log,
 	})
 	if err != nil {
 		return nil, err
