@@ -149,16 +149,27 @@ func (w *way) advance(now lab.Time) {
 	}
 }
 
-// wake returns when there is something to do next, or never.
-func (w *way) wake() lab.Time {
-	next := never
-	if len(w.line) > 0 {
-		next = w.line[0].due
+// departure returns when the next frame is due, or never.
+func (w *way) departure() lab.Time {
+	if len(w.line) == 0 {
+		return never
 	}
-	if w.queue.len() > 0 && !w.pacer.blocked() {
-		next = min(next, max(w.queue.peek().arrived, w.pacer.free))
+	return w.line[0].due
+}
+
+// begin returns when the bottleneck begins with the next of the queue, or never.
+func (w *way) begin() lab.Time {
+	if w.queue.len() == 0 || w.pacer.blocked() {
+		return never
 	}
-	return next
+	return max(w.queue.peek().arrived, w.pacer.free)
+}
+
+// patience is how long what comes, and what waits, may be left alone without
+// missing its departure: most of the least delay.
+func (w *way) patience() time.Duration {
+	const most = 10 * time.Millisecond // the kernel's buffers hold more
+	return max(0, min(most, (w.p.RTT/2-w.p.Jitter)*3/4))
 }
 
 // due appends the frames whose time has come to out, up to its capacity.

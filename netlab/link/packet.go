@@ -211,41 +211,67 @@ func (p *Packet) run(ready chan<- struct{}, sockets [2]*socket) {
 		{Fd: int32(p.event), Events: unix.POLLIN},
 	}
 	for {
-		more, next, ended := p.turn()
-		if ended {
+		t := p.turn()
+		if t.ended {
 			return
 		}
-		if !more && next > p.c.Clock() {
-			margin = wait(p.c.Clock, next, margin, fds)
-			if fds[2].Revents != 0 {
-				var b [8]byte
-				_, _ = unix.Read(p.event, b[:]) // clears it
-			}
+		if t.more || t.next <= p.c.Clock() {
+			continue
+		}
+		fds[0].Events, fds[1].Events = unix.POLLIN, unix.POLLIN
+		if t.rest {
+			fds[0].Events, fds[1].Events = 0, 0
+		}
+		margin = wait(p.c.Clock, t.next, t.exact, margin, fds)
+		if fds[2].Revents != 0 {
+			var b [8]byte
+			_, _ = unix.Read(p.event, b[:]) // clears it
 		}
 	}
 }
 
-// turn takes in what has come, sends what is due, and returns whether there
-// may be more to take in at once, and when the next thing is due.
-func (p *Packet) turn() (more bool, next lab.Time, ended bool) {
+// turned is how things stand after a turn.
+type turned struct {
+	ended bool
+	more  bool     // there may be more to take in at once
+	next  lab.Time // when there is something to do next, or never
+	exact bool     // what is due then is a departure
+	rest  bool     // until then, what comes may lie unread
+}
+
+// turn takes in what has come and sends what is due.
+func (p *Packet) turn() (t turned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		return false, never, true
+		return turned{ended: true}
 	}
-	more = p.receive()
+	t.more = p.receive()
 	now := p.c.Clock()
 	p.change(now)
-	next = never
+	busy := false
+	departure, other := never, never
 	if p.changed < len(p.profile.Changes) {
-		next = p.since.Add(p.profile.Changes[p.changed].At)
+		other = p.since.Add(p.profile.Changes[p.changed].At)
 	}
+	patience := p.ways[0].patience()
 	for i, w := range p.ways {
 		w.advance(now)
 		p.send(w, p.sides[1-i], now)
-		next = min(next, w.wake())
+		departure = min(departure, w.departure())
+		if begin := w.begin(); begin != never {
+			busy, other = true, min(other, begin.Add(patience))
+		}
+		busy = busy || len(w.line) > 0
 	}
-	return more, next, false
+	// While packets are on their way the thread gets up for departures alone,
+	// which are many enough: what comes meanwhile has its time from the kernel,
+	// and none of it is due as soon.
+	if busy && patience > 0 {
+		t.rest, other = true, min(other, now.Add(patience))
+	}
+	t.next, t.exact = min(departure, other), departure <= other
+	return t
 }
 
 // receive takes in one batch of each side and reports whether there may be more.
@@ -260,6 +286,10 @@ func (p *Packet) receive() (more bool) {
 			if f.merged() && !f.direct {
 				p.merged++
 			}
+			// What the bottleneck did until then, so that the queue is as full as
+			// it was when the packet came, however late the thread reads it.
+			p.change(at)
+			w.advance(at)
 			w.arrive(f)
 		})
 		more = more || n == batch

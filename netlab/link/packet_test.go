@@ -144,7 +144,7 @@ func TestPacketRates(t *testing.T) {
 		// so; then its rates are not looked at.
 		var r Report
 		for try := 0; try == 0 || try < 4 && r.Invalid() != ""; try++ {
-			c.set(t, "rtt=20ms,queue=100p,down="+rate+",up="+rate)
+			c.set(t, "rtt=20ms,queue=100ms,down="+rate+",up="+rate)
 			c.iperf(t, 3, "-R")
 			r = c.link.Report()
 		}
@@ -165,7 +165,7 @@ func TestPacketRates(t *testing.T) {
 		if got > 1.01*want || r.Invalid() == "" && (got < 0.98*want || empty > 0) {
 			t.Errorf("%s: %.0f bit/s left the link, with %d empty tenths of a second", rate, got, empty)
 		}
-		if r.Merged > 0 || r.Down.QueuePeak > 100*DefaultMTU {
+		if r.Merged > 0 || r.Profile.Down.Transmit(int(r.Down.QueuePeak)) > 100*time.Millisecond {
 			t.Errorf("%s: %d merged frames, %d bytes waited", rate, r.Merged, r.Down.QueuePeak)
 		}
 	}

@@ -91,10 +91,11 @@ func (s *sim) down(n, size int, every time.Duration) {
 // until lets time pass to an instant since the start.
 func (s *sim) until(d time.Duration) {
 	for end := lab.Time(1).Add(d); ; {
-		more, next, _ := s.turn()
-		if more {
+		t := s.turn()
+		if t.more {
 			continue
 		}
+		next := t.next
 		for _, side := range s.sides {
 			if len(side.come) > 0 {
 				next = min(next, side.come[0].at)

@@ -172,30 +172,30 @@ const maxMargin = 200 * time.Microsecond
 
 // wait returns when a socket can be read or the time has come. A sleeping
 // thread is woken late, on an idle virtual machine by a tenth of a millisecond
-// and more; so it gets up by a margin early and spins the rest. The margin
-// follows the lateness that it meets, towards the 80th percentile; the new one
-// is returned.
-func wait(clock lab.Clock, until lab.Time, margin time.Duration, fds []unix.PollFd) time.Duration {
+// and more; so for an exact time it gets up by a margin early and spins the
+// rest. The margin follows the lateness that it meets, towards the 90th
+// percentile; the new one is returned.
+func wait(clock lab.Clock, until lab.Time, exact bool, margin time.Duration, fds []unix.PollFd) time.Duration {
 	timeout := time.Hour
 	if until != never {
-		timeout = until.Sub(clock()) - margin
+		timeout = until.Sub(clock())
+	}
+	if exact {
+		timeout -= margin
 	}
 	if timeout > 0 {
 		target := clock().Add(timeout)
 		ts := unix.NsecToTimespec(int64(timeout))
-		if n, err := unix.Ppoll(fds, &ts, nil); n > 0 || err != nil { // EINTR: the loop looks again
+		if n, err := unix.Ppoll(fds, &ts, nil); n > 0 || err != nil || !exact { // EINTR: the loop looks again
 			return margin
 		}
 		if late := clock().Sub(target); late > margin {
-			margin = min(margin+4*time.Microsecond, maxMargin)
+			margin = min(margin+9*time.Microsecond, maxMargin)
 		} else {
 			margin = max(margin-time.Microsecond, 0)
 		}
 	}
-	for clock() < until {
-		if until.Sub(clock()) > maxMargin { // an event's wake-up, not a departure's
-			break
-		}
+	for exact && clock() < until {
 	}
 	return margin
 }
