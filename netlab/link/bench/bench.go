@@ -250,7 +250,8 @@ func (b *bench) rates(ctx context.Context) error {
 				return err
 			}
 		}
-		p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: rate, Up: rate, Queue: link.Queue{Time: 100 * time.Millisecond}}
+		// A shorter queue would make TCP leave a slow link idle after a drop.
+		p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: rate, Up: rate, Queue: link.Queue{Time: 200 * time.Millisecond}}
 		if err := with(&p, func(c *cable) error {
 			for _, down := range []bool{true, false} {
 				c.Link.Set(p)

@@ -13,7 +13,7 @@ import (
 )
 
 // tbf shapes both ends of a bare cable as tc(8) advises: a bucket of one full
-// frame, so that nothing leaves in bursts, and 100 ms of queue.
+// frame, so that nothing leaves in bursts, and 200 ms of queue.
 func (c *cable) tbf(rate link.Rate) error {
 	tc, err := program("tc", "iproute2")
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *cable) tbf(rate link.Rate) error {
 		// larger by that of full packets.
 		const ethernet = 14
 		counted := rate * (link.DefaultMTU + ethernet) / link.DefaultMTU
-		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", counted), "burst", "1540", "latency", "100ms"}
+		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", counted), "burst", "1540", "latency", "200ms"}
 	}
 	if out, err := c.Box.Output(tc, args("lab0")...); err != nil {
 		return fmt.Errorf("tc: %w: %s", err, out)
