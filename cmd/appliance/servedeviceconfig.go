@@ -18,6 +18,8 @@ type deviceConfig struct {
 	// Gateway is the box's address there, with the prefix length; without it
 	// 192.168.77.1/24 on the first, 192.168.78.1/24 on the second.
 	Gateway string `yaml:"gateway"`
+	// WiFi makes the port, a radio, an access point.
+	WiFi *wifiConfig `yaml:"wifi"`
 	// VNC is the TCP port of its VNC server.
 	VNC      uint16 `yaml:"vnc"`
 	Password string `yaml:"password"`
@@ -78,6 +80,11 @@ func validateDevices(all []deviceConfig) *fieldError {
 		}
 		if !(c.Rate >= 1 && c.Rate <= maxRate) {
 			return wrong("rate", "%g looks a second; at least 1 and at most %d", c.Rate, maxRate)
+		}
+		if c.WiFi != nil {
+			if err := c.WiFi.validate(); err != nil {
+				return wrong("wifi", "%w", err)
+			}
 		}
 		if _, err := job.ParseFresh(c.Fresh); err != nil {
 			return wrong("fresh", "%w", err)

@@ -21,6 +21,7 @@ import (
 	"eidetic/netlab/ca"
 	"eidetic/netlab/port"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/wifi"
 )
 
 // boxDevice is something that the box can measure.
@@ -139,6 +140,11 @@ func (p *ports) look(ctx context.Context) {
 		if d.started() != nil {
 			continue
 		}
+		if err := p.radiate(ctx, d); err != nil {
+			d.set(nil, nil, err)
+			p.log.Error("an access point does not start; trying again", "port", c.Port, "error", err)
+			continue
+		}
 		start := job.NewStartPage(netlab.NewBox(p.authority))
 		running, err := port.Start(ctx, port.Config{
 			Interface: c.Port, Gateway: c.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: linkForwarder(),
@@ -174,6 +180,11 @@ func (p *ports) watch(ctx context.Context, alive func()) {
 						p.log.Warn("a port was not put back as it was", "port", d.config.Port, "error", err)
 					}
 				}
+				if d.point != nil {
+					if err := d.point.Close(); err != nil {
+						p.log.Warn("an access point did not end well", "port", d.config.Port, "error", err)
+					}
+				}
 			}
 			return
 		case <-ticker.C:
@@ -187,10 +198,13 @@ type portDevice struct {
 	data   string // the store
 	log    *slog.Logger
 
+	point *wifi.AccessPoint // the watch's; nil without Wi-Fi
+
 	mu      sync.Mutex
 	running *port.Port
 	start   *job.StartPage
-	err     error // why it is not running
+	wifi    *panel.WiFi // what a person needs to join
+	err     error       // why it is not running
 }
 
 func (d *portDevice) set(running *port.Port, start *job.StartPage, err error) {
@@ -210,6 +224,7 @@ func (d *portDevice) describe(context.Context) panel.Device {
 	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Gateway: c.Gateway, Screen: fmt.Sprintf("VNC at its port %d", c.VNC)}
 	d.mu.Lock()
 	running, err := d.running, d.err
+	out.WiFi = d.wifi
 	d.mu.Unlock()
 	if running == nil {
 		out.Problem = "the port is being set up"

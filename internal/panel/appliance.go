@@ -25,6 +25,14 @@ type Device struct {
 	MAC     string `json:"mac,omitempty" doc:"The device's hardware address" example:"52:54:00:12:34:56"`
 	Host    string `json:"host,omitempty" doc:"What the device calls itself"`
 	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"rfb"`
+	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, where the port is an access point"`
+}
+
+// WiFi is what a person needs to join an access point.
+type WiFi struct {
+	SSID       string `json:"ssid" doc:"Name of the network" example:"eidetic-7k2m"`
+	Passphrase string `json:"passphrase" doc:"Passphrase (WPA2)" example:"abcd-efgh-jkmn-pqrs"`
+	QR         string `json:"qr" doc:"Text of a QR code with which phones join" example:"WIFI:T:WPA;S:eidetic-7k2m;P:abcd-efgh-jkmn-pqrs;;"`
 }
 
 // Archive is a recording that was brought here.
