@@ -31,7 +31,7 @@ func prepareProcess() (got []string) {
 	debug.SetGCPercent(-1)
 	const most = 1 << 30
 	debug.SetMemoryLimit(most)
-	if unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT) == nil {
+	if lockMemory() {
 		got = append(got, "memory locked")
 	}
 	for range 2 { // again for a thread that was being made
@@ -46,6 +46,19 @@ func prepareProcess() (got []string) {
 		}
 	}
 	return append(got, "a process of its own")
+}
+
+// lockMemory keeps pages that were used from being taken away, which would
+// have them read from a disk when a packet is due. It needs that there is no
+// limit: allocations beyond one would fail later.
+func lockMemory() bool {
+	none := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &none) // if it may
+	var is unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &is) != nil || is.Cur != unix.RLIM_INFINITY {
+		return false
+	}
+	return unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT) == nil
 }
 
 func fifo() *unix.SchedAttr {
