@@ -1,7 +1,9 @@
 package link
 
 import (
+	"encoding/binary"
 	"fmt"
+	"net"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -167,6 +169,66 @@ func TestPacketRates(t *testing.T) {
 		}
 		if r.Merged > 0 || r.Profile.Down.Transmit(int(r.Down.QueuePeak)) > 100*time.Millisecond {
 			t.Errorf("%s: %d merged frames, %d bytes waited", rate, r.Merged, r.Down.QueuePeak)
+		}
+	}
+}
+
+// TestPacketLosesTheSame sends the same packets through a real link five times.
+func TestPacketLosesTheSame(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	c := newCable(t, "loss=10%,burst=2,seed=42")
+	c.link.Set(Profile{Name: "native"})
+	c.ping(t, 2, 10*time.Millisecond) // finds the neighbours
+	c.set(t, "loss=10%,burst=2,seed=42")
+	server, err := net.ListenPacket("udp", gatewayAddr+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	var client net.Conn
+	if err := c.device.Do(func() (err error) {
+		client, err = net.Dial("udp", server.LocalAddr().String())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const packets = 400
+	var first []int
+	for trial := range 5 {
+		c.link.Restart()
+		var came []int
+		b := make([]byte, 100)
+		for i := range packets {
+			binary.BigEndian.PutUint16(b, uint16(i))
+			if _, err := client.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			// What is lost never comes; what comes takes some tenths of a millisecond.
+			wait := 2 * time.Millisecond
+			if i == packets-1 {
+				wait = 500 * time.Millisecond
+			}
+			if err := server.SetReadDeadline(time.Now().Add(wait)); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				if _, _, err := server.ReadFrom(b); err != nil {
+					break
+				}
+				came = append(came, int(binary.BigEndian.Uint16(b)))
+				if came[len(came)-1] == i && i < packets-1 {
+					break
+				}
+			}
+		}
+		if trial == 0 {
+			first = came
+		}
+		if lost := packets - len(came); !slices.Equal(came, first) || lost < packets/25 || lost > packets/4 {
+			t.Errorf("trial %d lost %d of %d packets, not those that trial 0 lost", trial, lost, packets)
 		}
 	}
 }
