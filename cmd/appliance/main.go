@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -16,22 +17,22 @@ import (
 
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
-	Demo    DemoCmd    `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
-	Inside  InsideCmd  `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
-	Serve   ServeCmd   `cmd:"" help:"Run the box: its panel and all that it measures with."`
-	Box     BoxCmd     `cmd:"" hidden:"" help:"What the units of the box run."`
-	Record  RecordCmd  `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
-	Replay  ReplayCmd  `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
-	Visit   VisitCmd   `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
-	Capture CaptureCmd `cmd:"" help:"Record a screen, losslessly."`
-	Reel    ReelCmd    `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
-	Archive ArchiveCmd `cmd:"" help:"Look into a recording of the network, mend and convert it: ls, cat, verify, rm, edit, trim, merge, import, export."`
-	Devices DevicesCmd `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
-	Analyze AnalyzeCmd `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
-	Link    LinkCmd    `cmd:"" help:"Measure an access network's profile, and list the named ones."`
-	Site    SiteCmd    `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
-	Doctor  DoctorCmd  `cmd:"" help:"Say what this machine can do, and what to do about what it lacks."`
-	Version VersionCmd `cmd:"" help:"Print the version and what it was built from."`
+	Demo    DemoCmd      `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
+	Inside  InsideCmd    `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
+	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel and all that it measures with."`
+	Box     BoxCmd       `cmd:"" hidden:"" help:"What the units of the box run."`
+	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
+	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
+	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
+	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or find out what a grabber is worth."`
+	Reel    ReelCmd      `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
+	Archive ArchiveCmd   `cmd:"" help:"Look into a recording of the network, mend and convert it: ls, cat, verify, rm, edit, trim, merge, import, export."`
+	Devices DevicesCmd   `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
+	Analyze AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
+	Link    LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
+	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
+	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about what it lacks."`
+	Version VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
 }
 
 // Exit statuses, the same for every command.
@@ -84,6 +85,7 @@ func run(ctx context.Context, args []string, std *streams) int {
 		kong.Name("appliance"),
 		kong.Description("Measures how fast a device felt: records and replays its network, films its screen, and compares."),
 		kong.Writers(std.out, std.err),
+		kong.Help(printHelp),
 		kong.Exit(func(code int) { status = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
@@ -102,6 +104,22 @@ func run(ctx context.Context, args []string, std *streams) int {
 		return exitUsage
 	}
 	return tell(command.Run(), std.err)
+}
+
+// printHelp prints a command's help and, where a group of commands has one that
+// is meant when none is named, that one's too.
+func printHelp(o kong.HelpOptions, c *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, c); err != nil {
+		return err
+	}
+	node := c.Selected()
+	if node == nil || node.DefaultCmd == nil {
+		return nil
+	}
+	fmt.Fprintln(c.Stdout)
+	meant := *c
+	meant.Path = append(slices.Clone(c.Path), &kong.Path{Command: node.DefaultCmd})
+	return kong.DefaultHelpPrinter(o, &meant)
 }
 
 // tell tells a person of an error and returns the exit status that it stands for.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,10 +90,20 @@ func start(t testing.TB, cmd *exec.Cmd) func() {
 	}
 	defer log.Close()
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
+	// The kernel sends Pdeathsig when the thread ends that started the program,
+	// and a recording ends the thread that it ran on: this one stays.
+	started, over := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		<-over
+	}()
+	if err := <-started; err != nil {
+		close(over)
 		t.Fatal(err)
 	}
 	stop := sync.OnceFunc(func() {
+		defer close(over)
 		// An X server that is asked removes its lock; x11vnc may not listen.
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() })
