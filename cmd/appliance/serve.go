@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/systemd"
 )
@@ -138,12 +139,16 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	if !plugged.isBox() { // a box has no browser
 		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots})
 	}
-	p, err := panel.New(panel.Config{
+	config := panel.Config{
 		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts,
 		Queue: queue, Runner: &runner{data: s.data, runs: runs, devices: all, notifier: s.notifier},
-		Devices: all.describe, Certificate: authority.PEM(),
+		Devices: all.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: archives{filepath.Join(s.data, archivesDir)},
 		Hosts: []string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"},
-	})
+	}
+	if plugged.isBox() {
+		config.System, config.Settings = boxSystem{root}, boxSettings{root}
+	}
+	p, err := panel.New(config)
 	if err != nil {
 		return cannot(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 
 	"eidetic/image/box"
 
@@ -30,8 +31,8 @@ type serveConfig struct {
 type networkConfig struct {
 	// Resolver is the name server to ask, address:port; without it, the system's.
 	Resolver string `yaml:"resolver"`
-	// Trust is a file of certificates (PEM) that are trusted besides the
-	// system's: for test servers with an authority of their own.
+	// Trust are certificates (PEM), or the name of a file of them, that are
+	// trusted besides the system's: for test servers with an authority of their own.
 	Trust string `yaml:"trust"`
 }
 
@@ -46,9 +47,12 @@ func (c networkConfig) roots() (string, error) {
 	if c.Trust == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(c.Trust)
+	text, err := []byte(c.Trust), error(nil)
+	if !strings.Contains(c.Trust, "-----BEGIN ") {
+		text, err = os.ReadFile(c.Trust)
+	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
-		err = fmt.Errorf("%s holds no certificate in PEM form", c.Trust)
+		err = fmt.Errorf("%.100q holds no certificate in PEM form", c.Trust)
 	}
 	if err != nil {
 		return "", fmt.Errorf("network.trust: %w", err)

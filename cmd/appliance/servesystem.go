@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"eidetic/image/box"
 	"eidetic/image/update"
@@ -46,3 +49,24 @@ func (s boxSystem) Updates() (panel.Update, error) {
 
 // Reset implements panel.System.
 func (s boxSystem) Reset() error { return box.RequestReset(s.root) }
+
+// boxSettings is the box's configuration, for the panel.
+type boxSettings struct{ root string }
+
+// Text implements panel.Settings.
+func (s boxSettings) Text() (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.root, box.ConfigFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // the defaults
+	}
+	return string(text), err
+}
+
+// Set implements panel.Settings.
+func (s boxSettings) Set(_ context.Context, text string) error {
+	cfg := defaultServeConfig()
+	if err := parseServeConfig("the configuration", []byte(text), &cfg); err != nil {
+		return &panel.Refusal{Status: http.StatusUnprocessableEntity, Err: err}
+	}
+	return box.RequestConfig(s.root, []byte(text))
+}

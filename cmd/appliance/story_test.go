@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/report/reporttest"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/storytest"
 	"eidetic/netlab/nstest"
@@ -132,9 +134,12 @@ func TestStory(t *testing.T) {
 	storytest.Plug(t, v.device, "eth0", 1024, 600)
 	story := storytest.Story{
 		Panel: v.panel, Page: samplesite.Home, Leave: func() { v.leave(t) },
-		Trials: 2, Limit: time.Minute, Patience: 2 * time.Minute,
+		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 2 * time.Minute,
 	}
 	recorded, _ := story.Tell(t)
+	if file := os.Getenv("PANEL_PNG"); file != "" {
+		takePicture(t, v.panel, file)
+	}
 
 	// Killed in its second trial: the first stays, the run is said to be
 	// interrupted, and the run that waited is done by the service that follows.
@@ -158,5 +163,33 @@ func TestStory(t *testing.T) {
 	v.panel.Follow(t, waits, 2*time.Minute, nil)
 	if run := v.panel.Run(t, waits); len(run.Trials) != 1 || run.Trials[0].Misses != 0 || run.Trials[0].Ended != lab.EndStable {
 		t.Errorf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
+	}
+}
+
+// takePicture shows the panel to a browser and keeps what it looks like, for
+// the documentation: make docs/img/panel.png anew with PANEL_PNG=FILE.
+func takePicture(t *testing.T, p *storytest.Panel, file string) {
+	t.Helper()
+	b := reporttest.NewBrowser(t)
+	err := errors.Join(b.View(1100, 760, "light"), b.Open(p.URL+"/"))
+	if err == nil {
+		_, err = reporttest.Eval[bool](b, fmt.Sprintf(`(async () => {
+			await fetch("/api/v1/session", {method: "POST", body: %q});
+			location.reload();
+			return true;
+		})()`, p.Token))
+	}
+	if err == nil {
+		err = b.Open(p.URL + "/")
+	}
+	if err == nil {
+		_, err = reporttest.Eval[bool](b, `new Promise(yes => { const ask = () => document.querySelectorAll("#devices li").length && document.querySelectorAll(".run").length ? yes(true) : setTimeout(ask, 50); ask(); })`)
+	}
+	shot, shotErr := b.Shot()
+	if err := errors.Join(err, shotErr); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, shot, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

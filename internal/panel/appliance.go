@@ -54,7 +54,7 @@ type Archives interface {
 // Settings is the configuration, a text in YAML.
 type Settings interface {
 	Text() (string, error)
-	// Set checks a configuration and puts it in force.
+	// Set checks a configuration and has it taken over.
 	Set(ctx context.Context, text string) error
 }
 
@@ -98,6 +98,7 @@ type (
 	devicesBody struct {
 		Body struct {
 			Devices []Device `json:"devices" doc:"The first is the one that is meant when a run names none"`
+			Links   []string `json:"links" doc:"Names of access networks; parameters are possible as well"`
 		}
 	}
 	archivesBody struct {
@@ -119,7 +120,7 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 			Security: needsToken(), Errors: []int{http.StatusUnauthorized},
 		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
 			body := &devicesBody{}
-			body.Body.Devices = append([]Device{}, p.Devices(ctx)...)
+			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
 			return body, nil
 		})
 	}
@@ -225,9 +226,9 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 	})
 	p.raw(e, api, &huma.Operation{
 		OperationID: "set-config", Method: http.MethodPut, Path: "/api/v1/config", Summary: "Replace the configuration", Tags: []string{tagSystem},
-		Description: "It is checked first; what is wrong is said with its line. The service takes it over at once, which is refused while a run goes on. What concerns the box itself, its name and the roles of its ports, counts from the next start.",
+		Description: "It is checked first; what is wrong is said with its line. The box keeps it, and restarts to take it over.",
 		RequestBody: &huma.RequestBody{Required: true, Content: yaml},
-		Responses:   map[string]*huma.Response{"204": {Description: "It is in force"}},
+		Responses:   map[string]*huma.Response{"202": {Description: "The box takes it over"}},
 	}, func(c echo.Context) error {
 		text, err := io.ReadAll(io.LimitReader(c.Request().Body, maxSettings+1))
 		if err != nil {
@@ -239,7 +240,7 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 		if err := p.Settings.Set(c.Request().Context(), string(text)); err != nil {
 			return err
 		}
-		return c.NoContent(http.StatusNoContent)
+		return c.NoContent(http.StatusAccepted)
 	})
 }
 

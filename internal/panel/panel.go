@@ -46,6 +46,8 @@ type Config struct {
 	Runner Runner
 	// Devices lists what can be measured; nil when nothing can.
 	Devices func(context.Context) []Device
+	// Links are the names of access networks that a run can ask for.
+	Links []string
 	// Archives, Settings and System are what else can be looked at and changed;
 	// what is nil cannot.
 	Archives Archives

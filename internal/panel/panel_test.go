@@ -330,7 +330,9 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	p, err := New(Config{Store: newStore(t), Queue: q, Runner: &fakeRunner{}, Version: "v1"})
+	config, _, _ := whole(t)
+	config.Queue, config.Runner = q, &fakeRunner{}
+	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +382,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events", "stream-run-events", "log-in", "log-out"} {
+	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events", "stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config", "set-config", "get-update", "update", "reset", "log-in", "log-out"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

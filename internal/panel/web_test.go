@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -22,7 +23,11 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: q, Runner: waiting})
+	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: q, Runner: waiting, Archives: fakeArchives{}, Certificate: []byte("x"),
+		Links: []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
+		Devices: func(context.Context) []Device {
+			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100"}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
+		}})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -41,6 +46,17 @@ func TestPageInBrowser(t *testing.T) {
 	})()`, until, token))
 	if want := "Runs – Eidetic | 2 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want && got != "Runs – Eidetic | 2 | 0 | /runs/20261121-101500-evil/report.html" {
 		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+	got, err = reporttest.Eval[string](b, `(async () => {`+until+`
+		await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelectorAll("#new [name=archive] option").length > 2);
+		const form = document.getElementById("new").elements;
+		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
+		document.querySelector("#new button").click();
+		const waits = await until(() => document.querySelectorAll(".run").length === 3);
+		return [document.querySelector("#devices strong").textContent, document.getElementById("health").textContent, waits, document.querySelector(".run .state").textContent].join(" | ");
+	})()`)
+	if want := "<b>laptop</b> | healthy | true | queued"; err != nil || got != want {
+		t.Errorf("devices and form: %q (%v), want %q", got, err, want)
 	}
 	if err := b.Open(s.URL + "/runs/20261121-091400-demo/report.html#trial-1"); err != nil {
 		t.Fatal(err)

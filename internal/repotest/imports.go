@@ -31,6 +31,7 @@ func directions() []direction {
 		{"analysis", lab, instrument},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
 		{"image", []string{"internal/lab", "systemd"}, "the image is built from the finished binary and its units"},
+		{"image/boottest", []string{"image", "internal/storytest", "internal/samplesite"}, "the booted image is told the same story as the service on any machine"},
 		{"internal/experiment", lab, "the procedure of a trial declares the interfaces that it needs; cmd/appliance passes the instruments in"},
 		{"internal/device", append([]string{"internal/isolate", "netlab", "capture", "control"}, lab...), "a device is assembled from instruments and knows no experiment"},
 		{"internal/job", append([]string{"netlab", "capture", "control", "analysis", "internal/device", "internal/experiment", "internal/store", "internal/report"}, lab...), "a job is where the instruments meet the procedure; who orders it, by command or by panel, it does not know"},

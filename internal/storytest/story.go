@@ -18,8 +18,10 @@ type Story struct {
 	Page string
 	// Leave takes the site away for good.
 	Leave func()
-	// Trials of the replay; Limit of each load; Patience for each run.
+	// Trials of the replay; Still ends each load, Limit cuts it off; Patience is
+	// for each run.
 	Trials   int
+	Still    time.Duration
 	Limit    time.Duration
 	Patience time.Duration
 }
@@ -37,7 +39,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	t.Helper()
 	p := s.Panel
 	device := p.AwaitDevice(t)
-	recorded = p.Start(t, map[string]any{"name": "record", "device": device, "page": s.Page, "trials": 1, "limit_s": s.Limit.Seconds()})
+	recorded = p.Start(t, map[string]any{"name": "record", "device": device, "page": s.Page, "trials": 1, "still_s": s.Still.Seconds(), "limit_s": s.Limit.Seconds()})
 	p.Follow(t, recorded, s.Patience, nil)
 	first := p.Run(t, recorded)
 	s.check(t, first, 1)
@@ -47,7 +49,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 
 	s.Leave()
 	replayed = p.Start(t, map[string]any{
-		"name": "replay", "device": device, "page": s.Page, "archive": recorded, "link": link, "trials": s.Trials, "limit_s": s.Limit.Seconds(),
+		"name": "replay", "device": device, "page": s.Page, "archive": recorded, "link": link, "trials": s.Trials, "still_s": s.Still.Seconds(), "limit_s": s.Limit.Seconds(),
 	})
 	p.Follow(t, replayed, s.Patience, nil)
 	second := p.Run(t, replayed)

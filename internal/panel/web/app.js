@@ -1,14 +1,15 @@
 // The list of runs. Everything that comes from a run is put in as text.
-const $ = id => document.getElementById(id);
-const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
+export const $ = id => document.getElementById(id);
+export const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
 const shown = new Map(); // run id → list item
-let next = "", stream = null, busy = null;
+let next = "", stream = null, busy = null, box = null, looking = null;
 
-const call = async (path, options) => {
+export const call = async (path, options) => {
   const answer = await fetch(path, { credentials: "same-origin", ...options });
   if (answer.ok) return answer.status === 204 ? null : answer.json();
   const problem = await answer.json().catch(() => ({}));
-  throw Object.assign(new Error(problem.detail || answer.statusText), { status: answer.status });
+  const places = (problem.errors || []).map(e => `${e.location}: ${e.message}`);
+  throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status });
 };
 
 const number = v => Math.abs(v) >= 100 ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f") : v.toFixed(1);
@@ -51,11 +52,42 @@ async function load(before = "") {
     $("none").hidden = shown.size > 0;
     $("login").hidden = $("trouble").hidden = true;
     follow();
+    await showBox(page.runs);
   } catch (e) {
-    if (e.status === 401) { $("login").hidden = false; $("leave").hidden = true; $("token").focus(); return; }
+    if (e.status === 401) { $("login").hidden = false; $("box").hidden = $("leave").hidden = true; $("token").focus(); return; }
     $("trouble").hidden = false;
     $("trouble").textContent = `The list could not be loaded: ${e.message}`;
   }
+}
+
+// showBox shows devices and the form, where runs can be started here.
+async function showBox(runs) {
+  if (!health.starts) return;
+  box ||= await import("./box.js");
+  await Promise.all([box.showDevices(), box.showArchives(runs)]);
+  $("box").hidden = $("certificate").hidden = false;
+  clearTimeout(looking);
+  looking = setTimeout(look, 3000);
+}
+
+// look keeps the devices and the health up to date, while somebody sees them.
+async function look() {
+  if ($("login").hidden) {
+    try {
+      if (!document.hidden) { await box.showDevices(); showHealth(await askHealth()); }
+    } catch { showHealth({ status: "not reached", parts: [] }); }
+  }
+  looking = setTimeout(look, 3000);
+}
+
+// askHealth reads the answer whatever its status is: it is the same when a part fails.
+async function askHealth() { return (await fetch("/api/v1/health")).json(); }
+
+function showHealth(health) {
+  const failing = health.parts.filter(p => !p.ok).map(p => p.name);
+  $("health").hidden = !health.parts.length && health.status === "ok";
+  $("health").className = `state ${health.status === "ok" ? "done" : "failed"}`;
+  $("health").textContent = health.status === "ok" ? "healthy" : [health.status, ...failing].join(": ");
 }
 
 // follow shows the progress of runs that go on; the list is read again when one begins or ends.
@@ -83,7 +115,8 @@ $("login").addEventListener("submit", async e => {
 $("leave").addEventListener("click", async () => { if (stream) stream.close(); stream = null; await call("/api/v1/session", { method: "DELETE" }); $("runs").replaceChildren(); load(); });
 $("more").addEventListener("click", () => load(next));
 
-const health = await call("/api/v1/health");
+const health = await askHealth();
 $("version").textContent = health.version;
+showHealth(health);
 $("leave").hidden = !health.token;
 load();

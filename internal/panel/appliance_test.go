@@ -1,0 +1,131 @@
+package panel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fakeArchives holds one recording and takes what begins with PK.
+type fakeArchives struct{ file string }
+
+func (fakeArchives) List(context.Context) ([]Archive, error) {
+	return []Archive{{Name: "shop.wacz", Bytes: 1_500_000, Modified: time.Unix(1_800_000_000, 0).UTC()}}, nil
+}
+
+func (fakeArchives) Put(_ context.Context, name string, content io.Reader) (Archive, error) {
+	text, err := io.ReadAll(content)
+	if err != nil || !strings.HasPrefix(string(text), "PK") {
+		return Archive{}, &Refusal{http.StatusUnprocessableEntity, errors.Join(errors.New("it is no WACZ file"), err)}
+	}
+	return Archive{Name: name, Bytes: int64(len(text)), Modified: time.Unix(1_800_000_000, 0).UTC()}, nil
+}
+
+func (a fakeArchives) Open(string) (*os.File, error) { return os.Open(a.file) }
+
+func (fakeArchives) Remove(name string) error {
+	if name != "shop.wacz" {
+		return &Refusal{http.StatusNotFound, errors.New("there is no recording " + name)}
+	}
+	return nil
+}
+
+type fakeSettings struct{ text *string }
+
+func (s fakeSettings) Text() (string, error) { return *s.text, nil }
+
+func (s fakeSettings) Set(_ context.Context, text string) error {
+	if strings.Contains(text, "colour") {
+		return &Refusal{http.StatusUnprocessableEntity, errors.New(`[1:1] unknown field "colour"`)}
+	}
+	*s.text = text
+	return nil
+}
+
+type fakeSystem struct{ reset *int }
+
+func (fakeSystem) Update(_ context.Context, bundle io.Reader) (Update, error) {
+	text, err := io.ReadAll(bundle)
+	if err != nil || string(text) != "signed" {
+		return Update{}, &Refusal{http.StatusUnprocessableEntity, errors.Join(errors.New("not signed by the key that this box trusts"), err)}
+	}
+	return Update{Running: "0.1.5", Installing: true}, nil
+}
+
+func (fakeSystem) Updates() (Update, error) { return Update{Running: "0.1.5", Last: "0.1.5"}, nil }
+
+func (s fakeSystem) Reset() error { *s.reset++; return nil }
+
+// whole is a panel with everything that there is.
+func whole(t *testing.T) (Config, *string, *int) {
+	t.Helper()
+	file := t.TempDir() + "/shop.wacz"
+	if err := os.WriteFile(file, []byte("PK the recording"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings, resets := "log: info\n", 0
+	return Config{
+		Store: newStore(t), Token: token, Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
+		Devices: func(context.Context) []Device {
+			return []Device{{
+				Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0", Gateway: "192.168.77.1/24",
+				Address: "192.168.77.100", MAC: "52:54:00:00:00:02", Host: "laptop", Screen: "VNC at its port 5900",
+			}}
+		},
+		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets},
+		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
+	}, &settings, &resets
+}
+
+func TestAppliance(t *testing.T) {
+	config, settings, resets := whole(t)
+	s := newServer(t, config)
+	send := func(method, path, body string) reply {
+		return ask(t, s, method, path, func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("Content-Type", "application/json")
+			if body != "" {
+				r.Body = io.NopCloser(strings.NewReader(body))
+			}
+		})
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		within             string
+	}{
+		{"GET", "/api/v1/devices", "", 200, `"ready":true`},
+		{"GET", "/api/v1/certificate", "", 200, "BEGIN CERTIFICATE"},
+		{"GET", "/api/v1/archives", "", 200, `"shop.wacz"`},
+		{"GET", "/api/v1/archives/shop.wacz", "", 200, "PK the recording"},
+		{"PUT", "/api/v1/archives/new.wacz", "PK more", 201, `"bytes":7`},
+		{"PUT", "/api/v1/archives/new.wacz", "no recording", 422, "no WACZ file"},
+		{"DELETE", "/api/v1/archives/shop.wacz", "", 204, ""},
+		{"DELETE", "/api/v1/archives/nope.wacz", "", 404, "no recording"},
+		{"GET", "/api/v1/config", "", 200, "log: info"},
+		{"PUT", "/api/v1/config", "colour: blue", 422, "unknown field"},
+		{"PUT", "/api/v1/config", strings.Repeat("#", maxSettings+1), 413, "too much"},
+		{"PUT", "/api/v1/config", "log: debug", 202, ""},
+		{"GET", "/api/v1/update", "", 200, `"running":"0.1.5"`},
+		{"POST", "/api/v1/update", "tampered", 422, "not signed"},
+		{"POST", "/api/v1/update", "signed", 202, `"installing":true`},
+		{"POST", "/api/v1/reset", `{}`, 422, "delete"},
+		{"POST", "/api/v1/reset", `{"delete":"everything"}`, 202, ""},
+	} {
+		got := send(c.method, c.path, c.body)
+		if got.StatusCode != c.status || !strings.Contains(got.text, c.within) {
+			t.Errorf("%s %s: %d %.200s, want %d with %q", c.method, c.path, got.StatusCode, got.text, c.status, c.within)
+		}
+		if bare := ask(t, s, c.method, c.path, nil); bare.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s %s without the token: %d", c.method, c.path, bare.StatusCode)
+		}
+	}
+	if *settings != "log: debug" || *resets != 1 {
+		t.Errorf("the configuration is %q, and the box was reset %d times", *settings, *resets)
+	}
+}

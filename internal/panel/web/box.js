@@ -1,0 +1,45 @@
+// What can be measured, and the form that starts a run. Everything that comes
+// from a device or a recording is put in as text.
+import { $, make, call } from "./app.js";
+
+function device(d) {
+  const facts = d.ready ? [d.host, d.address, d.screen] : [d.problem];
+  if (d.port) facts.unshift(`port ${d.port}`);
+  return make("li", { className: d.ready ? "ready" : "" },
+    make("strong", { textContent: d.name }),
+    make("em", { className: `state ${d.ready ? "done" : "queued"}`, textContent: d.ready ? "ready" : "not ready" }),
+    make("p", { textContent: facts.filter(Boolean).join(" · ") }));
+}
+
+// choose fills a select and keeps what was chosen.
+function choose(select, options) {
+  const before = select.value;
+  select.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
+  if (options.some(([value]) => value === before)) select.value = before;
+}
+
+export async function showDevices() {
+  const { devices, links } = await call("/api/v1/devices");
+  $("devices").replaceChildren(...devices.map(device));
+  choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
+  $("links").replaceChildren(...links.map(value => make("option", { value })));
+}
+
+// showArchives lists recordings that were brought, then those that runs made.
+export async function showArchives(runs) {
+  const { archives } = await call("/api/v1/archives");
+  choose($("new").elements.archive, [["", "record the page first"],
+    ...archives.map(a => [a.name, `${a.name}, ${(a.bytes / 1e6).toFixed(1)} MB`]),
+    ...runs.filter(r => r.state === "done").slice(0, 20).map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
+}
+
+$("new").addEventListener("submit", async e => {
+  e.preventDefault();
+  const given = Object.fromEntries([...new FormData(e.target)].filter(([, value]) => value !== ""));
+  const request = { ...given, trials: Number(given.trials || 10) };
+  if (given.treatment) request.treatment = { link: given.treatment };
+  try {
+    await call("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request) });
+    $("refused").textContent = "";
+  } catch (problem) { $("refused").textContent = problem.message; }
+});
