@@ -297,6 +297,34 @@ func recordThenReplay(t *testing.T, routed bool) {
 	}
 }
 
+// TestPreparesOnce replays trial after trial of one archive.
+func TestPreparesOnce(t *testing.T) {
+	n, _ := startNetwork(t, nil)
+	a := archive.New([]*lab.Exchange{{ID: "1", Method: "GET", URL: "https://www.shop.test:8443/", Status: 200, Protocol: "h2"}}, nil, nil, archive.CreateOptions{Wall: time.Now()})
+	b := archive.New(nil, nil, nil, archive.CreateOptions{Wall: time.Now()})
+	arm := func(a *archive.Archive, seed uint64) *replay.Prepared {
+		t.Helper()
+		if _, err := n.Replay(t.Context(), a, replay.Options{Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+		return n.prepared.replay
+	}
+	first := arm(a, 1)
+	if len(n.prepared.ports) != 1 || n.prepared.ports[0] != 8443 {
+		t.Errorf("ports %v", n.prepared.ports)
+	}
+	n.Disarm()
+	if arm(a, 1) != first {
+		t.Error("the same archive was prepared again")
+	}
+	if arm(a, 2) == first {
+		t.Error("another seed did not make another script")
+	}
+	if arm(b, 2) == nil || len(n.prepared.ports) != 0 {
+		t.Error("another archive was not prepared")
+	}
+}
+
 func TestNothingArmed(t *testing.T) {
 	n, authority := startNetwork(t, nil)
 	d := newDevice(t, n, authority, false)

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"net"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,28 @@ func shop(server string, pages map[string]string) *archive.Archive {
 		})
 	}
 	return archive.New(list, nil, nil, archive.CreateOptions{Wall: wall})
+}
+
+// linkLocal is the device's own address on its cable.
+func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
+	t.Helper()
+	err := p.Do(func() error {
+		ifi, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		addrs, err := ifi.Addrs()
+		for _, x := range addrs {
+			if prefix, perr := netip.ParsePrefix(x.String()); perr == nil && prefix.Addr().IsLinkLocalUnicast() {
+				a = prefix.Addr()
+			}
+		}
+		return err
+	})
+	if err != nil || !a.IsValid() {
+		t.Fatalf("the device has no link-local address (%v)", err)
+	}
+	return a
 }
 
 // awaitIPv6 waits until the device has made itself an address and a route.

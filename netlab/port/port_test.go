@@ -2,6 +2,7 @@ package port
 
 import (
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/nstest"
+	"eidetic/netlab/ra"
 	"eidetic/netlab/replay"
 )
 
@@ -131,15 +133,22 @@ func TestIsolation(t *testing.T) {
 	one.lease(t)
 	two.lease(t)
 	// The machine around the box routes, and has services of its own.
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil {
+			t.Fatal(err)
+		}
 	}
+	w.box.Address(t, "up0", "2001:db8:1::2/64")
+	w.internet.Address(t, "eth0", "2001:db8:1::80/64")
+	w.box.Default(t, "2001:db8:1::80")
+	w.internet.Default(t, "2001:db8:1::2")
+	one.awaitIPv6(t)
 	serveAnything(t, w.box, ":8080")
 	serveAnything(t, w.internet, ":9000")
 	serveAnything(t, two.Namespace, ":5555")
 	serveAnything(t, one.Namespace, ":5555")
 
-	const soon = 2 * time.Second
+	const soon, surely = time.Second, 20 * time.Second
 	for _, addr := range []string{
 		"192.168.77.1:8080", // the panel, at the gateway
 		"203.0.113.2:8080",  // the panel, at the uplink's address
@@ -147,27 +156,50 @@ func TestIsolation(t *testing.T) {
 		"192.168.78.2:5555", // the other port's device
 		"192.168.78.1:8080", // the box, at the other port
 		"8.8.8.8:853", "1.1.1.1:22",
+		"[fd00:77::1]:8080", "[fd00:78::1]:8080", "[2001:db8:1::2]:8080", "[2001:db8:1::80]:9000", "[2001:db8::1]:22",
 	} {
 		if err := one.reaches("tcp", addr, soon); err == nil {
 			t.Errorf("the device reached %s", addr)
 		}
 	}
-	for _, addr := range []string{"192.168.77.1:53", "192.168.77.1:80", "192.168.77.1:443", "192.168.77.1:3128", "8.8.8.8:53", "198.51.100.9:443"} {
-		if err := one.reaches("tcp", addr, soon); err != nil {
+	for _, addr := range []string{"192.168.77.1:53", "192.168.77.1:80", "192.168.77.1:443", "192.168.77.1:3128", "8.8.8.8:53", "198.51.100.9:443",
+		"[fd00:77::1]:53", "[fd00:77::1]:80", "[2001:db8::53]:53", "[2001:db8::9]:443"} {
+		if err := one.reaches("tcp", addr, surely); err != nil {
 			t.Errorf("the device did not reach the box by %s: %v", addr, err)
 		}
 	}
 	// From elsewhere the device's side of the box is not there either.
 	internet := &phone{Namespace: w.internet}
-	for _, addr := range []string{"192.168.77.1:80", "192.168.77.1:53", "192.168.77.1:8080", "192.168.77.2:5555"} {
+	for _, addr := range []string{"192.168.77.1:80", "192.168.77.1:53", "192.168.77.1:8080", "192.168.77.2:5555", "[fd00:77::1]:80", "[fd00:77::1]:8080"} {
 		if err := internet.reaches("tcp", addr, soon); err == nil {
 			t.Errorf("from the uplink %s was reached", addr)
 		}
 	}
 	// The box reaches its device: adb and VNC work by that.
 	box := &phone{Namespace: w.box}
-	if err := box.reaches("tcp", "192.168.77.2:5555", soon); err != nil {
+	if err := box.reaches("tcp", "192.168.77.2:5555", surely); err != nil {
 		t.Errorf("the box cannot reach its device: %v", err)
+	}
+	// A device that says it is the router is not believed.
+	var rogue *ra.Server
+	err := one.Do(func() (err error) {
+		rogue, err = ra.Serve(ra.Config{Interface: "eth0", Router: one.linkLocal(t), Prefix: netip.MustParsePrefix("2001:db8:bad::/64")})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := one.curl(t, "http://192.168.77.1/"); err != nil { // behind the advertisement
+		t.Error(err, out)
+	}
+	for _, what := range []string{"route", "address"} {
+		out, err := w.box.Output("ip", "-6", what)
+		if err != nil || strings.Contains(out, "bad:") || strings.Contains(out, "default") && strings.Contains(out, "dev lab0 proto ra") {
+			t.Errorf("the device's advertisement was believed: %v\n%s", err, out)
+		}
+	}
+	if err := rogue.Close(); err != nil {
+		t.Error(err)
 	}
 	st, err := p.Status()
 	if err != nil || st.Strays == 0 {
