@@ -40,6 +40,15 @@ needs() {
 		test|util-linux|unshare|gives a test a disk of its own to fill
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
+		test|nginx-light|nginx|serves the applications that are recorded
+		test|php-fpm|/usr/share/doc/php-fpm|runs the applications that are recorded
+		test|php-cli|php|sets them up
+		test|php-sqlite3|/usr/share/doc/php-sqlite3|their database
+		test|mediawiki|/usr/share/mediawiki/index.php|an application that is recorded
+		test|dokuwiki|/usr/share/dokuwiki/doku.php|an application that is recorded
+		test|python3-doc|/usr/share/doc/python3-doc/html/index.html|a site that is recorded
+		test|nodejs|node|runs other projects' readers of archives
+		test|npm|npm|fetches them
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
 		image|binutils|objcopy|joins kernel and file system to one EFI program
 		image|kmod|depmod|rebuilds the index of the kernel's modules

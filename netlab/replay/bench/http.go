@@ -34,7 +34,7 @@ func measureHTTP(ctx context.Context, o options, t *table) error {
 		per, wall := map[string][]float64{}, map[string][]float64{}
 		for range o.rounds {
 			for _, s := range servers {
-				args := append([]string{"-D", o.duration.String()}, mode.args...)
+				args := append([]string{"-D", fmt.Sprintf("%dms", o.duration.Milliseconds())}, mode.args...)
 				before, err := s.cpu()
 				if err != nil {
 					return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,16 +48,29 @@ func measureMatch(_ context.Context, o options, t *table) error {
 				Header: http.Header{"Accept": {"*/*"}, "User-Agent": {"bench"}},
 			}).WithContext(conn))
 		}
+		var used time.Duration
 		b := testing.Benchmark(func(b *testing.B) {
 			b.ReportAllocs()
+			before := processorTime()
 			for i := 0; b.Loop(); i++ {
 				session.ServeHTTP(&nobody{http.Header{}}, requests[i%len(requests)])
 			}
+			used = processorTime() - before // of the last call, which has the most rounds
 		})
-		t.add(result{Name: c.name, Value: float64(b.NsPerOp()) / 1e3, Unit: "µs", Better: "lower", Goal: c.goal})
+		t.add(result{Name: c.name, Value: float64(used.Nanoseconds()) / float64(b.N) / 1e3, Unit: "µs", Better: "lower", Goal: c.goal})
 		t.add(result{Name: c.name + "-allocations", Value: float64(b.AllocsPerOp()), Unit: "1", Better: "lower"})
 	}
 	return nil
+}
+
+// processorTime is that of this process: on a machine that others use too, the
+// clock says little.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0 // cannot fail with these arguments
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // measureLeaf times a certificate for a name that was not asked for before.
@@ -66,14 +80,17 @@ func measureLeaf(_ context.Context, _ options, t *table) error {
 		return err
 	}
 	var failed error
+	var used time.Duration
 	b := testing.Benchmark(func(b *testing.B) {
+		before := processorTime()
+		defer func() { used = processorTime() - before }()
 		for i := 0; b.Loop(); i++ {
 			if _, err := authority.Leaf(fmt.Sprintf("host-%d.bench.test", i)); err != nil {
 				failed = err
 			}
 		}
 	})
-	t.add(result{Name: "leaf", Value: float64(b.NsPerOp()) / 1e6, Unit: "ms", Better: "lower", Goal: 0.15})
+	t.add(result{Name: "leaf", Value: float64(used.Nanoseconds()) / float64(b.N) / 1e6, Unit: "ms", Better: "lower", Goal: 0.15})
 	return failed
 }
 
