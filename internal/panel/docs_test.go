@@ -26,11 +26,10 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{
-		Store: newStore(t), Token: token, Version: "v1", Queue: q, Runner: &fakeRunner{},
-		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
-		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
-	})
+	config, _, _ := whole(t)
+	config.Queue, config.Runner = q, &fakeRunner{}
+	config.Now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	s := newServer(t, config)
 	// A request, and right after it the status and body of its answer.
 	example := regexp.MustCompile("(?s)```http\n(\\w+) (\\S+)\n(.*?)```\n```json (\\d+)\n(.*?)```")
 	examples := example.FindAllStringSubmatch(string(doc), -1)

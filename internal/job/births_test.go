@@ -1,0 +1,129 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"image"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"eidetic/control"
+	"eidetic/internal/lab"
+)
+
+// fakeKeys notes what is done to a device, whose owner's script reacts to Ctrl+W.
+type fakeKeys struct {
+	control.Controller // what is not faked is not called
+	did                []string
+	onKey              func()
+}
+
+func (f *fakeKeys) Key(_ context.Context, chord string) (lab.Event, error) {
+	f.did = append(f.did, "key "+chord)
+	if f.onKey != nil {
+		f.onKey()
+	}
+	return lab.Event{}, nil
+}
+
+func (f *fakeKeys) Text(_ context.Context, text string) (lab.Event, error) {
+	f.did = append(f.did, "text "+text)
+	return lab.Event{}, nil
+}
+
+func (f *fakeKeys) Move(_ context.Context, x, y int) (lab.Event, error) {
+	f.did = append(f.did, "move "+image.Pt(x, y).String())
+	return lab.Event{}, nil
+}
+
+func (f *fakeKeys) Size() (image.Point, error) { return image.Pt(800, 600), nil }
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, boxURL+path, nil))
+	return w
+}
+
+func TestStartPage(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the box")) })
+	s := NewStartPage(pages)
+	if got := get(s, "/").Body.String(); got != "the box" {
+		t.Errorf("/ is %q", got)
+	}
+	if got := get(s, "/start"); got.Code != http.StatusSeeOther || got.Header().Get("Location") != "/" {
+		t.Errorf("between trials: %d to %q", got.Code, got.Header().Get("Location"))
+	}
+	came := s.lead("/sync?next=x")
+	select {
+	case <-came:
+		t.Error("nobody came, and somebody is said to have")
+	default:
+	}
+	for range 2 { // a browser may ask twice
+		if got := get(s, "/start"); got.Header().Get("Location") != "/sync?next=x" || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("in a trial: %v", got.Header())
+		}
+	}
+	<-came
+	if got := get(s, "/kiosk.sh").Body.String(); !strings.HasPrefix(got, "#!/bin/sh") {
+		t.Errorf("the script is %.40q", got)
+	}
+}
+
+func TestPluggedBirth(t *testing.T) {
+	fresh, err := ParseFresh([]string{"key Ctrl+L", "text box.test/start", "key Return"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStartPage(http.NotFoundHandler())
+	keys := &fakeKeys{}
+	keys.onKey = func() { // the browser goes there after Return
+		if keys.did[len(keys.did)-1] == "key Return" {
+			get(s, "/start")
+		}
+	}
+	life, err := pluggedBirths{s, fresh, keys}.Birth(t.Context(), SyncURL("https://www.x.test/?a=b&c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"key Ctrl+L", "text box.test/start", "key Return", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
+		t.Errorf("it did %q, want %q", keys.did, want)
+	}
+	if got := get(s, "/start").Header().Get("Location"); got != "/sync?next=https%3A%2F%2Fwww.x.test%2F%3Fa%3Db%26c" {
+		t.Errorf("the device is led to %s", got)
+	}
+	if err := life.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A device that does not come costs its trial and no more.
+func TestPluggedBirthThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fresh, err := ParseFresh([]string{"key Ctrl+W"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
+		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil || !strings.Contains(err.Error(), "did not open http://box.test/start within 1m0s") {
+			t.Errorf("error %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Birth(ctx, SyncURL("https://x.test/")); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want the context's", err)
+		}
+	})
+}
+
+func TestParseFresh(t *testing.T) {
+	for _, steps := range [][]string{nil, {""}, {"press x"}, {"key"}, {"key Ctrl+"}, {"key NoSuchKey"}, {"text "}, make([]string, 21)} {
+		if f, err := ParseFresh(steps); err == nil {
+			t.Errorf("%q was taken as %v", steps, f)
+		}
+	}
+}
