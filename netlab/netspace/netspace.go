@@ -71,7 +71,7 @@ func New() (*Namespace, error) {
 }
 
 func wrap(h netns.NsHandle) (*Namespace, error) {
-	nl, err := netlink.NewHandleAt(h)
+	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE) // a box's kernel has no other
 	if err != nil {
 		_ = h.Close() // nothing was done with it
 		return nil, fmt.Errorf("speak to a network namespace: %w", err)

@@ -112,7 +112,7 @@ func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
 func (p *phone) awaitIPv6(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(120 * time.Second)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 		addrs, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "global", "-tentative")
 		if err != nil {
@@ -141,7 +141,7 @@ func (p *phone) chromium(t *testing.T, url string) string {
 	db := "sql:" + filepath.Join(home, ".pki/nssdb")
 	sh := `mkdir -p "$HOME/.pki/nssdb" && ` + certutil + ` -d ` + db + ` -N --empty-password && ` +
 		certutil + ` -d ` + db + ` -A -t C,, -n box -i ` + p.caFile + ` && ` +
-		`exec timeout 60 ` + program + ` --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir="$HOME/profile" ` +
+		`exec timeout 150 ` + program + ` --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir="$HOME/profile" ` +
 		`--virtual-time-budget=10000 --dump-dom ` + url
 	out, err := p.run("env", "HOME="+home, "sh", "-c", sh)
 	if err != nil {

@@ -172,7 +172,7 @@ esac
 		t.Fatal(err)
 	}
 	conf := filepath.Join(p.dir, "dhclient.conf")
-	if err := os.WriteFile(conf, []byte("timeout 30;\nrequest subnet-mask, routers, domain-name-servers, ntp-servers;\n"), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte("timeout 90;\nrequest subnet-mask, routers, domain-name-servers, ntp-servers;\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out, err := p.Output(dhclient, "-4", "-1", "-v", "-cf", conf, "-sf", script, "-lf", filepath.Join(p.dir, "leases"), "-pf", pid, "eth0")
@@ -195,7 +195,7 @@ func (p *phone) run(name string, args ...string) (string, error) {
 // curl asks as a program on the device would that trusts the box.
 func (p *phone) curl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	line := append([]string{"-sS", "--max-time", "20", "--cacert", p.caFile, "--noproxy", "*"}, args...)
+	line := append([]string{"-sS", "--max-time", "60", "--cacert", p.caFile, "--noproxy", "*"}, args...)
 	return p.run(testlab.NeedProgram(t, "curl"), line...)
 }
 

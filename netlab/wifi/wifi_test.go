@@ -82,7 +82,7 @@ func TestProcess(t *testing.T) {
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		defer cancel()
 		return Start(ctx, Config{Interface: "wlan0", Network: NewNetwork(), Dir: dir, Program: program})
 	}
@@ -107,7 +107,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		_, err := os.Stat(a.file + ".died")
 		if err == nil && a.Up() {
