@@ -1,11 +1,14 @@
 package netlab
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+
+	"rsc.io/qr"
 
 	"eidetic/netlab/ca"
 )
@@ -14,7 +17,8 @@ import (
 const BoxHost = "box.test"
 
 // NewBox returns the pages of http://box.test/: / (how to install the
-// certificate), /ca.crt (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
+// certificate, with a QR code of the page itself for the next device), /ca.crt
+// (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
 // green #00ff00 without a cursor; Enter goes on to the URL) and /red (#ff0000).
 func NewBox(authority *ca.Authority) http.Handler {
 	mux := http.NewServeMux()
@@ -33,7 +37,10 @@ func NewBox(authority *ca.Authority) http.Handler {
 	file("/ca.mobileconfig", "application/x-apple-aspen-config", "", authority.MobileConfig)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		page(w, certificatePage, struct{ Name, Fingerprint string }{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint())})
+		page(w, certificatePage, struct {
+			Name, Fingerprint string
+			Code              template.URL
+		}{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint()), pictureOf("http://" + BoxHost + "/")})
 	})
 	mux.HandleFunc("GET /red", func(w http.ResponseWriter, r *http.Request) {
 		page(w, colourPage, colour{Title: "red", Colour: "#ff0000"})
@@ -89,6 +96,16 @@ func colourPage() *template.Template {
 `))
 }
 
+// pictureOf is a QR code (ISO/IEC 18004) as a data URL, or "" for a text that is
+// too long for one.
+func pictureOf(text string) template.URL {
+	code, err := qr.Encode(text, qr.M)
+	if err != nil {
+		return ""
+	}
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(code.PNG()))
+}
+
 // spaced writes a fingerprint as settings show it.
 func spaced(hex string) string {
 	out := ""
@@ -123,7 +140,8 @@ Settings → General → About → Certificate Trust Settings.</li>
 <li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import.</li>
 <li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for <code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
 </ul>
-<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
+{{with .Code}}<p><img src="{{.}}" width="116" height="116" alt="QR code of http://box.test/"><br>The way to this page, for another device in this network.</p>
+{{end}}<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
 </body></html>
 `))
 }

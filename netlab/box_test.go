@@ -2,6 +2,8 @@ package netlab
 
 import (
 	"bytes"
+	"encoding/base64"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +31,7 @@ func TestBoxPages(t *testing.T) {
 		status            int
 		has               []string
 	}{
-		{"/", "text/html; charset=utf-8", 200, []string{`href="/ca.crt"`, `href="/ca.mobileconfig"`, authority.Certificate().Subject.CommonName}},
+		{"/", "text/html; charset=utf-8", 200, []string{`href="/ca.crt"`, `href="/ca.mobileconfig"`, `src="data:image/png;base64,`, authority.Certificate().Subject.CommonName}},
 		{"/ca.crt", "application/x-x509-ca-cert", 200, []string{string(authority.DER())}},
 		{"/ca.pem", "application/x-pem-file", 200, []string{"BEGIN CERTIFICATE"}},
 		{"/ca.mobileconfig", "application/x-apple-aspen-config", 200, []string{"com.apple.security.root"}},
@@ -95,5 +97,19 @@ func TestProbes(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
+	}
+}
+
+func TestCodeIsAPicture(t *testing.T) {
+	text, ok := strings.CutPrefix(string(pictureOf("http://box.test/")), "data:image/png;base64,")
+	if !ok {
+		t.Fatalf("%q", text)
+	}
+	picture, err := png.Decode(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil || picture.Bounds().Dx() < 21 {
+		t.Errorf("the code is no picture: %v", err)
+	}
+	if got := pictureOf(strings.Repeat("x", 5000)); got != "" {
+		t.Error("a text that is too long has a code")
 	}
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -18,12 +17,11 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/ca"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
-
-	"github.com/chromedp/chromedp"
 )
 
 // kase is one named case.
@@ -40,21 +38,38 @@ type kase struct {
 	// check looks further, at the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
+	hints  string        // a Link that is sent in a 103 before the document
+	only   string        // the one browser that can do it; empty for all
 	timing replay.Timing // zero is none
 }
 
 // stand is the box and a browser whose every connection goes to it.
 type stand struct {
-	t       *testing.T
-	browser context.Context
-	core    *switchable
+	core      *switchable
+	authority *ca.Authority
+	// Where the box listens.
+	http, https, explicit string
+	browser               browser
+	origins               *ca.Authority // signs for the origins
 }
 
-// switchable is the handler behind the box's listener.
+// browser is what the cases are driven by.
+type browser interface {
+	// load opens a page in a fresh profile and returns its window.result.
+	load(t *testing.T, address string) string
+}
+
+// switchable is the core behind the box's listeners.
 type switchable struct {
 	mu        sync.Mutex
 	handler   http.Handler
 	protocols func(string) []string
+}
+
+func (s *switchable) current() (http.Handler, func(string) []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handler, s.protocols
 }
 
 func (s *switchable) set(h http.Handler, protocols func(string) []string) {
@@ -63,80 +78,45 @@ func (s *switchable) set(h http.Handler, protocols func(string) []string) {
 	s.handler, s.protocols = h, protocols
 }
 
-func (s *switchable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	h := s.handler
-	s.mu.Unlock()
-	r.URL.Scheme, r.URL.Host = "https", r.Host
-	if r.TLS == nil {
-		r.URL.Scheme = "http"
-	}
-	proto := map[int]string{1: "http/1.1", 2: "h2"}[r.ProtoMajor]
-	h.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{Client: netip.MustParseAddr("192.0.2.1"), Protocol: proto, TLS: "tls/1.3"})))
+// Serve implements proxy.Core.
+func (s *switchable) Serve(w http.ResponseWriter, r *http.Request, c proxy.Conn) {
+	h, _ := s.current()
+	h.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
+		Client: netip.MustParseAddr("192.0.2.1"), Dest: c.Dest, Protocol: c.Protocol, TLS: c.TLS,
+	})))
 }
 
-// newStand starts the listeners and Chromium.
+// Protocols implements proxy.Core.
+func (s *switchable) Protocols(host string) []string {
+	if _, protocols := s.current(); protocols != nil {
+		return protocols(host)
+	}
+	return nil
+}
+
+// HTTP3 implements proxy.Core.
+func (s *switchable) HTTP3(string) bool { return false }
+
+// newStand starts the box's listeners.
 func newStand(t *testing.T) *stand {
-	chromium := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
-	s := &stand{t: t, core: &switchable{handler: http.NotFoundHandler()}}
-	tlsServer := httptest.NewUnstartedServer(s.core)
-	tlsServer.EnableHTTP2 = true
-	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
-	tlsServer.TLS = &tls.Config{}
-	tlsServer.StartTLS()
-	base := tlsServer.TLS
-	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		s.core.mu.Lock()
-		defer s.core.mu.Unlock()
-		c := base.Clone()
-		c.GetConfigForClient = nil
-		if s.core.protocols != nil {
-			if list := s.core.protocols(hello.ServerName); list != nil {
-				c.NextProtos = list
-			}
-		}
-		return c, nil
+	s := &stand{core: &switchable{handler: http.NotFoundHandler()}}
+	var err error
+	s.authority, err = ca.New(time.Now)
+	check(t, err)
+	s.origins, err = ca.New(time.Now)
+	check(t, err)
+	listen := func(addr *string) net.Listener {
+		l, err := proxy.Listen(t.Context(), "127.0.0.1:0", "")
+		check(t, err)
+		*addr = l.Addr().String()
+		return l
 	}
-	plain := httptest.NewServer(s.core)
-	t.Cleanup(func() {
-		for _, srv := range []*httptest.Server{tlsServer, plain} {
-			srv.CloseClientConnections()
-			srv.Close()
-		}
+	box, err := proxy.Serve(proxy.Config{
+		HTTP: listen(&s.http), HTTPS: listen(&s.https), Explicit: listen(&s.explicit), Certificates: s.authority, Core: s.core,
 	})
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("ignore-certificate-errors", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", fmt.Sprintf("MAP *:443 %s, MAP *:80 %s", tlsServer.Listener.Addr(), plain.Listener.Addr())),
-		chromedp.WSURLReadTimeout(time.Minute),
-	)
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	browser, stopBrowser := chromedp.NewContext(alloc)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(browser) // waits for the process to end
-		stopBrowser()
-		stop()
-	})
-	if _, err := chromedp.Run(browser, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	s.browser = browser
+	check(t, err)
+	t.Cleanup(func() { check(t, box.Close()) })
 	return s
-}
-
-// load opens the case's page in a fresh profile and returns its result.
-func (s *stand) load(t *testing.T, address string) string {
-	ctx, cancel := chromedp.NewContext(s.browser, chromedp.WithNewBrowserContext())
-	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Navigate(address)); err != nil {
-		t.Fatalf("load %s: %v", address, err)
-	}
-	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(8*time.Second)))
-	if err != nil {
-		t.Fatalf("load %s: the page has no result: %v", address, err)
-	}
-	return result[1:]
 }
 
 // origin serves a case.
@@ -144,6 +124,15 @@ func (k *kase) origin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		if k.hints != "" {
+			w.Header().Set("Link", k.hints)
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+			select { // as an origin that still has to make the document
+			case <-time.After(150 * time.Millisecond):
+			case <-r.Context().Done():
+			}
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		for name, v := range k.header {
 			w.Header().Set(name, v)
@@ -165,6 +154,7 @@ func (s *stand) run(t *testing.T, k kase) {
 	origin := httptest.NewUnstartedServer(k.origin())
 	origin.EnableHTTP2 = !k.h1
 	origin.Config.ErrorLog = log.New(io.Discard, "", 0)
+	origin.TLS = &tls.Config{GetCertificate: s.origins.GetCertificate}
 	origin.StartTLS()
 	path := filepath.Join(t.TempDir(), "case.wacz")
 	date := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -173,23 +163,25 @@ func (s *stand) run(t *testing.T, k kase) {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Discard() }()
-	tr := replay.NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, origin.Listener.Addr().String())
-	}, &tls.Config{InsecureSkipVerify: true})
-	protocols := []string{"h2", "http/1.1"}
-	if k.h1 {
-		protocols = protocols[1:]
-	}
-	rec := replay.NewRecorder(w, tr, replay.RecordOptions{
+	up := proxy.NewUpstream(proxy.UpstreamConfig{
+		Roots: s.origins.Pool(),
+		Lookup: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+		},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, origin.Listener.Addr().String())
+		},
+	})
+	defer up.Close()
+	rec := replay.NewRecorder(w, up, replay.RecordOptions{
 		Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 11, Date: date},
-		Protocols: func(string) []string { return protocols },
+		Protocols: up.Protocols,
 	})
 	s.core.set(rec, rec.Protocols)
-	live := s.load(t, "https://a.test/")
+	live := s.browser.load(t, "https://a.test/")
 	if err := rec.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	tr.CloseIdleConnections()
 	origin.CloseClientConnections()
 	origin.Close()
 	if err := w.Close(); err != nil {
@@ -220,7 +212,7 @@ func (s *stand) run(t *testing.T, k kase) {
 			t.Fatal(err)
 		}
 		s.core.set(session, session.Protocols)
-		got := s.load(t, "https://a.test/")
+		got := s.browser.load(t, "https://a.test/")
 		mu.Lock()
 		if got != live {
 			t.Errorf("replay %d: the page saw\n%s\nwhile it was recorded\n%s", i+1, got, live)

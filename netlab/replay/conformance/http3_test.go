@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -192,16 +191,7 @@ const quicPage = `<!doctype html><title>x</title><script>
 // chromium starts a browser in the device's namespace.
 func (l *quicLab) chromium(t *testing.T, flags ...chromedp.ExecAllocatorOption) (browser context.Context, end func()) {
 	program := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
-	certutil := testlab.NeedProgram(t, "certutil")
-	home := t.TempDir()
-	pem, store := filepath.Join(home, "ca.pem"), filepath.Join(home, ".pki", "nssdb")
-	check(t, os.MkdirAll(store, 0o700))
-	check(t, os.WriteFile(pem, l.authority.PEM(), 0o644))
-	for _, args := range [][]string{{"-N", "--empty-password"}, {"-A", "-n", "box", "-t", "C,,", "-i", pem}} {
-		if out, err := exec.Command(certutil, append([]string{"-d", "sql:" + store}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("certutil: %v\n%s", err, out)
-		}
-	}
+	home := trusting(t, l.authority)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
 		chromedp.Env("HOME="+home), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(time.Minute),
