@@ -39,7 +39,6 @@ type kase struct {
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
 	hints  string        // a Link that is sent in a 103 before the document
-	only   string        // the one browser that can do it; empty for all
 	timing replay.Timing // zero is none
 }
 
@@ -149,8 +148,8 @@ func (k *kase) origin() http.Handler {
 	return mux
 }
 
-// run records the case and replays it twice.
-func (s *stand) run(t *testing.T, k kase) {
+// run records the case and replays it a number of times.
+func (s *stand) run(t *testing.T, k kase, times int) {
 	origin := httptest.NewUnstartedServer(k.origin())
 	origin.EnableHTTP2 = !k.h1
 	origin.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -197,7 +196,7 @@ func (s *stand) run(t *testing.T, k kase) {
 	if k.timing.Mode == "" {
 		k.timing.Mode = replay.TimingNone
 	}
-	for i := range 2 {
+	for i := range times {
 		var mu sync.Mutex
 		var served []lab.Served
 		session, err := replay.NewSession(a, replay.Options{
