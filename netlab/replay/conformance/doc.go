@@ -1,7 +1,8 @@
 // Package conformance holds the named cases that record and replay must pass
 // with real browsers: each is an origin and a page that reports what it saw.
-// A case is loaded once while it is recorded and twice from the recording,
-// with the origin gone; the page must see the same each time, without a miss.
+// A case is loaded once while it is recorded and once or twice from the
+// recording, with the origin gone; the page must see the same each time,
+// without a miss. TestWire does so byte for byte, TestHTTP3 over QUIC.
 //
 // It has tests only. What flows in is a browser; what comes out is pass or fail.
 package conformance

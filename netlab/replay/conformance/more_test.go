@@ -180,7 +180,7 @@ func live() []kase {
 		{name: "a WebSocket with permessage-deflate", want: "hello1200,a1,bytes3 1000 true true", timing: recorded, page: page,
 			routes: map[string]http.HandlerFunc{"/ws": socket(websocket.CompressionContextTakeover)}},
 		{name: "early hints", want: "early-hints", timing: recorded, hints: "</e.css>; rel=preload; as=style",
-			page:   `<link rel=stylesheet href="/e.css"><script>onload=function(){window.result=performance.getEntriesByType("resource").filter(e=>/e\.css/.test(e.name)).map(e=>e.initiatorType).join()}</script>`,
+			page: `<link rel=stylesheet href="/e.css"><script>onload=function(){window.result=performance.getEntriesByType("resource").filter(e=>/e\.css/.test(e.name)).map(e=>e.initiatorType).join()}</script>`,
 			routes: map[string]http.HandlerFunc{"/e.css": func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Cache-Control", "max-age=60") // the cache is how Chromium hands it on
 				text("text/css", "p{color:red}")(w, r)
