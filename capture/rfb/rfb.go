@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"strconv"
 	"time"
 
 	"eidetic/capture"
@@ -168,13 +169,21 @@ func encodings(o Options, local bool) ([]rfb.Encoding, error) {
 // Format describes the frames: BGRX.
 func (s *Source) Format() lab.Format { return s.format }
 
-// Name is what the server calls its desktop, Version the protocol's that it speaks.
+// Name is what the server calls its desktop.
 func (s *Source) Name() string { return s.conn.Name }
+
+// Notes are what a recording should remember of the server.
+func (s *Source) Notes() map[string]string {
+	return map[string]string{
+		"desktop": s.Name(), "protocol": "RFB " + s.Version(),
+		"fences": strconv.FormatBool(s.Fences()), "continuous updates": strconv.FormatBool(s.Continuous()),
+	}
+}
 
 // Version is the protocol's: "3.8".
 func (s *Source) Version() string { return s.conn.Version }
 
-// Fences and Continuous say what the server offers beyond the standard.
+// Fences says whether the server offers them, beyond the standard.
 func (s *Source) Fences() bool { return s.feed.can().fences }
 
 // Continuous says whether the server sends updates without being asked.

@@ -152,8 +152,8 @@ func (s *Source) Card() string { return s.card }
 func (s *Source) Format() lab.Format { return s.format }
 
 // Notes are what a recording should remember of the device.
-func (s *Source) Notes() map[string]any {
-	notes := map[string]any{"card": s.card, "colour": colour(s.format, s.pad)}
+func (s *Source) Notes() map[string]string {
+	notes := map[string]string{"card": s.card, "colour": colour(s.format, s.pad)}
 	if s.timings != nil {
 		notes["signal"] = s.timings.get().String()
 	}

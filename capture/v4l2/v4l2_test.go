@@ -28,6 +28,7 @@ type fake struct {
 	script    []delivery
 	signal    *signal // nil: a camera, which has no timings
 	streams   int     // how often streaming was switched on
+	controls  []Control
 	wrongUse  []string
 }
 
@@ -86,6 +87,34 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 		p := as[parameters](arg)
 		setU32(p[:], 12, 1001)
 		setU32(p[:], 16, 60000)
+	case reqQueryControl:
+		q := as[query](arg)
+		for _, c := range f.controls { // the first after the one that is named
+			if c.id <= u32(q[:], 0)&^controlNext {
+				continue
+			}
+			*q = query{}
+			setU32(q[:], 0, c.id)
+			setU32(q[:], 4, controlInteger)
+			copy(q[8:], c.Name)
+			setU32(q[:], 44, uint32(c.Max))
+			setU32(q[:], 52, uint32(c.Default))
+			if c.ReadOnly {
+				setU32(q[:], 56, controlReadOnly)
+			}
+			return nil
+		}
+		return unix.EINVAL
+	case reqGetControl, reqSetControl:
+		v := as[control](arg)
+		for i := range f.controls {
+			if c := &f.controls[i]; c.id == u32(v[:], 0) {
+				if request == reqSetControl {
+					c.Value = int(u32(v[:], 4))
+				}
+				setU32(v[:], 4, uint32(c.Value))
+			}
+		}
 	case reqSetParm, reqSubscribe:
 	case reqRequestBufs:
 		r := as[requestBuf](arg)

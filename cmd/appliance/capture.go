@@ -151,7 +151,7 @@ type tape struct {
 
 // tape makes the file.
 func (c *CaptureCmd) tape(src capture.Source) (*tape, error) {
-	h := reel.Header{Format: src.Format(), Source: c.Source, Wall: time.Now()}
+	h := reel.Header{Format: src.Format(), Source: c.Source, Wall: time.Now(), Notes: notes(src)}
 	if h.Format.Pixels == lab.MJPEG {
 		h.NotLossless = "MJPEG at the source"
 	}

@@ -25,6 +25,9 @@ type sourceFlags struct {
 	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for."`
 	Pixels       string  `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
+	// A control's name holds spaces, its value is a number.
+	Control map[string]int `mapsep:"none" placeholder:"NAME=VALUE" help:"Set a grabber's or camera's control first; appliance devices --json lists them."`
+	EDID    string         `name:"edid" placeholder:"MODE" help:"Give an HDMI receiver that has none an EDID that offers one mode: 1080p60, 1080p50, 1080p30, 720p60 or 720p50."`
 }
 
 // format is the format that the flags ask for.
@@ -71,7 +74,13 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 		})
 		return opened(src, err, usage)
 	case "v4l2":
-		src, err := v4l2.Open(v4l2.Options{Path: name, Format: f})
+		o := v4l2.Options{Path: name, Format: f, Controls: s.Control}
+		if s.EDID != "" {
+			if o.EDID, err = v4l2.NewEDID(s.EDID); err != nil {
+				return nil, usage(err)
+			}
+		}
+		src, err := v4l2.Open(o)
 		return opened(src, err, cannot)
 	case "file":
 		src, err := file.Open(ctx, name, file.Options{Format: f})
@@ -90,6 +99,14 @@ func opened(src capture.Source, err error, mark func(error) error) (capture.Sour
 		return nil, mark(err)
 	}
 	return src, nil
+}
+
+// notes are what a source knows of itself, for the header of a reel.
+func notes(src capture.Source) map[string]string {
+	if s, ok := src.(interface{ Notes() map[string]string }); ok {
+		return s.Notes()
+	}
+	return nil
 }
 
 // readPassword returns a file's first line; no file means no password.
