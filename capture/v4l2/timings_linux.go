@@ -3,6 +3,7 @@ package v4l2
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,6 +64,12 @@ func queryTimings(dev device) (*timings, error) {
 // adopt takes over the signal's timings, if the input has such.
 func (s *Source) adopt() error {
 	t, err := queryTimings(s.dev)
+	// A source that sees a new EDID begins to send a second or two later.
+	const step = 100 * time.Millisecond
+	for waited := time.Duration(0); len(s.o.EDID) > 0 && errors.Is(err, ErrSignal) && waited < s.o.Patience; waited += step {
+		time.Sleep(step)
+		t, err = queryTimings(s.dev)
+	}
 	if errors.Is(err, errNoTimings) {
 		return nil
 	}
