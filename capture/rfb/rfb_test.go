@@ -169,7 +169,7 @@ func TestWhatServersOffer(t *testing.T) {
 func TestSilence(t *testing.T) {
 	for _, cfg := range []rfbtest.Config{{}, {Fences: true, Continuous: true}} {
 		sv := rfbtest.New(t, cfg)
-		s := open(t, rfb.Options{Address: sv.Addr(), Patience: 200 * time.Millisecond})
+		s := open(t, rfb.Options{Address: sv.Addr(), Patience: time.Second})
 		until(t, s, "a frame", func(lab.Frame) bool { return true })
 		sv.Silence(true)
 		quiet := lab.Monotonic()
