@@ -39,7 +39,7 @@ func vivid(t *testing.T, input string, more ...string) string {
 				return
 			}
 			_ = exec.Command("modprobe", "-r", "vivid").Run() // the file says whether it did
-			<-time.After(100 * time.Millisecond) // the kernel closes a device a little later than we do
+			<-time.After(100 * time.Millisecond)              // the kernel closes a device a little later than we do
 		}
 		t.Error("vivid stays in use")
 	}
