@@ -3,6 +3,8 @@ package boottest
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -151,6 +153,32 @@ func (b *Box) Restarts(t *testing.T, do func()) {
 		t.Fatal(err)
 	}
 	b.Healthy(t)
+}
+
+// REST asks the box's panel, with its token, from the uplink and returns the
+// status and the body of the answer.
+func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reader) (int, string) {
+	t.Helper()
+	ctx, cancel := timeout(t)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+Panel+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+b.Run(t, "cat /etc/appliance/token"))
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := b.Uplink.Client(Patience).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
 }
 
 // timeout is a context for something that ends by itself.

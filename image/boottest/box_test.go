@@ -159,6 +159,7 @@ var open = map[string][]int{"uplink": {8080}, "device": {53, 80, 443, 3128}}
 
 // Nothing is open but what is documented.
 func testNoWayIn(t *testing.T, b *Box) {
+	b.Until(t, "ip -br addr show lab0 | grep 192.168.77.1/24")
 	var all []int
 	for port := 1; port <= 10000; port++ {
 		all = append(all, port)

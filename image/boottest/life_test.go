@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,8 +51,7 @@ func TestLife(t *testing.T) {
 		if err := os.WriteFile(tampered, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b.install(t, tampered)
-		b.refused(t, "damaged")
+		b.post(t, tampered, http.StatusUnprocessableEntity, "not the one that was signed")
 		b.expect(t, "systems after refused updates", listSystems, fmt.Sprintf("appliance_%s.efi", first))
 	})
 	t.Run("power cut while updating", func(t *testing.T) {
@@ -80,15 +80,19 @@ func TestLife(t *testing.T) {
 		b.expect(t, "systems after a good update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s.efi", next, first))
 	})
 	t.Run("older update", func(t *testing.T) {
-		b.install(t, ImagePath(t, "appliance.update"))
-		b.refused(t, "not newer")
+		b.post(t, ImagePath(t, "appliance.update"), http.StatusConflict, "not newer")
 	})
 	t.Run("bad update", func(t *testing.T) {
 		started := time.Now()
-		b.Restarts(t, func() { b.install(t, ImagePath(t, "appliance-test-bad.update")) })
+		b.Restarts(t, func() {
+			b.post(t, ImagePath(t, "appliance-test-bad.update"), http.StatusAccepted, `"installing":true`)
+		})
 		t.Logf("fell back %.0f s after a bad update", time.Since(started).Seconds())
 		if v := b.version(t); v != next {
 			t.Errorf("version %s after a bad update, want %s as before", v, next)
+		}
+		if _, text := b.REST(t, http.MethodGet, "/api/v1/update", "", nil); !strings.Contains(text, `"fell_back":true`) {
+			t.Errorf("the panel says %s after a bad update", text)
 		}
 		b.expect(t, "systems after a bad update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s+0-3.efi", next, bad))
 	})
@@ -114,7 +118,12 @@ func TestLife(t *testing.T) {
 		t.Logf("healthy again %.1f s after the system hung", time.Since(hung).Seconds())
 	})
 	t.Run("factory reset", func(t *testing.T) {
-		b.Restarts(t, func() { b.Run(t, "touch /run/appliance/requests/reset") })
+		b.Restarts(t, func() {
+			status, text := b.REST(t, http.MethodPost, "/api/v1/reset", "application/json", strings.NewReader(`{"delete":"everything"}`))
+			if status != http.StatusAccepted {
+				t.Fatalf("asked for a factory reset: %d %s", status, text)
+			}
+		})
 		b.expect(t, "the host name", "hostname", "box")
 		if now := b.Run(t, "cat /etc/appliance/token"); now == token || now == "" {
 			t.Errorf("token %q after a factory reset, %q before", now, token)
@@ -170,7 +179,21 @@ func (b *Box) putESP(t *testing.T, name, text string) {
 	}
 }
 
-// install sends an update to the box and puts it where the panel would.
+// post sends an update to the panel and checks its answer.
+func (b *Box) post(t *testing.T, bundle string, status int, says string) {
+	t.Helper()
+	f, err := os.Open(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, text := b.REST(t, http.MethodPost, "/api/v1/update", "application/octet-stream", f); got != status || !strings.Contains(text, says) {
+		t.Errorf("update: %d %s, want %d %q", got, text, status, says)
+	}
+}
+
+// install puts an update where the panel leaves those that it has checked, but
+// does not check it.
 func (b *Box) install(t *testing.T, bundle string) {
 	t.Helper()
 	file := b.Send(t, bundle)
