@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -102,8 +103,13 @@ func KernelLinks() ([]Link, error) {
 		if l.Type() != "device" || a.EncapType != "ether" || !isPort(a.Name) {
 			continue
 		}
-		_, radio := os.Stat(filepath.Join("/sys/class/net", a.Name, "phy80211"))
-		link := Link{Name: a.Name, Wireless: radio == nil}
+		// The device's kind, unlike other signs of a radio, is there from its
+		// first moment to its last.
+		kind, err := os.ReadFile(filepath.Join("/sys/class/net", a.Name, "uevent"))
+		if err != nil {
+			continue // it is gone
+		}
+		link := Link{Name: a.Name, Wireless: strings.Contains(string(kind), "DEVTYPE=wlan\n")}
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
 		if err != nil {
 			return nil, err
