@@ -73,7 +73,7 @@ func NewKernel(c KernelConfig) (*Kernel, error) {
 }
 
 func (k *Kernel) start() (err error) {
-	if k.lib, err = netlink.NewHandle(); err != nil {
+	if k.lib, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return err
 	}
 	k.later(func() error { k.lib.Close(); return nil })
