@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 
@@ -215,5 +216,6 @@ func Ways() ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	slices.Sort(names) // the kernel's order tells how old they are
 	return names, nil
 }
