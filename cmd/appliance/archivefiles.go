@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"eidetic/netlab/archive"
+)
+
+// ArchiveImportCmd makes an archive of another tool's file.
+type ArchiveImportCmd struct {
+	Out string `arg:"" help:"The new archive; it must not exist."`
+	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2."`
+}
+
+// Run writes the new archive.
+func (c *ArchiveImportCmd) Run(std *streams) error {
+	a, err := readArchive(std, c.In)
+	if err != nil {
+		return err
+	}
+	if len(a.Exchanges()) == 0 {
+		return failed(fmt.Errorf("%s has no exchange that can be replayed", c.In))
+	}
+	return saveNew(std, c.Out, a)
+}
+
+// ArchiveExportCmd writes other formats.
+type ArchiveExportCmd struct {
+	File   string `arg:"" help:"The archive."`
+	Out    string `required:"" help:"The new file; it must not exist." placeholder:"FILE"`
+	Format string `enum:"auto,warc,har,wacz" default:"auto" help:"warc, har, wacz, or auto: by the file's name."`
+}
+
+// Run writes the file.
+func (c *ArchiveExportCmd) Run(std *streams) error {
+	format := c.Format
+	if format == "auto" {
+		switch name := strings.ToLower(filepath.Base(c.Out)); {
+		case strings.HasSuffix(name, ".warc.gz"):
+			format = "warc"
+		case strings.HasSuffix(name, ".har"):
+			format = "har"
+		case strings.HasSuffix(name, ".wacz"):
+			format = "wacz"
+		default:
+			return usage(fmt.Errorf("%s ends in none of .warc.gz, .har, .wacz: say --format", c.Out))
+		}
+	}
+	a, err := readArchive(std, c.File)
+	if err != nil {
+		return err
+	}
+	if format == "wacz" {
+		return saveNew(std, c.Out, a)
+	}
+	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Errorf("%s exists; choose another name or remove it", c.Out))
+	}
+	if format == "warc" {
+		err = archive.WriteWARC(c.Out, a)
+	} else {
+		err = exportHAR(c.Out, a)
+	}
+	if err != nil {
+		return cannot(err)
+	}
+	_, err = fmt.Fprintf(std.out, "%s: %d exchanges\n", c.Out, len(a.Exchanges()))
+	return err
+}
+
+func exportHAR(path string, a *archive.Archive) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(archive.WriteHAR(f, a), f.Close()); err != nil {
+		_ = os.Remove(path)
+		return err
+	}
+	return nil
+}

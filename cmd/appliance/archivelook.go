@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+)
+
+// ArchiveLsCmd lists exchanges.
+type ArchiveLsCmd struct {
+	File string `arg:"" help:"The archive."`
+	selection
+	JSON bool `name:"json" help:"Print JSON, one array."`
+}
+
+// listed is what ls prints of an exchange.
+type listed struct {
+	Order     int     `json:"order"`
+	ID        string  `json:"id"`
+	Method    string  `json:"method"`
+	URL       string  `json:"url"`
+	Status    int     `json:"status"`
+	Protocol  string  `json:"protocol"`
+	Server    string  `json:"server,omitempty"`
+	Type      string  `json:"type"`
+	Bytes     int     `json:"bytes"` // of the body on the wire
+	Start     float64 `json:"start_ms"`
+	FirstByte float64 `json:"first_byte_ms"`
+	End       float64 `json:"end_ms"` // since the request
+	Chunks    int     `json:"chunks"`
+	Truncated string  `json:"truncated,omitempty"`
+}
+
+func listedOf(e *lab.Exchange) listed {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	kind, _, _ := strings.Cut(e.Response.Get("Content-Type"), ";")
+	l := listed{
+		Order: e.Order, ID: e.ID, Method: e.Method, URL: e.URL, Status: e.Status, Protocol: e.Protocol, Type: kind,
+		Bytes: len(e.Response.Body), Start: ms(e.Start), FirstByte: ms(e.FirstByte), End: ms(e.FirstByte), Chunks: len(e.Chunks), Truncated: e.Truncated,
+	}
+	if n := len(e.Chunks); n > 0 {
+		l.End = ms(e.Chunks[n-1].At)
+	}
+	if e.Server.IsValid() {
+		l.Server = e.Server.String()
+	}
+	return l
+}
+
+// Run prints the list.
+func (c *ArchiveLsCmd) Run(std *streams) error {
+	a, err := readArchive(std, c.File)
+	if err != nil {
+		return err
+	}
+	list := []listed{}
+	for _, e := range a.Exchanges() {
+		if !c.named() || c.has(e) {
+			list = append(list, listedOf(e))
+		}
+	}
+	if c.JSON {
+		return printJSON(std.out, list)
+	}
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "#\tstart ms\tfirst byte\tend\tstatus\tbytes\tprotocol\t method URL")
+	for _, l := range list {
+		note := ""
+		if l.Truncated != "" {
+			note = " (cut off: " + l.Truncated + ")"
+		}
+		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t%s\t %s %s%s\n", l.Order, l.Start, l.FirstByte, l.End, l.Status, l.Bytes, l.Protocol, l.Method, l.URL, note)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(std.out, "%d of %d exchanges, %d hosts, %d DNS answers\n", len(list), len(a.Exchanges()), len(a.Info().Hosts), len(a.DNS()))
+	return err
+}
+
+// ArchiveCatCmd prints one exchange.
+type ArchiveCatCmd struct {
+	File    string `arg:"" help:"The archive."`
+	ID      string `arg:"" name:"exchange" help:"Its number in ls, or the end of its ID, or a URL pattern."`
+	Headers bool   `help:"Print the request's and the response's head instead."`
+	Request bool   `help:"The request's body instead of the response's."`
+	Raw     bool   `help:"As on the wire, with its content coding."`
+}
+
+// Run prints the body.
+func (c *ArchiveCatCmd) Run(std *streams) error {
+	a, err := readArchive(std, c.File)
+	if err != nil {
+		return err
+	}
+	e, err := one(a, c.ID)
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", c.File, err))
+	}
+	if c.Headers {
+		return printHeads(std.out, e)
+	}
+	m := &e.Response
+	if c.Request {
+		m = &e.Request
+	}
+	body := m.Body
+	if !c.Raw {
+		if body, err = archive.Decoded(m); err != nil {
+			return failed(fmt.Errorf("%s: %w; --raw prints it as it is", e.URL, err))
+		}
+	}
+	_, err = std.out.Write(body)
+	return err
+}
+
+// one finds the exchange that a person means.
+func one(a *archive.Archive, id string) (*lab.Exchange, error) {
+	var found []*lab.Exchange
+	for _, e := range a.Exchanges() {
+		if (selection{ID: []string{id}}).has(e) {
+			return e, nil
+		}
+		if matchURL(id, e.URL) {
+			found = append(found, e)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("no exchange is %q; appliance archive ls lists them", id)
+	}
+	return nil, fmt.Errorf("%d exchanges match %q, such as %d and %d: name one by its number", len(found), id, found[0].Order, found[1].Order)
+}
+
+func printHeads(w io.Writer, e *lab.Exchange) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", e.Method, e.URL)
+	for _, f := range e.Request.Header {
+		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Value)
+	}
+	fmt.Fprintf(&b, "\n%s %d %s\n", e.Protocol, e.Status, e.Reason)
+	for _, f := range e.Response.Header {
+		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Value)
+	}
+	for _, f := range e.Response.Trailer {
+		fmt.Fprintf(&b, "(trailer) %s: %s\n", f.Name, f.Value)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// ArchiveVerifyCmd judges a recording.
+type ArchiveVerifyCmd struct {
+	File     string  `arg:"" help:"The archive."`
+	MinScore float64 `default:"0.95" help:"The least score that is good (${default})."`
+	JSON     bool    `name:"json" help:"Print JSON."`
+}
+
+// Run prints what is wrong.
+func (c *ArchiveVerifyCmd) Run(std *streams) error {
+	a, err := archive.Open(c.File)
+	if err != nil {
+		return usage(err)
+	}
+	q := archive.Assess(a)
+	if c.JSON {
+		err = printJSON(std.out, struct {
+			lab.ArchiveInfo
+			archive.Quality
+		}{a.Info(), q})
+	} else {
+		err = printQuality(std.out, a, q)
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range q.Problems {
+		if p.Grave {
+			return failed(fmt.Errorf("%s is unfit: %s", c.File, p.What))
+		}
+	}
+	if q.Score < c.MinScore {
+		return failed(fmt.Errorf("%s has the score %.3f, below %g", c.File, q.Score, c.MinScore))
+	}
+	return nil
+}
+
+func printQuality(w io.Writer, a *archive.Archive, q archive.Quality) error {
+	var b strings.Builder
+	for _, p := range q.Problems {
+		mark := "note"
+		if p.Grave {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(&b, "%s  %-13s  %s  %s\n", mark, p.Kind, p.URL, p.What)
+	}
+	info := a.Info()
+	fmt.Fprintf(&b, "score %.3f: %d exchanges, %d bytes of bodies, %d problems, sha256 %s\n", q.Score, info.Exchanges, info.BodyBytes, len(q.Problems), info.SHA256)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

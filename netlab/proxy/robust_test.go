@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/replay"
+)
+
+// replaying is the core with a session of an archive behind it.
+type replaying struct{ session *replay.Session }
+
+func (c replaying) Serve(w http.ResponseWriter, r *http.Request, pc Conn) {
+	c.session.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS})))
+}
+func (c replaying) Protocols(host string) []string { return c.session.Protocols(host) }
+func (c replaying) HTTP3(string) bool              { return false }
+
+// large is a body that does not fit into a connection's buffers.
+const large = 8 << 20
+
+// recordSite writes an archive with a small and a large answer.
+func recordSite(t *testing.T, path string) {
+	t.Helper()
+	w, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, size := range map[string]int{"small": 10_000, "large": large} {
+		body := []byte(strings.Repeat("x", size))
+		e := &lab.Exchange{
+			Wall: time.Now(), Method: "GET", URL: "https://www.shop.test/" + i, Protocol: "h2", TLS: "tls/1.3",
+			Server: netip.MustParseAddrPort("203.0.113.1:443"), Status: 200,
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "content-type", Value: "text/plain"}, {Name: "content-length", Value: fmt.Sprint(size)}}, Body: body},
+			Chunks:   []lab.Chunk{{Bytes: size}},
+		}
+		if err := w.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// descriptors counts the process's open files and sockets.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// startReplay serves an archive whose file is deleted as soon as it is open.
+func startReplay(t *testing.T) (b *box, session *replay.Session, served *atomic.Int64) {
+	path := filepath.Join(t.TempDir(), "site.wacz")
+	recordSite(t, path)
+	a, err := archive.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served = new(atomic.Int64)
+	session, err = replay.NewSession(a, replay.Options{
+		Clock: lab.Monotonic, Timing: replay.Timing{Mode: replay.TimingNone}, Log: func(lab.Served) { served.Add(1) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, replaying{session}), session, served
+}
+
+// eventually waits for what happens soon.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !ok(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s does not come about", what)
+		}
+	}
+}
+
+// TestAThousandDevices: each gets every byte, from an archive whose file is
+// gone, and afterwards no descriptor is left.
+func TestAThousandDevices(t *testing.T) {
+	b, session, served := startReplay(t)
+	before := descriptors(t)
+	const clients = 1000
+	var wg sync.WaitGroup
+	var whole atomic.Int64
+	for i := range clients {
+		wg.Go(func() {
+			c := b.client(t, i%2 == 0)
+			defer c.CloseIdleConnections()
+			for range 3 {
+				resp, err := c.Get("https://www.shop.test/small")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n, err := io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if err == nil && n == 10_000 {
+					whole.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if whole.Load() != 3*clients || session.Stats().Misses != 0 {
+		t.Errorf("%d whole answers of %d, %+v", whole.Load(), 3*clients, session.Stats())
+	}
+	eventually(t, "a log line for each request", func() bool { return served.Load() == 3*clients })
+	eventually(t, "the end of all connections", func() bool { return b.Connections() == 0 })
+	eventually(t, "the end of all descriptors", func() bool { return descriptors(t) <= before })
+}
+
+// TestDevicesThatLeaveMidBody: nothing of theirs stays behind, and others are
+// served meanwhile.
+func TestDevicesThatLeaveMidBody(t *testing.T) {
+	b, session, served := startReplay(t)
+	before := descriptors(t)
+	const leavers = 40
+	var clients []*http.Client
+	for i := range leavers {
+		c := b.client(t, i%2 == 0)
+		clients = append(clients, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", "https://www.shop.test/large", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, resp.Body, 100_000); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		resp.Body.Close()
+	}
+	eventually(t, "the end of their requests", func() bool { return session.Stats().InFlight == 0 && served.Load() == leavers })
+	resp, err := b.client(t, true).Get("https://www.shop.test/large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != large || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	eventually(t, "the end of their connections", func() bool {
+		for _, c := range clients {
+			c.CloseIdleConnections() // net/http's client lets go of a stream in its own time
+		}
+		return b.Connections() <= 1
+	})
+	eventually(t, "the end of their descriptors", func() bool { return descriptors(t) <= before+4 })
+}
+
+// TestSlowLoris: many devices that send a byte now and then keep nobody else waiting.
+func TestSlowLoris(t *testing.T) {
+	b, _, _ := startReplay(t)
+	const slow = 200
+	var open []net.Conn
+	for i := range slow {
+		nc, err := tls.Dial("tcp", b.https, &tls.Config{InsecureSkipVerify: true, ServerName: "www.shop.test", NextProtos: []string{"http/1.1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, nc)
+		if _, err := io.WriteString(nc, "GET /small HTTP/1.1\r\nHost: www.shop.test\r\nX-Slow: "+strings.Repeat("a", i%10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := b.client(t, false)
+	for range 20 {
+		resp, err := c.Get("https://www.shop.test/small")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); n != 10_000 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		resp.Body.Close()
+	}
+	// Who ends his header in time is served.
+	if _, err := io.WriteString(open[0], "\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(open[0]), nil); err != nil || resp.StatusCode != 200 {
+		t.Errorf("%v, %v", resp, err)
+	}
+	for _, nc := range open {
+		nc.Close()
+	}
+	c.CloseIdleConnections()
+	eventually(t, "the end of their connections", func() bool { return b.Connections() == 0 })
+}
