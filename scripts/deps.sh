@@ -42,7 +42,7 @@ needs() {
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		test|nginx-light|nginx|serves the applications that are recorded
-		test|php-fpm|/usr/share/doc/php-fpm|runs the applications that are recorded
+		test|php-fpm|php-fpm8.2|runs the applications that are recorded
 		test|php-cli|php|sets them up
 		test|php-sqlite3|/usr/share/doc/php-sqlite3|their database
 		test|mediawiki|/usr/share/mediawiki/index.php|an application that is recorded
