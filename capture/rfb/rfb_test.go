@@ -230,6 +230,30 @@ func TestResize(t *testing.T) {
 	})
 }
 
+// TestQEMU: a server of a third family, which shows the same in every encoding.
+func TestQEMU(t *testing.T) {
+	machine := rfbtest.QEMU(t, testlab.NeedProgram(t, "qemu-system-x86_64"))
+	var want []byte
+	for _, e := range []rfb.Encoding{rfb.Raw, rfb.Hextile, rfb.ZRLE} {
+		s := open(t, rfb.Options{Address: machine.Address, Encoding: e})
+		until(t, s, "a still frame", func(f lab.Frame) bool {
+			if want == nil {
+				want = bytes.Clone(f.Pix)
+			}
+			if !bytes.Equal(f.Pix, want) {
+				t.Fatalf("%s: the picture differs from the raw one", e)
+			}
+			return f.Flags&lab.FrameRepeat != 0
+		})
+	}
+	if f := bytes.Count(want, []byte{0, 0, 0, 0}); f == len(want)/4 {
+		t.Error("the picture is all black")
+	}
+	s := open(t, rfb.Options{Address: machine.Address})
+	machine.Stop()
+	gone(t, s, rfb.ErrClosed, lab.SourceUnplugged)
+}
+
 // TestPassword: with a real server and with the fake.
 func TestPassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "passwd")

@@ -143,6 +143,25 @@ func pointer(t *testing.T, c control.Controller, target *controltest.Window, sid
 	}
 }
 
+// TestQEMU: a virtual machine's server answers after every kind of input. What
+// a guest makes of it is not seen here.
+func TestQEMU(t *testing.T) {
+	c := open(t, rfbtest.QEMU(t, testlab.NeedProgram(t, "qemu-system-x86_64")).Address)
+	for name, f := range map[string]func() (lab.Event, error){
+		"key":    func() (lab.Event, error) { return c.Key(within(t), "Ctrl+L") },
+		"text":   func() (lab.Event, error) { return c.Text(within(t), "Hello, World!") },
+		"click":  func() (lab.Event, error) { return c.Click(within(t), 639, 479, control.Left) },
+		"scroll": func() (lab.Event, error) { return c.Scroll(within(t), 1, 1, 0, 3) },
+	} {
+		if e, err := f(); err != nil || e.Name != name || e.Latest <= e.Earliest {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMessages: what goes over the wire, and that an event is over only when
 // the server has handled it.
 func TestMessages(t *testing.T) {

@@ -117,3 +117,21 @@ func start(t testing.TB, cmd *exec.Cmd) func() {
 	t.Cleanup(stop)
 	return stop
 }
+
+// QEMU starts the program qemu-system-x86_64 with a machine that never runs:
+// its VNC server shows 640 × 480 pixels with a line of text, and takes input.
+func QEMU(t testing.TB, program string) Real {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "rfb")
+	cmd := exec.Command(program, "-nodefaults", "-S", "-vga", "std", "-m", "32", "-display", "none", "-vnc", "unix:"+socket)
+	stop := start(t, cmd)
+	for range 300 {
+		if c, err := net.Dial("unix", socket); err == nil {
+			_ = c.Close()
+			return Real{Address: "unix:" + socket, Stop: stop}
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	t.Fatal("QEMU does not listen")
+	return Real{}
+}
