@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -99,14 +100,14 @@ type ports struct {
 
 // isBox says whether somebody here tells the ports apart.
 func (p *ports) isBox() bool {
-	_, err := os.Stat(p.root + "run/appliance-box")
+	_, err := os.Stat(filepath.Join(p.root, "run/appliance-box"))
 	return err == nil
 }
 
 // wanted are the ports that lead to devices, with the box's address at each.
 func (p *ports) wanted() []deviceConfig {
 	var roles box.Roles
-	text, err := os.ReadFile(p.root + box.PortsFile)
+	text, err := os.ReadFile(filepath.Join(p.root, box.PortsFile))
 	if err == nil {
 		err = json.Unmarshal(text, &roles)
 	}
