@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -77,26 +78,59 @@ func TestSyncEscapes(t *testing.T) {
 	}
 }
 
+// TestProbes asks what devices ask to see whether they are on the internet, by
+// the names and paths that their makers publish, and compares with what they
+// must hear to stay.
 func TestProbes(t *testing.T) {
-	for url, want := range map[string]string{
-		"http://connectivitycheck.gstatic.com/generate_204": "204 ",
-		"https://www.google.com/generate_204":               "204 ",
-		"http://captive.apple.com/hotspot-detect.html":      "200 <HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>",
-		"http://www.msftconnecttest.com/connecttest.txt":    "200 Microsoft Connect Test",
-		"http://www.msftncsi.com/ncsi.txt":                  "200 Microsoft NCSI",
-		"http://detectportal.firefox.com/success.txt?ipv4":  "200 success\n",
-		"http://nmcheck.gnome.org/check_network_status.txt": "200 NetworkManager is online\n",
-		"https://www.google.com/search":                     "",
-		"https://www.shop.test/generate_204":                "",
+	const apple = "200 <HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>"
+	_, fallback := boxNames(netip.MustParseAddr("192.168.77.1"), netip.Addr{})
+	for _, c := range []struct{ who, url, want string }{
+		{"Android", "http://connectivitycheck.gstatic.com/generate_204", "204 "},
+		{"Android", "https://www.google.com/generate_204", "204 "},
+		{"Android", "http://www.google.com/gen_204", "204 "},
+		{"Android", "http://play.googleapis.com/generate_204", "204 "},
+		{"Android, Huawei", "http://connectivitycheck.platform.hicloud.com/generate_204", "204 "},
+		{"Android, Xiaomi", "http://connect.rom.miui.com/generate_204", "204 "},
+		{"Android, Samsung in China", "http://connectivity.samsung.com.cn/generate_204", "204 "},
+		{"iOS, macOS", "http://captive.apple.com/hotspot-detect.html", apple},
+		{"iOS, macOS", "http://captive.apple.com/", apple},
+		{"iOS, macOS, before", "http://www.apple.com/library/test/success.html", apple},
+		{"Windows 10, 11", "http://www.msftconnecttest.com/connecttest.txt", "200 Microsoft Connect Test"},
+		{"Windows 10, 11", "http://ipv6.msftconnecttest.com/connecttest.txt", "200 Microsoft Connect Test"},
+		{"Windows 7, 8", "http://www.msftncsi.com/ncsi.txt", "200 Microsoft NCSI"},
+		{"Firefox", "http://detectportal.firefox.com/success.txt?ipv4", "200 success\n"},
+		{"Firefox", "http://detectportal.firefox.com/canonical.html", `200 <meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`},
+		{"Chrome, ChromeOS", "http://www.gstatic.com/generate_204", "204 "},
+		{"Chrome, ChromeOS", "http://clients3.google.com/generate_204", "204 "},
+		{"NetworkManager, GNOME", "http://nmcheck.gnome.org/check_network_status.txt", "200 NetworkManager is online\n"},
+		{"NetworkManager, Debian", "http://network-test.debian.org/nm", "200 NetworkManager is online\n"},
+		{"NetworkManager, Arch", "http://ping.archlinux.org/nm-check.txt", "200 NetworkManager is online\n"},
+		{"NetworkManager, Ubuntu", "http://connectivity-check.ubuntu.com/", "204 "},
+		{"NetworkManager, Fedora", "http://fedoraproject.org/static/hotspot.txt", "200 OK\n"},
+		{"KDE", "http://networkcheck.kde.org/", "200 OK\n"},
+		{"Kindle", "http://spectrum.s3.amazonaws.com/kindle-wifi/wifistub.html", "200 <html><body>81ce4465-7167-4dcb-835b-dcc9e44c112a</body></html>"},
+		// These are no probes, and belong to the archive.
+		{"", "https://www.google.com/search", ""},
+		{"", "https://www.google.com/gen_204?atyp=i", ""},
+		{"", "https://www.apple.com/", ""},
+		{"", "https://www.shop.test/generate_204", ""},
+		{"", "http://fedoraproject.org/", ""},
 	} {
 		w := httptest.NewRecorder()
 		got := ""
-		if answerProbe(w, httptest.NewRequest("GET", url, nil)) {
+		r := httptest.NewRequest("GET", c.url, nil)
+		if answerProbe(w, r) {
 			got = w.Result().Status[:4] + w.Body.String()
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", url, got, want)
+		if got != c.want {
+			t.Errorf("%s: %s: %q, want %q", c.who, c.url, got, c.want)
 		}
+		if c.who != "" && len(fallback[r.URL.Hostname()]) == 0 {
+			t.Errorf("%s: %s has no address when it was not recorded", c.who, r.URL.Hostname())
+		}
+	}
+	if a := fallback["dns.msftncsi.com"]; len(a) != 2 || a[0].String() != "131.107.255.255" || a[1].String() != "fd3e:4f5a:5b81::1" {
+		t.Errorf("Windows' name has %v", a)
 	}
 }
 
