@@ -49,7 +49,7 @@ func conform(t *testing.T, b backend) {
 			all = append(all, round(t, device))
 		}
 		slices.Sort(all)
-		if all[0] < 60*time.Millisecond || all[3] > 120*time.Millisecond {
+		if all[0] < 60*time.Millisecond || all[3] > 200*time.Millisecond {
 			t.Errorf("round trips %v, want 60ms", all)
 		}
 	})
@@ -68,7 +68,8 @@ func conform(t *testing.T, b backend) {
 			took := carry(t, from, to, test.bytes)
 			// Up to a queue's worth may be let through at once, by buckets.
 			ideal := time.Duration(float64(test.bytes) * 8 * 1500 / 1448 / rate * float64(time.Second))
-			if took < ideal*97/100 || took > 2*ideal {
+			// The upper bound is for an emulated machine on a busy one.
+			if took < ideal*97/100 || took > 5*ideal {
 				t.Errorf("%d bytes took %v, want %v", test.bytes, took, ideal)
 			}
 			r := b.report()
