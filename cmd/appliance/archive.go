@@ -34,7 +34,7 @@ func (s selection) named() bool { return len(s.URL)+len(s.ID) > 0 }
 // has tells whether e is chosen.
 func (s selection) has(e *lab.Exchange) bool {
 	for _, p := range s.URL {
-		if matchURL(p, e.URL) {
+		if archive.MatchURL(p, e.URL) {
 			return true
 		}
 	}
@@ -44,29 +44,6 @@ func (s selection) has(e *lab.Exchange) bool {
 		}
 	}
 	return false
-}
-
-// matchURL matches a pattern in which * stands for anything; without one the
-// text may stand anywhere.
-func matchURL(pattern, url string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return strings.Contains(url, pattern)
-	}
-	last := parts[len(parts)-1]
-	rest, ok := strings.CutPrefix(url, parts[0])
-	if !ok || len(rest) < len(last) || !strings.HasSuffix(rest, last) {
-		return false
-	}
-	rest = rest[:len(rest)-len(last)]
-	for _, p := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, p)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(p):]
-	}
-	return true
 }
 
 // readArchive reads a recording for a command; warnings go to the person.

@@ -85,6 +85,8 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"edit", path, "--id", "1", "--body", in("new.js"), "--set", "X-A: b", "--drop", "content-type", "--first-byte", "50ms"}, exitGood, "1 of 2 exchanges edited"},
 		{[]string{"cat", path, "1"}, exitGood, "2+2"},
 		{[]string{"cat", path, "1", "--headers"}, exitGood, "X-A: b"},
+		{[]string{"edit", path, "--id", "1", "--ignore", "sid"}, exitUsage, "with --url alone"},
+		{[]string{"edit", path, "--url", "shop.example", "--ignore", "sid"}, exitGood, "1 matching rules"},
 		{[]string{"edit", path, "--id", "0", "--status", "500"}, exitGood, "edited"},
 		{[]string{"trim", path}, exitUsage, "say what to keep"},
 		{[]string{"trim", path, "--until", "500ms"}, exitGood, "1 of 2 exchanges dropped"},
@@ -142,8 +144,8 @@ func TestMatchURL(t *testing.T) {
 		{"a.js", "https://x/a.js?1", true}, {"*.js", "https://x/a.js?1", false}, {"*.js*", "https://x/a.js?1", true},
 		{"https://*/a*z", "https://x/abcz", true}, {"a*a", "a", false}, {"*", "", true}, {"", "x", true}, {"x*y*z", "xyyz", true}, {"x*y*z", "xz", false},
 	} {
-		if got := matchURL(tt.pattern, tt.url); got != tt.want {
-			t.Errorf("matchURL(%q, %q) = %v", tt.pattern, tt.url, got)
+		if got := archive.MatchURL(tt.pattern, tt.url); got != tt.want {
+			t.Errorf("archive.MatchURL(%q, %q) = %v", tt.pattern, tt.url, got)
 		}
 	}
 }

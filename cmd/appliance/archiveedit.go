@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ type ArchiveEditCmd struct {
 	Drop      []string      `help:"Drop a response header field. Repeatable." placeholder:"NAME"`
 	Body      string        `help:"Put this file's bytes in place of the body; its content coding is dropped." placeholder:"FILE"`
 	FirstByte time.Duration `help:"Set the time to first byte; later pieces move along." placeholder:"20ms"`
+	Ignore    []string      `help:"Let this parameter, form field or JSON member mean nothing when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
 }
 
 // Run rewrites the archive.
@@ -82,8 +84,11 @@ func (c *ArchiveEditCmd) Run(std *streams) error {
 	if c.FirstByte < 0 {
 		return usage(fmt.Errorf("--first-byte %v is negative", c.FirstByte))
 	}
-	if c.Status == 0 && len(c.Set)+len(c.Drop) == 0 && c.Body == "" && c.FirstByte == 0 {
-		return usage(errors.New("say what to change: --status, --set, --drop, --body or --first-byte"))
+	if c.unchanged() && len(c.Ignore) == 0 {
+		return usage(errors.New("say what to change: --status, --set, --drop, --body, --first-byte or --ignore"))
+	}
+	if len(c.Ignore) > 0 {
+		return c.rule(std)
 	}
 	var body []byte
 	if c.Body != "" {
@@ -115,6 +120,35 @@ func (c *ArchiveEditCmd) Run(std *streams) error {
 		return cannot(err)
 	}
 	_, err = fmt.Fprintf(std.out, "%d of %d exchanges edited\n", changed, len(list))
+	return err
+}
+
+// unchanged tells that no exchange is to be changed.
+func (c *ArchiveEditCmd) unchanged() bool {
+	return c.Status == 0 && len(c.Set)+len(c.Drop) == 0 && c.Body == "" && c.FirstByte == 0
+}
+
+// rule adds rules to the archive.
+func (c *ArchiveEditCmd) rule(std *streams) error {
+	if !c.unchanged() || len(c.ID) > 0 {
+		return usage(errors.New("--ignore is about requests that are still to come: it goes with --url alone"))
+	}
+	a, err := readArchive(std, c.File)
+	if err != nil {
+		return err
+	}
+	rules := slices.Clone(a.Options().Rules)
+	for _, url := range c.URL {
+		r := archive.Rule{URL: url, Ignore: c.Ignore}
+		if err := r.Validate(); err != nil {
+			return usage(err)
+		}
+		rules = append(rules, r)
+	}
+	if err := archive.Save(c.File, a.WithRules(rules)); err != nil {
+		return cannot(err)
+	}
+	_, err = fmt.Fprintf(std.out, "%d matching rules\n", len(rules))
 	return err
 }
 

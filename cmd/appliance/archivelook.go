@@ -126,7 +126,7 @@ func one(a *archive.Archive, id string) (*lab.Exchange, error) {
 		if (selection{ID: []string{id}}).has(e) {
 			return e, nil
 		}
-		if matchURL(id, e.URL) {
+		if archive.MatchURL(id, e.URL) {
 			found = append(found, e)
 		}
 	}

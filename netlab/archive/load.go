@@ -104,6 +104,12 @@ func (ld *loader) info(block []byte) {
 			ld.a.options.Title = value
 		case "eidetic-seed":
 			ld.a.options.Seed, _ = strconv.ParseUint(value, 10, 64)
+		case "eidetic-rules":
+			rules, err := parseRules(value)
+			if err != nil {
+				ld.a.warn("%v", err)
+			}
+			ld.a.options.Rules = rules
 		case "eidetic-page-date":
 			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
 		}

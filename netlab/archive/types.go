@@ -17,6 +17,8 @@ type CreateOptions struct {
 	// recording, so that a replay shows pages the same numbers.
 	Seed     uint64
 	PageDate time.Time
+	// Rules are heeded when requests are matched.
+	Rules []Rule
 }
 
 // Page is a document that a person visited: a line of pages/pages.jsonl.

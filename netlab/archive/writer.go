@@ -75,6 +75,9 @@ func (w *Writer) writeInfo() error {
 	if !w.o.PageDate.IsZero() {
 		infoField(&b, "eidetic-page-date", w.o.PageDate.UTC().Format(time.RFC3339Nano))
 	}
+	if len(w.o.Rules) > 0 {
+		infoField(&b, "eidetic-rules", string(marshal(w.o.Rules)))
+	}
 	var out bytes.Buffer
 	err := appendMember(&out, gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "warcinfo"},

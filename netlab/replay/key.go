@@ -217,7 +217,7 @@ func sumOf(body []byte) string {
 // normalKey is equal for requests that differ in volatile parts only: values
 // of time and chance, parameters that the recording shows not to matter, the
 // order of parameters and JSON keys, multipart boundaries.
-func (s *shape) normalKey(l learned) string {
+func (s *shape) normalKey(l *learned) string {
 	var b strings.Builder
 	b.WriteString(s.method + " " + s.origin)
 	for _, p := range s.path {
@@ -226,17 +226,18 @@ func (s *shape) normalKey(l learned) string {
 		}
 		b.WriteString("/" + p)
 	}
-	b.WriteString("?" + normalPairs(s.query, l[s.place()]))
+	idle := l.idle[s.place()]
+	b.WriteString("?" + normalPairs(s.query, func(name string) bool { return idle[name] || l.ruled(s.url, name) }))
 	if s.kind != "" {
-		b.WriteString(" " + s.kind + " " + normalPairs(s.body, nil))
+		b.WriteString(" " + s.kind + " " + normalPairs(s.body, func(name string) bool { return l.ruled(s.url, strings.TrimPrefix(name, ".")) }))
 	}
 	return b.String()
 }
 
-func normalPairs(pairs []pair, idle map[string]bool) string {
+func normalPairs(pairs []pair, idle func(name string) bool) string {
 	out := make([]string, 0, len(pairs))
 	for _, p := range pairs {
-		if p.volatile() || idle[p.name] {
+		if p.volatile() || idle(p.name) {
 			continue
 		}
 		out = append(out, strconv.Quote(p.name)+"="+strconv.Quote(p.value))

@@ -1,21 +1,38 @@
 package replay
 
-import "strings"
+import (
+	"strings"
 
-// learned names, for each method and path, the query parameters whose values
-// make no difference.
-type learned map[string]map[string]bool
+	"eidetic/netlab/archive"
+)
+
+// learned is what of a request makes no difference.
+type learned struct {
+	// idle names query parameters, for each method and path.
+	idle  map[string]map[string]bool
+	rules []archive.Rule // of the recording
+}
+
+// ruled tells whether a rule leaves a parameter or body field out.
+func (l *learned) ruled(url, name string) bool {
+	for _, r := range l.rules {
+		if r.Ignores(url, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // place is what learned is kept by.
 func (s *shape) place() string { return s.method + " " + s.origin + "/" + strings.Join(s.path, "/") }
 
 // learn compares requests of a recording that differ in the value of one
 // query parameter: where the answers are always equal, it does not matter.
-func learn(entries []*entry) learned {
+func learn(entries []*entry) map[string]map[string]bool {
 	const most = 24 // parameters; longer queries are not worth the time
 	type first struct{ value, answer string }
 	seen := map[string]first{}
-	idle, matters := learned{}, map[string]bool{}
+	idle, matters := map[string]map[string]bool{}, map[string]bool{}
 	for _, en := range entries {
 		s := en.shape
 		if len(s.query) == 0 || len(s.query) > most || en.Truncated != "" || len(en.Response.Body) == 0 {
@@ -24,7 +41,7 @@ func learn(entries []*entry) learned {
 		for i, p := range s.query {
 			rest := make([]pair, 0, len(s.query))
 			rest = append(append(rest, s.query[:i]...), s.query[i+1:]...)
-			key := s.place() + "?" + normalPairs(rest, nil) + " " + p.name + " " + s.sum
+			key := s.place() + "?" + normalPairs(rest, func(string) bool { return false }) + " " + p.name + " " + s.sum
 			answer := en.body.sum
 			old, ok := seen[key]
 			switch {

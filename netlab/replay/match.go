@@ -33,7 +33,7 @@ func (p *Prepared) sure(c *client, s *shape, h http.Header) match {
 	if m := p.exactly(c, p.exact[s.exactKey()], h); m.entry != nil {
 		return m
 	}
-	if list := usable(p.normal[s.normalKey(p.learned)], h); len(list) > 0 {
+	if list := usable(p.normal[s.normalKey(&p.learned)], h); len(list) > 0 {
 		en := c.next(list)
 		return match{entry: en, stage: lab.StageNormalised, score: 1, differs: differences(en.shape, s)}
 	}

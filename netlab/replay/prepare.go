@@ -79,7 +79,7 @@ func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
 		}
 		entries = append(entries, en)
 	}
-	p.learned = learn(entries)
+	p.learned = learned{idle: learn(entries), rules: a.Options().Rules}
 	for _, en := range entries {
 		p.add(en)
 	}
@@ -96,7 +96,7 @@ func newPrepared(a *archive.Archive, script *inject.Script) *Prepared {
 
 // add indexes an entry.
 func (p *Prepared) add(en *entry) {
-	exact, normal, near := en.shape.exactKey(), en.shape.normalKey(p.learned), nearKey(en.shape)
+	exact, normal, near := en.shape.exactKey(), en.shape.normalKey(&p.learned), nearKey(en.shape)
 	p.exact[exact] = append(p.exact[exact], en)
 	p.normal[normal] = append(p.normal[normal], en)
 	p.near[near] = append(p.near[near], en)

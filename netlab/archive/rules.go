@@ -1,0 +1,92 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Rule says what does not matter when requests are matched with a recording.
+type Rule struct {
+	// URL chooses requests, as MatchURL does.
+	URL string `json:"url"`
+	// Ignore names query parameters, form fields and JSON members ("user.session")
+	// whose values, presence and number mean nothing. * stands for anything.
+	Ignore []string `json:"ignore"`
+}
+
+// maxRules bounds what a file may bring.
+const maxRules = 1000
+
+// Validate checks a rule.
+func (r Rule) Validate() error {
+	if r.URL == "" || len(r.Ignore) == 0 {
+		return fmt.Errorf("a rule needs a URL pattern and the name of a parameter")
+	}
+	for _, name := range r.Ignore {
+		if name == "" {
+			return fmt.Errorf("the rule for %s ignores a parameter without a name", r.URL)
+		}
+	}
+	return nil
+}
+
+// Ignores tells whether the rule leaves a parameter of a request out.
+func (r Rule) Ignores(url, name string) bool {
+	if !MatchURL(r.URL, url) {
+		return false
+	}
+	for _, pattern := range r.Ignore {
+		if pattern == name || strings.Contains(pattern, "*") && MatchURL(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// MatchURL matches a pattern in which * stands for anything; without one the
+// text may stand anywhere.
+func MatchURL(pattern, url string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return strings.Contains(url, pattern)
+	}
+	last := parts[len(parts)-1]
+	rest, ok := strings.CutPrefix(url, parts[0])
+	if !ok || len(rest) < len(last) || !strings.HasSuffix(rest, last) {
+		return false
+	}
+	rest = rest[:len(rest)-len(last)]
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, p)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(p):]
+	}
+	return true
+}
+
+// parseRules reads the field of warcinfo.
+func parseRules(text string) ([]Rule, error) {
+	var rules []Rule
+	if err := json.Unmarshal([]byte(text), &rules); err != nil {
+		return nil, fmt.Errorf("the matching rules cannot be read and are left out: %w", err)
+	}
+	if len(rules) > maxRules {
+		return nil, fmt.Errorf("%d matching rules are too many and are left out (at most %d)", len(rules), maxRules)
+	}
+	for _, r := range rules {
+		if err := r.Validate(); err != nil {
+			return nil, fmt.Errorf("the matching rules are left out: %w", err)
+		}
+	}
+	return rules, nil
+}
+
+// WithRules returns the recording with other rules.
+func (a *Archive) WithRules(rules []Rule) *Archive {
+	o := a.options
+	o.Rules = rules
+	return New(a.exchanges, a.dns, a.pages, o)
+}
