@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -239,8 +240,13 @@ func TestDelayHoldsTheAnswer(t *testing.T) {
 
 func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	upstream := fakeResolver(t)
+	var mu sync.Mutex
 	var recorded []Recorded
-	f := NewForwarder(upstream, nil, func(r Recorded) { recorded = append(recorded, r) })
+	f := NewForwarder(upstream, nil, func(r Recorded) {
+		mu.Lock()
+		defer mu.Unlock()
+		recorded = append(recorded, r)
+	})
 	s := start(t, netip.Prefix{}, nil)
 	s.Use(f)
 	first := addrs(s.ask(t, "udp", "www.live.test", dns.TypeA))
@@ -257,8 +263,11 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 1 {
 		t.Errorf("HTTPS is answered with %v, want the alias alone", r.Answer)
 	}
-	if len(recorded) != 3 || recorded[0].Name != "www.live.test" || len(recorded[0].Records) != 3 || recorded[1].RCode != "NXDOMAIN" {
-		t.Errorf("recorded %+v, want the chain of www.live.test and the NXDOMAIN", recorded)
+	mu.Lock()
+	said := slices.Clone(recorded)
+	mu.Unlock()
+	if len(said) != 3 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" {
+		t.Errorf("said %+v, want the chain of www.live.test and the NXDOMAIN", said)
 	}
 	got, err := f.Addrs(t.Context(), "www.live.test")
 	if err != nil || len(got) != 2 || got[0] != netip.MustParseAddr("203.0.113.9") {
@@ -267,7 +276,7 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if _, err := f.Addrs(t.Context(), "gone.test"); err == nil {
 		t.Error("a name that does not exist has addresses")
 	}
-	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(recorded[0].Records))); d != "" {
+	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(said[0].Records))); d != "" {
 		t.Errorf("records read back (-want +got):\n%s", d)
 	}
 }
