@@ -267,7 +267,7 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	said := slices.Clone(recorded)
 	mu.Unlock()
 	if len(said) != 3 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" {
-		t.Errorf("said %+v, want the chain of www.live.test and the NXDOMAIN", said)
+		t.Errorf("recorded %+v, want the chain of www.live.test and the NXDOMAIN", said)
 	}
 	got, err := f.Addrs(t.Context(), "www.live.test")
 	if err != nil || len(got) != 2 || got[0] != netip.MustParseAddr("203.0.113.9") {
