@@ -94,7 +94,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !ok(); {
+	for deadline := time.After(2 * time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
@@ -109,24 +109,33 @@ func TestAThousandDevices(t *testing.T) {
 	b, session, served := startReplay(t)
 	before := descriptors(t)
 	const clients = 1000
-	var wg sync.WaitGroup
+	var wg, connected sync.WaitGroup
 	var whole atomic.Int64
+	connected.Add(clients)
+	shaking := make(chan struct{}, 16) // hands at once: the machine is the clients' too
 	for i := range clients {
 		wg.Go(func() {
 			c := b.client(t, i%2 == 0)
+			c.Timeout = 2 * time.Minute
 			defer c.CloseIdleConnections()
-			for range 3 {
+			get := func() {
 				resp, err := c.Get("https://www.shop.test/small")
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				n, err := io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-				if err == nil && n == 10_000 {
+				defer resp.Body.Close()
+				if n, err := io.Copy(io.Discard, resp.Body); err == nil && n == 10_000 {
 					whole.Add(1)
 				}
 			}
+			shaking <- struct{}{}
+			get()
+			<-shaking
+			connected.Done()
+			connected.Wait() // now all thousand are connected
+			get()
+			get()
 		})
 	}
 	wg.Wait()
