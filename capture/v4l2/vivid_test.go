@@ -217,8 +217,16 @@ func checkColour(t *testing.T, name string, f lab.Format, pix, pixel []byte, pat
 			t.Errorf("%s: red is %v", name, pixel)
 		}
 	}
-	if !bytes.Equal(luma, bytes.Repeat(pixel, len(luma)/len(pixel))) {
-		t.Errorf("%s: the picture is not all %v: it begins %v", name, pixel, luma[:8])
+	// Vivid computes with 12 bits and cuts them: its white may be 234.
+	first := luma[:len(pixel)]
+	for i := range pixel {
+		if d := int(first[i]) - int(pixel[i]); d < -1 || d > 1 {
+			t.Errorf("%s: the picture begins with %v, want %v", name, first, pixel)
+			break
+		}
+	}
+	if !bytes.Equal(luma, bytes.Repeat(first, len(luma)/len(pixel))) {
+		t.Errorf("%s: the picture is not all %v", name, first)
 	}
 }
 
@@ -348,8 +356,8 @@ func TestVividFailure(t *testing.T) {
 	}
 }
 
-// TestVividDrops: of dropped buffers the recording misses exactly those that the
-// driver's clock says were due and did not come.
+// TestVividDrops: the recording names as missing exactly those buffers that
+// the driver's count skips, and its clock agrees that so many were due.
 func TestVividDrops(t *testing.T) {
 	const rate, frames = 30, 150
 	for _, c := range []struct{ share, least, most int }{{0, 0, 1000}, {30, 15, 1000}} {
@@ -383,14 +391,15 @@ func TestVividDrops(t *testing.T) {
 		}
 		var due, written int
 		period := float64(time.Second) / s.Format().Rate
-		for n := range film.Len() - 1 {
-			due += int(float64(film.Info(n+1).Time-film.Info(n).Time)/period+0.5) - 1
-		}
+		// One stamp may be late by as much as this machine is: the whole span counts.
+		span := float64(film.Info(film.Len()-1).Time - film.Info(0).Time)
+		due = int(span/period+0.5) - (film.Len() - 1)
 		for _, g := range film.Gaps() {
 			written += g.Count
 		}
 		t.Logf("%d %% dropped: %d frames, %d lost by number, %d by time", c.share, st.Frames, st.Lost, due)
-		if st.Frames != frames || st.Lost != due || written != due || st.Reasons[lab.GapSource] != due || st.Corrupt != 0 {
+		const stamps = 2 // by so many periods the first and the last stamp may be late
+		if st.Frames != frames || written != st.Lost || st.Reasons[lab.GapSource] != st.Lost || max(due-st.Lost, st.Lost-due) > stamps || st.Corrupt != 0 {
 			t.Errorf("%d %% dropped: %+v; the clock says that %d are missing, the reel %d", c.share, st, due, written)
 		}
 		if due < c.least || due > c.most {

@@ -29,6 +29,7 @@ var cases = []guestCase{
 	{"access point", testAccessPoint},
 	{"doctor", testDoctor},
 	{"no way in", testNoWayIn},
+	{"grabber", testGrabber},
 	{"third port", testThirdPort},
 	{"story", testStory},
 	{"hung service", testHungService},
