@@ -9,5 +9,5 @@ grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=:
 	target=${declaration#func }
 	package=$(dirname "$file")
 	printf '\n%s %s\n' "$package" "$target"
-	go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$budget" </dev/null
+	go test "$package" -run '^$' -fuzz "^$target\$" -fuzzminimizetime 20x -fuzztime "$budget" </dev/null
 done

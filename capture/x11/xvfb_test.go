@@ -32,10 +32,9 @@ func xvfbUntil(t testing.TB, args ...string) (string, func()) {
 	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset"}, args...)...)
 	cmd.Dir = t.TempDir()
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log strings.Builder
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
+	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()

@@ -31,8 +31,7 @@ func display(t *testing.T) (string, *os.Process) {
 	defer r.Close()
 	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", "640x480x24", "-nolisten", "tcp")
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	err = cmd.Start()
+	err = testlab.Start(t, cmd)
 	w.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"eidetic/internal/testlab"
 )
 
 // Real is a real VNC server and the X screen that it shows.
@@ -83,27 +84,16 @@ func startX(t testing.TB, program string, args ...string) (display string, stop 
 func start(t testing.TB, cmd *exec.Cmd) func() {
 	t.Helper()
 	cmd.Dir = t.TempDir()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	cmd.Stderr = log
-	// The kernel sends Pdeathsig when the thread ends that started the program,
-	// and a recording ends the thread that it ran on: this one stays.
-	started, over := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-over
-	}()
-	if err := <-started; err != nil {
-		close(over)
+	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
 	}
 	stop := sync.OnceFunc(func() {
-		defer close(over)
 		// An X server that is asked removes its lock; x11vnc may not listen.
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() })

@@ -66,9 +66,9 @@ pm.max_children = 4
 		{nginx, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf")},
 	} {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Stderr = t.Output()
-		check(t, cmd.Start())
+		check(t, testlab.Start(t, cmd))
 		running = append(running, cmd)
 	}
 	w.stop = func() {
