@@ -37,13 +37,14 @@ func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
 	log := systemd.Logger(std.err, slog.LevelInfo)
 	uid, gid := serviceAccount()
 	box.Setup{
-		Root:  "/",
-		Run:   runProgram,
-		Log:   log,
-		CPUs:  runtime.NumCPU(),
-		User:  uid,
-		Group: gid,
-		Check: checkBoxConfig,
+		Root:     "/",
+		Run:      runProgram,
+		Log:      log,
+		CPUs:     runtime.NumCPU(),
+		User:     uid,
+		Group:    gid,
+		Patience: 40 * time.Second,
+		Check:    checkBoxConfig,
 	}.Do(ctx)
 	return nil
 }

@@ -16,8 +16,6 @@ import (
 
 const (
 	dataLabel = "/dev/disk/by-partlabel/appliance-data"
-	// udevPatience is how long udev may take to name the data partition.
-	udevPatience = 40 * time.Second
 	// repairPatience is how long a damaged file system may be worked at.
 	repairPatience = 3 * time.Minute
 )
@@ -31,10 +29,10 @@ func (s Setup) data(ctx context.Context, disk Disk, reset bool) error {
 	}
 	// When repart lets go of the disk, udev reads the partition table again:
 	// names that are there already vanish once more and come back.
-	if out, err := s.Run(ctx, "udevadm", "settle", "--timeout="+fmt.Sprint(udevPatience.Seconds())); err != nil {
+	if out, err := s.Run(ctx, "udevadm", "settle", "--timeout="+fmt.Sprint(s.Patience.Seconds())); err != nil {
 		return fmt.Errorf("udevadm settle: %w: %s", err, oneLine(out))
 	}
-	if err := awaitFile(ctx, s.path(dataLabel), udevPatience); err != nil {
+	if err := awaitFile(ctx, s.path(dataLabel), s.Patience); err != nil {
 		return err
 	}
 	if reset {

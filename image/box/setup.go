@@ -22,6 +22,8 @@ type Setup struct {
 	CPUs int
 	// User and Group are the service's; it may read the token.
 	User, Group int
+	// Patience is how long a disk may take to appear.
+	Patience time.Duration
 	// Check returns what is wrong with a configuration file's text, whose name
 	// is only for the message, and otherwise the box's part of it.
 	Check func(name string, text []byte) (Config, error)
@@ -54,7 +56,7 @@ const maxConfig = 64 << 10
 
 // Do runs every step. A step that fails is logged and the next one tried.
 func (s Setup) Do(ctx context.Context) Config {
-	disk, err := BootDisk(s.Root)
+	disk, err := s.bootDisk(ctx)
 	if err != nil {
 		s.Log.Warn("no boot disk: settings and recordings live in memory", "error", err)
 	} else {
@@ -88,6 +90,27 @@ func (s Setup) Do(ctx context.Context) Config {
 		}
 	}
 	return cfg
+}
+
+// bootDisk waits for what the firmware booted from: a USB stick takes seconds
+// to be found again. Where the boot loader says nothing there is nothing to wait for.
+func (s Setup) bootDisk(ctx context.Context) (Disk, error) {
+	if _, err := LoaderVariable(s.Root, "LoaderDevicePartUUID"); err != nil {
+		return BootDisk(s.Root) // which says so
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	for {
+		disk, err := BootDisk(s.Root)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return disk, err
+		}
+		select {
+		case <-ctx.Done():
+			return disk, fmt.Errorf("%w, after %v", err, s.Patience)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (s Setup) path(name string) string { return filepath.Join(s.Root, name) }

@@ -130,7 +130,7 @@ func (b *fakeBox) setup() Setup {
 			}
 			return nil, nil
 		},
-		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, User: os.Getuid(), Group: os.Getgid(),
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, Patience: 40 * time.Second, User: os.Getuid(), Group: os.Getgid(),
 		Check: func(name string, text []byte) (Config, error) {
 			cfg := DefaultConfig()
 			if strings.Contains(string(text), "bad") {
@@ -256,4 +256,38 @@ func TestUpdater(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// The kernel finds a USB stick again seconds after the firmware has booted from it.
+func TestSetupWaitsForTheBootDisk(t *testing.T) {
+	b := newFakeBox(t)
+	link := filepath.Join(b.root, "dev/disk/by-partuuid", partUUID)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.setup().Do(t.Context())
+	}()
+	select {
+	case <-done:
+		t.Fatalf("it did not wait: %s", b.log.String())
+	case <-time.After(300 * time.Millisecond):
+	}
+	b.link(t, "dev/disk/by-partuuid/"+partUUID, "../../sda1")
+	<-done
+	if b.log.Len() > 0 || len(b.ran) == 0 {
+		t.Errorf("ran %v, complaints:\n%s", b.ran, b.log.String())
+	}
+	// One that never comes: said, and gone on.
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	s := b.setup()
+	s.Patience = 200 * time.Millisecond
+	s.Do(t.Context())
+	if !strings.Contains(b.log.String(), "live in memory") {
+		t.Errorf("log %q", b.log.String())
+	}
 }
