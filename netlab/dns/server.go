@@ -62,6 +62,7 @@ type Config struct {
 type Server struct {
 	c        Config
 	source   atomic.Pointer[Source]
+	kept     atomic.Pointer[kept] // of source
 	servers  []*dns.Server
 	udp      *net.UDPConn
 	addr     netip.AddrPort
@@ -83,8 +84,12 @@ func Listen(c Config) (*Server, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight), udp: udp}
+	batches, err := newBatchConn(udp, s)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the name server: %w", err), udp.Close(), tcp.Close())
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
+	for _, d := range []*dns.Server{{PacketConn: batches}, {Listener: tcp}} {
 		d.Handler = s
 		d.UDPSize = ednsSize
 		d.ReadTimeout, d.WriteTimeout = 5*time.Second, 5*time.Second
@@ -133,11 +138,15 @@ func (s *Server) Dropped() int64 { return s.dropped.Load() }
 
 // Use makes src answer from now on; nil leaves the box's own names.
 func (s *Server) Use(src Source) {
+	// An answer that is under way goes to the kept ones of the source before:
+	// ServeDNS loads kept first. So these come last, and go first.
+	s.kept.Store(nil)
 	if src == nil {
 		s.source.Store(nil)
 		return
 	}
 	s.source.Store(&src)
+	s.kept.Store(newKept(src))
 }
 
 // Close stops listening and waits for the answers under way.
@@ -158,7 +167,7 @@ func Canonical(name string) string { return strings.TrimSuffix(strings.ToLower(n
 
 // ServeDNS implements dns.Handler.
 func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
-	start := s.c.Clock()
+	start, kept := s.c.Clock(), s.kept.Load()
 	select {
 	case s.inFlight <- struct{}{}:
 		defer func() { <-s.inFlight }()
@@ -172,7 +181,9 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		if r.Opcode != dns.OpcodeQuery {
 			m.Rcode = dns.RcodeNotImplemented
 		}
-		s.write(w, m)
+		if packed, err := m.Pack(); err == nil {
+			s.write(w, packed)
+		}
 		return
 	}
 	q := Query{
@@ -197,9 +208,22 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 	if q.Transport == "udp" {
 		m.Truncate(size)
 	}
-	s.wait(r.Len(), m.Len())
-	s.write(w, m)
+	up, down := r.Len(), m.Len()
+	packed, err := m.Pack()
+	if err == nil {
+		if from, ok := w.RemoteAddr().(*client); ok {
+			kept.keep(from.key, &keptAnswer{answer: packed, up: up, down: down, query: q}, m)
+		}
+	}
+	s.wait(s.delay(up, down))
+	if err == nil {
+		s.write(w, packed)
+	}
 	q.Elapsed = s.c.Clock().Sub(start)
+	s.log(q)
+}
+
+func (s *Server) log(q Query) {
 	if s.c.OnQuery != nil {
 		s.c.OnQuery(q)
 	}
@@ -209,18 +233,21 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 // nothing to do. UDP has a deadline too: answers to addresses of which nobody
 // tells the hardware address wait in the socket, and a flood of forged
 // questions would have all others wait behind them for minutes.
-func (s *Server) write(w dns.ResponseWriter, m *dns.Msg) {
+func (s *Server) write(w dns.ResponseWriter, packed []byte) {
 	if w.LocalAddr().Network() == "udp" {
 		_ = s.udp.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
 	}
-	_ = w.WriteMsg(m)
+	_, _ = w.Write(packed)
 }
 
-func (s *Server) wait(up, down int) {
+func (s *Server) delay(up, down int) time.Duration {
 	if s.c.Delay == nil {
-		return
+		return 0
 	}
-	d := s.c.Delay(up, down)
+	return s.c.Delay(up, down)
+}
+
+func (s *Server) wait(d time.Duration) {
 	if d <= 0 {
 		return
 	}

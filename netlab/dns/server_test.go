@@ -1,8 +1,8 @@
 package dns
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -369,13 +369,25 @@ func FuzzQuestion(f *testing.F) {
 		if m.Unpack(packet) != nil {
 			return
 		}
-		w := &sink{}
-		s.ServeDNS(w, m)
-		if w.m == nil || !w.m.Response || w.m.Id != m.Id {
-			t.Fatalf("the answer to %v is %v", m, w.m)
+		question := string(packet[idSize:])
+		first, again := &sink{key: question}, &sink{key: question}
+		s.ServeDNS(first, m)
+		answer := new(dns.Msg)
+		if err := answer.Unpack(first.packed); err != nil || !answer.Response || answer.Id != m.Id {
+			t.Fatalf("the answer to %v is %v (%v)", m, answer, err)
 		}
-		if _, err := w.m.Pack(); err != nil {
-			t.Fatalf("the answer cannot be sent: %v", err)
+		k := s.kept.Load().of([]byte(question))
+		if k == nil {
+			return
+		}
+		m = new(dns.Msg)
+		if err := m.Unpack(packet); err != nil {
+			t.Fatal(err)
+		}
+		m.Id ^= 0x5555
+		s.ServeDNS(again, m)
+		if !bytes.Equal(k.answer[idSize:], again.packed[idSize:]) {
+			t.Fatalf("the kept answer to %v is\n%x, but to be\n%x", m, k.answer, again.packed)
 		}
 	})
 }
@@ -383,10 +395,10 @@ func FuzzQuestion(f *testing.F) {
 // sink is a dns.ResponseWriter that keeps the answer.
 type sink struct {
 	dns.ResponseWriter
-	m *dns.Msg
+	key    string
+	packed []byte
 }
 
 func (s *sink) LocalAddr() net.Addr         { return &net.UDPAddr{} }
-func (s *sink) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
-func (s *sink) WriteMsg(m *dns.Msg) error   { s.m = m; return nil }
-func (s *sink) Write(b []byte) (int, error) { return 0, errors.ErrUnsupported }
+func (s *sink) RemoteAddr() net.Addr        { return &client{UDPAddr: &net.UDPAddr{}, key: s.key} }
+func (s *sink) Write(b []byte) (int, error) { s.packed = b; return len(b), nil }
