@@ -48,6 +48,18 @@ func readRun(t *testing.T, out string) (dir string, run *lab.Run) {
 	return dir, run
 }
 
+// firstValid returns a trial that nothing disturbed.
+func firstValid(t *testing.T, run *lab.Run) *lab.Trial {
+	t.Helper()
+	for _, trial := range run.Trials {
+		if trial.Valid {
+			return trial
+		}
+	}
+	t.Fatalf("no trial of %s is valid", run.ID)
+	return nil
+}
+
 // bag is the requests of a trial without regard to their order, each with the
 // hash of what was served.
 func bag(t *testing.T, dir string, trial *lab.Trial) (requests []string) {
@@ -217,21 +229,23 @@ func TestKillInATrial(t *testing.T) {
 	if got.status != exitGood {
 		t.Errorf("what was recovered is not whole: status %d\n%s%s", got.status, got.out, got.err)
 	}
-	got = finishCmd(t, appliance(t, "demo", "--trials", "1", "--no-serve", "--out", out))
+	// Three trials, since a busy machine spoils one now and then.
+	got = finishCmd(t, appliance(t, "demo", "--trials", "3", "--no-serve", "--out", out))
 	if got.status != exitGood {
-		t.Errorf("the next demo: status %d\n%s%s", got.status, got.out, got.err)
+		t.Fatalf("the next demo: status %d\n%s%s", got.status, got.out, got.err)
 	}
 
 	// A finished run's archive is a recording like any other.
 	_, recorded := readRun(t, out)
 	again := t.TempDir()
-	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", job.ArchiveFile), "--link", "native", "--trials", "1", "--no-serve", "--out", again))
+	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", job.ArchiveFile), "--link", "native", "--trials", "3", "--no-serve", "--out", again))
 	if got.status != exitGood {
 		t.Fatalf("replaying a run's archive: status %d\n%s%s", got.status, got.out, got.err)
 	}
 	_, run = readRun(t, again)
-	if run.Trials[0].Misses != 0 || run.Trials[0].FinalFrame != recorded.Trials[0].FinalFrame || run.Archive.SHA256 != recorded.Archive.SHA256 {
-		t.Errorf("the same archive gave another page: %d misses, final picture %s, was %s", run.Trials[0].Misses, run.Trials[0].FinalFrame, recorded.Trials[0].FinalFrame)
+	replayed, want := firstValid(t, run), firstValid(t, recorded)
+	if replayed.Misses != 0 || replayed.FinalFrame != want.FinalFrame || run.Archive.SHA256 != recorded.Archive.SHA256 {
+		t.Errorf("the same archive gave another page: %d misses, final picture %s, was %s", replayed.Misses, replayed.FinalFrame, want.FinalFrame)
 	}
 }
 

@@ -127,17 +127,19 @@ func (c *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // fetch is one request on its way to the origin and back.
 type fetch struct {
-	c     *Recorder
-	out   *output
-	e     *lab.Exchange
-	wire  wire.Exchange
-	mu    sync.Mutex // guards sent, e.Server and e.Interim until RoundTrip returned: the transport calls from its own goroutines
-	sent  lab.Time   // when the request's header went out
-	good  bool       // e is worth keeping
-	abort bool       // the device must see that the answer is not whole
+	c        *Recorder
+	out      *output
+	e        *lab.Exchange
+	wire     wire.Exchange
+	mu       sync.Mutex // guards sent, e.Server and e.Interim until RoundTrip returned: the transport calls from its own goroutines
+	sent     lab.Time   // when the request's header went out
+	good     bool       // e is worth keeping
+	archived bool       // and was kept
+	abort    bool       // the device must see that the answer is not whole
 }
 
-// done logs and archives, off the device's path.
+// done logs and archives, off the device's path, unless what is archived is to
+// answer the next request: then it must be there before the device has the end.
 func (f *fetch) done() {
 	c, line := f.c, f.out.line
 	now := c.o.Clock()
@@ -147,28 +149,39 @@ func (f *fetch) done() {
 	c.stats.Live++
 	c.stats.LastActivity = now
 	c.mu.Unlock()
+	if c.added != nil {
+		f.archive()
+	}
 	go func() {
 		defer c.pending.Done()
-		if f.good && c.w != nil {
-			err := c.w.Add(f.e)
-			if err == nil && c.o.Pages && f.e.Status/100 == 2 && f.e.Request.Get("Sec-Fetch-Dest") == "document" {
-				err = c.w.AddPage(archive.Page{URL: f.e.URL, Wall: f.e.Wall})
-			}
-			if err != nil {
-				line.Error = err.Error()
-				c.mu.Lock()
-				c.err = cmp.Or(c.err, err)
-				c.mu.Unlock()
-			}
-			line.Exchange = f.e.ID
-			if c.added != nil && f.e.Truncated == "" {
-				c.added(f.e)
-			}
-		}
+		f.archive()
 		c.o.Log(*line)
 	}()
 	if f.abort {
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// archive writes the exchange, once.
+func (f *fetch) archive() {
+	c := f.c
+	if f.archived || !f.good || c.w == nil {
+		return
+	}
+	f.archived = true
+	err := c.w.Add(f.e)
+	if err == nil && c.o.Pages && f.e.Status/100 == 2 && f.e.Request.Get("Sec-Fetch-Dest") == "document" {
+		err = c.w.AddPage(archive.Page{URL: f.e.URL, Wall: f.e.Wall})
+	}
+	if err != nil {
+		f.out.line.Error = err.Error()
+		c.mu.Lock()
+		c.err = cmp.Or(c.err, err)
+		c.mu.Unlock()
+	}
+	f.out.line.Exchange = f.e.ID
+	if c.added != nil && f.e.Truncated == "" {
+		c.added(f.e)
 	}
 }
 
@@ -365,12 +378,18 @@ func (f *fetch) relay(r *http.Request, resp *http.Response) {
 	d := newDelivery(f, r)
 	buf := make([]byte, 32<<10)
 	var readErr error
+	var got int64
+	var last []byte // of a body whose end the device sees by its length, held back until it is archived
 	for readErr == nil {
 		var n int
 		n, readErr = resp.Body.Read(buf)
 		if n > 0 {
 			at := max(f.e.FirstByte, f.c.o.Clock().Sub(f.sent))
-			d.piece(buf[:n])
+			if got += int64(n); f.c.added != nil && got == resp.ContentLength {
+				last = slices.Clone(buf[:n])
+			} else {
+				d.piece(buf[:n])
+			}
 			f.keep(buf[:n], at)
 		}
 	}
@@ -388,6 +407,10 @@ func (f *fetch) relay(r *http.Request, resp *http.Response) {
 		}
 	}
 	f.good = true
+	if last != nil {
+		f.archive()
+		d.piece(last)
+	}
 	d.finish(readErr == io.EOF)
 }
 
