@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 type (
@@ -59,6 +62,28 @@ func (c *conn) Uncork() error {
 	}
 	_, err := c.Conn.Write(b)
 	return err
+}
+
+// Drained implements wire.Drainer by what Listen told the kernel: a socket with
+// more than that unsent is not writable.
+func (c *conn) Drained() (bool, error) {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false, nil // a write tells
+	}
+	rc, err := sc.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	asked := 0
+	err = rc.Write(func(fd uintptr) bool {
+		asked++
+		// Asking is what has the kernel wake us when the answer changes.
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p, 0)
+		return n != 0 || err != nil && err != unix.EINTR // an error is the next write's
+	})
+	return asked > 1, err
 }
 
 func (c *conn) Close() error {

@@ -375,6 +375,9 @@ func (f *fetch) response(resp *http.Response) {
 
 // relay sends the body on as it comes and keeps it.
 func (f *fetch) relay(r *http.Request, resp *http.Response) {
+	for name := range resp.Trailer { // announced, so that the body's end is not the answer's
+		f.out.w.Header()[http.TrailerPrefix+name] = nil
+	}
 	d := newDelivery(f, r)
 	buf := make([]byte, 32<<10)
 	var readErr error

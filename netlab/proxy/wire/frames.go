@@ -111,39 +111,3 @@ func ofConnection(name string) bool {
 	}
 	return false
 }
-
-// flush sends what is in the buffer, and what is added meanwhile, unless
-// somebody else is at it already. It gives the lock away while it sends.
-func (c *conn2) flush() {
-	if c.sending {
-		return
-	}
-	c.sending = true
-	for len(c.out) > 0 && c.err == nil {
-		b := c.out
-		c.out, c.ending = c.spare[:0], frameRef{}
-		c.mu.Unlock()
-		err := c.send(b)
-		c.mu.Lock()
-		if c.spare = b[:0]; cap(b) > 4*maxBuffered {
-			c.spare = nil
-		}
-		if err != nil {
-			c.fail(err)
-		}
-		c.changed.Broadcast()
-	}
-	c.sending = false
-}
-
-// flushSoon flushes without making the caller wait: the reader must go on, or a
-// device that sends before it reads would wait for us and we for it.
-func (c *conn2) flushSoon() {
-	if !c.sending && len(c.out) > 0 {
-		c.done.Go(func() {
-			c.mu.Lock()
-			c.flush()
-			c.mu.Unlock()
-		})
-	}
-}

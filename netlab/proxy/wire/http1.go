@@ -272,7 +272,7 @@ func (a *answer1) head(status int, reason string, fields []lab.HeaderField, leng
 	return nil
 }
 
-func (a *answer1) data(b []byte) error {
+func (a *answer1) data(b []byte, _ bool) error {
 	c := a.c
 	if a.chunked {
 		c.out = append(strconv.AppendInt(c.out, int64(len(b)), 16), "\r\n"...)

@@ -23,8 +23,9 @@ const (
 )
 
 // conn2 is a connection of HTTP/2: a goroutine reads frames and starts one for
-// each request; answers are appended to a common buffer, and whoever finds
-// nobody sending sends all that is there.
+// each request; headers are appended to a common buffer, bodies wait in order of
+// priority (see schedule.go) for room in it, and whoever finds nobody sending
+// sends what is there.
 type conn2 struct {
 	connection
 	r       *bufio.Reader
@@ -33,7 +34,7 @@ type conn2 struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
-	changed *sync.Cond // windows, buffer, err
+	idle    *sync.Cond // nobody is sending
 	streams map[uint32]*stream
 	cut     map[uint32]struct{} // streams that were ended here before the device had ended them
 	lastID  uint32
@@ -44,6 +45,7 @@ type conn2 struct {
 	out, spare []byte
 	sending    bool
 	ending     frameRef // the last frame of out that may still get END_STREAM
+	schedule   schedule
 
 	encoder   *hpack.Encoder
 	block     bytes.Buffer
@@ -66,7 +68,8 @@ func newConn2(c connection) *conn2 {
 		connection: c, r: bufio.NewReaderSize(c.nc, frameSize), streams: map[uint32]*stream{}, cut: map[uint32]struct{}{},
 		sendRoom: 65535, newRoom: 65535, maxFrame: frameSize,
 	}
-	c2.changed = sync.NewCond(&c2.mu)
+	c2.idle = sync.NewCond(&c2.mu)
+	c2.schedule.batch = minBatch
 	c2.encoder = hpack.NewEncoder(&c2.block)
 	c2.framer = http2.NewFramer(nil, c2.r)
 	c2.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -80,7 +83,7 @@ func (c *conn2) serve() {
 	defer c.done.Wait()
 	err := c.open()
 	if err == nil {
-		c.idleTimer = time.AfterFunc(c.s.IdleTimeout, c.idle)
+		c.idleTimer = time.AfterFunc(c.s.IdleTimeout, c.leaveIfIdle)
 		err = c.read()
 		c.idleTimer.Stop()
 	}
@@ -93,7 +96,10 @@ func (c *conn2) serve() {
 		c.s.Log.Debug("an HTTP/2 connection broke the protocol", "from", c.remote, "error", err, "detail", c.framer.ErrorDetail())
 		c.goAway(http2.ErrCode(code))
 		_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		c.flush()
+		c.pump()
+		for c.sending {
+			c.idle.Wait()
+		}
 		if c.err == nil {
 			c.mu.Unlock()
 			c.linger()
@@ -114,7 +120,6 @@ func (c *conn2) fail(err error) {
 	for _, s := range c.streams {
 		s.abort(err)
 	}
-	c.changed.Broadcast()
 	_ = c.nc.SetDeadline(time.Unix(1, 0)) // who reads or writes comes back
 }
 
@@ -133,9 +138,10 @@ func (c *conn2) open() error {
 		{ID: http2.SettingMaxConcurrentStreams, Val: maxStreams},
 		{ID: http2.SettingInitialWindowSize, Val: window},
 		{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.s.MaxHeader)},
+		{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	})
 	c.appendUint32(http2.FrameWindowUpdate, 0, window-65535)
-	c.flush()
+	c.pump()
 	c.mu.Unlock()
 	f, err := c.framer.ReadFrame()
 	if err != nil {
@@ -149,8 +155,8 @@ func (c *conn2) open() error {
 	return c.settings(settings)
 }
 
-// idle closes a connection on which nothing happens.
-func (c *conn2) idle() {
+// leaveIfIdle closes a connection on which nothing happens.
+func (c *conn2) leaveIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -159,7 +165,7 @@ func (c *conn2) idle() {
 	if !c.touched && len(c.streams) == 0 {
 		c.goAway(http2.ErrCodeNo)
 		_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		c.flush()
+		c.pump()
 		c.fail(errClosed)
 		return
 	}
@@ -189,7 +195,7 @@ func (c *conn2) read() error {
 		c.touched = true
 		full := len(c.out) > maxUnread
 		ended := c.err != nil || c.leaving && len(c.streams) == 0
-		if len(c.out) > 0 && c.r.Buffered() == 0 {
+		if !c.wholeFrame() {
 			c.flushSoon()
 		}
 		c.mu.Unlock()
@@ -202,8 +208,18 @@ func (c *conn2) read() error {
 	}
 }
 
-// take acts on a frame. Those of unknown kinds and of priorities are passed
-// over (RFC 9113, 5.3.2 and 5.5).
+// wholeFrame tells whether the next frame can be read without waiting.
+func (c *conn2) wholeFrame() bool {
+	const header = 9
+	if c.r.Buffered() < header {
+		return false
+	}
+	b, _ := c.r.Peek(header) // it is there
+	return c.r.Buffered() >= header+(int(b[0])<<16|int(b[1])<<8|int(b[2]))
+}
+
+// take acts on a frame. Those of unknown kinds and of RFC 7540's priorities are
+// passed over (RFC 9113, 5.3.2 and 5.5).
 func (c *conn2) take(f http2.Frame) error {
 	switch f := f.(type) {
 	case *http2.MetaHeadersFrame:
@@ -237,6 +253,8 @@ func (c *conn2) take(f http2.Frame) error {
 		c.mu.Unlock()
 	case *http2.PushPromiseFrame:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
+	case *http2.PriorityUpdateFrame:
+		return c.priorityUpdate(f)
 	}
 	return nil
 }
@@ -271,14 +289,12 @@ func (c *conn2) settings(f *http2.SettingsFrame) error {
 		return err
 	}
 	c.appendFrame(http2.FrameSettings, http2.FlagSettingsAck, 0, nil)
-	c.changed.Broadcast()
 	return nil
 }
 
 func (c *conn2) windowUpdate(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.changed.Broadcast()
 	if f.StreamID == 0 {
 		if c.sendRoom += int64(f.Increment); c.sendRoom > math.MaxInt32 {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
@@ -408,7 +424,8 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 	}
 	r.RemoteAddr, r.TLS = c.remote, c.tls
 	s := &stream{c: c, id: id, room: c.newRoom, declared: r.ContentLength, ended: f.StreamEnded(), trailer: r.Trailer}
-	s.arrived.L = &c.mu
+	s.arrived.L, s.taken.L = &c.mu, &c.mu
+	s.priority = c.schedule.priority(id, r.Header)
 	s.ctx.Context = c.base
 	s.w = response{p: s, head: r.Method == http.MethodHead}
 	if s.ended {

@@ -131,11 +131,24 @@ func (w *response) Write(b []byte) (int, error) {
 	case len(b) == 0:
 		return 0, nil
 	}
-	if w.failed = w.p.data(b); w.failed != nil {
+	w.written += int64(len(b))
+	if w.failed = w.p.data(b, w.written == w.length && !w.trails()); w.failed != nil {
 		return 0, w.failed
 	}
-	w.written += int64(len(b))
 	return len(b), nil
+}
+
+// trails tells whether trailers were announced, or set already.
+func (w *response) trails() bool {
+	if len(w.trailer) > 0 {
+		return true
+	}
+	for name := range w.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // FlushError is what http.ResponseController calls.

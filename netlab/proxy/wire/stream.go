@@ -27,6 +27,12 @@ type stream struct {
 	room   int64 // window that the device gives it
 	failed error // why it is over
 
+	priority priority
+	pending  []byte    // of the body, until it is in the connection's buffer
+	last     bool      // pending ends the answer
+	taken    sync.Cond // nothing is pending any more
+	turn     uint64    // when it was served last
+
 	body     bytes.Buffer // received and not read yet
 	arrived  sync.Cond    // more of it, or its end
 	declared int64        // Content-Length, or -1
@@ -140,7 +146,7 @@ func (s *stream) abort(err error) {
 		s.c.give(nil, n)
 	}
 	s.arrived.Broadcast()
-	s.c.changed.Broadcast()
+	s.c.schedule.remove(s)
 	s.ctx.cancel()
 }
 
@@ -158,31 +164,31 @@ func (s *stream) head(status int, _ string, fields []lab.HeaderField, _ int64, _
 	return c.err
 }
 
-// data waits for room in the windows and in the buffer, a frame at a time, so
-// that the streams of a connection take turns.
-func (s *stream) data(b []byte) error {
+// data waits until the connection's buffer has taken b. If it is the last of
+// the answer, it ends the stream.
+func (s *stream) data(b []byte, last bool) error {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(b) > 0 {
-		for s.failed == nil && c.err == nil && (s.room <= 0 || c.sendRoom <= 0 || len(c.out) >= maxBuffered) {
-			if len(c.out) > 0 && !c.sending {
-				c.flush()
-				continue
-			}
-			c.changed.Wait()
-		}
-		if err := errors.Join(s.failed, c.err); err != nil {
-			return err
-		}
-		n := int(min(int64(len(b)), int64(c.maxFrame), s.room, c.sendRoom))
-		s.room -= int64(n)
-		c.sendRoom -= int64(n)
-		c.ending = frameRef{s.id, len(c.out)}
-		c.appendFrame(http2.FrameData, 0, s.id, b[:n])
-		b = b[n:]
+	if err := errors.Join(s.failed, c.err); err != nil {
+		return err
 	}
-	return nil
+	s.pending, s.last = b, last
+	c.schedule.add(s)
+	if q := &c.schedule; !q.congested && !q.holding && !q.exceeds(len(c.out)) {
+		c.fill() // all leave together, so that the order is nobody's loss
+	}
+	for len(s.pending) > 0 {
+		if !c.sending && c.ready() {
+			c.flush()
+			continue
+		}
+		s.taken.Wait()
+	}
+	if s.last {
+		return nil // the device may even have seen the end of the stream
+	}
+	return errors.Join(s.failed, c.err)
 }
 
 func (s *stream) flush() error {
@@ -198,10 +204,11 @@ func (s *stream) finish(trailer []lab.HeaderField) error {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(s.failed, c.err); err != nil {
+	if err := errors.Join(s.failed, c.err); err != nil && !s.last {
 		return err
 	}
 	switch {
+	case s.last:
 	case len(trailer) > 0:
 		c.appendHeaders(s.id, 0, trailer)
 		c.out[c.ending.at+flagsAt] |= byte(http2.FlagHeadersEndStream)

@@ -51,6 +51,12 @@ type Corker interface {
 	Uncork() error
 }
 
+// Drainer is a connection that knows whether what it was given has left.
+type Drainer interface {
+	// Drained waits until little is left to be sent, and tells whether it had to.
+	Drained() (waited bool, err error)
+}
+
 // Serve does the handshake of a *tls.Conn, serves the connection until it ends
 // and closes it, unless a handler has taken it over.
 func (s *Server) Serve(nc net.Conn) {
@@ -75,10 +81,12 @@ func (s *Server) serve(nc net.Conn) bool {
 	c := connection{
 		s: s, nc: nc, tls: state, base: s.Context(nc), remote: nc.RemoteAddr().String(),
 	}
-	c.corker, _ = nc.(Corker)
+	under := nc
 	if t, ok := nc.(*tls.Conn); ok {
-		c.corker, _ = t.NetConn().(Corker)
+		under = t.NetConn()
 	}
+	c.corker, _ = under.(Corker)
+	c.drainer, _ = under.(Drainer)
 	if state != nil && state.NegotiatedProtocol == "h2" {
 		newConn2(c).serve()
 		return false
@@ -90,12 +98,13 @@ func (s *Server) serve(nc net.Conn) bool {
 
 // connection is what both protocols know of theirs.
 type connection struct {
-	s      *Server
-	nc     net.Conn
-	corker Corker // nil when there is none
-	tls    *tls.ConnectionState
-	base   context.Context
-	remote string
+	s       *Server
+	nc      net.Conn
+	corker  Corker  // nil when there is none
+	drainer Drainer // likewise
+	tls     *tls.ConnectionState
+	base    context.Context
+	remote  string
 }
 
 // maxBuffered is how much of the answers waits in RAM for the device to take it.
@@ -144,7 +153,8 @@ type protocol interface {
 	// head starts an answer; length is its Content-Length, or -1. An
 	// informational one has no more to come and leaves at once.
 	head(status int, reason string, fields []lab.HeaderField, length int64, bodiless bool) error
-	data(b []byte) error
+	// data takes a piece of the body; last says that no more follows, and no trailer.
+	data(b []byte, last bool) error
 	flush() error
 	finish(trailer []lab.HeaderField) error
 	hijack() (net.Conn, *bufio.ReadWriter, error)
