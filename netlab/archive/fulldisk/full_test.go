@@ -1,4 +1,4 @@
-package archive
+package fulldisk
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
+	"eidetic/netlab/archive"
 )
 
 // TestFullDisk: recording onto a disk that fills up says so, keeps every
@@ -43,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 
 func recordUntilFull(dir string) error {
 	path := filepath.Join(dir, "full.wacz")
-	w, err := Create(path, CreateOptions{Software: "test", Wall: time.Unix(1_700_000_000, 0)})
+	w, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Unix(1_700_000_000, 0)})
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func recordUntilFull(dir string) error {
 		return errors.New("nothing was recorded before the disk was full")
 	}
 	// What was whole is there, and what was not is no damage.
-	a, err := Open(path + WorkingSuffix)
+	a, err := archive.Open(path + archive.WorkingSuffix)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func recordUntilFull(dir string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if a, err = Open(path); err != nil {
+	if a, err = archive.Open(path); err != nil {
 		return err
 	}
 	if n := len(a.Exchanges()); n != whole+1 || len(a.Warnings()) > 0 {
