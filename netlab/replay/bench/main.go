@@ -97,6 +97,37 @@ type result struct {
 	PeerV  float64 `json:"peer_value,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"` // how many times better we are
 	Goal   float64 `json:"goal,omitempty"`  // of the ratio where there is a peer, else of the value
+	// Missing says why the peer was not measured; then there is no ratio.
+	Missing string `json:"missing,omitempty"`
+}
+
+// against is r compared with what a peer had.
+func (r result) against(peer string, value, goal float64) result {
+	r.Peer, r.PeerV, r.Goal = peer, value, goal
+	return r
+}
+
+// without is r where the peer could not be measured.
+func (r result) without(m absence, goal float64) result {
+	r.Peer, r.Goal, r.Missing = m.name, goal, m.why.Error()
+	return r
+}
+
+// verdict says whether the goal is met.
+func (r result) verdict() string {
+	met := r.Value >= r.Goal
+	switch {
+	case r.Missing != "":
+		return "not measured"
+	case r.Peer != "":
+		met = r.Ratio >= r.Goal
+	case r.Better == "lower":
+		met = r.Value <= r.Goal
+	}
+	if met {
+		return "met"
+	}
+	return "NOT MET"
 }
 
 // table collects the results and prints each as it comes.
@@ -111,18 +142,17 @@ func (t *table) add(r result) {
 	}
 	t.results = append(t.results, r)
 	line := fmt.Sprintf("%-42s %10.6g %-16s", r.Name, r.Value, r.Unit)
-	if r.Peer != "" {
+	switch {
+	case r.Missing != "":
+		line += fmt.Sprintf("     ? × %-10s", r.Peer)
+	case r.Peer != "":
 		line += fmt.Sprintf(" %5.2f × %-10s (%.6g)", r.Ratio, r.Peer, r.PeerV)
 	}
 	if r.Goal != 0 {
-		reached := r.Value >= r.Goal
-		switch {
-		case r.Peer != "":
-			reached = r.Ratio >= r.Goal
-		case r.Better == "lower":
-			reached = r.Value <= r.Goal
-		}
-		line += fmt.Sprintf("  goal %g: %s", r.Goal, map[bool]string{true: "reached", false: "MISSED"}[reached])
+		line += fmt.Sprintf("  goal %.3g: %s", r.Goal, r.verdict())
+	}
+	if r.Missing != "" {
+		line += ": " + strings.Join(strings.Fields(r.Missing), " ")
 	}
 	fmt.Println(line)
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"eidetic/netlab/ca"
@@ -18,22 +20,30 @@ type peer struct {
 	start func(ctx context.Context, o options) (*server, error)
 }
 
-// peers are in the order of the table. One that this machine cannot have is
-// left out with a word about why.
-func peers(o options) []peer {
-	list := []peer{{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}}
-	if o.wpr != "" {
-		list = append(list, peer{"wpr", startWPR})
-	} else {
-		fmt.Println("Web Page Replay is not measured: -wpr names no folder with it")
-	}
-	var out []peer
-	for _, p := range list {
-		if o.wants(p.name) {
+// absence is a peer that is not measured, and why.
+type absence struct {
+	name string
+	why  error
+}
+
+type absences []absence
+
+func (a absences) has(name string) bool {
+	return slices.ContainsFunc(a, func(m absence) bool { return m.name == name })
+}
+
+// peers are in the order of the table; what this machine cannot have is absent.
+func peers(o options) (out []peer, absent absences) {
+	for _, p := range []peer{{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}, {"wpr", startWPR}} {
+		switch {
+		case p.name != "appliance" && !o.wants(p.name): // ours is what they are held against
+		case p.name == "wpr" && o.wpr == "":
+			absent = append(absent, absence{"wpr", errors.New("no package has Web Page Replay, and -wpr names no folder with it")})
+		default:
 			out = append(out, p)
 		}
 	}
-	return out
+	return out, absent
 }
 
 func self(ctx context.Context, o options, name string, args ...string) (*server, error) {
