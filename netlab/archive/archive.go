@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -16,6 +18,8 @@ type Archive struct {
 	options   CreateOptions
 	info      lab.ArchiveInfo
 	warnings  []string
+
+	sums map[*byte]payload // bodies that were read, by their first byte
 }
 
 // New returns an archive of exchanges that are in RAM already, for imports
@@ -31,6 +35,18 @@ func (a *Archive) Exchanges() []*lab.Exchange { return a.exchanges }
 
 // DNS returns the recorded answers in the order of the recording.
 func (a *Archive) DNS() []DNS { return a.dns }
+
+// BodySHA256 is the hash of a body of this archive or any other, in hex. That
+// of one that was read is known already.
+func (a *Archive) BodySHA256(body []byte) string {
+	if len(body) > 0 {
+		if p, ok := a.sums[&body[0]]; ok && len(p.bytes) == len(body) {
+			return hex.EncodeToString(p.sum[:])
+		}
+	}
+	h := sha256.Sum256(body)
+	return hex.EncodeToString(h[:])
+}
 
 // Pages returns the documents that were visited.
 func (a *Archive) Pages() []Page { return a.pages }

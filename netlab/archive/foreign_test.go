@@ -1,10 +1,16 @@
 package archive
 
 import (
+	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 // warcText renders a plain WARC as other tools write it; records are
@@ -56,14 +62,40 @@ func TestForeignRecords(t *testing.T) {
 	}
 }
 
+// realWACZ is what we write.
+func realWACZ(f *testing.F) []byte {
+	path := filepath.Join(f.TempDir(), "a.wacz")
+	w, err := Create(path, CreateOptions{Software: "test", Wall: wall})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range sample() {
+		e.Response.Body = e.Response.Body[:min(4, len(e.Response.Body))]
+		e.Chunks = nil
+		if n := len(e.Response.Body); n > 0 {
+			e.Chunks = []lab.Chunk{{Bytes: n}}
+		}
+		err = errors.Join(err, w.Add(e))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return data
+}
+
 func FuzzOpen(f *testing.F) {
 	f.Add(warcText([2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/1", "HTTP/1.1 200 OK\r\n\r\nx"}))
 	f.Add([]byte("PK\x03\x04"))
+	f.Add(realWACZ(f))
 	f.Add([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0})
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})
 	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := OpenReader(bytes.NewReader(data), int64(len(data)), limits)
+		a, err := bothWays(t, data, limits)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("the error has two lines: %q", err)
@@ -82,5 +114,47 @@ func FuzzOpen(f *testing.F) {
 				t.Errorf("exchange without a status, method or ID: %+v", e)
 			}
 		}
+	})
+}
+
+// FuzzWACZ puts any bytes as WARC and index into a zip that is whole.
+func FuzzWACZ(f *testing.F) {
+	var warc bytes.Buffer
+	second := 0
+	for i, id := range []string{"a", "b"} {
+		second = warc.Len()
+		header := []lab.HeaderField{
+			{Name: "WARC-Type", Value: "response"}, {Name: "WARC-Record-ID", Value: id}, {Name: "WARC-Target-URI", Value: "http://a.example/" + id},
+		}
+		if err := appendMember(&warc, i, header, []byte("HTTP/1.1 200 OK\r\n\r\nbody of "+id)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	line := func(offset int) []byte {
+		return fmt.Appendf(nil, "example,a)/ 20260102030405 {\"filename\":\"data.warc.gz\",\"offset\":\"%d\"}\n", offset)
+	}
+	f.Add(warc.Bytes(), line(second))
+	f.Add(warc.Bytes(), line(second-3))
+	f.Add(append(warc.Bytes()[:second:second], "damaged"...), line(second))
+	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
+	f.Fuzz(func(t *testing.T, warc, index []byte) {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for _, file := range []struct {
+			name string
+			text []byte
+		}{{nameData, warc}, {nameIndex, index}, {namePackage, []byte("{}")}} {
+			w, err := z.CreateHeader(&zip.FileHeader{Name: file.name, Method: zip.Store})
+			if err == nil {
+				_, err = w.Write(file.text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = bothWays(t, b.Bytes(), limits) // an error is an answer
 	})
 }

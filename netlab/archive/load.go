@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"eidetic/internal/lab"
@@ -21,7 +22,7 @@ import (
 type loader struct {
 	a       *Archive
 	limits  Limits
-	decoded int64
+	decoded atomic.Int64 // bytes of records
 	records int
 
 	order     []*pending          // responses in the order of the file
@@ -29,8 +30,8 @@ type loader struct {
 	requests  map[string][]byte   // request blocks by the response's ID, seen first
 	loose     map[string][][]byte // request blocks by URL, without a tie
 	sidecars  map[string]*sidecar
+	shared    map[[32]byte][]byte // bodies by their SHA-256, so that equal ones are kept once
 	dnsMeta   map[string]*DNS
-	shared    map[[32]byte][]byte // payloads, so that equal ones are kept once
 	pageCount map[string]bool
 }
 
@@ -47,6 +48,7 @@ type revisit struct {
 }
 
 func newLoader(a *Archive, l Limits) *loader {
+	a.sums = map[*byte]payload{}
 	return &loader{
 		a: a, limits: l, byID: map[string]*pending{}, requests: map[string][]byte{}, loose: map[string][][]byte{},
 		sidecars: map[string]*sidecar{}, dnsMeta: map[string]*DNS{}, shared: map[[32]byte][]byte{}, pageCount: map[string]bool{},
@@ -55,9 +57,8 @@ func newLoader(a *Archive, l Limits) *loader {
 
 // read takes the records of one WARC; an error is that of its first record that is not whole.
 func (ld *loader) read(r io.Reader) error {
-	rr := newRecordReader(r, ld.limits)
-	rr.decoded = ld.decoded
-	defer func() { ld.decoded = rr.decoded }()
+	rr := newRecordReader(r, ld.limits, &ld.decoded)
+	rr.count = ld.records
 	for {
 		rec, err := rr.next()
 		if err == io.EOF {
@@ -66,31 +67,60 @@ func (ld *loader) read(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		ld.records++
-		if len(ld.order) > ld.limits.Exchanges || ld.records > 8*ld.limits.Exchanges {
-			return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
+		if err := ld.take(parse(rec, ld.limits)); err != nil {
+			return err
 		}
-		ld.take(rec)
 	}
 }
 
-// take files one record; what is damaged or unknown is left out with a warning.
-func (ld *loader) take(rec *record) {
-	url := strings.Trim(rec.get("WARC-Target-URI"), "<>")
+// item is a record with all that can be found out about it alone, and so by
+// many goroutines at once.
+type item struct {
+	*record
+	url string
+	p   *pending // what a response, revisit or resource holds; nil without
+	sum [32]byte // SHA-256 of p's body, if it has one
+	err error    // why the record is left out
+}
+
+func parse(rec *record, l Limits) *item {
+	it := &item{record: rec, url: strings.Trim(rec.get("WARC-Target-URI"), "<>")}
 	switch strings.ToLower(rec.get("WARC-Type")) {
-	case "warcinfo":
-		ld.info(rec.block)
 	case "response":
-		ld.response(rec, url)
+		it.response(l)
 	case "revisit":
-		ld.revisit(rec, url)
+		it.revisit(l)
 	case "resource":
-		ld.resource(rec, url)
-	case "request":
-		ld.request(rec, url)
-	case "metadata":
-		ld.metadata(rec)
+		it.resource()
 	}
+	return it
+}
+
+// records bounds the records of a file: an exchange has three.
+func (l Limits) records() int { return 8 * l.Exchanges }
+
+// take files one record; what is damaged or unknown is left out with a
+// warning. An error says that there are too many.
+func (ld *loader) take(it *item) error {
+	ld.records++
+	if len(ld.order) > ld.limits.Exchanges || ld.records > ld.limits.records() {
+		return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
+	}
+	switch strings.ToLower(it.get("WARC-Type")) {
+	case "warcinfo":
+		ld.info(it.block)
+	case "request":
+		ld.request(it.record, it.url)
+	case "metadata":
+		ld.metadata(it.record)
+	}
+	switch {
+	case it.err != nil:
+		ld.a.warn("record %d (%.120s) is left out: %v", ld.records, it.url, it.err)
+	case it.p != nil:
+		ld.file(it)
+	}
+	return nil
 }
 
 func (ld *loader) info(block []byte) {
@@ -117,7 +147,7 @@ func (ld *loader) info(block []byte) {
 }
 
 // newPending starts an exchange from the fields that every record has.
-func (ld *loader) newPending(rec *record, url string) *pending {
+func newPending(rec *record, url string) *pending {
 	e := &lab.Exchange{ID: rec.id(), URL: url, Method: "GET", Truncated: strings.ToLower(rec.get("WARC-Truncated"))}
 	if i := strings.IndexByte(e.URL, '#'); i >= 0 {
 		e.URL = e.URL[:i]
@@ -151,7 +181,8 @@ func portOf(url string) uint16 {
 	return 80
 }
 
-func (ld *loader) file(p *pending) {
+func (ld *loader) file(it *item) {
+	p := it.p
 	if p.e.ID == "" {
 		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
@@ -160,47 +191,52 @@ func (ld *loader) file(p *pending) {
 		return
 	}
 	if p.dns == nil && p.revisit == nil {
-		p.e.Response.Body = ld.share(p.e.Response.Body)
+		p.e.Response.Body = ld.share(p.e.Response.Body, it.sum)
 	}
 	ld.byID[p.e.ID] = p
 	ld.order = append(ld.order, p)
 }
 
-// share returns the one copy of a payload that is kept.
-func (ld *loader) share(b []byte) []byte {
+// payload is a body that was read, with its hash.
+type payload struct {
+	bytes []byte
+	sum   [32]byte
+}
+
+// share returns the one copy of a body that is kept.
+func (ld *loader) share(b []byte, sum [32]byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}
-	h := sha256.Sum256(b)
-	if one, ok := ld.shared[h]; ok {
+	if one, ok := ld.shared[sum]; ok {
 		return one
 	}
-	ld.shared[h] = b
+	ld.shared[sum], ld.a.sums[&b[0]] = b, payload{b, sum}
 	return b
 }
 
-func (ld *loader) response(rec *record, url string) {
-	p := ld.newPending(rec, url)
-	if name, ok := strings.CutPrefix(url, "dns:"); ok {
-		p.dns = parseDNSText(name, rec, p.e.Wall)
-		ld.file(p)
+func (it *item) response(l Limits) {
+	p := newPending(it.record, it.url)
+	if name, ok := strings.CutPrefix(it.url, "dns:"); ok {
+		p.dns = parseDNSText(name, it.record, p.e.Wall)
+		it.p = p
 		return
 	}
-	if err := parseResponse(p.e, rec.block, ld.limits.Header); err != nil {
-		ld.a.warn("record %d (%.120s) is left out: %v", ld.records, url, err)
+	if it.err = parseResponse(p.e, it.block, l.Header); it.err != nil {
 		return
 	}
-	if want := rec.get("WARC-Payload-Digest"); !digestMatches(want, rec.block, p.e.Response.Body) {
-		ld.a.warn("record %d (%.120s) is left out: its body does not have the digest %.80s", ld.records, url, want)
+	it.sum = sha256.Sum256(p.e.Response.Body)
+	if want := it.get("WARC-Payload-Digest"); !digestMatches(want, it.block, p.e.Response.Body, it.sum) {
+		it.err = fmt.Errorf("its body does not have the digest %.80s", want)
 		return
 	}
-	ld.file(p)
+	it.p = p
 }
 
 // digestMatches compares a labelled digest in base 32 or hex with the
 // payload. An unknown label cannot be compared; a tool that keeps a transfer
-// coding may have hashed the body with it.
-func digestMatches(want string, block, body []byte) bool {
+// coding may have hashed the body with it. bodySum is the SHA-256 of body.
+func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
 	label, value, ok := strings.Cut(want, ":")
 	if !ok {
 		return true
@@ -209,11 +245,14 @@ func digestMatches(want string, block, body []byte) bool {
 	if i := bytes.Index(block, []byte("\r\n\r\n")); i >= 0 {
 		raw = block[i+4:]
 	}
-	for _, b := range [][]byte{body, raw} {
+	for i, b := range [][]byte{body, raw} {
 		var sum []byte
 		switch strings.ToLower(label) {
 		case "sha256", "sha-256":
-			s := sha256.Sum256(b)
+			s := bodySum
+			if i > 0 {
+				s = sha256.Sum256(b)
+			}
 			sum = s[:]
 		case "sha1", "sha-1":
 			s := sha1.Sum(b)
@@ -242,32 +281,31 @@ func parseDNSText(name string, rec *record, wall time.Time) *DNS {
 	return d
 }
 
-func (ld *loader) revisit(rec *record, url string) {
-	p := ld.newPending(rec, url)
-	if len(rec.block) > 0 {
-		if err := parseResponse(p.e, rec.block, ld.limits.Header); err != nil {
-			ld.a.warn("record %d (%.120s) is left out: %v", ld.records, url, err)
+func (it *item) revisit(l Limits) {
+	p := newPending(it.record, it.url)
+	if len(it.block) > 0 {
+		if it.err = parseResponse(p.e, it.block, l.Header); it.err != nil {
 			return
 		}
 	}
-	if !strings.Contains(rec.get("WARC-Profile"), "server-not-modified") {
+	if !strings.Contains(it.get("WARC-Profile"), "server-not-modified") {
 		p.revisit = &revisit{
-			id: unbracket(rec.get("WARC-Refers-To")), url: strings.Trim(rec.get("WARC-Refers-To-Target-URI"), "<>"),
-			date: rec.get("WARC-Refers-To-Date"), digest: rec.get("WARC-Payload-Digest"),
+			id: unbracket(it.get("WARC-Refers-To")), url: strings.Trim(it.get("WARC-Refers-To-Target-URI"), "<>"),
+			date: it.get("WARC-Refers-To-Date"), digest: it.get("WARC-Payload-Digest"),
 		}
 	}
-	ld.file(p)
+	it.p = p
 }
 
-func (ld *loader) resource(rec *record, url string) {
-	if !strings.HasPrefix(url, "http:") && !strings.HasPrefix(url, "https:") {
+func (it *item) resource() {
+	if !strings.HasPrefix(it.url, "http:") && !strings.HasPrefix(it.url, "https:") {
 		return
 	}
-	p := ld.newPending(rec, url)
+	p := newPending(it.record, it.url)
 	p.e.Status, p.e.Reason, p.e.Protocol = 200, "OK", "http/1.1"
-	p.e.Response.Header = []lab.HeaderField{{Name: "Content-Type", Value: rec.get("Content-Type")}}
-	p.e.Response.Body = nonEmpty(rec.block)
-	ld.file(p)
+	p.e.Response.Header = []lab.HeaderField{{Name: "Content-Type", Value: it.get("Content-Type")}}
+	p.e.Response.Body = nonEmpty(it.block)
+	it.p, it.sum = p, sha256.Sum256(it.block)
 }
 
 func (ld *loader) request(rec *record, url string) {

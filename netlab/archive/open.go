@@ -28,6 +28,7 @@ func (l Limits) withDefaults() Limits {
 	l.Header = cmp.Or(l.Header, 1<<20)
 	l.Index = cmp.Or(l.Index, 64<<20)
 	l.Entries = cmp.Or(l.Entries, 10_000)
+	l.part = cmp.Or(l.part, 1<<20)
 	return l
 }
 
@@ -71,6 +72,8 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	}
 	a := &Archive{}
 	a.info.Bytes = size
+	sum := background(func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil })
+	defer sum.stop()
 	var err error
 	switch {
 	case bytes.Equal(magic, []byte("PK\x03\x04")):
@@ -83,11 +86,9 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(r, 0, size)); err != nil {
+	if a.info.SHA256, err = sum.wait(); err != nil {
 		return nil, fmt.Errorf("hash of the file: %w", err)
 	}
-	a.info.SHA256 = hex.EncodeToString(h.Sum(nil))
 	a.finish()
 	return a, nil
 }
@@ -169,7 +170,7 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 			continue
 		}
 		found = true
-		if err := a.readMember(ld, f, hashes[f.Name], l); err != nil {
+		if err := a.readMember(ld, r, f, cuts(seen[nameIndex], f.Name, l), hashes[f.Name]); err != nil {
 			return fmt.Errorf("%s in the WACZ: %w", f.Name, err)
 		}
 	}
@@ -237,36 +238,75 @@ func readSmall(f *zip.File, l Limits) ([]byte, error) {
 }
 
 // readMember reads one WARC of the WACZ and compares its hash.
-func (a *Archive) readMember(ld *loader, f *zip.File, want string, l Limits) error {
-	rc, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer rc.Close()
-	h := sha256.New()
-	raw := bufio.NewReader(io.TeeReader(io.LimitReader(rc, l.File), h))
-	magic, err := raw.Peek(4)
-	if err != nil {
-		return fmt.Errorf("cut off: %w", unexpected(err))
-	}
-	plain, closer, err := decompress(raw, bytes.Clone(magic), l)
-	if err != nil {
-		return err
-	}
-	defer closer()
-	if err := ld.read(plain); err != nil {
+func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int64, want string) error {
+	sum := background(f.Open)
+	defer sum.stop()
+	if err := ld.readWARC(r, f, cuts); err != nil {
 		if errors.Is(err, errLimit) || ld.records == 0 {
 			return err
 		}
 		a.warn("%s is damaged after %d whole records (%v): what came before is used", f.Name, ld.records, err)
 	}
-	if _, err := io.Copy(io.Discard, raw); err != nil {
+	switch got, err := sum.wait(); {
+	case err != nil:
 		a.warn("%s: %v", f.Name, err)
-	}
-	if strings.HasPrefix(want, "sha256:") && want != "sha256:"+hex.EncodeToString(h.Sum(nil)) {
+	case strings.HasPrefix(want, "sha256:") && want != "sha256:"+got:
 		a.warn("%s does not have the hash that %s names: the file was damaged or changed", f.Name, namePackage)
 	}
 	return nil
+}
+
+// readWARC reads a WARC of the WACZ: by parts as far as they are whole, and
+// from there from front to back. Whether the zip's checksum is right is told
+// by who makes the hash.
+func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
+	if f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 {
+		rc, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer rc.Close()
+		return ld.readPacked(io.LimitReader(rc, ld.limits.File))
+	}
+	at, err := f.DataOffset()
+	if err != nil {
+		return err
+	}
+	size := int64(min(f.UncompressedSize64, uint64(ld.limits.File)))
+	stored := io.NewSectionReader(r, at, size)
+	parts := partsOf(size, cuts, ld.limits.part)
+	if len(parts) == 1 {
+		return ld.readPacked(stored)
+	}
+	done, err := ld.readParts(stored, parts)
+	switch {
+	case err != nil || done == size:
+		return err
+	case done == 0:
+		return ld.readPacked(stored)
+	}
+	rest := io.NewSectionReader(r, at+done, size-done)
+	z, err := gzip.NewReader(bufio.NewReaderSize(rest, 64<<10))
+	if err != nil {
+		return unexpected(err)
+	}
+	defer z.Close()
+	return ld.read(z)
+}
+
+// readPacked reads a WARC whose compression its first bytes tell.
+func (ld *loader) readPacked(r io.Reader) error {
+	raw := bufio.NewReader(r)
+	magic, err := raw.Peek(4)
+	if err != nil {
+		return fmt.Errorf("cut off: %w", unexpected(err))
+	}
+	plain, closer, err := decompress(raw, bytes.Clone(magic), ld.limits)
+	if err != nil {
+		return err
+	}
+	defer closer()
+	return ld.read(plain)
 }
 
 func (a *Archive) warn(format string, args ...any) {

@@ -53,4 +53,7 @@ type Limits struct {
 	Header    int   // bytes of one WARC or HTTP header block, default 1 MiB
 	Index     int64 // bytes of one JSON or index file in the zip, default 64 MiB
 	Entries   int   // files in the zip, default 10,000
+
+	// part is the least that one goroutine reads of a WARC at a time, default 1 MiB.
+	part int64
 }

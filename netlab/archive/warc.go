@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"eidetic/internal/lab"
 
@@ -72,16 +73,19 @@ func oneLine(s string) string {
 // errLimit marks a file that claims more than the limits allow; reading stops.
 var errLimit = errors.New("the file is larger than the limit")
 
+// recordBuffer is that of a recordReader; bodies go past it.
+const recordBuffer = 16 << 10
+
 // recordReader reads records from a decompressed stream.
 type recordReader struct {
 	r       *bufio.Reader
 	limits  Limits
-	decoded int64 // bytes taken so far
-	count   int   // records read
+	decoded *atomic.Int64 // bytes that all readers of the file have taken
+	count   int           // records read
 }
 
-func newRecordReader(r io.Reader, l Limits) *recordReader {
-	return &recordReader{r: bufio.NewReaderSize(r, 16<<10), limits: l}
+func newRecordReader(r io.Reader, l Limits, decoded *atomic.Int64) *recordReader {
+	return &recordReader{r: bufio.NewReaderSize(r, recordBuffer), limits: l, decoded: decoded}
 }
 
 // next returns the next whole record, or io.EOF at a clean end. Any other
@@ -121,7 +125,7 @@ func (rr *recordReader) next() (*record, error) {
 	if size > rr.limits.Record {
 		return nil, fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.Record, errLimit)
 	}
-	if rr.decoded += size; rr.decoded > rr.limits.Decoded {
+	if rr.decoded.Add(size) > rr.limits.Decoded {
 		return nil, fmt.Errorf("the records hold more than %d bytes: %w", rr.limits.Decoded, errLimit)
 	}
 	if rec.block, err = readBlock(rr.r, size); err != nil {

@@ -113,7 +113,7 @@ func (p *Prepared) newEntry(e *lab.Exchange) (*entry, error) {
 	if e.Status == 206 {
 		en.span = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
 	}
-	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: hexSum(e.Response.Body)}
+	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: p.archive.BodySHA256(e.Response.Body)}
 	en.document = p.script.Concerns(e.Method, e.Status, e.Response.Header)
 	if plan := p.script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
 		// A body that cannot be decoded is served as it was recorded.

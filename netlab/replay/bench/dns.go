@@ -128,7 +128,13 @@ func dnsperf(ctx context.Context, s *server, o options, file string) (int, error
 	return strconv.Atoi(m[1])
 }
 
-func startDNS(ctx context.Context, o options) (*server, error) { return self(ctx, o, "dns") }
+func startDNS(ctx context.Context, o options) (*server, error) {
+	s, err := self(ctx, o, "dns")
+	if err == nil {
+		s.name = "appliance"
+	}
+	return s, err
+}
 
 func startDnsmasq(ctx context.Context, o options) (*server, error) {
 	addr, err := freePort()

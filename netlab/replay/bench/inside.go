@@ -102,14 +102,14 @@ func measureLoad(ctx context.Context, o options, t *table) error {
 	if err := record(file, exchanges, size); err != nil {
 		return err
 	}
-	var seconds, rss, peak []float64
+	var seconds, processor, rss, peak []float64
 	for range o.rounds {
 		s, err := self(ctx, o, "load", file)
 		if err != nil {
 			return err
 		}
 		s.stop()
-		for i, to := range []*[]float64{&seconds, &rss, &peak} {
+		for i, to := range []*[]float64{&seconds, &processor, &rss, &peak} {
 			v, err := strconv.ParseFloat(s.said[2+i], 64)
 			if err != nil {
 				return err
@@ -119,6 +119,7 @@ func measureLoad(ctx context.Context, o options, t *table) error {
 	}
 	const decoded = exchanges * size / 1024 // KiB
 	t.add(result{Name: "load-1GB", Value: median(seconds), Unit: "s", Better: "lower", Goal: 5})
+	t.add(result{Name: "load-1GB-processor", Value: median(processor), Unit: "s", Better: "lower"})
 	t.add(result{Name: "load-1GB-memory", Value: median(rss) / decoded, Unit: "decoded size", Better: "lower", Goal: 1.3})
 	t.add(result{Name: "load-1GB-peak-memory", Value: median(peak) / decoded, Unit: "decoded size", Better: "lower"})
 	return nil

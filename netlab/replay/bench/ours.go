@@ -170,8 +170,8 @@ func beDNS(ctx context.Context, _ []string) error {
 	return s.Close()
 }
 
-// beLoad makes an archive ready to be replayed and says how long that took
-// and how much memory stayed in use.
+// beLoad makes an archive ready to be replayed and says how long that took,
+// in how much processor time, and how much memory stayed in use.
 func beLoad(_ context.Context, args []string) error {
 	start := time.Now()
 	session, err := newSession(args[0])
@@ -183,7 +183,7 @@ func beLoad(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ready(net.IPv4zero, took.Seconds(), field(string(status), "VmRSS:"), field(string(status), "VmHWM:"))
+	ready(net.IPv4zero, took.Seconds(), processorTime().Seconds(), field(string(status), "VmRSS:"), field(string(status), "VmHWM:"))
 	runtime.KeepAlive(session)
 	return nil
 }

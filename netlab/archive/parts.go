@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// part is a stretch of a WARC that one goroutine reads while others read
+// others. Where it begins is what an index says, which may be wrong: only one
+// that was read to its end as whole gzip members and whole records counts.
+// When all before it are so too, its records are the ones that reading the
+// file from its beginning finds.
+type part struct {
+	from, to int64
+	items    []*item
+	decoded  int64 // bytes of records
+	whole    bool
+	done     chan struct{}
+}
+
+// partsOf cuts a file into parts of at least least bytes.
+func partsOf(size int64, cuts []int64, least int64) []part {
+	var parts []part
+	from := int64(0)
+	for _, c := range cuts {
+		if c-from >= least && c < size {
+			parts = append(parts, part{from: from, to: c})
+			from = c
+		}
+	}
+	return append(parts, part{from: from, to: size})
+}
+
+// readParts takes the records of the parts in their order, and returns where
+// the first part begins that is not whole, or the file's size.
+func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) {
+	var running sync.WaitGroup
+	started, taken := 0, ld.decoded.Load()
+	unzippers := sync.Pool{New: newUnzipper}
+	start := func() {
+		p := &parts[started]
+		started++
+		p.done = make(chan struct{})
+		running.Go(func() {
+			defer close(p.done)
+			u := unzippers.Get().(*unzipper)
+			p.read(r, u, ld.limits, &ld.decoded)
+			unzippers.Put(u)
+		})
+	}
+	defer func() { // what was read for nothing does not count
+		running.Wait()
+		ld.decoded.Store(taken)
+	}()
+	for range min(2*runtime.GOMAXPROCS(0), len(parts)) {
+		start()
+	}
+	for i := range parts {
+		p := &parts[i]
+		<-p.done
+		if !p.whole {
+			return p.from, nil
+		}
+		if started < len(parts) {
+			start()
+		}
+		for _, it := range p.items {
+			if err := ld.take(it); err != nil {
+				return p.from, err
+			}
+		}
+		taken += p.decoded
+		end, p.items = p.to, nil
+	}
+	return end, nil
+}
+
+// unzipper is what one goroutine needs to read a part. It is used again: made
+// anew for each part, they would be a tenth of all memory.
+type unzipper struct {
+	file  *bufio.Reader
+	plain gzip.Reader
+	text  *bufio.Reader
+}
+
+func newUnzipper() any {
+	return &unzipper{file: bufio.NewReaderSize(nil, 64<<10), text: bufio.NewReaderSize(nil, recordBuffer)}
+}
+
+func (p *part) read(r io.ReaderAt, u *unzipper, l Limits, decoded *atomic.Int64) {
+	u.file.Reset(io.NewSectionReader(r, p.from, p.to-p.from))
+	if u.plain.Reset(u.file) != nil {
+		return
+	}
+	u.text.Reset(&u.plain)
+	rr := &recordReader{r: u.text, limits: l, decoded: decoded}
+	for len(p.items) <= l.records() {
+		rec, err := rr.next()
+		if err != nil {
+			p.whole = err == io.EOF
+			return
+		}
+		p.decoded += int64(len(rec.block))
+		p.items = append(p.items, parse(rec, l))
+	}
+}
+
+// cuts returns where the index says that records of a WARC begin, sorted. An
+// index that cannot be read says nothing.
+func cuts(index *zip.File, name string, l Limits) []int64 {
+	if index == nil {
+		return nil
+	}
+	text, err := readSmall(index, l)
+	if err != nil {
+		return nil
+	}
+	var out []int64
+	for line := range bytes.Lines(text) {
+		i := bytes.IndexByte(line, '{')
+		var at struct {
+			Offset   json.Number `json:"offset"` // as a string, or not
+			Filename string      `json:"filename"`
+		}
+		if i < 0 || json.Unmarshal(line[i:], &at) != nil || at.Filename != path.Base(name) {
+			continue
+		}
+		if n, err := at.Offset.Int64(); err == nil && n > 0 {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
