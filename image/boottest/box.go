@@ -140,21 +140,6 @@ func (b *Box) Healthy(t *testing.T) {
 	}
 }
 
-// Restarts does something after which the box resets itself, by whatever
-// means, and waits until it is healthy again, however often it had to start for that.
-func (b *Box) Restarts(t *testing.T, do func()) {
-	t.Helper()
-	ctx, cancel := timeout(t)
-	defer cancel()
-	b.QMP.Forget()
-	do()
-	if err := b.QMP.Wait(ctx, "RESET"); err != nil {
-		b.Explain(t)
-		t.Fatal(err)
-	}
-	b.Healthy(t)
-}
-
 // REST asks the box's panel, with its token, from the uplink and returns the
 // status and the body of the answer.
 func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reader) (int, string) {

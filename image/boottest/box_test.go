@@ -2,9 +2,7 @@ package boottest
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ var cases = []guestCase{
 	{"memory", testMemory},
 	{"data partition", testDataPartition},
 	{"modules", testModules},
+	{"settings", testSettings},
 	{"ports and console", testConsole},
 	{"box package", func(t *testing.T, b *Box) { b.Test(t, "./image/box", "TestOnTheBox") }},
 	{"kernel link", testKernelLink},
@@ -111,6 +110,12 @@ func testModules(t *testing.T, b *Box) {
 	b.Until(t, "modprobe -r vivid dummy_hcd mac80211_hwsim") // udev looks at new devices first
 }
 
+// What the service asks for and may not set itself is set already.
+func testSettings(t *testing.T, b *Box) {
+	b.expect(t, "TCP forgets what it measured", "cat /proc/sys/net/ipv4/tcp_no_metrics_save", "1")
+	b.expect(t, "nothing is forwarded", "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding", "0\n0")
+}
+
 // The port with the lease is the uplink, the other one a device's, and the
 // console says so, with the token.
 func testConsole(t *testing.T, b *Box) {
@@ -153,45 +158,6 @@ func cutLast(text, mark string) (before, after string, found bool) {
 		return text[:at], text[at+len(mark):], true
 	}
 	return text, "", false
-}
-
-// open is what docs/box.md says that is open, TCP ports by side.
-var open = map[string][]int{"uplink": {8080}, "device": {53, 80, 443, 3128}}
-
-// Nothing is open but what is documented.
-func testNoWayIn(t *testing.T, b *Box) {
-	b.Until(t, "ip -br addr show lab0 | grep 192.168.77.1/24")
-	var all []int
-	for port := 1; port <= 10000; port++ {
-		all = append(all, port)
-	}
-	for _, side := range []struct {
-		name    string
-		port    *Port
-		address netip.Addr
-	}{
-		{"uplink", b.Uplink, Lease.Addr()},
-		{"device", b.Device, Gateway},
-	} {
-		found, err := side.port.OpenPorts(t.Context(), side.address, all, 400*time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, port := range found {
-			if !slices.Contains(open[side.name], port) {
-				t.Errorf("TCP port %d is open to the %s, and not documented", port, side.name)
-			}
-		}
-		// The scan does not wait for a slow answer.
-		found, err = side.port.OpenPorts(t.Context(), side.address, open[side.name], Patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(found, open[side.name]) {
-			t.Errorf("open to the %s: %v, documented: %v", side.name, found, open[side.name])
-		}
-	}
-	t.Logf("listening:\n%s", b.Run(t, "ss -Hltun | awk '{print $1, $5}' | sort -u"))
 }
 
 // A network card that is plugged in while the box runs becomes a device port,

@@ -3,13 +3,18 @@
 package boottest
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/samplesite"
+	"eidetic/internal/storytest"
 )
 
 var (
@@ -17,60 +22,223 @@ var (
 	seed = flag.Uint64("seed", 0, "of the moments; 0: another one each time")
 )
 
-// The power goes at random moments of starting, of writing and of updating.
-// The box always comes back, and nothing that was whole is lost: every line
-// that was synced is there, in order, and the token is the same.
+// The power goes at random moments of starting, recording a screen, updating,
+// and a run over REST, which records a page or replays a recording. The box
+// always comes back with all that was whole before: earlier runs with their
+// recordings and videos, archives, configuration and token, every byte. A run that
+// was cut off is said to be interrupted, and the same request is carried out again.
 func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
 	t.Logf("repeat with: -cuts %d -seed %d", *cuts, *seed)
-	random := rand.New(rand.NewPCG(*seed, 0))
-	b := StartBox(t, BoxOptions{})
-	first := b.version(t)
-	token := b.Run(t, "cat /etc/appliance/token")
-	synced := 0 // lines that were acknowledged
+	s := newSoak(t, rand.New(rand.NewPCG(*seed, 0)))
 	for n := range *cuts {
-		moment := time.Duration(random.IntN(20000)) * time.Millisecond
-		what := []string{"starting", "writing", "updating"}[n%3]
-		t.Logf("cut %d: %v into %s, version %s", n+1, moment, what, b.version(t))
+		what := []string{"a run", "updating", "recording a screen", "starting"}[n%4]
+		began := time.Now()
+		t.Logf("cut %d, while %s, version %s", n+1, what, s.version(t))
 		switch what {
 		case "starting":
-			b.cut(t)
-			if err := b.Boot(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		case "writing":
-			b.Run(t, fmt.Sprintf(`(for i in $(seq %d 100000); do echo "line $i" >> /var/lib/appliance/journal; sync /var/lib/appliance/journal; echo $i > /run/synced; done) >/dev/null 2>&1 &`, synced+1))
+			s.cutStarting()
+		case "a run":
+			s.cutRunning()
 		case "updating":
-			if b.version(t) == first {
-				b.install(t, ImagePath(t, "appliance-test-next.update"))
-			} else {
-				b.install(t, ImagePath(t, "appliance-test-bad.update"))
-			}
+			s.cutUpdating()
+		case "recording a screen":
+			s.cutFilming()
 		}
-		b.pause(t, moment)
-		if what == "writing" {
-			var err error
-			if synced, err = strconv.Atoi(b.Run(t, "cat /run/synced")); err != nil {
-				t.Fatal(err)
-			}
+		s.check()
+		t.Logf("cut %d: all whole, %d files of %d runs; it took %.0f s", n+1, strings.Count(s.whole, "\n"), len(s.ended), time.Since(began).Seconds())
+		if t.Failed() {
+			return
 		}
-		b.cut(t)
-		b.On(t)
-		if now := b.Run(t, "cat /etc/appliance/token"); now != token {
-			t.Fatalf("token %s after the cut, %s before", now, token)
-		}
-		lines := strings.Fields(strings.ReplaceAll(b.Run(t, "cat /var/lib/appliance/journal 2>/dev/null || true"), "line ", ""))
-		if len(lines) < synced {
-			t.Fatalf("%d lines are left of %d that were synced", len(lines), synced)
-		}
-		for i, line := range lines[:synced] {
-			if line != strconv.Itoa(i+1) {
-				t.Fatalf("line %d of the journal is %q", i+1, line)
-			}
-		}
-		// The next lines follow those that are whole.
-		b.Run(t, fmt.Sprintf("touch /var/lib/appliance/journal; head -n %d /var/lib/appliance/journal > /var/lib/appliance/j && mv /var/lib/appliance/j /var/lib/appliance/journal && sync", synced))
 	}
+	t.Logf("runs that were cut off: %v; that ended: %v", s.interrupted, s.ended)
+}
+
+// soak is a box with a site and a device, and what must outlast every cut.
+type soak struct {
+	*Box
+	t           *testing.T
+	random      *rand.Rand
+	panel       *storytest.Panel
+	first       string            // version
+	ended       map[string]ending // of runs, by ID
+	recorded    string            // the run whose recording is replayed
+	interrupted []string
+	whole       string // checksums of all that was whole
+}
+
+// ending is how a run ended.
+type ending struct {
+	state  string
+	trials int
+}
+
+// stateDir is where the service keeps what it is given and what it makes.
+const stateDir = "/var/lib/appliance/state"
+
+func newSoak(t *testing.T, random *rand.Rand) *soak {
+	t.Helper()
+	storytest.NeedDevice(t)
+	b := NewBox(t, BoxOptions{Disk: 8 << 30})
+	roots, leave := startSite(t, b)
+	t.Cleanup(leave)
+	// On the EFI partition: what is given to a running box alone ends with its power.
+	b.putESP(t, "appliance.yaml", "network:\n  trust: |\n    "+strings.ReplaceAll(strings.TrimSpace(roots), "\n", "\n    ")+
+		"\ndevices: [{name: laptop, port: enp0s17, rate: 10}]\n")
+	b.On(t)
+	s := &soak{Box: b, t: t, random: random, first: b.version(t), ended: map[string]ending{}}
+	s.panel = &storytest.Panel{URL: "http://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)}
+	useLease(t, b)
+	storytest.Plug(t, b.Device, tapName, 800, 500)
+	s.panel.AwaitDevice(t)
+	s.recorded = s.request(false)
+	// A recording that a person brought.
+	recording := s.panel.Artifact(t, s.recorded, "archive.wacz")
+	if status, text := b.REST(t, http.MethodPut, "/api/v1/archives/brought.wacz", "application/octet-stream", bytes.NewReader(recording)); status/100 != 2 {
+		t.Fatalf("bring a recording: %d %s", status, text)
+	}
+	s.whole = s.sums()
+	return s
+}
+
+// sums are the checksums of all that is whole.
+func (s *soak) sums() string {
+	s.t.Helper()
+	var folders []string
+	for id := range s.ended {
+		folders = append(folders, "runs/"+id)
+	}
+	return s.Run(s.t, fmt.Sprintf("cd %s && { find %s archives -type f ! -name .lock; echo /etc/appliance/token; echo /etc/appliance/appliance.yaml; } | LC_ALL=C sort | xargs sha256sum",
+		stateDir, strings.Join(folders, " "))) + "\n"
+}
+
+// moment is one of the next so many seconds.
+func (s *soak) moment(seconds int) time.Duration {
+	d := time.Duration(s.random.IntN(seconds*1000)) * time.Millisecond
+	s.t.Logf("%v later the power goes", d)
+	return d
+}
+
+// again takes the power away and gives it back.
+func (s *soak) again() {
+	s.t.Helper()
+	s.cut(s.t)
+	s.On(s.t)
+}
+
+// check compares with what was whole, and what the panel says of the runs.
+func (s *soak) check() {
+	s.t.Helper()
+	if got := s.sums(); got != s.whole {
+		s.t.Errorf("not all is whole after the cut; before:\n%s\nnow:\n%s", s.whole, got)
+	}
+	for _, id := range s.interrupted {
+		if run := s.panel.Run(s.t, id); run.State != "interrupted" {
+			s.t.Errorf("run %s was cut off, and is %s now", id, run.State)
+		}
+	}
+	for id, before := range s.ended {
+		run := s.panel.Run(s.t, id)
+		if now := (ending{run.State, len(run.Trials)}); now != before {
+			s.t.Errorf("run %s had ended as %v, and is %v now: %s", id, before, now, run.Error)
+		}
+	}
+	if out := s.Run(s.t, "systemctl --failed --no-legend --plain"); out != "" {
+		s.t.Errorf("failed units: %s", out)
+	}
+}
+
+// cutStarting takes the power away at once, and again while the box starts.
+func (s *soak) cutStarting() {
+	s.cut(s.t)
+	if err := s.Boot(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.pause(s.t, s.moment(25))
+	s.again()
+}
+
+// cutRunning cuts a run off, and asks for the same once more.
+func (s *soak) cutRunning() {
+	replay := s.random.IntN(2) == 0
+	s.panel.AwaitDevice(s.t)
+	id := s.ask(replay)
+	s.pause(s.t, s.moment(40))
+	seen := s.panel.Run(s.t, id)
+	s.t.Logf("run %s, a replay: %t, is %s with %d trials", id, replay, seen.State, len(seen.Trials))
+	s.again()
+	switch run := s.panel.Run(s.t, id); {
+	case run.State == "interrupted" && (seen.State == "running" || seen.State == "queued"):
+		s.interrupted = append(s.interrupted, id)
+	case run.State == "queued" && seen.State == "queued", run.State == "running" && seen.State == "queued",
+		run.State == "done" || run.State == "failed":
+		s.end(id)
+	default:
+		s.t.Errorf("run %s was %s and is %s after the cut: %s", id, seen.State, run.State, run.Error)
+	}
+	s.panel.AwaitDevice(s.t)
+	// The next cut may come at once.
+	s.request(replay)
+}
+
+// ask starts a run: of a page that is recorded first, or of the first recording.
+func (s *soak) ask(replay bool) string {
+	s.t.Helper()
+	request := map[string]any{"name": "soak", "page": samplesite.Home, "trials": 1, "still_s": 10, "limit_s": 300}
+	if replay {
+		request["archive"], request["link"] = s.recorded, "rtt=50ms,down=8mbit,up=2mbit"
+	}
+	return s.panel.Start(s.t, request)
+}
+
+// end waits for a run and counts it among what is whole.
+func (s *soak) end(id string) (trials int) {
+	s.t.Helper()
+	state := s.panel.Follow(s.t, id, Patience, nil)
+	run := s.panel.Run(s.t, id)
+	s.t.Logf("run %s is %s with %d trials: %s", id, state, len(run.Trials), run.Error)
+	s.ended[id] = ending{run.State, len(run.Trials)}
+	s.whole = s.sums()
+	return len(run.Trials)
+}
+
+// request asks for a run that ends with a trial. Whether that is valid is a
+// matter of how busy this machine is; on one that is very busy a page may not
+// even begin to load before it is taken for finished.
+func (s *soak) request(replay bool) string {
+	s.t.Helper()
+	for range 3 {
+		id := s.ask(replay)
+		if s.end(id) == 1 {
+			return id
+		}
+	}
+	s.t.Fatal("three runs without a cut did not get to a trial")
+	return ""
+}
+
+// cutUpdating cuts an update off, of a good system first and then of bad ones.
+func (s *soak) cutUpdating() {
+	before := s.version(s.t)
+	bundle := "appliance-test-next.update"
+	if before != s.first {
+		bundle = "appliance-test-bad.update"
+	}
+	s.install(s.t, ImagePath(s.t, bundle))
+	s.pause(s.t, s.moment(20))
+	s.again()
+	if now := s.version(s.t); now != before && (before != s.first || now != s.first+".1") {
+		s.t.Errorf("version %s after an update of %s was cut off", now, before)
+	}
+}
+
+// cutFilming cuts a recording of a screen off: all but its last seconds is there.
+func (s *soak) cutFilming() {
+	held := s.film(s.t)
+	s.pause(s.t, s.moment(20))
+	s.again()
+	s.filmSaved(s.t, held)
+	s.Run(s.t, "rm -f "+path.Join(path.Dir(filmPath), "film.reel*"))
 }

@@ -185,11 +185,13 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 	if n := len(run.Trials) - valid(run.Trials); n > 0 {
 		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
 	}
-	err := errors.Join(cause, j.save())
+	err := cause
 	if len(run.Trials) > 0 {
+		run.Elapsed = time.Since(j.begun).Seconds()
 		err = errors.Join(err, report.Write(j.folder.Path(), run))
 	}
-	return err
+	// The last, so that a run that says how it ended is whole.
+	return errors.Join(err, j.save())
 }
 
 // environment is what could explain a difference to another run.

@@ -122,7 +122,7 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Next = body.Runs[in.Limit-1].ID
 	}
 	if in.Before == "" && p.Queue != nil {
-		waiting, err := p.waiting(ctx, entries)
+		waiting, err := p.waiting(ctx)
 		if err != nil {
 			return nil, p.ours(err)
 		}

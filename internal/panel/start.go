@@ -130,18 +130,15 @@ func (p *Panel) cancel(ctx context.Context, in *idInput) (*struct{}, error) {
 }
 
 // waiting lists the jobs that are no folders yet.
-func (p *Panel) waiting(ctx context.Context, entries []store.Entry) ([]store.Entry, error) {
+func (p *Panel) waiting(ctx context.Context) ([]store.Entry, error) {
 	jobs, err := p.Queue.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	has := map[string]bool{}
-	for _, e := range entries {
-		has[e.ID] = true
-	}
 	var out []store.Entry
 	for _, j := range jobs {
-		if !has[j.ID] {
+		// One that was cut off may be a folder on another page of the list.
+		if !p.Store.Has(j.ID) {
 			r := runOf(j)
 			out = append(out, store.Entry{ID: r.ID, Name: r.Name, Wall: r.Wall, State: r.State, Error: r.Error, Page: r.Page, Summary: r.Summary})
 		}

@@ -227,6 +227,40 @@ func TestQueueSurvivesRestart(t *testing.T) {
 	}
 }
 
+// A run that a power cut ended is in the list once, at its place, and says so.
+func TestListAfterPowerCut(t *testing.T) {
+	st := newStore(t)
+	path := filepath.Join(t.TempDir(), "queue.db")
+	q, err := store.OpenQueue(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cut, newer = "19700101-000001-cut", "20261121-091400-demo" // the latter is in newStore
+	if err := q.Add(t.Context(), store.Job{ID: cut, Device: "a", Created: time.Unix(1, 0), Request: json.RawMessage(request)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := store.Create(st.Root(), &lab.Run{ID: cut, State: store.StateRunning, Wall: time.Unix(1, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := newBox(t, st, path)
+	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs?limit=1", ""); strings.Contains(text, cut) || !strings.Contains(text, newer) {
+		t.Errorf("the first page: %s", text)
+	}
+	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Count(text, cut) != 1 || !strings.Contains(text, `"state":"interrupted"`) {
+		t.Errorf("the whole list: %s", text)
+	}
+}
+
 func TestServeStopsWithOpenStreams(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/api/v1/events", nil)

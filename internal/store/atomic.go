@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -42,10 +44,39 @@ func replace(path string, content []byte, mode os.FileMode) (err error) {
 	if err = os.Rename(temp.Name(), path); err != nil {
 		return err
 	}
+	return syncDir(dir)
+}
+
+// syncDir puts the names in a folder on the disk.
+func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+// syncTree puts a folder's files on the disk, and all below it. The lock, and
+// what somebody put there that is no file, is left alone.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return syncDir(path)
+		case !d.Type().IsRegular() || d.Name() == lockFile:
+			return nil
+		}
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // one that was beside another and has taken its name
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
 }

@@ -84,6 +84,10 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
 	f.dir = dir
+	if err := syncDir(runs); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("create run: %w", err)
+	}
 	if err := publish(root, run.ID); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
@@ -157,7 +161,9 @@ func (f *Folder) TrialDir(n int) (string, error) {
 }
 
 // Save writes run.json, report.json and a trial.json for each trial. Each
-// file is replaced in one step. A number that JSON has no word for (NaN, an
+// file is replaced in one step, and what it tells of is on the disk before it:
+// after a power cut a trial that is in run.json is whole, and so is a run that
+// has ended. A number that JSON has no word for (NaN, an
 // infinity) is an error that names its place: a measurement that has no value
 // must be left out.
 func (f *Folder) Save(run *lab.Run) error {
@@ -177,6 +183,9 @@ func (f *Folder) Save(run *lab.Run) error {
 		if f.trials[t.Number] == digest {
 			continue
 		}
+		if err := syncTree(dir); err != nil {
+			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
+		}
 		if err := WriteFile(filepath.Join(dir, trialFile), b); err != nil {
 			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
 		}
@@ -184,6 +193,11 @@ func (f *Folder) Save(run *lab.Run) error {
 	}
 	if err := writeJSON(filepath.Join(f.dir, reportFile), NewReport(run)); err != nil {
 		return fmt.Errorf("save run: %w", err)
+	}
+	if run.State != StateRunning {
+		if err := syncTree(f.dir); err != nil {
+			return fmt.Errorf("save run: %w", err)
+		}
 	}
 	if err := writeJSON(filepath.Join(f.dir, runFile), run); err != nil {
 		return fmt.Errorf("save run: %w", err)

@@ -96,13 +96,13 @@ func damaged(err error) bool {
 
 // dsn is the data source name for a database file that several processes may
 // use: write-ahead log, five seconds of patience.
-func dsn(path string) string {
-	q := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
+func dsn(path, synchronous string) string {
+	q := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")"}, "_txlock": {"immediate"}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
 
 func openIndex(path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path))
+	db, err := sql.Open("sqlite", dsn(path, "NORMAL"))
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type Queue struct{ db *sql.DB }
 // belonged to a process that has ended, and become interrupted; those that
 // waited still wait.
 func OpenQueue(ctx context.Context, path string) (*Queue, error) {
-	db, err := sql.Open("sqlite", dsn(path))
+	db, err := sql.Open("sqlite", dsn(path, "FULL")) // what was accepted outlasts a power cut
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}

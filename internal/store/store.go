@@ -85,6 +85,12 @@ func (s *Store) Files(id string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
+// Has says whether there is a folder of that run, readable or not.
+func (s *Store) Has(id string) bool {
+	_, err := s.dir(id)
+	return err == nil
+}
+
 func (s *Store) dir(id string) (string, error) {
 	if !ValidID(id) {
 		return "", ErrNotFound

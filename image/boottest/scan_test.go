@@ -1,0 +1,107 @@
+package boottest
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What docs/box.md says that is open, by side.
+var (
+	openTCP = map[string][]int{"uplink": {8080}, "device": {53, 80, 443, 3128}}
+	openUDP = map[string][]int{"uplink": {68, 546, 5353}, "device": {53, 67, 123, 443}}
+)
+
+// scanned is how many ports are tried, counted from 1.
+const scanned = 10000
+
+// Nothing is open but what is documented.
+func testNoWayIn(t *testing.T, b *Box) {
+	b.Until(t, "ip -br addr show lab0 | grep 192.168.77.1/24")
+	var all []int
+	for port := 1; port <= scanned; port++ {
+		all = append(all, port)
+	}
+	for _, side := range []struct {
+		name    string
+		port    *Port
+		address netip.Addr
+		inside  string // the box's interface
+	}{
+		{"uplink", b.Uplink, Lease.Addr(), "enp0s16"},
+		{"device", b.Device, Gateway, "lab0"},
+	} {
+		found, err := side.port.OpenPorts(t.Context(), side.address, all, 400*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range found {
+			if !slices.Contains(openTCP[side.name], port) {
+				t.Errorf("TCP port %d is open to the %s, and not documented", port, side.name)
+			}
+		}
+		// The scan does not wait for a slow answer.
+		found, err = side.port.OpenPorts(t.Context(), side.address, openTCP[side.name], Patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(found, openTCP[side.name]) {
+			t.Errorf("open to the %s: %v, documented: %v", side.name, found, openTCP[side.name])
+		}
+		if found := b.hearsUDP(t, side.port, side.address, side.inside); !slices.Equal(found, openUDP[side.name]) {
+			t.Errorf("UDP ports that hear the %s: %v, documented: %v", side.name, found, openUDP[side.name])
+		}
+	}
+	t.Logf("listening:\n%s", b.Run(t, "ss -Hltun | awk '{print $1, $5}' | sort -u"))
+}
+
+// hearsUDP sends to UDP ports of the box until all have had something, and
+// returns those for which it went through all filters: a port that says nothing looks
+// the same from outside, so the box itself counts, before the first filter and
+// behind the last.
+func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) (heard []int) {
+	t.Helper()
+	const source = 40000 // tells what was sent from answers to the box's own questions
+	count := func(chain, hook string, priority int, set string) string {
+		return fmt.Sprintf("set %[4]s { type inet_service; flags dynamic; size 65535; }\nchain %[1]s { type filter hook %[2]s priority %[3]d; iifname %[5]s udp sport %[6]d add @%[4]s { udp dport }; }\n",
+			chain, hook, priority, set, inside, source)
+	}
+	b.Run(t, "nft -f - <<'END'\ntable inet scan {\n"+count("first", "prerouting", -310, "arrived")+count("last", "input", 310, "heard")+"}\nEND")
+	defer b.Run(t, "nft delete table inet scan")
+	var conn net.PacketConn
+	if err := from.Do(func() (err error) {
+		conn, err = net.ListenPacket("udp4", fmt.Sprintf(":%d", source))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const list = "nft list set inet scan %s | sed -n '/elements/,$p' | grep -oE '[0-9]+' || true"
+	for deadline := time.Now().Add(Patience); ; {
+		for port := 1; port <= scanned; port++ {
+			// A queue that is full is tried again.
+			_, _ = conn.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(port))))
+		}
+		arrived := b.Run(t, fmt.Sprintf(list, "arrived")+" | wc -l")
+		if arrived == strconv.Itoa(scanned) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("only %s of %d packets reach the box on %s", arrived, scanned, inside)
+		}
+	}
+	for _, word := range strings.Fields(b.Run(t, fmt.Sprintf(list, "heard"))) {
+		port, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard = append(heard, port)
+	}
+	slices.Sort(heard)
+	return heard
+}
