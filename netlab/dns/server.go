@@ -292,6 +292,10 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		s.box(m, q, addrs, negative)
 		return
 	}
+	if failure(found.RCode) {
+		m.Rcode, q.Source = found.RCode, found.Source
+		return
+	}
 	if qtype == dns.TypeAAAA && !s.c.Pool.IPv6() && found.RCode == dns.RcodeSuccess {
 		q.Origins = found.Origins
 		negative(dns.RcodeSuccess, "policy")
@@ -386,6 +390,10 @@ func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 		return
 	}
 	q.Source, q.Origins = found.Source, []netip.Addr{origin}
+	if failure(found.RCode) {
+		m.Rcode = found.RCode
+		return
+	}
 	for _, rr := range found.Records {
 		if p, ok := rr.(*dns.PTR); ok {
 			m.Answer = append(m.Answer, pointer(p.Ptr))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -257,8 +258,10 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if r := s.ask(t, "udp", "gone.test", dns.TypeA); r.Rcode != dns.RcodeNameError {
 		t.Errorf("gone.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
 	}
-	if r := s.ask(t, "udp", "broken.test", dns.TypeA); r.Rcode != dns.RcodeServerFailure {
-		t.Errorf("broken.test is %s, want SERVFAIL", dns.RcodeToString[r.Rcode])
+	for range 2 { // and recorded once
+		if r := s.ask(t, "udp", "broken.test", dns.TypeA); r.Rcode != dns.RcodeServerFailure {
+			t.Errorf("broken.test is %s, want SERVFAIL", dns.RcodeToString[r.Rcode])
+		}
 	}
 	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 1 {
 		t.Errorf("HTTPS is answered with %v, want the alias alone", r.Answer)
@@ -266,8 +269,8 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	mu.Lock()
 	said := slices.Clone(recorded)
 	mu.Unlock()
-	if len(said) != 3 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" {
-		t.Errorf("recorded %+v, want the chain of www.live.test and the NXDOMAIN", said)
+	if len(said) != 4 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" || said[2].RCode != "SERVFAIL" {
+		t.Errorf("recorded %+v, want the chain of www.live.test, the NXDOMAIN and the SERVFAIL", said)
 	}
 	got, err := f.Addrs(t.Context(), "www.live.test")
 	if err != nil || len(got) != 2 || got[0] != netip.MustParseAddr("203.0.113.9") {
@@ -276,8 +279,37 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if _, err := f.Addrs(t.Context(), "gone.test"); err == nil {
 		t.Error("a name that does not exist has addresses")
 	}
+	if _, err := f.Addrs(t.Context(), "broken.test"); err == nil || !strings.Contains(err.Error(), "SERVFAIL") {
+		t.Errorf("a name that the resolver fails for: %v", err)
+	}
 	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(said[0].Records))); d != "" {
 		t.Errorf("records read back (-want +got):\n%s", d)
+	}
+}
+
+// TestFailuresAreReplayedUntilMoreIsKnown: as they were recorded, but for those
+// that a second try, or an exchange, shows to be passing.
+func TestFailuresAreReplayedUntilMoreIsKnown(t *testing.T) {
+	table := NewTable()
+	table.AddAnswer("refused.test", "A", "REFUSED", nil)
+	table.AddAnswer("failed.test", "A", "SERVFAIL", nil)
+	table.AddAnswer("passing.test", "A", "SERVFAIL", nil)
+	table.AddAnswer("passing.test", "A", "NOERROR", []string{"passing.test. 5 IN A 203.0.113.7"})
+	table.AddAnswer("passing.test", "A", "REFUSED", nil)
+	table.AddAnswer("spoken.test", "A", "SERVFAIL", nil)
+	table.AddHost("spoken.test", netip.MustParseAddr("203.0.113.8"))
+	table.AddAnswer("gone.test", "AAAA", "SERVFAIL", nil)
+	table.AddAnswer("gone.test", "A", "NXDOMAIN", nil)
+	s := start(t, netip.Prefix{}, nil)
+	s.Use(table)
+	for name, want := range map[string]int{
+		"refused.test": dns.RcodeRefused, "failed.test": dns.RcodeServerFailure, "passing.test": dns.RcodeSuccess,
+		"spoken.test": dns.RcodeSuccess, "gone.test": dns.RcodeNameError,
+	} {
+		r := s.ask(t, "udp", name, dns.TypeA)
+		if r.Rcode != want || (len(addrs(r)) == 1) != (want == dns.RcodeSuccess) {
+			t.Errorf("%s is %s %v, want %s", name, dns.RcodeToString[r.Rcode], r.Answer, dns.RcodeToString[want])
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type Source interface {
 type Recorded struct {
 	Name    string   // canonical
 	Type    string   // "A", "AAAA", "HTTPS", …
-	RCode   string   // "NOERROR", "NXDOMAIN"
+	RCode   string   // "NOERROR", "NXDOMAIN", "SERVFAIL", …
 	Records []string // zone-file form, CNAMEs included
 	Elapsed time.Duration
 	Server  string
@@ -39,14 +39,16 @@ type Recorded struct {
 
 // Forwarder is a Source that asks an upstream resolver, once for each name and
 // type: the first answer holds for its whole life, so that the device and the
-// recorder use the same addresses. Make it with NewForwarder.
+// recorder use the same addresses. A refusal or a failure of the resolver is
+// passed on, and asked again. Make it with NewForwarder.
 type Forwarder struct {
 	resolver netip.AddrPort
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	record   func(Recorded)
 
-	mu    sync.Mutex
-	known map[question]*pinned
+	mu     sync.Mutex
+	known  map[question]*pinned
+	failed map[question]bool // recorded as such
 }
 
 type question struct {
@@ -71,7 +73,7 @@ func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, networ
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &Forwarder{resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}}
+	return &Forwarder{resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}, failed: map[question]bool{}}
 }
 
 // Lookup implements Source.
@@ -88,7 +90,7 @@ func (f *Forwarder) Lookup(ctx context.Context, name string, qtype uint16) (Answ
 		f.known[q] = p
 		f.mu.Unlock()
 		p.answer, p.err = f.ask(ctx, q)
-		if p.err != nil { // a failure is not an answer: ask again next time
+		if p.err != nil || failure(p.answer.RCode) { // ask again next time
 			f.mu.Lock()
 			delete(f.known, q)
 			f.mu.Unlock()
@@ -111,6 +113,9 @@ func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error
 	var errs []error
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		a, err := f.Lookup(ctx, Canonical(host), qtype)
+		if err == nil && failure(a.RCode) {
+			err = fmt.Errorf("resolve %s: the resolver %v says %s", host, f.resolver, dns.RcodeToString[a.RCode])
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -147,14 +152,29 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 	for _, rr := range r.Answer {
 		rec.Records = append(rec.Records, rr.String())
 	}
-	if r.Rcode != dns.RcodeSuccess && r.Rcode != dns.RcodeNameError {
-		return a, fmt.Errorf("resolve %s at %v: the resolver says %s", q.name, f.resolver, rec.RCode)
-	}
-	if f.record != nil {
+	if f.record != nil && f.first(q, r.Rcode) {
 		f.record(rec)
 	}
 	return a, nil
 }
+
+// first tells whether an answer is new: failures repeat.
+func (f *Forwarder) first(q question, rcode int) bool {
+	if !failure(rcode) {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed[q] || len(f.failed) >= maxPinned {
+		return false
+	}
+	f.failed[q] = true
+	return true
+}
+
+// failure tells whether a code says nothing of the name: SERVFAIL, REFUSED and
+// whatever else is neither an answer nor NXDOMAIN.
+func failure(rcode int) bool { return rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError }
 
 func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string) (*dns.Msg, error) {
 	conn, err := f.dial(ctx, network, f.resolver.String())

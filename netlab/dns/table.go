@@ -26,11 +26,12 @@ func NewTable() *Table {
 }
 
 // AddAnswer adds a recorded answer: records are in zone-file form, and lines
-// that cannot be read are left out. The first answer to a question holds.
+// that cannot be read are left out. The first answer to a question holds, but
+// a failure only until the resolver knew more.
 func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	q := question{Canonical(name), dns.StringToType[qtype]}
 	code, known := dns.StringToRcode[rcode]
-	if _, have := t.answers[q]; have || q.qtype == dns.TypeNone || !known {
+	if old, have := t.answers[q]; have && (!failure(old.RCode) || failure(code)) || q.qtype == dns.TypeNone || !known {
 		return
 	}
 	var rrs []dns.RR
@@ -42,7 +43,10 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	a := sortAnswer(q, rrs)
 	a.RCode, a.Source = code, "table"
 	t.answers[q] = a
-	if code == dns.RcodeNameError {
+	switch {
+	case failure(code):
+		return // nobody knows whether there is such a name
+	case code == dns.RcodeNameError:
 		t.absent[q.name] = true
 		return
 	}
@@ -78,10 +82,12 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 	a, recorded := t.answers[question{name, qtype}]
 	addrs, host := t.hosts[name]
 	switch {
+	case recorded && failure(a.RCode) && len(addrs) == 0:
+		return a, nil
 	case recorded && (len(a.Origins) > 0 || qtype != dns.TypeA && qtype != dns.TypeAAAA):
 		return a, nil
 	case host:
-		a.Source = "table"
+		a.Source, a.RCode = "table", dns.RcodeSuccess
 		for _, addr := range addrs {
 			if addr.Is4() && qtype == dns.TypeA || addr.Is6() && qtype == dns.TypeAAAA {
 				a.Origins = append(a.Origins, addr)

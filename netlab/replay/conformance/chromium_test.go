@@ -44,8 +44,6 @@ func newChromium(t *testing.T, s *stand) *chromium {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.Env("HOME="+home),
 		chromedp.Flag("disable-component-update", true),
-		// A picture that is drawn whole in one tile depends on its content alone, see package device.
-		chromedp.Flag("disable-partial-raster", true), chromedp.Flag("default-tile-width", "1024"), chromedp.Flag("default-tile-height", "1024"),
 		chromedp.Flag("host-resolver-rules", fmt.Sprintf("MAP *:443 %s, MAP *:80 %s", s.https, s.http)),
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
@@ -60,6 +58,14 @@ func newChromium(t *testing.T, s *stand) *chromium {
 		t.Fatalf("start Chromium: %v", err)
 	}
 	return &chromium{browser}
+}
+
+// oneTile: a picture that is drawn whole in one tile depends on its content
+// alone, see package device.
+func oneTile() []chromedp.ExecAllocatorOption {
+	return []chromedp.ExecAllocatorOption{
+		chromedp.Flag("disable-partial-raster", true), chromedp.Flag("default-tile-width", "1024"), chromedp.Flag("default-tile-height", "1024"),
+	}
 }
 
 func (c *chromium) load(t *testing.T, address string) string {

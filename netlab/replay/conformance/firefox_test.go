@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/coder/websocket/wsjson"
 
 	"eidetic/internal/testlab"
+	"eidetic/netlab/ca"
 )
 
 // firefox is one that uses the box as its explicit proxy and trusts it by its
@@ -40,25 +42,38 @@ var quietPrefs = map[string]any{
 	"dom.push.connection.enabled": false, "media.gmp-manager.updateEnabled": false, "privacy.userContext.enabled": true,
 }
 
+// newFirefox starts one on the stand.
 func newFirefox(t *testing.T, s *stand) *firefox {
-	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
-	profile := t.TempDir()
-	trust(t, s.authority, profile)
 	host, port, err := net.SplitHostPort(s.explicit)
 	check(t, err)
+	prefs := map[string]any{"network.proxy.type": 1}
+	for _, scheme := range []string{"http", "ssl"} {
+		prefs["network.proxy."+scheme], prefs["network.proxy."+scheme+"_port"] = host, json.Number(port)
+	}
+	return startFirefox(t, s.authority, prefs, func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, http.DefaultTransport)
+}
+
+// firefox starts one in the device's namespace.
+func (l *farLab) firefox(t *testing.T) *firefox {
+	return startFirefox(t, l.authority, nil, func(cmd *exec.Cmd) error { return start(t, l.device, cmd) }, &http.Transport{
+		DialContext: func(_ context.Context, network, addr string) (net.Conn, error) { return dial(l.device, network, addr) },
+	})
+}
+
+func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, start func(*exec.Cmd) error, transport http.RoundTripper) *firefox {
+	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
+	profile := t.TempDir()
+	trust(t, authority, profile)
 	var prefs strings.Builder
 	set := func(name string, value any) {
 		b, err := json.Marshal(value)
 		check(t, err)
 		fmt.Fprintf(&prefs, "user_pref(%q, %s);\n", name, b)
 	}
-	for name, value := range quietPrefs {
-		set(name, value)
-	}
-	set("network.proxy.type", 1)
-	for _, scheme := range []string{"http", "ssl"} {
-		set("network.proxy."+scheme, host)
-		set("network.proxy."+scheme+"_port", json.Number(port))
+	for _, list := range []map[string]any{quietPrefs, more} {
+		for name, value := range list {
+			set(name, value)
+		}
 	}
 	check(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs.String()), 0o644))
 
@@ -67,7 +82,7 @@ func newFirefox(t *testing.T, s *stand) *firefox {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	check(t, err)
-	check(t, cmd.Start())
+	check(t, start(cmd))
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its helpers too
 		_ = cmd.Wait()
@@ -89,7 +104,7 @@ func newFirefox(t *testing.T, s *stand) *firefox {
 	f := &firefox{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	f.conn, _, err = websocket.Dial(ctx, url+"/session", nil)
+	f.conn, _, err = websocket.Dial(ctx, url+"/session", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
 	check(t, err)
 	t.Cleanup(func() { _ = f.conn.CloseNow() })
 	f.conn.SetReadLimit(16 << 20)

@@ -8,8 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 	"github.com/chromedp/chromedp"
 	mdns "github.com/miekg/dns"
 	"github.com/quic-go/quic-go/http3"
-	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
@@ -28,66 +25,34 @@ import (
 	"eidetic/netlab/ca"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/nstest"
-	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
 )
 
-// quicLab is a device, a box and origins in three network namespaces; the
-// test's own is the box's.
+// quicLab has origins that speak HTTP/3 or do not.
 type quicLab struct {
-	device    *nstest.Namespace
-	origins   *http.Server
-	origins3  *http3.Server
-	authority *ca.Authority // the box's
-	network   *netlab.Network
+	*farLab
+	origins  *http.Server
+	origins3 *http3.Server
 }
 
 const (
-	originAddress = "203.0.113.10"
-	quicHost      = "quic.test"  // HTTPS record says h3
-	laterHost     = "later.test" // Alt-Svc says h3
-	plainHost     = "plain.test" // no HTTP/3
+	quicHost  = "quic.test"  // HTTPS record says h3
+	laterHost = "later.test" // Alt-Svc says h3
+	plainHost = "plain.test" // no HTTP/3
 )
 
 func newQUICLab(t *testing.T) *quicLab {
-	box, device, away := nstest.Here(t), nstest.New(t), nstest.New(t)
-	nstest.Veth(t, box, "lab0", device, "eth0")
-	nstest.Veth(t, box, "up0", away, "eth0")
-	box.Address(t, "lab0", "192.168.77.1/24")
-	device.Address(t, "eth0", "192.168.77.2/24")
-	device.Default(t, "192.168.77.1")
-	box.Address(t, "up0", "203.0.113.1/24")
-	away.Address(t, "eth0", originAddress+"/24")
-
-	// An address that comes late (duplicate address detection) would make the
-	// browser drop its connections.
-	check(t, device.Do(func() error {
-		return os.WriteFile("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", []byte("1"), 0)
-	}))
-	resolv := filepath.Join(t.TempDir(), "resolv.conf")
-	check(t, os.WriteFile(resolv, []byte("nameserver 192.168.77.1\n"), 0o644))
-	check(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-	check(t, unix.Mount(resolv, "/etc/resolv.conf", "", unix.MS_BIND, ""))
-
-	l := &quicLab{device: device}
+	l := &quicLab{}
 	origin, err := ca.New(time.Now)
 	check(t, err)
-	check(t, away.Do(func() error { return l.serveOrigins(t, origin) }))
-	l.authority, err = ca.New(time.Now)
-	check(t, err)
-	l.network, err = netlab.Start(t.Context(), netlab.Config{
-		Gateway: netip.MustParseAddr("192.168.77.1"), Routes: true, HTTP3: true,
-		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443", DNSAddr: "192.168.77.1:53",
-		OnQuery: func(q dns.Query) {
-			if q.Error != "" || strings.HasSuffix(q.Name, ".test") {
-				t.Logf("%s %s: %s by %s %v %s", q.Name, q.Type, q.RCode, q.Source, q.Answers, q.Error)
-			}
-		},
-		CA: l.authority, Clock: lab.Monotonic,
-		Upstream: &proxy.UpstreamConfig{Resolver: netip.MustParseAddrPort(originAddress + ":53"), Roots: origin.Pool()},
+	l.farLab = newFarLab(t, netlab.Config{HTTP3: true, OnQuery: func(q dns.Query) {
+		if q.Error != "" || strings.HasSuffix(q.Name, ".test") {
+			t.Logf("%s %s: %s by %s %v %s", q.Name, q.Type, q.RCode, q.Source, q.Answers, q.Error)
+		}
+	}}, origin, func(far *farLab) {
+		check(t, far.away.Do(func() error { return l.serveOrigins(t, origin) }))
+		far.serveNames(t, answerNames)
 	})
-	check(t, err)
-	t.Cleanup(func() { check(t, l.network.Close()) })
 	return l
 }
 
@@ -123,21 +88,14 @@ func (l *quicLab) serveOrigins(t *testing.T, authority *ca.Authority) error {
 	if err != nil {
 		return err
 	}
-	names, err := net.ListenPacket("udp", originAddress+":53")
-	if err != nil {
-		return err
-	}
 	l.origins = &http.Server{Handler: handler, TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate}, ErrorLog: log.New(io.Discard, "", 0)}
 	l.origins3 = &http3.Server{Handler: handler, TLSConfig: http3.ConfigureTLSConfig(&tls.Config{GetCertificate: authority.GetCertificate})}
-	resolver := &mdns.Server{PacketConn: names, Handler: mdns.HandlerFunc(answerNames)}
-	done := make(chan struct{}, 3)
+	done := make(chan struct{}, 2)
 	go func() { _ = l.origins.ServeTLS(tcp, "", ""); done <- struct{}{} }()
 	go func() { _ = l.origins3.Serve(udp); done <- struct{}{} }()
-	go func() { _ = resolver.ActivateAndServe(); done <- struct{}{} }()
 	t.Cleanup(func() {
 		l.down()
 		_ = udp.Close()
-		_ = names.Close()
 		for range cap(done) {
 			<-done
 		}
@@ -151,23 +109,16 @@ func (l *quicLab) down() {
 	_ = l.origins3.Close()
 }
 
-// answerNames is the origins' name server.
-func answerNames(w mdns.ResponseWriter, r *mdns.Msg) {
-	m := new(mdns.Msg).SetReply(r)
-	q := r.Question[0]
-	line := ""
-	switch host := strings.TrimSuffix(q.Name, "."); {
-	case host != quicHost && host != laterHost && host != plainHost:
-		m.Rcode = mdns.RcodeNameError
-	case q.Qtype == mdns.TypeA:
-		line = q.Name + " 60 IN A " + originAddress
-	case q.Qtype == mdns.TypeHTTPS && host == quicHost:
-		line = q.Name + ` 60 IN HTTPS 1 . alpn="h3,h2" ipv4hint="` + originAddress + `"`
+// answerNames is what the origins' name server knows.
+func answerNames(host string, qtype uint16) (rdata string, known bool) {
+	known = host == quicHost || host == laterHost || host == plainHost
+	switch {
+	case known && qtype == mdns.TypeA:
+		return originAddress, true
+	case host == quicHost && qtype == mdns.TypeHTTPS:
+		return `1 . alpn="h3,h2" ipv4hint="` + originAddress + `"`, true
 	}
-	if rr, err := mdns.NewRR(line); err == nil && rr != nil {
-		m.Answer = append(m.Answer, rr)
-	}
-	_ = w.WriteMsg(m)
+	return "", known
 }
 
 // quicPage asks until the protocol is what the query says, as a site would
@@ -189,7 +140,7 @@ const quicPage = `<!doctype html><title>x</title><script>
 </script>`
 
 // chromium starts a browser in the device's namespace.
-func (l *quicLab) chromium(t *testing.T, flags ...chromedp.ExecAllocatorOption) (browser context.Context, end func()) {
+func (l *farLab) chromium(t *testing.T, flags ...chromedp.ExecAllocatorOption) (browser context.Context, end func()) {
 	program := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
 	home := trusting(t, l.authority)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

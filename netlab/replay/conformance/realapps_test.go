@@ -2,24 +2,28 @@ package conformance
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"image/png"
 	"net"
-	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/dns"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/nstest"
 	"eidetic/netlab/replay"
 )
 
@@ -33,83 +37,168 @@ type filmed interface {
 	frame(t *testing.T, address string, still func()) []byte
 }
 
-// TestRealApplications records applications that nobody here wrote, stops
-// them, and replays each ten times: nothing is missed, and every last frame is
-// the same to the pixel.
+// appsLab is a farLab whose origins are applications.
+type appsLab struct {
+	*farLab
+	apps *webapps
+
+	mu       sync.Mutex
+	resolved map[string]dns.Query // the last answers for addresses, by name
+}
+
+func newAppsLab(t *testing.T) *appsLab {
+	l := &appsLab{resolved: map[string]dns.Query{}}
+	origins, err := ca.New(time.Now)
+	check(t, err)
+	l.farLab = newFarLab(t, netlab.Config{OnQuery: l.heard}, origins, func(far *farLab) {
+		l.apps = startWebapps(t, far.away, origins)
+		far.serveNames(t, func(host string, qtype uint16) (string, bool) {
+			addr, known := webappAddrs[host]
+			if qtype != mdns.TypeA {
+				addr = ""
+			}
+			return addr, known
+		})
+	})
+	return l
+}
+
+func (l *appsLab) heard(q dns.Query) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q.Type == "A" {
+		l.resolved[q.Name] = q
+	}
+}
+
+// forget forgets who was resolved.
+func (l *appsLab) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.resolved)
+}
+
+// checkNames fails unless the page's host was resolved by source, to an
+// address that stands for the origin's.
+func (l *appsLab) checkNames(t *testing.T, page, source string) {
+	t.Helper()
+	u, err := url.Parse(page)
+	check(t, err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q, asked := l.resolved[u.Host]
+	if !asked || q.Source != source || len(q.Answers) != 1 || !netip.MustParsePrefix("198.18.0.0/15").Contains(q.Answers[0]) ||
+		!slices.Contains(q.Origins, netip.MustParseAddr(webappAddrs[u.Host])) {
+		t.Errorf("%s was resolved (%v) as %+v, want one synthetic address of %s by %s", u.Host, asked, q, webappAddrs[u.Host], source)
+	}
+}
+
+// cut takes the origins away: they are stopped, and nothing leads there.
+func (l *appsLab) cut(t *testing.T) {
+	l.apps.stop()
+	up, err := l.box.Netlink.LinkByName("up0")
+	check(t, err)
+	check(t, l.box.Netlink.LinkSetDown(up))
+	if c, err := net.DialTimeout("tcp", originAddress+":443", time.Second); err == nil {
+		_ = c.Close()
+		t.Error("the origin can be reached")
+	}
+}
+
+// TestRealApplications records applications that nobody here wrote, by the
+// device's own network and names, cuts them off, and replays each ten times:
+// nothing is missed, and every last frame is the same to the pixel.
 func TestRealApplications(t *testing.T) {
-	s := newStand(t)
-	apps := startWebapps(t, s)
+	if !nstest.Inside(t) {
+		return
+	}
+	l := newAppsLab(t)
 	pages := []struct{ name, url string }{
 		{"MediaWiki", "https://wiki.test/index.php?title=Main_Page"},
 		{"DokuWiki", "https://doku.test/doku.php?id=start"},
 		{"PythonDocumentation", "https://docs.test/library/functions.html"},
 	}
 	browsers := []struct {
-		name string
-		browser
-	}{{"Chromium", newChromium(t, s)}, {"Firefox", newFirefox(t, s)}}
+		name  string
+		start func(*testing.T) filmed
+	}{
+		{"Chromium", func(t *testing.T) filmed {
+			browser, _ := l.chromium(t, oneTile()...)
+			return &chromium{browser}
+		}},
+		{"Firefox", func(t *testing.T) filmed { return l.firefox(t) }},
+	}
 	type taken struct {
 		archive *archive.Archive
 		live    []byte
 	}
 	recorded := map[string]taken{}
 	for _, b := range browsers {
-		for _, p := range pages {
-			t.Run("record/"+b.name+"/"+p.name, func(t *testing.T) {
-				a, live := s.recordPage(t, b.browser.(filmed), apps.addr, p.url)
-				recorded[b.name+p.name] = taken{a, live}
-			})
-		}
+		t.Run("record/"+b.name, func(t *testing.T) {
+			device := b.start(t)
+			for _, p := range pages {
+				t.Run(p.name, func(t *testing.T) {
+					l.forget()
+					a, live := l.recordPage(t, device, p.url)
+					l.checkNames(t, p.url, "upstream")
+					recorded[b.name+p.name] = taken{a, live}
+				})
+			}
+		})
 	}
-	apps.stop()
+	l.cut(t)
 	for _, b := range browsers {
-		for _, p := range pages {
-			t.Run("replay/"+b.name+"/"+p.name, func(t *testing.T) {
-				r, ok := recorded[b.name+p.name]
-				if !ok {
-					t.Fatal("it was not recorded")
-				}
-				if q := archive.Assess(r.archive); q.Score != 1 {
-					t.Errorf("the recording's quality is %.3f: %v", q.Score, q.Problems)
-				}
-				same := 0
-				for i := range replays {
-					got, misses := s.replayPage(t, b.browser.(filmed), r.archive, p.url)
-					for _, m := range misses {
-						t.Errorf("replay %d missed %s %s (nearest %s)", i, m.Method, m.URL, m.RunnerUp)
+		t.Run("replay/"+b.name, func(t *testing.T) {
+			device := b.start(t) // one that has never seen the origins
+			for _, p := range pages {
+				t.Run(p.name, func(t *testing.T) {
+					r, ok := recorded[b.name+p.name]
+					if !ok {
+						t.Fatal("it was not recorded")
 					}
-					if samePixels(t, got, r.live) {
-						same++
-						continue
-					}
-					keepFrames(t, b.name+p.name, r.live, got)
-				}
-				if same != replays {
-					t.Errorf("%d of %d last frames are those of the recording", same, replays)
-				}
-			})
+					l.replayed(t, device, b.name+p.name, p.url, r.archive, r.live)
+				})
+			}
+		})
+	}
+}
+
+// replayed replays a page time and again, and looks at its last frames.
+func (l *appsLab) replayed(t *testing.T, device filmed, name, page string, a *archive.Archive, live []byte) {
+	if q := archive.Assess(a); q.Score != 1 {
+		t.Errorf("the recording's quality is %.3f: %v", q.Score, q.Problems)
+	}
+	l.forget()
+	same := 0
+	for i := range replays {
+		got, misses := l.replayPage(t, device, a, page)
+		for _, m := range misses {
+			t.Errorf("replay %d missed %s %s (nearest %s)", i, m.Method, m.URL, m.RunnerUp)
 		}
+		if samePixels(t, got, live) {
+			same++
+			continue
+		}
+		keepFrames(t, name, live, got)
+	}
+	l.checkNames(t, page, "table")
+	if same != replays {
+		t.Errorf("%d of %d last frames are those of the recording", same, replays)
 	}
 }
 
 // recordPage opens a page while its application runs.
-func (s *stand) recordPage(t *testing.T, b filmed, addr, page string) (*archive.Archive, []byte) {
+func (l *appsLab) recordPage(t *testing.T, b filmed, page string) (*archive.Archive, []byte) {
 	path := filepath.Join(t.TempDir(), "page.wacz")
 	date := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	w, err := archive.Create(path, archive.CreateOptions{Software: "conformance", Wall: time.Now(), Seed: 11, PageDate: date})
 	check(t, err)
 	defer func() { _ = w.Discard() }()
 	check(t, w.AddPage(archive.Page{URL: page, Wall: time.Now()}))
-	tr := replay.NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}, &tls.Config{InsecureSkipVerify: true})
-	defer tr.CloseIdleConnections()
-	rec := replay.NewRecorder(w, tr, replay.RecordOptions{
-		Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 11, Date: date},
-		Protocols: func(string) []string { return []string{"h2", "http/1.1"} },
-	})
-	s.core.set(ownOnly(rec), rec.Protocols)
+	rec, err := l.network.Record(t.Context(), w, replay.RecordOptions{Wall: time.Now, Inject: inject.Options{Seed: 11, Date: date}})
+	check(t, err)
 	frame := b.frame(t, page, func() { awaitStill(t, rec.Stats) })
+	l.network.Disarm()
 	check(t, rec.Wait())
 	check(t, w.Close())
 	a, err := archive.Open(path)
@@ -118,10 +207,10 @@ func (s *stand) recordPage(t *testing.T, b filmed, addr, page string) (*archive.
 }
 
 // replayPage opens it when there is nothing but the archive.
-func (s *stand) replayPage(t *testing.T, b filmed, a *archive.Archive, page string) (frame []byte, misses []lab.Served) {
+func (l *appsLab) replayPage(t *testing.T, b filmed, a *archive.Archive, page string) (frame []byte, misses []lab.Served) {
 	var mu sync.Mutex
-	session, err := replay.NewSession(a, replay.Options{
-		Clock: lab.Monotonic, Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone},
+	session, err := l.network.Replay(t.Context(), a, replay.Options{
+		Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone},
 		Log: func(line lab.Served) {
 			if line.Stage == lab.StageMiss {
 				mu.Lock()
@@ -131,22 +220,11 @@ func (s *stand) replayPage(t *testing.T, b filmed, a *archive.Archive, page stri
 		},
 	})
 	check(t, err)
-	s.core.set(ownOnly(session), session.Protocols)
 	frame = b.frame(t, page, func() { awaitStill(t, session.Stats) })
+	l.network.Disarm()
 	mu.Lock()
 	defer mu.Unlock()
 	return frame, misses
-}
-
-// ownOnly keeps browsers' own services away, which ask too, and not for the page.
-func ownOnly(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Hostname(), ".test") {
-			http.NotFound(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // awaitStill returns when nothing was asked for during 400 ms.
@@ -234,11 +312,11 @@ func keepFrames(t *testing.T, name string, live, replayed []byte) {
 }
 
 // awaitListener returns when something takes connections there.
-func awaitListener(t *testing.T, network, addr string) {
+func awaitListener(t *testing.T, in *nstest.Namespace, network, addr string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(30 * time.Second); ; {
-		c, err := net.Dial(network, addr)
+		c, err := dial(in, network, addr)
 		if err == nil {
 			check(t, c.Close())
 			return

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,13 +12,14 @@ import (
 	"testing"
 
 	"eidetic/internal/testlab"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/nstest"
 )
 
 // webapps are applications that nobody here wrote, as Debian ships them, on
 // one nginx with PHP: MediaWiki with its database in SQLite, DokuWiki with its
 // files, and a static site, Python's documentation.
 type webapps struct {
-	addr string // of nginx, which speaks TLS and HTTP/2
 	stop func()
 }
 
@@ -29,8 +29,12 @@ const (
 	pythonDoc = "/usr/share/doc/python3-doc/html"
 )
 
-// startWebapps sets fresh instances up and serves them.
-func startWebapps(t *testing.T, s *stand) *webapps {
+// Where they are served, by host.
+var webappAddrs = map[string]string{"wiki.test": originAddress, "doku.test": "203.0.113.11", "docs.test": "203.0.113.12"}
+
+// startWebapps sets fresh instances up and serves them in a namespace, with
+// certificates of authority.
+func startWebapps(t *testing.T, in *nstest.Namespace, authority *ca.Authority) *webapps {
 	nginx := testlab.NeedProgram(t, "nginx")
 	fpm := testlab.NeedProgram(t, "php-fpm8.2", "php-fpm8.4", "php-fpm")
 	for _, file := range []string{mediawiki + "/index.php", dokuwiki + "/doku.php", pythonDoc + "/index.html"} {
@@ -41,12 +45,13 @@ func startWebapps(t *testing.T, s *stand) *webapps {
 	dir := t.TempDir()
 	installMediaWiki(t, dir)
 	installDokuWiki(t, dir)
-	writeKey(t, s, filepath.Join(dir, "key.pem"), "wiki.test")
-
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	w := &webapps{addr: l.Addr().String()}
-	check(t, l.Close())
+	for host, addr := range webappAddrs {
+		writeKey(t, authority, filepath.Join(dir, host+".pem"), host)
+		if addr != originAddress {
+			in.Address(t, "eth0", addr+"/24")
+		}
+	}
+	w := &webapps{}
 	socket := filepath.Join(dir, "php.sock")
 	check(t, os.WriteFile(filepath.Join(dir, "fpm.conf"), []byte(fmt.Sprintf(`
 [global]
@@ -59,16 +64,15 @@ listen = %[2]s
 pm = static
 pm.max_children = 4
 `, dir, socket)), 0o644))
-	check(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(fmt.Sprintf(nginxConf, dir, w.addr, socket, mediawiki, dokuwiki, pythonDoc)), 0o644))
+	check(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(fmt.Sprintf(nginxConf, dir, socket, mediawiki, dokuwiki, pythonDoc, webappAddrs["wiki.test"], webappAddrs["doku.test"], webappAddrs["docs.test"])), 0o644))
 	var running []*exec.Cmd
 	for _, argv := range [][]string{
 		{fpm, "--nodaemonize", "--allow-to-run-as-root", "--fpm-config", filepath.Join(dir, "fpm.conf")},
 		{nginx, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf")},
 	} {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Stderr = t.Output()
-		check(t, testlab.Start(t, cmd))
+		check(t, start(t, in, cmd))
 		running = append(running, cmd)
 	}
 	w.stop = func() {
@@ -79,8 +83,10 @@ pm.max_children = 4
 		running = nil
 	}
 	t.Cleanup(w.stop)
-	awaitListener(t, "tcp", w.addr)
-	awaitListener(t, "unix", socket)
+	for _, addr := range webappAddrs {
+		awaitListener(t, in, "tcp", addr+":443")
+	}
+	awaitListener(t, in, "unix", socket)
 	return w
 }
 
@@ -97,38 +103,38 @@ http {
 	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/fastcgi; uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;
 	gzip on;
 	gzip_types text/css application/javascript;
-	ssl_certificate %[1]s/key.pem;
-	ssl_certificate_key %[1]s/key.pem;
+	ssl_certificate %[1]s/$ssl_server_name.pem;
+	ssl_certificate_key %[1]s/$ssl_server_name.pem;
 	index index.php doku.php index.html;
 	server {
-		listen %[2]s ssl http2;
+		listen %[6]s:443 ssl http2;
 		server_name wiki.test;
-		root %[4]s;
+		root %[3]s;
 		location = /favicon.ico { return 204; }
 		location ~ \.php(/|$) {
 			include /etc/nginx/fastcgi_params;
 			fastcgi_split_path_info ^(.+?\.php)(/.*)?$;
-			fastcgi_param SCRIPT_FILENAME %[4]s$fastcgi_script_name;
+			fastcgi_param SCRIPT_FILENAME %[3]s$fastcgi_script_name;
 			fastcgi_param PATH_INFO $fastcgi_path_info;
 			fastcgi_param MW_CONFIG_FILE %[1]s/LocalSettings.php;
-			fastcgi_pass unix:%[3]s;
+			fastcgi_pass unix:%[2]s;
 		}
 	}
 	server {
-		listen %[2]s ssl http2;
+		listen %[7]s:443 ssl http2;
 		server_name doku.test;
-		root %[5]s;
+		root %[4]s;
 		location ~ \.php$ {
 			include /etc/nginx/fastcgi_params;
-			fastcgi_param SCRIPT_FILENAME %[5]s$fastcgi_script_name;
+			fastcgi_param SCRIPT_FILENAME %[4]s$fastcgi_script_name;
 			fastcgi_param PHP_VALUE "auto_prepend_file=%[1]s/doku.php";
-			fastcgi_pass unix:%[3]s;
+			fastcgi_pass unix:%[2]s;
 		}
 	}
 	server {
-		listen %[2]s ssl http2;
+		listen %[8]s:443 ssl http2;
 		server_name docs.test;
-		root %[6]s;
+		root %[5]s;
 	}
 }
 `
@@ -185,9 +191,9 @@ func installDokuWiki(t *testing.T, dir string) {
 	check(t, os.WriteFile(filepath.Join(data, "pages", "start.txt"), []byte(page.String()), 0o644))
 }
 
-// writeKey writes a leaf of the box's authority with its key, for nginx.
-func writeKey(t *testing.T, s *stand, file, host string) {
-	leaf, err := s.authority.Leaf(host)
+// writeKey writes a leaf with its key, for nginx.
+func writeKey(t *testing.T, authority *ca.Authority, file, host string) {
+	leaf, err := authority.Leaf(host)
 	check(t, err)
 	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
 	check(t, err)
