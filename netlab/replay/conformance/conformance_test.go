@@ -6,7 +6,7 @@ import (
 )
 
 func cases() []kase {
-	return slices.Concat(determinism(), realms(), codings(), charsets(), policies(), network(), peers(), live())
+	return slices.Concat(determinism(), realms(), codings(), charsets(), policies(), network(), asked(), peers(), live())
 }
 
 // essential are the names of those that both browsers are held against.

@@ -177,7 +177,7 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 		Protocols: up.Protocols,
 	})
 	s.core.set(rec, rec.Protocols)
-	live := s.browser.load(t, "https://a.test/")
+	live := s.browser.load(t, "https://a.test/#live")
 	if err := rec.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 			t.Fatal(err)
 		}
 		s.core.set(session, session.Protocols)
-		got := s.browser.load(t, "https://a.test/")
+		got := s.browser.load(t, "https://a.test/#replay")
 		mu.Lock()
 		if got != live {
 			t.Errorf("replay %d: the page saw\n%s\nwhile it was recorded\n%s", i+1, got, live)
