@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	mdns "github.com/miekg/dns"
@@ -112,6 +114,11 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	quicFor := session.HTTP3
+	for _, host := range a.Info().Hosts {
+		if n.c.HTTP3 && !strings.Contains(host, ":") && quicFor(host) { // no port of its own
+			n.quicHosts = append(n.quicHosts, host)
+		}
+	}
 	n.quicFor.Store(&quicFor)
 	n.setHosts(n.prepared.table)
 	if n.dns != nil {
@@ -145,6 +152,7 @@ func (n *Network) disarm(ctx context.Context) error {
 		n.dns.Use(nil)
 	}
 	n.quicFor.Store(nil)
+	n.quicHosts = nil
 	n.link.Abort()
 	err := errors.Join(n.usePorts(Ports{}), n.proxy.SetCore(ctx, n.core(nil, nil, nil)))
 	if n.recorder != nil {
@@ -195,6 +203,28 @@ func (c *core) Protocols(host string) []string {
 		return []string{"h2", "http/1.1"}
 	}
 	return c.protocols(host)
+}
+
+// AskHTTP3 asks the origins of hosts whether they speak HTTP/3, while
+// recording. Those that do are among HTTP3Hosts then.
+func (n *Network) AskHTTP3(hosts []string) {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	for _, host := range hosts {
+		if n.c.HTTP3 && n.up != nil && !slices.Contains(n.quicHosts, host) && n.up.HTTP3(host) {
+			n.quicHosts = append(n.quicHosts, host)
+		}
+	}
+}
+
+// HTTP3Hosts are those that a device may be told to speak HTTP/3 with, on port
+// 443: those recorded so in a replay, and those that AskHTTP3 found while
+// recording. Browsers that the box's certificate was installed in do not try by
+// themselves.
+func (n *Network) HTTP3Hosts() []string {
+	n.arming.Lock()
+	defer n.arming.Unlock()
+	return slices.Clone(n.quicHosts)
 }
 
 // http3 tells the name server what may be said of a host.

@@ -136,9 +136,10 @@ type Network struct {
 	// quicFor tells which hosts are served over HTTP/3 now; nil for none.
 	quicFor atomic.Pointer[func(host string) bool]
 
-	arming sync.Mutex // one Record, Replay, Disarm or Close at a time
-	up     *proxy.Upstream
-	armed  string // "record", "replay", ""
+	arming    sync.Mutex // one Record, Replay, Disarm or Close at a time
+	quicHosts []string   // see HTTP3Hosts
+	up        *proxy.Upstream
+	armed     string // "record", "replay", ""
 	// recorder is the one to wait for.
 	recorder *replay.Recorder
 	prepared prepared // the archive of the last Replay

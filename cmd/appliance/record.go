@@ -24,6 +24,7 @@ type RecordCmd struct {
 	URL     []string `arg:"" optional:"" help:"Pages to open one after the other, each in a fresh browser in namespaces of its own."`
 	Force   bool     `help:"Replace an archive that is there."`
 
+	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 what its origin speaks so: each page is opened once before, to see who offers it."`
 	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
 	authorityFlags
 	originFlags
@@ -52,6 +53,9 @@ func (c *RecordCmd) Validate() error {
 	}
 	if len(c.URL) > 0 && c.Proxy != "" {
 		return errors.New("--proxy and a URL exclude each other: what comes to the proxy is opened elsewhere")
+	}
+	if c.HTTP3 && c.Proxy != "" {
+		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
 	for _, u := range c.URL {
 		if err := job.ValidPage(u); err != nil {
@@ -148,7 +152,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 		return usage(err)
 	}
 	return runVisit(ctx, visitJob{
-		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed,
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3,
 		Resolver: c.Resolver, Roots: roots,
 	})
 }

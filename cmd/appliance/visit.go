@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +35,7 @@ import (
 // record and replay ask of their half inside namespaces.
 type visitJob struct {
 	Record       bool
+	HTTP3        bool // look for it first
 	Archive      string
 	Pages        []string
 	Still, Limit time.Duration
@@ -168,7 +173,10 @@ func (v *visitJob) carryOut(ctx context.Context, bar *progress, log *slog.Logger
 		defer dialer.Close()
 		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) {
 			roots, err := trusted(v.Roots)
-			return &proxy.UpstreamConfig{Resolver: v.Resolver, Roots: roots, DialContext: dialer.DialContext}, err
+			return &proxy.UpstreamConfig{
+				Resolver: v.Resolver, Roots: roots, DialContext: dialer.DialContext,
+				DialPacket: func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "udp", addr) },
+			}, err
 		}
 	}
 	rig, err := job.NewVirtual(ctx, config)
@@ -199,8 +207,59 @@ func (v *visit) annotate(a replay.Annotation) {
 }
 
 func (v *visit) record(ctx context.Context) error {
+	var offered []string
+	if v.HTTP3 {
+		const trial = "/tmp/offers.wacz"
+		if err := v.recordInto(ctx, trial, nil); err != nil {
+			return err
+		}
+		a, err := archive.Open(trial)
+		if err != nil {
+			return err
+		}
+		offered = offersHTTP3(a)
+		if err := os.Remove(trial); err != nil {
+			return err
+		}
+	}
+	return v.recordInto(ctx, v.Archive, offered)
+}
+
+// offersHTTP3 are the hosts of a recording that say they speak HTTP/3 on port
+// 443, in Alt-Svc or an HTTPS record.
+func offersHTTP3(a *archive.Archive) []string {
+	offers := map[string]bool{}
+	for _, e := range a.Exchanges() {
+		u, err := url.Parse(e.URL)
+		if err != nil || u.Scheme != "https" || u.Port() != "" {
+			continue
+		}
+		for _, f := range e.Response.Header {
+			if strings.EqualFold(f.Name, "Alt-Svc") && strings.Contains(f.Value, `h3=":443"`) {
+				offers[u.Hostname()] = true
+			}
+		}
+	}
+	for _, d := range a.DNS() {
+		for _, line := range d.Records {
+			rr, err := dns.NewRR(line)
+			if record, ok := rr.(*dns.HTTPS); err == nil && ok {
+				for _, kv := range record.Value {
+					if alpn, ok := kv.(*dns.SVCBAlpn); ok && slices.Contains(alpn.Alpn, "h3") {
+						offers[d.Name] = true
+					}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(offers))
+}
+
+// recordInto records the pages. With hosts that offer HTTP/3 the browser speaks
+// it with those of them whose origins do.
+func (v *visit) recordInto(ctx context.Context, path string, offered []string) error {
 	wall := time.Now()
-	w, err := archive.Create(v.Archive, archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: v.Seed, PageDate: wall})
+	w, err := archive.Create(path, archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: v.Seed, PageDate: wall})
 	if err != nil {
 		return err
 	}
@@ -209,6 +268,12 @@ func (v *visit) record(ctx context.Context) error {
 	})
 	if err != nil {
 		return errors.Join(err, w.Discard())
+	}
+	v.rig.Network.AskHTTP3(offered)
+	if hosts := v.rig.Network.HTTP3Hosts(); len(hosts) > 0 {
+		v.bar.say("HTTP/3 with %s", strings.Join(hosts, ", "))
+	} else if len(offered) > 0 {
+		v.bar.say("%s offered HTTP/3, and did not answer by it", strings.Join(offered, ", "))
 	}
 	for _, page := range v.Pages {
 		if err = w.AddPage(archive.Page{URL: page, Wall: time.Now()}); err != nil {

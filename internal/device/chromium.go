@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -66,6 +67,9 @@ type Options struct {
 	URL       string // what it opens
 	// Proxy is an explicit proxy, "192.168.77.1:3128", or "" for none.
 	Proxy string
+	// HTTP3 are the hosts that it speaks HTTP/3 with, and nothing else:
+	// otherwise it refuses QUIC from roots that a person installed.
+	HTTP3 []string
 	// Niceness is added to the browser's processes, so that on a machine of few
 	// cores the screen is still filmed on time.
 	Niceness int
@@ -84,10 +88,23 @@ func flags(profile string, o Options) []string {
 		"--no-sandbox", // it is root of its namespaces; the namespaces are the sandbox
 	)
 	f = append(f, window(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1), fmt.Sprint(o.Screen.Height+1))...)
+	f = append(f, quicFlag(o.HTTP3))
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
 	return append(f, o.URL)
+}
+
+// quicFlag lets it speak QUIC with these hosts, and with no other.
+func quicFlag(hosts []string) string {
+	if len(hosts) == 0 {
+		return "--disable-quic"
+	}
+	origins := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		origins = append(origins, net.JoinHostPort(h, "443"))
+	}
+	return "--origin-to-force-quic-on=" + strings.Join(origins, ",")
 }
 
 // quiet are flags that keep a browser from doing anything that the page did not
@@ -104,7 +121,6 @@ func quiet() []string {
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,HttpsUpgrades," +
 			"HttpsFirstBalancedMode,HttpsFirstBalancedModeAutoEnable,DnsOverHttps,AutofillServerCommunication," +
 			"CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying",
-		"--disable-quic",
 		"--disable-gpu", // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",

@@ -16,7 +16,7 @@ import (
 // at its end, start the page to open.
 func KioskScript(box, start string) []byte {
 	var flags []string
-	for _, f := range append(quiet(), window("$width", "$height", "$((width + 1))", "$((height + 1))")...) {
+	for _, f := range append(append(quiet(), quicFlag(nil)), window("$width", "$height", "$((width + 1))", "$((height + 1))")...) {
 		quoted := `"` + f + `"` // nothing in them is special between these quotes but what is meant to be
 		flags = append(flags, quoted)
 	}

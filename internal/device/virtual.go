@@ -46,9 +46,10 @@ type Virtual struct {
 	X         *XServer
 	Browser   *Chromium
 	Size      Screen
-	// Niceness and Proxy are those of Options.
+	// Niceness, Proxy and HTTP3 are those of Options.
 	Niceness int
 	Proxy    string
+	HTTP3    []string
 
 	guards []*Guard // of the device and of the box
 }
@@ -151,7 +152,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, Niceness: v.Niceness,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness,
 	})
 }
 

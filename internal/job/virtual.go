@@ -79,7 +79,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return nil, err
 	}
 	v.Network, err = netlab.Start(ctx, netlab.Config{
-		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true,
+		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true, HTTP3: true,
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
@@ -93,7 +93,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	if v.keys, err = x11control.Open(ctx, display, clock); err != nil {
 		return nil, err
 	}
-	v.Device, v.Control = births{v.device}, v.keys
+	v.Device, v.Control = births{v.device, v.Network}, v.keys
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
@@ -117,9 +117,13 @@ func (v *Virtual) Close() error {
 }
 
 // births gives experiment the device's births.
-type births struct{ *device.Virtual }
+type births struct {
+	*device.Virtual
+	network *netlab.Network
+}
 
 func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
+	b.HTTP3 = b.network.HTTP3Hosts()
 	return b.Virtual.Birth(url)
 }
 

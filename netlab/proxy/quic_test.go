@@ -106,7 +106,17 @@ func serveOrigin3(t *testing.T, authority *ca.Authority, h http.Handler) *net.UD
 	return pc.LocalAddr().(*net.UDPAddr)
 }
 
+// TestUpstreamSpeaksHTTP3ForThoseWhoDo by one socket, or by one for each connection.
 func TestUpstreamSpeaksHTTP3ForThoseWhoDo(t *testing.T) {
+	t.Run("one socket", func(t *testing.T) { testUpstreamQUIC(t, nil) })
+	t.Run("connected sockets", func(t *testing.T) {
+		testUpstreamQUIC(t, func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "udp", addr)
+		})
+	})
+}
+
+func testUpstreamQUIC(t *testing.T, dialPacket func(context.Context, string) (net.Conn, error)) {
 	authority, err := ca.New(time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +144,7 @@ func TestUpstreamSpeaksHTTP3ForThoseWhoDo(t *testing.T) {
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		},
+		DialPacket: dialPacket,
 	})
 	t.Cleanup(u.Close)
 	base := "https://shop.test:" + portText(tcp.Addr().(*net.TCPAddr).Port)

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,8 +26,10 @@ type upstreamQUIC struct {
 	transport *http3.Transport
 
 	mu sync.Mutex
-	// socket is opened with the first connection.
+	// socket is opened with the first connection; with DialPacket each has one
+	// of its own.
 	socket *quic.Transport
+	own    map[*quic.Transport]bool
 	closed bool
 	// These are by host:port of the origin.
 	alt   map[string]string // where Alt-Svc says that HTTP/3 is
@@ -40,7 +44,7 @@ type origin3 struct {
 }
 
 func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
-	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}}
+	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}, own: map[*quic.Transport]bool{}}
 	q.transport = &http3.Transport{
 		TLSClientConfig:        &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
 		QUICConfig:             &quic.Config{HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second},
@@ -128,10 +132,6 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 		addr = alt
 	}
 	q.mu.Unlock()
-	socket, err := q.open(ctx)
-	if err != nil {
-		return nil, err
-	}
 	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
@@ -146,7 +146,7 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 	}
 	var errs []error
 	for _, a := range addrs {
-		conn, err := socket.DialEarly(ctx, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, uint16(port))), t, c)
+		conn, err := q.early(ctx, netip.AddrPortFrom(a, uint16(port)), t, c)
 		if err == nil {
 			select {
 			case <-conn.HandshakeComplete():
@@ -162,6 +162,68 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 	}
 	return nil, fmt.Errorf("connect to %s by QUIC: %w", addr, errors.Join(errs...))
 }
+
+// early begins a connection to one address.
+func (q *upstreamQUIC) early(ctx context.Context, to netip.AddrPort, t *tls.Config, c *quic.Config) (*quic.Conn, error) {
+	remote := net.UDPAddrFromAddrPort(to)
+	if q.u.c.DialPacket == nil {
+		socket, err := q.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return socket.DialEarly(ctx, remote, t, c)
+	}
+	packets, err := q.u.c.DialPacket(ctx, to.String())
+	if err != nil {
+		return nil, fmt.Errorf("open a socket for QUIC: %w", err)
+	}
+	socket := &quic.Transport{Conn: connected{packets, remote}}
+	q.mu.Lock()
+	closed := q.closed
+	if !closed {
+		q.own[socket] = true
+	}
+	q.mu.Unlock()
+	if closed {
+		_ = packets.Close()
+		return nil, net.ErrClosed
+	}
+	conn, err := socket.DialEarly(ctx, remote, t, c)
+	if err != nil {
+		q.drop(socket)
+		return nil, err
+	}
+	context.AfterFunc(conn.Context(), func() { q.drop(socket) })
+	return conn, nil
+}
+
+// drop closes a socket of one connection.
+func (q *upstreamQUIC) drop(socket *quic.Transport) {
+	q.mu.Lock()
+	delete(q.own, socket)
+	q.mu.Unlock()
+	closeSocket(socket)
+}
+
+func closeSocket(socket *quic.Transport) {
+	_ = socket.Close() // its connections too
+	_ = socket.Conn.Close()
+}
+
+// connected is a connected socket as the unconnected one that quic-go wants.
+type connected struct {
+	net.Conn
+	to net.Addr
+}
+
+// ReadFrom implements net.PacketConn.
+func (c connected) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, err := c.Read(b)
+	return n, c.to, err
+}
+
+// WriteTo implements net.PacketConn.
+func (c connected) WriteTo(b []byte, _ net.Addr) (int, error) { return c.Write(b) }
 
 func (q *upstreamQUIC) open(ctx context.Context) (*quic.Transport, error) {
 	q.mu.Lock()
@@ -250,10 +312,13 @@ const maxAlternatives = 10_000
 func (q *upstreamQUIC) close() {
 	_ = q.transport.Close() // ends the connections; its error says that they were in use
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.closed = true
+	sockets := slices.Collect(maps.Keys(q.own))
 	if q.socket != nil {
-		_ = q.socket.Close() // spares too
-		_ = q.socket.Conn.Close()
+		sockets = append(sockets, q.socket)
+	}
+	q.mu.Unlock()
+	for _, s := range sockets {
+		closeSocket(s) // spares too
 	}
 }

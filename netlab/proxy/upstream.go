@@ -30,6 +30,9 @@ type UpstreamConfig struct {
 	// ListenPacket opens the UDP socket that HTTP/3 is spoken from. Nil means a
 	// socket of the kernel's, or, with a DialContext, no HTTP/3 at all.
 	ListenPacket func(ctx context.Context) (net.PacketConn, error)
+	// DialPacket, in place of ListenPacket, opens a UDP socket for each
+	// connection of HTTP/3, connected to addr.
+	DialPacket func(ctx context.Context, addr string) (net.Conn, error)
 	// Lookup replaces Resolver: the addresses of a host in the order to try.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Timeout bounds a connection's making, TLS included; default 30 s.
@@ -60,7 +63,7 @@ const spareTime = 3 * time.Second
 
 // NewUpstream makes an Upstream; end it with Close.
 func NewUpstream(c UpstreamConfig) *Upstream {
-	if c.ListenPacket == nil && c.DialContext == nil {
+	if c.ListenPacket == nil && c.DialPacket == nil && c.DialContext == nil {
 		c.ListenPacket = func(ctx context.Context) (net.PacketConn, error) {
 			return new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
 		}
@@ -74,7 +77,7 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 	u := &Upstream{c: c, alpn: map[string]string{}, spare: map[string]spare{}}
 	u.any = u.transport("h2", "http/1.1")
 	u.old = u.transport("http/1.1")
-	if c.ListenPacket != nil {
+	if c.ListenPacket != nil || c.DialPacket != nil {
 		u.quic = newUpstreamQUIC(u)
 	}
 	return u
