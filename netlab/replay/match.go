@@ -77,32 +77,42 @@ func (c *client) next(list []*entry) *entry {
 // nearest is the fuzzy stage. Of equally near exchanges the first that the
 // client was not given yet wins.
 func (p *Prepared) nearest(c *client, s *shape, h http.Header) match {
-	best, second := match{stage: lab.StageMiss}, match{}
-	better := func(score float64, en *entry, than match) bool {
-		return score > than.score || score == than.score && score > 0 && than.entry != nil && c.used[than.entry] && !c.used[en]
+	t := podium{client: c}
+	if n := p.near[nearKey(s)]; n != nil {
+		n.find(&t, s, h)
 	}
-	for _, en := range usable(p.near[nearKey(s)], h) {
-		score := similarity(en.shape, s)
-		switch {
-		case better(score, en, best):
-			second = best
-			best = match{entry: en, score: score}
-		case better(score, en, second):
-			second = match{entry: en, score: score}
-		}
-	}
-	if best.entry == nil {
+	if t.best.entry == nil {
 		return match{stage: lab.StageMiss}
 	}
-	if best.score < threshold {
-		return match{stage: lab.StageMiss, runnerUp: describe(best)}
+	if t.best.score < threshold {
+		return match{stage: lab.StageMiss, runnerUp: describe(t.best)}
 	}
-	c.used[best.entry] = true
-	best.stage, best.differs = lab.StageFuzzy, differences(best.entry.shape, s)
-	if second.entry != nil {
-		best.runnerUp = describe(second)
+	c.used[t.best.entry] = true
+	t.best.stage, t.best.differs = lab.StageFuzzy, differences(t.best.entry.shape, s)
+	if t.second.entry != nil {
+		t.best.runnerUp = describe(t.second)
 	}
-	return best
+	return t.best
+}
+
+// podium keeps the two nearest of the exchanges that are offered in their order.
+type podium struct {
+	client       *client
+	best, second match
+}
+
+func (t *podium) offer(en *entry, score float64) {
+	switch {
+	case t.better(score, en, t.best):
+		t.second = t.best
+		t.best = match{entry: en, score: score}
+	case t.better(score, en, t.second):
+		t.second = match{entry: en, score: score}
+	}
+}
+
+func (t *podium) better(score float64, en *entry, than match) bool {
+	return score > than.score || score == than.score && score > 0 && than.entry != nil && t.client.used[than.entry] && !t.client.used[en]
 }
 
 func describe(m match) string {
@@ -160,9 +170,20 @@ func prefer(list []*entry, keep func(*entry) bool) []*entry {
 }
 
 // varies tells whether a request has the same values as the recorded one in
-// the fields that Vary names. Those that differ between browsers or loads
-// without changing what is meant are left out.
+// the fields that Vary names.
 func (en *entry) varies(h http.Header) bool {
+	for _, name := range en.varyNames() {
+		if en.Request.Get(name) != h.Get(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// varyNames lists them, but for those that differ between browsers or loads
+// without changing what is meant.
+func (en *entry) varyNames() []string {
+	var out []string
 	for _, f := range en.Response.Header {
 		if !strings.EqualFold(f.Name, "Vary") {
 			continue
@@ -171,11 +192,9 @@ func (en *entry) varies(h http.Header) bool {
 			switch name = strings.ToLower(strings.TrimSpace(name)); name {
 			case "", "*", "accept-encoding", "user-agent", "cookie", "referer":
 			default:
-				if en.Request.Get(name) != h.Get(name) {
-					return false
-				}
+				out = append(out, name)
 			}
 		}
 	}
-	return true
+	return out
 }

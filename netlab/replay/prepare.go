@@ -24,8 +24,8 @@ type Prepared struct {
 	exact     map[string][]*entry
 	normal    map[string][]*entry
 	learned   learned
-	near      map[string][]*entry // by method, origin and number of path segments
-	protocols map[string][]string // by host as in the URL
+	near      map[string]*neighbours // by what near ones have in common, see nearKey
+	protocols map[string][]string    // by host as in the URL
 	hosts     []string
 	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
 }
@@ -83,6 +83,9 @@ func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
 	for _, en := range entries {
 		p.add(en)
 	}
+	for _, n := range p.near {
+		n.build()
+	}
 	p.learnHosts()
 	return p, nil
 }
@@ -90,7 +93,7 @@ func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
 func newPrepared(a *archive.Archive, script *inject.Script) *Prepared {
 	return &Prepared{
 		archive: a, script: script,
-		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string][]*entry{}, protocols: map[string][]string{},
+		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string]*neighbours{}, protocols: map[string][]string{},
 	}
 }
 
@@ -99,10 +102,11 @@ func (p *Prepared) add(en *entry) {
 	exact, normal, near := en.shape.exactKey(), en.shape.normalKey(&p.learned), nearKey(en.shape)
 	p.exact[exact] = append(p.exact[exact], en)
 	p.normal[normal] = append(p.normal[normal], en)
-	p.near[near] = append(p.near[near], en)
+	if p.near[near] == nil {
+		p.near[near] = &neighbours{}
+	}
+	p.near[near].entries = append(p.near[near].entries, en)
 }
-
-func nearKey(s *shape) string { return fmt.Sprint(s.method, " ", s.origin, " ", len(s.path)) }
 
 func (p *Prepared) newEntry(e *lab.Exchange) (*entry, error) {
 	s, err := newShape(e.Method, e.URL, &e.Request, e.Request.Body)

@@ -10,39 +10,51 @@ import (
 // more likely to be wrong than right, and a miss says more.
 const threshold = 0.6
 
+// one is full similarity. Whole numbers, so that the index (neighbours) may
+// add in another order and find the same; divisible by all up to 20, so that
+// the shares of most texts are exact.
+const one int64 = 232_792_560
+
 // similarity compares two requests of one method and origin: 1 for equal, 0
-// for no relation. It weighs path segments, query and body, each only if one
-// of the two has it.
+// for no relation.
 func similarity(a, b *shape) float64 {
-	path := pathSimilarity(a.path, b.path)
-	if path < 0.6 {
-		return 0
-	}
-	sum, weight := 0.4*path, 0.4
+	query, body := int64(0), int64(0)
 	if len(a.query)+len(b.query) > 0 {
-		sum, weight = sum+0.3*pairSimilarity(a.query, b.query), weight+0.3
+		query = pairSimilarity(a.query, b.query)
 	}
 	if a.kind != "" || b.kind != "" {
-		body := bodySimilarity(a, b)
-		if body < 0.5 { // another question put to the same address
-			return 0
-		}
-		sum, weight = sum+0.3*body, weight+0.3
+		body = bodySimilarity(a, b)
 	}
-	return sum / weight
+	return weigh(pathSimilarity(a.path, b.path), query, body, len(a.query)+len(b.query) > 0, a.kind != "" || b.kind != "")
+}
+
+// weigh weighs path segments, query and body, each only if one of the two
+// requests has it.
+func weigh(path, query, body int64, hasQuery, hasBody bool) float64 {
+	if 10*path < 6*one || hasBody && 2*body < one { // another question put to the same address
+		return 0
+	}
+	sum, weight := 4*path, 4*one
+	if hasQuery {
+		sum, weight = sum+3*query, weight+3*one
+	}
+	if hasBody {
+		sum, weight = sum+3*body, weight+3*one
+	}
+	return float64(sum) / float64(weight)
 }
 
 // pathSimilarity is the mean over the segments; what the last one ends with
 // (".js", ".png") must be equal.
-func pathSimilarity(a, b []string) float64 {
+func pathSimilarity(a, b []string) int64 {
 	if len(a) != len(b) || extension(a[len(a)-1]) != extension(b[len(b)-1]) {
 		return 0
 	}
-	sum := 0.0
+	sum := int64(0)
 	for i := range a {
 		sum += textSimilarity(a[i], b[i])
 	}
-	return sum / float64(len(a))
+	return sum / int64(len(a))
 }
 
 func extension(s string) string {
@@ -53,34 +65,51 @@ func extension(s string) string {
 }
 
 // textSimilarity is the share of common prefix and suffix.
-func textSimilarity(a, b string) float64 {
+func textSimilarity(a, b string) int64 {
 	if a == b || volatile(a) && volatile(b) {
-		return 1
+		return one
 	}
-	long := max(len(a), len(b))
-	short := min(len(a), len(b))
+	return textShare(commonPrefix(a, b), commonSuffix(a, b), len(a), len(b))
+}
+
+// textShare is that of texts of two lengths, from their common ends.
+func textShare(prefix, suffix, a, b int) int64 {
+	long, short := max(a, b), min(a, b)
+	if long == 0 {
+		return one
+	}
+	// Floats divide quicker than whole numbers, and exactly enough: a quotient
+	// that is no whole number is farther from one than they are wrong.
+	return int64(float64(int64(prefix+min(suffix, short-prefix))*one) / float64(long))
+}
+
+func commonPrefix(a, b string) int {
 	n := 0
-	for n < short && a[n] == b[n] {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
-	m := 0
-	for m < short-n && a[len(a)-1-m] == b[len(b)-1-m] {
-		m++
+	return n
+}
+
+func commonSuffix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
 	}
-	return float64(n+m) / float64(long)
+	return n
 }
 
 // pairSimilarity: equal pairs count 1, equal names up to 0.5 by how near
 // their values are, volatile ones 0.9; over the union of names.
-func pairSimilarity(a, b []pair) float64 {
+func pairSimilarity(a, b []pair) int64 {
 	if len(a) == 0 && len(b) == 0 {
-		return 1
+		return one
 	}
 	rest := map[string][]string{}
 	for _, p := range b {
 		rest[p.name] = append(rest[p.name], p.value)
 	}
-	sum, union := 0.0, len(b)
+	sum, union := int64(0), int64(len(b))
 	for _, p := range a {
 		values := rest[p.name]
 		if len(values) == 0 {
@@ -88,25 +117,29 @@ func pairSimilarity(a, b []pair) float64 {
 			continue
 		}
 		i := max(0, slices.Index(values, p.value))
-		switch v := values[i]; {
-		case v == p.value:
-			sum++
-		case p.volatile() && (pair{p.name, v}).volatile():
-			sum += 0.9
-		default:
-			sum += 0.5 * textSimilarity(v, p.value)
-		}
+		sum += valueSimilarity(p, pair{p.name, values[i]})
 		rest[p.name] = slices.Delete(values, i, i+1)
 	}
-	return sum / float64(union)
+	return sum / union
 }
 
-func bodySimilarity(a, b *shape) float64 {
+// valueSimilarity is that of two pairs of one name.
+func valueSimilarity(a, b pair) int64 {
+	switch {
+	case a.value == b.value:
+		return one
+	case a.volatile() && b.volatile():
+		return one / 10 * 9
+	}
+	return textSimilarity(a.value, b.value) / 2
+}
+
+func bodySimilarity(a, b *shape) int64 {
 	if a.kind != b.kind {
 		return 0
 	}
 	if a.sum == b.sum {
-		return 1
+		return one
 	}
 	return pairSimilarity(a.body, b.body)
 }

@@ -34,12 +34,12 @@ func measureMatch(_ context.Context, o options, t *table) error {
 	}
 	conn := replay.WithConn(context.Background(), replay.Conn{Client: netip.MustParseAddr("192.0.2.1"), Protocol: "h2", TLS: "tls/1.3"})
 	for _, c := range []struct {
-		name, query string
-		goal        float64
-	}{{"match-exact", "", 10}, {"match-normalised", "?_=1700000000000", 10}, {"match-nearest-or-miss", "x?page=2", 300}} {
+		name, end string // of the path, in place of .css
+		goal      float64
+	}{{"match-exact", ".css", 10}, {"match-normalised", ".css?_=1700000000000", 10}, {"match-nearest", "x.css", 300}, {"match-miss", ".html", 0}} {
 		var requests []*http.Request
 		for _, p := range askedPaths() {
-			u, err := url.Parse("https://" + host + p + c.query)
+			u, err := url.Parse("https://" + host + strings.TrimSuffix(p, ".css") + c.end)
 			if err != nil {
 				return err
 			}
