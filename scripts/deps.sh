@@ -41,6 +41,7 @@ needs() {
 		test|util-linux|unshare|gives a test a disk of its own to fill
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine
+		test|mitmproxy|mitmdump|exports recordings that tests import
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		test|nginx-light|nginx|serves the applications that are recorded
 		test|php-fpm|php-fpm8.2|runs the applications that are recorded

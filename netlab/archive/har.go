@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,15 +75,16 @@ type (
 	}
 	harPost struct {
 		MIME     string    `json:"mimeType"`
-		Text     string    `json:"text"`
+		Text     harString `json:"text"`
 		Encoding string    `json:"encoding,omitempty"` // Charles, mitmproxy
 		Params   []harPair `json:"params,omitempty"`
 	}
 	harContent struct {
-		Size     int64   `json:"size"`
-		MIME     string  `json:"mimeType"`
-		Text     *string `json:"text,omitempty"`
-		Encoding string  `json:"encoding,omitempty"`
+		Size        int64      `json:"size"`
+		Compression float64    `json:"compression,omitempty"`
+		MIME        string     `json:"mimeType"`
+		Text        *harString `json:"text,omitempty"`
+		Encoding    string     `json:"encoding,omitempty"`
 	}
 	harTimings struct {
 		Send    float64 `json:"send"`
@@ -93,191 +92,6 @@ type (
 		Receive float64 `json:"receive"`
 	}
 )
-
-// isHAR tells a HAR by how it starts, behind a byte order mark and blanks.
-func isHAR(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	return len(head) > 0 && head[0] == '{'
-}
-
-// openHAR reads the exchanges of a HAR. Bodies there are decoded, so content
-// codings are taken away; one that is missing is marked as cut off.
-func (a *Archive) openHAR(r io.Reader, l Limits) error {
-	text, err := readAllLimited(r, l.Decoded)
-	if err != nil {
-		return fmt.Errorf("HAR: %w", err)
-	}
-	var f harFile
-	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &f); err != nil {
-		return fmt.Errorf("HAR: %w", err)
-	}
-	if f.Log == nil || f.Log.Entries == nil {
-		return fmt.Errorf("the JSON has no log.entries, so it is not a HAR")
-	}
-	if len(f.Log.Entries) > l.Exchanges {
-		return fmt.Errorf("%d entries are more than %d: %w", len(f.Log.Entries), l.Exchanges, errLimit)
-	}
-	a.options.Software = strings.TrimSpace(f.Log.Creator.Name + " " + f.Log.Creator.Version)
-	for i := range f.Log.Entries {
-		e, err := f.Log.Entries[i].exchange()
-		if err != nil {
-			a.warn("entry %d (%.120s) is left out: %v", i, f.Log.Entries[i].Request.URL, err)
-			continue
-		}
-		if e.Truncated != "" {
-			a.warn("entry %d (%.120s) has no body: export with content", i, e.URL)
-		}
-		e.ID, e.Order = fmt.Sprintf("urn:eidetic:har:%d", i), i
-		if a.options.Wall.IsZero() || e.Wall.Before(a.options.Wall) && !e.Wall.IsZero() {
-			a.options.Wall = e.Wall
-		}
-		a.exchanges = append(a.exchanges, e)
-	}
-	for _, e := range a.exchanges {
-		e.Start = max(0, e.Wall.Sub(a.options.Wall))
-		if len(a.pages) == 0 && isDocument(e) {
-			a.pages = []Page{{URL: e.URL, Wall: e.Wall}}
-		}
-	}
-	return nil
-}
-
-func (h *harEntry) exchange() (*lab.Exchange, error) {
-	u, err := url.Parse(h.Request.URL)
-	switch {
-	case err != nil:
-		return nil, err
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("the scheme %q is not http or https", u.Scheme)
-	case h.Response.Error != "":
-		return nil, fmt.Errorf("it failed: %s", h.Response.Error)
-	case h.Response.Status < 100 || h.Response.Status > 999:
-		return nil, fmt.Errorf("it has no answer (status %d)", h.Response.Status)
-	case h.Request.Method == "":
-		return nil, fmt.Errorf("it has no method")
-	}
-	u.Fragment, u.RawFragment = "", ""
-	e := &lab.Exchange{Method: h.Request.Method, URL: u.String(), Status: h.Response.Status, Reason: h.Response.StatusText}
-	e.Wall, _ = time.Parse(time.RFC3339Nano, h.Started)
-	e.Protocol = harProtocol(h.Response.HTTPVersion, h.Request.HTTPVersion)
-	if u.Scheme == "https" {
-		e.TLS = "tls/1.3"
-	}
-	if ip, err := netip.ParseAddr(strings.Trim(h.Server, "[]")); err == nil {
-		e.Server = netip.AddrPortFrom(ip, portOf(e.URL))
-	}
-	e.Request.Header = harHeaders(h.Request.Headers)
-	if e.Request.Body, err = h.Request.PostData.bytes(); err != nil {
-		return nil, err
-	}
-	e.Response.Header = harHeaders(h.Response.Headers)
-	if err := h.Response.Content.fill(e); err != nil {
-		return nil, err
-	}
-	ms := func(v float64) time.Duration {
-		return time.Duration(min(max(v, 0), float64(maxTime)/1e6) * float64(time.Millisecond))
-	}
-	e.FirstByte = ms(h.Timings.Wait)
-	if n := len(e.Response.Body); n > 0 {
-		e.Chunks = []lab.Chunk{{At: min(e.FirstByte+ms(h.Timings.Receive), time.Duration(maxTime)), Bytes: n}}
-	}
-	return e, nil
-}
-
-// harProtocol reads what browsers call a version: h2, HTTP/2, http/2.0, h3, h3-29, HTTP/1.1, unknown.
-func harProtocol(names ...string) string {
-	for _, name := range names {
-		name = strings.ToLower(name)
-		switch {
-		case name == "h2" || strings.HasPrefix(name, "http/2"):
-			return "h2"
-		case strings.HasPrefix(name, "h3") || strings.HasPrefix(name, "http/3") || strings.Contains(name, "quic"):
-			return "h3"
-		case name == "http/1.0" || name == "http/1.1":
-			return name
-		}
-	}
-	return "http/1.1"
-}
-
-// harHeaders drops h2's pseudo fields, and splits what Safari and Chrome join by line breaks.
-func harHeaders(pairs []harPair) []lab.HeaderField {
-	var out []lab.HeaderField
-	for _, p := range pairs {
-		if p.Name == "" || strings.HasPrefix(p.Name, ":") || strings.ContainsAny(p.Name, " \r\n:") {
-			continue
-		}
-		for _, v := range strings.Split(p.Value, "\n") {
-			out = append(out, lab.HeaderField{Name: p.Name, Value: strings.TrimSpace(v)})
-		}
-	}
-	return out
-}
-
-func (p *harPost) bytes() ([]byte, error) {
-	switch {
-	case p == nil:
-		return nil, nil
-	case p.Text == "" && len(p.Params) > 0 && strings.HasPrefix(p.MIME, "application/x-www-form-urlencoded"):
-		var parts []string
-		for _, q := range p.Params { // exporters keep them escaped
-			parts = append(parts, q.Name+"="+q.Value)
-		}
-		return []byte(strings.Join(parts, "&")), nil
-	case p.Encoding == "base64":
-		b, err := base64.StdEncoding.DecodeString(p.Text)
-		if err != nil {
-			return nil, fmt.Errorf("request body: %w", err)
-		}
-		return nonEmpty(b), nil
-	}
-	return nonEmpty([]byte(p.Text)), nil
-}
-
-// fill sets the body, and a header that fits what HAR keeps of it.
-func (c *harContent) fill(e *lab.Exchange) error {
-	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
-	switch {
-	case c.Text == nil:
-		if c.Size > 0 && hasBody && e.Status/100 != 3 {
-			e.Truncated = "unspecified"
-		}
-	case c.Encoding == "base64":
-		b, err := base64.StdEncoding.DecodeString(*c.Text)
-		if err != nil {
-			return fmt.Errorf("response body: %w", err)
-		}
-		e.Response.Body = nonEmpty(b)
-	case c.Encoding != "":
-		return fmt.Errorf("response body in the unknown encoding %q", c.Encoding)
-	default:
-		e.Response.Body = nonEmpty([]byte(*c.Text))
-	}
-	if !hasBody {
-		e.Response.Body = nil
-		return nil
-	}
-	kept := e.Response.Header[:0]
-	for _, f := range e.Response.Header {
-		switch strings.ToLower(f.Name) {
-		case "content-encoding", "transfer-encoding":
-			continue
-		case "content-length":
-			f.Value = strconv.Itoa(len(e.Response.Body))
-		case "content-type":
-			// A text of another charset was turned into UTF-8 by the exporter.
-			if c.Encoding == "" && c.Text != nil && !utf8.ValidString(*c.Text) {
-				return fmt.Errorf("response body is not UTF-8")
-			}
-			if i := strings.Index(strings.ToLower(f.Value), "charset="); i >= 0 && c.Encoding == "" {
-				f.Value = f.Value[:i] + "charset=utf-8"
-			}
-		}
-		kept = append(kept, f)
-	}
-	e.Response.Header = kept
-	return nil
-}
 
 // WriteHAR writes the exchanges as HAR 1.2, bodies decoded, bytes in base64.
 func WriteHAR(w io.Writer, a *Archive) error {
@@ -327,14 +141,15 @@ func harEntryOf(e *lab.Exchange) harEntry {
 	}
 	if len(e.Request.Body) > 0 {
 		text, encoding := harText(e.Request.Body)
-		h.Request.PostData = &harPost{MIME: e.Request.Get("Content-Type"), Text: text, Encoding: encoding}
+		h.Request.PostData = &harPost{MIME: e.Request.Get("Content-Type"), Text: harString(text), Encoding: encoding}
 	}
 	body := e.Response.Body
 	if plain, err := Decoded(&e.Response); err == nil {
 		body = plain
 	}
 	text, encoding := harText(body)
-	h.Response.Content = harContent{Size: int64(len(body)), MIME: e.Response.Get("Content-Type"), Text: &text, Encoding: encoding}
+	content := harString(text)
+	h.Response.Content = harContent{Size: int64(len(body)), MIME: e.Response.Get("Content-Type"), Text: &content, Encoding: encoding}
 	return h
 }
 

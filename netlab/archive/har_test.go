@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +176,8 @@ func TestAssess(t *testing.T) {
 func FuzzHAR(f *testing.F) {
 	f.Add(harHead + `]}}`)
 	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}},"timings":{"wait":1e300}}]}}`)
+	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"cookies":[{},{}],"headers":[{"name":"Set-Cookie","value":"a=1, b=2"}],"content":{"size":1,"text":"\udcff"}}}]}}`)
+	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := openText(t, text)
 		if err != nil {
@@ -185,4 +188,43 @@ func FuzzHAR(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// FuzzHARText: but for bytes that are no text, strings are those of encoding/json.
+func FuzzHARText(f *testing.F) {
+	for _, s := range []string{`x`, `\udcff`, `a\ud834\udd1eb`, `\\udcff`, `\ud834\udcff`, `\ud834\ud834\udc80\"`, `ö\n\u00f6`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, escaped string) {
+		var want string
+		var got harString
+		err := json.Unmarshal([]byte(`"`+escaped+`"`), &want)
+		if err2 := json.Unmarshal([]byte(`"`+escaped+`"`), &got); (err == nil) != (err2 == nil) {
+			t.Fatalf("%v and %v", err, err2)
+		}
+		if !strings.Contains(want, "\ufffd") && want != string(got) {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	})
+}
+
+func TestHARText(t *testing.T) {
+	for escaped, want := range map[string]string{
+		`a\udcf6b`: "a\xf6b", `\udc80\udcff`: "\x80\xff", `\ud834\udd1e`: "𝄞", `\ud834\udcf6`: "\U0001d0f6", `\\udcf6`: `\udcf6`, `\ud834`: "\ufffd", `\udc7f`: "\ufffd",
+	} {
+		var got harString
+		if err := json.Unmarshal([]byte(`"`+escaped+`"`), &got); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", escaped, got, err, want)
+		}
+	}
+	for _, x := range []struct {
+		text    string
+		size    int64
+		want    string
+		recoded bool
+	}{{"ö", 2, "ö", true}, {"ö", 1, "\xf6", false}, {"ö", 7, "ö", true}, {"☃ö", 2, "☃ö", true}, {"abc", 3, "abc", true}, {"\xf6", 1, "\xf6", false}, {"", 0, "", false}} {
+		if got, recoded := harString(x.text).bytes(x.size); string(got) != x.want || recoded != x.recoded {
+			t.Errorf("%q of %d bytes: %q, %t", x.text, x.size, got, recoded)
+		}
+	}
 }
