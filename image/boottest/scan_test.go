@@ -64,7 +64,7 @@ func testNoWayIn(t *testing.T, b *Box) {
 // returns those for which it went through all filters: a port that says nothing looks
 // the same from outside, so the box itself counts, before the first filter and
 // behind the last.
-func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) (heard []int) {
+func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) []int {
 	t.Helper()
 	const source = 40000 // tells what was sent from answers to the box's own questions
 	count := func(chain, hook string, priority int, set string) string {
@@ -81,27 +81,41 @@ func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) (
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	const list = "nft list set inet scan %s | sed -n '/elements/,$p' | grep -oE '[0-9]+' || true"
-	for deadline := time.Now().Add(Patience); ; {
-		for port := 1; port <= scanned; port++ {
-			// A queue that is full is tried again.
-			_, _ = conn.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(port))))
-		}
-		arrived := b.Run(t, fmt.Sprintf(list, "arrived")+" | wc -l")
-		if arrived == strconv.Itoa(scanned) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("only %s of %d packets reach the box on %s", arrived, scanned, inside)
-		}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var missing []int
+	for port := 1; port <= scanned; port++ {
+		missing = append(missing, port)
 	}
-	for _, word := range strings.Fields(b.Run(t, fmt.Sprintf(list, "heard"))) {
+	for deadline := time.Now().Add(Patience); len(missing) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d packets do not reach the box on %s", len(missing), scanned, inside)
+		}
+		for i, port := range missing {
+			if i%4 == 0 {
+				<-tick.C // more at once than queues hold would be lost
+			}
+			_, _ = conn.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(port)))) // lost: sent again
+		}
+		arrived := b.ports(t, "arrived")
+		missing = slices.DeleteFunc(missing, func(port int) bool {
+			_, found := slices.BinarySearch(arrived, port)
+			return found
+		})
+	}
+	return b.ports(t, "heard")
+}
+
+// ports lists a set of ports of the table scan.
+func (b *Box) ports(t *testing.T, set string) (ports []int) {
+	t.Helper()
+	for _, word := range strings.Fields(b.Run(t, "nft list set inet scan "+set+" | sed -n '/elements/,$p' | grep -oE '[0-9]+' | tr '\n' ' '")) {
 		port, err := strconv.Atoi(word)
 		if err != nil {
 			t.Fatal(err)
 		}
-		heard = append(heard, port)
+		ports = append(ports, port)
 	}
-	slices.Sort(heard)
-	return heard
+	slices.Sort(ports)
+	return ports
 }
