@@ -15,6 +15,9 @@ box_package = eidetic/image/boottest
 concurrent_packages = $(call packages_with,^\s*go [a-z]|\bsync\.|\bchan ,*.go)
 race_packages = $(filter $(unit_packages),$(concurrent_packages))
 
+# The command is concurrent too; these of its tests need namespaces, screens or browsers.
+command_machine_tests = Demo|LiveLoads|KillInATrial|PagesAreRecorded|FullDisk|Doctor$$|Qualify|VNC|KeyToFrame|Story
+
 # packages_with PATTERN,FILES lists the packages in which a file has a match.
 packages_with = $(patsubst ./%/,eidetic/%,$(sort $(dir \
 	$(shell grep -rlE --include='$(2)' --exclude-dir={testlab,repotest,out} '$(1)' .))))
@@ -29,6 +32,7 @@ test-unit: ## Tests that need nothing of the machine, with all fuzz seeds
 .PHONY: test-race
 test-race: ## The unit tests of concurrent packages, under the race detector
 	CGO_ENABLED=1 go test -race -timeout 15m $(race_packages)
+	CGO_ENABLED=1 go test -race -timeout 15m -skip '$(command_machine_tests)' ./cmd/appliance
 
 .PHONY: test-net
 test-net: ## Tests with namespaces, screens and browsers, one package at a time

@@ -9,10 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"eidetic/image/pack"
 )
+
+// wifiPackages are what --wifi adds. packages.lock is about the image without it.
+func wifiPackages() []string {
+	return []string{"firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "wireless-regdb"}
+}
 
 // bootstrap runs mmdebstrap, unless its result for the same lists is there.
 func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string, error) {
@@ -27,7 +33,7 @@ func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string
 	components := "main"
 	if o.wifi {
 		components += " non-free-firmware"
-		list = append(list, "firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "wireless-regdb")
+		list = append(list, wifiPackages()...)
 	}
 	args := []string{"--variant=essential", "--architectures=amd64", "--format=tar",
 		"--aptopt=Apt::Install-Recommends \"false\"",
@@ -123,6 +129,12 @@ func checkPackages(o options, archive string, say func(string, ...any)) error {
 		return err
 	}
 	drift := pack.Drift(locked, installed)
+	if o.wifi {
+		drift = slices.DeleteFunc(drift, func(line string) bool {
+			fields := strings.Fields(line)
+			return len(fields) > 1 && fields[0] == "+" && slices.Contains(wifiPackages(), fields[1])
+		})
+	}
 	report := strings.Join(drift, "\n")
 	if len(drift) > 0 {
 		report += "\n"

@@ -37,6 +37,9 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`).MatchString(o.version) {
 		return fmt.Errorf("version %q: only numbers and dots sort in the boot loader", o.version)
 	}
+	if o.accept && o.wifi {
+		return errors.New("the locked packages are those of the image without --wifi: accept without it")
+	}
 	started := time.Now()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(w, "%5.1f s  %s\n", time.Since(started).Seconds(), fmt.Sprintf(format, args...))
