@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/measure"
 )
@@ -124,6 +125,7 @@ func (c *LinkTestCmd) Run(ctx context.Context) error {
 	if err := isolate.Available(ctx); err != nil {
 		return cannot(err)
 	}
+	defer lab.Awake()() // as in a trial
 	args := []string{"link", "inside", "--link", c.Link, "--backend", c.Backend}
 	if c.JSON {
 		args = append(args, "--json")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
 )
 
 // Host tells what of this machine can explain a difference between two runs,
@@ -17,6 +19,9 @@ type Host struct{}
 
 // Wall is the wall clock.
 func (Host) Wall() time.Time { return time.Now() }
+
+// Awake keeps the processors from sleeping until release is called.
+func (Host) Awake() (release func()) { return lab.Awake() }
 
 // Throttled counts the times that the processor was slowed down since boot:
 // by heat (Intel's counters) and by the control group's quota.
@@ -45,6 +50,7 @@ func (Host) Facts() map[string]any {
 		"go":           runtime.Version(),
 		"governor":     first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 		"load_average": first("/proc/loadavg"),
+		"kept_awake":   lab.MayStayAwake(), // the processors, during trials
 		"root":         os.Getuid() == 0 && !userNamespace(),
 	}
 	for name, value := range facts {

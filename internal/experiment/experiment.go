@@ -104,6 +104,8 @@ type Host interface {
 	Throttled() int64
 	// Wall is the wall clock.
 	Wall() time.Time
+	// Awake keeps the processors from sleeping until release is called.
+	Awake() (release func())
 }
 
 // Folder keeps artifacts.

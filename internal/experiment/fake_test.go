@@ -34,6 +34,8 @@ type world struct {
 	stopped       int
 	analysed      int
 	throttled     int64
+	awake         int  // how often the processors are kept awake now
+	slept         bool // the key was pressed while they were not
 	linkFault     string
 	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look
@@ -69,7 +71,7 @@ func (l fakeLife) Stop() error           { l.w.stopped++; return l.w.stopErr }
 
 func (w *world) Key(context.Context, string) (lab.Event, error) {
 	at := now()
-	w.pressed = at
+	w.pressed, w.slept = at, w.awake == 0
 	if w.diesAfter > 0 {
 		dead := w.dead
 		time.AfterFunc(w.diesAfter, func() { close(dead) })
@@ -140,6 +142,11 @@ func (l fakeLink) Restart()              { l.w.restarted = now() }
 func (l fakeLink) Report() (any, string) { return map[string]int{"packets": 1}, l.w.linkFault }
 
 type fakeHost struct{ w *world }
+
+func (h fakeHost) Awake() func() {
+	h.w.awake++
+	return func() { h.w.awake-- }
+}
 
 func (h fakeHost) Throttled() int64 { return h.w.throttled * int64(h.w.looks) }
 func (h fakeHost) Wall() time.Time {

@@ -125,6 +125,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Frames, t.FramesLost, t.FirstFrame = status.Frames, status.Lost, status.FirstFrame
 	}()
 
+	defer r.Host.Awake()()
 	if err := r.awaitSync(ctx, p, life, film); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,19 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// TestAwake: the processors are kept awake while a page loads, and not longer.
+func TestAwake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{time.Second}}
+		if _, err := w.runner().Trial(t.Context(), plan(), 1, t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		if w.slept || w.awake != 0 {
+			t.Errorf("slept while loading: %v; still kept awake: %d", w.slept, w.awake)
+		}
+	})
+}
+
 func TestTrialThatMakesAllFurtherPointless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{filmErr: errors.New("no display")}

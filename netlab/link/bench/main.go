@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/link"
 )
 
@@ -56,6 +57,7 @@ func run(ctx context.Context) error {
 	only := flag.String("only", "", "parts to measure, a regular expression")
 	peers := flag.Bool("peers", true, "measure tc and toxiproxy as well")
 	toxiproxy := flag.String("toxiproxy", "", "toxiproxy's server; built from its module when empty")
+	awake := flag.Bool("awake", true, "keep the processors awake, as in a trial; for the peers too")
 	inside := flag.Bool("inside", false, "used by this program itself: it is in namespaces of its own")
 	flag.Parse()
 	parts, err := regexp.Compile(*only)
@@ -77,7 +79,10 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers), "-toxiproxy", *toxiproxy)
+		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers), fmt.Sprintf("-awake=%v", *awake), "-toxiproxy", *toxiproxy)
+	}
+	if *awake {
+		defer lab.Awake()()
 	}
 	b := &bench{parts: parts, peers: *peers, toxiproxy: *toxiproxy}
 	return errors.Join(b.measure(ctx), b.write(*out))
