@@ -265,6 +265,26 @@ func bothWays(t *testing.T, data []byte, l Limits) (*Archive, error) {
 	return byParts, nil
 }
 
+// TestManyHeaders: a part whose records are mostly header is not kept whole
+// in memory, and found all the same.
+func TestManyHeaders(t *testing.T) {
+	var warc, index bytes.Buffer
+	long := strings.Repeat("x", 1<<20-1000)
+	for i := range 80 {
+		if i < 5 { // the rest is one part
+			fmt.Fprintf(&index, "x 2026 {\"filename\":\"data.warc.gz\",\"offset\":%d}\n", warc.Len())
+		}
+		header := []lab.HeaderField{{Name: "WARC-Type", Value: "response"}, {Name: "WARC-Target-URI", Value: fmt.Sprint("http://a.example/", i)}, {Name: "X-Long", Value: long}}
+		if err := appendMember(&warc, gzip.BestSpeed, header, []byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := bothWays(t, zipOf(t, warc.Bytes(), index.Bytes()), Limits{})
+	if err != nil || len(a.Exchanges()) != 80 || len(a.Warnings()) > 0 {
+		t.Fatalf("%v, %+v", err, a)
+	}
+}
+
 func TestHostileZip(t *testing.T) {
 	build := func(files ...[2]string) []byte {
 		var b bytes.Buffer

@@ -138,23 +138,29 @@ func FuzzWACZ(f *testing.F) {
 	f.Add(append(warc.Bytes()[:second:second], "damaged"...), line(second))
 	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
 	f.Fuzz(func(t *testing.T, warc, index []byte) {
-		var b bytes.Buffer
-		z := zip.NewWriter(&b)
-		for _, file := range []struct {
-			name string
-			text []byte
-		}{{nameData, warc}, {nameIndex, index}, {namePackage, []byte("{}")}} {
-			w, err := z.CreateHeader(&zip.FileHeader{Name: file.name, Method: zip.Store})
-			if err == nil {
-				_, err = w.Write(file.text)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		_, _ = bothWays(t, zipOf(t, warc, index), limits) // an error is an answer
+	})
+}
+
+// zipOf packs a WARC with an index, whatever they hold.
+func zipOf(t testing.TB, warc, index []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{{nameData, warc}, {nameIndex, index}, {namePackage, []byte("{}")}} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: file.name, Method: zip.Store})
+		if err == nil {
+			_, err = w.Write(file.text)
 		}
-		if err := z.Close(); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = bothWays(t, b.Bytes(), limits) // an error is an answer
-	})
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }

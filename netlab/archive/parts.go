@@ -104,11 +104,17 @@ func (p *part) read(r io.ReaderAt, u *unzipper, l Limits, decoded *atomic.Int64)
 	}
 	u.text.Reset(&u.plain)
 	rr := &recordReader{r: u.text, limits: l, decoded: decoded}
-	for len(p.items) <= l.records() {
+	// A bomb of headers is for who reads from front to back and drops them.
+	const most, each = 64 << 20, 512
+	for kept := 0; kept < most; {
 		rec, err := rr.next()
 		if err != nil {
 			p.whole = err == io.EOF
 			return
+		}
+		kept += each
+		for _, f := range rec.header {
+			kept += len(f.Name) + len(f.Value)
 		}
 		p.decoded += int64(len(rec.block))
 		p.items = append(p.items, parse(rec, l))
