@@ -29,5 +29,5 @@ test-box: ## Boot the test build in a virtual machine and try it (as root; minut
 CUTS ?= 20
 
 .PHONY: soak
-soak: image-test ## Cut the power of a booted box at CUTS random moments (as root; half an hour)
+soak: image-test ## Cut the power of a booted box at CUTS random moments (as root; an hour)
 	go test -tags soak -count 1 -timeout 3h -v -run TestSoak ./image/boottest -cuts $(CUTS)

@@ -349,6 +349,28 @@ func TestIndexPagesAndForgets(t *testing.T) {
 	}
 }
 
+// What is put on the disk before a run says that it has ended is its files: a
+// pipe, which nobody writes, and a link to nowhere do not hold it up.
+func TestSaveLeavesWhatIsNoFile(t *testing.T) {
+	root := t.TempDir()
+	run := sample("a", StateRunning)
+	f, err := Create(root, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(f.Path(), "pipe"), 0o600), os.Symlink("nowhere", filepath.Join(f.Path(), "link"))); err != nil {
+		t.Fatal(err)
+	}
+	run.State = StateDone
+	if err := f.Save(run); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, root).Run("a"); err != nil || got.State != StateDone {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // Two processes' worth of stores use one index at a time.
 func TestIndexIsShared(t *testing.T) {
 	root := t.TempDir()
