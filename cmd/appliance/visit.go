@@ -209,20 +209,31 @@ func (v *visit) annotate(a replay.Annotation) {
 func (v *visit) record(ctx context.Context) error {
 	var offered []string
 	if v.HTTP3 {
-		const trial = "/tmp/offers.wacz"
-		if err := v.recordInto(ctx, trial, nil); err != nil {
-			return err
-		}
-		a, err := archive.Open(trial)
-		if err != nil {
-			return err
-		}
-		offered = offersHTTP3(a)
-		if err := os.Remove(trial); err != nil {
+		v.bar.say("Looking for who offers HTTP/3; what is recorded comes after.")
+		var err error
+		if offered, err = v.lookForHTTP3(ctx); err != nil {
 			return err
 		}
 	}
 	return v.recordInto(ctx, v.Archive, offered)
+}
+
+// lookForHTTP3 records the pages once, for nothing but that.
+func (v *visit) lookForHTTP3(ctx context.Context) ([]string, error) {
+	dir, err := os.MkdirTemp("", "offers-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	trial := filepath.Join(dir, "offers.wacz")
+	if err := v.recordInto(ctx, trial, nil); err != nil {
+		return nil, err
+	}
+	a, err := archive.Open(trial)
+	if err != nil {
+		return nil, err
+	}
+	return offersHTTP3(a), nil
 }
 
 // offersHTTP3 are the hosts of a recording that say they speak HTTP/3 on port
