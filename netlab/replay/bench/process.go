@@ -23,6 +23,17 @@ type server struct {
 	cmd  *exec.Cmd
 	log  bytes.Buffer
 	said []string // what one of ours said when it was ready
+
+	ended chan struct{} // closed when a process that is waited for has ended; nil before
+}
+
+// wait begins to wait for the end.
+func (s *server) wait() {
+	s.ended = make(chan struct{})
+	go func() {
+		_ = s.cmd.Wait() // a signal ends it
+		close(s.ended)
+	}()
 }
 
 // start runs a server in a process group of its own. A server of ours says
@@ -49,17 +60,22 @@ func start(ctx context.Context, name, addr, dir string, argv ...string) (*server
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	deadline := time.Now().Add(time.Minute)
+	s.wait()
+	deadline := time.After(time.Minute)
 	for {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err == nil {
 			return s, c.Close()
 		}
-		if ctx.Err() != nil || time.Now().After(deadline) || syscall.Kill(s.cmd.Process.Pid, 0) != nil {
-			s.stop()
-			return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, tail(s.log.String()))
+		select {
+		case <-time.After(20 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+		case <-deadline:
+		case <-s.ended:
 		}
-		time.Sleep(20 * time.Millisecond)
+		s.stop()
+		return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, tail(s.log.String()))
 	}
 }
 
@@ -89,17 +105,15 @@ func (s *server) stop() {
 		return
 	}
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM)
-	ended := make(chan struct{})
-	go func() {
-		_ = s.cmd.Wait() // a signal ends it
-		close(ended)
-	}()
+	if s.ended == nil {
+		s.wait()
+	}
 	select {
-	case <-ended:
+	case <-s.ended:
 	case <-time.After(3 * time.Second):
 	}
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-	<-ended
+	<-s.ended
 }
 
 // cpu is the processor time that the server's process group has used, of
