@@ -20,6 +20,7 @@ func (n *Network) Environment() map[string]any {
 		"upstream":           n.c.Upstream != nil,
 		"armed":              armed,
 		"connections":        n.proxy.Connections(),
+		"flight_bytes":       r.Profile.Flight(), // see proxy.Server.SetFlight
 		"leaves_issued":      n.c.CA.Issued(),
 		"ca_sha256":          n.c.CA.Fingerprint(),
 	}

@@ -244,8 +244,11 @@ func (n *Network) start(ctx context.Context) error {
 		}
 		n.addrs.DNS = n.dns.Addr()
 	}
-	n.proxy, err = proxy.Serve(pc)
-	return err
+	if n.proxy, err = proxy.Serve(pc); err != nil {
+		return err
+	}
+	n.proxy.SetFlight(n.c.Link.Flight())
+	return nil
 }
 
 func ignoreClosed(err error) error {

@@ -65,6 +65,7 @@ func (n *Network) SetLink(p link.Profile) error {
 		return fmt.Errorf("set the link %s: HTTP/3 would pass it by, since it shapes connections and not packets", p.Name)
 	}
 	n.shaper.Set(p)
+	n.proxy.SetFlight(p.Flight())
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.extras.want = p.Extra

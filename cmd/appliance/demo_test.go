@@ -171,6 +171,22 @@ func checkReportJSON(t *testing.T, path string) {
 
 // TestLiveLoadsDiffer is the control of the test above: without replay, the
 // page is another one at each load.
+// TestDemoOverConnections: the link that packets are compared with replays the
+// same page. Whether the trial counts is the machine's affair.
+func TestDemoOverConnections(t *testing.T) {
+	needLab(t)
+	out := t.TempDir()
+	got := finishCmd(t, appliance(t, "demo", "--backend", "conn", "--trials", "1", "--no-serve", "--out", out))
+	t.Log(got.out, got.err)
+	_, run := readRun(t, out)
+	if len(run.Trials) != 1 || run.Trials[0].Misses != 0 || run.Trials[0].Requests < 50 {
+		t.Errorf("the run is %s: %s", run.State, run.Error)
+	}
+	if backend := run.Link["back_end"]; backend != "conn" {
+		t.Errorf("the link is by %v", backend)
+	}
+}
+
 func TestLiveLoadsDiffer(t *testing.T) {
 	needLab(t)
 	out := t.TempDir()

@@ -122,7 +122,6 @@ func (j *Job) Run(ctx context.Context) (err error) {
 		Environment: j.environment(),
 	}
 	j.run.Link = j.profiles[control.Name].facts
-	j.run.Link["back_end"] = j.Rig.Network.LinkReport().Backend
 	if j.folder, err = store.Create(j.Root, j.run); err != nil {
 		return err
 	}
@@ -133,6 +132,8 @@ func (j *Job) Run(ctx context.Context) (err error) {
 
 // perform records what is missing and carries out the trials.
 func (j *Job) perform(ctx context.Context) error {
+	// Asked for when a profile is set: without one, connections pass untouched.
+	defer func() { j.run.Link["back_end"] = j.Rig.Network.LinkReport().Backend }()
 	var shaped experiment.Link = emulated{j.Rig.Network}
 	if j.Rig.Link != nil {
 		shaped = j.Rig.Link

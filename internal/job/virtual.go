@@ -79,7 +79,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return nil, err
 	}
 	v.Network, err = netlab.Start(ctx, netlab.Config{
-		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true, HTTP3: true,
+		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true, HTTP3: !c.ShapeConnections,
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),

@@ -126,6 +126,7 @@ func (t tracked) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.s.bound(inner)
 		c := &conn{Conn: inner, forget: t.s.forget}
 		if t.s.remember(c) {
 			return c, nil

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +58,33 @@ func Listen(ctx context.Context, addr, congestion string, prepare ...func(networ
 	}
 	return l, nil
 }
+
+// SetFlight bounds how much a connection that is accepted from now on keeps
+// sent and not acknowledged: 0 leaves that to TCP. A sender that fills whatever
+// queue there is leaves slow start when noise says so, and what else the device
+// asks for waits behind it, another time in every trial.
+func (s *Server) SetFlight(n int) { s.flight.Store(int64(n)) }
+
+// bound sets the bound for a connection: as its send buffer, of which the
+// kernel makes twice what it is given.
+func (s *Server) bound(nc net.Conn) {
+	n := int(s.flight.Load()) / 2
+	t, ok := nc.(*net.TCPConn)
+	if !ok || n == 0 || n > largestBuffer() {
+		return // a smaller one could keep the link from being filled
+	}
+	_ = t.SetWriteBuffer(n) // it is gone, then
+}
+
+// largestBuffer is what the kernel lets a socket have.
+var largestBuffer = sync.OnceValue(func() int {
+	b, err := os.ReadFile("/proc/sys/net/core/wmem_max")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return n
+})
 
 // all calls each of prepare that is not nil.
 func all(prepare []func(network, address string, c syscall.RawConn) error) func(network, address string, c syscall.RawConn) error {

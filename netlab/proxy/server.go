@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -57,6 +58,7 @@ type Server struct {
 	tunnels *tunnels
 	quic    *quicListener // nil without Config.QUIC
 	done    sync.WaitGroup
+	flight  atomic.Int64 // see SetFlight
 
 	mu    sync.Mutex
 	epoch *epoch
