@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -153,10 +154,14 @@ func (c *conn2) priorityUpdate(f *http2.PriorityUpdateFrame) error {
 		if c.schedule.early == nil {
 			c.schedule.early = map[uint32]priority{}
 		}
-		if _, ok := c.schedule.early[id]; !ok && len(c.schedule.early) >= maxStreams {
-			return nil // a signal may be lost, memory may not
+		early := c.schedule.early
+		if _, ok := early[id]; !ok && len(early) >= maxStreams {
+			maps.DeleteFunc(early, func(id uint32, _ priority) bool { return id <= c.lastID }) // never begun
+			if len(early) >= maxStreams {
+				return nil // a signal may be lost, memory may not
+			}
 		}
-		c.schedule.early[id] = p
+		early[id] = p
 	}
 	return nil
 }
