@@ -21,6 +21,7 @@ type conn struct {
 	net.Conn
 	once   sync.Once
 	forget func(*conn)
+	slow   bool // see Slow
 	// host and dest are what a CONNECT asked for; empty on transparent ones.
 	host     string
 	dest     netip.AddrPort
@@ -86,6 +87,10 @@ func (c *conn) Drained() (bool, error) {
 	return asked > 1, err
 }
 
+// Slow implements wire.Drainer: on a link with a rate, a few round trips of
+// slow start look like a fast one.
+func (c *conn) Slow() bool { return c.slow }
+
 func (c *conn) Close() error {
 	c.once.Do(func() { c.forget(c) })
 	return c.Conn.Close()
@@ -127,7 +132,7 @@ func (t tracked) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		t.s.bound(inner)
-		c := &conn{Conn: inner, forget: t.s.forget}
+		c := &conn{Conn: inner, forget: t.s.forget, slow: t.s.flight.Load() > 0}
 		if t.s.remember(c) {
 			return c, nil
 		}

@@ -70,6 +70,9 @@ func newConn2(c connection) *conn2 {
 	}
 	c2.idle = sync.NewCond(&c2.mu)
 	c2.schedule.batch = minBatch
+	if c.drainer != nil && c.drainer.Slow() {
+		c2.schedule.slow, c2.schedule.congested = true, true
+	}
 	c2.encoder = hpack.NewEncoder(&c2.block)
 	c2.framer = http2.NewFramer(nil, c2.r)
 	c2.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

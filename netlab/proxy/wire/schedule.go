@@ -62,6 +62,7 @@ func parsePriority(field string) priority {
 type schedule struct {
 	waiting   []*stream // that have something pending
 	turn      uint64
+	slow      bool // the link is the bottleneck, whatever writes tell
 	batch     int  // how much is committed at a time
 	congested bool // the link was full when there was more than a batch
 	holding   bool // it is being found out whether it is
@@ -128,6 +129,9 @@ func (s *stream) before(o *stream) bool {
 
 // learn takes note of whether the link took a whole batch at once.
 func (q *schedule) learn(waited bool) {
+	if q.slow {
+		return
+	}
 	if q.congested = waited; waited {
 		q.batch, q.unhindered = minBatch, 0
 		return

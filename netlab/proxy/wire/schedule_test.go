@@ -127,6 +127,22 @@ func TestBatchesGrow(t *testing.T) {
 	}
 }
 
+// TestSlowLinksStaySlow: what slow start takes at once teaches nothing there.
+func TestSlowLinksStaySlow(t *testing.T) {
+	q := &newConn2(connection{s: &Server{}, drainer: slow{}}).schedule
+	for range 10 {
+		q.learn(false)
+	}
+	if !q.congested || q.batch != minBatch {
+		t.Errorf("%d bytes at a time, congested: %v", q.batch, q.congested)
+	}
+}
+
+type slow struct{}
+
+func (slow) Drained() (bool, error) { return false, nil }
+func (slow) Slow() bool             { return true }
+
 // TestPriorityUpdate (RFC 9218, 7.1): before a stream begins and while it runs.
 func TestPriorityUpdate(t *testing.T) {
 	s := newStand(t, "h2", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) })
@@ -191,6 +207,8 @@ type full struct {
 	drained chan struct{}
 	asked   chan struct{}
 }
+
+func (f *full) Slow() bool { return false }
 
 func (f *full) Drained() (bool, error) {
 	f.asked <- struct{}{}

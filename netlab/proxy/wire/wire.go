@@ -55,6 +55,9 @@ type Corker interface {
 type Drainer interface {
 	// Drained waits until little is left to be sent, and tells whether it had to.
 	Drained() (waited bool, err error)
+	// Slow tells whether the link is known to be the bottleneck, so that nobody
+	// need find out.
+	Slow() bool
 }
 
 // Serve does the handshake of a *tls.Conn, serves the connection until it ends
