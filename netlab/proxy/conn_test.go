@@ -44,8 +44,8 @@ func TestDrained(t *testing.T) {
 		_, err := io.CopyN(io.Discard, device, int64(n))
 		took <- err
 	}()
-	if waited, err := c.Drained(); !waited || err != nil {
-		t.Errorf("when the device takes it: %v, %v", waited, err)
+	if _, err := c.Drained(); err != nil { // it may have, before we asked
+		t.Errorf("when the device takes it: %v", err)
 	}
 	if err := <-took; err != nil {
 		t.Error(err)
