@@ -17,8 +17,8 @@ import (
 
 // The life of one box, in the order in which things happen to it: the power
 // goes while it writes, while it updates and while it starts; updates are
-// refused, taken, and given up; it hangs; it is reset. At every stage it comes
-// back by itself, with what was whole.
+// refused, taken, and given up; its disk is damaged. At every stage it comes back
+// by itself, with what was whole.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	b := StartBox(t, BoxOptions{})
@@ -107,6 +107,16 @@ func TestLife(t *testing.T) {
 		b.On(t)
 		b.expect(t, "what was whole, after a repair", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
 	})
+}
+
+// What happens to another box meanwhile: it is configured, it hangs, it is reset.
+// A series of its own, because each of them costs a start or two.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	b := StartBox(t, BoxOptions{})
+	token := b.Run(t, "cat /etc/appliance/token")
+	b.Run(t, "echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept")
+
 	t.Run("configuration from the service", func(t *testing.T) {
 		b.restarts(t, func() {
 			b.Run(t, `printf 'box:\n  hostname: lab9\n' > /run/appliance/requests/.new && mv /run/appliance/requests/.new /run/appliance/requests/config`)
