@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,19 +177,31 @@ func hostAndPath(page string) (string, string) {
 	return u.Host, rest
 }
 
+// warningsOf lists the run's warnings and those of its metrics, each once; one
+// that does not hold for all metrics names them.
 func warningsOf(run *lab.Run) []string {
 	out := append([]string(nil), run.Warnings...)
-	seen := map[string]bool{}
-	for _, w := range out {
-		seen[w] = true
-	}
+	said := map[string][]string{} // labels, by warning
+	all := map[string]bool{}
+	var order []string
 	for _, s := range run.Summary {
+		label := describe(s.Metric, s.Unit).Label
+		all[label] = true
 		for _, w := range s.Warnings {
-			if !seen[w] {
-				seen[w] = true
-				out = append(out, w)
+			if slices.Contains(run.Warnings, w) || slices.Contains(said[w], label) {
+				continue
 			}
+			if said[w] == nil {
+				order = append(order, w)
+			}
+			said[w] = append(said[w], label)
 		}
+	}
+	for _, w := range order {
+		if len(said[w]) < len(all) {
+			w = strings.Join(said[w], ", ") + ": " + w
+		}
+		out = append(out, w)
 	}
 	return out
 }
