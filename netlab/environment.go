@@ -20,9 +20,11 @@ func (n *Network) Environment() map[string]any {
 		"upstream":           n.c.Upstream != nil,
 		"armed":              armed,
 		"connections":        n.proxy.Connections(),
-		"flight_bytes":       r.Profile.Flight(), // see proxy.Server.SetFlight
 		"leaves_issued":      n.c.CA.Issued(),
 		"ca_sha256":          n.c.CA.Fingerprint(),
+	}
+	if r.Backend != "conn" { // its connections are no kernel's sockets
+		e["flight_bytes"] = n.proxy.Flight()
 	}
 	if n.dns != nil {
 		e["dns_dropped"] = n.dns.Dropped()

@@ -132,7 +132,7 @@ func (t tracked) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		t.s.bound(inner)
-		c := &conn{Conn: inner, forget: t.s.forget, slow: t.s.flight.Load() > 0}
+		c := &conn{Conn: inner, forget: t.s.forget, slow: t.s.slow.Load()}
 		if t.s.remember(c) {
 			return c, nil
 		}

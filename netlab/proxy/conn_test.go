@@ -1,10 +1,14 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestDrained: a connection whose device takes nothing is not drained before
@@ -49,5 +53,58 @@ func TestDrained(t *testing.T) {
 	}
 	if err := <-took; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFlight: what a connection has sent and not had acknowledged stays below
+// the bound when its device takes nothing; and a bound that the kernel cannot set
+// is none.
+func TestFlight(t *testing.T) {
+	const most = 64 << 10
+	l, err := Listen(t.Context(), "127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := &Server{conns: map[*conn]struct{}{}}
+	s.SetFlight(1 << 40)
+	if s.Flight() != 0 {
+		t.Errorf("a bound of %d bytes holds", s.Flight())
+	}
+	s.SetFlight(most)
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		nc, _ := s.track(l).Accept()
+		accepted <- nc
+	}()
+	// The device's own buffer is small, so that ours is what fills.
+	dialer := net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {
+		cerr := rc.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10) })
+		return errors.Join(err, cerr)
+	}}
+	device, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	c := (<-accepted).(*conn)
+	defer c.Close()
+	if !c.Slow() {
+		t.Error("its link counts as fast")
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	for err == nil {
+		_, err = c.Write(make([]byte, 4<<10))
+	}
+	rc, err := c.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := 0
+	if err := errors.Join(rc.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }), err); err != nil {
+		t.Fatal(err)
+	}
+	if waiting == 0 || waiting > most {
+		t.Errorf("%d bytes wait, of at most %d", waiting, most)
 	}
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -60,30 +57,46 @@ func Listen(ctx context.Context, addr, congestion string, prepare ...func(networ
 }
 
 // SetFlight bounds how much a connection that is accepted from now on keeps
-// sent and not acknowledged: 0 leaves that to TCP. A sender that fills whatever
-// queue there is leaves slow start when noise says so, and what else the device
-// asks for waits behind it, another time in every trial.
-func (s *Server) SetFlight(n int) { s.flight.Store(int64(n)) }
-
-// bound sets the bound for a connection: as its send buffer, of which the
-// kernel makes twice what it is given.
-func (s *Server) bound(nc net.Conn) {
-	n := int(s.flight.Load()) / 2
-	t, ok := nc.(*net.TCPConn)
-	if !ok || n == 0 || n > largestBuffer() {
-		return // a smaller one could keep the link from being filled
+// sent and not acknowledged: 0 leaves that to TCP, and so does a bound that the
+// kernel cannot set. A sender that fills whatever queue there is leaves slow start
+// when noise says so, and what else the device asks for waits behind it, another
+// time in every trial.
+func (s *Server) SetFlight(n int) {
+	s.slow.Store(n > 0)
+	if n/2 > largestBuffer() {
+		n = 0 // a smaller one could keep the link from being filled
 	}
-	_ = t.SetWriteBuffer(n) // it is gone, then
+	s.flight.Store(int64(n))
 }
 
-// largestBuffer is what the kernel lets a socket have.
+// Flight returns the bound that holds.
+func (s *Server) Flight() int { return int(s.flight.Load()) }
+
+// bound sets the bound for a connection: as its send buffer, of which the
+// kernel makes twice what it is given. One that no kernel's socket carries has
+// none.
+func (s *Server) bound(nc net.Conn) {
+	if t, ok := nc.(*net.TCPConn); ok && s.Flight() > 0 {
+		_ = t.SetWriteBuffer(s.Flight() / 2) // it is gone, then
+	}
+}
+
+// largestBuffer is what the kernel lets a socket have. It is asked by a socket:
+// the setting is a file that namespaces have since Linux 6.8 only.
 var largestBuffer = sync.OnceValue(func() int {
-	b, err := os.ReadFile("/proc/sys/net/core/wmem_max")
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return n
+	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<29) != nil {
+		return 0
+	}
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err != nil {
+		return 0
+	}
+	return n / 2
 })
 
 // all calls each of prepare that is not nil.

@@ -59,6 +59,7 @@ type Server struct {
 	quic    *quicListener // nil without Config.QUIC
 	done    sync.WaitGroup
 	flight  atomic.Int64 // see SetFlight
+	slow    atomic.Bool  // the link has a rate
 
 	mu    sync.Mutex
 	epoch *epoch
