@@ -134,4 +134,18 @@ func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
 			t.Errorf("%s was not asked for in the replay:\n%s", page+path, text)
 		}
 	}
+
+	// A trial's browser is told as well. Whether the trial counts is the machine's affair.
+	out := filepath.Join(dir, "run")
+	got = finishCmd(t, appliance(t, "demo", "--archive", file, "--page", page, "--link", "native", "--trials", "1", "--no-serve", "--out", out))
+	folder, run := readRun(t, out)
+	if len(run.Trials) != 1 || run.Trials[0].Misses != 0 {
+		t.Fatalf("a trial of it: %+v", got)
+	}
+	asked := strings.Join(bag(t, folder, run.Trials[0]), "\n")
+	for _, path := range []string{"", "came-by/h3", "fetched-by/h3/ok"} {
+		if want := "GET " + page + path + " h3 "; !strings.Contains(asked, want) {
+			t.Errorf("the trial did not ask %q but:\n%s", want, asked)
+		}
+	}
 }
