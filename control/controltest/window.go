@@ -15,7 +15,7 @@ import (
 )
 
 // Patience is how long a test waits for what must come; machines are busy.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Window is a window over the whole screen that notes what it gets.
 type Window struct {

@@ -55,7 +55,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	inside(t)
 	testlab.NeedProgram(t, "chromium")
 	testlab.NeedProgram(t, "Xvfb")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := linkUp("lo"); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestAddressesAreSteady(t *testing.T) {
 		var addresses []netlink.Addr
 		// The kernel makes an address good in a work queue, which a busy machine
 		// gets to late; duplicate address detection would take a second and more.
-		for deadline := time.Now().Add(500 * time.Millisecond); ; <-time.After(5 * time.Millisecond) {
+		for deadline := time.Now().Add(900 * time.Millisecond); ; <-time.After(5 * time.Millisecond) {
 			if addresses, err = netlink.AddrList(link, netlink.FAMILY_V6); err != nil {
 				return err
 			}

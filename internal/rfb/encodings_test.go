@@ -199,7 +199,7 @@ func (v *viewer) send(t *testing.T, b []byte) {
 func (v *viewer) settle(t *testing.T) []byte {
 	t.Helper()
 	for still := 0; still < 3; {
-		if err := v.conn.net.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		if err := v.conn.net.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := v.conn.r.Peek(1); errors.Is(err, os.ErrDeadlineExceeded) {

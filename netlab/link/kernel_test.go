@@ -59,7 +59,7 @@ func TestKernelRates(t *testing.T) {
 				from, to = far, near
 			}
 			const bytes = 200_000
-			if took, ideal := carry(t, from, to, bytes).Seconds(), bytes*8*1500/1448/test.rate; took < .97*ideal || took > 3*ideal {
+			if took, ideal := carry(t, from, to, bytes).Seconds(), bytes*8*1500/1448/test.rate; took < .97*ideal || took > 10*ideal {
 				t.Errorf("up %v: %d bytes took %.3f s, want %.3f", test.up, bytes, took, ideal)
 			}
 		}

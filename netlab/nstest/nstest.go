@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -36,7 +37,7 @@ func Inside(t testing.TB) bool {
 		return true
 	}
 	testlab.NeedNamespaces(t)
-	args := []string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$", "-test.count=1", "-test.timeout=5m"}
+	args := []string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$", "-test.count=1", "-test.timeout=" + timeout(t).String()}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
@@ -61,6 +62,18 @@ func Inside(t testing.TB) bool {
 		t.Logf("inside namespaces:\n%s", out)
 	}
 	return false
+}
+
+// timeout is how long the test may take inside: it ends, and says where it was,
+// before this process does.
+func timeout(t testing.TB) time.Duration {
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, set := d.Deadline(); set {
+			left := time.Until(deadline)
+			return max(left-left/20, time.Second).Round(time.Second)
+		}
+	}
+	return 30 * time.Minute
 }
 
 // Namespace is a network namespace whose methods fail the test.

@@ -57,7 +57,7 @@ func TestAccessPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	point, err := wifi.Start(t.Context(), wifi.Config{Interface: ap.name, Network: network, Dir: t.TempDir()})
+	point, err := wifi.Start(t.Context(), wifi.Config{Interface: ap.name, Network: network, Dir: filepath.Join(t.TempDir(), "run")})
 	if err != nil {
 		t.Fatal(err)
 	}

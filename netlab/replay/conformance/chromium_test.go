@@ -17,7 +17,7 @@ import (
 
 // trusting makes a home folder in which Chromium trusts an authority.
 func trusting(t *testing.T, authority *ca.Authority) (home string) {
-	home = t.TempDir()
+	home = testlab.TempDir(t)
 	trust(t, authority, filepath.Join(home, ".pki", "nssdb"))
 	return home
 }

@@ -1,0 +1,27 @@
+package testlab
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// TempDir makes a folder for programs that go on writing after their main
+// process has ended, as browsers' helpers do: it is removed after the test, and
+// what such a writer puts back meanwhile does not fail the test as it would
+// with t.TempDir. Call it before what ends the program is registered.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "eidetic-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(30 * time.Second); os.RemoveAll(dir) != nil && time.Now().Before(deadline); {
+			<-tick.C
+		}
+	})
+	return dir
+}

@@ -1,0 +1,30 @@
+package testlab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTempDirIsRemovedFromUnderAWriter(t *testing.T) {
+	var dir string
+	over := make(chan struct{})
+	t.Run("of a browser", func(t *testing.T) {
+		dir = TempDir(t)
+		go func() { // a helper process that has not noticed its parent's end
+			defer close(over)
+			for i := 0; ; i++ {
+				if os.WriteFile(filepath.Join(dir, fmt.Sprint("crash", i%1000)), nil, 0o600) != nil {
+					return // the folder has gone
+				}
+			}
+		}()
+	})
+	<-over
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
