@@ -15,9 +15,10 @@ import (
 func Copy(ctx context.Context, src Source, sink Sink) (Stats, error) {
 	m := meter{period: 1 / src.Format().Rate, scheduling: "normal"}
 	var seq uint64
+	interruptions := 0
 	st := func() Stats {
 		s := m.stats()
-		s.Frames = m.n
+		s.Frames, s.Interruptions = m.n, interruptions
 		return s
 	}
 	defer src.Close()
@@ -28,7 +29,7 @@ func Copy(ctx context.Context, src Source, sink Sink) (Stats, error) {
 		}
 		var other *Interruption
 		if errors.As(err, &other) {
-			m.interruptions++
+			interruptions++
 			if werr := sink.WriteEvent(other.Event); werr != nil {
 				return st(), fmt.Errorf("copy: sink: %w", werr)
 			}

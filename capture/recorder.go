@@ -24,7 +24,10 @@ type Status struct {
 	// LastChange is the time of the newest frame with a changed pixel; the
 	// screen has been still for LastFrame − LastChange.
 	LastChange lab.Time
-	Err        error // what ended the recording early, if something did
+	// Interruptions is how often the source reported something in the place of a
+	// frame; until it delivers again, no frame is to be waited for.
+	Interruptions int
+	Err           error // what ended the recording early, if something did
 }
 
 // Recorder is a recording that runs.
@@ -134,7 +137,7 @@ func (r *Recorder) Stop() (Stats, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := r.meter.stats()
-	st.Frames, st.Lost, st.Reasons = r.status.Frames, r.status.Lost, maps.Clone(r.reasons)
+	st.Frames, st.Lost, st.Reasons, st.Interruptions = r.status.Frames, r.status.Lost, maps.Clone(r.reasons), r.status.Interruptions
 	st.RingPeak = r.ring.peak
 	return st, r.status.Err
 }
@@ -225,7 +228,7 @@ func (g *grabber) note(e lab.SourceEvent) {
 // be long in coming.
 func (r *Recorder) interrupted(g *grabber, e lab.SourceEvent) {
 	r.mu.Lock()
-	r.meter.interruptions++
+	r.status.Interruptions++
 	r.mu.Unlock()
 	g.note(e)
 	g.times.forget()

@@ -36,16 +36,16 @@ type Stats struct {
 
 // meter gathers what Stats says of times.
 type meter struct {
-	period                   float64 // nominal, seconds
-	scheduling               string
-	repeats                  int
-	corrupt                  int
-	short                    int
-	irregular, interruptions int
-	first, last              lab.FrameInfo
-	n                        int
-	intervals                []float32 // ms
-	deviation                float64   // sum of squares, ms²
+	period      float64 // nominal, seconds
+	scheduling  string
+	repeats     int
+	corrupt     int
+	short       int
+	irregular   int
+	first, last lab.FrameInfo
+	n           int
+	intervals   []float32 // ms
+	deviation   float64   // sum of squares, ms²
 }
 
 func (m *meter) add(info lab.FrameInfo) {
@@ -73,7 +73,7 @@ func (m *meter) add(info lab.FrameInfo) {
 // stats returns the times' part of Stats.
 func (m *meter) stats() Stats {
 	st := Stats{
-		Repeats: m.repeats, Corrupt: m.corrupt, Short: m.short, Irregular: m.irregular, Interruptions: m.interruptions,
+		Repeats: m.repeats, Corrupt: m.corrupt, Short: m.short, Irregular: m.irregular,
 		Nominal: 1 / m.period, Scheduling: m.scheduling,
 	}
 	if m.n < 2 {

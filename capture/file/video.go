@@ -59,13 +59,13 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	// The path must not be taken as an option or as a protocol.
 	path = "file:" + path
 	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
-		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:packet=pts_time", path)
-	answer, complaint := &limited{left: maxFilm}, &limited{left: 1 << 10}
-	cmd.Stdout, cmd.Stderr = answer, complaint
+		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:packet=pts_time,flags", path)
+	answer, words := &limited{left: maxFilm}, &complaint{}
+	cmd.Stdout, cmd.Stderr = answer, words
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("no video that ffmpeg reads: %s", orElse(complaint.String(), err))
+		return nil, fmt.Errorf("no video that ffmpeg reads: %s", orElse(words.String(), err))
 	}
-	f, err := parseProbe(answer.Bytes())
+	f, err := parseProbe(answer.kept.Bytes())
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,10 @@ func orElse(words string, err error) string {
 	return err.Error()
 }
 
-// limited keeps the first bytes written to it, and refuses the rest.
+// limited keeps the first bytes written to it, and refuses the rest. The buffer
+// is not embedded: its ReadFrom would go past Write.
 type limited struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	left int
 }
 
@@ -90,8 +91,21 @@ func (l *limited) Write(b []byte) (int, error) {
 	if l.left -= len(b); l.left < 0 {
 		return 0, errors.New("too long an answer")
 	}
-	return l.Buffer.Write(b)
+	return l.kept.Write(b)
 }
+
+// complaint keeps the first bytes written to it. What comes after is taken and
+// dropped: a program that cannot complain ends.
+type complaint struct{ kept bytes.Buffer }
+
+const maxComplaint = 1 << 10
+
+func (c *complaint) Write(b []byte) (int, error) {
+	c.kept.Write(b[:min(len(b), maxComplaint-c.kept.Len())])
+	return len(b), nil
+}
+
+func (c *complaint) String() string { return c.kept.String() }
 
 // parseProbe reads ffprobe's JSON.
 func parseProbe(answer []byte) (film, error) {
@@ -105,7 +119,8 @@ func parseProbe(answer []byte) (film, error) {
 			Lowest  string `json:"r_frame_rate"`
 		} `json:"streams"`
 		Packets []struct {
-			Time string `json:"pts_time"`
+			Time  string `json:"pts_time"`
+			Flags string `json:"flags"` // K, D, C: key, to be discarded after decoding, corrupt
 		} `json:"packets"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
@@ -136,6 +151,9 @@ func parseProbe(answer []byte) (film, error) {
 		return film{}, err
 	}
 	for i, p := range a.Packets {
+		if strings.Contains(p.Flags, "D") { // an edit list leaves its frame out
+			continue
+		}
 		t, err := strconv.ParseFloat(p.Time, 64)
 		if err != nil || !(t > -1e9 && t < 1e9) {
 			f.times = nil // a container without times: the rate must do
@@ -177,8 +195,8 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, program, "-v", "error", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0",
 		"-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", f.layout, "-")
-	complaint := &limited{left: 1 << 10}
-	cmd.Stderr = complaint
+	words := &complaint{}
+	cmd.Stderr = words
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -205,7 +223,10 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 			err := readFrame(out, pix)
 			if errors.Is(err, io.EOF) {
 				if werr := wait(); werr != nil {
-					return fmt.Errorf("ffmpeg: %s", orElse(complaint.String(), werr))
+					return fmt.Errorf("ffmpeg: %s", orElse(words.String(), werr))
+				}
+				if f.times != nil && n != len(f.times) {
+					return fmt.Errorf("ffmpeg decodes %d frames of the %d packets that ffprobe lists, so the times of the frames are not known: %s", n, len(f.times), orElse(words.String(), errors.New("the video is damaged")))
 				}
 				return io.EOF
 			}

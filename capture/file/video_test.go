@@ -83,6 +83,41 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 		}
 	}
 
+	// What an edit list leaves out, such as what a cut without a key frame needs
+	// only to decode, has no part in the times.
+	ten := slices.Concat(data, data)
+	whole := encode(t, f, ten, "whole.mp4", "-vf", "select='not(eq(n,4))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "100", "-pix_fmt", "yuv420p")
+	cutAt := filepath.Join(t.TempDir(), "cut.mp4")
+	if out, err := exec.Command("ffmpeg", "-v", "error", "-ss", "0.12", "-i", whole, "-c", "copy", cutAt).CombinedOutput(); err != nil {
+		t.Fatalf("ffmpeg: %v: %s", err, out)
+	}
+	_, all = read(cutAt)
+	var times []lab.Time
+	for _, fr := range all {
+		times = append(times, fr.Time/1e6)
+	}
+	if want := []lab.Time{0, 80, 120, 160, 200, 240}; !slices.Equal(times, want) {
+		t.Errorf("a video that was cut has frames at %v, want %v ms", times, want)
+	}
+	// Fewer frames than packets: whose times they have is not known.
+	decoder, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = film{format: s.Format(), layout: "nv12", times: make([]lab.Time, 10)}.decode(context.Background(), decoder, "file:"+whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = s.Next(context.Background())
+	}
+	if errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "9 frames of the 10 packets") {
+		t.Errorf("too few frames: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(text, []byte("no video"), 0o644); err != nil {
 		t.Fatal(err)
@@ -91,12 +126,30 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 		t.Errorf("a text: %v", err)
 	}
 	// A film that is not read to its end leaves no process behind.
-	s, err := Open(context.Background(), encode(t, f, data, "film.mkv", "-c:v", "ffv1"), Options{})
+	s, err = Open(context.Background(), encode(t, f, data, "film.mkv", "-c:v", "ffv1"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A decoder that complains much is not stopped by that.
+func TestComplaints(t *testing.T) {
+	c := &complaint{}
+	cmd := exec.Command("sh", "-c", "echo first >&2; head -c 100000 /dev/zero >&2; echo done")
+	cmd.Stderr = c
+	if out, err := cmd.Output(); err != nil || string(out) != "done\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if len(c.String()) != maxComplaint || !strings.HasPrefix(c.String(), "first\n") {
+		t.Errorf("%d bytes, %.20q", len(c.String()), c.String())
+	}
+	cmd = exec.Command("sh", "-c", "head -c 100000 /dev/zero")
+	cmd.Stdout = &limited{left: 1000}
+	if err := cmd.Run(); err == nil {
+		t.Error("an answer without end was taken")
 	}
 }
 

@@ -75,8 +75,11 @@ func header(in *bufio.Reader) (string, error) {
 	var line []byte
 	for len(line) < maxLine {
 		b, err := in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		if err != nil {
-			return "", fmt.Errorf("Y4M header: %w", io.ErrUnexpectedEOF)
+			return "", fmt.Errorf("Y4M header: %w", err)
 		}
 		if b == '\n' {
 			return string(line), nil
@@ -94,8 +97,8 @@ type y4m struct {
 }
 
 func (y *y4m) frame(_ context.Context, f *lab.Frame) error {
-	if _, err := y.in.Peek(1); err != nil {
-		return io.EOF
+	if _, err := y.in.Peek(1); err != nil { // io.EOF, and else the file cannot be read
+		return err
 	}
 	line, err := header(y.in)
 	if err != nil {

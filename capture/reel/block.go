@@ -116,7 +116,7 @@ func (b block) readBody(r io.ReaderAt, buf []byte, limit int64) ([]byte, error) 
 		buf = make([]byte, b.body+b.body/4)
 	}
 	buf = buf[:b.body]
-	if _, err := r.ReadAt(buf, b.bodyAt); err != nil {
+	if n, err := r.ReadAt(buf, b.bodyAt); n < len(buf) { // at the file's end some return io.EOF with all of it
 		return buf, fmt.Errorf("read body: %w", err)
 	}
 	if crc32.Checksum(buf, castagnoli) != b.sum {

@@ -19,10 +19,12 @@ type sample struct {
 	pix    [][]byte // of each frame
 }
 
+var sampleFormat = lab.Format{Pixels: lab.BGRX, Width: 70, Height: 40, Rate: 60}
+
 // newSample writes key frames and chains of frames on them, gaps and events.
 func newSample(t *testing.T) sample {
 	t.Helper()
-	f := lab.Format{Pixels: lab.BGRX, Width: 70, Height: 40, Rate: 60}
+	f := sampleFormat
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{Format: f, Source: "sample"})
 	if err != nil {

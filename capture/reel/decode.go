@@ -133,7 +133,7 @@ func (d *decoder) part(b []byte, key bool, budget *int) error {
 	}
 	p := d.planes[first]
 	n := c.int(len(c.b) / 5)
-	ops := make([]op, 0, n)
+	ops := make([]op, 0, min(n, 4096)) // n is what the body claims
 	literals := 0
 	for i := 0; i < n && c.err == nil; i++ {
 		o, err := readOp(&c, p)

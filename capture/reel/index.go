@@ -166,12 +166,15 @@ func (t *table) scan(r io.ReaderAt, at, size int64) error {
 		t.damage = append(t.damage, Damage{Offset: at, Length: next - at, Frame: len(t.frames), What: err.Error()})
 		at = next
 	}
-	for i := 1; i < len(t.frames); i++ {
+	next := 0
+	for i := range t.frames {
 		// What changed since a frame that is not here is not known.
-		if f := &t.frames[i]; f.index != t.frames[i-1].index+1 {
+		f := &t.frames[i]
+		if f.index != next {
 			f.Changed = []image.Rectangle{t.header.Format.Bounds()}
 			f.Flags &^= lab.FrameRepeat
 		}
+		next = f.index + 1
 	}
 	return nil
 }

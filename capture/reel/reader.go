@@ -138,7 +138,7 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 		return r.dec.cur, nil
 	}
 	from := i
-	for from != r.at+1 || r.at < 0 {
+	for !r.follows(from) {
 		if bad := r.t.frames[from].bad; bad != nil {
 			return nil, frameError(i, from, bad)
 		}
@@ -170,6 +170,12 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 		r.at = from
 	}
 	return r.dec.cur, nil
+}
+
+// follows says that frame i is the one that was recorded after the frame that
+// dec holds. In a damaged file frames may be missing between neighbours.
+func (r *Reader) follows(i int) bool {
+	return r.at >= 0 && i == r.at+1 && r.t.frames[i].index == r.t.frames[r.at].index+1
 }
 
 // frameError says which frame cannot be had, and because of which.

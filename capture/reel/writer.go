@@ -256,7 +256,7 @@ func (w *Writer) Frames() int { return w.frames }
 // Size returns the number of bytes written.
 func (w *Writer) Size() int64 { return w.at }
 
-// Close writes the index and closes the file that Create made. After an
+// Close writes the index, and flushes and closes the file that Create made. After an
 // error, which it returns, the frames before it get their index if there is still
 // room for that.
 func (w *Writer) Close() error {
@@ -268,6 +268,9 @@ func (w *Writer) Close() error {
 	}
 	if w.file != nil {
 		if serr := w.sync.wait(); err == nil && serr != nil {
+			err = fmt.Errorf("flush the reel to the disk: %w", serr)
+		}
+		if serr := w.file.Sync(); err == nil && serr != nil {
 			err = fmt.Errorf("flush the reel to the disk: %w", serr)
 		}
 		if cerr := w.file.Close(); err == nil && cerr != nil {
