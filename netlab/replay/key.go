@@ -1,21 +1,14 @@
 package replay
 
 import (
-	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"eidetic/internal/lab"
-	"eidetic/netlab/inject"
 )
 
 // pair is one named value of a query or a body.
@@ -33,9 +26,6 @@ type shape struct {
 	sum    string // hex SHA-256 of the raw body, "" without one
 }
 
-// maxFields bounds the fields that a body is taken apart into.
-const maxFields = 10_000
-
 func newShape(method, rawURL string, header *lab.Message, body []byte) (*shape, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -44,7 +34,7 @@ func newShape(method, rawURL string, header *lab.Message, body []byte) (*shape, 
 	s := &shape{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: splitQuery(u.RawQuery)}
 	if len(body) > 0 {
 		s.sum = sumOf(body)
-		s.kind, s.body = bodyFields(header, body)
+		s.kind, s.body = bodyFields(header, body, s.sum)
 	}
 	return s, nil
 }
@@ -87,113 +77,6 @@ func unescape(s string) string {
 	return s
 }
 
-// bodyFields takes a request body apart, so that key order, spaces and
-// multipart boundaries make no difference and fields can be compared.
-func bodyFields(header *lab.Message, body []byte) (string, []pair) {
-	if coding := header.Get("Content-Encoding"); coding != "" {
-		if r, err := inject.NewDecoder(strings.ToLower(coding), bytes.NewReader(body)); err == nil {
-			if plain, err := io.ReadAll(io.LimitReader(r, 64<<20)); err == nil {
-				body = plain
-			}
-			_ = r.Close()
-		}
-	}
-	media, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	switch {
-	case media == "application/x-www-form-urlencoded":
-		return "form", splitQuery(string(body))
-	case media == "multipart/form-data" && params["boundary"] != "":
-		if fields, ok := multipartFields(body, params["boundary"]); ok {
-			return "multipart", fields
-		}
-	case strings.Contains(media, "json") || media == "" || media == "text/plain":
-		if fields, ok := jsonFields(body); ok {
-			return "json", fields
-		}
-	}
-	h := sha256.Sum256(body)
-	return "bytes", []pair{{"", hex.EncodeToString(h[:])}}
-}
-
-func multipartFields(body []byte, boundary string) ([]pair, bool) {
-	r := multipart.NewReader(bytes.NewReader(body), boundary)
-	var out []pair
-	for len(out) < maxFields {
-		part, err := r.NextRawPart()
-		if err == io.EOF {
-			return out, true
-		}
-		if err != nil {
-			return nil, false
-		}
-		text, err := io.ReadAll(part)
-		if err != nil {
-			return nil, false
-		}
-		value := string(text)
-		if part.FileName() != "" || len(text) > 256 {
-			h := sha256.Sum256(text)
-			value = part.FileName() + " " + part.Header.Get("Content-Type") + " " + hex.EncodeToString(h[:])
-		}
-		out = append(out, pair{part.FormName(), value})
-	}
-	return nil, false
-}
-
-// jsonFields flattens a JSON value: {"a":[1]} is a.0 = 1.
-func jsonFields(body []byte) ([]pair, bool) {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '{' && body[0] != '[' {
-		return nil, false
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, false
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, false // JSON lines, or something behind it
-	}
-	out := flatten(nil, "", v)
-	if len(out) >= maxFields {
-		return nil, false
-	}
-	slices.SortFunc(out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
-	return out, true
-}
-
-func flatten(out []pair, name string, v any) []pair {
-	if len(out) >= maxFields {
-		return out
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) == 0 {
-			return append(out, pair{name, "{}"})
-		}
-		for k, inner := range v {
-			out = flatten(out, name+"."+k, inner)
-		}
-	case []any:
-		if len(v) == 0 {
-			return append(out, pair{name, "[]"})
-		}
-		for i, inner := range v {
-			out = flatten(out, name+"."+strconv.Itoa(i), inner)
-		}
-	case string:
-		return append(out, pair{name, v})
-	case json.Number:
-		return append(out, pair{name, v.String()})
-	case bool:
-		return append(out, pair{name, strconv.FormatBool(v)})
-	case nil:
-		return append(out, pair{name, "null"})
-	}
-	return out
-}
-
 // exactKey is equal for requests that are the same in method, URL and body bytes.
 func (s *shape) exactKey() string { return string(appendExactKey(nil, s.method, s.url, s.sum)) }
 
@@ -217,30 +100,35 @@ func sumOf(body []byte) string {
 // normalKey is equal for requests that differ in volatile parts only: values
 // of time and chance, parameters that the recording shows not to matter, the
 // order of parameters and JSON keys, multipart boundaries.
-func (s *shape) normalKey(l *learned) string {
-	var b strings.Builder
-	b.WriteString(s.method + " " + s.origin)
+func (s *shape) normalKey(l *learned) string { return string(s.appendNormalKey(nil, l)) }
+
+func (s *shape) appendNormalKey(b []byte, l *learned) []byte {
+	b = append(append(append(b, s.method...), ' '), s.origin...)
 	for _, p := range s.path {
 		if volatile(p) {
 			p = "*"
 		}
-		b.WriteString("/" + p)
+		b = append(append(b, '/'), p...)
 	}
-	idle := l.idle[s.place()]
-	b.WriteString("?" + normalPairs(s.query, func(name string) bool { return idle[name] || l.ruled(s.url, name) }))
+	b = append(b, '?')
+	if len(s.query) > 0 {
+		idle := l.idle[s.place()]
+		b = append(b, normalPairs(s.query, func(name string) bool { return idle[name] || l.ruled(s.url, name) })...)
+	}
 	if s.kind != "" {
-		b.WriteString(" " + s.kind + " " + normalPairs(s.body, func(name string) bool { return l.ruled(s.url, strings.TrimPrefix(name, ".")) }))
+		b = append(append(append(append(b, ' '), s.kind...), ' '), normalPairs(s.body, func(name string) bool { return l.ruled(s.url, strings.TrimPrefix(name, ".")) })...)
 	}
-	return b.String()
+	return b
 }
 
 func normalPairs(pairs []pair, idle func(name string) bool) string {
-	out := make([]string, 0, len(pairs))
+	var out []string
 	for _, p := range pairs {
 		if p.volatile() || idle(p.name) {
 			continue
 		}
-		out = append(out, strconv.Quote(p.name)+"="+strconv.Quote(p.value))
+		text := append(strconv.AppendQuote(make([]byte, 0, len(p.name)+len(p.value)+8), p.name), '=')
+		out = append(out, string(strconv.AppendQuote(text, p.value)))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "&")

@@ -30,10 +30,11 @@ func (p *Prepared) find(c *client, s *shape, h http.Header) match {
 
 // sure runs the stages that do not guess.
 func (p *Prepared) sure(c *client, s *shape, h http.Header) match {
-	if m := p.exactly(c, p.exact[s.exactKey()], h); m.entry != nil {
+	var room [256]byte // most keys are shorter
+	if m := p.exactly(c, p.exact[string(appendExactKey(room[:0], s.method, s.url, s.sum))], h); m.entry != nil {
 		return m
 	}
-	if list := usable(p.normal[s.normalKey(&p.learned)], h); len(list) > 0 {
+	if list := usable(p.normal[string(s.appendNormalKey(room[:0], &p.learned))], h); len(list) > 0 {
 		en := c.next(list)
 		return match{entry: en, stage: lab.StageNormalised, score: 1, differs: differences(en.shape, s)}
 	}

@@ -52,7 +52,7 @@ func recode(from *body, coding, to string) (*body, error) {
 			}
 		case "content-length":
 			f.Value = strconv.Itoa(len(b.bytes))
-		case "content-md5", "digest", "content-digest", "accept-ranges":
+		case "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges":
 			continue
 		case "etag": // another representation, with the same meaning (RFC 9110, 8.8.3)
 			if !strings.HasPrefix(f.Value, "W/") {

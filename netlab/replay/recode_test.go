@@ -29,7 +29,7 @@ func TestRecodedForDevicesThatLackACoding(t *testing.T) {
 	_ = w.Close()
 	k := newAsker(t, build(exchange{
 		ask: "GET https://a.test/x.css", with: "accept-encoding: gzip, br", answer: packed.String(),
-		header: "Content-Type: text/css\nContent-Encoding: br\nETag: \"1\"\nVary: Accept-Encoding",
+		header: "Content-Type: text/css\nContent-Encoding: br\nETag: \"1\"\nVary: Accept-Encoding\nRepr-Digest: sha-256=:x:\nContent-Digest: sha-256=:x:",
 	}), Options{Timing: Timing{Mode: TimingNone}})
 	for accept, want := range map[string]string{"gzip, br": "br", "gzip": "gzip", "": "", "br;q=0, *;q=0": ""} {
 		for range 2 { // made, and then kept
@@ -50,6 +50,11 @@ func TestRecodedForDevicesThatLackACoding(t *testing.T) {
 			}
 			if got, err := io.ReadAll(reader); err != nil || string(got) != text {
 				t.Errorf("who takes %q reads %q (%v)", accept, got, err)
+			}
+			for _, name := range []string{"Content-Digest", "Repr-Digest"} { // of the bytes that were recorded
+				if digest := r.Header.Get(name); (digest != "") != (want == "br") {
+					t.Errorf("who takes %q gets the %s %q", accept, name, digest)
+				}
 			}
 			if tag := r.Header.Get("ETag"); (want == "br") != (tag == `"1"`) {
 				t.Errorf("who takes %q gets the tag %s", accept, tag)

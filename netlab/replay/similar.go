@@ -171,6 +171,9 @@ func differences(recorded, asked *shape) []string {
 }
 
 func pairDifferences(what string, recorded, asked []pair) []string {
+	if len(recorded)+len(asked) == 0 {
+		return nil
+	}
 	rest := map[string][]string{}
 	for _, p := range recorded {
 		rest[p.name] = append(rest[p.name], p.value)
@@ -179,18 +182,18 @@ func pairDifferences(what string, recorded, asked []pair) []string {
 	for _, p := range asked {
 		values := rest[p.name]
 		if len(values) == 0 {
-			out = append(out, fmt.Sprintf("%s %s: none → %s", what, p.name, brief(p.value)))
+			out = append(out, what+" "+p.name+": none → "+brief(p.value))
 			continue
 		}
 		i := max(0, slices.Index(values, p.value))
 		if values[i] != p.value {
-			out = append(out, fmt.Sprintf("%s %s: %s → %s", what, p.name, brief(values[i]), brief(p.value)))
+			out = append(out, what+" "+p.name+": "+brief(values[i])+" → "+brief(p.value))
 		}
 		rest[p.name] = slices.Delete(values, i, i+1)
 	}
 	for _, p := range recorded {
 		if values := rest[p.name]; len(values) > 0 {
-			out = append(out, fmt.Sprintf("%s %s: %s → none", what, p.name, brief(values[0])))
+			out = append(out, what+" "+p.name+": "+brief(values[0])+" → none")
 			rest[p.name] = values[1:]
 		}
 	}

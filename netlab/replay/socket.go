@@ -131,21 +131,15 @@ func (s *Session) socket(out *output, en *entry) {
 		return
 	}
 	defer device.Close()
-	said := make(chan lab.Time, 1024) // the device's messages, by when they came
+	said := newMessages(en.Socket)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel() // the device has gone
-		defer close(said)
 		var count messageCounter
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := buffered.Read(buf)
-			for range count.feed(buf[:n]) {
-				select {
-				case said <- s.o.Clock():
-				case <-ctx.Done():
-				}
-			}
+			said.came(count.feed(buf[:n]), s.o.Clock())
 			if err != nil {
 				return
 			}
@@ -156,22 +150,77 @@ func (s *Session) socket(out *output, en *entry) {
 	wg.Wait()
 }
 
+// messages are those of the device, by when they came. Whoever adds them never
+// waits, or the device's end would go unseen while it says more than it did
+// when it was recorded; and no more are kept than the recording has.
+type messages struct {
+	mu    sync.Mutex
+	at    []lab.Time
+	most  int           // that are still to be kept
+	added chan struct{} // of capacity 1
+}
+
+// newMessages is for as many as the device sent when it was recorded.
+func newMessages(recorded []lab.SocketPiece) *messages {
+	m := &messages{added: make(chan struct{}, 1)}
+	var count messageCounter
+	for _, p := range recorded {
+		if p.Device {
+			m.most += count.feed(p.Data)
+		}
+	}
+	return m
+}
+
+// came adds n messages.
+func (m *messages) came(n int, at lab.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n = min(n, m.most)
+	if n == 0 {
+		return
+	}
+	m.most -= n
+	for range n {
+		m.at = append(m.at, at)
+	}
+	select {
+	case m.added <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for the next one and takes it.
+func (m *messages) next(ctx context.Context) (lab.Time, error) {
+	for {
+		m.mu.Lock()
+		if len(m.at) > 0 {
+			at := m.at[0]
+			m.at = m.at[1:]
+			m.mu.Unlock()
+			return at, nil
+		}
+		m.mu.Unlock()
+		select {
+		case <-m.added:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
 // playSocket writes the origin's pieces.
-func (s *Session) playSocket(ctx context.Context, out *output, en *entry, device io.Writer, said <-chan lab.Time) {
+func (s *Session) playSocket(ctx context.Context, out *output, en *entry, device io.Writer, said *messages) {
 	var count messageCounter
 	anchor, recorded := out.line.Time, time.Duration(0) // the same instant now and then
 	for _, p := range en.Socket {
 		if p.Device {
 			for range count.feed(p.Data) {
-				select {
-				case at, ok := <-said:
-					if !ok {
-						return
-					}
-					anchor, recorded = at, p.At
-				case <-ctx.Done():
+				at, err := said.next(ctx)
+				if err != nil {
 					return
 				}
+				anchor, recorded = at, p.At
 			}
 			continue
 		}

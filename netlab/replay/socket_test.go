@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"eidetic/internal/lab"
 )
 
 // chat greets, answers each message with a count that changes from one
@@ -85,6 +87,43 @@ func TestWebSocket(t *testing.T) {
 		if line.Stage != "exact" || line.Status != 101 || s.Stats().Misses != 0 {
 			t.Errorf("%s: %+v", timing, line)
 		}
+	}
+}
+
+// TestWebSocketWithMoreThanWasRecorded: a device that says more than it did, as
+// heartbeats do, is heard until it leaves, whoever spoke last in the recording.
+func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	b := newBench(t, http.NotFoundHandler(), false)
+	device := lab.SocketPiece{Device: true, Data: []byte{0x81, 0x01, 'x'}}
+	origin := lab.SocketPiece{At: 300 * time.Millisecond, Data: []byte{0x81, 0x01, 'y'}}
+	for name, pieces := range map[string][]lab.SocketPiece{
+		"nothing": nil, "the device": {device}, "the origin": {device, origin}, "the device, after the origin": {origin, device},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := build(exchange{ask: "GET https://www.example.com/chat", status: 101, header: "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: x"})
+			a.Exchanges()[0].Socket = pieces
+			b.replay(a, Options{Timing: Timing{Mode: TimingRecorded}})
+			c, _, err := websocket.Dial(ctx, "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 5000 {
+				if err := c.Write(ctx, websocket.MessageText, []byte("beat")); err != nil {
+					break // the origin's end of a recording ends the connection
+				}
+			}
+			_ = c.CloseNow()
+			select {
+			case line := <-b.logged:
+				if line.Status != 101 {
+					t.Errorf("%+v", line)
+				}
+			case <-ctx.Done():
+				t.Fatal("the handler did not end with the device's connection")
+			}
+		})
 	}
 }
 

@@ -62,7 +62,7 @@ func (l *farLab) firefox(t *testing.T) *firefox {
 
 func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, start func(*exec.Cmd) error, transport http.RoundTripper) *firefox {
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
-	profile := t.TempDir()
+	profile, home := testlab.TempDir(t), testlab.TempDir(t)
 	trust(t, authority, profile)
 	var prefs strings.Builder
 	set := func(name string, value any) {
@@ -78,7 +78,7 @@ func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, st
 	check(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs.String()), 0o644))
 
 	cmd := exec.Command(program, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank")
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MOZ_CRASHREPORTER_DISABLE=1")
+	cmd.Env = append(os.Environ(), "HOME="+home, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	check(t, err)

@@ -128,7 +128,7 @@ func (k *kase) origin() http.Handler {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.Header().Del("Link")
 			select { // as an origin that still has to make the document
-			case <-time.After(150 * time.Millisecond):
+			case <-time.After(time.Second):
 			case <-r.Context().Done():
 			}
 		}
@@ -212,6 +212,8 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 		}
 		s.core.set(session, session.Protocols)
 		got := s.browser.load(t, "https://a.test/#replay")
+		// The page may have its result before an answer is logged, which is after it was sent.
+		awaitLogged(session, func() int { mu.Lock(); defer mu.Unlock(); return len(served) })
 		mu.Lock()
 		if got != live {
 			t.Errorf("replay %d: the page saw\n%s\nwhile it was recorded\n%s", i+1, got, live)
@@ -230,5 +232,17 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 			k.check(t, got, served)
 		}
 		mu.Unlock()
+	}
+}
+
+// awaitLogged returns when nothing is being answered and all was logged, or
+// after a while: what is open for longer is no page's answer.
+func awaitLogged(session *replay.Session, logged func() int) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if s := session.Stats(); s.InFlight == 0 && logged() >= s.Requests {
+			return
+		}
 	}
 }

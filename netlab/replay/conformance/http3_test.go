@@ -125,7 +125,7 @@ func answerNames(host string, qtype uint16) (rdata string, known bool) {
 // that is visited for a while, and tells what it was at first and at last.
 const quicPage = `<!doctype html><title>x</title><script>
 (async () => {
-  const used = name => performance.getEntriesByName(new URL(name, location).href).at(-1).nextHopProtocol;
+  const used = name => performance.getEntriesByName(new URL(name, location).href).at(-1)?.nextHopProtocol; // its entry may come later
   const want = location.hash.slice(1), first = performance.getEntriesByType('navigation')[0].nextHopProtocol;
   const post = await (await fetch('/post', {method: 'POST', body: 'b'})).text();
   let last;
@@ -181,9 +181,14 @@ func TestHTTP3(t *testing.T) {
 		for _, v := range visits {
 			ctx, cancel := chromedp.NewContext(browser)
 			_, err := chromedp.Run(ctx, chromedp.Navigate(v.url))
+			// An origin on a busy machine may be late to say that it speaks HTTP/3.
+			for again := 0; again < 2 && err != nil && when == "live"; again++ {
+				t.Logf("%s: %s: %v; again", when, v.url, err)
+				_, err = chromedp.Run(ctx, chromedp.Navigate(v.url))
+			}
 			var got string
 			if err == nil {
-				got, err = chromedp.Run(ctx, chromedp.Poll[string]("window.result", chromedp.WithPollingTimeout(time.Minute)))
+				got, err = chromedp.Run(ctx, chromedp.Poll[string]("window.result", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(time.Minute)))
 			}
 			cancel()
 			if err != nil || got != v.want {
@@ -199,6 +204,7 @@ func TestHTTP3(t *testing.T) {
 	_, err = l.network.Record(t.Context(), w, replay.RecordOptions{Wall: time.Now})
 	check(t, err)
 	visit("live")
+	l.askHTTPS(t, quicHost) // Chromium asks so too; what is recorded must not depend on that
 	l.network.Disarm()
 	check(t, w.Close())
 	l.down()
@@ -211,7 +217,8 @@ func TestHTTP3(t *testing.T) {
 	}
 	for range 2 {
 		session, err := l.network.Replay(t.Context(), a, replay.Options{Wall: time.Now(), Log: func(line lab.Served) {
-			if line.Stage == lab.StageMiss && strings.Contains(line.URL, ".test/") {
+			// Whether the browser asks for an icon before its tab is closed is a matter of luck.
+			if line.Stage == lab.StageMiss && strings.Contains(line.URL, ".test/") && !strings.HasSuffix(line.URL, "/favicon.ico") {
 				t.Errorf("missed %s %s", line.Method, line.URL)
 			}
 		}})
@@ -225,16 +232,21 @@ func TestHTTP3(t *testing.T) {
 	}
 }
 
+// askHTTPS asks the box for a host's HTTPS record, as the device.
+func (l *quicLab) askHTTPS(t *testing.T, host string) (r *mdns.Msg) {
+	t.Helper()
+	check(t, l.device.Do(func() (err error) {
+		r, err = askServer("udp", new(mdns.Msg).SetQuestion(host+".", mdns.TypeHTTPS), "192.168.77.1:53")
+		return err
+	}))
+	return r
+}
+
 // names checks what the device's resolver hears of HTTP/3.
 func (l *quicLab) names(t *testing.T) {
 	for host, want := range map[string]string{quicHost: `1 . alpn="h3,h2"`, laterHost: "", plainHost: ""} {
-		var r *mdns.Msg
-		check(t, l.device.Do(func() (err error) {
-			r, _, err = new(mdns.Client).Exchange(new(mdns.Msg).SetQuestion(host+".", mdns.TypeHTTPS), "192.168.77.1:53")
-			return err
-		}))
 		got := ""
-		for _, rr := range r.Answer {
+		for _, rr := range l.askHTTPS(t, host).Answer {
 			_, got, _ = strings.Cut(rr.String(), "HTTPS\t")
 		}
 		if got != want {

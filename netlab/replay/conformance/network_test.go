@@ -32,14 +32,14 @@ func counter() http.HandlerFunc {
 	}
 }
 
-// pieces sends a body in three pieces, 60 ms apart.
+// pieces sends a body in three pieces, 200 ms apart.
 func pieces(mime string, parts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mime)
 		for i, p := range parts {
 			if i > 0 {
 				select {
-				case <-time.After(60 * time.Millisecond):
+				case <-time.After(200 * time.Millisecond):
 				case <-r.Context().Done():
 				}
 			}
@@ -55,7 +55,7 @@ func spread(path string) func(*testing.T, string, []lab.Served) {
 	return func(t *testing.T, _ string, log []lab.Served) {
 		for _, line := range log {
 			if strings.HasSuffix(line.URL, path) && line.Duration-line.FirstByte < 100*time.Millisecond {
-				t.Errorf("%s was sent within %v, and recorded in three pieces 60 ms apart", line.URL, line.Duration-line.FirstByte)
+				t.Errorf("%s was sent within %v, and recorded in three pieces 200 ms apart", line.URL, line.Duration-line.FirstByte)
 			}
 		}
 	}

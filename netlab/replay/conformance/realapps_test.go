@@ -197,7 +197,7 @@ func (l *appsLab) recordPage(t *testing.T, b filmed, page string) (*archive.Arch
 	check(t, w.AddPage(archive.Page{URL: page, Wall: time.Now()}))
 	rec, err := l.network.Record(t.Context(), w, replay.RecordOptions{Wall: time.Now, Inject: inject.Options{Seed: 11, Date: date}})
 	check(t, err)
-	frame := b.frame(t, page, func() { awaitStill(t, rec.Stats) })
+	frame := b.frame(t, page, func() { awaitStill(t, rec.Stats, 3*time.Second) })
 	l.network.Disarm()
 	check(t, rec.Wait())
 	check(t, w.Close())
@@ -220,19 +220,19 @@ func (l *appsLab) replayPage(t *testing.T, b filmed, a *archive.Archive, page st
 		},
 	})
 	check(t, err)
-	frame = b.frame(t, page, func() { awaitStill(t, session.Stats) })
+	frame = b.frame(t, page, func() { awaitStill(t, session.Stats, time.Second) })
 	l.network.Disarm()
 	mu.Lock()
 	defer mu.Unlock()
 	return frame, misses
 }
 
-// awaitStill returns when nothing was asked for during 400 ms.
-func awaitStill(t *testing.T, stats func() replay.Stats) {
-	const still = 400 * time.Millisecond
+// awaitStill returns when nothing was asked for during a time: longer while
+// recording, since what is missing then is missing in every replay.
+func awaitStill(t *testing.T, stats func() replay.Stats, still time.Duration) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(2 * time.Minute); ; {
 		if s := stats(); s.Requests > 0 && s.InFlight == 0 && lab.Monotonic().Sub(s.LastActivity) >= still {
 			return
 		}
