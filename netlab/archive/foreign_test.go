@@ -3,6 +3,9 @@ package archive
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +14,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // warcText renders a plain WARC as other tools write it; records are
@@ -59,6 +64,40 @@ func TestForeignRecords(t *testing.T) {
 	}
 	if len(a.Warnings()) != 2 {
 		t.Errorf("warnings: %q", a.Warnings())
+	}
+}
+
+// A revisit gets the body whose digest it names, or none.
+func TestRevisitsHaveTheirDigest(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+	sha1of := func(s string) string { h := sha1.Sum([]byte(s)); return base32.StdEncoding.EncodeToString(h[:]) }
+	revisit := func(n int, digest string) [2]string {
+		return [2]string{fmt.Sprintf("WARC-Type: revisit\nWARC-Target-URI: http://a.example/r%d\nWARC-Refers-To: <urn:x:0>\nWARC-Payload-Digest: %s", n, digest), ok}
+	}
+	data := warcText(
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/1", ok + "one"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/2\nWARC-Payload-Digest: md5:2", ok + "two"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/3", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n"},
+		revisit(0, "sha1:"+sha1of("one")),
+		revisit(1, "sha1:"+sha1of("two")), // the record that it names has another body
+		revisit(2, fmt.Sprintf("SHA-256:%X", sha256.Sum256([]byte("two")))),
+		revisit(3, "sha1:"+sha1of("gone")),
+		revisit(4, "md5:2"),
+		revisit(5, "blake3:x"), // which nobody can tell
+	)
+	a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range a.Exchanges() {
+		if name, ok := strings.CutPrefix(e.URL, "http://a.example/r"); ok {
+			got[name] = string(e.Response.Body)
+		}
+	}
+	want := map[string]string{"0": "one", "1": "two", "2": "two", "4": "two", "5": "one"}
+	if d := cmp.Diff(want, got); d != "" || len(a.Warnings()) != 1 {
+		t.Errorf("warnings %q, bodies (-want +got):\n%s", a.Warnings(), d)
 	}
 }
 

@@ -54,19 +54,19 @@ type (
 		Headers     []harPair `json:"headers"`
 		QueryString []harPair `json:"queryString"`
 		PostData    *harPost  `json:"postData,omitempty"`
-		HeadersSize int       `json:"headersSize"`
-		BodySize    int       `json:"bodySize"`
+		HeadersSize harInt    `json:"headersSize"`
+		BodySize    harInt    `json:"bodySize"`
 	}
 	harResponse struct {
-		Status      int        `json:"status"`
+		Status      harInt     `json:"status"`
 		StatusText  string     `json:"statusText"`
 		HTTPVersion string     `json:"httpVersion"`
 		Cookies     []harPair  `json:"cookies"`
 		Headers     []harPair  `json:"headers"`
 		Content     harContent `json:"content"`
 		RedirectURL string     `json:"redirectURL"`
-		HeadersSize int        `json:"headersSize"`
-		BodySize    int        `json:"bodySize"`
+		HeadersSize harInt     `json:"headersSize"`
+		BodySize    harInt     `json:"bodySize"`
 		Error       string     `json:"_error,omitempty"` // Chrome
 	}
 	harPair struct {
@@ -80,11 +80,12 @@ type (
 		Params   []harPair `json:"params,omitempty"`
 	}
 	harContent struct {
-		Size        int64      `json:"size"`
+		Size        harInt     `json:"size"`
 		Compression float64    `json:"compression,omitempty"`
 		MIME        string     `json:"mimeType"`
 		Text        *harString `json:"text,omitempty"`
 		Encoding    string     `json:"encoding,omitempty"`
+		Comment     string     `json:"comment,omitempty"`
 	}
 	harTimings struct {
 		Send    float64 `json:"send"`
@@ -93,24 +94,68 @@ type (
 	}
 )
 
-// WriteHAR writes the exchanges as HAR 1.2, bodies decoded, bytes in base64.
+// harInt is a whole number. Exporters also write 12.0 and 1.2e1.
+type harInt int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *harInt) UnmarshalJSON(raw []byte) error {
+	var v float64 // 0 for null
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	const most = 1 << 53 // beyond it a float64 skips whole numbers
+	*n = harInt(min(max(v, -most), most))
+	return nil
+}
+
+// harBody bounds what a body is decoded to for an export: a few bytes of a
+// hostile recording become gigabytes.
+const harBody = 256 << 20
+
+// WriteHAR writes the exchanges as HAR 1.2, bodies decoded, bytes in base64. A
+// body that was cut off, or cannot be decoded, is left out, which its comment says.
 func WriteHAR(w io.Writer, a *Archive) error {
-	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}}}
-	for i, p := range a.pages {
-		f.Log.Pages = append(f.Log.Pages, harPage{Started: p.Wall.Format(time.RFC3339Nano), ID: fmt.Sprint("page_", i+1), Title: p.URL})
-	}
-	for _, e := range a.exchanges {
-		f.Log.Entries = append(f.Log.Entries, harEntryOf(e))
-	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(f); err != nil {
+	if err := writeHAR(w, a, harBody); err != nil {
 		return fmt.Errorf("export HAR: %w", err)
 	}
 	return nil
 }
 
-func harEntryOf(e *lab.Exchange) harEntry {
+// writeHAR writes the entries one by one: all bodies at once need not fit into memory.
+func writeHAR(w io.Writer, a *Archive, most int64) error {
+	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}}}
+	for i, p := range a.pages {
+		f.Log.Pages = append(f.Log.Pages, harPage{Started: p.Wall.Format(time.RFC3339Nano), ID: fmt.Sprint("page_", i+1), Title: p.URL})
+	}
+	frame, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	const entries = `"entries": [` // inside a text the quotes would be escaped
+	at := bytes.Index(frame, []byte(entries)) + len(entries)
+	if _, err := w.Write(frame[:at]); err != nil {
+		return err
+	}
+	between := ""
+	for _, e := range a.exchanges {
+		text, err := json.MarshalIndent(harEntryOf(e, most), "      ", "  ")
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n      %s", between, text); err != nil {
+			return err
+		}
+		between = ","
+	}
+	end := ""
+	if between != "" {
+		end = "\n    "
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", end, frame[at:])
+	return err
+}
+
+func harEntryOf(e *lab.Exchange, most int64) harEntry {
 	const perMs = float64(time.Millisecond)
 	end := e.FirstByte
 	if n := len(e.Chunks); n > 0 {
@@ -122,11 +167,11 @@ func harEntryOf(e *lab.Exchange) harEntry {
 		Timings: harTimings{Wait: float64(e.FirstByte) / perMs, Receive: float64(end-e.FirstByte) / perMs},
 		Request: harRequest{
 			Method: e.Method, URL: e.URL, HTTPVersion: version, Headers: harPairs(e.Request.Header),
-			Cookies: []harPair{}, QueryString: []harPair{}, HeadersSize: -1, BodySize: len(e.Request.Body),
+			Cookies: []harPair{}, QueryString: []harPair{}, HeadersSize: -1, BodySize: harInt(len(e.Request.Body)),
 		},
 		Response: harResponse{
-			Status: e.Status, StatusText: e.Reason, HTTPVersion: version, Headers: harPairs(e.Response.Header),
-			Cookies: []harPair{}, RedirectURL: e.Response.Get("Location"), HeadersSize: -1, BodySize: len(e.Response.Body),
+			Status: harInt(e.Status), StatusText: e.Reason, HTTPVersion: version, Headers: harPairs(e.Response.Header),
+			Cookies: []harPair{}, RedirectURL: e.Response.Get("Location"), HeadersSize: -1, BodySize: harInt(len(e.Response.Body)),
 		},
 	}
 	if e.Server.IsValid() {
@@ -140,17 +185,30 @@ func harEntryOf(e *lab.Exchange) harEntry {
 		}
 	}
 	if len(e.Request.Body) > 0 {
-		text, encoding := harText(e.Request.Body)
+		text, encoding := harText(e.Request.Body, "")
 		h.Request.PostData = &harPost{MIME: e.Request.Get("Content-Type"), Text: harString(text), Encoding: encoding}
 	}
-	body := e.Response.Body
-	if plain, err := Decoded(&e.Response); err == nil {
-		body = plain
-	}
-	text, encoding := harText(body)
-	content := harString(text)
-	h.Response.Content = harContent{Size: int64(len(body)), MIME: e.Response.Get("Content-Type"), Text: &content, Encoding: encoding}
+	h.Response.Content = harContentOf(e, most)
 	return h
+}
+
+// harCut begins the comment of a body that was cut off, before WARC's word for why.
+const harCut = "the body was cut off: "
+
+func harContentOf(e *lab.Exchange, most int64) harContent {
+	c := harContent{Size: harInt(len(e.Response.Body)), MIME: e.Response.Get("Content-Type")}
+	if e.Truncated != "" {
+		c.Comment = harCut + e.Truncated
+		return c
+	}
+	body, err := decodeWithin(&e.Response, most)
+	if err != nil {
+		c.Comment = "the body is left out: " + err.Error()
+		return c
+	}
+	text, encoding := harText(body, c.MIME)
+	c.Text, c.Size, c.Encoding = (*harString)(&text), harInt(len(body)), encoding
+	return c
 }
 
 func harPairs(fields []lab.HeaderField) []harPair {
@@ -161,15 +219,21 @@ func harPairs(fields []lab.HeaderField) []harPair {
 	return out
 }
 
-func harText(b []byte) (text, encoding string) {
-	if utf8.Valid(b) {
+// harText returns bytes as text if they are UTF-8 and are not said to be
+// something else: of charsets such as ISO-2022-JP all bytes are ASCII.
+func harText(b []byte, contentType string) (text, encoding string) {
+	charset, _ := charsetOf(contentType)
+	if utf8.Valid(b) && (charset == "" || charset == "utf-8" || charset == "utf8") {
 		return string(b), ""
 	}
 	return base64.StdEncoding.EncodeToString(b), "base64"
 }
 
 // Decoded returns a body without its content coding.
-func Decoded(m *lab.Message) ([]byte, error) {
+func Decoded(m *lab.Message) ([]byte, error) { return decodeWithin(m, 1<<30) }
+
+// decodeWithin decodes a body to at most n bytes.
+func decodeWithin(m *lab.Message, n int64) ([]byte, error) {
 	coding := strings.ToLower(strings.TrimSpace(m.Get("Content-Encoding")))
 	if coding == "" || coding == "identity" || len(m.Body) == 0 {
 		return m.Body, nil
@@ -179,7 +243,7 @@ func Decoded(m *lab.Message) ([]byte, error) {
 		return nil, fmt.Errorf("decode %s: %w", coding, err)
 	}
 	defer r.Close()
-	b, err := readAllLimited(r, 1<<30)
+	b, err := readAllLimited(r, n)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", coding, err)
 	}

@@ -2,7 +2,11 @@ package archive
 
 import (
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +41,8 @@ func TestHARDialects(t *testing.T) {
 			"GET https://a.example/x http/1.1 [] 200 [] ", "has no body"},
 		{"Charles' form", entry(`"headers":[],"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a","value":"1"},{"name":"b","value":"2"}]}`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":0}`),
 			"GET https://a.example/x http/1.1 [] 200 [] ", ""},
+		{"numbers with a point", entry(`"headers":[],"headersSize":12.0,"bodySize":-1.0`, `"httpVersion":"HTTP/1.1","headers":[],"bodySize":1e3,"content":{"size":2.0,"text":"hi"}`),
+			"GET https://a.example/x http/1.1 [] 200 [] hi", ""},
 		{"aborted", strings.Replace(entry(`"headers":[]`, `"headers":[],"content":{}`), `"status":200`, `"status":0`, 1), "", "no answer"},
 		{"failed", entry(`"headers":[]`, `"headers":[],"_error":"net::ERR_ABORTED","content":{}`), "", "ERR_ABORTED"},
 		{"data URL", strings.Replace(entry(`"headers":[]`, `"headers":[],"content":{}`), "https://a.example/x#frag", "data:,x", 1), "", "scheme"},
@@ -118,6 +124,12 @@ func TestFormats(t *testing.T) {
 	}
 	for i, e := range got.Exchanges() {
 		w := want[i]
+		if w.Truncated != "" { // the half of a body that there is, is not the body
+			if e.Truncated != w.Truncated || e.Response.Body != nil {
+				t.Errorf("HAR entry %d, cut off: %q, %q", i, e.Truncated, e.Response.Body)
+			}
+			continue
+		}
 		if e.Method != w.Method || e.URL != w.URL || e.Status != w.Status || !bytes.Equal(e.Response.Body, w.Response.Body) || !bytes.Equal(e.Request.Body, w.Request.Body) || e.Protocol != w.Protocol {
 			t.Errorf("HAR entry %d: %+v", i, e)
 		}
@@ -135,6 +147,119 @@ func TestMerge(t *testing.T) {
 	a := Merge(New(one, nil, nil, CreateOptions{Seed: 1}), New(two, nil, nil, CreateOptions{Seed: 2}), New(one[:1], nil, nil, CreateOptions{}))
 	if n := len(a.Exchanges()); n != 8 || a.Options().Seed != 1 || a.Exchanges()[4].ID != two[0].ID || a.Exchanges()[7].Order != 7 || two[0].Order != 0 {
 		t.Errorf("%d exchanges, %+v", n, a.Options())
+	}
+}
+
+// The exchanges of two imports have equal places in their files, and are others.
+func TestMergeImports(t *testing.T) {
+	entry := func(path, second, text string) string {
+		return `{"startedDateTime":"2026-01-02T03:04:` + second + `Z","request":{"method":"GET","url":"https://a.example/` + path +
+			`","httpVersion":"h2"},"response":{"status":200,"content":{"text":"` + text + `"}},"timings":{"wait":1,"receive":1}}`
+	}
+	dir := t.TempDir()
+	list := make([]*Archive, 3)
+	for i, text := range []string{
+		harHead + entry("one", "05", "1") + `,` + entry("same", "07", "same") + `]}}`,
+		harHead + entry("two", "05", "2") + `]}}`,
+		harHead + entry("one", "05", "1") + `,` + entry("same", "07", "other") + `]}}`,
+	} {
+		a, err := openText(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, fmt.Sprint(i))
+		if err := Save(path, a); err != nil {
+			t.Fatal(err)
+		}
+		if list[i], err = Open(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list[0] = list[0].WithRules([]Rule{{URL: "a", Ignore: []string{"x"}}})
+	list[1] = list[1].WithRules([]Rule{{URL: "b", Ignore: []string{"y"}}, {URL: "a", Ignore: []string{"x"}}})
+	a := Merge(list...)
+	ids := map[string]bool{}
+	var got []string
+	for _, e := range a.Exchanges() {
+		ids[e.ID] = true
+		got = append(got, fmt.Sprint(e.URL[len("https://a.example/"):], " ", string(e.Response.Body), " ", e.Order, " ", e.Start))
+	}
+	want := []string{"one 1 0 0s", "same same 1 2s", "two 2 2 2.002s", "same other 4 4.004s"}
+	if d := cmp.Diff(want, got); d != "" || len(ids) != len(got) {
+		t.Errorf("%d IDs (-want +got):\n%s", len(ids), d)
+	}
+	if d := cmp.Diff([]Rule{{URL: "a", Ignore: []string{"x"}}, {URL: "b", Ignore: []string{"y"}}}, a.Options().Rules); d != "" {
+		t.Errorf("rules (-want +got):\n%s", d)
+	}
+	path := filepath.Join(dir, "merged")
+	if err := Save(path, a); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Open(path); err != nil || len(again.Exchanges()) != len(got) || len(again.Warnings()) > 0 {
+		t.Errorf("%v, %v", err, again)
+	}
+}
+
+// countedWrites counts the calls of Write.
+type countedWrites struct {
+	bytes.Buffer
+	n int
+}
+
+func (c *countedWrites) Write(b []byte) (int, error) {
+	c.n++
+	return c.Buffer.Write(b)
+}
+
+// A body that decodes to more than is sensible is left out, and each exchange is
+// written before the next one is decoded.
+func TestHARBounds(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	if _, err := z.Write(make([]byte, 1001)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	get := func(url, coding string, body []byte) *lab.Exchange {
+		return &lab.Exchange{ID: url, Method: "GET", URL: url, Status: 200, Wall: wall, Protocol: "h2",
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Encoding", Value: coding}}, Body: body}}
+	}
+	list := []*lab.Exchange{get("http://a/bomb", "gzip", bomb.Bytes()), get("http://a/broken", "gzip", []byte("broken")), get("http://a/long", "identity", make([]byte, 2000))}
+	var out countedWrites
+	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000); err != nil {
+		t.Fatal(err)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil || indented.String() != out.String() {
+		t.Errorf("not as encoding/json indents it (%v):\n%s", err, out.String())
+	}
+	if out.n < len(list) {
+		t.Errorf("%d writes for %d exchanges", out.n, len(list))
+	}
+	got, err := openText(t, out.String())
+	if err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	for i, e := range got.Exchanges() {
+		if gone := i < 2; len(got.Exchanges()) != 3 || gone != (e.Truncated != "") || gone != (len(e.Response.Body) == 0) {
+			t.Errorf("%s: %q, %d bytes", e.URL, e.Truncated, len(e.Response.Body))
+		}
+	}
+
+	var packed bytes.Buffer
+	zhar := zlib.NewWriter(&packed)
+	for range 100 {
+		if _, err := zhar.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := zhar.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openText(t, packed.String()); !errors.Is(err, errLimit) {
+		t.Errorf("%d bytes that expand to 100 MiB: %v", packed.Len(), err)
 	}
 }
 
@@ -218,13 +343,70 @@ func TestHARText(t *testing.T) {
 		}
 	}
 	for _, x := range []struct {
-		text    string
-		size    int64
-		want    string
-		recoded bool
-	}{{"ö", 2, "ö", true}, {"ö", 1, "\xf6", false}, {"ö", 7, "ö", true}, {"☃ö", 2, "☃ö", true}, {"abc", 3, "abc", true}, {"\xf6", 1, "\xf6", false}, {"", 0, "", false}} {
-		if got, recoded := harString(x.text).bytes(x.size); string(got) != x.want || recoded != x.recoded {
-			t.Errorf("%q of %d bytes: %q, %t", x.text, x.size, got, recoded)
+		text          string
+		size          int64
+		want          string
+		recoded, same bool
+	}{
+		{"ö", 2, "ö", true, true}, {"ö", 1, "\xf6", false, true}, {"ö", 7, "ö", true, false}, {"☃ö", 2, "☃ö", true, false}, {"☃ö", 5, "☃ö", true, true},
+		{"abc", 3, "abc", true, true}, {"abc", 6, "abc", true, true}, {"\xf6", 1, "\xf6", false, true}, {"", 0, "", false, true},
+	} {
+		if got := harString(x.text).wire(x.size); string(got.bytes) != x.want || got.recoded != x.recoded || got.same != x.same {
+			t.Errorf("%q of %d bytes: %q, %t, %t", x.text, x.size, got.bytes, got.recoded, got.same)
+		}
+	}
+}
+
+// TestHARCharsets: a text that an exporter turned into Unicode is said to be
+// UTF-8, against whatever the page names, and else its header stays.
+func TestHARCharsets(t *testing.T) {
+	for _, x := range []struct {
+		kind, text string
+		size       int
+		want       string
+	}{
+		{"text/html", "<meta charset=shift_jis>日本", 28, "text/html; charset=utf-8"},
+		{"text/html", "<meta charset=utf-8>日本", 26, "text/html"},
+		{"text/html", "<meta charset=shift_jis>ASCII", 0, "text/html"},
+		{"text/html; charset=\"Shift_JIS\"", "日本", 4, "text/html; charset=utf-8"},
+		{"application/xhtml+xml", "<?xml version='1.0' encoding='shift_jis'?><p>日本</p>", 53, "application/xhtml+xml; charset=utf-8"},
+		{"application/json", "\"日本\"", 0, "application/json"},
+	} {
+		text := harString(x.text)
+		e := &lab.Exchange{Method: "GET", Status: 200, Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: x.kind}}}}
+		if err := (&harContent{Size: harInt(x.size), Text: &text}).fill(e); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Response.Get("Content-Type"); got != x.want || string(e.Response.Body) != x.text {
+			t.Errorf("%s %q: %s, %q", x.kind, x.text, got, e.Response.Body)
+		}
+	}
+}
+
+// TestHARKeepsCharsets: what is exported and read again is the same bytes, of
+// the same charset.
+func TestHARKeepsCharsets(t *testing.T) {
+	for kind, body := range map[string]string{
+		"text/html; charset=iso-2022-jp":   "\x1b$BF|K\\\x1b(B", // 日本, all of it ASCII
+		"text/html; charset=iso-8859-1":    "\xc3\xa9",          // two letters, and UTF-8 by chance
+		"text/html; charset=utf-16le":      "a\x00b\x00",
+		"text/html; charset=UTF-8":         "é",
+		"text/html":                        "<meta charset=iso-2022-jp>\x1b$BF|K\\\x1b(B",
+		"text/plain; charset=\"us-ascii\"": "ASCII",
+	} {
+		e := &lab.Exchange{ID: "x", Method: "GET", URL: "https://a.example/", Protocol: "h2", Status: 200, Wall: wall,
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(body)}}
+		var har bytes.Buffer
+		if err := WriteHAR(&har, New([]*lab.Exchange{e}, nil, nil, CreateOptions{})); err != nil {
+			t.Fatal(err)
+		}
+		a, err := openText(t, har.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := a.Exchanges()[0].Response
+		if string(got.Body) != body || !strings.EqualFold(got.Get("Content-Type"), kind) {
+			t.Errorf("%s %q: %s %q", kind, body, got.Get("Content-Type"), got.Body)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,18 +35,19 @@ func isZlib(head []byte) bool {
 
 // openHAR reads the exchanges of a HAR. Bodies there are decoded, so content
 // codings are taken away; one that is missing is marked as cut off.
-func (a *Archive) openHAR(r io.Reader, l Limits) error {
-	buffered := bufio.NewReader(r)
-	r = buffered
+func (a *Archive) openHAR(file *io.SectionReader, l Limits) error {
+	buffered := bufio.NewReader(file)
+	most, r := l.Decoded, io.Reader(buffered)
 	if head, err := buffered.Peek(2); err == nil && isZlib(head) { // mitmproxy's .zhar
 		z, err := zlib.NewReader(buffered)
 		if err != nil {
 			return fmt.Errorf("HAR: %w", err)
 		}
 		defer z.Close()
-		r = z
+		// JSON and base64 shrink to a tenth; a few bytes that become gigabytes are no HAR.
+		most, r = min(most, 64<<20+50*file.Size()), z
 	}
-	text, err := readAllLimited(r, l.Decoded)
+	text, err := readAllLimited(r, most)
 	if err != nil {
 		return fmt.Errorf("HAR: %w", err)
 	}
@@ -69,7 +71,7 @@ func (a *Archive) openHAR(r io.Reader, l Limits) error {
 		if e.Truncated != "" {
 			a.warn("entry %d (%.120s) has no body: export with content", i, e.URL)
 		}
-		e.ID, e.Order = fmt.Sprintf("urn:eidetic:har:%d", i), i
+		e.ID, e.Order = uuid(fmt.Appendf(nil, "HAR\n%d\n%s\n%s\n%s", i, f.Log.Entries[i].Started, e.Method, e.URL)), i
 		if a.options.Wall.IsZero() || e.Wall.Before(a.options.Wall) && !e.Wall.IsZero() {
 			a.options.Wall = e.Wall
 		}
@@ -99,7 +101,7 @@ func (h *harEntry) exchange() (*lab.Exchange, error) {
 		return nil, fmt.Errorf("it has no method")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	e := &lab.Exchange{Method: h.Request.Method, URL: u.String(), Status: h.Response.Status, Reason: h.Response.StatusText}
+	e := &lab.Exchange{Method: h.Request.Method, URL: u.String(), Status: int(h.Response.Status), Reason: h.Response.StatusText}
 	e.Wall, _ = time.Parse(time.RFC3339Nano, h.Started)
 	e.Protocol = harProtocol(h.Response.HTTPVersion, h.Request.HTTPVersion)
 	if u.Scheme == "https" {
@@ -191,7 +193,7 @@ func splitCookies(fields []lab.HeaderField, cookies int) []lab.HeaderField {
 
 // bytes returns the request's body, of which size is what the exporter says
 // that it had.
-func (p *harPost) bytes(size int) ([]byte, error) {
+func (p *harPost) bytes(size harInt) ([]byte, error) {
 	switch {
 	case p == nil:
 		return nil, nil
@@ -208,17 +210,21 @@ func (p *harPost) bytes(size int) ([]byte, error) {
 		}
 		return nonEmpty(b), nil
 	}
-	b, _ := p.Text.bytes(int64(size))
-	return b, nil
+	return p.Text.wire(int64(size)).bytes, nil
 }
+
+// truncations are WARC's words for why a body was cut off.
+var truncations = []string{"length", "time", "disconnect", "unspecified"}
 
 // fill sets the body, and a header that fits what HAR keeps of it.
 func (c *harContent) fill(e *lab.Exchange) error {
 	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
-	recoded := false // a text of another charset was turned into UTF-8 by the exporter
+	var text wireText
 	switch {
 	case c.Text == nil:
-		if c.Size > 0 && hasBody && e.Status/100 != 3 {
+		if why, ok := strings.CutPrefix(c.Comment, harCut); ok && hasBody && slices.Contains(truncations, why) {
+			e.Truncated = why
+		} else if c.Size > 0 && hasBody && e.Status/100 != 3 {
 			e.Truncated = "unspecified"
 		}
 	case c.Encoding == "base64":
@@ -230,7 +236,8 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	case c.Encoding != "":
 		return fmt.Errorf("response body in the unknown encoding %q", c.Encoding)
 	default:
-		e.Response.Body, recoded = c.Text.bytes(c.Size, c.Size+int64(c.Compression))
+		text = c.Text.wire(int64(c.Size), int64(c.Size)+int64(c.Compression))
+		e.Response.Body = text.bytes
 	}
 	if !hasBody {
 		e.Response.Body = nil
@@ -244,8 +251,11 @@ func (c *harContent) fill(e *lab.Exchange) error {
 		case "content-length":
 			f.Value = strconv.Itoa(len(e.Response.Body))
 		case "content-type":
-			if i := strings.Index(strings.ToLower(f.Value), "charset="); i >= 0 && recoded {
-				f.Value = f.Value[:i] + "charset=utf-8"
+			switch _, at := charsetOf(f.Value); {
+			case at >= 0 && text.recoded:
+				f.Value = f.Value[:at] + "charset=utf-8"
+			case text.recoded && !text.same && hasCharset(f.Value): // or what a <meta> names would be believed
+				f.Value += "; charset=utf-8"
 			}
 		}
 		kept = append(kept, f)

@@ -64,29 +64,57 @@ func surrogate(raw []byte) int {
 
 func quoted(raw []byte) []byte { return bytes.Join([][]byte{nil, raw, nil}, []byte{'"'}) }
 
-// bytes returns what was on the wire, as far as that can be known, and
-// whether it was text of another charset that is UTF-8 now. It can be known
-// by how long it was, in any of sizes: exporters read text without a charset
-// as Latin 1, where a byte is a character.
-func (s harString) bytes(sizes ...int64) (b []byte, recoded bool) {
+// wireText is a text of a HAR as bytes.
+type wireText struct {
+	bytes []byte
+	// recoded: it may have had another charset, and is UTF-8 now.
+	recoded bool
+	// same: as far as can be known, these are the bytes that were on the wire.
+	same bool
+}
+
+// wire returns what was on the wire, as far as that can be known. It can be
+// known by how long it was, in any of sizes: exporters read text without a
+// charset as Latin 1, where a byte is a character.
+func (s harString) wire(sizes ...int64) wireText {
 	text := string(s)
 	if text == "" || !utf8.ValidString(text) {
-		return nonEmpty([]byte(text)), false
+		return wireText{bytes: nonEmpty([]byte(text)), same: true}
 	}
-	latin := make([]byte, 0, len(text))
+	latin, isLatin, same := make([]byte, 0, len(text)), true, false
 	for _, r := range text {
-		if r > 0xff {
-			return []byte(text), true
+		if isLatin = isLatin && r <= 0xff; isLatin {
+			latin = append(latin, byte(r))
 		}
-		latin = append(latin, byte(r))
 	}
-	asUTF8, asLatin := false, false
+	asLatin := false
 	for _, n := range sizes {
-		asUTF8 = asUTF8 || n == int64(len(text))
-		asLatin = asLatin || n == int64(len(latin))
+		same = same || n == int64(len(text))
+		asLatin = asLatin || isLatin && n == int64(len(latin))
 	}
-	if asLatin && !asUTF8 {
-		return latin, false
+	if asLatin && !same {
+		return wireText{bytes: latin, same: true}
 	}
-	return []byte(text), true
+	ascii := isLatin && len(latin) == len(text) // the same in whatever a page may name
+	return wireText{bytes: []byte(text), recoded: true, same: same || ascii}
+}
+
+// charsetOf returns the charset that a Content-Type names, in lower case, and
+// where it is told.
+func charsetOf(contentType string) (name string, at int) {
+	lower := strings.ToLower(contentType)
+	at = strings.Index(lower, "charset=")
+	if at < 0 {
+		return "", -1
+	}
+	name, _, _ = strings.Cut(lower[at+len("charset="):], ";")
+	return strings.Trim(name, "\"' \t"), at
+}
+
+// hasCharset tells the types whose charset may be told in the text itself, or
+// by the page that loads it, and where Content-Type overrides that.
+func hasCharset(contentType string) bool {
+	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	media = strings.TrimSpace(media)
+	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "xml") || strings.HasSuffix(media, "javascript")
 }

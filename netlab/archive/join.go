@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"eidetic/internal/lab"
 )
@@ -102,51 +101,3 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 
 // ours tells whether this program wrote the file: then every response has its request.
 func (ld *loader) ours() bool { return len(ld.sidecars) > 0 }
-
-// payloads finds bodies for revisit records.
-type payloads struct {
-	byID, byDigest map[string]*lab.Exchange
-	byURL          map[string]*lab.Exchange
-}
-
-func (ld *loader) payloads() *payloads {
-	ps := &payloads{byID: map[string]*lab.Exchange{}, byDigest: map[string]*lab.Exchange{}, byURL: map[string]*lab.Exchange{}}
-	needed := false
-	for _, p := range ld.order {
-		needed = needed || p.revisit != nil
-	}
-	if !needed {
-		return ps
-	}
-	for _, p := range ld.order {
-		if p.dns == nil && p.revisit == nil {
-			ps.byID[p.e.ID] = p.e
-			ps.byDigest[digest(p.e.Response.Body)] = p.e
-			ps.byURL[p.e.URL+" "+p.e.Wall.UTC().Format(time.RFC3339)] = p.e
-			if _, ok := ps.byURL[p.e.URL]; !ok {
-				ps.byURL[p.e.URL] = p.e
-			}
-		}
-	}
-	return ps
-}
-
-func (ps *payloads) resolve(p *pending) bool {
-	r := p.revisit
-	day := r.date
-	if t, err := time.Parse(time.RFC3339Nano, r.date); err == nil {
-		day = t.UTC().Format(time.RFC3339)
-	}
-	for _, from := range []*lab.Exchange{ps.byID[r.id], ps.byURL[r.url+" "+day], ps.byDigest[r.digest], ps.byURL[r.url]} {
-		if from == nil {
-			continue
-		}
-		p.e.Response.Body = from.Response.Body
-		if p.e.Status == 0 {
-			p.e.Status, p.e.Reason, p.e.Protocol = from.Status, from.Reason, from.Protocol
-			p.e.Response.Header = from.Response.Header
-		}
-		return true
-	}
-	return false
-}

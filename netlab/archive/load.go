@@ -40,6 +40,7 @@ type pending struct {
 	e       *lab.Exchange
 	dns     *DNS
 	revisit *revisit
+	digest  string // of the body, as the file says
 }
 
 // revisit names the payload that a revisit record leaves out.
@@ -226,7 +227,8 @@ func (it *item) response(l Limits) {
 		return
 	}
 	it.sum = sha256.Sum256(p.e.Response.Body)
-	if want := it.get("WARC-Payload-Digest"); !digestMatches(want, it.block, p.e.Response.Body, it.sum) {
+	p.digest = it.get("WARC-Payload-Digest")
+	if want := p.digest; !digestMatches(want, it.block, p.e.Response.Body, it.sum) {
 		it.err = fmt.Errorf("its body does not have the digest %.80s", want)
 		return
 	}

@@ -32,6 +32,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// block bounds a record's block: a message with its head.
+func (l Limits) block() int64 { return l.Record + int64(l.Header) }
+
 // Open reads a WACZ, a WARC file (plain, gzip or zstd) such as a cut-off
 // working file, or a HAR, with default limits.
 func Open(path string) (*Archive, error) {

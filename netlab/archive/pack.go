@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"eidetic/internal/lab"
@@ -148,7 +149,11 @@ type packageDigest struct {
 
 // pack writes the WACZ beside its final name and moves it there when it is whole.
 func (w *Writer) pack(data *os.File) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(w.path), filepath.Base(w.path)+".*.tmp")
+	like, err := data.Stat()
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(w.path), filepath.Base(data.Name())+".*.tmp")
 	if err != nil {
 		return err
 	}
@@ -161,13 +166,23 @@ func (w *Writer) pack(data *os.File) (err error) {
 	if err := w.writeZip(temp, io.NewSectionReader(data, 0, w.size)); err != nil {
 		return err
 	}
-	if err := errors.Join(temp.Chmod(0o644), temp.Sync(), temp.Close()); err != nil {
+	// Who may read the recording, which holds cookies and passwords, was decided
+	// when its working file was made.
+	if err := errors.Join(copyMode(temp, like), temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(temp.Name(), w.path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(w.path))
+}
+
+// copyMode lets those read f who may read like.
+func copyMode(f *os.File, like os.FileInfo) error {
+	if st, ok := like.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(int(st.Uid), int(st.Gid)) // root can; for others it is theirs already, or becomes so
+	}
+	return f.Chmod(like.Mode().Perm())
 }
 
 func syncDir(path string) error {

@@ -3,6 +3,7 @@ package archive
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,8 @@ func (r Rule) Validate() error {
 	}
 	return nil
 }
+
+func (r Rule) equal(o Rule) bool { return r.URL == o.URL && slices.Equal(r.Ignore, o.Ignore) }
 
 // Ignores tells whether the rule leaves a parameter of a request out.
 func (r Rule) Ignores(url, name string) bool {

@@ -4,16 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"eidetic/internal/lab"
+
+	"golang.org/x/sys/unix"
 )
 
-// Save writes a as a WACZ to path, in place of what is there. A save that
-// fails leaves the old file untouched and nothing beside it.
+// editSuffix is added to the path of an archive for the working file of a new
+// one that will stand in its place.
+const editSuffix = ".edit" + WorkingSuffix
+
+// Save writes a as a WACZ to path, in place of what is there, for the same
+// people to read. A save that fails leaves the old file untouched and nothing
+// beside it.
 func Save(path string, a *Archive) error {
-	temp := path + ".edit"
-	w, err := Create(temp, createOptions(a))
+	w, err := edit(path, a)
 	if err != nil {
 		return fmt.Errorf("save archive: %w", err)
 	}
@@ -21,27 +30,75 @@ func Save(path string, a *Archive) error {
 		return errors.Join(fmt.Errorf("save archive: %w", err), w.Discard())
 	}
 	if err := w.Close(); err != nil {
-		_ = os.Remove(temp + WorkingSuffix)
-		return fmt.Errorf("save archive: %w", err)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		_ = os.Remove(temp)
+		_ = os.Remove(path + editSuffix)
 		return fmt.Errorf("save archive: %w", err)
 	}
 	return nil
 }
 
+// edit starts to write what will be path. The working file is locked until it
+// is closed; one that nobody holds was left by a process that died.
+func edit(path string, a *Archive) (*Writer, error) {
+	perm := fs.FileMode(0o644) // less the umask
+	old, err := os.Stat(path)
+	if err == nil {
+		perm = old.Mode().Perm()
+	}
+	f, err := lockFile(path+editSuffix, perm)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		err = copyMode(f, old)
+	}
+	if err = errors.Join(err, removeParts(path+editSuffix)); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return newWriter(path, f, createOptions(a))
+}
+
+// lockFile makes the file empty and its own, or takes over one that is not locked.
+func lockFile(name string, perm fs.FileMode) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, perm)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: another process is writing it now: %w", strings.TrimSuffix(name, editSuffix), err), f.Close())
+		}
+		mine, err := f.Stat()
+		there, err2 := os.Stat(name)
+		if err == nil && err2 == nil && os.SameFile(mine, there) {
+			return f, f.Truncate(0)
+		}
+		if err := errors.Join(err, f.Close()); err != nil { // else who held it has just removed it
+			return nil, err
+		}
+	}
+}
+
+// removeParts removes what packing a working file left when the process died.
+func removeParts(name string) error {
+	entries, err := os.ReadDir(filepath.Dir(name))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(name)+".") && strings.HasSuffix(e.Name(), ".tmp") {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(name), e.Name())))
+		}
+	}
+	return err
+}
+
 // WriteWARC writes a as a WARC 1.1 of per-record gzip members to path, which
 // must not exist.
 func WriteWARC(path string, a *Archive) error {
-	temp := path + ".edit"
-	w, err := Create(temp, createOptions(a))
+	w, err := edit(path, a)
 	if err != nil {
 		return fmt.Errorf("export WARC: %w", err)
 	}
 	err = copyInto(w, a)
 	if err == nil {
-		err = os.Link(temp+WorkingSuffix, path) // fails if path exists, unlike a rename
+		err = os.Link(path+editSuffix, path) // fails if path exists, unlike a rename
 	}
 	if err = errors.Join(err, w.Discard()); err != nil {
 		return fmt.Errorf("export WARC: %w", err)
@@ -82,36 +139,6 @@ func copyInto(w *Writer, a *Archive) error {
 // With returns an archive with other exchanges and all else of a.
 func (a *Archive) With(exchanges []*lab.Exchange) *Archive {
 	return New(exchanges, a.dns, a.pages, a.options)
-}
-
-// Merge joins recordings one after another: the orders and starts of each
-// follow those of the one before, so that sequences stay sequences. Title,
-// seed and page date are the first's.
-func Merge(list ...*Archive) *Archive {
-	var exchanges []*lab.Exchange
-	var dns []DNS
-	var pages []Page
-	seen := map[string]bool{}
-	order := 0
-	for _, a := range list {
-		base := order
-		for _, e := range a.exchanges {
-			if seen[e.ID] {
-				continue // the same exchange in two recordings
-			}
-			seen[e.ID] = true
-			moved := *e
-			moved.Order = base + e.Order
-			order = max(order, moved.Order+1)
-			exchanges = append(exchanges, &moved)
-		}
-		dns, pages = append(dns, a.dns...), append(pages, a.pages...)
-	}
-	var o CreateOptions
-	if len(list) > 0 {
-		o = list[0].options
-	}
-	return New(exchanges, dns, pages, o)
 }
 
 // readAllLimited reads r, at most n bytes.

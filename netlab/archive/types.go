@@ -48,7 +48,7 @@ type DNS struct {
 type Limits struct {
 	File      int64 // bytes of the file, default 8 GiB
 	Decoded   int64 // bytes of all records once decompressed, default 4 GiB
-	Record    int64 // bytes of one record, default 1 GiB
+	Record    int64 // bytes of the body in one record, default 1 GiB; Header more with its head
 	Exchanges int   // default 1,000,000
 	Header    int   // bytes of one WARC or HTTP header block, default 1 MiB
 	Index     int64 // bytes of one JSON or index file in the zip, default 64 MiB

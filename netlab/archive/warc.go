@@ -31,6 +31,30 @@ func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
+// members are records that are written at once, each a gzip member.
+type members struct {
+	bytes.Buffer
+	limits Limits
+	blocks int64 // bytes of their blocks: what a reader counts
+}
+
+// add appends a record, unless every reader would refuse the file for it.
+func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) error {
+	size, fields := int64(0), 0
+	for _, b := range block {
+		size += int64(len(b))
+	}
+	for _, f := range header {
+		fields += len(f.Name) + len(f.Value) + len(": \r\n")
+	}
+	const others = 64 // version, Content-Length, and the end
+	if size > m.limits.block() || fields+others > m.limits.Header {
+		return fmt.Errorf("a record of %d bytes with a header of %d is more than a reader takes (%d, %d)", size, fields, m.limits.block(), m.limits.Header)
+	}
+	m.blocks += size
+	return appendMember(&m.Buffer, level, header, block...)
+}
+
 // appendMember appends the record to dst as one gzip member (WARC 1.1, annex D).
 // Level is that of the compressor: bodies that are compressed already are only stored.
 func appendMember(dst *bytes.Buffer, level int, header []lab.HeaderField, block ...[]byte) error {
@@ -122,8 +146,8 @@ func (rr *recordReader) next() (*record, error) {
 	if err != nil || size < 0 {
 		return nil, fmt.Errorf("record %d has the Content-Length %.40q", rr.count+1, rec.get("Content-Length"))
 	}
-	if size > rr.limits.Record {
-		return nil, fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.Record, errLimit)
+	if size > rr.limits.block() {
+		return nil, fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.block(), errLimit)
 	}
 	if rr.decoded.Add(size) > rr.limits.Decoded {
 		return nil, fmt.Errorf("the records hold more than %d bytes: %w", rr.limits.Decoded, errLimit)

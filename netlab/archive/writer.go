@@ -22,10 +22,14 @@ import (
 type Writer struct {
 	path string // of the WACZ to be
 	o    CreateOptions
+	// limits are those of a reader: what goes beyond is not recorded, rather
+	// than making the whole file one that nobody opens.
+	limits Limits
 
 	mu     sync.Mutex
 	file   *os.File // nil once closed
 	size   int64    // of the whole records in file
+	blocks int64    // bytes in them, which readers bound
 	serial int      // records, for their IDs
 	count  int      // exchanges
 	index  []indexLine
@@ -39,9 +43,6 @@ func Create(path string, o CreateOptions) (*Writer, error) {
 	if o.Wall.IsZero() {
 		return nil, fmt.Errorf("create archive %s: no wall-clock time was given", path)
 	}
-	if o.Title == "" {
-		o.Title = filepath.Base(path)
-	}
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("create archive %s: it exists; choose another name or remove it: %w", path, os.ErrExist)
 	}
@@ -52,7 +53,15 @@ func Create(path string, o CreateOptions) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create archive: %w", err)
 	}
-	w := &Writer{path: path, o: o, file: f}
+	return newWriter(path, f, o)
+}
+
+// newWriter records to the working file f.
+func newWriter(path string, f *os.File, o CreateOptions) (*Writer, error) {
+	if o.Title == "" {
+		o.Title = filepath.Base(path)
+	}
+	w := &Writer{path: path, o: o, file: f, limits: Limits{}.withDefaults()}
 	if err := w.writeInfo(); err != nil {
 		_ = w.Discard()
 		return nil, fmt.Errorf("create archive %s: %w", path, err)
@@ -67,6 +76,9 @@ func infoField(b *bytes.Buffer, name, value string) {
 
 func (w *Writer) writeInfo() error {
 	var b bytes.Buffer
+	if len(w.o.Rules) > maxRules {
+		return fmt.Errorf("%d matching rules, at most %d", len(w.o.Rules), maxRules)
+	}
 	infoField(&b, "software", w.o.Software)
 	infoField(&b, "format", "WARC File Format 1.1")
 	infoField(&b, "conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
@@ -78,8 +90,8 @@ func (w *Writer) writeInfo() error {
 	if len(w.o.Rules) > 0 {
 		infoField(&b, "eidetic-rules", string(marshal(w.o.Rules)))
 	}
-	var out bytes.Buffer
-	err := appendMember(&out, gzip.BestSpeed, []lab.HeaderField{
+	out := members{limits: w.limits}
+	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "warcinfo"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("warcinfo") + ">"},
 		{Name: "WARC-Date", Value: warcDate(w.o.Wall)},
@@ -89,19 +101,17 @@ func (w *Writer) writeInfo() error {
 	if err != nil {
 		return err
 	}
-	return w.append(out.Bytes(), nil)
+	return w.append(&out, nil)
 }
 
 // newID makes a record ID that is unique in this and unlikely in another
-// recording: a UUID of version 8 (RFC 9562) from what is recorded and when.
+// recording, from what is recorded and when.
 func (w *Writer) newID(what string) string {
 	w.mu.Lock()
 	w.serial++
 	serial := w.serial
 	w.mu.Unlock()
-	h := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", w.path, w.o.Wall.UnixNano(), serial, what))
-	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80
-	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
+	return uuid(fmt.Appendf(nil, "%s\n%d\n%d\n%s", w.path, w.o.Wall.UnixNano(), serial, what))
 }
 
 // warcDate renders W3C-DTF with nanoseconds, which WARC 1.1 allows.
@@ -115,12 +125,16 @@ func digest(b []byte) string {
 
 // append writes whole members at the end. After an error (a full disk) the
 // file is cut back to its last whole record, so that recording can go on.
-func (w *Writer) append(b []byte, line *indexLine) error {
+func (w *Writer) append(m *members, line *indexLine) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {
 		return fmt.Errorf("the archive is closed: %w", os.ErrClosed)
 	}
+	if w.blocks+m.blocks > w.limits.Decoded {
+		return fmt.Errorf("the archive has %d bytes, and %d more than a reader takes (%d): record the rest to another one", w.blocks, m.blocks, w.limits.Decoded)
+	}
+	b := m.Bytes()
 	if _, err := w.file.WriteAt(b, w.size); err != nil {
 		_ = w.file.Truncate(w.size)
 		return err
@@ -131,6 +145,7 @@ func (w *Writer) append(b []byte, line *indexLine) error {
 		w.count++
 	}
 	w.size += int64(len(b))
+	w.blocks += m.blocks
 	return nil
 }
 
@@ -181,19 +196,19 @@ func (w *Writer) Add(e *lab.Exchange) error {
 		{Name: "Content-Type", Value: typeExchange},
 	}
 
-	var out bytes.Buffer
-	if err := appendMember(&out, level(e), response, respHead, e.Response.Body); err != nil {
+	out := members{limits: w.limits}
+	if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
 	length := int64(out.Len())
-	if err := appendMember(&out, gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
+	if err := out.add(gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
-	if err := appendMember(&out, gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil {
+	if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
 	line := newIndexLine(e, payload, length)
-	if err := w.append(out.Bytes(), &line); err != nil {
+	if err := w.append(&out, &line); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
 	if isDocument(e) {
@@ -238,14 +253,14 @@ func (w *Writer) AddDNS(d DNS) error {
 		{Name: "WARC-Target-URI", Value: "dns:" + d.Name},
 		{Name: "WARC-Date", Value: warcDate(d.Wall)},
 	}
-	var out bytes.Buffer
-	err := appendMember(&out, gzip.BestSpeed, append([]lab.HeaderField{
+	out := members{limits: w.limits}
+	err := out.add(gzip.BestSpeed, append([]lab.HeaderField{
 		{Name: "WARC-Type", Value: "response"},
 		{Name: "WARC-Record-ID", Value: "<" + id + ">"},
 		{Name: "Content-Type", Value: "text/dns"},
 	}, common...), text.Bytes())
 	if err == nil {
-		err = appendMember(&out, gzip.BestSpeed, append([]lab.HeaderField{
+		err = out.add(gzip.BestSpeed, append([]lab.HeaderField{
 			{Name: "WARC-Type", Value: "metadata"},
 			{Name: "WARC-Record-ID", Value: "<" + w.newID("metadata") + ">"},
 			{Name: "WARC-Concurrent-To", Value: "<" + id + ">"},
@@ -253,7 +268,7 @@ func (w *Writer) AddDNS(d DNS) error {
 		}, common...), marshal(d))
 	}
 	if err == nil {
-		err = w.append(out.Bytes(), nil)
+		err = w.append(&out, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("archive dns:%s: %w", d.Name, err)
@@ -263,8 +278,8 @@ func (w *Writer) AddDNS(d DNS) error {
 
 // AddPage notes a document that was visited.
 func (w *Writer) AddPage(p Page) error {
-	var out bytes.Buffer
-	err := appendMember(&out, gzip.BestSpeed, []lab.HeaderField{
+	out := members{limits: w.limits}
+	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "metadata"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("page") + ">"},
 		{Name: "WARC-Target-URI", Value: p.URL},
@@ -272,7 +287,7 @@ func (w *Writer) AddPage(p Page) error {
 		{Name: "Content-Type", Value: typePage},
 	}, marshal(p))
 	if err == nil {
-		err = w.append(out.Bytes(), nil)
+		err = w.append(&out, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("archive page %s: %w", p.URL, err)

@@ -1,0 +1,86 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Merge joins recordings one after another: the orders and starts of each
+// follow those of the one before, so that sequences stay sequences. What is in
+// several of them is taken once, and the matching rules of each go for all.
+// Title, seed and page date are the first's.
+func Merge(list ...*Archive) *Archive {
+	var o CreateOptions
+	if len(list) > 0 {
+		o = list[0].options
+		o.Rules = nil
+	}
+	m := merger{known: map[string][]*lab.Exchange{}, ids: map[string]bool{}}
+	var dns []DNS
+	var pages []Page
+	for _, a := range list {
+		m.add(a.exchanges)
+		dns, pages = append(dns, a.dns...), append(pages, a.pages...)
+		for _, r := range a.options.Rules {
+			if !slices.ContainsFunc(o.Rules, r.equal) {
+				o.Rules = append(o.Rules, r)
+			}
+		}
+	}
+	return New(m.exchanges, dns, pages, o)
+}
+
+// merger joins the exchanges of recordings.
+type merger struct {
+	exchanges []*lab.Exchange
+	known     map[string][]*lab.Exchange // by the ID that they had
+	ids       map[string]bool            // that are taken
+	order     int                        // of the next recording's first
+	start     time.Duration
+}
+
+// add takes the exchanges of one recording.
+func (m *merger) add(list []*lab.Exchange) {
+	order, start := m.order, m.start
+	for _, e := range list {
+		moved := *e
+		moved.Order, moved.Start = order+e.Order, start+e.Start
+		m.order, m.start = max(m.order, moved.Order+1), max(m.start, end(&moved))
+		if slices.ContainsFunc(m.known[e.ID], func(o *lab.Exchange) bool { return sameExchange(o, e) }) {
+			continue
+		}
+		m.known[e.ID] = append(m.known[e.ID], e)
+		for n := 0; m.ids[moved.ID]; n++ { // another exchange of that name
+			moved.ID = uuid(fmt.Appendf(nil, "%s\n%d", e.ID, n))
+		}
+		m.ids[moved.ID] = true
+		m.exchanges = append(m.exchanges, &moved)
+	}
+}
+
+// end is when the last of an exchange came, since the recording began.
+func end(e *lab.Exchange) time.Duration {
+	last := e.FirstByte
+	if n := len(e.Chunks); n > 0 {
+		last = max(last, e.Chunks[n-1].At)
+	}
+	return e.Start + last
+}
+
+// sameExchange tells that two recordings hold one exchange.
+func sameExchange(a, b *lab.Exchange) bool {
+	return a.Method == b.Method && a.URL == b.URL && a.Wall.Equal(b.Wall) &&
+		bytes.Equal(a.Request.Body, b.Request.Body) && bytes.Equal(a.Response.Body, b.Response.Body)
+}
+
+// uuid makes a UUID of version 8 (RFC 9562) from what it is to name.
+func uuid(of []byte) string {
+	h := sha256.Sum256(of)
+	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80
+	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}

@@ -1,0 +1,108 @@
+package archive
+
+import (
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// payloads finds bodies for revisit records.
+type payloads struct {
+	byID, byDigest map[string]*pending
+	byURL          map[string]*pending
+	digests        map[*pending][]string // in the form of labelled
+}
+
+func (ld *loader) payloads() *payloads {
+	ps := &payloads{byID: map[string]*pending{}, byDigest: map[string]*pending{}, byURL: map[string]*pending{}, digests: map[*pending][]string{}}
+	needed, sha1s := false, false
+	for _, p := range ld.order {
+		if p.revisit != nil {
+			needed, sha1s = true, sha1s || strings.HasPrefix(labelled(p.revisit.digest), "sha1:")
+		}
+	}
+	if !needed {
+		return ps
+	}
+	for _, p := range ld.order {
+		if p.dns != nil || p.revisit != nil {
+			continue
+		}
+		ps.byID[p.e.ID] = p
+		ps.byURL[p.e.URL+" "+p.e.Wall.UTC().Format(time.RFC3339)] = p
+		if _, ok := ps.byURL[p.e.URL]; !ok {
+			ps.byURL[p.e.URL] = p
+		}
+		// What the tool says of a body, it may have hashed with its transfer coding.
+		digests := []string{"sha256:" + ld.a.BodySHA256(p.e.Response.Body)}
+		if said := labelled(p.digest); said != "" {
+			digests = append(digests, said)
+		}
+		if sha1s {
+			sum := sha1.Sum(p.e.Response.Body)
+			digests = append(digests, "sha1:"+hex.EncodeToString(sum[:]))
+		}
+		ps.digests[p] = digests
+		for _, d := range digests {
+			ps.byDigest[d] = p
+		}
+	}
+	return ps
+}
+
+// resolve gives a revisit the body that it refers to, if the file has it.
+func (ps *payloads) resolve(p *pending) bool {
+	r := p.revisit
+	day := r.date
+	if t, err := time.Parse(time.RFC3339Nano, r.date); err == nil {
+		day = t.UTC().Format(time.RFC3339)
+	}
+	want := labelled(r.digest)
+	for _, from := range []*pending{ps.byID[r.id], ps.byURL[r.url+" "+day], ps.byDigest[want], ps.byURL[r.url]} {
+		if from == nil || want != "" && !ps.has(from, want) {
+			continue
+		}
+		p.e.Response.Body = from.e.Response.Body
+		if p.e.Status == 0 {
+			p.e.Status, p.e.Reason, p.e.Protocol = from.e.Status, from.e.Reason, from.e.Protocol
+			p.e.Response.Header = from.e.Response.Header
+		}
+		return true
+	}
+	return false
+}
+
+// has tells whether a body has a digest, as far as that can be known: of an
+// algorithm that is not ours only what the tool said of both can be compared.
+func (ps *payloads) has(p *pending, want string) bool {
+	label, _, _ := strings.Cut(want, ":")
+	known := label == "sha256" || label == "sha1" || ps.byDigest[want] != nil
+	for _, d := range ps.digests[p] {
+		if d == want {
+			return true
+		}
+		known = known || strings.HasPrefix(d, label+":")
+	}
+	return !known
+}
+
+// labelled brings a labelled digest to one form: sha256 or sha1 in hex. Another
+// algorithm's stays as it is; "" for what is no labelled digest.
+func labelled(digest string) string {
+	label, value, ok := strings.Cut(digest, ":")
+	if !ok {
+		return ""
+	}
+	label = strings.ReplaceAll(strings.ToLower(label), "-", "")
+	size := map[string]int{"sha1": 20, "sha256": 32}[label]
+	if raw, err := hex.DecodeString(value); err == nil && len(raw) == size {
+		return label + ":" + hex.EncodeToString(raw)
+	}
+	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(strings.TrimRight(value, "=")))
+	if err == nil && len(raw) == size {
+		return label + ":" + hex.EncodeToString(raw)
+	}
+	return label + ":" + value
+}
