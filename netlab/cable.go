@@ -65,6 +65,22 @@ func (c *cable) unplug() error {
 	return err
 }
 
+// broken says whether the process that forwarded has ended by itself.
+func (c *cable) broken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.packet.(interface{ Ended() <-chan struct{} })
+	if !ok {
+		return false
+	}
+	select {
+	case <-p.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
 // Set implements shaper.
 func (c *cable) Set(p link.Profile) {
 	c.mu.Lock()
@@ -123,3 +139,7 @@ func (n *Network) Unplug() error {
 	}
 	return n.cable.unplug()
 }
+
+// LinkBroken says whether nothing is forwarded any more, because the process
+// that did has ended by itself; Unplug and Plug mend it.
+func (n *Network) LinkBroken() bool { return n.cable != nil && n.cable.broken() }

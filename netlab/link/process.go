@@ -161,6 +161,9 @@ func (p *Process) Report() Report {
 	return r
 }
 
+// Ended is closed when the process has ended, by Close or by itself.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
 // Close ends the process and waits for it.
 func (p *Process) Close() error {
 	err := p.conn.Close()

@@ -23,32 +23,6 @@ const mtu = 1500
 // advertises itself as the router.
 var linkLocal = netip.MustParsePrefix("fe80::1/64") // constant
 
-// sweep removes what a run that was killed left behind.
-func (p *Port) sweep() error {
-	if err := deleteTables(p.names.table); err != nil {
-		return err
-	}
-	if err := p.unroute(); err != nil {
-		return err
-	}
-	for _, name := range []string{p.names.lab, p.names.inner} {
-		l, err := netlink.LinkByName(name)
-		if errors.As(err, &netlink.LinkNotFoundError{}) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("look for %s: %w", name, err)
-		}
-		if l.Attrs().Alias != alias {
-			return fmt.Errorf("interface %s is there already and not ours: rename it, or give this port another gateway", name)
-		}
-		if err := netlink.LinkDel(l); err != nil {
-			return fmt.Errorf("remove the %s of a run before: %w", name, err)
-		}
-	}
-	return nil
-}
-
 // makeLab makes the veth pair whose outer end has the gateway's addresses.
 func (p *Port) makeLab() (undo func() error, err error) {
 	attrs := netlink.NewLinkAttrs()

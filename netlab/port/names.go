@@ -29,15 +29,28 @@ type names struct {
 	gateway6 netip.Prefix // fd00:77::1/64; zero without IPv6
 }
 
+// CheckInterface says what is wrong with a Config's Interface.
+func CheckInterface(name string) error {
+	if len(name) > 15 || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name) {
+		return fmt.Errorf("%q is not the name of a network interface, such as enp2s0", name)
+	}
+	return nil
+}
+
+// CheckGateway says what is wrong with a Config's Gateway.
+func CheckGateway(p netip.Prefix) error {
+	a := p.Addr()
+	if !a.Is4() || a.As4()[0] != 192 || a.As4()[1] != 168 || p.Bits() != 24 || a.As4()[3] != 1 {
+		return fmt.Errorf("gateway %v is not of the form 192.168.N.1/24", p)
+	}
+	return nil
+}
+
 func namesOf(device string, gateway netip.Prefix, ipv4Only bool) (names, error) {
-	if len(device) > 15 || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(device) {
-		return names{}, fmt.Errorf("%q is not the name of a network interface, such as enp2s0", device)
+	if err := errors.Join(CheckInterface(device), CheckGateway(gateway)); err != nil {
+		return names{}, err
 	}
-	a := gateway.Addr()
-	if !a.Is4() || a.As4()[0] != 192 || a.As4()[1] != 168 || gateway.Bits() != 24 || a.As4()[3] != 1 {
-		return names{}, fmt.Errorf("gateway %v is not of the form 192.168.N.1/24", gateway)
-	}
-	b := int(a.As4()[2])
+	b := int(gateway.Addr().As4()[2])
 	n := names{device: device, lab: "lab" + strconv.Itoa(b-firstByte), routes: firstRoutes + b, gateway: gateway}
 	if b < firstByte {
 		n.lab = "labx" + strconv.Itoa(b)

@@ -51,7 +51,9 @@ type Config struct {
 	Gateway netip.Prefix
 	// IPv4Only leaves router advertisements and AAAA records out.
 	IPv4Only bool
-	CA       *ca.Authority
+	// NoHTTP3 leaves QUIC out, for devices that stumble over it.
+	NoHTTP3 bool
+	CA      *ca.Authority
 	// Upstream says how origins are reached while recording. Nil: nobody is
 	// ever contacted, and Record is an error.
 	Upstream *proxy.UpstreamConfig
@@ -135,10 +137,7 @@ func Start(ctx context.Context, c Config) (*Port, error) {
 
 // start builds from the inside out, so that a device meets no half of it.
 func (p *Port) start(ctx context.Context) error {
-	if err := p.sweep(); err != nil {
-		return err
-	}
-	for _, step := range []func() (func() error, error){p.makeLab, p.route, p.makeFilter} {
+	for _, step := range []func() (func() error, error){p.claim, p.spareUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.makeFilter} {
 		undo, err := step()
 		if undo != nil {
 			p.undo = append(p.undo, undo)
@@ -165,7 +164,7 @@ func (p *Port) serve(ctx context.Context) (err error) {
 		Gateway: c.Gateway.Addr(), Gateway6: p.names.gateway6.Addr(),
 		HTTPAddr: ":80", HTTPSAddr: ":443", DNSAddr: ":53", ProxyAddr: fmt.Sprintf(":%d", ProxyPort), OtherAddr: fmt.Sprintf(":%d", otherPort),
 		Control: control, OnPorts: p.filter.wanted,
-		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder, Direct: c.Direct}, HTTP3: true,
+		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder, Direct: c.Direct}, HTTP3: !c.NoHTTP3,
 		Box: c.Box, OnQuery: c.OnQuery, Clock: c.Clock, Log: c.Log,
 	}
 	if !c.IPv4Only {

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
@@ -13,12 +14,22 @@ import (
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/ra"
 	"eidetic/netlab/replay"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == forwardArg { // the link's process
+		if err := link.Serve(os.NewFile(3, "control")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testlab.NoLeaks(m)
+}
 
 // TestBrowse is the whole story of a device: it gets a lease, reads the
 // certificate page, is recorded, and browses the recording without the origin.
@@ -88,7 +99,7 @@ func TestBrowse(t *testing.T) {
 			t.Errorf("trial %d: %+v", trial, st)
 		}
 		for _, why := range watch.Reasons() {
-			if !strings.Contains(why, "too busy") { // the machine may be, in a test
+			if !strings.Contains(why, "too busy") && !strings.Contains(why, "the kernel dropped") { // the machine may be slow, in a test
 				t.Errorf("trial %d is not valid: %s", trial, why)
 			}
 		}
@@ -115,7 +126,7 @@ func TestTime(t *testing.T) {
 	phone.awaitIPv6(t)
 	for _, server := range []string{"192.168.77.1", "198.51.100.123", "time.android.com", "fd00:77::1", "2001:db8::123"} {
 		out, err := phone.run(testlab.NeedProgram(t, "ntpdate"), "-q", server)
-		if err != nil || !strings.Contains(out, "+3600.") && !strings.Contains(out, "+3599.9") {
+		if err != nil || !strings.Contains(out, "+3600.") && !strings.Contains(out, "+3599.") {
 			t.Errorf("ntpdate -q %s: %v\n%s", server, err, out)
 		}
 	}
@@ -221,7 +232,7 @@ func TestRestores(t *testing.T) {
 	if out, err := w.box.Output("ip", "route", "add", "10.99.0.0/16", "via", "10.9.8.1", "dev", "dev0"); err != nil {
 		t.Fatal(err, out)
 	}
-	before := w.snapshot(t)
+	before := w.settled(t)
 	p := w.port(t, "dev0", nil)
 	if w.snapshot(t) == before {
 		t.Fatal("the port changed nothing")

@@ -46,6 +46,8 @@ type Status struct {
 	Carrier   bool         `json:"carrier"` // a device is plugged in and on
 	// Leases are those that hold, by address.
 	Leases []dhcp.Lease `json:"leases,omitempty"`
+	// Problem says why an interface that exists is not ours; it is tried again.
+	Problem string `json:"problem,omitempty"`
 	// Flaps counts how often the cable was lost.
 	Flaps int `json:"flaps"`
 	// Strays counts packets that were for nobody whom the device may reach.

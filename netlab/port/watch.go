@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// tendEvery is how often what can fail without news is looked at.
+const tendEvery = time.Second
+
 // resubscribe is the pause after the kernel's news of interfaces were lost.
 const resubscribe = 200 * time.Millisecond
 
@@ -61,6 +64,8 @@ func drain(news <-chan netlink.LinkUpdate, end chan struct{}) {
 
 func (w *watcher) run(news chan netlink.LinkUpdate, end chan struct{}) {
 	defer close(w.done)
+	ticker := time.NewTicker(tendEvery)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-w.stop:
@@ -71,6 +76,9 @@ func (w *watcher) run(news chan netlink.LinkUpdate, end chan struct{}) {
 				w.p.heard(u)
 				continue
 			}
+		case <-ticker.C:
+			w.p.tend()
+			continue
 		}
 		// Too much happened at once: what was missed is looked up.
 		close(end)
@@ -109,10 +117,35 @@ func (p *Port) heard(u netlink.LinkUpdate) {
 	}
 }
 
+// tend mends what no news will come of: a link whose process has ended, and an
+// interface that was there and could not be taken.
+func (p *Port) tend() {
+	if p.plug != nil && p.network.LinkBroken() {
+		p.lose("the link's process has ended")
+		p.lookAgain()
+	} else if p.plug == nil && p.problem() != "" {
+		p.lookAgain()
+	}
+}
+
+func (p *Port) problem() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status.Problem
+}
+
 func (p *Port) lookAgain() {
-	if err := p.look(); err != nil {
-		p.c.Log.Error("the port is not usable", "error", err)
-		p.tell(Event{Kind: Failed, Detail: err.Error()})
+	err := p.look()
+	problem, before := "", p.problem()
+	if err != nil {
+		problem = err.Error()
+	}
+	p.mu.Lock()
+	p.status.Problem = problem
+	p.mu.Unlock()
+	if problem != "" && problem != before { // once, however often it is tried
+		p.c.Log.Error("the port is not usable; trying again", "error", err)
+		p.tell(Event{Kind: Failed, Detail: problem})
 	}
 }
 

@@ -44,6 +44,10 @@ const siteAddr = "203.0.113.80"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{box: nstest.Here(t), internet: nstest.New(t)}
+	// Addresses do not change by themselves while a test looks at them.
+	if err := w.box.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0) }); err != nil {
+		t.Fatal(err)
+	}
 	nstest.Veth(t, w.box, "up0", w.internet, "eth0")
 	w.box.Address(t, "up0", "203.0.113.2/24")
 	w.internet.Address(t, "eth0", siteAddr+"/24")
@@ -210,6 +214,30 @@ func (p *phone) reaches(network, addr string, within time.Duration) error {
 		}
 		return err
 	})
+}
+
+// settled is a snapshot of when the interfaces' own addresses are there and are
+// tried for duplicates no more: they come by themselves, some time after the cable.
+func (w *world) settled(t *testing.T) string {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		done, all := true, ""
+		for _, name := range []string{"up0", "dev0"} {
+			text, err := w.box.Output("ip", "-6", "address", "show", "dev", name)
+			if err != nil {
+				t.Fatal(err, text)
+			}
+			done, all = done && strings.Contains(text, "fe80::") && !strings.Contains(text, "tentative"), all+text
+		}
+		if done {
+			return w.snapshot(t)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the interfaces have no addresses of their own:\n%s", all)
+		}
+	}
 }
 
 // snapshot is all that the box's network is made of.

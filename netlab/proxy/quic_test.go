@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,6 +178,61 @@ func testUpstreamQUIC(t *testing.T, dialPacket func(context.Context, string) (ne
 	}
 	if got := u.Protocols(host); !slices.Equal(got, []string{"h2", "http/1.1"}) {
 		t.Errorf("a TCP handshake is offered %v", got)
+	}
+}
+
+// TestAnswersThatAreLate: an origin that was too slow once is asked again, and
+// one that never answers is not asked for ever.
+func TestAnswersThatAreLate(t *testing.T) {
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := serveOrigin3(t, authority, http.NotFoundHandler())
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var dials atomic.Int32
+	upstream := func(lost int32) *Upstream {
+		dials.Store(0)
+		u := NewUpstream(UpstreamConfig{
+			Roots: authority.Pool(),
+			Lookup: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			},
+			DialPacket: func(ctx context.Context, _ string) (net.Conn, error) {
+				to := origin
+				if dials.Add(1) <= lost {
+					to = silent.LocalAddr().(*net.UDPAddr)
+				}
+				return new(net.Dialer).DialContext(ctx, "udp", to.String())
+			},
+		})
+		t.Cleanup(u.Close)
+		return u
+	}
+	u := upstream(1)
+	if u.HTTP3("shop.test") {
+		t.Error("an origin that did not answer speaks HTTP/3")
+	}
+	for range maxLate - 1 { // this machine may be late as well
+		if u.HTTP3("shop.test") {
+			break
+		}
+	}
+	if !u.HTTP3("shop.test") {
+		t.Error("an answer that was late once is taken for a no")
+	}
+	u = upstream(maxLate)
+	for range maxLate + 2 {
+		if u.HTTP3("shop.test") {
+			t.Error("an origin that never answers speaks HTTP/3")
+		}
+	}
+	if n := dials.Load(); n != maxLate {
+		t.Errorf("an origin that never answers was asked %d times, want %d", n, maxLate)
 	}
 }
 

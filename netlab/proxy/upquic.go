@@ -34,6 +34,7 @@ type upstreamQUIC struct {
 	// These are by host:port of the origin.
 	alt   map[string]string // where Alt-Svc says that HTTP/3 is
 	known map[string]*origin3
+	late  map[string]int        // how often no answer came in time
 	spare map[string]*quic.Conn // probed, not used yet
 }
 
@@ -44,7 +45,7 @@ type origin3 struct {
 }
 
 func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
-	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}, own: map[*quic.Transport]bool{}}
+	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}, late: map[string]int{}, own: map[*quic.Transport]bool{}}
 	q.transport = &http3.Transport{
 		TLSClientConfig:        &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
 		QUICConfig:             &quic.Config{HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second},
@@ -72,7 +73,13 @@ func (u *Upstream) HTTP3(host string) bool {
 		o = &origin3{ready: make(chan struct{})}
 		q.known[addr] = o
 		q.mu.Unlock()
-		o.ok = q.probe(addr)
+		err := q.probe(addr)
+		o.ok = err == nil
+		q.mu.Lock()
+		if !q.settles(addr, err) && q.known[addr] == o {
+			delete(q.known, addr)
+		}
+		q.mu.Unlock()
 		close(o.ready)
 		return o.ok
 	}
@@ -81,22 +88,44 @@ func (u *Upstream) HTTP3(host string) bool {
 	return o.ok
 }
 
+// maxLate is how often in a row an origin may fail to answer by QUIC in time
+// before it counts as one that does not speak it. A busy machine or network is
+// late now and then; where packets are dropped, nobody waits for ever.
+const maxLate = 3
+
+// settles says whether an attempt tells if an origin speaks HTTP/3. q.mu is held.
+func (q *upstreamQUIC) settles(addr string, err error) bool {
+	if err == nil {
+		delete(q.late, addr)
+		return true
+	}
+	if errors.Is(err, context.Canceled) {
+		return false // by who asked
+	}
+	var timeout net.Error
+	if late := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout(); !late {
+		return true
+	}
+	q.late[addr]++
+	return q.late[addr] >= maxLate
+}
+
 // probe makes the first connection, which is used for the first request.
-func (q *upstreamQUIC) probe(addr string) bool {
+func (q *upstreamQUIC) probe(addr string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	defer cancel()
 	c, err := q.connect(ctx, addr, q.tlsFor(addr), q.transport.QUICConfig)
 	if err != nil {
-		return false
+		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.spare[addr] != nil {
 		_ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // nothing was sent on it
-		return true
+		return nil
 	}
 	q.spare[addr] = c
-	return true
+	return nil
 }
 
 func (q *upstreamQUIC) tlsFor(addr string) *tls.Config {
@@ -246,7 +275,7 @@ func (q *upstreamQUIC) open(ctx context.Context) (*quic.Transport, error) {
 func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := q.transport.RoundTrip(r)
 	if errors.Is(err, errNoQUIC) {
-		q.refuse(originOf(r))
+		q.refuse(originOf(r), err)
 	}
 	if err != nil && r.Body != nil && r.GetBody != nil && errors.Is(err, errNoQUIC) {
 		var berr error
@@ -259,12 +288,14 @@ func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
 
 // refuse remembers that an origin does not answer by QUIC, until note learns
 // otherwise.
-func (q *upstreamQUIC) refuse(addr string) {
+func (q *upstreamQUIC) refuse(addr string, err error) {
 	ready := make(chan struct{})
 	close(ready)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known[addr] = &origin3{ready: ready}
+	if q.settles(addr, err) {
+		q.known[addr] = &origin3{ready: ready}
+	}
 }
 
 func originOf(r *http.Request) string {
@@ -299,6 +330,7 @@ func (q *upstreamQUIC) note(r *http.Request, header http.Header) {
 			if alt := net.JoinHostPort(host, p); len(q.alt) < maxAlternatives && q.alt[origin] != alt {
 				q.alt[origin] = alt
 				delete(q.known, origin) // what was found elsewhere says nothing
+				delete(q.late, origin)
 			}
 			q.mu.Unlock()
 			return

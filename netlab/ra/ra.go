@@ -127,11 +127,20 @@ func (s *Server) open() (err error) {
 // Announce advertises soon, without being asked: a device was plugged in.
 func (s *Server) Announce() { s.ask(net.IPv6linklocalallnodes) }
 
-// ask has somebody answered; while one answer waits, others are for all.
+// ask has somebody answered. While one answer waits, another makes it one for
+// all (RFC 4861, 6.2.6).
 func (s *Server) ask(who net.IP) {
-	select {
-	case s.asked <- who:
-	default:
+	for {
+		select {
+		case s.asked <- who:
+			return
+		default:
+		}
+		select {
+		case <-s.asked:
+			who = net.IPv6linklocalallnodes
+		default: // it was sent just now
+		}
 	}
 }
 
@@ -186,7 +195,7 @@ func (s *Server) write() {
 			next.Reset(pause)
 		}
 		s.send(s.good, to)
-		select { // who asks meanwhile waits, one of them
+		select { // who asks meanwhile waits
 		case <-s.stop:
 			s.send(s.bye, net.IPv6linklocalallnodes)
 			return

@@ -53,6 +53,22 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
+// TestSolicitationsTogether: who asks while an answer waits is answered with
+// the others.
+func TestSolicitationsTogether(t *testing.T) {
+	s := &Server{asked: make(chan net.IP, 1)}
+	one, two := net.ParseIP("fe80::1:1"), net.ParseIP("fe80::1:2")
+	s.ask(one)
+	if to := <-s.asked; !to.Equal(one) {
+		t.Errorf("one is answered at %v", to)
+	}
+	s.ask(one)
+	s.ask(two)
+	if to := <-s.asked; !to.Equal(net.IPv6linklocalallnodes) {
+		t.Errorf("two are answered at %v", to)
+	}
+}
+
 func TestCheckSolicitation(t *testing.T) {
 	local, nobody := netip.MustParseAddr("fe80::2"), netip.IPv6Unspecified()
 	for _, c := range []struct {

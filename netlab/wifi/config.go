@@ -107,6 +107,19 @@ func replace(file string, b []byte) (err error) {
 	return os.Rename(f.Name(), file)
 }
 
+// CheckChannel says what is wrong with a channel; 0 stands for the default.
+// Those where radar has to be listened for first (52 to 144, DFS) are left out:
+// an access point must be silent there for one to ten minutes.
+func CheckChannel(n int) error {
+	switch {
+	case n >= 0 && n <= 13, n >= 36 && n <= 48 && n%4 == 0, n >= 149 && n <= 165 && n%4 == 1:
+		return nil
+	case n >= 52 && n <= 144 && n%4 == 0:
+		return fmt.Errorf("channel %d: radar has to be listened for there, which the box does not; take 36, 40, 44 or 48, or 149 to 165 where the country allows them", n)
+	}
+	return fmt.Errorf("channel %d: 1 to 13 (2.4 GHz), or 36, 40, 44, 48, 149, 153, 157, 161 or 165 (5 GHz)", n)
+}
+
 // hostapd returns the text of hostapd.conf.
 func (c Config) hostapd() (string, error) {
 	if len(c.Interface) > 15 || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(c.Interface) {
@@ -118,14 +131,15 @@ func (c Config) hostapd() (string, error) {
 	if err := c.Network.Check(); err != nil {
 		return "", err
 	}
+	if err := CheckChannel(c.Channel); err != nil {
+		return "", err
+	}
 	channel, mode := c.Channel, "g"
 	switch {
 	case channel == 0:
 		channel = 6
-	case channel >= 36 && channel <= 165:
+	case channel > 13:
 		mode = "a"
-	case channel < 1 || channel > 13:
-		return "", fmt.Errorf("channel %d: 1 to 13 (2.4 GHz) or 36 to 165 (5 GHz)", channel)
 	}
 	var b strings.Builder
 	set := func(name, format string, args ...any) { fmt.Fprintf(&b, name+"="+format+"\n", args...) }

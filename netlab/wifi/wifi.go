@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// startLimit is how long hostapd may take until stations can join; on some
-	// channels it has to listen first.
+	// startLimit is how long hostapd may take until stations can join.
 	startLimit = 30 * time.Second
 	// restartPause is before it is started again, and grows up to restartMost.
 	restartPause = time.Second
@@ -40,8 +39,8 @@ type Config struct {
 	// Country says what the radio may do: "DE". Without it hostapd keeps to
 	// what is allowed everywhere.
 	Country string
-	// Channel of the 2.4 GHz band, 1 to 13, or of the 5 GHz band, 36 to 165;
-	// default 6.
+	// Channel of the 2.4 GHz band, 1 to 13, or of the 5 GHz band, 36 to 48 or
+	// 149 to 165 in steps of 4; default 6. See CheckChannel.
 	Channel int
 	// Dir is where hostapd.conf and its control socket are, on a file system in
 	// memory: it holds the passphrase.
@@ -81,7 +80,7 @@ func Start(ctx context.Context, c Config) (*AccessPoint, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+	if err := private(c.Dir); err != nil {
 		return fail(err)
 	}
 	a := &AccessPoint{c: c, file: filepath.Join(c.Dir, "hostapd-"+c.Interface+".conf"), done: make(chan struct{})}
@@ -105,6 +104,23 @@ func Start(ctx context.Context, c Config) (*AccessPoint, error) {
 		return fail(errors.Join(err, a.Close()))
 	}
 	return a, nil
+}
+
+// private makes a folder that is nobody else's, in a place where others may
+// have made one of this name, or a link to somewhere.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a folder of ours alone: remove it", dir)
+	}
+	return nil
 }
 
 // keep runs hostapd until life ends. first gets nil when stations can join,

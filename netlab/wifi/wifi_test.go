@@ -63,6 +63,7 @@ func TestConfig(t *testing.T) {
 		"8 to 63":   func(c *Config) { c.Network.Passphrase = "secret\nwpa=0" },
 		"country":   func(c *Config) { c.Country = "de" },
 		"channel":   func(c *Config) { c.Channel = 14 },
+		"radar":     func(c *Config) { c.Channel = 52 },
 		"folder":    func(c *Config) { c.Dir = "/x\ny" },
 	} {
 		c := good
@@ -84,7 +85,7 @@ func TestProcess(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		defer cancel()
-		return Start(ctx, Config{Interface: "wlan0", Network: NewNetwork(), Dir: dir, Program: program})
+		return Start(ctx, Config{Interface: "wlan0", Network: NewNetwork(), Dir: filepath.Join(dir, "run"), Program: program})
 	}
 	a, err := start(`grep -q wpa_passphrase "$1" && echo "wlan0: AP-ENABLED" && exec sleep 1000`)
 	if err != nil {
@@ -120,5 +121,27 @@ func TestProcess(t *testing.T) {
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The passphrase goes into no folder that others can write to or replace.
+func TestFolderIsOurs(t *testing.T) {
+	root := t.TempDir()
+	mine, open, link := filepath.Join(root, "a", "mine"), filepath.Join(root, "open"), filepath.Join(root, "link")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // made, and found
+		if err := private(mine); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.Symlink(mine, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{open, link} {
+		if err := private(dir); err == nil || !strings.Contains(err.Error(), "not a folder of ours") {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }

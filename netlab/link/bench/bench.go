@@ -124,16 +124,14 @@ func (b *bench) delays(context.Context) error {
 // handshakes compares the first round trips of TCP with the RTT, and with what
 // the programs and the kernel need for them on the bare cable.
 func (b *bench) handshakes(ctx context.Context) error {
-	var floor [3]time.Duration // worst of each
-	if err := with(nil, func(c *cable) error {
-		times, err := c.milestones(ctx, 0)
-		for i := range floor {
-			floor[i] = at(times[i], 1)
-		}
+	var floor milestones
+	if err := with(nil, func(c *cable) (err error) {
+		floor, err = c.milestones(ctx, 0)
 		return err
 	}); err != nil {
 		return err
 	}
+	none := math.NaN()
 	return with(&link.Profile{Name: "native"}, func(c *cable) error {
 		for _, rtt := range []time.Duration{20, 100, 300} {
 			rtt *= time.Millisecond
@@ -142,37 +140,51 @@ func (b *bench) handshakes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			for i, what := range []string{"connect is 1 RTT", "first byte is 2 RTT", "100 kB are 4 RTT"} {
-				name := fmt.Sprintf("rtt %d ms: %s, error", rtt/time.Millisecond, what)
-				b.add(name+" p50", ms(at(errs[i], .5)), "ms", "lower", math.NaN(), "", math.NaN())
-				b.add(name+" worst", ms(at(errs[i], 1)), "ms", "lower", 1, "bare cable", ms(floor[i]))
+			prefix := fmt.Sprintf("rtt %d ms: ", rtt/time.Millisecond)
+			for _, m := range []struct {
+				what        string
+				errs, floor []time.Duration
+			}{{"connect is 1 RTT", errs.connect, floor.connect}, {"first byte is 2 RTT", errs.first, floor.first}, {"100 kB are 4 RTT", errs.whole, floor.whole}} {
+				b.add(prefix+m.what+", error p50", ms(at(m.errs, .5)), "ms", "lower", none, "bare cable", ms(at(m.floor, .5)))
+				b.add(prefix+m.what+", error worst", ms(at(m.errs, 1)), "ms", "lower", 1, "bare cable", ms(at(m.floor, 1)))
 			}
+			b.add(prefix+"of it the link's, p50", ms(at(errs.link, .5)), "ms", "lower", none, "", none)
+			b.add(prefix+"of it the link's, worst", ms(at(errs.link, 1)), "ms", "lower", none, "", none)
 		}
 		return nil
 	})
 }
 
-// milestones fetches the page some times and returns, sorted, by how much the
-// connection, the first byte and the last byte missed 1, 2 and 4 RTT.
-func (c *cable) milestones(ctx context.Context, rtt time.Duration) (errs [3][]time.Duration, err error) {
+// milestones are by how much connections, their first bytes and their last
+// bytes missed 1, 2 and 4 RTT, and how much of the last is the link's, each
+// sorted.
+type milestones struct{ connect, first, whole, link []time.Duration }
+
+// milestones fetches the page some times.
+func (c *cable) milestones(ctx context.Context, rtt time.Duration) (m milestones, err error) {
 	stop, err := c.serve(ctx)
 	if err != nil {
-		return errs, err
+		return m, err
 	}
 	defer stop()
-	list, err := c.fetch(ctx, fetches, httpPort)
+	list, device, box, err := c.fetch(ctx, fetches, httpPort)
 	if err != nil {
-		return errs, err
+		return m, err
 	}
 	for _, t := range list {
-		for i, e := range []time.Duration{t.connect - rtt, t.first - 2*rtt, t.whole - 4*rtt} {
-			errs[i] = append(errs[i], e)
+		m.connect = append(m.connect, t.connect-rtt)
+		m.first = append(m.first, t.first-2*rtt)
+		m.whole = append(m.whole, t.whole-4*rtt)
+		d, b := device[t.client], box[t.client]
+		if b == nil || len(d.down) != len(b.down) || len(d.up) != len(b.up) {
+			return m, fmt.Errorf("fetch: the box's end of the cable did not carry what the device's did")
 		}
+		m.link = append(m.link, linkPart(*d, *b, t.end, rtt))
 	}
-	for i := range errs {
-		slices.Sort(errs[i])
+	for _, list := range [][]time.Duration{m.connect, m.first, m.whole, m.link} {
+		slices.Sort(list)
 	}
-	return errs, nil
+	return m, nil
 }
 
 // questions compares how long a small answer over an open connection takes,

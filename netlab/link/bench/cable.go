@@ -104,42 +104,57 @@ func knock(port string) error {
 	return conn.Close()
 }
 
-// fetch has curl fetch the page so many times over connections of their own.
-func (c *cable) fetch(ctx context.Context, times int, port string) ([]transfer, error) {
-	return c.curl(ctx, times, "http://"+net.JoinHostPort(measure.GatewayAddr, port)+"/"+strconv.Itoa(page), port)
+// fetch has curl fetch the page so many times over connections of their own,
+// and returns beside them what the box's end of the cable saw. It is one curl,
+// whose first fetch does not count: a program that has just been started reads
+// itself from the disk while it is measured.
+func (c *cable) fetch(ctx context.Context, times int, port string) (list []transfer, device, box map[string]*sight, err error) {
+	var atDevice []packet
+	atBox, err := listenWhile(c.Box, "lab0", func() (err error) {
+		url := fmt.Sprintf("http://%s/%d?[0-%d]", net.JoinHostPort(measure.GatewayAddr, port), page, times)
+		atDevice, err = c.curl(ctx, "-H", "Connection: close", url)
+		return err
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	list = transfers(atDevice, port, false)
+	if len(list) != times+1 {
+		return nil, nil, nil, fmt.Errorf("fetch %d times: the cable showed %d connections", times+1, len(list))
+	}
+	return list[1:], sights(atDevice, port), sights(atBox, port), nil
 }
 
 // ask has curl ask the small file so many times over one connection.
 func (c *cable) ask(ctx context.Context, times int, port string) ([]time.Duration, error) {
-	list, err := c.curl(ctx, 1, fmt.Sprintf("http://%s/%d?[1-%d]", net.JoinHostPort(measure.GatewayAddr, port), small, times), port)
+	packets, err := c.curl(ctx, fmt.Sprintf("http://%s/%d?[1-%d]", net.JoinHostPort(measure.GatewayAddr, port), small, times))
 	if err != nil {
 		return nil, err
 	}
+	list := transfers(packets, port, false)
 	if len(list) != 1 || len(list[0].rounds) != times {
 		return nil, fmt.Errorf("ask %d times: the cable showed %d connections", times, len(list))
 	}
 	return list[0].rounds, nil
 }
 
-func (c *cable) curl(ctx context.Context, times int, url, port string) ([]transfer, error) {
+// curl runs curl on the device and returns what its cable carried meanwhile.
+func (c *cable) curl(ctx context.Context, args ...string) ([]packet, error) {
 	curl, err := program("curl", "curl")
 	if err != nil {
 		return nil, err
 	}
-	packets, err := listenWhile(c.Device, "eth0", func() error {
-		for range times {
-			cmd := exec.CommandContext(ctx, curl, "-sS", "--fail", "-o", "/dev/null", url)
-			var said strings.Builder
-			cmd.Stderr = &said
-			if err := c.Device.Do(cmd.Start); err != nil {
-				return fmt.Errorf("curl: %w", err)
-			}
-			prefer(cmd.Process.Pid)
-			if err := cmd.Wait(); err != nil {
-				return fmt.Errorf("curl: %w: %s", err, said.String())
-			}
+	return listenWhile(c.Device, "eth0", func() error {
+		cmd := exec.CommandContext(ctx, curl, append([]string{"-sS", "--fail", "-o", "/dev/null"}, args...)...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		if err := c.Device.Do(cmd.Start); err != nil {
+			return fmt.Errorf("curl: %w", err)
+		}
+		prefer(cmd.Process.Pid)
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("curl: %w: %s", err, said.String())
 		}
 		return nil
 	})
-	return transfers(packets, port, false), err
 }

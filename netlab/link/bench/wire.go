@@ -34,9 +34,9 @@ func listen(ns *netspace.Namespace, name string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Immediate and with a line a packet, so that stop has all of them; a buffer
-	// for a burst.
-	w := &wire{cmd: exec.Command(path, "-i", name, "-n", "-tt", "-l", "-q", "--immediate-mode", "-B", "4096", "-s", "96", "--time-stamp-precision=nano"), done: make(chan struct{})}
+	// It reads what the kernel keeps for it once a second: woken by each packet,
+	// as in immediate mode, it would take the time of those that are measured.
+	w := &wire{cmd: exec.Command(path, "-i", name, "-n", "-tt", "-l", "-q", "-B", "16384", "-s", "96", "--time-stamp-precision=nano"), done: make(chan struct{})}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", name, err)
@@ -76,8 +76,8 @@ type packet struct {
 
 // stop ends tcpdump and returns what it saw, in order.
 func (w *wire) stop() ([]packet, error) {
-	// packets that have just passed are still on their way to tcpdump; it is
-	// quiet when nothing came for a while.
+	// The kernel keeps what has just passed for up to a second; tcpdump has all
+	// when nothing came for longer.
 	for n := -1; ; {
 		w.mu.Lock()
 		now := len(w.lines)
@@ -86,7 +86,7 @@ func (w *wire) stop() ([]packet, error) {
 			break
 		}
 		n = now
-		<-time.After(50 * time.Millisecond)
+		<-time.After(1200 * time.Millisecond)
 	}
 	if err := w.cmd.Process.Kill(); err != nil {
 		return nil, fmt.Errorf("end tcpdump: %w", err)
@@ -133,6 +133,8 @@ func roundTrips(packets []packet) (rtts []time.Duration, lost int) {
 
 // transfer is a TCP connection seen on the wire, from its SYN.
 type transfer struct {
+	client  string        // its port
+	end     time.Duration // when the last byte came, by the wall clock
 	connect time.Duration // until the SYN was answered
 	first   time.Duration // until the first byte of data came
 	whole   time.Duration // until the last byte came
@@ -169,7 +171,7 @@ func transfers(packets []packet, port string, up bool) (list []transfer) {
 		switch {
 		case c == nil && fromClient:
 			c = &client{index: len(list), began: p.at}
-			clients[name], list = c, append(list, transfer{})
+			clients[name], list = c, append(list, transfer{client: name})
 		case c == nil || !fromClient && m[1] != port:
 			continue
 		}
@@ -186,7 +188,7 @@ func transfers(packets []packet, port string, up bool) (list []transfer) {
 			if t.first == 0 {
 				t.first = since
 			}
-			t.whole, t.bytes = since, t.bytes+n
+			t.whole, t.bytes, t.end = since, t.bytes+n, p.at
 			t.came, t.sizes = append(t.came, since), append(t.sizes, n)
 		}
 	}

@@ -73,11 +73,8 @@ func (c *conn1) next(wait time.Duration) (*http.Request, error) {
 	c.limit.n = c.s.MaxHeader
 	ahead, _ := c.r.Peek(c.r.Buffered())
 	c.heard.forget(ahead)
-	if len(ahead) == 0 {
-		c.deadline(wait)
-		if _, err := c.r.Peek(1); err != nil {
-			return nil, io.EOF // gone, or idle for too long
-		}
+	if err := c.begun(wait); err != nil {
+		return nil, err
 	}
 	if head, _ := c.r.Peek(c.r.Buffered()); !bytes.Contains(head, []byte("\r\n\r\n")) {
 		c.deadline(c.s.HeaderTimeout)
@@ -92,9 +89,34 @@ func (c *conn1) next(wait time.Duration) (*http.Request, error) {
 	if r.Host == "" && r.ProtoAtLeast(1, 1) {
 		return nil, errors.New("missing Host")
 	}
+	for name := range r.Header { // a space before the colon is accepted above
+		if !token(name) {
+			return nil, errors.New("a field's name is none")
+		}
+	}
 	c.limit.n = math.MaxInt
 	r.RemoteAddr, r.TLS = c.remote, c.tls
 	return r, nil
+}
+
+// begun waits for the first byte of a request. Empty lines before it are passed
+// over: some devices send one after a body (RFC 9112, 2.2).
+func (c *conn1) begun(wait time.Duration) error {
+	const most = 16
+	for range most {
+		if c.r.Buffered() == 0 {
+			c.deadline(wait)
+		}
+		b, err := c.r.Peek(1)
+		if err != nil {
+			return io.EOF // gone, or idle for too long
+		}
+		if b[0] != '\r' && b[0] != '\n' {
+			return nil
+		}
+		_, _ = c.r.Discard(1) // it is there
+	}
+	return errors.New("too many empty lines before a request")
 }
 
 // deadline bounds the next reads. It is not set anew for each of many quick
@@ -163,13 +185,11 @@ func (c *conn1) handle(r *http.Request) bool {
 		_ = c.flush() // what there is of it
 		return false
 	}
+	if c.flush() != nil { // whatever follows may take its time, or be no request
+		return false
+	}
 	if a.body != nil && !a.body.drained() {
 		a.keep = false
-	}
-	if c.r.Buffered() == 0 || !a.keep || len(c.out) > maxBuffered {
-		if c.flush() != nil {
-			return false
-		}
 	}
 	if !a.keep {
 		c.linger()

@@ -158,14 +158,19 @@ func (c *conn2) open() error {
 	return c.settings(settings)
 }
 
-// leaveIfIdle closes a connection on which nothing happens.
+// leaveIfIdle closes a connection on which nothing happens: it has no streams,
+// or none but such as wait for more of their request.
 func (c *conn2) leaveIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return
 	}
-	if !c.touched && len(c.streams) == 0 {
+	waits := true
+	for _, s := range c.streams {
+		waits = waits && s.reading && !s.answered
+	}
+	if !c.touched && waits {
 		c.goAway(http2.ErrCodeNo)
 		_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 		c.pump()
@@ -334,13 +339,13 @@ func (c *conn2) data(f *http2.DataFrame) error {
 		}
 		return nil
 	}
-	c.give(nil, size-int64(len(f.Data()))) // padding
 	c.received += int64(len(f.Data()))
 	s.body.Write(f.Data())
 	s.got += int64(len(f.Data()))
 	if f.StreamEnded() {
 		s.ended = true
 	}
+	c.give(s, size-int64(len(f.Data()))) // padding
 	if s.declared >= 0 && (s.got > s.declared || s.ended && s.got < s.declared) {
 		c.reset(f.StreamID, http2.ErrCodeProtocol)
 	}

@@ -189,7 +189,7 @@ func TestPingIsAnswered(t *testing.T) {
 
 // TestIdleConnectionsAreSentAway with a GOAWAY.
 func TestIdleConnectionsAreSentAway(t *testing.T) {
-	s := newStand(t, "h2", func(http.ResponseWriter, *http.Request) {}, func(s *Server) { s.IdleTimeout = 100 * time.Millisecond })
+	s := newStand(t, "h2", func(http.ResponseWriter, *http.Request) {}, func(s *Server) { s.IdleTimeout = time.Second })
 	p := newPeer(t, s)
 	if err := p.until(func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }); err != nil {
 		t.Error(err)
@@ -222,6 +222,89 @@ func fuzzConn(t *testing.T, data []byte, serve func(connection)) {
 	serve(connection{s: s, nc: ours, base: context.Background()})
 	_ = ours.Close()
 	<-done
+}
+
+// TestPaddingIsGivenBack: a body whose frames are mostly padding does not use
+// up its stream's window.
+func TestPaddingIsGivenBack(t *testing.T) {
+	got := make(chan int, 1)
+	s := newStand(t, "h2", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got <- len(b)
+	})
+	p := newPeer(t, s)
+	p.get(1, false)
+	room := map[uint32]int{0: 65535, 1: 65535} // what we may send; settings and updates change it
+	take := func() bool {
+		f, err := p.ReadFrame()
+		if err != nil {
+			t.Errorf("after %v: %v", room, err)
+			return false
+		}
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if v, ok := f.Value(http2.SettingInitialWindowSize); ok {
+				room[1] += int(v) - 65535
+			}
+		case *http2.WindowUpdateFrame:
+			room[f.StreamID] += int(f.Increment)
+		}
+		return true
+	}
+	const frames, size = 10_000, 1 + 1 + 255 // in all twice a window
+	for i := range frames {
+		for room[0] < size || room[1] < size {
+			if !take() {
+				return
+			}
+		}
+		room[0], room[1] = room[0]-size, room[1]-size
+		p.must(p.WriteDataPadded(1, i == frames-1, []byte("x"), make([]byte, 255)))
+	}
+	if n := <-got; n != frames {
+		t.Errorf("%d bytes of %d", n, frames)
+	}
+}
+
+// TestBodiesThatNeverCome end the connection when nothing else goes on there;
+// a handler that works, or answers, is left alone.
+func TestBodiesThatNeverCome(t *testing.T) {
+	read, work := make(chan error, 1), make(chan struct{})
+	s := newStand(t, "h2", func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("What") {
+		case "read":
+			_, err := io.ReadAll(r.Body)
+			read <- err
+		case "work":
+			<-work
+			_, _ = io.WriteString(w, "done")
+		case "answer":
+			w.(http.Flusher).Flush()
+			_, _ = io.ReadAll(r.Body)
+		}
+	}, func(s *Server) { s.IdleTimeout = time.Second })
+	p := newPeer(t, s)
+	p.get(1, false, "what", "read")
+	if err := p.until(func(http2.Frame) bool { return false }); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the connection: %v", err)
+	}
+	_ = p.nc.Close()
+	if err := <-read; err == nil {
+		t.Error("a body that did not come was read")
+	}
+	p = newPeer(t, s)
+	p.get(1, false, "what", "answer")
+	p.get(3, false, "what", "read")
+	p.get(5, true, "what", "work")
+	time.AfterFunc(3*time.Second, func() { close(work) }) // several timeouts later
+	err := p.until(func(f http2.Frame) bool {
+		return f.Header().StreamID == 5 && f.Header().Flags.Has(http2.FlagDataEndStream)
+	})
+	if err != nil {
+		t.Errorf("a stream that is at work: %v", err)
+	}
+	_ = p.nc.Close()
+	<-read
 }
 
 func FuzzHTTP2(f *testing.F) {

@@ -39,6 +39,8 @@ type stream struct {
 	got      int64
 	owed     int64
 	ended    bool // the request is whole
+	reading  bool // the handler waits for more of it
+	answered bool // the answer has begun
 	expect   bool // the device waits to be told that it may send
 	trailer  http.Header
 }
@@ -160,6 +162,8 @@ func (s *stream) head(status int, _ string, fields []lab.HeaderField, _ int64, _
 	c.appendHeaders(s.id, status, fields)
 	if informational(status) {
 		c.flush()
+	} else {
+		s.answered = true
 	}
 	return c.err
 }
@@ -242,8 +246,10 @@ func (b *body2) Read(p []byte) (int, error) {
 		}
 	}
 	for s.body.Len() == 0 && !s.ended && s.failed == nil {
+		s.reading = true
 		s.arrived.Wait()
 	}
+	s.reading = false
 	if s.failed != nil {
 		return 0, s.failed
 	}

@@ -341,6 +341,44 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
+// TestAnswersDoNotWait: for the next request's, however early that came, nor
+// for a body that nobody reads.
+func TestAnswersDoNotWait(t *testing.T) {
+	wait, release := context.WithCancel(t.Context())
+	defer release()
+	s := newStand(t, "http/1.1", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/waits" {
+			<-wait.Done()
+		}
+		fmt.Fprint(w, r.URL.Path)
+	})
+	c := s.dial(t)
+	r := bufio.NewReader(c)
+	for _, x := range []struct{ send, path, then string }{
+		{"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /waits HTTP/1.1\r\nHost: a\r\n\r\n", "/1", ""},
+		{"", "/waits", ""},
+		{"POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", "/2", "hi"},
+		{"GET /3 HTTP/1.1\r\nHost: a\r\n\r\n", "/3", ""},
+	} {
+		if _, err := io.WriteString(c, x.send); err != nil {
+			t.Fatal(err)
+		}
+		if x.path == "/waits" {
+			release()
+		}
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", x.path, err)
+		}
+		if b, err := io.ReadAll(resp.Body); string(b) != x.path || err != nil {
+			t.Errorf("%q, %v, want %q", b, err, x.path)
+		}
+		if _, err := io.WriteString(c, x.then); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestContinue(t *testing.T) {
 	s := newStand(t, "http/1.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/no" {
@@ -363,8 +401,11 @@ func TestContinue(t *testing.T) {
 // TestRefusals: what is no request, is too large or too slow gets an answer or
 // the end, and nothing waits for ever.
 func TestRefusals(t *testing.T) {
-	s := newStand(t, "http/1.1", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "served") },
-		func(s *Server) { s.HeaderTimeout, s.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond })
+	stand := func(timeout time.Duration) *stand {
+		return newStand(t, "http/1.1", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "served") },
+			func(s *Server) { s.HeaderTimeout, s.IdleTimeout = timeout, timeout })
+	}
+	patient, impatient := stand(5*time.Second), stand(300*time.Millisecond)
 	for _, c := range []struct{ send, want string }{
 		{"nonsense\r\n\r\n", "HTTP/1.1 400"},
 		{"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
@@ -375,6 +416,10 @@ func TestRefusals(t *testing.T) {
 		{"", ""},                                              // idle
 		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200"}, // then idle
 	} {
+		s := patient // with a request that is slow because the machine is
+		if c.want == "" {
+			s = impatient
+		}
 		nc := s.dial(t)
 		go func() { _, _ = io.WriteString(nc, c.send) }()
 		got, err := io.ReadAll(nc)

@@ -1,9 +1,9 @@
 // Command pages loads the sample page in Chromium over several links, each
-// emulated once packet by packet and once connection by connection, and
+// emulated packet by packet and connection by connection by turns, and
 // compares how much the visual metrics of equal trials differ. It prints a table
 // and writes out/bench/pages.json. It takes a quarter of an hour.
 //
-//	go run ./netlab/link/bench/pages [-trials 10] [-links cable,lte,3g] [-out out/bench/pages.json]
+//	go run ./netlab/link/bench/pages [-trials 10] [-rounds 2] [-links cable,lte,3g] [-out out/bench/pages.json]
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -42,28 +43,42 @@ type result struct {
 	Peer   string  `json:"peer"`
 	PeerV  float64 `json:"peer_value"`
 	Ratio  float64 `json:"ratio,omitempty"`
+	// P is how often spreads would differ as much if both back ends had the same.
+	P *float64 `json:"p,omitempty"`
 }
 
 // metrics are those whose spread is compared.
 var metrics = []string{"first_visual_change_ms", "speed_index_ms", "last_visual_change_ms"}
 
-// loads is what one link's trials measured, by metric; the invalid ones are left out.
+// loads is what one link's trials measured, by metric and round; the invalid
+// ones are left out.
 type loads struct {
-	values map[string][]float64
-	valid  int
+	values map[string][][]float64 // of each metric, by round
+}
+
+// valid is how many loads count.
+func (l loads) valid() (n int) {
+	for _, round := range l.values[metrics[0]] {
+		n += len(round)
+	}
+	return n
 }
 
 func run(ctx context.Context) error {
 	trials := flag.Int("trials", 10, "loads over each link by each back end")
+	rounds := flag.Int("rounds", 2, "rounds that the loads are spread over: packets and connections take turns, since a machine changes")
 	links := flag.String("links", "cable,lte,3g", "links, fastest first")
 	out := flag.String("out", "out/bench/pages.json", "file for the list of results")
 	flag.Parse()
+	if *rounds < 1 || *trials < 2**rounds {
+		return errors.New("-trials must be at least twice -rounds: a spread needs two loads")
+	}
 	dir, err := os.MkdirTemp("", "link-pages-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := bench{dir: dir, appliance: filepath.Join(dir, "appliance"), trials: *trials}
+	b := bench{dir: dir, appliance: filepath.Join(dir, "appliance"), trials: *trials, rounds: *rounds}
 	if text, err := exec.CommandContext(ctx, "go", "build", "-o", b.appliance, "./cmd/appliance").CombinedOutput(); err != nil {
 		return fmt.Errorf("build the appliance: %w: %s", err, text)
 	}
@@ -72,26 +87,31 @@ func run(ctx context.Context) error {
 	}
 	var results []result
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "link\tmetric\tpacket: mean\tspread\tvalid\tconn: mean\tspread\tvalid\t")
+	fmt.Fprintln(table, "link\tmetric\tpacket: mean\tspread\tvalid\tconn: mean\tspread\tvalid\tp\t")
 	var means []float64
 	for _, name := range strings.Split(*links, ",") {
-		packet, err := b.load(ctx, name, "packet")
-		if err != nil {
-			return err
+		var packet, conn loads
+		for round := range b.rounds {
+			if err := b.load(ctx, name, "packet", round, &packet); err != nil {
+				return err
+			}
+			if err := b.load(ctx, name, "conn", round, &conn); err != nil {
+				return err
+			}
 		}
-		conn, err := b.load(ctx, name, "conn")
-		if err != nil {
-			return err
+		if packet.valid() < 3 || conn.valid() < 3 {
+			return fmt.Errorf("over %s %d loads by packets and %d by connections are valid, at least 3 of each tell a spread: is the machine busy?", name, packet.valid(), conn.valid())
 		}
 		for _, metric := range metrics {
 			mean, spread := describe(packet.values[metric])
 			peerMean, peerSpread := describe(conn.values[metric])
-			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t\n", name, metric, mean, spread, packet.valid, peerMean, peerSpread, conn.valid)
+			p := sameSpread(packet.values[metric], conn.values[metric])
+			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t%.2f\t\n", name, metric, mean, spread, packet.valid(), peerMean, peerSpread, conn.valid(), p)
 			if metric == "speed_index_ms" {
 				means = append(means, mean)
 			}
 			results = append(results,
-				result{Name: name + " " + metric + ": standard deviation", Value: spread, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerSpread, Ratio: ratio(peerSpread, spread)},
+				result{Name: name + " " + metric + ": standard deviation", Value: spread, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerSpread, Ratio: ratio(peerSpread, spread), P: &p},
 				result{Name: name + " " + metric + ": mean", Value: mean, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerMean})
 		}
 		if err := table.Flush(); err != nil {
@@ -113,7 +133,7 @@ func run(ctx context.Context) error {
 
 type bench struct {
 	dir, appliance, archive string
-	trials                  int
+	trials, rounds          int
 }
 
 // record has the demo record the sample page once, for all the loads.
@@ -126,41 +146,43 @@ func (b *bench) record(ctx context.Context) error {
 	return nil // whether that one load was valid does not matter
 }
 
-// load measures the trials of one link.
-func (b *bench) load(ctx context.Context, link, backend string) (l loads, err error) {
-	dir, demoErr := b.demo(ctx, link+"-"+backend, b.trials, "--link", link, "--backend", backend, "--archive", b.archive)
+// load adds one round of the trials of one link.
+func (b *bench) load(ctx context.Context, link, backend string, round int, l *loads) error {
+	trials := (b.trials + b.rounds - 1 - round) / b.rounds
+	dir, demoErr := b.demo(ctx, fmt.Sprintf("%s-%s-%d", link, backend, round), trials, "--link", link, "--backend", backend, "--archive", b.archive)
 	content, err := os.ReadFile(filepath.Join(dir, "run.json"))
 	if err != nil {
-		return l, errors.Join(demoErr, err)
+		return errors.Join(demoErr, err)
 	}
 	var run struct {
 		Trials []struct {
 			Valid   bool               `json:"valid"`
 			Metrics map[string]float64 `json:"metrics"`
-			Misses  int                `json:"misses"`
 		} `json:"trials"`
 	}
 	if err := json.Unmarshal(content, &run); err != nil {
-		return l, fmt.Errorf("read the run: %w", err)
+		return fmt.Errorf("read the run: %w", err)
 	}
-	l.values = map[string][]float64{}
-	for _, t := range run.Trials {
-		if !t.Valid {
-			continue
-		}
-		l.valid++
-		for _, m := range metrics {
+	if l.values == nil {
+		l.values = map[string][][]float64{}
+	}
+	for _, m := range metrics {
+		var values []float64
+		for _, t := range run.Trials {
+			if !t.Valid {
+				continue
+			}
 			v, ok := t.Metrics[m]
 			if !ok {
-				return l, fmt.Errorf("the run has no metric %s", m)
+				return fmt.Errorf("the run has no metric %s", m)
 			}
-			l.values[m] = append(l.values[m], v)
+			values = append(values, v)
+		}
+		if len(values) >= 2 { // one alone has no spread within its round
+			l.values[m] = append(l.values[m], values)
 		}
 	}
-	if l.valid < 2 {
-		return l, fmt.Errorf("%s by %s: only %d of %d trials are valid; is the machine busy?", link, backend, l.valid, len(run.Trials))
-	}
-	return l, nil
+	return nil
 }
 
 // demo runs it and returns the folder of its run.
@@ -179,15 +201,61 @@ func (b *bench) demo(ctx context.Context, name string, trials int, args ...strin
 	return dir, errors.Join(err, linkErr)
 }
 
-// describe returns mean and standard deviation.
-func describe(list []float64) (mean, deviation float64) {
-	for _, v := range list {
-		mean += v / float64(len(list))
+// describe returns the mean, and the standard deviation within rounds.
+func describe(rounds [][]float64) (mean, deviation float64) {
+	n := 0
+	for _, list := range rounds {
+		n += len(list)
+		sum := 0.0
+		for _, v := range list {
+			sum += v
+		}
+		mean += sum
+		for _, v := range list {
+			deviation += (v - sum/float64(len(list))) * (v - sum/float64(len(list)))
+		}
 	}
-	for _, v := range list {
-		deviation += (v - mean) * (v - mean) / float64(len(list)-1)
+	return mean / float64(n), math.Sqrt(deviation / float64(n-len(rounds)))
+}
+
+// sameSpread returns how often two lists whose members change sides by chance
+// have mean absolute distances from their rounds' medians that differ by as
+// much as these do (Brown and Forsythe, 1974, as a permutation test): a small
+// value tells that the spreads are not the same.
+func sameSpread(a, b [][]float64) float64 {
+	var far []float64
+	n := 0
+	for i, rounds := range [][][]float64{a, b} {
+		for _, list := range rounds {
+			sorted := slices.Sorted(slices.Values(list))
+			middle := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+			for _, v := range list {
+				far = append(far, math.Abs(v-middle))
+			}
+			if i == 0 {
+				n += len(list)
+			}
+		}
 	}
-	return mean, math.Sqrt(deviation)
+	difference := func() (d float64) {
+		for i, v := range far {
+			if i < n {
+				d += v / float64(n)
+			} else {
+				d -= v / float64(len(far)-n)
+			}
+		}
+		return math.Abs(d)
+	}
+	seen, times, random := difference(), 1, rand.New(rand.NewPCG(1, 1))
+	const draws = 9999
+	for range draws {
+		random.Shuffle(len(far), func(i, j int) { far[i], far[j] = far[j], far[i] })
+		if difference() >= seen-1e-9 {
+			times++
+		}
+	}
+	return float64(times) / (draws + 1)
 }
 
 func ratio(theirs, ours float64) float64 {
