@@ -34,7 +34,7 @@ func (s *Site) ads() http.Handler {
 			return
 		}
 		s.mu.Lock()
-		campaign := s.rng.IntN(9000) + 1000
+		campaign := s.dice.frame.IntN(9000) + 1000
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")

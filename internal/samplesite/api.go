@@ -82,7 +82,7 @@ func (s *Site) stock(*http.Request) (any, error) {
 	s.revision++
 	out := stockList{Revision: s.revision, Left: map[string]int{}}
 	for _, p := range catalogue() {
-		out.Left[p.ID] = 1 + s.rng.IntN(24)
+		out.Left[p.ID] = 1 + s.dice.stock.IntN(24)
 	}
 	return out, nil
 }
@@ -97,8 +97,9 @@ func (s *Site) recommendations(*http.Request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := priced(s.rng, related())
-	s.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	r := s.dice.recommendations
+	list := priced(r, related())
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	var out []item
 	for _, p := range list {
 		out = append(out, item{p.ID, p.Name, "https://" + CDN + "/img/" + p.Picture, p.Price()})
@@ -109,8 +110,9 @@ func (s *Site) recommendations(*http.Request) (any, error) {
 func (s *Site) reviews(*http.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 1800 + s.rng.IntN(900)
-	return map[string]any{"count": n, "average": fmt.Sprintf("4.%d", 6+s.rng.IntN(4)), "recommend": 92 + s.rng.IntN(7)}, nil
+	r := s.dice.reviews
+	n := 1800 + r.IntN(900)
+	return map[string]any{"count": n, "average": fmt.Sprintf("4.%d", 6+r.IntN(4)), "recommend": 92 + r.IntN(7)}, nil
 }
 
 // order is the body of a quote.

@@ -74,10 +74,11 @@ func TestBrowser(t *testing.T) {
 		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 		pins = append(pins, base64.StdEncoding.EncodeToString(sum[:]))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	profile := testlab.TempDir(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	actx, acancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.WindowSize(1280, 720),
+		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 720),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")),
 		chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(pins, ",")))...)

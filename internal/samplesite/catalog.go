@@ -70,7 +70,7 @@ type visit struct {
 func (s *Site) visit() visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.rng
+	r := s.dice.visit
 	now := s.opt.Clock()
 	v := visit{
 		Arm:      []string{"a", "b"}[r.IntN(2)],

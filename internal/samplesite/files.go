@@ -20,7 +20,7 @@ var embedded embed.FS
 // built is the Last-Modified of every file: a fixed day, so that the site is the same from any build.
 func built() time.Time { return time.Date(2026, time.January, 15, 9, 30, 0, 0, time.UTC) }
 
-// file is a static body with the codings that were asked for so far.
+// file is a static body with the preferred coding, and others that were asked for so far.
 type file struct {
 	body   []byte
 	kind   string // media type
@@ -56,8 +56,13 @@ func loadFiles() (*files, error) {
 			return err
 		}
 		name = strings.TrimPrefix(name, "assets/")
-		fsys.add(name, kind, prefer[name], body)
-		return nil
+		f := fsys.add(name, kind, prefer[name], body)
+		// As a CDN has them: a style sheet that was coded when it is first asked for
+		// would answer later than pictures, and wait behind them on a slow link.
+		if f.coding != "" {
+			_, err = f.in(f.coding)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded files: %w", err)
@@ -78,9 +83,11 @@ func codings() map[string]string {
 	}
 }
 
-func (f *files) add(name, kind, coding string, body []byte) {
-	f.byPath[name] = &file{body: body, kind: kind, coding: coding,
+func (f *files) add(name, kind, coding string, body []byte) *file {
+	one := &file{body: body, kind: kind, coding: coding,
 		tag: fmt.Sprintf(`"%08x-%x"`, crc32.ChecksumIEEE(body), len(body)), encoded: map[string][]byte{}}
+	f.byPath[name] = one
+	return one
 }
 
 // in returns the body in a coding, encoded once.

@@ -41,7 +41,9 @@ func Hosts() map[string]netip.Addr {
 
 // Options are what a site takes from outside. The zero value is a live site.
 type Options struct {
-	// Rand decides prices, order, stock and the A/B class of each load; nil is seeded by the system.
+	// Rand decides prices, order, stock and the A/B class of each load; nil is
+	// seeded by the system. One that is seeded makes the n-th answer of each kind the
+	// same every time, whatever is asked for at the same time.
 	Rand *rand.Rand
 	// Clock tells the time; nil is time.Now.
 	Clock func() time.Time
@@ -60,11 +62,20 @@ func Parts() []string {
 type Site struct {
 	opt Options
 
-	mu       sync.Mutex // guards rng and revision
-	rng      *rand.Rand
+	mu       sync.Mutex // guards dice and revision
+	dice     dice
 	revision int // of the stock list: no two answers are equal
 
 	files *files
+}
+
+// dice are drawn from by one kind of answer each: a browser's requests do not
+// come in the same order twice, and must not take each other's draws.
+type dice struct{ visit, frame, stock, recommendations, reviews *rand.Rand }
+
+func newDice(r *rand.Rand) dice {
+	own := func() *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
+	return dice{visit: own(), frame: own(), stock: own(), recommendations: own(), reviews: own()}
 }
 
 // New makes a site.
@@ -80,12 +91,12 @@ func New(opt Options) (*Site, error) {
 	if opt.Think == nil {
 		opt.Think = wait
 	}
-	s := &Site{opt: opt, rng: opt.Rand}
-	if s.rng == nil {
+	if opt.Rand == nil {
 		var seed [32]byte
 		crand.Read(seed[:]) // never fails (crypto/rand, since Go 1.24)
-		s.rng = rand.New(rand.NewChaCha8(seed))
+		opt.Rand = rand.New(rand.NewChaCha8(seed))
 	}
+	s := &Site{opt: opt, dice: newDice(opt.Rand)}
 	var err error
 	if s.files, err = loadFiles(); err != nil {
 		return nil, fmt.Errorf("sample site: %w", err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,27 @@ func TestLoadsDifferLiveAndRepeatSeeded(t *testing.T) {
 	}
 	if len(arms) != 2 {
 		t.Errorf("arms seen in 16 loads: %v", arms)
+	}
+}
+
+// TestSeededAnswersInAnyOrder: what a seeded site answers to one kind of request
+// does not depend on what was asked for before, as a browser's requests differ
+// in their order.
+func TestSeededAnswersInAnyOrder(t *testing.T) {
+	urls := []string{"https://" + API + "/v1/stock", "https://" + API + "/v1/recommendations", "https://" + API + "/v1/reviews", "https://" + Ads + "/frame"}
+	answers := func(order []string) map[string]string {
+		c := start(t, Options{Think: noThink, Rand: seeded(4)}).client(t)
+		got := map[string]string{}
+		for _, u := range order {
+			_, b := ask(t, c, "GET", u, nil)
+			got[u] = string(b)
+		}
+		return got
+	}
+	forwards := answers(urls)
+	slices.Reverse(urls)
+	if diff := cmp.Diff(forwards, answers(urls)); diff != "" {
+		t.Errorf("the same requests in another order had other answers:\n%s", diff)
 	}
 }
 
