@@ -8,10 +8,10 @@ import (
 
 // Plan fixes how a comparison is computed, before any value is seen.
 type Plan struct {
-	BlockPairs   int     // of the aligned rank test; zero: 5
-	Permutations int     // of the same; zero: 9999
+	Permutations int     // of the aligned rank test; zero: 9999
 	Seed         uint64  // of permutations and dithering; stored with the result
 	Confidence   float64 // of the interval; zero: 0.95
+	Family       int     // how many metrics share the level of significance; zero: 1
 	Step         float64 // of one frame, in the metric's unit, where values are quantised to frames; zero: they are not
 }
 
@@ -19,6 +19,9 @@ type Plan struct {
 type Comparison struct {
 	Pairs int  `json:"pairs"`
 	Test  Test `json:"test"`
+	// Control and Treatment are the arms' medians.
+	Control   float64 `json:"control"`
+	Treatment float64 `json:"treatment"`
 	// Shift is how much larger the treatment is, in the metric's unit;
 	// Percent is the same relative to the control's median.
 	Shift   Interval `json:"shift"`
@@ -27,7 +30,7 @@ type Comparison struct {
 	Delta     float64 `json:"delta"`
 	DeltaSize string  `json:"delta_size"`
 	// MinimalEffect is the smallest true shift that these pairs would have shown
-	// four times of five.
+	// four times of five, at the level that Family leaves.
 	MinimalEffect  float64 `json:"minimal_effect"`
 	ModesControl   []Mode  `json:"modes_control"`
 	ModesTreatment []Mode  `json:"modes_treatment"`
@@ -37,24 +40,27 @@ type Comparison struct {
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
-// Compare compares pairs of trials: values of one index were run one after
-// the other. The same values and plan give the same result on every machine.
-func Compare(control, treatment []float64, p Plan) (Comparison, error) {
-	if p.BlockPairs == 0 {
-		p.BlockPairs = 5
-	}
+// Compare compares the arms of blocks of trials. Its test, δ and modes are of
+// all values, its shift of pairs within the blocks. The same values and plan give
+// the same result on every machine.
+func Compare(blocks []Block, p Plan) (Comparison, error) {
 	if p.Permutations == 0 {
 		p.Permutations = 9999
 	}
 	if p.Confidence == 0 {
 		p.Confidence = 0.95
 	}
-	test, err := AlignedRank(control, treatment, p.BlockPairs, p.Permutations, p.Seed)
+	test, err := AlignedRank(blocks, p.Permutations, p.Seed)
 	if err != nil {
 		return Comparison{}, err
 	}
-	c := Comparison{Pairs: len(control), Test: test, Delta: CliffsDelta(control, treatment),
-		ModesControl: Modes(control, p.Step/2), ModesTreatment: Modes(treatment, p.Step/2)}
+	var every Block
+	for _, b := range blocks {
+		every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
+	}
+	control, treatment := paired(blocks)
+	c := Comparison{Pairs: len(control), Test: test, Control: median(every.Control), Treatment: median(every.Treatment), Delta: CliffsDelta(every.Control, every.Treatment),
+		ModesControl: Modes(every.Control, p.Step/2), ModesTreatment: Modes(every.Treatment, p.Step/2)}
 	c.DeltaSize = DeltaSize(c.Delta)
 	c.ModeChange = len(c.ModesControl) != len(c.ModesTreatment)
 	a, b := control, treatment
@@ -65,14 +71,18 @@ func Compare(control, treatment []float64, p Plan) (Comparison, error) {
 		return Comparison{}, err
 	}
 	c.Warnings = append(c.Warnings, c.Shift.Warnings...)
-	if base := math.Abs(Quantile(slices.Sorted(slices.Values(control)), 0.5)); base > 0 {
+	if base := math.Abs(c.Control); base > 0 {
 		c.Percent = Interval{Value: 100 * c.Shift.Value / base, Low: 100 * c.Shift.Low / base, High: 100 * c.Shift.High / base, Confidence: c.Shift.Confidence}
 	} else {
 		c.Warnings = append(c.Warnings, "the control's median is 0: there is no relative change")
 	}
-	c.MinimalEffect = MinimalEffect((c.Shift.High-c.Shift.Low)/2, 0.8)
+	c.MinimalEffect = MinimalEffect((c.Shift.High-c.Shift.Low)/2, 0.8, p.Family)
 	if c.ModeChange {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change", len(c.ModesControl), len(c.ModesTreatment)))
 	}
 	return c, nil
+}
+
+func median(values []float64) float64 {
+	return Quantile(slices.Sorted(slices.Values(values)), 0.5)
 }

@@ -18,11 +18,11 @@ func TestCompare(t *testing.T) {
 		control, treatment = append(control, load(1500)), append(treatment, load(1540))
 	}
 	plan := Plan{Seed: 3, Step: frame}
-	got, err := Compare(control, treatment, plan)
+	got, err := Compare(inBlocks(control, treatment), plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _ := Compare(control, treatment, plan)
+	again, _ := Compare(inBlocks(control, treatment), plan)
 	if d := cmp.Diff(got, again); d != "" {
 		t.Error("not repeatable", d)
 	}
@@ -36,14 +36,14 @@ func TestCompare(t *testing.T) {
 			treatment[i] += 400
 		}
 	}
-	if got, _ = Compare(control, treatment, plan); !got.ModeChange || !strings.Contains(strings.Join(got.Warnings, " "), "mode") {
+	if got, _ = Compare(inBlocks(control, treatment), plan); !got.ModeChange || !strings.Contains(strings.Join(got.Warnings, " "), "mode") {
 		t.Errorf("modes %v and %v", got.ModesControl, got.ModesTreatment)
 	}
 	zero := []float64{0, 0, 0, 0, 0, 0}
-	if got, err = Compare(zero, zero, Plan{}); err != nil || got.Test.P != 1 || got.MinimalEffect != 0 || len(got.Warnings) != 1 {
+	if got, err = Compare(inBlocks(zero, zero), Plan{}); err != nil || got.Test.P != 1 || got.MinimalEffect != 0 || len(got.Warnings) != 1 {
 		t.Errorf("%+v %v", got, err)
 	}
-	if _, err = Compare(zero, zero[:2], Plan{}); err == nil {
-		t.Error("unequal arms were compared")
+	if got, err = Compare([]Block{{zero, []float64{1, 1}}}, Plan{}); err != nil || got.Pairs != 2 || got.Delta != 1 || got.Treatment != 1 {
+		t.Errorf("unequal arms: %+v %v", got, err)
 	}
 }

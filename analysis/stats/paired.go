@@ -1,31 +1,11 @@
 package stats
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 )
-
-// ErrPairs is returned for samples that are not pairs of finite numbers.
-var ErrPairs = errors.New("not pairs of finite numbers")
-
-// checkPairs refuses what cannot be compared pair by pair.
-func checkPairs(control, treatment []float64, least int) error {
-	if len(control) != len(treatment) {
-		return fmt.Errorf("%w: %d values of the control, %d of the treatment", ErrPairs, len(control), len(treatment))
-	}
-	if len(control) < least {
-		return fmt.Errorf("%w: %d pairs, at least %d are needed", ErrPairs, len(control), least)
-	}
-	for i := range control {
-		if d := treatment[i] - control[i]; math.IsNaN(d) || math.IsInf(d, 0) {
-			return fmt.Errorf("%w: pair %d is %v and %v", ErrPairs, i+1, control[i], treatment[i])
-		}
-	}
-	return nil
-}
 
 // Test is the outcome of a test of "no difference between the arms".
 type Test struct {
@@ -38,25 +18,27 @@ type Test struct {
 	Seed         uint64 `json:"seed"`
 }
 
-// AlignedRank tests for a difference between two arms whose pairs were run one
-// after another: pairs are put into blocks of about blockPairs in order
-// of time, each value is aligned by subtracting its block's median, all are
-// ranked together (ties share the mean rank), and the treatment's rank sum is
-// compared with those of random reassignments of the arms within the blocks
-// (Hodges and Lehmann 1962; Lehmann, Nonparametrics, §3.3). Drift slower than a
-// block cancels, outliers count by rank only, ties do no harm.
+// AlignedRank tests for a difference between two arms whose trials were run in
+// blocks, in an order of the arms that was drawn by lot within each: each value is
+// aligned by subtracting its block's median, all are ranked together (ties share
+// the mean rank), and the treatment's rank sum is compared with those of random
+// reassignments of the arms within the blocks (Hodges and Lehmann 1962; Lehmann,
+// Nonparametrics, §3.3). Drift slower than a block cancels, outliers count by
+// rank only, ties do no harm. Since the reassignments are the orders that could
+// have been drawn, P is right whatever the machine does meanwhile, and a trial
+// that is left out, blind to its value, takes no other with it.
 //
 // If there are at most as many reassignments as permutations asks for, all are
 // tried and P is exact. Otherwise P = (1 + as extreme) ÷ (1 + permutations)
 // (Phipson and Smyth 2010), the same for the same seed.
-func AlignedRank(control, treatment []float64, blockPairs, permutations int, seed uint64) (Test, error) {
-	if err := checkPairs(control, treatment, 2); err != nil {
+func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
+	if err := checkBlocks(all, 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
 	}
-	if blockPairs < 1 || permutations < 1 {
-		return Test{}, fmt.Errorf("aligned rank test: blocks of %d pairs and %d permutations: both must be at least 1", blockPairs, permutations)
+	if permutations < 1 {
+		return Test{}, fmt.Errorf("aligned rank test: %d permutations: at least 1", permutations)
 	}
-	blocks := alignedRanks(control, treatment, blockPairs)
+	blocks := alignedRanks(all)
 	var statistic, mean, variance float64
 	for _, b := range blocks {
 		m, v := b.moments()
@@ -94,61 +76,63 @@ func AlignedRank(control, treatment []float64, blockPairs, permutations int, see
 	return t, nil
 }
 
-// rankBlock holds the ranks of a block, the treatment's in the second half.
-type rankBlock []float64
+// rankBlock holds the ranks of a block, those of the treatment first.
+type rankBlock struct {
+	ranks     []float64
+	treatment int // how many are the treatment's
+}
 
-// alignedRanks splits pairs into blocks of nearly equal size and ranks them.
-func alignedRanks(control, treatment []float64, blockPairs int) []rankBlock {
-	n := len(control)
-	count := max((n+blockPairs/2)/blockPairs, 1)
+// alignedRanks ranks the values of all blocks together.
+func alignedRanks(all []Block) []rankBlock {
 	var blocks []rankBlock
-	var all []float64
-	for b := range count {
-		from, to := b*n/count, (b+1)*n/count
-		block := slices.Concat(control[from:to], treatment[from:to])
-		sorted := slices.Sorted(slices.Values(block))
-		median := Quantile(sorted, 0.5)
+	var values []float64
+	for _, b := range all {
+		block := slices.Concat(b.Treatment, b.Control)
+		median := Quantile(slices.Sorted(slices.Values(block)), 0.5)
 		for i := range block {
 			block[i] -= median
 		}
-		blocks, all = append(blocks, block), append(all, block...)
+		blocks, values = append(blocks, rankBlock{block, len(b.Treatment)}), append(values, block...)
 	}
-	ranks := Ranks(all)
+	ranks := Ranks(values)
 	for _, b := range blocks {
-		copy(b, ranks)
-		ranks = ranks[len(b):]
+		copy(b.ranks, ranks)
+		ranks = ranks[len(b.ranks):]
 	}
 	return blocks
 }
 
 func (b rankBlock) sum() (s float64) {
-	for _, r := range b[len(b)/2:] {
+	for _, r := range b.ranks[:b.treatment] {
 		s += r
 	}
 	return s
 }
 
-// moments returns mean and variance of the treatment's rank sum when any half
-// of the block is equally likely to be the treatment.
+// moments returns mean and variance of the treatment's rank sum when any of the
+// block's trials are equally likely to be the treatment's.
 func (b rankBlock) moments() (mean, variance float64) {
-	n := float64(len(b))
+	n, k := float64(len(b.ranks)), float64(b.treatment)
+	if len(b.ranks) < 2 {
+		return b.sum(), 0
+	}
 	total := 0.0
-	for _, r := range b {
+	for _, r := range b.ranks {
 		total += r
 	}
 	centre, squares := total/n, 0.0
-	for _, r := range b {
+	for _, r := range b.ranks {
 		squares += float64((r - centre) * (r - centre))
 	}
-	return total / 2, n / 4 / (n - 1) * squares
+	return k * centre, k * (n - k) / n / (n - 1) * squares
 }
 
-// draw shuffles half of the block and returns the rank sum of that half.
+// draw deals out the block anew and returns the treatment's rank sum.
 func (b rankBlock) draw(r *rand.Rand) (sum float64) {
-	for i := range len(b) / 2 {
-		j := i + r.IntN(len(b)-i)
-		b[i], b[j] = b[j], b[i]
-		sum += b[i]
+	for i := range b.treatment {
+		j := i + r.IntN(len(b.ranks)-i)
+		b.ranks[i], b.ranks[j] = b.ranks[j], b.ranks[i]
+		sum += b.ranks[i]
 	}
 	return sum
 }
@@ -157,9 +141,10 @@ func (b rankBlock) draw(r *rand.Rand) (sum float64) {
 func assignments(blocks []rankBlock, limit int) int {
 	n := 1
 	for _, b := range blocks {
+		fewer := min(b.treatment, len(b.ranks)-b.treatment)
 		c := 1
-		for i := 1; i <= len(b)/2; i++ {
-			if c = c * (len(b)/2 + i) / i; c > limit {
+		for i := 1; i <= fewer; i++ {
+			if c = c * (len(b.ranks) - fewer + i) / i; c > limit {
 				return limit + 1
 			}
 		}
@@ -183,11 +168,11 @@ func enumerate(blocks []rankBlock, sum float64, f func(sum float64)) {
 			enumerate(blocks[1:], sum, f)
 			return
 		}
-		for i := from; i+left <= len(b); i++ {
-			choose(i+1, left-1, sum+b[i])
+		for i := from; i+left <= len(b.ranks); i++ {
+			choose(i+1, left-1, sum+b.ranks[i])
 		}
 	}
-	choose(0, len(b)/2, sum)
+	choose(0, b.treatment, sum)
 }
 
 // Ranks returns the rank of each value from 1 on; equal values share the mean

@@ -31,7 +31,7 @@ func TestRanks(t *testing.T) {
 // median 2.5, ranks 1 2 3 4; the treatment's sum is 7; of the 6 halves
 // {3,4} and {1,2} are as extreme.
 func TestAlignedRankByHand(t *testing.T) {
-	got, err := AlignedRank([]float64{1, 2}, []float64{3, 4}, 5, 1000, 1)
+	got, err := AlignedRank([]Block{{[]float64{1, 2}, []float64{3, 4}}}, 1000, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,30 +46,29 @@ func TestAlignedRankByHand(t *testing.T) {
 // TestAlignedRankTwin: against every subset of every block by bit masks.
 func TestAlignedRankTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2, 6).Draw(t, "pairs")
-		values := rapid.SliceOfN(rapid.Float64Range(0, 4).AsAny(), 2*n, 2*n).Draw(t, "values")
-		xs := make([]float64, 2*n)
-		for i, v := range values {
-			xs[i] = math.Round(v.(float64)) // ties
+		value := rapid.Map(rapid.IntRange(0, 4), func(v int) float64 { return float64(v) }) // ties
+		arm := rapid.SliceOfN(value, 0, 4)
+		all := []Block{{[]float64{1}, []float64{2}}, {[]float64{2}, []float64{2}}}
+		for range rapid.IntRange(0, 3).Draw(t, "blocks") {
+			all = append(all, Block{arm.Draw(t, "control"), arm.Draw(t, "treatment")})
 		}
-		size := rapid.IntRange(1, 3).Draw(t, "block")
-		got, err := AlignedRank(xs[:n], xs[n:], size, 1<<20, 1)
+		got, err := AlignedRank(all, 1<<20, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := alignedRanks(xs[:n], xs[n:], size)
+		blocks := alignedRanks(all)
 		observed, mean := 0.0, 0.0
 		sums := []float64{0}
 		for _, b := range blocks {
 			m, _ := b.moments()
 			observed, mean = observed+b.sum(), mean+m
 			var next []float64
-			for mask := range 1 << len(b) {
-				if bits.OnesCount(uint(mask)) != len(b)/2 {
+			for mask := range 1 << len(b.ranks) {
+				if bits.OnesCount(uint(mask)) != b.treatment {
 					continue
 				}
 				s := 0.0
-				for i, r := range b {
+				for i, r := range b.ranks {
 					if mask>>i&1 == 1 {
 						s += r
 					}
@@ -102,57 +101,95 @@ func TestAlignedRankSampling(t *testing.T) {
 		control = append(control, 1500+drift+20*r.NormFloat64())
 		treatment = append(treatment, 1520+drift+20*r.NormFloat64())
 	}
-	a, err := AlignedRank(control, treatment, 5, 9999, 42)
+	a, err := AlignedRank(inBlocks(control, treatment), 9999, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := AlignedRank(control, treatment, 5, 9999, 42)
+	b, _ := AlignedRank(inBlocks(control, treatment), 9999, 42)
 	if a != b {
 		t.Errorf("one seed, two outcomes: %+v %+v", a, b)
 	}
 	if a.P > 0.01 || a.Z < 2.5 || a.Permutations != 9999 {
 		t.Errorf("a shift of 20 ms in drift was not seen: %+v", a)
 	}
-	small, _ := AlignedRank(control[:5], treatment[:5], 5, 251, 1) // 252 reassignments: sampled
-	exact, _ := AlignedRank(control[:5], treatment[:5], 5, 252, 1)
+	small, _ := AlignedRank(inBlocks(control[:5], treatment[:5]), 251, 1) // 252 reassignments: sampled
+	exact, _ := AlignedRank(inBlocks(control[:5], treatment[:5]), 252, 1)
 	near(t, "sampled p", small.P, exact.P, 0.12)
 }
 
-// TestAlignedRankLevel: of A/A experiments with heavy tails and drift one in
-// twenty is "significant", within the binomial's 99.9 % band.
-func TestAlignedRankLevel(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 9))
-	alarms := 0
-	const experiments = 1000
-	for range experiments {
-		var arms [2][]float64
-		for i := range 20 {
-			for a := range arms {
-				v := 1500 * math.Exp(0.03*r.NormFloat64())
-				if r.IntN(20) == 0 {
-					v += 800
-				}
-				arms[a] = append(arms[a], math.Round((v+5*float64(i))/16.667)*16.667)
-			}
-		}
-		test, err := AlignedRank(arms[0], arms[1], 5, 199, r.Uint64())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.P <= 0.05 {
-			alarms++
-		}
+// inBlocks puts as many trials of each arm into blocks of five of each.
+func inBlocks(control, treatment []float64) (all []Block) {
+	for from := 0; from < len(control); from += 5 {
+		to := min(from+5, len(control))
+		all = append(all, Block{control[from:to], treatment[from:to]})
 	}
-	if alarms < 28 || alarms > 75 { // 50 ± 3.3·√47.5, rounded outwards
-		t.Errorf("%d alarms in %d A/A experiments, about 50 were expected", alarms, experiments)
+	return all
+}
+
+// machines are what may go on while trials run; none of it may make an alarm of
+// equal arms. Each gives the n-th trial's value, from 0, after the last.
+var machines = map[string]func(r *rand.Rand, n int, last float64) float64{
+	"heavy tails and drift": func(r *rand.Rand, n int, _ float64) float64 {
+		v := 1500 * math.Exp(0.03*r.NormFloat64())
+		if r.IntN(20) == 0 {
+			v += 800
+		}
+		return math.Round((v+2.5*float64(n))/16.667) * 16.667
+	},
+	"every other load is slow": func(r *rand.Rand, n int, _ float64) float64 { return 1500 + 60*float64(n%2) + 10*r.NormFloat64() },
+	"slow begets fast":         func(r *rand.Rand, _ int, last float64) float64 { return 1500 - 0.9*(last-1500) + 10*r.NormFloat64() },
+	"slow begets slow":         func(r *rand.Rand, _ int, last float64) float64 { return 1500 + 0.9*(last-1500) + 10*r.NormFloat64() },
+}
+
+// TestAlignedRankLevel: of A/A experiments whose order was drawn by lot, one in
+// twenty is "significant", within the binomial's 99.9 % band, whatever the machine
+// does and though one trial in ten is left out.
+func TestAlignedRankLevel(t *testing.T) {
+	for name, next := range machines {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(3, 9))
+			alarms := 0
+			const experiments = 1000
+			for range experiments {
+				var all []Block
+				n, last := 0, 1500.0
+				for range 4 {
+					const size = 5
+					var b Block
+					for _, place := range r.Perm(2 * size) {
+						last = next(r, n, last)
+						n++
+						switch {
+						case r.IntN(10) == 0:
+						case place < size:
+							b.Control = append(b.Control, last)
+						default:
+							b.Treatment = append(b.Treatment, last)
+						}
+					}
+					all = append(all, b)
+				}
+				test, err := AlignedRank(all, 199, r.Uint64())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.P <= 0.05 {
+					alarms++
+				}
+			}
+			if alarms < 28 || alarms > 75 { // 50 ± 3.3·√47.5, rounded outwards
+				t.Errorf("%d alarms in %d A/A experiments, about 50 were expected", alarms, experiments)
+			}
+		})
 	}
 }
 
 func TestPairErrors(t *testing.T) {
 	one := []float64{1}
 	for name, f := range map[string]func() error{
-		"unequal":   func() error { _, err := AlignedRank(one, []float64{1, 2}, 5, 9, 1); return err },
-		"one pair":  func() error { _, err := AlignedRank(one, one, 5, 9, 1); return err },
+		"one pair":  func() error { _, err := AlignedRank([]Block{{one, []float64{1, 2}}}, 9, 1); return err },
+		"no number": func() error { _, err := AlignedRank([]Block{{one, []float64{1, math.NaN()}}}, 9, 1); return err },
+		"unequal":   func() error { _, err := HodgesLehmann(one, []float64{1, 2}, 0.95); return err },
 		"NaN":       func() error { _, err := HodgesLehmann(one, []float64{math.NaN()}, 0.95); return err },
 		"infinity":  func() error { _, err := HodgesLehmann(one, []float64{math.Inf(1)}, 0.95); return err },
 		"no values": func() error { _, err := HodgesLehmann(nil, nil, 0.95); return err },
@@ -161,13 +198,14 @@ func TestPairErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := AlignedRank([]float64{1, 2}, []float64{1, 2}, 0, 9, 1); err == nil {
-		t.Error("blocks of no pairs were accepted")
+	two := []float64{1, 2}
+	if _, err := AlignedRank([]Block{{two, two}}, 0, 1); err == nil {
+		t.Error("no permutations were accepted")
 	}
 	if _, err := HodgesLehmann(one, one, 1); err == nil {
 		t.Error("a confidence of 1 was accepted")
 	}
-	if got, err := AlignedRank([]float64{5, 5}, []float64{5, 5}, 5, 9, 1); err != nil || got.P != 1 || got.Z != 0 {
+	if got, err := AlignedRank([]Block{{[]float64{5, 5}, []float64{5, 5}}}, 9, 1); err != nil || got.P != 1 || got.Z != 0 {
 		t.Errorf("equal values: %+v %v", got, err)
 	}
 }
@@ -291,8 +329,10 @@ func TestCliffsDelta(t *testing.T) {
 }
 
 func TestMinimalEffect(t *testing.T) {
-	near(t, "at 80 %", MinimalEffect(10, 0.8), 14.294, 1e-3)
-	near(t, "at 50 %", MinimalEffect(10, 0.5), 10, 1e-9)
+	near(t, "at 80 %", MinimalEffect(10, 0.8, 1), 14.294, 1e-3)
+	near(t, "at 50 %", MinimalEffect(10, 0.5, 1), 10, 1e-9)
+	// (2.49771 + 0.84162) ÷ 1.95996 at a level of 1.25 %.
+	near(t, "of four metrics", MinimalEffect(10, 0.8, 4), 17.0378, 1e-3)
 }
 
 func TestDither(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/capture/file"
+	"eidetic/capture/reel"
 	"eidetic/internal/lab"
 )
 
@@ -61,6 +62,9 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 	o, warnings, err := c.options(frames)
 	if err != nil {
 		return err
+	}
+	if r, ok := frames.(*reel.Reader); ok && len(r.Recovered()) > 0 {
+		warnings = append(warnings, fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]))
 	}
 	r, err := visual.Analyze(frames, o)
 	if err != nil {

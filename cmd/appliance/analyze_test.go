@@ -86,8 +86,13 @@ func TestAnalyzeReel(t *testing.T) {
 	if status, _, errs := invoke(t, "capture", "--source", "synthetic:load", "--size", "320x200", "--out", file, "--duration", "300ms"); status != exitGood {
 		t.Fatalf("capture: status %d: %s", status, errs)
 	}
-	if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") {
-		t.Errorf("status %d: %s%s", status, out, errs)
+	for _, cut := range []bool{false, true} {
+		if st, err := os.Stat(file); err != nil || cut && os.Truncate(file, st.Size()-1) != nil {
+			t.Fatal(err)
+		}
+		if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") || strings.Contains(errs, "was cut off") != cut {
+			t.Errorf("cut %v: status %d: %s%s", cut, status, out, errs)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"eidetic/image/box"
@@ -56,15 +57,16 @@ type BoxPortsCmd struct {
 
 // Run watches the ports until ctx is done.
 func (c BoxPortsCmd) Run(ctx context.Context, std *streams) error {
-	cfg, err := loadServeConfig(c.Config)
-	if err != nil {
-		return usage(err)
+	log := systemd.Logger(std.err, slog.LevelInfo)
+	cfg, instead, problem := boxServeConfig(c.Config)
+	if problem != nil {
+		log.Error(instead, "error", problem)
 	}
 	return box.Ports{
 		Root:   "/",
 		Config: cfg.Box,
 		Run:    runProgram,
-		Log:    systemd.Logger(std.err, slog.LevelInfo),
+		Log:    log,
 		Links:  box.KernelLinks,
 	}.Watch(ctx)
 }
@@ -87,14 +89,19 @@ type BoxBlessCmd struct {
 	Within time.Duration `default:"90s" help:"How long it may take."`
 }
 
-// Run fails when the service does not become healthy; its unit then restarts
+// Run fails when the service does not become healthy, or when this version
+// cannot read the configuration that the one before it could; its unit then restarts
 // the box, and the boot loader counts.
 func (c BoxBlessCmd) Run(ctx context.Context, std *streams) error {
+	updater := newUpdater(std)
+	if err := updater.CheckConfig(); err != nil {
+		return failed(err)
+	}
 	client := &http.Client{Timeout: c.Steady}
 	if err := box.AwaitHealth(ctx, client, c.URL, c.Steady, c.Within); err != nil {
 		return failed(err)
 	}
-	return newUpdater(std).Bless()
+	return updater.Bless()
 }
 
 // BoxUpdateCmd installs what the service left.
@@ -153,7 +160,7 @@ type BoxConfigureCmd struct{}
 
 // Run checks it again, keeps it on the EFI partition and restarts the box.
 func (BoxConfigureCmd) Run(ctx context.Context, std *streams) error {
-	if err := newUpdater(std).ReplaceConfig(checkBoxConfig); err != nil {
+	if err := newUpdater(std).ReplaceConfig(); err != nil {
 		return failed(err)
 	}
 	return restart(ctx)
@@ -180,15 +187,38 @@ func restart(ctx context.Context) error {
 }
 
 func newUpdater(std *streams) box.Updater {
-	return box.Updater{Root: "/", Log: systemd.Logger(std.err, slog.LevelInfo), Now: time.Now}
+	return box.Updater{Root: "/", Log: systemd.Logger(std.err, slog.LevelInfo), Now: time.Now, Check: checkBoxConfig}
 }
 
-// checkBoxConfig is the check of the whole file, by all its components.
+// checkBoxConfig is the check of the whole file, by all its components. With an
+// error it returns what boxServeConfig lets the service run with.
 func checkBoxConfig(name string, text []byte) (box.Config, error) {
 	cfg := defaultServeConfig()
 	err := parseServeConfig(name, text, &cfg)
-	return cfg.Box, err
+	if err != nil && !errors.Is(err, errTrust) {
+		return box.DefaultConfig(), withoutSource(err) // cfg is half of what was meant
+	}
+	return cfg.Box, withoutSource(err)
 }
+
+// withoutSource is err without the lines of the configuration that it quotes
+// below its first line: they may hold passwords, and this goes to the journal.
+func withoutSource(err error) error {
+	if err == nil {
+		return nil
+	}
+	return quiet{err}
+}
+
+// quiet says the first line of an error.
+type quiet struct{ error }
+
+func (q quiet) Error() string {
+	line, _, _ := strings.Cut(q.error.Error(), "\n")
+	return line
+}
+
+func (q quiet) Unwrap() error { return q.error }
 
 // serviceAccount is the user and group of appliance.service, or root's where there is none.
 func serviceAccount() (uid, gid int) {

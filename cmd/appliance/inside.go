@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -78,7 +79,7 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 		service = newNewsWriter(os.NewFile(newsFile, "news"))
 		news = service.news()
 	}
-	err := exitOf(in.carryOut(ctx, news, slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	err := in.carryOut(ctx, news, slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if ctx.Err() != nil {
 		return &exitError{status: exitCannot} // the outer half says that it was interrupted
 	}
@@ -98,6 +99,9 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 	switch in.Origins {
 	case originsSample:
 		o := &origins{}
+		if !in.Order.Live { // a live run is to show what differs from load to load
+			o.seed = &in.Order.Seed
+		}
 		defer o.stop()
 		config.Upstream, config.Sealed = o.start, o.stop
 	case originsOutside:
@@ -116,18 +120,6 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 	in.Order.OpenTrace = link.OpenFile // the outer half has decided which may be named
 	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine()}
 	return j.Run(ctx)
-}
-
-// exitOf gives a job's error its exit status.
-func exitOf(err error) error {
-	var measured *job.FailedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &measured):
-		return failed(err)
-	}
-	return cannot(err)
 }
 
 // keep names the folders that the inside needs of the outside.
@@ -203,6 +195,7 @@ func (w *newsWriter) news() job.News {
 
 // origins is the sample site in a process and a namespace of its own.
 type origins struct {
+	seed      *uint64 // what the site draws from, so that every recording is of the same page; nil is another one each time
 	namespace *device.Namespace
 	service   *device.Service
 }
@@ -225,7 +218,11 @@ func (o *origins) start(ctx context.Context) (*proxy.UpstreamConfig, error) {
 		return nil, err
 	}
 	pem := filepath.Join(dir, "ca.pem")
-	cmd := exec.Command("/proc/self/exe", "site", "--ca-out", pem)
+	args := []string{"site", "--ca-out", pem}
+	if o.seed != nil {
+		args = append(args, "--seed", strconv.FormatUint(*o.seed, 10))
+	}
+	cmd := exec.Command("/proc/self/exe", args...)
 	if o.service, err = o.namespace.StartService(ctx, "the sample site", cmd, "ready"); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type CLI struct {
 	Inside  InsideCmd    `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
 	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel and all that it measures with."`
 	Box     BoxCmd       `cmd:"" hidden:"" help:"What the units of the box run."`
+	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
@@ -124,17 +125,22 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 
 // tell tells a person of an error and returns the exit status that it stands for.
 func tell(err error, w io.Writer) int {
-	if err == nil {
-		return exitGood
-	}
-	status := exitCannot
 	var known *exitError
-	if errors.As(err, &known) {
-		status = known.status
-		if known.err == nil { // it was told already
-			return status
-		}
+	if err == nil || errors.As(err, &known) && known.err == nil { // it was told already
+		return statusOf(err)
 	}
 	fmt.Fprintln(w, "appliance:", err)
-	return status
+	return statusOf(err)
+}
+
+// statusOf is the exit status that an error stands for.
+func statusOf(err error) int {
+	var known *exitError
+	switch {
+	case err == nil:
+		return exitGood
+	case errors.As(err, &known):
+		return known.status
+	}
+	return exitCannot
 }

@@ -74,9 +74,9 @@ func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	// What replaces another archive is made beside it, so that a recording that
-	// failed leaves the old one.
+	// failed, or is unfit, leaves the old one.
 	path := c.Archive
-	if c.Force {
+	if _, err := os.Lstat(path); err == nil {
 		path = filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
 		for _, old := range []string{path, path + archive.WorkingSuffix} {
 			if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -93,12 +93,16 @@ func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	if path != c.Archive {
-		if err := os.Rename(path, c.Archive); err != nil {
-			return cannot(err)
-		}
+	if path == c.Archive {
+		return c.judge(std, path)
 	}
-	return c.judge(std)
+	if err := c.judge(std, path); err != nil {
+		return &exitError{statusOf(err), fmt.Errorf("%w; %s is as it was, and the new recording is in %s", err, c.Archive, path)}
+	}
+	if err := os.Rename(path, c.Archive); err != nil {
+		return cannot(err)
+	}
+	return nil
 }
 
 // makeRoom checks that the archive can be made, before anything is started.
@@ -120,15 +124,15 @@ func (c *RecordCmd) makeRoom() error {
 }
 
 // judge says what was recorded, and how good it is.
-func (c *RecordCmd) judge(std *streams) error {
-	a, err := archive.Open(c.Archive)
+func (c *RecordCmd) judge(std *streams, path string) error {
+	a, err := archive.Open(path)
 	if err != nil {
 		return cannot(err)
 	}
 	i := a.Info()
 	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	if i.Exchanges == 0 {
-		return failed(fmt.Errorf("%s is empty: nothing was asked for", c.Archive))
+		return failed(errors.New("the recording is empty: nothing was asked for"))
 	}
 	q := archive.Assess(a)
 	if err := printQuality(std.out, a, q); err != nil {
@@ -136,11 +140,11 @@ func (c *RecordCmd) judge(std *streams) error {
 	}
 	for _, p := range q.Problems {
 		if p.Grave {
-			return failed(fmt.Errorf("%s is unfit: %s", c.Archive, p.What))
+			return failed(fmt.Errorf("the recording is unfit: %s", p.What))
 		}
 	}
 	if q.Score < c.MinScore {
-		return failed(fmt.Errorf("%s has the score %.3f, below %g", c.Archive, q.Score, c.MinScore))
+		return failed(fmt.Errorf("the recording has the score %.3f, below %g", q.Score, c.MinScore))
 	}
 	return nil
 }

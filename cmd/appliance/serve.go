@@ -9,8 +9,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
+	"eidetic/image/box"
+	"eidetic/internal/job"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
 	"eidetic/netlab/ca"
@@ -39,11 +42,9 @@ feeds the watchdog for as long as every part of it turns.`
 
 // Run serves until ctx is done.
 func (c ServeCmd) Run(ctx context.Context, std *streams) error {
-	cfg, err := loadServeConfig(c.Config)
-	if errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("%w; leave out --config to serve with the defaults", err))
-	} else if err != nil {
-		return usage(err)
+	cfg, instead, problem := c.config(root)
+	if problem != nil && instead == "" {
+		return usage(problem)
 	}
 	level, err := cfg.level()
 	if err != nil {
@@ -63,10 +64,18 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	}
 	defer listener.Close()
 	log := systemd.Logger(std.err, level)
+	if problem != nil {
+		log.Error(instead, "error", problem)
+	}
 	if err := sockets.Close(); err != nil {
 		log.Warn("unused sockets", "error", err)
 	}
 	c.Data = dataFolder(c.Data, log)
+	held, err := holdFolder(c.Data)
+	if err != nil {
+		return cannot(err)
+	}
+	defer held.Close()
 	token, made, err := c.token()
 	if err != nil {
 		return cannot(err)
@@ -79,7 +88,23 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	s := &service{config: cfg, data: c.Data, token: token, roots: roots, notifier: notifier, log: log}
+	if instead != "" {
+		s.warnings = []string{instead}
+	}
 	return s.serve(ctx, listener)
+}
+
+// config reads the configuration. On a box a mistake is a problem that is told,
+// with what is used instead; elsewhere somebody is there to read an error.
+func (c ServeCmd) config(root string) (cfg serveConfig, instead string, problem error) {
+	if box.Is(root) {
+		return boxServeConfig(c.Config)
+	}
+	cfg, err := loadServeConfig(c.Config)
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errTrust) {
+		err = fmt.Errorf("%w; leave out --config to serve with the defaults", err)
+	}
+	return cfg, "", err
 }
 
 // dataFolder makes the data folder. A service of systemd goes on without it, in
@@ -94,12 +119,29 @@ func dataFolder(dir string, log *slog.Logger) string {
 	return memory
 }
 
+// holdFolder keeps other services from the data folder as long as the result
+// is open: they would take the runs that go on here for interrupted ones. It is
+// the folder itself that is locked, which a full disk allows, too.
+func holdFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	// Any other error is that of a file system without locks, which nobody can hold.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, fmt.Errorf("data folder: another appliance serve uses %s: end it, or give this one a folder of its own with --data", dir)
+	}
+	return f, nil
+}
+
 // service is the running box.
 type service struct {
 	config   serveConfig
 	data     string
 	token    string
 	roots    string // PEM, trusted besides the system's
+	warnings []string
 	notifier *systemd.Notifier
 	log      *slog.Logger
 }
@@ -109,7 +151,7 @@ const queueFile = "queue.db"
 
 // serve runs the panel on listener until ctx is done, and keeps systemd informed.
 func (s *service) serve(ctx context.Context, listener net.Listener) error {
-	runs, err := store.Open(ctx, s.data)
+	runs, err := store.Open(ctx, s.data, s.log)
 	if err != nil {
 		return cannot(err)
 	}
@@ -131,21 +173,28 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return cannot(err)
 	}
+	// In the background: a folder may be large, and nobody waits for it.
+	concluding, enough := context.WithCancel(ctx)
+	concluded := make(chan struct{})
+	go func() { job.ConcludeAll(concluding, runs, s.log); close(concluded) }()
+	defer func() { enough(); <-concluded }()
+	brought := archives{filepath.Join(s.data, archivesDir)}
+	brought.sweep(s.log)
 	all := &deviceList{}
 	plugged, err := s.ports(all, authority)
 	if err != nil {
 		return cannot(err)
 	}
-	if !plugged.isBox() { // a box has no browser
-		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots})
+	if !box.Is(root) { // a box has no browser
+		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots, check: checkMachine})
 	}
 	config := panel.Config{
-		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts,
+		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts, Warnings: s.warnings,
 		Queue: queue, Runner: &runner{data: s.data, runs: runs, devices: all, notifier: s.notifier},
-		Devices: all.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: archives{filepath.Join(s.data, archivesDir)},
-		Hosts: []string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"},
+		Devices: all.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: brought,
+		Hosts: append([]string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"}, s.config.Panel.Hosts...),
 	}
-	if plugged.isBox() {
+	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
 	}
 	p, err := panel.New(config)
@@ -157,8 +206,10 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	ended, down := make(chan error, 1), make(chan struct{})
 	go func() { ended <- p.Serve(ctx, listener) }()
 	go probePanel(ctx, listener.Addr(), s.notifier.Period(), pulse, s.log)
-	go func() { plugged.watch(ctx, network.Tick); close(down) }()
-	defer func() { stop(); <-down }()
+	// The network stays until the runs that it carries have ended.
+	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { plugged.watch(watching, network.Tick); close(down) }()
+	defer func() { unplug(); <-down }()
 	go func() { _ = s.notifier.Run(ctx) }()
 
 	at := "http://" + listener.Addr().String()
@@ -206,12 +257,17 @@ func (s *service) parts() []panel.Part {
 }
 
 // openQueue opens the queue. One that is damaged is put aside: a box that
-// forgets what waited is better than one that never starts again.
+// forgets what waited is better than one that never starts again. Where the
+// disk takes nothing, it is in memory: a full one can be emptied by the panel.
 func openQueue(ctx context.Context, dir string, log *slog.Logger) (*store.Queue, error) {
 	path := filepath.Join(dir, queueFile)
 	queue, err := store.OpenQueue(ctx, path)
 	if err == nil || ctx.Err() != nil {
 		return queue, err
+	}
+	if !store.Damaged(err) {
+		log.Error("the queue is in memory until the next start; what waits in the file waits for that", "error", err)
+		return store.MemoryQueue(ctx)
 	}
 	aside := path + ".damaged"
 	log.Error("the queue is damaged; it is put aside, and the runs that waited are forgotten", "aside", aside, "error", err)

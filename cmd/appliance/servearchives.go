@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +22,34 @@ type archives struct{ dir string }
 
 // maxArchive bounds what is taken in.
 const maxArchive = 4 << 30
+
+// incoming begins the names of uploads that are not whole yet.
+const incoming = ".incoming-"
+
+// sweep removes the uploads that an earlier service was ended in. It is for the
+// service's start: later they may belong to somebody.
+func (a archives) sweep(log *slog.Logger) {
+	left, _ := filepath.Glob(filepath.Join(a.dir, incoming+"*")) // the pattern is good
+	for _, file := range left {
+		if err := os.Remove(file); err != nil {
+			log.Warn("an upload that was cut off stays", "error", err)
+			continue
+		}
+		log.Info("removed an upload that was cut off", "file", file)
+	}
+}
+
+// make makes the folder where there is none.
+func (a archives) make() error {
+	err := os.Mkdir(a.dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return store.SyncDir(filepath.Dir(a.dir))
+}
 
 func refuse(status int, format string, args ...any) error {
 	return &panel.Refusal{Status: status, Err: fmt.Errorf(format, args...)}
@@ -64,10 +93,10 @@ func (a archives) Put(ctx context.Context, name string, content io.Reader) (pane
 	if err != nil {
 		return panel.Archive{}, err
 	}
-	if err := os.MkdirAll(a.dir, 0o755); err != nil {
+	if err := a.make(); err != nil {
 		return panel.Archive{}, err
 	}
-	f, err := os.CreateTemp(a.dir, ".incoming-")
+	f, err := os.CreateTemp(a.dir, incoming)
 	if err != nil {
 		return panel.Archive{}, err
 	}
@@ -86,7 +115,8 @@ func (a archives) Put(ctx context.Context, name string, content io.Reader) (pane
 		// The name of our own file is nobody's business.
 		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), f.Name(), name))
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	// What is answered as taken in outlasts a power cut.
+	if err := errors.Join(os.Rename(f.Name(), path), store.SyncDir(a.dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 
 	"eidetic/image/box"
@@ -42,6 +43,9 @@ func (c networkConfig) resolver() netip.AddrPort {
 	return at
 }
 
+// errTrust is in the error of a configuration that has no other mistake than Trust.
+var errTrust = errors.New("write the certificates themselves (PEM), or the name of a file of them") // constant
+
 // roots reads Trust.
 func (c networkConfig) roots() (string, error) {
 	if c.Trust == "" {
@@ -49,29 +53,59 @@ func (c networkConfig) roots() (string, error) {
 	}
 	text, err := []byte(c.Trust), error(nil)
 	if !strings.Contains(c.Trust, "-----BEGIN ") {
-		text, err = os.ReadFile(c.Trust)
+		text, err = readCertificates(c.Trust)
 	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
 		err = fmt.Errorf("%.100q holds no certificate in PEM form", c.Trust)
 	}
 	if err != nil {
-		return "", fmt.Errorf("network.trust: %w", err)
+		return "", fmt.Errorf("%w; %w", err, errTrust)
 	}
 	return string(text), nil
 }
 
-// panelConfig says where the panel listens when systemd passes no socket.
+// maxCertificates bounds what is read of a file of certificates; Debian's own
+// bundle has a quarter of it.
+const maxCertificates = 1 << 20
+
+// readCertificates reads a plain file: a device or a pipe would never end.
+func readCertificates(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxCertificates {
+		return nil, fmt.Errorf("%.100q is no plain file of at most %d bytes", file, maxCertificates)
+	}
+	return os.ReadFile(file)
+}
+
+// panelConfig says how the panel is reached.
 type panelConfig struct {
+	// Listen is where it listens when systemd passes no socket.
 	Listen string `yaml:"listen"` // host:port
+	// Hosts are names by which it may be called besides addresses, localhost and
+	// the box's own name: those that somebody has put into a name server.
+	Hosts []string `yaml:"hosts"`
+}
+
+// hostName is a name of DNS (RFC 1123, section 2.1), without a port.
+var hostName = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?i:\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`) // constant
+
+// checkHosts returns the field that is wrong, and why, or nil.
+func (c panelConfig) checkHosts() (field string, err error) {
+	for i, host := range c.Hosts {
+		if len(host) > 253 || !hostName.MatchString(host) {
+			return fmt.Sprintf(".hosts[%d]", i), fmt.Errorf("%.100q is not a name such as lab.example.org; write it without a port", host)
+		}
+	}
+	return "", nil
 }
 
 // defaultServeConfig is what a box runs with that was never configured.
 func defaultServeConfig() serveConfig {
 	return serveConfig{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
 }
-
-// maxConfig bounds what is read of a configuration file.
-const maxConfig = 1 << 20
 
 // loadServeConfig reads file over the defaults. An unknown field, a wrong type
 // and a value out of range are errors that name file, line and column.
@@ -84,18 +118,38 @@ func loadServeConfig(file string) (serveConfig, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if info.Size() > maxConfig {
-		return cfg, fmt.Errorf("%s: %d bytes are too many for a configuration (at most %d)", file, info.Size(), maxConfig)
+	if info.Size() > box.MaxConfig {
+		return cfg, fmt.Errorf("%s: %d bytes are too many for a configuration (at most %d)", file, info.Size(), box.MaxConfig)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return cfg, err
 	}
-	return cfg, parseServeConfig(file, text, &cfg)
+	err = parseServeConfig(file, text, &cfg)
+	return cfg, err
+}
+
+// boxServeConfig is loadServeConfig for the services of a box: they start
+// whatever the file says, since the panel may be the only way to mend it. With
+// a problem, what is wrong, comes what is used instead.
+func boxServeConfig(file string) (cfg serveConfig, instead string, problem error) {
+	cfg, err := loadServeConfig(file)
+	switch {
+	case err == nil:
+		return cfg, "", nil
+	case errors.Is(err, errTrust):
+		cfg.Network.Trust = ""
+		return cfg, "network.trust of the configuration cannot be used: only the authorities that the system knows are trusted", withoutSource(err)
+	}
+	return defaultServeConfig(), "the configuration has a mistake: the defaults are used", withoutSource(err)
 }
 
 // parseServeConfig decodes text, whose name is file, over cfg.
 func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
+	var anything any
+	if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+		return nil // nothing but comments; it would make cfg zero
+	}
 	if err := yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()); err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
@@ -105,15 +159,21 @@ func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
 	if _, _, err := net.SplitHostPort(cfg.Panel.Listen); err != nil {
 		return atField(file, text, "$.panel.listen", fmt.Errorf("%w; write host:port, for example 127.0.0.1:8080", err))
 	}
+	if field, err := cfg.Panel.checkHosts(); err != nil {
+		return atField(file, text, "$.panel"+field, err)
+	}
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver", fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
 	}
-	if wrong := validateDevices(cfg.Devices); wrong != nil {
+	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)
 	}
 	var field *box.FieldError
 	if err := cfg.Box.Validate(); errors.As(err, &field) {
 		return atField(file, text, "$.box."+field.Field, field.Err)
+	}
+	if _, err := cfg.Network.roots(); err != nil { // the last: see errTrust
+		return atField(file, text, "$.network.trust", err)
 	}
 	return nil
 }

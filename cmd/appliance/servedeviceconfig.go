@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"eidetic/internal/job"
+	"eidetic/netlab/port"
 )
 
 // deviceConfig is a device at a network port that shares its screen by VNC.
@@ -23,6 +23,9 @@ type deviceConfig struct {
 	// VNC is the TCP port of its VNC server.
 	VNC      uint16 `yaml:"vnc"`
 	Password string `yaml:"password"`
+	// HTTP3 lets hosts be spoken to over HTTP/3, as their origins are; without
+	// it, yes.
+	HTTP3 *bool `yaml:"http3"`
 	// Rate is how often a second its screen is looked at.
 	Rate float64 `yaml:"rate"`
 	// Fresh are the keys that make it fresh before each trial: "key Ctrl+W"
@@ -42,6 +45,8 @@ func (c deviceConfig) withDefaults(n int) deviceConfig {
 	return c
 }
 
+func (c deviceConfig) http3() bool { return c.HTTP3 == nil || *c.HTTP3 }
+
 // gateway was checked.
 func (c deviceConfig) gateway() netip.Prefix {
 	p, _ := netip.ParsePrefix(c.Gateway)
@@ -57,16 +62,26 @@ type fieldError struct {
 // maxRate bounds how often a screen is looked at.
 const maxRate = 240
 
-// validateDevices returns the first field that cannot be used.
-func validateDevices(all []deviceConfig) *fieldError {
-	names, at := map[string]bool{"virtual": true}, map[string]bool{}
+// maxDevices bounds how many networks somebody's configuration makes.
+const maxDevices = 64
+
+// validateDevices returns the first field that cannot be used; uplink is the
+// port that leads to the network, when somebody said which.
+func validateDevices(all []deviceConfig, uplink string) *fieldError {
+	names, at, gateways := map[string]bool{"virtual": true}, map[string]bool{}, map[string]string{}
+	if len(all) > maxDevices {
+		return &fieldError{fmt.Sprintf("[%d]", maxDevices), fmt.Errorf("%d devices: at most %d", len(all), maxDevices)}
+	}
 	for i, given := range all {
 		c := given.withDefaults(i)
 		wrong := func(field, format string, args ...any) *fieldError {
 			return &fieldError{fmt.Sprintf("[%d].%s", i, field), fmt.Errorf(format, args...)}
 		}
-		if c.Port == "" || len(c.Port) > 15 || strings.ContainsAny(c.Port, "/ \t") {
-			return wrong("port", "%q is not a name of a network port, such as enp2s0", c.Port)
+		if err := port.CheckInterface(c.Port); err != nil {
+			return wrong("port", "%w", err)
+		}
+		if c.Port == uplink {
+			return wrong("port", "%s is box.uplink, which leads to the network and to no device", c.Port)
 		}
 		if at[c.Port] {
 			return wrong("port", "two devices are at %s", c.Port)
@@ -75,9 +90,17 @@ func validateDevices(all []deviceConfig) *fieldError {
 			return wrong("name", "%q is taken, or too long", c.Name)
 		}
 		names[c.Name], at[c.Port] = true, true
-		if p, err := netip.ParsePrefix(c.Gateway); err != nil || !p.Addr().Is4() || p.Bits() < 8 || p.Bits() > 30 {
+		gateway, err := netip.ParsePrefix(c.Gateway)
+		if err != nil {
 			return wrong("gateway", "%q is not an IPv4 address with a prefix length, such as 192.168.77.1/24", c.Gateway)
 		}
+		if err := port.CheckGateway(gateway); err != nil {
+			return wrong("gateway", "%w", err)
+		}
+		if other := gateways[c.Gateway]; other != "" {
+			return wrong("gateway", "%s is the box's address at %s already; give each port one of its own, such as 192.168.%d.1/24", c.Gateway, other, 77+len(all))
+		}
+		gateways[c.Gateway] = c.Port
 		if !(c.Rate >= 1 && c.Rate <= maxRate) {
 			return wrong("rate", "%g looks a second; at least 1 and at most %d", c.Rate, maxRate)
 		}

@@ -2,26 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
-	"eidetic/image/box"
 	"eidetic/internal/job"
-	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/netlab"
-	"eidetic/netlab/ca"
 	"eidetic/netlab/port"
-	"eidetic/netlab/proxy"
 	"eidetic/netlab/wifi"
 )
 
@@ -85,133 +74,51 @@ func (d *deviceList) describe(ctx context.Context) []panel.Device {
 	return all
 }
 
-// ports brings up the network of each port that leads to a device.
-type ports struct {
-	config    []deviceConfig
-	data      string
-	authority *ca.Authority
-	upstream  *proxy.UpstreamConfig
-	devices   *deviceList
-	log       *slog.Logger
-	root      string // of the file system, where a box says what its ports are for
-
-	up map[string]*portDevice // by interface
-}
-
-// isBox says whether somebody here tells the ports apart.
-func (p *ports) isBox() bool {
-	_, err := os.Stat(filepath.Join(p.root, "run/appliance-box"))
-	return err == nil
-}
-
-// wanted are the ports that lead to devices, with the box's address at each.
-func (p *ports) wanted() []deviceConfig {
-	var roles box.Roles
-	text, err := os.ReadFile(filepath.Join(p.root, box.PortsFile))
-	if err == nil {
-		err = json.Unmarshal(text, &roles)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.log.Error("the roles of the ports cannot be read", "error", err)
-	}
-	all := slices.Clone(p.config)
-	for i := range all {
-		all[i] = all[i].withDefaults(i)
-	}
-	for _, role := range roles.Devices {
-		i := slices.IndexFunc(all, func(c deviceConfig) bool { return c.Port == role.Name })
-		if i < 0 {
-			i = len(all)
-			all = append(all, deviceConfig{Port: role.Name}.withDefaults(i))
-		}
-		all[i].Gateway = role.Address.String()
-	}
-	return all
-}
-
-// look starts what is wanted and not there yet.
-func (p *ports) look(ctx context.Context) {
-	for _, c := range p.wanted() {
-		d := p.up[c.Port]
-		if d == nil {
-			d = &portDevice{config: c, data: p.data, log: p.log}
-			p.up[c.Port] = d
-			p.devices.add(c.Name, d)
-		}
-		if d.started() != nil {
-			continue
-		}
-		if err := p.radiate(ctx, d); err != nil {
-			d.set(nil, nil, err)
-			p.log.Error("an access point does not start; trying again", "port", c.Port, "error", err)
-			continue
-		}
-		start := job.NewStartPage(netlab.NewBox(p.authority))
-		running, err := port.Start(ctx, port.Config{
-			Interface: c.Port, Gateway: c.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: linkForwarder(),
-			StateDir: p.data, Direct: []uint16{c.VNC}, Box: start, Clock: lab.Monotonic, Wall: time.Now, Log: p.log,
-		})
-		d.set(running, start, err)
-		if err != nil {
-			p.log.Error("a port of a device cannot be used; trying again", "port", c.Port, "error", err)
-		}
-	}
-}
-
-// lookEvery is how often the roles of ports are looked at, and a port that
-// failed is tried again.
-const lookEvery = 3 * time.Second
-
-// watch keeps the ports up until ctx is done, then takes them down. It calls
-// alive for as long as all of them answer.
-func (p *ports) watch(ctx context.Context, alive func()) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		p.look(ctx)
-		for _, d := range p.up {
-			d.describe(ctx) // takes every lock of the port, and asks the kernel
-		}
-		alive()
-		select {
-		case <-ctx.Done():
-			for _, d := range p.up {
-				if running := d.started(); running != nil {
-					if err := running.Close(); err != nil {
-						p.log.Warn("a port was not put back as it was", "port", d.config.Port, "error", err)
-					}
-				}
-				if d.point != nil {
-					if err := d.point.Close(); err != nil {
-						p.log.Warn("an access point did not end well", "port", d.config.Port, "error", err)
-					}
-				}
-			}
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
 // portDevice is what is plugged into a port of the box.
 type portDevice struct {
-	config deviceConfig
-	data   string // the store
+	config deviceConfig // its Gateway does not count
+	data   string       // the store
 	log    *slog.Logger
 
 	point *wifi.AccessPoint // the watch's; nil without Wi-Fi
 
 	mu      sync.Mutex
+	gateway string // the box's address there; empty before it is known
 	running *port.Port
 	start   *job.StartPage
+	busy    bool        // a run is on
 	wifi    *panel.WiFi // what a person needs to join
 	err     error       // why it is not running
 }
 
-func (d *portDevice) set(running *port.Port, start *job.StartPage, err error) {
+func (d *portDevice) set(gateway string, running *port.Port, start *job.StartPage, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.running, d.start, d.err = running, start, err
+	d.gateway, d.running, d.start, d.err = gateway, running, start, err
+}
+
+// release takes the network away from the device, unless a run is on.
+func (d *portDevice) release(why error) *port.Port {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy {
+		return nil
+	}
+	running := d.running
+	d.running, d.start, d.err = nil, nil, why
+	return running
+}
+
+// occupy keeps the network as it is until the returned function is called.
+func (d *portDevice) occupy() (*port.Port, *job.StartPage, func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy = d.running != nil
+	return d.running, d.start, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.busy = false
+	}
 }
 
 func (d *portDevice) started() *port.Port {
@@ -220,12 +127,18 @@ func (d *portDevice) started() *port.Port {
 	return d.running
 }
 
+func (d *portDevice) address() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gateway
+}
+
 func (d *portDevice) describe(context.Context) panel.Device {
 	c := d.config
-	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Gateway: c.Gateway, Screen: fmt.Sprintf("VNC at its port %d", c.VNC)}
+	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Screen: fmt.Sprintf("VNC at its port %d", c.VNC)}
 	d.mu.Lock()
-	running, err := d.running, d.err
-	out.WiFi = d.wifi
+	running, point, err := d.running, d.point, d.err
+	out.WiFi, out.Gateway = d.wifi, d.gateway
 	d.mu.Unlock()
 	if running == nil {
 		out.Problem = "the port is being set up"
@@ -238,8 +151,12 @@ func (d *portDevice) describe(context.Context) panel.Device {
 	switch {
 	case err != nil:
 		out.Problem = err.Error()
+	case s.Problem != "":
+		out.Problem = s.Problem
 	case !s.Present:
 		out.Problem = "there is no interface of this name"
+	case point != nil && !point.Up():
+		out.Problem = "the access point is down; hostapd is started again, and the journal has what it says"
 	case !s.Carrier:
 		out.Problem = "nothing is plugged in, or it is off"
 	case len(s.Leases) == 0:
@@ -257,6 +174,8 @@ func (d *portDevice) describe(context.Context) panel.Device {
 }
 
 func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+	running, start, done := d.occupy()
+	defer done()
 	now := d.describe(ctx)
 	address, err := netip.ParseAddr(now.Address)
 	if err != nil {
@@ -266,12 +185,10 @@ func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) e
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
 	c := job.PluggedConfig{
-		Port: d.running, Start: d.start, Fresh: fresh, Address: address,
+		Port: running, Start: start, Fresh: fresh, Address: address,
 		VNC: d.config.VNC, Password: d.config.Password, Rate: d.config.Rate,
 	}
-	d.mu.Unlock()
 	rig, keys, err := job.NewPlugged(ctx, c)
 	if err != nil {
 		return err

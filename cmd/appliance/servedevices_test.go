@@ -8,49 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/image/box"
 	"eidetic/internal/job"
 	"eidetic/internal/panel"
 )
-
-// What a box found out about its ports, and what its owner says of them, make
-// one list; the box's address at a port is the box's own choice.
-func TestWantedPorts(t *testing.T) {
-	root := t.TempDir()
-	p := &ports{root: root, log: slog.New(slog.DiscardHandler), config: []deviceConfig{{Name: "laptop", Port: "enp3s0", Rate: 10}}}
-	show := func() string {
-		var all []string
-		for _, c := range p.wanted() {
-			all = append(all, strings.Join([]string{c.Name, c.Port, c.Gateway}, " "))
-		}
-		return strings.Join(all, ", ")
-	}
-	if p.isBox() {
-		t.Error("an empty folder is taken for a box")
-	}
-	if got, want := show(), "laptop enp3s0 192.168.77.1/24"; got != want {
-		t.Errorf("without roles: %q, want %q", got, want)
-	}
-	file := put(t, root, box.PortsFile)
-	if !p.isBox() {
-		t.Error("a box is not taken for one")
-	}
-	if got, want := show(), "laptop enp3s0 192.168.77.1/24"; got != want {
-		t.Errorf("with roles that cannot be read: %q, want %q", got, want)
-	}
-	roles := `{"uplink":"enp1s0","address":"10.0.0.9","devices":[{"name":"enp2s0","address":"192.168.77.1/24"},{"name":"enp3s0","address":"192.168.78.1/24"}]}`
-	if err := os.WriteFile(file, []byte(roles), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := show(), "laptop enp3s0 192.168.78.1/24, enp2s0 enp2s0 192.168.77.1/24"; got != want {
-		t.Errorf("with roles: %q, want %q", got, want)
-	}
-	for _, c := range p.wanted() {
-		if c.VNC != 5900 || len(c.Fresh) != 1 || c.Rate != map[string]float64{"enp3s0": 10, "enp2s0": 60}[c.Port] {
-			t.Errorf("defaults: %+v", c)
-		}
-	}
-}
 
 func TestDeviceConfigSaysWhere(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
@@ -59,6 +19,11 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0}, {port: e0, name: y}]", "two devices are at e0"},
 		{"devices: [{port: e0, name: virtual}]", "is taken"},
 		{"devices: [{port: e0, gateway: 192.168.77.1}]", "prefix length"},
+		{"devices: [{port: e0, gateway: 10.0.0.1/24}]", "of the form 192.168.N.1/24"},
+		{"devices: [{port: e0, gateway: 192.168.80.1/24}, {port: e1, gateway: 192.168.80.1/24}]", "devices[1].gateway"},
+		{"devices: [{port: e0, gateway: 192.168.78.1/24}, {port: e1}]", "192.168.78.1/24 is the box's address at e0 already"},
+		{"devices: [{port: e0}]\nbox: {uplink: e0}", "e0 is box.uplink"},
+		{"devices: [" + strings.Repeat("{port: e0}, ", maxDevices+1) + "]", "at most 64"},
 		{"devices: [{port: e0, rate: 1000}]", "devices[0].rate"},
 		{"devices: [{port: e0, rate: .nan}]", "devices[0].rate"},
 		{"devices: [{port: e0, fresh: [press x]}]", "devices[0].fresh"},
@@ -91,6 +56,32 @@ func TestDevicesInOrder(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "b virtual a" {
 		t.Errorf("in the order %q", got)
+	}
+}
+
+// An upload that an earlier service was killed in is removed at the start, and
+// nothing else is.
+func TestUploadsThatWereCutOff(t *testing.T) {
+	a := archives{filepath.Join(t.TempDir(), "archives")}
+	if err := a.make(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{incoming + "123", "shop.wacz", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(a.dir, name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.sweep(slog.New(slog.DiscardHandler))
+	var left []string
+	entries, err := os.ReadDir(a.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if got := strings.Join(left, " "); got != "notes.txt shop.wacz" {
+		t.Errorf("left are %s", got)
 	}
 }
 

@@ -64,11 +64,25 @@ func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progres
 	}
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
 	defer watch.hear(job.FilmEnds)
-	return d.carryOut(ctx, order, job.News{
+	err = d.carryOut(ctx, order, job.News{
 		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: order.Trials * len(order.Arms)}) },
 		Step: func(s step) { progress(progressOf(s, order)) },
 		Film: watch.hear,
 	})
+	return errors.Join(err, r.conclude(ctx, id, err))
+}
+
+// conclude says in the run's folder how a run ended that could not say it
+// itself: the process that measured was killed, or the disk took no more.
+func (r *runner) conclude(ctx context.Context, id string, cause error) error {
+	if cause == nil || !r.runs.Has(id) {
+		return nil
+	}
+	reason := cause.Error()
+	if ctx.Err() != nil {
+		reason = "it was stopped before it was done"
+	}
+	return job.Conclude(filepath.Join(r.runs.Root(), "runs", id), reason)
 }
 
 // deviceLimit is how long a run waits for its device: after the box was
@@ -110,7 +124,7 @@ func progressOf(s step, o job.Order) panel.Progress {
 func (r *runner) order(id string, q panel.RunRequest) (job.Order, error) {
 	control := job.Arm{Name: lab.Control, Page: q.Page, Archive: q.Archive, Link: cmp.Or(q.Link, "native")}
 	o := job.Order{
-		ID: id, Name: q.Name, Trials: q.Trials, Timing: q.Timing, Seed: q.Seed,
+		ID: id, Name: q.Name, Device: q.Device, Trials: q.Trials, Timing: q.Timing, Seed: q.Seed,
 		Still: seconds(q.Still), Limit: seconds(q.Limit), Arms: []job.Arm{control},
 	}
 	if t := q.Treatment; t != nil {

@@ -28,7 +28,7 @@ func (noDevice) carryOut(context.Context, job.Order, job.News) error { return ni
 func newRunner(t *testing.T) *runner {
 	t.Helper()
 	data := t.TempDir()
-	runs, err := store.Open(t.Context(), data)
+	runs, err := store.Open(t.Context(), data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestOrderOfARequest(t *testing.T) {
 		"nothing else":  {&panel.Treatment{}, []job.Arm{control, treatment(func(*job.Arm) {})}},
 	} {
 		q := base
-		q.Treatment = c.treatment
+		q.Treatment, q.Device = c.treatment, "port"
 		o, err := r.order("id", q)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		want := job.Order{
-			ID: "id", Trials: 3, Seed: 7, Arms: c.want,
+			ID: "id", Device: "port", Trials: 3, Seed: 7, Arms: c.want,
 			Still: job.Duration{Duration: 1500 * time.Millisecond}, Limit: job.Duration{Duration: time.Minute},
 		}
 		if d := cmp.Diff(want, o); d != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -64,6 +65,9 @@ func (s boxSettings) Text() (string, error) {
 
 // Set implements panel.Settings.
 func (s boxSettings) Set(_ context.Context, text string) error {
+	if len(text) > box.MaxConfig {
+		return &panel.Refusal{Status: http.StatusRequestEntityTooLarge, Err: fmt.Errorf("a configuration of %d bytes: at most %d", len(text), box.MaxConfig)}
+	}
 	cfg := defaultServeConfig()
 	if err := parseServeConfig("the configuration", []byte(text), &cfg); err != nil {
 		return &panel.Refusal{Status: http.StatusUnprocessableEntity, Err: err}

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"sync"
+	"time"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
@@ -27,17 +29,49 @@ type virtualDevice struct {
 	data     string
 	resolver netip.AddrPort // of origins; the system's when it is not valid
 	roots    string         // PEM, trusted besides the system's
+	// check says what the machine lacks; it makes namespaces to see whether it may.
+	check func(context.Context) error
+
+	mu    sync.Mutex
+	fine  time.Time // when check had nothing to say
+	going bool      // whether a run goes on
 }
+
+// fineFor is how long a good answer of check holds.
+const fineFor = time.Minute
 
 func (v *virtualDevice) describe(ctx context.Context) panel.Device {
 	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine"}
-	if err := checkMachine(ctx); err != nil {
+	if err := v.problem(ctx); err != nil {
 		d.Ready, d.Problem = false, err.Error()
 	}
 	return d
 }
 
+// problem says what the machine lacks. Every page of the panel that is open asks
+// every few seconds: while a run goes on, the machine is left in peace.
+func (v *virtualDevice) problem(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.going || time.Since(v.fine) < fineFor {
+		return nil
+	}
+	err := v.check(ctx)
+	if err == nil {
+		v.fine = time.Now()
+	}
+	return err
+}
+
+func (v *virtualDevice) goes(going bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.going = going
+}
+
 func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+	v.goes(true)
+	defer v.goes(false)
 	resolver, err := v.nameServer()
 	if err != nil {
 		return err

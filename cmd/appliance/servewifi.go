@@ -17,7 +17,7 @@ import (
 type wifiConfig struct {
 	// Country says what the radio may do there: "DE".
 	Country string `yaml:"country"`
-	// Channel is 1 to 13, or 36 to 165; 6 without it.
+	// Channel is 1 to 13, or 36, 40, 44, 48, 149, 153, 157, 161 or 165; 6 without it.
 	Channel int `yaml:"channel"`
 }
 
@@ -25,10 +25,7 @@ func (c *wifiConfig) validate() error {
 	if c.Country != "" && !regexp.MustCompile(`^[A-Z]{2}$`).MatchString(c.Country) {
 		return fmt.Errorf("country %q: two capital letters, such as DE", c.Country)
 	}
-	if n := c.Channel; n != 0 && (n < 1 || n > 13) && (n < 36 || n > 165) {
-		return fmt.Errorf("channel %d: 1 to 13 (2.4 GHz) or 36 to 165 (5 GHz)", n)
-	}
-	return nil
+	return wifi.CheckChannel(c.Channel)
 }
 
 // wifiLimit is how long the ports' watch waits for a radio; then it tries again.

@@ -14,6 +14,10 @@ func TestWiFiConfig(t *testing.T) {
 		"{}":                         "",
 		"{country: de}":              "capital",
 		"{channel: 14}":              "channel 14",
+		"{channel: 37}":              "36, 40, 44, 48",
+		"{channel: 100}":             "radar",
+		"{channel: -1}":              "channel -1",
+		"{channel: 149}":             "",
 		"{chanel: 1}":                "chanel",
 	} {
 		cfg := defaultServeConfig()

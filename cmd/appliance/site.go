@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"time"
@@ -15,6 +16,7 @@ type SiteCmd struct {
 	CAOut    string                `name:"ca-out" required:"" placeholder:"FILE" help:"Where to write the origins' root certificate, as PEM."`
 	Address  map[string]netip.Addr `placeholder:"HOST=IP" help:"Serve a host on another address than its own (repeatable)."`
 	Resolver netip.AddrPort        `default:"203.0.113.53:53" placeholder:"IP:PORT" help:"Where the name server listens (${default})."`
+	Seed     *uint64               `placeholder:"N" help:"Draw prices, order and layout from this seed, so that the n-th load is the same each time the site is started; without it, no two are."`
 	Slow     []string              `placeholder:"PART=+DURATION" help:"Add think time to a part, as a treatment does: hero=+200ms (repeatable; parts: api, css, document, font, hero, pictures, widget)."`
 }
 
@@ -38,6 +40,9 @@ func (c *SiteCmd) Run(ctx context.Context, std *streams) error {
 			return usage(fmt.Errorf("--slow: %w", err))
 		}
 		opt.Slow[part] += extra
+	}
+	if c.Seed != nil {
+		opt.Rand = rand.New(rand.NewPCG(*c.Seed, 0))
 	}
 	site, err := samplesite.New(opt)
 	if err != nil {

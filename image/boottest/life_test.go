@@ -96,6 +96,7 @@ func TestLife(t *testing.T) {
 		if _, text := b.REST(t, http.MethodGet, "/api/v1/update", "", nil); !strings.Contains(text, `"fell_back":true`) {
 			t.Errorf("the panel says %s after a bad update", text)
 		}
+		b.says(t, bad+" did not become healthy, and was given up")
 		b.expect(t, "systems after a bad update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s+0-3.efi", next, bad))
 	})
 	t.Run("damaged data partition", func(t *testing.T) {
@@ -214,6 +215,20 @@ func (b *Box) expect(t *testing.T, what, command, want string) {
 	if got := b.Run(t, command); got != want {
 		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
 		b.Explain(t)
+	}
+}
+
+// says waits until the console shows a text since the machine was last started.
+func (b *Box) says(t *testing.T, text string) {
+	t.Helper()
+	wait, cancel := timeout(t)
+	defer cancel()
+	for !strings.Contains(b.Console(), text) {
+		select {
+		case <-wait.Done():
+			t.Fatalf("the console does not say %q:\n%s", text, last(b.Console(), 2000))
+		case <-time.After(200 * time.Millisecond):
+		}
 	}
 }
 

@@ -77,6 +77,10 @@ func devicePrefix(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(77 + n), 1}), 24)
 }
 
+// RadioPrefix is the network of the n-th radio (from 0) that is no device port
+// and is made an access point: behind those of all device ports.
+func RadioPrefix(n int) netip.Prefix { return devicePrefix(maxDevicePorts + n) }
+
 // maxDevicePorts bounds how many networks the box makes.
 const maxDevicePorts = 16
 

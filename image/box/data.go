@@ -132,7 +132,7 @@ func (s Setup) resetAsked(esp string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = v.ReadFile(ESPReset, maxConfig)
+	_, err = v.ReadFile(ESPReset, MaxConfig)
 	return err == nil
 }
 

@@ -15,11 +15,10 @@ import (
 
 func TestReplaceConfig(t *testing.T) {
 	b := newFakeBox(t)
-	u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
-	check := b.setup().Check
+	u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now, Check: b.setup().Check}
 	const lab7, lab8 = "box: {hostname: lab7}\n", "box: {hostname: lab7} # the eighth\n"
 	for _, text := range []string{lab7, lab8} {
-		if err := errors.Join(RequestConfig(b.root, []byte(text)), u.ReplaceConfig(check)); err != nil {
+		if err := errors.Join(RequestConfig(b.root, []byte(text)), u.ReplaceConfig()); err != nil {
 			t.Fatal(err)
 		}
 		if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" || b.read(t, ConfigFile) != text {
@@ -32,20 +31,20 @@ func TestReplaceConfig(t *testing.T) {
 			return os.Symlink("/etc/shadow", filepath.Join(b.root, ConfigRequest))
 		},
 		"a book": func() error {
-			return writeFile(filepath.Join(b.root, ConfigRequest), []byte(strings.Repeat("#", maxConfig+1)), 0o600)
+			return writeFile(filepath.Join(b.root, ConfigRequest), []byte(strings.Repeat("#", MaxConfig+1)), 0o600)
 		},
 	} {
 		if err := request(); err != nil {
 			t.Fatal(err)
 		}
-		if err := u.ReplaceConfig(check); err == nil {
+		if err := u.ReplaceConfig(); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 		if _, err := os.Lstat(filepath.Join(b.root, ConfigRequest)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is still there: %v", name, err)
 		}
 	}
-	if err := RequestConfig(b.root, make([]byte, maxConfig+1)); err == nil {
+	if err := RequestConfig(b.root, make([]byte, MaxConfig+1)); err == nil {
 		t.Error("a book was requested")
 	}
 	b.setup().Do(t.Context())
@@ -68,12 +67,12 @@ func TestReplaceConfigInterrupted(t *testing.T) {
 			if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" {
 				t.Errorf("configuration %+v", cfg)
 			}
-			u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
-			if err := errors.Join(RequestConfig(b.root, []byte("next")), u.ReplaceConfig(b.setup().Check)); err != nil {
+			u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now, Check: b.setup().Check}
+			if err := errors.Join(RequestConfig(b.root, []byte("next")), u.ReplaceConfig()); err != nil {
 				t.Fatal(err)
 			}
 			b.esp(t, func(v *fat.Volume) error {
-				text, err := v.ReadFile(ESPConfig, maxConfig)
+				text, err := v.ReadFile(ESPConfig, MaxConfig)
 				if string(text) != "next" {
 					t.Errorf("configuration %q", text)
 				}

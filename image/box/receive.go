@@ -2,11 +2,8 @@ package box
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +35,7 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if err != nil {
 		return update.Manifest{}, err
 	}
-	if _, err := os.Stat(u.path(Incoming)); err == nil {
+	if u.installing() {
 		return update.Manifest{}, ErrBusy
 	}
 	dir := filepath.Dir(u.path(Incoming))
@@ -60,7 +57,10 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if err := os.Rename(f.Name(), u.path(Incoming)); err != nil {
 		return m, err
 	}
-	return m, writeFile(u.path(UpdateRequest), nil, 0o600)
+	if err := writeFile(u.path(UpdateRequest), nil, 0o600); err != nil {
+		return m, errors.Join(err, remove(u.path(Incoming))) // nobody would ever take it
+	}
+	return m, nil
 }
 
 // copyBundle writes to w what it reads of a bundle, and checks it on the way.
@@ -119,21 +119,22 @@ func (r Receiver) Status() (UpdateStatus, error) {
 	if s.Running, err = u.version(); err != nil {
 		return s, err
 	}
-	_, err = os.Stat(u.path(Incoming))
-	s.Installing = err == nil
-	text, err := os.ReadFile(u.path(UpdateResult))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+	s.Installing = u.installing()
+	if s.Last, err = u.readResult(); err != nil || s.Last == nil {
 		return s, err
-	}
-	s.Last = new(Result)
-	if err := json.Unmarshal(text, s.Last); err != nil {
-		return s, fmt.Errorf("%s: %w", UpdateResult, err)
 	}
 	s.FellBack = !s.Installing && s.Last.Error == "" && update.Compare(s.Running, s.Last.Version) < 0
 	return s, nil
+}
+
+// installing says that an update was taken and waits to be installed, or was
+// installed and waits for the restart.
+func (u Updater) installing() bool {
+	if _, err := os.Stat(u.path(Incoming)); err == nil {
+		return true
+	}
+	last, err := u.readResult()
+	return err == nil && last != nil && last.Error == "" && last.BootID != "" && last.BootID == u.bootID()
 }
 
 // text is what a person at the box should know of it.

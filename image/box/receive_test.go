@@ -68,8 +68,33 @@ func TestReceive(t *testing.T) {
 	}
 }
 
+// The power goes between the bundle, which is on the disk, and its request,
+// which is in memory; or the request cannot be written.
+func TestReceiveInterrupted(t *testing.T) {
+	b := newFakeBox(t)
+	good := sign(t, "0.3", "0", b.trust(t))
+	r := Receiver{Root: b.root}
+	b.write(t, Incoming, string(good))
+	b.setup().Do(t.Context())
+	if s, err := r.Status(); err != nil || s.Installing {
+		t.Errorf("after a boot: %+v, %v", s, err)
+	}
+	requests := filepath.Join(b.root, filepath.Dir(UpdateRequest))
+	b.write(t, filepath.Dir(UpdateRequest), "no folder")
+	if _, err := r.Receive(t.Context(), bytes.NewReader(good)); err == nil || errors.Is(err, ErrBusy) {
+		t.Errorf("without a request: %v", err)
+	}
+	if err := os.Remove(requests); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Receive(t.Context(), bytes.NewReader(good)); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+}
+
 func TestUpdateStatus(t *testing.T) {
 	b := newFakeBox(t)
+	b.write(t, bootID, "this boot\n")
 	r := Receiver{Root: b.root}
 	for _, c := range []struct {
 		result string
@@ -78,6 +103,9 @@ func TestUpdateStatus(t *testing.T) {
 		{"", UpdateStatus{Running: "0.2"}},
 		{`{"version":"0.2"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.2"}}},
 		{`{"version":"0.3"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3"}, FellBack: true}},
+		{`{"version":"0.3","boot_id":"another"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3", BootID: "another"}, FellBack: true}},
+		{`{"version":"0.3","boot_id":"this boot"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3", BootID: "this boot"}, Installing: true}},
+		{`{"error":"damaged","boot_id":"this boot"}`, UpdateStatus{Running: "0.2", Last: &Result{Error: "damaged", BootID: "this boot"}}},
 		{`{"error":"damaged"}`, UpdateStatus{Running: "0.2", Last: &Result{Error: "damaged"}}},
 	} {
 		if c.result != "" {

@@ -25,7 +25,8 @@ type Setup struct {
 	// Patience is how long a disk may take to appear.
 	Patience time.Duration
 	// Check returns what is wrong with a configuration file's text, whose name
-	// is only for the message, and otherwise the box's part of it.
+	// is only for the message, and the box's part of what the service runs with:
+	// after most mistakes that is the default.
 	Check func(name string, text []byte) (Config, error)
 }
 
@@ -51,8 +52,15 @@ const (
 	keptToken = dataDir + "/token"
 )
 
-// maxConfig bounds what is read from the EFI partition.
-const maxConfig = 64 << 10
+// MaxConfig bounds a configuration, and what is read from the EFI partition.
+const MaxConfig = 64 << 10
+
+// Is says whether root is the file system of a box. The package for other
+// machines does not have this folder, and it is there from the first moment.
+func Is(root string) bool {
+	_, err := os.Stat(filepath.Join(root, repartDir))
+	return err == nil
+}
 
 // Do runs every step. A step that fails is logged and the next one tried.
 func (s Setup) Do(ctx context.Context) Config {
@@ -68,7 +76,7 @@ func (s Setup) Do(ctx context.Context) Config {
 			s.Log.Warn("factory reset: recordings, runs, settings and token are new", "error", err)
 		}
 		if err := s.config(disk.ESP); err != nil {
-			s.Log.Error("the configuration on the EFI partition is not used", "error", err)
+			s.Log.Error("the configuration on the EFI partition cannot be read", "error", err)
 		}
 	}
 	if err := s.state(); err != nil {
@@ -132,7 +140,8 @@ func awaitFile(ctx context.Context, name string, patience time.Duration) error {
 	}
 }
 
-// state makes the service's own folders on the data partition.
+// state makes the service's own folders on the data partition, and forgets an
+// update that waits there: what asked for it was in memory.
 func (s Setup) state() error {
 	for _, name := range []string{dataDir + "/state", filepath.Dir(Incoming)} {
 		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
@@ -142,7 +151,7 @@ func (s Setup) state() error {
 			return err
 		}
 	}
-	return nil
+	return remove(s.path(Incoming))
 }
 
 // exitStatus returns a program's exit status, or -1 when it had none.
@@ -168,20 +177,24 @@ func (s Setup) hostname(ctx context.Context, name string) error {
 	return nil
 }
 
-// token keeps the panel's token on the data partition; without one it is new
-// at every boot.
+// token keeps the panel's token on the data partition; without one, or if it
+// takes no writes, the token is new at every boot.
 func (s Setup) token() error {
 	token, err := os.ReadFile(s.path(keptToken))
+	var keep error
 	if err != nil || len(strings.TrimSpace(string(token))) < tokenLetters {
 		token = []byte(newToken() + "\n")
-		if err := writeFile(s.path(keptToken), token, 0o600); err != nil {
-			return err
-		}
+		keep = writeFile(s.path(keptToken), token, 0o600)
 	}
-	if err := writeFile(s.path(TokenFile), token, 0o640); err != nil {
+	return errors.Join(keep, s.writeSecret(TokenFile, token))
+}
+
+// writeSecret writes a file that only root and the service may read.
+func (s Setup) writeSecret(name string, data []byte) error {
+	if err := writeFile(s.path(name), data, 0o640); err != nil {
 		return err
 	}
-	return os.Chown(s.path(TokenFile), 0, s.Group)
+	return os.Chown(s.path(name), 0, s.Group)
 }
 
 const tokenLetters = 16

@@ -180,6 +180,23 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// A data partition that takes no writes: a token there is all the same. What is
+// secret only root and the service may read.
+func TestSetupKeepsSecrets(t *testing.T) {
+	b := newFakeBox(t)
+	b.create(t, ESPConfig, "box: {hostname: lab7}\n")
+	b.write(t, keptToken+"/in the way", "")
+	b.setup().Do(t.Context())
+	if len(strings.TrimSpace(b.read(t, TokenFile))) != tokenLetters || !strings.Contains(b.log.String(), "step=token") {
+		t.Errorf("token %q; log: %s", b.read(t, TokenFile), b.log.String())
+	}
+	for _, name := range []string{TokenFile, ConfigFile} {
+		if st, err := os.Stat(filepath.Join(b.root, name)); err != nil || st.Mode() != 0o640 {
+			t.Errorf("%s: %v, %v", name, st.Mode(), err)
+		}
+	}
+}
+
 // A broken configuration, and a machine without our disk: said, and gone on.
 func TestSetupGoesOn(t *testing.T) {
 	b := newFakeBox(t)
@@ -187,8 +204,9 @@ func TestSetupGoesOn(t *testing.T) {
 	if cfg := b.setup().Do(t.Context()); cfg.Hostname != "box" {
 		t.Errorf("configuration %+v", cfg)
 	}
-	if got := b.read(t, ConfigFile); got != "log: info\n" {
-		t.Errorf("a bad configuration was taken over: %q", got)
+	// A person finds their own text in the panel, to mend it.
+	if got := b.read(t, ConfigFile); got != "bad\n" {
+		t.Errorf("the panel has the configuration %q to show", got)
 	}
 	if !strings.Contains(b.log.String(), "appliance.yaml: bad") {
 		t.Errorf("log: %s", b.log.String())
@@ -218,6 +236,7 @@ func (b *fakeBox) trust(t *testing.T) ed25519.PrivateKey {
 func TestUpdater(t *testing.T) {
 	b := newFakeBox(t)
 	key := b.trust(t)
+	b.write(t, bootID, "this boot\n")
 	b.esp(t, func(v *fat.Volume) error {
 		return errors.Join(v.Mkdir("EFI", time.Now()), v.Mkdir(update.Folder, time.Now()))
 	})
@@ -232,7 +251,7 @@ func TestUpdater(t *testing.T) {
 	}
 	for _, c := range []struct{ bundle, want, result string }{
 		{"garbage, more than a header has", "damaged", `"error":`},
-		{bundle.String(), "", `{"version":"0.3"}`},
+		{bundle.String(), "", `{"version":"0.3","boot_id":"this boot"}`},
 	} {
 		b.write(t, Incoming, c.bundle)
 		b.write(t, UpdateRequest, "")

@@ -29,7 +29,9 @@ const (
 	UpdateRequest = "run/appliance/requests/update"
 	// UpdateResult tells the service how it went.
 	UpdateResult = dataDir + "/state/update/result.json"
-	updateKey    = "usr/lib/appliance/update.pub"
+	// bootID is the kernel's random name of each boot (random(4)).
+	bootID    = "proc/sys/kernel/random/boot_id"
+	updateKey = "usr/lib/appliance/update.pub"
 )
 
 // Updater changes the systems on the EFI partition. It runs apart from the
@@ -38,12 +40,20 @@ type Updater struct {
 	Root string // the file system, / on a box
 	Log  *slog.Logger
 	Now  func() time.Time
+	// Check is that of Setup. Nil where no configuration is touched.
+	Check func(name string, text []byte) (Config, error)
 }
 
 // Result is what became of an update.
 type Result struct {
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// BootID names the boot in which it was installed, or refused. Until the
+	// next one an update that was installed waits for the restart.
+	BootID string `json:"boot_id,omitempty"`
+	// Config is the SHA-256, in hex, of the configuration on the EFI partition,
+	// if the version that installed the update could read it.
+	Config string `json:"config_sha256,omitempty"`
 }
 
 func (u Updater) path(name string) string { return filepath.Join(u.Root, name) }
@@ -60,13 +70,40 @@ func (u Updater) Install() (Result, error) {
 	return r, errors.Join(err, u.writeResult(r), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
 }
 
-// writeResult keeps what became of an update for the panel and the console.
+// writeResult keeps what became of an update for the panel and the console, and
+// for the system that was installed.
 func (u Updater) writeResult(r Result) error {
+	r.BootID = u.bootID()
+	if r.Error == "" {
+		r.Config = u.readable()
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	return writeFile(u.path(UpdateResult), append(text, '\n'), 0o644)
+}
+
+// readResult reads it again; nil when there was no update.
+func (u Updater) readResult() (*Result, error) {
+	text, err := os.ReadFile(u.path(UpdateResult))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := new(Result)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", UpdateResult, err)
+	}
+	return r, nil
+}
+
+// bootID names this boot; "" where the kernel does not say.
+func (u Updater) bootID() string {
+	text, _ := os.ReadFile(u.path(bootID))
+	return strings.TrimSpace(string(text))
 }
 
 // remove removes a file that may be gone already.
@@ -95,23 +132,22 @@ func (u Updater) install() (update.Manifest, error) {
 	return m, err
 }
 
-// Bless marks the running system as healthy, and clears up after interruptions.
+// Bless marks the running system as healthy.
 func (u Updater) Bless() error {
-	return u.withESP(func(v *fat.Volume, running update.Slot) error {
-		if err := update.Recover(v); err != nil {
-			return err
-		}
-		return update.Bless(v, running.File)
-	})
+	return u.withESP(func(v *fat.Volume, running update.Slot) error { return update.Bless(v, running.File) })
 }
 
-// withESP opens the EFI partition for writing and finds the running system.
+// withESP opens the EFI partition for writing, clears up after interruptions,
+// which may have left the running system with two names, and finds that system.
 func (u Updater) withESP(f func(*fat.Volume, update.Slot) error) error {
 	version, err := u.version()
 	if err != nil {
 		return err
 	}
 	return u.withVolume(func(v *fat.Volume) error {
+		if err := update.Recover(v); err != nil {
+			return err
+		}
 		running, err := update.Running(v, version)
 		if err != nil {
 			return err

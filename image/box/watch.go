@@ -3,7 +3,9 @@ package box
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -33,7 +35,7 @@ type Ports struct {
 
 // Watch looks at the ports once a second, and puts each change into effect.
 func (p Ports) Watch(ctx context.Context) error {
-	var roles Roles
+	roles := p.kept()
 	var since time.Time // when the uplink was first known
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -49,7 +51,11 @@ func (p Ports) Watch(ctx context.Context) error {
 		now := Decide(roles, links, p.Config, settled)
 		if first || !now.Equal(roles) {
 			p.Log.Info("ports", "uplink", now.Uplink, "address", now.Address, "devices", len(now.Devices), "waiting", len(now.Waiting))
-			if err := p.apply(ctx, roles, now); err != nil {
+			done := roles.Devices
+			if first {
+				done = nil // whatever a process before this one did
+			}
+			if err := p.apply(ctx, done, now); err != nil {
 				return err
 			}
 			roles = now
@@ -62,9 +68,26 @@ func (p Ports) Watch(ctx context.Context) error {
 	}
 }
 
-// apply configures new device ports and writes down the roles.
-func (p Ports) apply(ctx context.Context, before, now Roles) error {
-	for _, d := range now.Devices[len(before.Devices):] {
+// kept are the roles that the process before this one gave, since the box
+// started: a device port stays one, with its address, although it has no lease
+// to tell it by. Without any, or when they cannot be read, all begins anew.
+func (p Ports) kept() (roles Roles) {
+	text, err := os.ReadFile(filepath.Join(p.Root, PortsFile))
+	if err == nil {
+		err = json.Unmarshal(text, &roles)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			p.Log.Warn("the roles of the ports begin anew", "error", err)
+		}
+		return Roles{}
+	}
+	return Roles{Uplink: roles.Uplink, Devices: roles.Devices}
+}
+
+// apply configures new device ports, those after done, and writes down the roles.
+func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles) error {
+	for _, d := range now.Devices[len(done):] {
 		// The wall first, then the address.
 		if out, err := p.Run(ctx, "nft", "add", "element", "inet", "box", "device_ports", "{", `"`+d.Name+`"`, "}"); err != nil {
 			return fmt.Errorf("nft: %w: %s", err, oneLine(out))
@@ -74,7 +97,7 @@ func (p Ports) apply(ctx context.Context, before, now Roles) error {
 			return err
 		}
 	}
-	if len(now.Devices) > len(before.Devices) {
+	if len(now.Devices) > len(done) {
 		if out, err := p.Run(ctx, "networkctl", "reload"); err != nil {
 			return fmt.Errorf("networkctl: %w: %s", err, oneLine(out))
 		}
@@ -103,13 +126,11 @@ func KernelLinks() ([]Link, error) {
 		if l.Type() != "device" || a.EncapType != "ether" || !isPort(a.Name) {
 			continue
 		}
-		// The device's kind, unlike other signs of a radio, is there from its
-		// first moment to its last.
-		kind, err := os.ReadFile(filepath.Join("/sys/class/net", a.Name, "uevent"))
+		wireless, err := wireless("/", a.Name)
 		if err != nil {
 			continue // it is gone
 		}
-		link := Link{Name: a.Name, Wireless: strings.Contains(string(kind), "DEVTYPE=wlan\n")}
+		link := Link{Name: a.Name, Wireless: wireless}
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
 		if err != nil {
 			return nil, err
@@ -123,4 +144,17 @@ func KernelLinks() ([]Link, error) {
 		links = append(links, link)
 	}
 	return links, nil
+}
+
+// Wireless says whether the port is there and a radio; root is / on a box.
+func Wireless(root, name string) bool {
+	yes, err := wireless(root, name)
+	return err == nil && yes
+}
+
+// wireless looks at the device's kind, which unlike other signs of a radio is
+// there from its first moment to its last.
+func wireless(root, name string) (bool, error) {
+	kind, err := os.ReadFile(filepath.Join(root, "sys/class/net", name, "uevent"))
+	return strings.Contains(string(kind), "DEVTYPE=wlan\n"), err
 }

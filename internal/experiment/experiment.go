@@ -82,6 +82,9 @@ type Film interface {
 type FilmStatus struct {
 	Frames, Lost                      int
 	FirstFrame, LastFrame, LastChange lab.Time
+	// Interruptions is how often the source of the pictures reported that it
+	// cannot deliver: a signal that is lost, a device that went away.
+	Interruptions int
 	// Notes explain losses and name the measured rate and scheduling.
 	Notes map[string]any
 }

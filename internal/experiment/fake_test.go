@@ -26,6 +26,8 @@ type world struct {
 	neverGreen bool
 	diesAfter  time.Duration // of the key
 	lost       int
+	lostOf     []int         // of each life, where lost is not the same in all
+	silentAt   time.Duration // after the key: the source of the pictures says that it has none
 	stopErr    error
 	filmErr    error
 
@@ -60,6 +62,9 @@ func (s fakeSession) Disarm() ([]lab.Served, error) { return s.w.requests, nil }
 
 func (w *world) Birth(context.Context, string) (Life, error) {
 	w.born, w.pressed, w.dead = now(), 0, make(chan struct{})
+	if len(w.lostOf) > 0 {
+		w.lost, w.lostOf = w.lostOf[0], w.lostOf[1:]
+	}
 	return fakeLife{w}, nil
 }
 
@@ -97,6 +102,9 @@ func (f fakeFilm) Status() FilmStatus {
 	s := FilmStatus{Frames: 1 + int(t.Sub(f.w.born)/(time.Second/60)), Lost: f.w.lost, FirstFrame: f.w.born, LastFrame: t, LastChange: f.w.born}
 	if t.Sub(f.w.born) >= greenAfter {
 		s.LastChange = f.w.born.Add(greenAfter)
+	}
+	if f.w.pressed != 0 && f.w.silentAt > 0 && t.Sub(f.w.pressed) >= f.w.silentAt {
+		s.Interruptions = 1
 	}
 	if f.w.pressed != 0 {
 		for _, c := range f.w.changes {

@@ -21,42 +21,75 @@ type Arm struct {
 	Ready func() error
 }
 
-// Run carries out p.Trials trials of each arm into folder, adding each to run.
-// The arms take turns, in an order that is drawn anew for each pair, so that
-// what drifts hits both alike. save is called after each trial, so that what
-// was whole stays whole.
+// Run carries out p.Trials trials of each arm into folder, adding each to run,
+// and in place of invalid ones some more. The arms take turns, in an order that
+// is drawn by lot within blocks of a few trials, so that what drifts hits both
+// alike. save is called after each trial, so that what was whole stays whole.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
-	total := p.Trials * len(arms)
-	valid := map[string]int{}
-	reason := map[string]string{}
-	for n := 1; n <= total; n++ {
-		arm := arms[turn(p.Seed, n, len(arms))]
-		dir, err := folder.TrialDir(n)
-		if err != nil {
-			return fmt.Errorf("trial %d: %w", n, err)
+	plan := schedule(p.Seed, p.Trials, len(arms))
+	total, spare := len(plan), (len(plan)+1)/2
+	tallies := make([]tally, len(arms))
+	for _, slot := range plan {
+		arm, came := arms[slot.arm], &tallies[slot.arm]
+		for take := 1; ; take++ {
+			n := len(run.Trials) + 1
+			dir, err := folder.TrialDir(n)
+			if err != nil {
+				return fmt.Errorf("trial %d: %w", n, err)
+			}
+			t, err := r.one(ctx, p, arm, n, total, dir)
+			if err != nil {
+				return fmt.Errorf("trial %d: %w", n, err)
+			}
+			t.Block = slot.block
+			came.add(t)
+			again := !t.Valid && spare > 0 && take < takes && came.hopeful()
+			if again {
+				spare--
+				total++
+			}
+			run.Trials = append(run.Trials, t)
+			if err := save(); err != nil {
+				return fmt.Errorf("trial %d: %w", n, err)
+			}
+			r.progress(Step{Trial: n, Of: total, Done: t})
+			if !again {
+				break
+			}
 		}
-		t, err := r.one(ctx, p, arm, n, total, dir)
-		if err != nil {
-			return fmt.Errorf("trial %d: %w", n, err)
-		}
-		if t.Valid {
-			valid[arm.Name]++
-		} else if reason[arm.Name] == "" {
-			reason[arm.Name] = t.Invalid[0]
-		}
-		run.Trials = append(run.Trials, t)
-		if err := save(); err != nil {
-			return fmt.Errorf("trial %d: %w", n, err)
-		}
-		r.progress(Step{Trial: n, Of: total, Done: t})
 	}
-	for _, arm := range arms {
-		if valid[arm.Name] == 0 {
-			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, p.Trials, reason[arm.Name])
+	for i, arm := range arms {
+		if came := tallies[i]; came.valid == 0 {
+			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid, came.reason)
 		}
 	}
 	return nil
 }
+
+// takes is how often one trial of the plan is tried at most. What is repeated
+// is repeated at once and for the same arm, blind to what was measured: that is
+// an order which could have been drawn as well.
+const takes = 3
+
+// tally is what came of an arm's trials.
+type tally struct {
+	valid, invalid int
+	reason         string // of the first that was invalid
+}
+
+func (a *tally) add(t *lab.Trial) {
+	if t.Valid {
+		a.valid++
+		return
+	}
+	if a.invalid++; a.reason == "" {
+		a.reason = t.Invalid[0]
+	}
+}
+
+// hopeful says whether another trial may be valid: where the first two of an arm
+// were not and none was, the fault is hardly one that passes.
+func (a *tally) hopeful() bool { return a.valid > 0 || a.invalid < 2 }
 
 // one carries out a trial of an arm.
 func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir string) (*lab.Trial, error) {
@@ -71,9 +104,35 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	return armed.Trial(ctx, p, n, dir)
 }
 
-// turn says whose trial n, from 1, is: each group of arms trials holds every
-// arm once, in an order of its own.
-func turn(seed uint64, n, arms int) int {
-	group, place := (n-1)/arms, (n-1)%arms
-	return rand.New(rand.NewPCG(seed^0x7075726e, uint64(group))).Perm(arms)[place]
+// slot is a trial of the plan.
+type slot struct {
+	arm   int
+	block int // from 1
+}
+
+// schedule says whose turn it is: each block holds as many trials of each arm, in
+// an order that is drawn from all orders, which is what analysis/stats takes for
+// granted.
+func schedule(seed uint64, trials, arms int) (plan []slot) {
+	for i, size := range blockSizes(trials) {
+		random := rand.New(rand.NewPCG(seed^0x7075726e, uint64(i)))
+		for _, place := range random.Perm(size * arms) {
+			plan = append(plan, slot{arm: place / size, block: i + 1})
+		}
+	}
+	return plan
+}
+
+// usualBlock is how many trials of each arm a block has: enough to rank them,
+// few enough that what drifts hardly does within one.
+const usualBlock = 5
+
+// blockSizes divides n trials of each arm into blocks of nearly equal size.
+func blockSizes(n int) []int {
+	count := max((n+usualBlock/2)/usualBlock, 1)
+	sizes := make([]int, count)
+	for b := range sizes {
+		sizes[b] = (b+1)*n/count - b*n/count
+	}
+	return sizes
 }

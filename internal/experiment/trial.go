@@ -61,10 +61,11 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 		}
 	}
 	if confidence, asked := lab.ReplayConfidence(facts.served); asked > 0 {
-		t.Measurements = append(t.Measurements, lab.Measurement{
+		m := lab.Measurement{
 			Name: "replay_confidence", Value: confidence, Unit: "share",
 			Method: "mean score of the requests that were answered from the recording; a miss is 0",
-		})
+		}
+		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
 	}
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
 	t.Valid = len(t.Invalid) == 0
@@ -237,6 +238,11 @@ func (r *Runner) look(ctx context.Context, life Life, film Film) error {
 	case <-film.Done():
 		return broken("the recording of the screen ended by itself")
 	case <-timer.C:
+		// Not waited out: such a trial is invalid, and nobody knows for how long
+		// no picture will come.
+		if film.Status().Interruptions > 0 {
+			return broken("the source of the pictures was interrupted: appliance reel info says when and why")
+		}
 		return nil
 	}
 }

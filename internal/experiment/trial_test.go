@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,7 @@ func TestTrial(t *testing.T) {
 		{name: "a page that never shows", world: world{}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
 		{name: "a browser without a page", world: world{neverGreen: true}, because: "did not show the green", analysed: 0},
 		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed", analysed: 1},
+		{name: "a screen that falls silent", world: world{changes: page, silentAt: 300 * time.Millisecond}, because: "the source of the pictures was interrupted", analysed: 1},
 		{name: "lost frames", world: world{changes: page, lost: 3}, ended: lab.EndStable, because: "frames were lost", analysed: 1},
 		{name: "a miss", world: world{changes: page, requests: []lab.Served{
 			{Stage: lab.StageBox}, {Stage: lab.StageExact},
@@ -80,6 +82,14 @@ func TestTrial(t *testing.T) {
 				}
 				if got.Requests != test.requests {
 					t.Errorf("%d requests, want %d", got.Requests, test.requests)
+				}
+				for _, m := range got.Measurements {
+					if v, ok := got.Metrics[m.Name]; !ok || v != m.Value {
+						t.Errorf("%s was measured as %v and is %v among the metrics (%v)", m.Name, m.Value, v, ok)
+					}
+				}
+				if share, asked := lab.ReplayConfidence(w.requests); asked > 0 && got.Metrics["replay_confidence"] != share {
+					t.Errorf("replay_confidence %v, want %v", got.Metrics["replay_confidence"], share)
 				}
 			})
 			for _, file := range []string{ReplayFile, EventsFile} {
@@ -190,7 +200,46 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// Each pair holds one trial of each arm, and not always in the same order.
+// An invalid trial is repeated at once, for the same arm and in the same block.
+func TestInvalidTrialsAreRepeated(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lost  []int // frames, of each trial in order
+		valid int
+		takes int
+	}{
+		{"none", nil, 3, 3},
+		{"one", []int{0, 4, 0}, 3, 4},
+		{"as many as may be repeated", []int{0, 4, 4, 0, 4}, 2, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := world{changes: []time.Duration{time.Second}, lostOf: c.lost}
+				run := &lab.Run{}
+				last := Step{}
+				r := w.runner()
+				r.Progress = func(s Step) { last = s }
+				if err := r.Run(t.Context(), plan(), arms(&w, lab.Control), run, folder{root}, func() error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+				valid := 0
+				for i, trial := range run.Trials {
+					if trial.Valid {
+						valid++
+					}
+					if trial.Number != i+1 || trial.Block != 1 {
+						t.Errorf("trial %d of block %d is the %d. in the run", trial.Number, trial.Block, i+1)
+					}
+				}
+				if valid != c.valid || len(run.Trials) != c.takes || last.Of != c.takes {
+					t.Errorf("%d trials of %d, %d valid; want %d and %d", len(run.Trials), last.Of, valid, c.takes, c.valid)
+				}
+			})
+		})
+	}
+}
+
 func TestRunOfTwoArms(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,24 +254,44 @@ func TestRunOfTwoArms(t *testing.T) {
 		if len(run.Trials) != 6 || ready != 3 {
 			t.Fatalf("%d trials, the treatment made ready %d times; want 6 and 3", len(run.Trials), ready)
 		}
-		for pair := 0; pair < 6; pair += 2 {
-			a, b := run.Trials[pair], run.Trials[pair+1]
-			if a.Arm == b.Arm {
-				t.Errorf("trials %d and %d are both of the %s", a.Number, b.Number, a.Arm)
-			}
-			if a.Page != "https://www.x.test/"+a.Arm {
-				t.Errorf("trial %d of the %s loaded %s", a.Number, a.Arm, a.Page)
+		for _, trial := range run.Trials {
+			if trial.Page != "https://www.x.test/"+trial.Arm {
+				t.Errorf("trial %d of the %s loaded %s", trial.Number, trial.Arm, trial.Page)
 			}
 		}
 	})
-	first := 0
-	for pair := range 100 {
-		first += turn(3, 2*pair+1, 2)
-		if turn(3, 2*pair+1, 2)+turn(3, 2*pair+2, 2) != 1 {
-			t.Fatalf("pair %d does not hold each arm once", pair)
+}
+
+// Each block holds as many trials of each arm, in any order alike.
+func TestSchedule(t *testing.T) {
+	orders := map[string]int{}
+	for seed := range uint64(2000) {
+		order, count := "", map[slot]int{}
+		for _, s := range schedule(seed, 8, 2) {
+			count[s]++
+			if s.block == 2 {
+				order += string(rune('A' + s.arm))
+			}
+		}
+		if len(count) != 4 || count[slot{0, 1}] != 4 || count[slot{1, 2}] != 4 {
+			t.Fatalf("blocks of %v", count)
+		}
+		orders[order]++
+	}
+	if len(orders) != 70 {
+		t.Fatalf("%d orders of four and four, want all 70", len(orders))
+	}
+	for order, n := range orders { // 28.6 each, standard deviation 5.3
+		if n < 8 || n > 52 {
+			t.Errorf("%s was drawn %d times of 2000", order, n)
 		}
 	}
-	if first < 30 || first > 70 {
-		t.Errorf("the treatment came first in %d of 100 pairs", first)
+}
+
+func TestBlockSizes(t *testing.T) {
+	for n, want := range map[int][]int{1: {1}, 6: {6}, 7: {7}, 8: {4, 4}, 10: {5, 5}, 13: {4, 4, 5}, 16: {5, 5, 6}} {
+		if got := blockSizes(n); !slices.Equal(got, want) {
+			t.Errorf("%d trials are in blocks of %v, want %v", n, got, want)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"math"
 	"os"
 	"path/filepath"
 	"sort"
@@ -146,9 +145,14 @@ func writeHeat(dir string, t *lab.Trial, r *visual.Result) error {
 const stripMost = 14
 
 // stripStep is the time between two pictures of a filmstrip that shows the
-// load up to its last change: whole tenths of a second, as filmstrips are read.
+// load up to its last change: 100, 200, 400 … ms, so that the pictures of a slow
+// load and those of a quick one can be laid on one axis.
 func stripStep(last float64) float64 {
-	return max(1, math.Ceil(last/100/(stripMost-2))) * 100
+	step := 100.0
+	for step*(stripMost-2) < last && step < 1e6 {
+		step *= 2
+	}
+	return step
 }
 
 func writeStrip(ctx context.Context, dir string, t *lab.Trial, r *reel.Reader, start int, area image.Rectangle) error {

@@ -13,6 +13,7 @@ import (
 	"eidetic/control"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
 )
 
 // StartURL is what the browser of a plugged-in device opens whenever it is
@@ -101,7 +102,7 @@ func ParseFresh(steps []string) (Fresh, error) {
 	return f, nil
 }
 
-func (f Fresh) do(ctx context.Context, c control.Controller) error {
+func (f Fresh) do(ctx context.Context, c freshControl) error {
 	for _, s := range f {
 		var err error
 		if s.verb == "key" {
@@ -116,19 +117,29 @@ func (f Fresh) do(ctx context.Context, c control.Controller) error {
 	return nil
 }
 
-// startLimit is how long a device may take to come to StartURL.
-const startLimit = time.Minute
+// startLimits are how long a device may take to come to StartURL after its keys
+// were pressed for the first time, the second … A key that meets a browser which
+// has just been started, or a page that ended without an answer, is lost.
+var startLimits = []time.Duration{15 * time.Second, 30 * time.Second, time.Minute}
 
 // pluggedBirths gives experiment the births of a device that is plugged in.
 type pluggedBirths struct {
 	start   *StartPage
 	fresh   Fresh
-	control screenControl
+	control freshControl
 }
 
 // screenControl knows how large the screen is that it drives.
 type screenControl interface {
 	control.Controller
+	Size() (image.Point, error)
+}
+
+// freshControl is what it takes to make a device fresh.
+type freshControl interface {
+	Key(ctx context.Context, chord string) (lab.Event, error)
+	Text(ctx context.Context, text string) (lab.Event, error)
+	Move(ctx context.Context, x, y int) (lab.Event, error)
 	Size() (image.Point, error)
 }
 
@@ -138,23 +149,24 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 	if err != nil {
 		return nil, err
 	}
-	came := p.start.lead(u.RequestURI()) // the box's pages are all on one host
-	if err := p.fresh.do(ctx, p.control); err != nil {
-		return nil, fmt.Errorf("making it fresh: %w", err)
-	}
-	timer := time.NewTimer(startLimit)
-	defer timer.Stop()
-	select {
-	case <-came:
-		if err := p.park(ctx); err != nil {
-			return nil, fmt.Errorf("moving the pointer aside: %w", err)
+	for _, limit := range startLimits {
+		// The device has to come after its keys: what came before is closed by them.
+		came := p.start.lead(u.RequestURI()) // the box's pages are all on one host
+		if err := p.fresh.do(ctx, p.control); err != nil {
+			return nil, fmt.Errorf("making it fresh: %w", err)
 		}
-		return plugged{}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, experiment.Broken(fmt.Errorf("the device did not open %s within %v: is its browser there, and does it start again with that page?", StartURL, startLimit))
+		select {
+		case <-came:
+			if err := p.park(ctx); err != nil {
+				return nil, fmt.Errorf("moving the pointer aside: %w", err)
+			}
+			return plugged{p.start}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(limit):
+		}
 	}
+	return nil, experiment.Broken(fmt.Errorf("the device did not open %s though its keys were pressed %d times: is its browser there, and does it start again with that page?", StartURL, len(startLimits)))
 }
 
 // park puts the pointer into the last corner, where next to nothing of it shows:
@@ -172,11 +184,16 @@ func (p pluggedBirths) park(ctx context.Context) error {
 }
 
 // plugged lives on after its trial.
-type plugged struct{}
+type plugged struct{ start *StartPage }
 
 func (plugged) Done() <-chan struct{} { return nil }
 func (plugged) Err() error            { return nil }
-func (plugged) Stop() error           { return nil }
+
+// Stop leads the device to the box's own page again.
+func (p plugged) Stop() error {
+	p.start.lead("")
+	return nil
+}
 
 // guarded is a link whose report also knows of the device's cable.
 type guarded struct {

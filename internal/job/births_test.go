@@ -99,6 +99,31 @@ func TestPluggedBirth(t *testing.T) {
 	if err := life.Stop(); err != nil {
 		t.Error(err)
 	}
+	if got := get(s, "/start").Header().Get("Location"); got != "/" {
+		t.Errorf("after its trial the device is led to %s", got)
+	}
+}
+
+// A key that meets a browser which is just starting is lost: it is pressed again.
+func TestPluggedBirthAtSecondTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fresh, err := ParseFresh([]string{"key Ctrl+W"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, keys := NewStartPage(http.NotFoundHandler()), &fakeKeys{}
+		keys.onKey = func() {
+			if len(keys.did) == 2 {
+				get(s, "/start")
+			}
+		}
+		if _, err := (pluggedBirths{s, fresh, keys}).Birth(t.Context(), SyncURL("https://x.test/")); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"key Ctrl+W", "key Ctrl+W", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
+			t.Errorf("it did %q, want %q", keys.did, want)
+		}
+	})
 }
 
 // A device that does not come costs its trial and no more.
@@ -109,7 +134,7 @@ func TestPluggedBirthThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
-		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil || !strings.Contains(err.Error(), "did not open http://box.test/start within 1m0s") {
+		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil || !strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -31,6 +31,7 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 	r, err := capture.Start(ctx, src, w, capture.Options{})
 	if err != nil {
 		w.Close()
+		src.Close()
 		return nil, err
 	}
 	return &film{Recorder: r, reel: w}, nil
@@ -48,6 +49,7 @@ func status(s capture.Status) experiment.FilmStatus {
 	return experiment.FilmStatus{
 		Frames: s.Frames, Lost: s.Lost,
 		FirstFrame: s.FirstFrame, LastFrame: s.LastFrame, LastChange: s.LastChange,
+		Interruptions: s.Interruptions,
 	}
 }
 
@@ -99,8 +101,11 @@ func (w watched) Film(ctx context.Context, path string) (experiment.Film, error)
 				return
 			case <-ticker.C:
 			}
-			if frames := f.Status().Frames; frames > seen {
-				seen = frames
+			// A source that has said that it has nothing to deliver is alive; that
+			// ends the trial, and is no reason to restart the service.
+			s := f.Status()
+			if s.Frames > seen || s.Interruptions > 0 {
+				seen = s.Frames
 				w.tell(FilmTurns)
 			}
 		}

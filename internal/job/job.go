@@ -10,11 +10,13 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"eidetic/analysis/stats"
@@ -58,7 +60,7 @@ type FilmNews string
 // What a watchdog hears of a recording.
 const (
 	FilmBegins FilmNews = "begins"
-	FilmTurns  FilmNews = "turns" // frames came, about once a second
+	FilmTurns  FilmNews = "turns" // frames came, or the source has said why none do; about once a second
 	FilmEnds   FilmNews = "ends"
 )
 
@@ -84,28 +86,11 @@ type Job struct {
 	folder   *store.Folder
 }
 
-// FailedError says that the lab worked and that what it measured did not.
-type FailedError struct{ Err error }
-
-func (e *FailedError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what failed.
-func (e *FailedError) Unwrap() error { return e.Err }
-
-// failed marks an error, if there is one.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &FailedError{err}
-}
-
 // clock is what every time of a run is read from.
 func clock() lab.Time { return lab.Monotonic() }
 
 // Run makes the run's folder and fills it. The error says why the run is not
-// done; the folder, once there is one, says it too. It is a *[FailedError] when
-// another machine would not have helped.
+// done; the folder, once there is one, says it too.
 func (j *Job) Run(ctx context.Context) (err error) {
 	if err := j.Order.Validate(); err != nil {
 		return err
@@ -143,13 +128,13 @@ func (j *Job) perform(ctx context.Context) error {
 		Host: device.Host{}, Clock: clock, Log: j.Log, Progress: j.News.Step,
 	}
 	if j.Order.Live {
-		return failed(runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save))
+		return runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save)
 	}
 	arms, err := j.recordings(ctx, runner)
 	if err != nil {
 		return err
 	}
-	if err := failed(runner.Run(ctx, j.plan(), arms, j.run, j.folder, j.save)); err != nil {
+	if err := runner.Run(ctx, j.plan(), arms, j.run, j.folder, j.save); err != nil {
 		return err
 	}
 	maps.Copy(j.run.Environment, j.Rig.Facts())
@@ -172,7 +157,7 @@ func (j *Job) save() error {
 	return j.folder.Save(j.run)
 }
 
-// finish writes the run's end, whatever it was, and its report.
+// finish writes the run's end, whatever it was, with its result and its report.
 func (j *Job) finish(ctx context.Context, cause error) error {
 	run := j.run
 	run.State = store.StateDone
@@ -182,14 +167,18 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 	case cause != nil:
 		run.State, run.Error = store.StateFailed, cause.Error()
 	}
-	run.Summary = summarise(run.Trials)
-	if n := len(run.Trials) - valid(run.Trials); n > 0 {
-		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
+	conclude(run, j.Order.Seed)
+	if run.Comparison != nil {
+		j.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}
 	err := cause
-	if len(run.Trials) > 0 {
-		run.Elapsed = time.Since(j.begun).Seconds()
-		err = errors.Join(err, report.Write(j.folder.Path(), run))
+	run.Elapsed = time.Since(j.begun).Seconds()
+	// One that failed has a report as well: people look there for the reason.
+	if reportErr := report.Write(j.folder.Path(), run); reportErr != nil {
+		err = errors.Join(err, reportErr)
+		if cause == nil {
+			run.State, run.Error = store.StateFailed, reportErr.Error()
+		}
 	}
 	// The last, so that a run that says how it ended is whole.
 	return errors.Join(err, j.save())
@@ -218,7 +207,10 @@ func summarise(trials []*lab.Trial) []lab.Summary {
 	values := map[key][]float64{}
 	units := map[string]string{}
 	var order []key
-	for _, t := range trials {
+	// The control's come first, whosever trial did: that is drawn by lot.
+	byArm := slices.Clone(trials)
+	slices.SortStableFunc(byArm, func(a, b *lab.Trial) int { return cmp.Compare(lab.ArmOrder(a.Arm), lab.ArmOrder(b.Arm)) })
+	for _, t := range byArm {
 		if !t.Valid {
 			continue
 		}

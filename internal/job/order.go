@@ -18,8 +18,9 @@ import (
 type Order struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	Arms   []Arm  `json:"arms"`   // the control, and where two are compared the treatment
-	Trials int    `json:"trials"` // of each arm
+	Device string `json:"device,omitempty"` // what it was asked of, where there is more than one
+	Arms   []Arm  `json:"arms"`             // the control, and where two are compared the treatment
+	Trials int    `json:"trials"`           // of each arm
 	// Timing of a replay: recorded, none, or fixed:20ms.
 	Timing string `json:"timing"`
 	// Still is how long screen and network must be still at a load's end, Limit
@@ -57,6 +58,11 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 // MinStill is the shortest time after which a page may be taken for loaded.
 const MinStill = 200 * time.Millisecond
 
+// maxLoading bounds what all trials of an order may take to load together. The
+// series of each frame are held for the report until the run ends: at 60 frames
+// a second half a gigabyte.
+const maxLoading = store.MaxTrials * time.Minute
+
 // Validate says what is wrong with the order.
 func (o Order) Validate() error {
 	if !store.ValidID(o.ID) {
@@ -67,6 +73,9 @@ func (o Order) Validate() error {
 	}
 	if o.Trials < 1 || o.Trials*len(o.Arms) > store.MaxTrials {
 		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", o.Trials, len(o.Arms), store.MaxTrials)
+	}
+	if n := o.Trials * len(o.Arms); o.Limit.Duration > maxLoading/time.Duration(n) {
+		return fmt.Errorf("%d trials with a limit of %v each: that is more than %v in all; ask for fewer, or for a lower limit", n, o.Limit, maxLoading)
 	}
 	if o.Still.Duration < MinStill || o.Limit.Duration < o.Still.Duration {
 		return fmt.Errorf("still %v and limit %v: at least %v, and the limit no shorter", o.Still, o.Limit, MinStill)

@@ -3,13 +3,13 @@ package job
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
 
 	"eidetic/capture"
 	"eidetic/capture/rfb"
-	"eidetic/control"
 	rfbcontrol "eidetic/control/rfb"
 	"eidetic/internal/lab"
 	"eidetic/netlab/port"
@@ -26,11 +26,13 @@ type PluggedConfig struct {
 	Rate     float64 // frames per second to film
 }
 
-// NewPlugged makes a rig of a device that is plugged in. Close its control.
-func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, control.Controller, error) {
+// NewPlugged makes a rig of a device that is plugged in. Close its keys.
+func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	at := net.JoinHostPort(c.Address.String(), strconv.Itoa(int(c.VNC)))
-	keys, err := rfbcontrol.Open(ctx, rfbcontrol.Options{Address: at, Password: c.Password, Clock: clock})
-	if err != nil {
+	keys := &keys{limit: keyLimit, open: func(ctx context.Context) (screenControl, error) {
+		return rfbcontrol.Open(ctx, rfbcontrol.Options{Address: at, Password: c.Password, Clock: clock})
+	}}
+	if err := keys.ready(ctx); err != nil {
 		return Rig{}, nil, fmt.Errorf("the device's screen: %w", err)
 	}
 	network := c.Port.Network()

@@ -12,6 +12,7 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
 )
 
@@ -99,6 +100,10 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 		return err
 	}
 	j.News.say("Recording %s from its origins", a.Page)
+	// A port's network outlives its runs, and the link that the last one set.
+	if err := j.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
 	one := *runner
 	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Order.Seed, wall: j.run.Wall, by: j.Software}
 	plan := j.plan()
@@ -108,7 +113,7 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 		return fmt.Errorf("recording: %w", err)
 	}
 	if trial.Ended != lab.EndStable && trial.Ended != lab.EndDone {
-		return failed(fmt.Errorf("recording: the page did not load (%s)", strings.Join(trial.Invalid, "; ")))
+		return fmt.Errorf("recording: the page did not load (%s)", strings.Join(trial.Invalid, "; "))
 	}
 	return nil
 }
@@ -128,7 +133,7 @@ func (j *Job) open(name string, requireGood bool) (*archive.Archive, error) {
 	j.run.Warnings = append(j.run.Warnings, a.Warnings()...)
 	for _, p := range archive.Assess(a).Problems {
 		if p.Grave && requireGood {
-			return nil, failed(fmt.Errorf("the recording is unfit for a measurement: %s (%s); try again", p.What, p.URL))
+			return nil, fmt.Errorf("the recording is unfit for a measurement: %s (%s); try again", p.What, p.URL)
 		}
 		j.run.Warnings = append(j.run.Warnings, fmt.Sprintf("The recording has a flaw: %s (%s)", p.What, p.URL))
 	}

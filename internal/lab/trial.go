@@ -54,13 +54,28 @@ const (
 	Treatment = "treatment"
 )
 
+// ArmOrder puts the control before the treatment, and both before what else a
+// file may name. Which trial came first says nothing: that is drawn by lot.
+func ArmOrder(arm string) int {
+	switch arm {
+	case Control:
+		return 0
+	case Treatment:
+		return 1
+	}
+	return 2
+}
+
 // Trial is one execution of a scenario, as it is written to trial.json.
 type Trial struct {
-	Number int       `json:"number"` // from 1
-	Arm    string    `json:"arm"`
-	Page   string    `json:"page"`
-	Wall   time.Time `json:"wall"` // start, for people
-	Ended  End       `json:"ended"`
+	Number int    `json:"number"` // from 1
+	Arm    string `json:"arm"`
+	// Block counts the groups of trials, from 1, in each of which the order of the
+	// arms was drawn by lot.
+	Block int       `json:"block"`
+	Page  string    `json:"page"`
+	Wall  time.Time `json:"wall"` // start, for people
+	Ended End       `json:"ended"`
 
 	// Valid trials enter the statistics; Invalid holds the reasons of the others.
 	Valid   bool     `json:"valid"`
@@ -122,7 +137,8 @@ type Summary struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Run is one execution of a plan: the content of run.json.
+// Run is one execution of a plan: the content of run.json, whose trials lack the
+// series of each frame.
 type Run struct {
 	ID      string    `json:"id"`   // sorts by time: 20261121-091400-demo
 	Name    string    `json:"name"` // what the person called it
@@ -142,6 +158,8 @@ type Run struct {
 
 	Trials  []*Trial  `json:"trials"`
 	Summary []Summary `json:"summary"`
+	// Comparison is there when the run has two arms and has ended.
+	Comparison *Comparison `json:"comparison,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -3,6 +3,7 @@ package panel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -90,8 +91,8 @@ func (r *Refusal) Unwrap() error { return r.Err }
 const (
 	tagDevices  = "devices"
 	tagArchives = "archives"
-	// maxSettings bounds a configuration.
-	maxSettings = 1 << 20
+	// MaxSettings bounds a configuration; a box has no room for more.
+	MaxSettings = 64 << 10
 )
 
 type (
@@ -227,15 +228,19 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "set-config", Method: http.MethodPut, Path: "/api/v1/config", Summary: "Replace the configuration", Tags: []string{tagSystem},
 		Description: "It is checked first; what is wrong is said with its line. The box keeps it, and restarts to take it over.",
+		Parameters:  interruptParam(),
 		RequestBody: &huma.RequestBody{Required: true, Content: yaml},
-		Responses:   map[string]*huma.Response{"202": {Description: "The box takes it over"}},
+		Responses:   map[string]*huma.Response{"202": {Description: "The box takes it over"}, "409": runGoesOn()},
 	}, func(c echo.Context) error {
-		text, err := io.ReadAll(io.LimitReader(c.Request().Body, maxSettings+1))
+		if err := p.idle(c.Request().Context(), c.QueryParam("interrupt") == "true"); err != nil {
+			return err
+		}
+		text, err := io.ReadAll(io.LimitReader(c.Request().Body, MaxSettings+1))
 		if err != nil {
 			return echo.NewHTTPError(http.StatusBadRequest, "the body could not be read")
 		}
-		if len(text) > maxSettings {
-			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, "that is too much for a configuration")
+		if len(text) > MaxSettings {
+			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("that is too much for a configuration: at most %d bytes", MaxSettings))
 		}
 		if err := p.Settings.Set(c.Request().Context(), string(text)); err != nil {
 			return err
@@ -258,9 +263,13 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "update", Method: http.MethodPost, Path: "/api/v1/update", Summary: "Update the box", Tags: []string{tagSystem},
 		Description: "The body is a signed bundle. When all of it is good it is installed beside the running system, and the box restarts into it; one that does not become healthy is given up by itself.",
+		Parameters:  interruptParam(),
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/octet-stream")},
-		Responses:   map[string]*huma.Response{"202": {Description: "It is being installed", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Update"}}}}},
+		Responses:   map[string]*huma.Response{"409": runGoesOn(), "202": {Description: "It is being installed", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Update"}}}}},
 	}, func(c echo.Context) error {
+		if err := p.idle(c.Request().Context(), c.QueryParam("interrupt") == "true"); err != nil {
+			return err
+		}
 		u, err := p.System.Update(c.Request().Context(), c.Request().Body)
 		if err != nil {
 			return err
@@ -270,12 +279,16 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "reset", Method: http.MethodPost, Path: "/api/v1/reset", Summary: "Make the box as it was when it was new", Tags: []string{tagSystem},
 		Description:   "Runs, recordings, configuration, token and certificate are deleted, and the box restarts. The body says that it is meant.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
-	}, func(_ context.Context, _ *struct {
-		Body struct {
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *struct {
+		Interrupt bool `query:"interrupt" doc:"Do it although a run goes on"`
+		Body      struct {
 			Delete string `json:"delete" enum:"everything" doc:"What is deleted"`
 		}
 	}) (*struct{}, error) {
+		if err := p.idle(ctx, in.Interrupt); err != nil {
+			return nil, p.shown(err)
+		}
 		return nil, p.shown(p.System.Reset())
 	})
 }

@@ -6,9 +6,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/store"
 )
 
 // fakeArchives holds one recording and takes what begins with PK.
@@ -109,7 +112,7 @@ func TestAppliance(t *testing.T) {
 		{"DELETE", "/api/v1/archives/nope.wacz", "", 404, "no recording"},
 		{"GET", "/api/v1/config", "", 200, "log: info"},
 		{"PUT", "/api/v1/config", "colour: blue", 422, "unknown field"},
-		{"PUT", "/api/v1/config", strings.Repeat("#", maxSettings+1), 413, "too much"},
+		{"PUT", "/api/v1/config", strings.Repeat("#", MaxSettings+1), 413, "too much"},
 		{"PUT", "/api/v1/config", "log: debug", 202, ""},
 		{"GET", "/api/v1/update", "", 200, `"running":"0.1.5"`},
 		{"POST", "/api/v1/update", "tampered", 422, "not signed"},
@@ -127,5 +130,47 @@ func TestAppliance(t *testing.T) {
 	}
 	if *settings != "log: debug" || *resets != 1 {
 		t.Errorf("the configuration is %q, and the box was reset %d times", *settings, *resets)
+	}
+}
+
+// What restarts the box waits for a run, unless it is told not to, and the body
+// of what is refused is not read.
+func TestRestartWaitsForRuns(t *testing.T) {
+	config, settings, resets := whole(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	config.Queue, config.Runner, config.Token = q, &fakeRunner{}, ""
+	s := newServer(t, config)
+	send := func(method, path, body string) reply {
+		return ask(t, s, method, path, func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/json")
+			r.Body = io.NopCloser(strings.NewReader(body))
+		})
+	}
+	if err := q.Add(t.Context(), store.Job{ID: "waits", Device: "a", Request: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := send("PUT", "/api/v1/config", "log: warn"); got.StatusCode != http.StatusAccepted {
+		t.Errorf("while a run waits: %d %s", got.StatusCode, got.text)
+	}
+	if _, err := q.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	calls := [][3]string{{"PUT", "/api/v1/config", "log: debug"}, {"POST", "/api/v1/update", "signed"}, {"POST", "/api/v1/reset", `{"delete":"everything"}`}}
+	for _, c := range calls {
+		if got := send(c[0], c[1], c[2]); got.StatusCode != http.StatusConflict || !strings.Contains(got.text, "run waits goes on") || !strings.Contains(got.text, "interrupt=true") {
+			t.Errorf("%s while a run goes on: %d %s", c[1], got.StatusCode, got.text)
+		}
+	}
+	if *settings != "log: warn" || *resets != 0 {
+		t.Errorf("what was refused was done: %q, %d resets", *settings, *resets)
+	}
+	for _, c := range calls {
+		if got := send(c[0], c[1]+"?interrupt=true", c[2]); got.StatusCode != http.StatusAccepted {
+			t.Errorf("%s that interrupts: %d %s", c[1], got.StatusCode, got.text)
+		}
 	}
 }

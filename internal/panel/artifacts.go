@@ -27,6 +27,11 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 	e.GET("/runs/:id", func(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, "/runs/"+url.PathEscape(c.Param("id"))+"/"+report.FileName)
 	})
+	huma.Register(api, huma.Operation{
+		OperationID: "list-artifacts", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts", Summary: "The files of a run", Tags: []string{tagRuns},
+		Description: "In the order of their paths. Of a run whose recording failed, what is below recording/ shows why.",
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+	}, p.files)
 	problems := map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
 	bytes := map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
 	api.OpenAPI().AddOperation(&huma.Operation{

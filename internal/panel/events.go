@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
 )
 
 // Progress is news of a run.
@@ -124,6 +128,21 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	})
 }
 
+// planned is how many trials a run is to have.
+func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
+	if p.Queue != nil {
+		if job, err := p.Queue.Get(ctx, run.ID); err == nil {
+			return requestOf(job).planned()
+		}
+	}
+	trials, _ := run.Plan["trials"].(float64)
+	arms, _ := run.Plan["arms"].([]any)
+	if n := trials * float64(len(arms)); n >= 1 && n <= store.MaxTrials {
+		return int(n)
+	}
+	return len(run.Trials)
+}
+
 func (p *Panel) stream(c echo.Context, run string) error {
 	ctx, w := c.Request().Context(), c.Response()
 	// Listening begins before the run's state is read, so that an end in between is not missed.
@@ -135,7 +154,7 @@ func (p *Panel) stream(c echo.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		first = &Progress{Run: run, State: got.Body.State, Of: len(got.Body.Trials), Error: got.Body.Error}
+		first = &Progress{Run: run, State: got.Body.State, Of: p.planned(ctx, got.Body), Error: got.Body.Error}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")

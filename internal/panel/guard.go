@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -26,6 +27,9 @@ const (
 	filePolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 )
 
+// strangerLimit is how long somebody without the token may take to send a body.
+const strangerLimit = 10 * time.Second
+
 // guard stands before everything else.
 func (p *Panel) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
@@ -37,9 +41,16 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		if r.ContentLength != 0 && (public(r.URL.Path) || !p.authorised(r)) {
+			// The body of a stranger, which even an answer that refuses it waits
+			// for. Without a body there must be no deadline: it would end the
+			// request, an event stream among them. An error is a listener
+			// without deadlines, which has to see to it itself.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerLimit))
+		}
 		switch {
 		case !p.known(r.Host):
-			problem(w, http.StatusMisdirectedRequest, "the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration")
+			problem(w, http.StatusMisdirectedRequest, "the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration (panel.hosts)")
 		case p.Token == "" && !local(r):
 			problem(w, http.StatusForbidden, "without a token the panel answers on this machine only; start it with a token")
 		case cross.Check(r) != nil:
@@ -61,7 +72,7 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 // appliance of this version, its health, and the way to get a session.
 func public(path string) bool {
 	switch path {
-	case "/", "/api/v1/health", "/api/v1/session", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
+	case "/", "/history", "/api/v1/health", "/api/v1/session", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
 		return true
 	}
 	return strings.HasPrefix(path, "/assets/")
@@ -119,10 +130,11 @@ func (p *Panel) known(host string) bool {
 // local says whether the request came to a loopback address or a Unix socket.
 func local(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && loopback(addr)
+	return ok && Loopback(addr)
 }
 
-func loopback(addr net.Addr) bool {
+// Loopback says whether only this machine can reach an address.
+func Loopback(addr net.Addr) bool {
 	switch a := addr.(type) {
 	case *net.TCPAddr:
 		return a.IP.IsLoopback()

@@ -1,7 +1,8 @@
 // Package panel is the appliance's face on the network: a REST interface
 // under /api/v1 described by OpenAPI 3.1 at /openapi.json, errors as RFC 9457
 // problem details, progress as server-sent events (WHATWG HTML, section 9.2),
-// and a web page that lists the runs of a store and opens their reports.
+// and web pages that list the runs of a store, open their reports and show
+// how their numbers change from run to run.
 //
 // In go a store of runs and, where runs can be started, a queue and a Runner;
 // out comes an http.Handler. Requests pass, in this order: the guard (Host
@@ -21,6 +22,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/history"
 	"eidetic/internal/store"
 )
 
@@ -57,6 +59,8 @@ type Config struct {
 	Certificate []byte
 	// Parts tells which parts of the service turn; nil when nothing watches them.
 	Parts func() []Part
+	// Warnings are what somebody should mend, in words that a stranger may read.
+	Warnings []string
 	// Now tells the wall clock time; nil is time.Now.
 	Now func() time.Time
 	// Log receives what went wrong on our side; nil discards it.
@@ -70,6 +74,7 @@ type Panel struct {
 	api     huma.API
 	events  *hub
 	worker  *worker
+	finder  *history.Finder
 }
 
 // New makes a panel. It serves by Serve, or as a handler of another server.
@@ -88,7 +93,7 @@ func New(c Config) (*Panel, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Panel{Config: c, events: newHub()}
+	p := &Panel{Config: c, events: newHub(), finder: history.NewFinder()}
 	e := echo.New()
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
@@ -134,6 +139,9 @@ func (p *Panel) fail(err error, c echo.Context) {
 		status, detail = se.GetStatus(), se.Error()
 	case errors.Is(err, store.ErrNotFound):
 		status, detail = http.StatusNotFound, err.Error()
+	case full(err):
+		status, detail = http.StatusInsufficientStorage, noSpace
+		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
 	default:
 		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
 	}

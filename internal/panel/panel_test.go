@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
@@ -25,7 +26,7 @@ const token = "correct-horse-battery"
 // newStore makes a store with one run that is done and has its report.
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +113,22 @@ func TestHandlers(t *testing.T) {
 		{"list", "/api/v1/runs", nil, 200, "application/json", `"id":"20261121-091400-demo"`},
 		{"list after the last", "/api/v1/runs?before=" + run, nil, 200, "application/json", `"runs":[]`},
 		{"bad limit", "/api/v1/runs?limit=0", nil, 422, "application/problem+json", "query.limit"},
+		{"series", "/api/v1/history", nil, 200, "application/json", `"name":"demo","page":"https://www.shop.example/","link":"4g","count":1`},
+		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json", `"text":"1 run so far: a change can be told from chance from 10 runs on"`},
+		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists those that there are"},
+		{"no such metric", "/api/v1/history?name=demo&metric=colour", nil, 422, "application/problem+json", "there are: speed_index_ms, "},
+		{"bad limit of a history", "/api/v1/history?limit=501", nil, 422, "application/problem+json", "query.limit"},
+		{"bad series", "/api/v1/history?series=x", nil, 422, "application/problem+json", "query.series"},
+		{"long name", "/api/v1/history?name=" + strings.Repeat("n", 1001), nil, 422, "application/problem+json", "query.name"},
+		{"many metrics", "/api/v1/history?name=demo&metric=a,b,c,d,e,f,g,h,i", nil, 422, "application/problem+json", "query.metric"},
 		{"run", "/api/v1/runs/" + run, nil, 200, "application/json", `"final_frame_sha256"`},
 		{"no run", "/api/v1/runs/nope", nil, 404, "application/problem+json", `there is no run \"nope\"`},
 		{"strange ID", "/api/v1/runs/..", nil, 422, "application/problem+json", "path.id"},
 		{"report", "/runs/" + run + "/report.html", nil, 200, "text/html; charset=utf-8", "www.shop.example"},
 		{"run's page", "/runs/" + run, nil, 303, "", ""},
 		{"artifact", "/api/v1/runs/" + run + "/artifacts/report.json", nil, 200, "application/json", store.ReportSchema},
+		{"files", "/api/v1/runs/" + run + "/artifacts", nil, 200, "application/json", `{"files":[{"path":"report.html","bytes":`},
+		{"files of no run", "/api/v1/runs/nope/artifacts", nil, 404, "application/problem+json", "has no files"},
 		{"lines", "/api/v1/runs/" + run + "/artifacts/trials/001/replay.jsonl", nil, 200, "application/jsonl", "GET"},
 		{"picture", "/runs/" + run + "/trials/001/heatmap.png", nil, 200, "image/png", "PNG"},
 		{"reel", "/runs/" + run + "/trials/001/screen.reel", nil, 200, "application/octet-stream", "reel"},
@@ -127,6 +138,7 @@ func TestHandlers(t *testing.T) {
 		{"lock", "/runs/" + run + "/.lock", nil, 404, "application/problem+json", ""},
 		{"no such file", "/runs/" + run + "/nope", nil, 404, "application/problem+json", `the run has no file \"nope\"`},
 		{"page", "/", nil, 200, "text/html", "<title>"},
+		{"history's page", "/history", nil, 200, "text/html", "<title>History"},
 		{"script", "/assets/app.js", nil, 200, "text/javascript", "EventSource"},
 		{"no such script", "/assets/nope.js", nil, 404, "application/problem+json", ""},
 		{"no such page", "/nope", nil, 404, "application/problem+json", ""},
@@ -391,6 +403,47 @@ func TestOpenAPI(t *testing.T) {
 		ref, _, _ := strings.Cut(string(part), `"`)
 		if name, ok := strings.CutPrefix(ref, "#/components/schemas/"); !ok || doc.Components.Schemas[name] == nil {
 			t.Errorf("reference to nothing: %s", ref)
+		}
+	}
+}
+
+// deadlined notes the deadlines that a handler sets for reading.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+func (d *deadlined) SetReadDeadline(t time.Time) error { d.until = append(d.until, t); return nil }
+
+// Who has no token cannot keep a connection open by a body that does not come,
+// also where the body is of no interest; an event stream has no deadline.
+func TestStrangersBodiesHaveADeadline(t *testing.T) {
+	p, err := New(Config{Store: newStore(t), Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, path, token, body string
+		want                      bool
+	}{
+		{"POST", "/api/v1/session", "", "guess", true},
+		{"POST", "/api/v1/session", token, "guess", true},
+		{"GET", "/", "", "x", true},
+		{"PUT", "/api/v1/archives/a.wacz", "", "x", true},
+		{"PUT", "/api/v1/archives/a.wacz", "wrong", "x", true},
+		{"PUT", "/api/v1/archives/a.wacz", token, "x", false},
+		{"GET", "/api/v1/health", "", "", false},
+		{"GET", "/api/v1/runs", token, "", false},
+	} {
+		r := httptest.NewRequest(c.method, "http://127.0.0.1"+c.path, strings.NewReader(c.body))
+		if c.token != "" {
+			r.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		began := time.Now()
+		p.ServeHTTP(w, r)
+		if got := len(w.until) > 0; got != c.want || got && w.until[0].Sub(began) > time.Minute {
+			t.Errorf("%s %s (token %q, body %q): deadlines %v", c.method, c.path, c.token, c.body, w.until)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type Health struct {
 	Token   bool   `json:"token" doc:"Whether the other calls need a token"`
 	Starts  bool   `json:"starts" doc:"Whether runs can be started here"`
 	Parts   []Part `json:"parts" doc:"The parts of the service that must turn: panel, network, capture"`
+	// Warnings do not fail the health: the service does without.
+	Warnings []string `json:"warnings,omitempty" doc:"What somebody should mend; it works without" example:"the configuration has a mistake: the defaults are used"`
 }
 
 // Part is a part of the service that a watchdog looks at.
@@ -78,13 +80,14 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	}, p.health)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},
-		Security: needsToken(), Errors: []int{http.StatusUnauthorized},
+		Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.list)
 	huma.Register(api, huma.Operation{
 		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json", Tags: []string{tagRuns},
 		Description: "A run that waits in the queue has the state queued and no trials.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.get)
+	p.histories(api)
 	p.artifacts(e, api)
 	p.streams(e, api)
 	if p.Runner != nil {
@@ -98,7 +101,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
-	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil, Parts: []Part{}}
+	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil, Parts: []Part{}, Warnings: p.Warnings}
 	status := http.StatusOK
 	if p.Parts != nil {
 		answer.Parts = append(answer.Parts, p.Parts()...)
@@ -109,26 +112,6 @@ func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
 		}
 	}
 	return &healthBody{status, answer}, nil
-}
-
-func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
-	entries, err := p.Store.Runs(ctx, in.Before, in.Limit+1)
-	if err != nil {
-		return nil, p.ours(err)
-	}
-	body := Runs{Runs: entries}
-	if len(entries) > in.Limit {
-		body.Runs = entries[:in.Limit]
-		body.Next = body.Runs[in.Limit-1].ID
-	}
-	if in.Before == "" && p.Queue != nil {
-		waiting, err := p.waiting(ctx)
-		if err != nil {
-			return nil, p.ours(err)
-		}
-		body.Runs = append(waiting, body.Runs...)
-	}
-	return &listBody{body}, nil
 }
 
 func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
@@ -154,5 +137,8 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 // ours logs an error that is not the caller's, and tells the caller no more than that.
 func (p *Panel) ours(err error) error {
 	p.Log.Error("panel", "err", err)
+	if full(err) {
+		return huma.NewError(http.StatusInsufficientStorage, noSpace)
+	}
 	return huma.Error500InternalServerError("something went wrong on our side; the log says what")
 }

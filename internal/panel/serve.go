@@ -40,7 +40,7 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 // context ends; then it lets requests end for a few seconds, closes everything
 // and returns nil. It refuses a listener that others can reach when there is no token.
 func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
-	if p.Token == "" && !loopback(l.Addr()) {
+	if p.Token == "" && !Loopback(l.Addr()) {
 		_ = l.Close()
 		return fmt.Errorf("serve the panel on %s: others can reach this address, so a token is needed; set one, or listen on 127.0.0.1", l.Addr())
 	}

@@ -2,6 +2,8 @@ package panel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -55,8 +57,15 @@ func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
 func archiveType() reflect.Type { return reflect.TypeFor[Archive]() }
 
 type (
-	startInput struct{ Body RunRequest }
-	startBody  struct {
+	startInput struct {
+		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Of your choice, another one for each run: a request that is made again with its key, because the answer was lost, gets the answer of the first and starts nothing. It is remembered for a day"`
+		Body RunRequest
+	}
+	cancelInput struct {
+		ID    string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261121-091400-demo"`
+		Files bool   `query:"files" doc:"Delete the files of a run that has ended"`
+	}
+	startBody struct {
 		Location string `header:"Location" doc:"Address of the run"`
 		Body     Accepted
 	}
@@ -77,13 +86,25 @@ func (p *Panel) starts(api huma.API) {
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
 	}, p.start)
 	huma.Register(api, huma.Operation{
-		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}", Summary: "Cancel a run that waits or goes on", Tags: []string{tagRuns},
-		Description:   "A run that waits is forgotten. One that goes on is stopped and stays as an interrupted one. The files of a run are never deleted.",
-		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}", Summary: "Cancel a run that waits or goes on, or delete one that has ended", Tags: []string{tagRuns},
+		Description:   "A run that waits is forgotten. One that goes on is stopped and stays as an interrupted one. With files=true one that has ended is deleted with all its files, and so is the recording that it made; nothing brings them back.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.cancel)
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
+	once, err := onceOf(in)
+	if err != nil {
+		return nil, p.ours(err)
+	}
+	if once.Key != "" { // before anything is checked: what was accepted then may not be now
+		switch id, err := p.Queue.Known(ctx, once); {
+		case err == nil:
+			return startedAs(id), nil
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, p.keyed(err)
+		}
+	}
 	accepted, err := p.Runner.Accept(ctx, in.Body)
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
@@ -96,23 +117,65 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: accepted.Device, Created: now, Request: request}
 	base := job.ID
 	for n := 2; ; n++ {
-		err := p.Queue.Add(ctx, job)
+		id, err := p.add(ctx, job, once)
+		if err == nil && id != job.ID { // it came twice at the same time
+			return startedAs(id), nil
+		}
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, store.ErrExists) || n > 1000 {
-			return nil, p.ours(err)
+			return nil, p.keyed(err)
 		}
 		job.ID = nth(base, n)
 	}
-	p.events.publish(Progress{Run: job.ID, State: store.StateQueued, Of: in.Body.Trials})
+	p.events.publish(Progress{Run: job.ID, State: store.StateQueued, Of: accepted.planned()})
 	p.worker.wake()
-	address := "/api/v1/runs/" + job.ID
-	return &startBody{address, Accepted{job.ID, store.StateQueued, address, address + "/events"}}, nil
+	return startedAs(job.ID), nil
 }
 
-func (p *Panel) cancel(ctx context.Context, in *idInput) (*struct{}, error) {
+// startedAs is the answer to a request that became a run, each time it is made.
+func startedAs(id string) *startBody {
+	address := "/api/v1/runs/" + id
+	return &startBody{address, Accepted{id, store.StateQueued, address, address + "/events"}}
+}
+
+// onceOf names a request by its key and what it asks for.
+func onceOf(in *startInput) (store.Once, error) {
+	asked, err := json.Marshal(in.Body)
+	if err != nil {
+		return store.Once{}, err
+	}
+	digest := sha256.Sum256(asked)
+	return store.Once{Key: in.Key, Request: hex.EncodeToString(digest[:])}, nil
+}
+
+func (p *Panel) add(ctx context.Context, job store.Job, once store.Once) (string, error) {
+	if once.Key == "" {
+		return job.ID, p.Queue.Add(ctx, job)
+	}
+	return p.Queue.AddOnce(ctx, job, once)
+}
+
+// keyed is the answer to an error of the queue.
+func (p *Panel) keyed(err error) error {
+	if errors.Is(err, store.ErrKeyUsed) {
+		return huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
+	}
+	return p.ours(err)
+}
+
+func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
 	job, err := p.Queue.Get(ctx, in.ID)
+	if errors.Is(err, store.ErrNotFound) && in.Files {
+		return nil, p.remove(in.ID)
+	}
+	if err == nil && in.Files && (job.State == store.StateQueued || job.State == store.StateRunning) {
+		return nil, huma.NewError(http.StatusConflict, "the run waits or goes on: cancel it first, without files=true")
+	}
+	if errors.Is(err, store.ErrNotFound) && p.Store.Has(in.ID) {
+		return nil, huma.Error404NotFound("run " + clip(in.ID) + " has ended: files=true deletes it with its files")
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, huma.Error404NotFound("no run " + clip(in.ID) + " waits or goes on")
 	}
@@ -122,37 +185,45 @@ func (p *Panel) cancel(ctx context.Context, in *idInput) (*struct{}, error) {
 	if p.worker.stop(in.ID) {
 		return nil, nil
 	}
-	if err := p.Queue.Finish(ctx, job.ID, ""); err != nil {
+	if in.Files && p.Store.Has(in.ID) { // one that was cut off is in the queue as well
+		if err := p.remove(in.ID); err != nil {
+			return nil, err
+		}
+	}
+	gone, err := p.Queue.Forget(ctx, job.ID)
+	if err != nil {
 		return nil, p.ours(err)
+	}
+	if !gone { // it has begun since it was asked for
+		if p.worker.stop(in.ID) {
+			return nil, nil
+		}
+		return nil, huma.NewError(http.StatusConflict, "the run is about to end; look at it again")
 	}
 	p.events.publish(Progress{Run: job.ID, State: store.StateInterrupted, Error: "cancelled before it began"})
 	return nil, nil
 }
 
-// waiting lists the jobs that are no folders yet.
-func (p *Panel) waiting(ctx context.Context) ([]store.Entry, error) {
-	jobs, err := p.Queue.Jobs(ctx)
-	if err != nil {
-		return nil, err
+// planned is how many trials a request asks for.
+func (r RunRequest) planned() int {
+	if r.Treatment != nil {
+		return 2 * r.Trials
 	}
-	var out []store.Entry
-	for _, j := range jobs {
-		// One that was cut off may be a folder on another page of the list.
-		if !p.Store.Has(j.ID) {
-			r := runOf(j)
-			out = append(out, store.Entry{ID: r.ID, Name: r.Name, Wall: r.Wall, State: r.State, Error: r.Error, Page: r.Page, Summary: r.Summary})
-		}
-	}
-	return out, nil
+	return r.Trials
 }
 
 // runOf shows a job as the run that it will become.
 func runOf(j store.Job) *lab.Run {
-	var r RunRequest
-	// The queue holds what we put in; a request of an older version shows as far as it fits.
-	_ = json.Unmarshal(j.Request, &r)
+	r := requestOf(j)
 	return &lab.Run{
 		ID: j.ID, Name: r.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: r.Page,
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{},
 	}
+}
+
+// requestOf is what was asked for.
+func requestOf(j store.Job) (r RunRequest) {
+	// The queue holds what we put in; a request of an older version shows as far as it fits.
+	_ = json.Unmarshal(j.Request, &r)
+	return r
 }

@@ -15,9 +15,10 @@ import (
 //go:embed web
 var webFiles embed.FS
 
-// web serves the page and what it is made of, and sessions for browsers.
+// web serves the pages and what they are made of, and sessions for browsers.
 func (p *Panel) web(e *echo.Echo) {
 	e.GET("/", func(c echo.Context) error { return webFile(c, "index.html") })
+	e.GET("/history", func(c echo.Context) error { return webFile(c, "history.html") })
 	e.GET("/assets/:name", func(c echo.Context) error { return webFile(c, c.Param("name")) })
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/assets/icon.svg") })
 	e.POST("/api/v1/session", p.login)

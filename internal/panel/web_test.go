@@ -3,9 +3,13 @@ package panel
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
 )
@@ -17,6 +21,8 @@ func TestPageInBrowser(t *testing.T) {
 	evil := reporttest.Run(2, 1)
 	evil.ID, evil.Name, evil.Page = "20261121-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, st, evil)
+	two := reporttest.Compared(3, 6, 800)
+	addRun(t, st, two)
 	waiting := &fakeRunner{}
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
 	if err != nil {
@@ -26,13 +32,13 @@ func TestPageInBrowser(t *testing.T) {
 	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: q, Runner: waiting, Archives: fakeArchives{}, Certificate: []byte("x"),
 		Links: []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
-			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100"}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
+			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100", WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
 		}})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	const until = `const until = test => new Promise(yes => { const end = performance.now() + 20000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil || !ok {
 		t.Fatalf("no form asks for the token (%v)", err)
 	}
@@ -41,22 +47,33 @@ func TestPageInBrowser(t *testing.T) {
 	got, err := reporttest.Eval[string](b, fmt.Sprintf(`(async () => {%s
 		document.getElementById("token").value = %q;
 		document.querySelector("#login button").click();
-		await until(() => document.querySelectorAll(".run").length === 2);
+		await until(() => document.querySelectorAll(".run").length === 3);
 		return [document.title, document.querySelectorAll(".run").length, document.querySelectorAll(".run img, .run script").length, document.querySelector(".run a").getAttribute("href")].join(" | ");
 	})()`, until, token))
-	if want := "Runs – Eidetic | 2 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want && got != "Runs – Eidetic | 2 | 0 | /runs/20261121-101500-evil/report.html" {
+	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want && got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
 		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+	got, err = reporttest.Eval[string](b, `(() => {
+		const run = [...document.querySelectorAll(".run")].find(r => r.querySelector(".found"));
+		return [run.querySelector(".found strong").textContent, ...[...run.querySelectorAll(".number")].map(n => n.innerText.replace(/\s+/g, " "))].join(" | ");
+	})()`)
+	if want := "▲ Treatment (link 3g) is slower. | " + controls(two); err != nil || got != want {
+		t.Errorf("the comparison in the list: %q (%v), want %q", got, err, want)
 	}
 	got, err = reporttest.Eval[string](b, `(async () => {`+until+`
 		await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelectorAll("#new [name=archive] option").length > 2);
 		const form = document.getElementById("new").elements;
 		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
 		document.querySelector("#new button").click();
-		const waits = await until(() => document.querySelectorAll(".run").length === 3);
+		const waits = await until(() => document.querySelectorAll(".run").length === 4);
 		return [document.querySelector("#devices strong").textContent, document.getElementById("health").textContent, waits, document.querySelector(".run .state").textContent].join(" | ");
 	})()`)
 	if want := "<b>laptop</b> | healthy | true | queued"; err != nil || got != want {
 		t.Errorf("devices and form: %q (%v), want %q", got, err, want)
+	}
+	got, err = reporttest.Eval[string](b, `[document.querySelector("#devices .ssid").textContent, document.querySelector("#devices code").textContent].join(" | ")`)
+	if want := "<i>air</i> | abcd-<b>"; err != nil || got != want {
+		t.Errorf("to join by Wi-Fi: %q (%v), want %q", got, err, want)
 	}
 	if err := b.Open(s.URL + "/runs/20261121-091400-demo/report.html#trial-1"); err != nil {
 		t.Fatal(err)
@@ -75,4 +92,140 @@ func TestPageInBrowser(t *testing.T) {
 	if got := b.Foreign(s.URL+"/", "about:", "chrome:", "data:image/svg+xml"); len(got) > 0 {
 		t.Errorf("requests to others: %q", got)
 	}
+}
+
+// Older runs are added to the recordings that can be replayed, and what was
+// chosen stays chosen.
+func TestOlderRunsInBrowser(t *testing.T) {
+	st := newStore(t)
+	for i := range 60 {
+		run := reporttest.Run(0, 1)
+		run.ID, run.Name, run.State = fmt.Sprintf("20261121-10%02d00-r", i), fmt.Sprint("r", i), "done"
+		addRun(t, st, run)
+	}
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
+		const archive = document.getElementById("new").elements.archive;
+		await until(() => archive.options.length > 50);
+		archive.value = "20261121-105900-r";
+		const before = archive.options.length;
+		document.getElementById("more").click();
+		await until(() => archive.options.length > before);
+		return [before, archive.options.length, archive.value].join(" ");
+	})()`)
+	if want := "52 63 20261121-105900-r"; err != nil || got != want {
+		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+}
+
+// A run that has ended can be deleted, after a question; one that waits cannot.
+func TestDeleteInBrowser(t *testing.T) {
+	st := newStore(t)
+	held := reporttest.Run(0, 0)
+	held.ID, held.Name = "20261121-080000-held", "held"
+	folder, err := store.Create(st.Root(), held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0), Request: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	const script = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+		const of = id => [...document.querySelectorAll(".remove")].find(b => b.ariaLabel === "Delete run " + id), sure = document.getElementById("sure"), kept = document.getElementById("kept");`
+	expect := func(steps, want string) {
+		t.Helper()
+		if got, err := reporttest.Eval[string](b, "(async () => {"+script+steps+"})()"); err != nil || got != want {
+			t.Errorf("got %q (%v), want %q", got, err, want)
+		}
+	}
+	expect(`await until(() => document.querySelectorAll(".run").length === 3);
+		return [document.querySelectorAll(".remove").length, !!of("20261121-100000-waits")].join(" ");`, "2 false")
+	expect(`of("20261121-091400-demo").click();
+		const asked = sure.open, which = document.getElementById("which").textContent.endsWith("demo (20261121-091400-demo)"), safe = document.activeElement.id;
+		document.getElementById("no").click();
+		return [asked, which, safe, sure.open, document.querySelectorAll(".run").length].join(" ");`, "true true no false 3")
+	if !st.Has("20261121-091400-demo") {
+		t.Error("it was deleted although it was to be kept")
+	}
+	expect(`of("20261121-091400-demo").click();
+		document.getElementById("yes").click();
+		await until(() => !sure.open);
+		return [document.querySelectorAll(".run").length, document.activeElement.id].join(" ");`, "2 heading")
+	if st.Has("20261121-091400-demo") {
+		t.Error("it is still there")
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
+	expect(`of("20261121-080000-held").click();
+		document.getElementById("yes").click();
+		await until(() => kept.textContent);
+		return [kept.textContent, sure.open, document.querySelectorAll(".run").length].join(" ");`,
+		"The run could not be deleted: the run goes on: cancel it first, without files=true. true 2")
+}
+
+// controls are the figures of the control, as the list writes them.
+func controls(run *lab.Run) string {
+	var parts []string
+	for _, m := range []struct{ name, label string }{{"time_to_stable_ms", "looks finished"}, {"speed_index_ms", "SpeedIndex"}} {
+		for _, s := range run.Summary {
+			if s.Arm == lab.Control && s.Metric == m.name {
+				text := fmt.Sprintf("%.0f", s.Median)
+				if len(text) > 3 {
+					text = text[:len(text)-3] + " " + text[len(text)-3:]
+				}
+				parts = append(parts, fmt.Sprintf("%s ms %s, control", text, m.label))
+			}
+		}
+	}
+	return strings.Join(parts, " | ")
+}
+
+// A page that is open while the service restarts shows what became of the runs.
+func TestPageAfterRestart(t *testing.T) {
+	st := newStore(t)
+	queue := filepath.Join(t.TempDir(), "queue.db")
+	box := newBox(t, st, queue)
+	box.do(t, http.MethodPost, "/api/v1/runs", request)
+	<-box.runner.started
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(box.url + "/"); err != nil {
+		t.Fatal(err)
+	}
+	state := func(want string) {
+		t.Helper()
+		got, err := reporttest.Eval[bool](b, fmt.Sprintf(`new Promise(yes => {
+			const end = performance.now() + 30000;
+			const ask = () => [...document.querySelectorAll(".run .state")].some(e => e.textContent === %q) ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 50);
+			ask();
+		})`, want))
+		if err != nil || !got {
+			t.Fatalf("no run is shown as %s (%v)", want, err)
+		}
+	}
+	state(store.StateRunning)
+	box.stop()
+	newBoxAt(t, st, queue, strings.TrimPrefix(box.url, "http://"))
+	state(store.StateInterrupted)
 }

@@ -24,7 +24,7 @@ func groupsOf(run *lab.Run) []group {
 		{"Body bytes", size(a.BodyBytes)}, {"Hosts", strings.Join(a.Hosts, ", ")}, {"Protocols", strings.Join(a.Protocols, ", ")},
 	}}
 	var out []group
-	for _, g := range []group{{"Link", flat(run.Link)}, {"Environment", flat(run.Environment)}, {"Plan", flat(run.Plan)}} {
+	for _, g := range []group{{linkTitle(run), flat(run.Link)}, {"Environment", flat(run.Environment)}, {"Plan", flat(run.Plan)}} {
 		if len(g.Rows) > 0 {
 			out = append(out, g)
 		}
@@ -33,6 +33,14 @@ func groupsOf(run *lab.Run) []group {
 		out = append(out, archive)
 	}
 	return out
+}
+
+// linkTitle names the table of run.Link, which is the control's.
+func linkTitle(run *lab.Run) string {
+	if both(run) {
+		return "Link of the control"
+	}
+	return "Link"
 }
 
 // flat lists a tree of values by their paths: "browser.version", in order.
@@ -55,6 +63,14 @@ func flat(m map[string]any) []pair {
 				visit(path, tree[name], depth+1)
 			}
 			return
+		}
+		if list, ok := v.([]any); ok && depth < 8 && len(list) > 0 {
+			if _, trees := list[0].(map[string]any); trees {
+				for i, one := range list {
+					visit(fmt.Sprintf("%s.%d", prefix, i+1), one, depth+1)
+				}
+				return
+			}
 		}
 		if prefix != "" {
 			out = append(out, pair{prefix, plain(v)})

@@ -26,12 +26,12 @@ type metric struct {
 func headline() []metric {
 	return []metric{
 		{"time_to_stable_ms", "Looks finished", "ms", "No large change comes after", "The page looked finished after",
-			"Time to the frame after the last one in which more than 4096 pixels of the content area differ from the frame before by 5 or more " +
+			"Time from the key press that starts the load to the frame after the last one in which more than 4096 pixels of the content area differ from the frame before by 5 or more " +
 				"of 255 steps of luma (Eideticker's stable frame)."},
 		{"first_visual_change_ms", "First visual change", "ms", "Something appears", "Something appeared after",
-			"Time from the start frame to the first frame whose content area differs from the start frame's."},
+			"Time from the key press that starts the load to the first frame whose content area differs from the start frame's."},
 		{"last_visual_change_ms", "Last visual change", "ms", "Nothing moves any more", "Nothing moved any more after",
-			"Time from the start frame to the last frame whose content area differs from the one before it."},
+			"Time from the key press that starts the load to the last frame whose content area differs from the one before it."},
 		{"speed_index_ms", "SpeedIndex", "ms", "Mean time to appear, over the whole screen", "SpeedIndex is",
 			"Integral over time of the share of the screen that is not yet as in the final frame, from colour histograms, in browsertime's flavour. " +
 				"Animation and scrolling make it larger; compare it only with the same flavour."},

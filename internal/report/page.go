@@ -26,12 +26,16 @@ type page struct {
 	WhenMachine string
 	Trouble     string // why the run has no, or not all, results
 	Verdict     *verdict
+	Found       *found // instead of Verdict, where two arms are compared
+	Sides       []side // of a comparison
+	Changes     []change
 	Facts       []fact
 	Warnings    []string
 	Cards       []card
 	Seen        *trial // the trial whose filmstrip stands at the top
 	Curves      bool
-	Reaches     []reachRow
+	Levels      []string   // of the load histogram
+	Reaches     []reachRow // when each arm's median reached them
 	Strips      []strip
 	Rows        []lab.Summary
 	RowLabels   map[string]metric
@@ -45,10 +49,17 @@ type page struct {
 
 // data is what the page's script reads.
 type data struct {
-	Curves  []curve          `json:"curves"`
-	Medians map[string]steps `json:"medians"` // by "load" and "visual", of the first arm's valid trials
-	Logs    []replayLog      `json:"logs"`
-	Texts   []string         `json:"texts"`
+	Curves  []curve     `json:"curves"`
+	Medians []median    `json:"medians"` // of each arm's valid trials, the control's first
+	Logs    []replayLog `json:"logs"`
+	Texts   []string    `json:"texts"`
+}
+
+// median is an arm's median curves.
+type median struct {
+	Arm    string `json:"arm"`
+	Load   steps  `json:"load"`
+	Visual steps  `json:"visual"`
 }
 
 type verdict struct {
@@ -69,11 +80,16 @@ type card struct {
 	Summary             *lab.Summary
 	Value, Low, High    string
 	Spread, Range, Note string
+	Change              *change // where two arms are compared
+	Both                []armValue
 }
 
+// armValue is an arm's median.
+type armValue struct{ Name, Value string }
+
 type reachRow struct {
-	Level string
-	Time  string
+	Name  string // of the arm
+	Times []string
 }
 
 type method struct {
@@ -89,6 +105,9 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		Warnings: warningsOf(run),
 	}
 	p.Host, p.Path = hostAndPath(run.Page)
+	if other := otherPage(run); other != "" {
+		p.Path += " and " + other
+	}
 	p.Title = run.Name
 	if p.Title == "" {
 		p.Title = run.ID
@@ -105,31 +124,48 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	}
 	p.On = onOf(run)
 	p.Trouble = troubleOf(run)
-	p.Verdict = verdictOf(run)
+	if p.Found = foundOf(run); p.Found == nil {
+		p.Verdict = verdictOf(run)
+	}
+	p.Changes = changesOf(run)
 	p.Facts = factsOf(run)
-	p.Cards = cardsOf(run)
+	p.Cards = cardsOf(run, p.Changes)
 	p.Methods = methodsOf(run, p.Columns)
 	var x texts
-	loads, visuals := []steps{}, []steps{}
+	p.Data.Medians = []median{}
+	loads, visuals := map[string][]steps{}, map[string][]steps{}
 	for _, t := range run.Trials {
 		zero := zeroOf(t)
 		p.Trials = append(p.Trials, trialOf(files, t, zero, p.Columns))
+		if both(run) {
+			p.Trials[len(p.Trials)-1].ArmName = armName(t.Arm)
+		}
 		p.Data.Logs = append(p.Data.Logs, serves(files, t, zero, &x))
 		if c, ok := curveOf(t); ok {
 			p.Data.Curves = append(p.Data.Curves, c)
-			if c.Valid && c.Arm == p.Arms[0] {
-				loads = append(loads, steps{c.Times[:len(c.Load)], c.Load})
-				visuals = append(visuals, steps{c.Times[:len(c.Visual)], c.Visual})
+			if c.Valid {
+				loads[c.Arm] = append(loads[c.Arm], steps{c.Times[:len(c.Load)], c.Load})
+				visuals[c.Arm] = append(visuals[c.Arm], steps{c.Times[:len(c.Visual)], c.Visual})
 			}
 		}
 	}
-	load := medianCurve(loads)
-	p.Data.Medians = map[string]steps{"load": load, "visual": medianCurve(visuals)}
+	for _, arm := range p.Arms {
+		m := median{arm, medianCurve(loads[arm]), medianCurve(visuals[arm])}
+		p.Data.Medians = append(p.Data.Medians, m)
+		if row, ok := reachesOf(m.Load); ok {
+			row.Name = armName(arm)
+			p.Reaches = append(p.Reaches, row)
+		}
+	}
+	for _, level := range levels() {
+		p.Levels = append(p.Levels, number(level, "ms")+" %")
+	}
 	p.Data.Texts = x.List
 	p.Curves = len(p.Data.Curves) > 0
-	p.Reaches = reachesOf(load)
-	if i, ok := typical(run); ok {
-		p.Seen = &p.Trials[i]
+	if p.Sides = sidesOf(run, p.Trials); p.Sides == nil && len(p.Arms) == 1 {
+		if i, ok := typical(run, p.Arms[0]); ok {
+			p.Seen = &p.Trials[i]
+		}
 	}
 	return p
 }
@@ -150,7 +186,8 @@ func zeroOf(t *lab.Trial) lab.Time {
 // onOf names the link and the browser, where the run says them.
 func onOf(run *lab.Run) []string {
 	var on []string
-	if name, ok := run.Link["name"].(string); ok && name != "" {
+	// run.Link is the control's: where the arms differ in it, they say so themselves.
+	if name, ok := run.Link["name"].(string); ok && name != "" && !strings.HasPrefix(differsOf(run, lab.Control), "link ") {
 		on = append(on, "link "+name)
 	}
 	switch b := run.Environment["browser"].(type) {
@@ -160,6 +197,17 @@ func onOf(run *lab.Run) []string {
 		on = append(on, strings.TrimSpace(plain(b["name"])+" "+plain(b["version"])))
 	}
 	return on
+}
+
+// otherPage is the treatment's, where it is not the run's.
+func otherPage(run *lab.Run) string {
+	for _, t := range run.Trials {
+		if t.Arm == lab.Treatment && t.Page != run.Page {
+			host, path := hostAndPath(t.Page)
+			return host + path
+		}
+	}
+	return ""
 }
 
 func hostAndPath(page string) (string, string) {
@@ -197,6 +245,13 @@ func warningsOf(run *lab.Run) []string {
 			said[w] = append(said[w], label)
 		}
 	}
+	for _, c := range changesOf(run) {
+		for _, w := range c.Effect.Warnings {
+			if c.Effect.Guard && max(c.Effect.Pairs, run.Comparison.Pairs) >= 6 { // of fewer, the verdict says so itself
+				out = append(out, c.Label+": "+w)
+			}
+		}
+	}
 	for _, w := range order {
 		if len(said[w]) < len(all) {
 			w = strings.Join(said[w], ", ") + ": " + w
@@ -206,7 +261,7 @@ func warningsOf(run *lab.Run) []string {
 	return out
 }
 
-func cardsOf(run *lab.Run) []card {
+func cardsOf(run *lab.Run, changes []change) []card {
 	arms := armsOf(run)
 	if len(arms) == 0 {
 		return nil
@@ -220,24 +275,42 @@ func cardsOf(run *lab.Run) []card {
 		c := card{metric: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}
 		c.Spread = number(s.Q3-s.Q1, m.Unit)
 		c.Range = number(s.Min, m.Unit) + " – " + number(s.Max, m.Unit)
+		if len(arms) > 1 {
+			for i := range changes {
+				if changes[i].Effect.Metric == m.Name {
+					c.Change = &changes[i]
+				}
+			}
+			for _, arm := range arms {
+				v := armValue{armName(arm), "–"}
+				if c.Change != nil && lab.ArmOrder(arm) < 2 { // of the same trials as the change
+					v.Value = []string{c.Change.Control, c.Change.Treatment}[lab.ArmOrder(arm)]
+				} else if s := summaryOf(run, m.Name, arm); s != nil {
+					v.Value = number(s.Median, m.Unit)
+				}
+				c.Both = append(c.Both, v)
+			}
+		}
 		cards = append(cards, c)
 	}
 	return cards
 }
 
-func reachesOf(load steps) []reachRow {
+// levels are the shares of the load, in per cent, whose times are told.
+func levels() []float64 { return []float64{25, 50, 75, 90, 99, 100} }
+
+func reachesOf(load steps) (row reachRow, ok bool) {
 	if len(load.Values) < 2 {
-		return nil
+		return row, false
 	}
-	var rows []reachRow
-	for _, level := range []float64{25, 50, 75, 90, 99, 100} {
-		row := reachRow{Level: number(level, "ms") + " %", Time: "not reached"}
+	for _, level := range levels() {
+		text := "not reached"
 		if at, ok := load.reach(level); ok {
-			row.Time = number(at, "ms") + " ms"
+			text = number(at, "ms") + " ms"
 		}
-		rows = append(rows, row)
+		row.Times = append(row.Times, text)
 	}
-	return rows
+	return row, true
 }
 
 // methodsOf explains each metric: in the words of the measurement that made
@@ -266,22 +339,18 @@ func methodsOf(run *lab.Run, metrics []metric) []method {
 	return out
 }
 
-// typical is the index of the valid trial nearest to the median of the first
-// metric: the one whose pictures stand for the run.
-func typical(run *lab.Run) (int, bool) {
-	arms := armsOf(run)
-	if len(arms) == 0 {
-		return 0, false
-	}
+// typical is the index of the arm's valid trial nearest to the median of the
+// first metric: the one whose pictures stand for it.
+func typical(run *lab.Run, arm string) (int, bool) {
 	best, distance := -1, math.Inf(1)
 	for _, m := range metricsOf(run) {
-		s := summaryOf(run, m.Name, arms[0])
+		s := summaryOf(run, m.Name, arm)
 		if s == nil {
 			continue
 		}
 		for i, t := range run.Trials {
 			v, ok := t.Metrics[m.Name]
-			if d := math.Abs(v - s.Median); ok && t.Valid && t.Arm == arms[0] && d < distance {
+			if d := math.Abs(v - s.Median); ok && t.Valid && t.Arm == arm && d < distance {
 				best, distance = i, d
 			}
 		}

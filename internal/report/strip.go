@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -160,7 +162,7 @@ func dotsOf(run *lab.Run, m metric, arm string, x func(float64) float64) []dot {
 	return dots
 }
 
-// armsOf lists the arms of a run in the order of their first trial.
+// armsOf lists the arms of a run, the control first.
 func armsOf(run *lab.Run) []string {
 	var arms []string
 	seen := map[string]bool{}
@@ -170,6 +172,7 @@ func armsOf(run *lab.Run) []string {
 			arms = append(arms, t.Arm)
 		}
 	}
+	slices.SortStableFunc(arms, func(a, b string) int { return cmp.Compare(lab.ArmOrder(a), lab.ArmOrder(b)) })
 	return arms
 }
 

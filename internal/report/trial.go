@@ -12,7 +12,7 @@ import (
 // trial is one trial as the template shows it.
 type trial struct {
 	*lab.Trial
-	Values   []string // of the run's columns
+	Values   []shown // of the run's columns
 	Thumbs   []thumb
 	Sheet    *artifact
 	Video    *artifact
@@ -24,7 +24,11 @@ type trial struct {
 	Measured []measured
 	Capture  []pair
 	HasLog   bool
+	ArmName  string // where there are two
 }
+
+// shown is a value in a row, with what a screen reader says before and after it.
+type shown struct{ Label, Value, Unit string }
 
 type link struct {
 	Role string
@@ -42,12 +46,11 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
 	for _, m := range columns {
-		value, ok := t.Metrics[m.Name]
-		if !ok {
-			v.Values = append(v.Values, "–")
-			continue
+		s := shown{Label: m.Label, Value: "–"}
+		if value, ok := t.Metrics[m.Name]; ok {
+			s.Value, s.Unit = number(value, m.Unit), m.Unit
 		}
-		v.Values = append(v.Values, number(value, m.Unit))
+		v.Values = append(v.Values, s)
 	}
 	for _, reason := range t.Invalid {
 		v.Reasons = append(v.Reasons, sentence(reason))

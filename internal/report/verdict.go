@@ -53,7 +53,11 @@ func verdictOf(run *lab.Run) *verdict {
 		if s == nil {
 			continue
 		}
-		v := &verdict{Says: m.Says, Value: number(s.Median, m.Unit), Unit: m.Unit}
+		says := m.Says
+		if len(arms) > 1 { // and nobody has compared them yet
+			says = armName(arms[0]) + ": " + says
+		}
+		v := &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit}
 		switch {
 		case s.N == 1:
 			v.Rest = "in the only valid trial"
@@ -81,24 +85,35 @@ func factsOf(run *lab.Run) []fact {
 	}
 	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
 	var requests, misses, frames, lost int
-	finals := map[string]int{}
+	finals := map[string]map[string]bool{} // pictures, by arm
+	var pictures int
+	same := true
 	for _, t := range run.Trials {
 		requests += t.Requests
 		misses += t.Misses
 		frames += t.Frames
 		lost += t.FramesLost
 		if t.Valid && t.FinalFrame != "" {
-			finals[t.Arm+t.FinalFrame]++
+			if finals[t.Arm] == nil {
+				finals[t.Arm] = map[string]bool{}
+			}
+			finals[t.Arm][t.FinalFrame] = true
 		}
 	}
+	if live, _ := run.Plan["live"].(bool); !live { // of a live run, nothing was replayed
+		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
+	}
 	facts = append(facts,
-		fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))},
 		fact{Good: lost == 0 && frames > 0, Label: "Frames lost", Value: fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},
 	)
 	if ok > 1 {
-		f := fact{Good: len(finals) == len(armsOf(run)), Label: "Final picture", Value: "identical in all"}
+		for _, arm := range finals {
+			pictures += len(arm)
+			same = same && len(arm) == 1
+		}
+		f := fact{Good: same, Label: "Final picture", Value: map[bool]string{false: "identical in all", true: "identical in all of an arm"}[both(run)]}
 		if !f.Good {
-			f.Value = fmt.Sprintf("%d different ones", len(finals))
+			f.Value = fmt.Sprintf("%d different ones", pictures)
 		}
 		if len(finals) > 0 {
 			facts = append(facts, f)

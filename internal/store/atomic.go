@@ -44,11 +44,12 @@ func replace(path string, content []byte, mode os.FileMode) (err error) {
 	if err = os.Rename(temp.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
-// syncDir puts the names in a folder on the disk.
-func syncDir(dir string) error {
+// SyncDir puts the names in a folder on the disk: without it a file that was
+// renamed may be gone after a power cut.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func syncTree(dir string) error {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return syncDir(path)
+			return SyncDir(path)
 		case !d.Type().IsRegular() || d.Name() == lockFile:
 			return nil
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -84,7 +85,7 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
 	f.dir = dir
-	if err := syncDir(runs); err != nil {
+	if err := SyncDir(runs); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
 	}
@@ -107,12 +108,15 @@ func (f *Folder) prepare(run *lab.Run) error {
 	return f.Save(run)
 }
 
+// published are the names that root has through latest.
+func published() []string { return []string{"report.html", reportFile, runFile, trialsDir} }
+
 // publish points root/latest at the run and the other names through it.
 func publish(root, id string) error {
 	if err := link(filepath.Join(runsDir, id), filepath.Join(root, "latest")); err != nil {
 		return err
 	}
-	for _, name := range []string{"report.html", reportFile, runFile, trialsDir} {
+	for _, name := range published() {
 		if err := link(filepath.Join("latest", name), filepath.Join(root, name)); err != nil {
 			return err
 		}
@@ -130,8 +134,8 @@ func link(target, name string) error {
 	case info.Mode()&fs.ModeSymlink == 0:
 		return nil
 	}
-	temp := fmt.Sprintf("%s.%d.tmp", name, os.Getpid())
-	_ = os.Remove(temp) // of an earlier process with our number
+	// A name of its own: runs of two devices may begin at once in one process.
+	temp := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+".tmp")
 	if err := os.Symlink(target, temp); err != nil {
 		return err
 	}
@@ -170,6 +174,13 @@ func (f *Folder) Save(run *lab.Run) error {
 	if err := finite(run); err != nil {
 		return fmt.Errorf("save run: %w", err)
 	}
+	whole, err := encode(brief(run))
+	if err == nil {
+		err = readable(whole)
+	}
+	if err != nil {
+		return fmt.Errorf("save run: %w", err)
+	}
 	for _, t := range run.Trials {
 		dir, err := f.TrialDir(t.Number)
 		if err != nil {
@@ -199,8 +210,35 @@ func (f *Folder) Save(run *lab.Run) error {
 			return fmt.Errorf("save run: %w", err)
 		}
 	}
-	if err := writeJSON(filepath.Join(f.dir, runFile), run); err != nil {
+	if err := WriteFile(filepath.Join(f.dir, runFile), whole); err != nil {
 		return fmt.Errorf("save run: %w", err)
+	}
+	return nil
+}
+
+// brief is a run as run.json holds it: without the series of each frame, which
+// are in the trials' own files. They are most of a trial, and run.json is
+// written anew after each.
+func brief(run *lab.Run) *lab.Run {
+	short := *run
+	short.Trials = make([]*lab.Trial, len(run.Trials))
+	for i, t := range run.Trials {
+		bare := *t
+		bare.LoadHistogram, bare.VisualProgress, bare.FrameTimes = nil, nil, nil
+		short.Trials[i] = &bare
+	}
+	return &short
+}
+
+// readable refuses what DecodeRun would: the run.json that is there is then
+// left in its place, since a run that cannot be opened is lost.
+func readable(b []byte) error {
+	err := bounded(b)
+	if len(b) > MaxRunBytes {
+		err = fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
+	}
+	if err != nil {
+		return fmt.Errorf("%s would be too large to be read again: %w; ask for fewer trials", runFile, err)
 	}
 	return nil
 }

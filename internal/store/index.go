@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -32,22 +33,40 @@ type Entry struct {
 	Trials  int           `json:"trials"`
 	Valid   int           `json:"valid" doc:"Trials that entered the statistics"`
 	Summary []lab.Summary `json:"summary"`
+	// Comparison is what a run with two arms found, in short.
+	Comparison *Found `json:"comparison,omitempty"`
 	// Report says whether the folder has a report.html.
 	Report bool `json:"report"`
 }
 
+// Found is the verdict of a comparison and its words.
+type Found struct {
+	Verdict  string `json:"verdict" doc:"slower, faster, mixed, none (no difference was found) or unknown (too few trials)"`
+	Headline string `json:"headline" doc:"The verdict as a sentence"`
+	Detail   string `json:"detail" doc:"The number that it rests on"`
+	Partial  bool   `json:"partial,omitempty" doc:"Whether the run ended before all its trials were done"`
+}
+
 // schemaVersion is in the file's user_version; another one means another layout.
-const schemaVersion = 1
+const schemaVersion = 3
 
 const schema = `
 CREATE TABLE runs (
-	id    TEXT PRIMARY KEY,
-	wall  INTEGER NOT NULL, -- Unix ns
-	state TEXT NOT NULL,
-	stamp TEXT NOT NULL,    -- of the files that the entry was read from
-	entry TEXT NOT NULL     -- JSON of Entry
-) STRICT, WITHOUT ROWID;
+	id     TEXT PRIMARY KEY,
+	wall   INTEGER NOT NULL, -- Unix ns
+	state  TEXT NOT NULL,
+	stamp  TEXT NOT NULL,    -- of the files that the entry was read from
+	-- Of a run that is done, elsewhere '': the key of its series, and what that is made of.
+	series TEXT NOT NULL,
+	name   TEXT NOT NULL,
+	page   TEXT NOT NULL,
+	link   TEXT NOT NULL,
+	device TEXT NOT NULL,
+	entry  TEXT NOT NULL,    -- JSON of Entry
+	past   TEXT NOT NULL     -- JSON of Past, or ''
+) STRICT;
 CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
+CREATE INDEX runs_by_series ON runs (series, wall DESC, id DESC);
 `
 
 // Index lists runs without reading their folders. It holds nothing that the
@@ -56,7 +75,22 @@ CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
 type Index struct {
 	db *sql.DB
 	// Fresh is set when OpenIndex had to make the file, and says why.
-	Fresh string
+	Fresh  string
+	memory bool
+}
+
+// memoryIndex makes an index that is no file.
+func memoryIndex() (*Index, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, fmt.Errorf("index in memory: %w", err)
+	}
+	db.SetMaxOpenConns(1) // each connection would have an index of its own
+	if err := prepare(db); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("index in memory: %w", err)
+	}
+	return &Index{db: db, memory: true}, nil
 }
 
 // OpenIndex opens the index file or makes it anew.
@@ -92,6 +126,15 @@ func damaged(err error) bool {
 		}
 	}
 	return errors.Is(err, errVersion)
+}
+
+// full makes SQLite's word for a disk without space the kernel's.
+func full(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE) {
+		return fmt.Errorf("%w (%w)", syscall.ENOSPC, err)
+	}
+	return err
 }
 
 // dsn is the data source name for a database file that several processes may
@@ -174,7 +217,7 @@ func (x *Index) Rebuild(ctx context.Context, root string) error {
 		dir := filepath.Join(root, runsDir, d.Name())
 		stamp := stampOf(dir)
 		if known[d.Name()] != stamp {
-			if err := x.put(ctx, readEntry(dir), stamp); err != nil {
+			if err := x.put(ctx, readRow(dir), stamp); err != nil {
 				return fmt.Errorf("rebuild index: run %s: %w", d.Name(), err)
 			}
 		}
@@ -205,27 +248,48 @@ func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
 	return known, rows.Err()
 }
 
-func (x *Index) put(ctx context.Context, e Entry, stamp string) error {
-	b, err := json.Marshal(e)
+// row is what the index keeps of a run.
+type row struct {
+	Entry
+	series Series
+	past   *Past // nil where the run is not done
+}
+
+func (x *Index) put(ctx context.Context, r row, stamp string) error {
+	entry, err := json.Marshal(r.Entry)
 	if err != nil {
 		return err
 	}
-	_, err = x.db.ExecContext(ctx, `INSERT INTO runs (id, wall, state, stamp, entry) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET wall = excluded.wall, state = excluded.state, stamp = excluded.stamp, entry = excluded.entry`,
-		e.ID, e.Wall.UnixNano(), e.State, stamp, string(b))
+	var key string
+	var past []byte
+	if r.past != nil {
+		key = r.series.Key()
+		if past, err = json.Marshal(r.past); err != nil {
+			return err
+		}
+	}
+	s := r.series
+	_, err = x.db.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, series, name, page, link, device, entry, past)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), string(entry), string(past))
 	return err
 }
 
 // Runs returns at most limit entries, the newest first, that come after the
-// entry with the ID before in that order ("" for the start). A limit of 0 is
-// all of them.
-func (x *Index) Runs(ctx context.Context, before string, limit int) ([]Entry, error) {
+// given one in that order (nil for the start), which need not be in the index.
+// A limit of 0 is all of them.
+func (x *Index) Runs(ctx context.Context, last *Entry, limit int) ([]Entry, error) {
 	if limit <= 0 {
 		limit = -1
 	}
+	var id string
+	var wall int64
+	if last != nil {
+		id, wall = last.ID, last.Wall.UnixNano()
+	}
 	rows, err := x.db.QueryContext(ctx, `SELECT entry FROM runs
-		WHERE ?1 = '' OR (wall, id) < (SELECT wall, id FROM runs WHERE id = ?1)
-		ORDER BY wall DESC, id DESC LIMIT ?2`, before, limit)
+		WHERE ?1 = '' OR (wall, id) < (?2, ?1)
+		ORDER BY wall DESC, id DESC LIMIT ?3`, id, wall, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -281,8 +345,8 @@ func stampOf(dir string) string {
 	return stamp
 }
 
-// readEntry reads a run's folder; whatever is in there, there is an entry.
-func readEntry(dir string) Entry {
+// readRow reads a run's folder; whatever is in there, there is an entry.
+func readRow(dir string) row {
 	id := filepath.Base(dir)
 	run, err := ReadRun(dir)
 	if err != nil {
@@ -290,7 +354,7 @@ func readEntry(dir string) Entry {
 		if info, statErr := os.Stat(dir); statErr == nil {
 			e.Wall = info.ModTime().UTC()
 		}
-		return e
+		return row{Entry: e}
 	}
 	// A list is short, whatever the run holds.
 	e := Entry{
@@ -301,6 +365,9 @@ func readEntry(dir string) Entry {
 		s.Metric, s.Unit, s.Arm, s.Warnings = clip(s.Metric), clip(s.Unit), clip(s.Arm), nil
 		e.Summary = append(e.Summary, s)
 	}
+	if c := run.Comparison; c != nil {
+		e.Comparison = &Found{Verdict: clip(c.Verdict), Headline: clip(c.Headline), Detail: clip(c.Detail), Partial: c.Partial}
+	}
 	for _, t := range run.Trials {
 		if t.Valid {
 			e.Valid++
@@ -309,13 +376,19 @@ func readEntry(dir string) Entry {
 	if info, err := os.Lstat(filepath.Join(dir, "report.html")); err == nil {
 		e.Report = info.Mode().IsRegular()
 	}
-	return e
+	if run.State != StateDone {
+		return row{Entry: e}
+	}
+	series, past := pastOf(run, e.Report)
+	return row{e, series, &past}
 }
 
 // clip keeps a text of a list to 1,000 bytes.
-func clip(s string) string {
-	if len(s) > 1000 {
-		return strings.ToValidUTF8(s[:1000], "") + "…"
+func clip(s string) string { return shorten(s, 1000) }
+
+func shorten(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

@@ -51,11 +51,29 @@ func OpenQueue(ctx context.Context, path string) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
-	for _, statement := range []string{queueSchema,
+	return openQueue(ctx, db, path)
+}
+
+// MemoryQueue is a queue that ends with the process, for a disk that takes none.
+func MemoryQueue(ctx context.Context) (*Queue, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	db.SetMaxOpenConns(1) // each connection would have a queue of its own
+	return openQueue(ctx, db, "in memory")
+}
+
+// Damaged says whether an error of [OpenQueue] is about what is in the file; if
+// not, the file may be as good as ever, and the disk full.
+func Damaged(err error) bool { return damaged(err) }
+
+func openQueue(ctx context.Context, db *sql.DB, path string) (*Queue, error) {
+	for _, statement := range []string{queueSchema, onceSchema,
 		`UPDATE jobs SET state = 'interrupted', error = 'the appliance was stopped while it ran' WHERE state = 'running'`} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			_ = db.Close()
-			return nil, fmt.Errorf("open queue %s: %w", path, err)
+			return nil, fmt.Errorf("open queue %s: %w", path, full(err))
 		}
 	}
 	return &Queue{db}, nil
@@ -65,15 +83,19 @@ func OpenQueue(ctx context.Context, path string) (*Queue, error) {
 func (q *Queue) Close() error { return q.db.Close() }
 
 // Add appends a job, or returns ErrExists.
-func (q *Queue) Add(ctx context.Context, j Job) error {
-	_, err := q.db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
+func (q *Queue) Add(ctx context.Context, j Job) error { return add(ctx, q.db, j) }
+
+func add(ctx context.Context, db interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, j Job) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
 		j.ID, j.Device, j.Created.UnixNano(), string(j.Request))
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return ErrExists
 	}
 	if err != nil {
-		return fmt.Errorf("add job: %w", err)
+		return fmt.Errorf("add job: %w", full(err))
 	}
 	return nil
 }
@@ -90,22 +112,37 @@ func (q *Queue) Next(ctx context.Context) (Job, error) {
 // Release puts a job that was taken and not begun back to where it was.
 func (q *Queue) Release(ctx context.Context, id string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = 'queued' WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("release job: %w", err)
+		return fmt.Errorf("release job: %w", full(err))
 	}
 	return nil
 }
 
-// Finish ends a job. One that went well, or failed and left a run behind that
-// says so, is removed; with a reason it stays and is shown as failed.
-func (q *Queue) Finish(ctx context.Context, id, reason string) error {
-	statement, args := `DELETE FROM jobs WHERE id = ?`, []any{id}
-	if reason != "" {
-		statement, args = `UPDATE jobs SET state = 'failed', error = ? WHERE id = ?`, []any{reason, id}
-	}
-	if _, err := q.db.ExecContext(ctx, statement, args...); err != nil {
-		return fmt.Errorf("finish job: %w", err)
+// Finish removes a job that left a run behind, which says how it ended.
+func (q *Queue) Finish(ctx context.Context, id string) error {
+	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("finish job: %w", full(err))
 	}
 	return nil
+}
+
+// Leave ends a job that left no run behind: it stays, and is shown in a state,
+// StateFailed or StateInterrupted, with the reason.
+func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
+	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = ?, error = ? WHERE id = ?`, state, reason, id); err != nil {
+		return fmt.Errorf("finish job: %w", full(err))
+	}
+	return nil
+}
+
+// Forget removes a job that waits or has ended; false when it is running or
+// not there.
+func (q *Queue) Forget(ctx context.Context, id string) (bool, error) {
+	done, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ? AND state <> 'running'`, id)
+	if err != nil {
+		return false, fmt.Errorf("forget job: %w", full(err))
+	}
+	n, err := done.RowsAffected()
+	return n > 0, err
 }
 
 // Get returns one job, or ErrNotFound.

@@ -68,7 +68,7 @@ func FuzzDecodeRun(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`, `{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`, `[[[["\"[{`, "null"} {
+	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`, `{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`, `{"id":"a","state":"done","plan":{"arms":[{"name":"control","link":[1]},3],"live":"x"},"environment":{"browser":{"a":{"b":[{"c":1}]}}},"summary":[{"arm":"control","n":1}]}`, `[[[["\"[{`, "null"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -90,6 +90,12 @@ func FuzzDecodeRun(f *testing.F) {
 		}
 		if diff := cmp.Diff(string(again), string(third)); diff != "" {
 			t.Error(diff)
+		}
+		// What the index keeps of it is short.
+		if _, p := pastOf(run, false); len(p.Facts) > maxFacts || len(p.Summary) > 64 {
+			t.Errorf("%d facts, %d summaries", len(p.Facts), len(p.Summary))
+		} else if _, err := json.Marshal(p); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -18,6 +18,8 @@ type Report struct {
 	Run     ReportRun     `json:"run"`
 	Trials  []ReportTrial `json:"trials"`
 	Summary []lab.Summary `json:"summary"`
+	// Comparison is there when the run has two arms.
+	Comparison *lab.Comparison `json:"comparison,omitempty"`
 }
 
 // ReportRun is what identifies a run and could explain a difference between two.
@@ -29,6 +31,7 @@ type ReportRun struct {
 	State       string          `json:"state"`
 	Error       string          `json:"error,omitempty"`
 	Page        string          `json:"page"`
+	Plan        map[string]any  `json:"plan"`
 	Archive     lab.ArchiveInfo `json:"archive"`
 	Link        map[string]any  `json:"link"`
 	Environment map[string]any  `json:"environment"`
@@ -58,11 +61,14 @@ func NewReport(run *lab.Run) *Report {
 		Schema: ReportSchema,
 		Run: ReportRun{
 			ID: run.ID, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
-			Page: run.Page, Archive: run.Archive, Link: run.Link, Environment: run.Environment,
+			Page: run.Page, Plan: run.Plan, Archive: run.Archive, Link: run.Link, Environment: run.Environment,
 			Warnings: list(run.Warnings),
 		},
 		Trials:  make([]ReportTrial, 0, len(run.Trials)),
-		Summary: list(run.Summary),
+		Summary: list(run.Summary), Comparison: run.Comparison,
+	}
+	if r.Run.Plan == nil {
+		r.Run.Plan = map[string]any{}
 	}
 	for _, t := range run.Trials {
 		metrics := t.Metrics
@@ -113,6 +119,16 @@ func finite(run *lab.Run) error {
 		for _, v := range []float64{s.Median, s.Min, s.Max, s.Q1, s.Q3, s.Low, s.High} {
 			if bad(v) {
 				return fmt.Errorf("summary of %s: a number is %v", s.Metric, v)
+			}
+		}
+	}
+	if run.Comparison == nil {
+		return nil
+	}
+	for _, e := range run.Comparison.Effects {
+		for _, v := range []float64{e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, e.P, e.Adjusted, e.Delta, e.MinimalEffect} {
+			if bad(v) {
+				return fmt.Errorf("comparison of %s: a number is %v", e.Metric, v)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func create(t *testing.T, root string, run *lab.Run) *Folder {
 
 func open(t *testing.T, root string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), root)
+	s, err := Open(t.Context(), root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,9 @@ func TestCreateSaveRead(t *testing.T) {
 
 // The fields that the acceptance of the project reads, by their exact names.
 func TestReportJSON(t *testing.T) {
-	f := create(t, t.TempDir(), sample("a", StateDone))
+	run := sample("a", StateDone)
+	run.Plan = map[string]any{"timing": "recorded"}
+	f := create(t, t.TempDir(), run)
 	b, err := os.ReadFile(filepath.Join(f.Path(), "report.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestReportJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Schema != "eidetic/report/1" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" {
+	if got.Schema != "eidetic/report/1" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" || !cmp.Equal(got.Run["plan"], any(run.Plan)) {
 		t.Fatalf("got %s", b)
 	}
 	for name, want := range map[string]any{
@@ -273,7 +275,7 @@ func TestIndexIsMadeAnew(t *testing.T) {
 	path := filepath.Join(root, "index.db")
 	good := func(t *testing.T) []byte {
 		t.Helper()
-		s, err := Open(t.Context(), root)
+		s, err := Open(t.Context(), root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -446,13 +448,16 @@ func TestQueue(t *testing.T) {
 	next("1")
 	next("3") // the device of 2 is busy
 	next("")
-	if err := q.Finish(ctx, "1", ""); err != nil {
+	if err := q.Finish(ctx, "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Finish(ctx, "3", "no grabber"); err != nil {
+	if err := q.Leave(ctx, "3", StateFailed, "no grabber"); err != nil {
 		t.Fatal(err)
 	}
 	next("2")
+	if gone, err := q.Forget(ctx, "2"); err != nil || gone {
+		t.Errorf("a job that runs was forgotten (%v)", err)
+	}
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func NeedDevice(t testing.TB) {
 // is told to do: it runs the box's kiosk script. Everything ends with the test.
 func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	t.Helper()
-	d := &Device{t: t, at: at, dir: t.TempDir(), log: &output{}}
+	d := &Device{t: t, at: at, dir: testlab.TempDir(t), log: &output{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the device printed:\n%s", d.log)

@@ -54,14 +54,15 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	p.Follow(t, replayed, s.Patience, nil)
 	second := p.Run(t, replayed)
 	s.check(t, second, s.Trials)
+	picture := stillPicture(first)
 	for _, trial := range second.Trials {
-		if got := trial.Metrics["first_visual_change_ms"]; got < float64(roundTrips*linkRTT/time.Millisecond) {
+		if got, measured := trial.Metrics["first_visual_change_ms"]; (measured || trial.Valid) && got < float64(roundTrips*linkRTT/time.Millisecond) {
 			t.Errorf("trial %d showed something after %.0f ms: over a link of %v nothing can", trial.Number, got, linkRTT)
 		}
 		s.evidence(t, replayed, trial)
-		// The picture depends on the recording alone.
-		if trial.FinalFrame == "" || trial.FinalFrame != first.Trials[0].FinalFrame {
-			t.Errorf("trial %d ends with the picture %.12s, that of the other run is %.12s", trial.Number, trial.FinalFrame, first.Trials[0].FinalFrame)
+		// The picture depends on the recording alone, once it is whole.
+		if trial.Ended == lab.EndStable && (trial.FinalFrame == "" || trial.FinalFrame != picture && picture != "") {
+			t.Errorf("trial %d ends with the picture %.12s, that of the other run is %.12s", trial.Number, trial.FinalFrame, picture)
 		}
 	}
 	var report struct {
@@ -71,7 +72,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 			Metrics        map[string]float64
 		}
 	}
-	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/1" || len(report.Trials) != s.Trials {
+	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/1" || len(report.Trials) != len(second.Trials) {
 		t.Errorf("report.json: %+v, %v", report, err)
 	}
 	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) && !bytes.Contains(page, []byte("<!DOCTYPE html>")) {
@@ -84,8 +85,8 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 // what is not valid says why, with reasons that a slow machine has.
 func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 	t.Helper()
-	if len(run.Trials) != trials {
-		t.Fatalf("run %s is %s with %d trials, want %d: %s", run.ID, run.State, len(run.Trials), trials, run.Error)
+	if len(run.Trials) < trials { // those that the machine spoiled are repeated
+		t.Fatalf("run %s is %s with %d trials, want %d or more: %s", run.ID, run.State, len(run.Trials), trials, run.Error)
 	}
 	valid := 0
 	for _, trial := range run.Trials {
@@ -98,7 +99,7 @@ func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 		t.Logf("run %s, trial %d: ended by %s, %d frames, %d lost, metrics %v, invalid because %q",
 			run.ID, trial.Number, trial.Ended, trial.Frames, trial.FramesLost, headline(trial), trial.Invalid)
 		for _, reason := range trial.Invalid {
-			if !ofSlowMachines(reason) {
+			if !OfSlowMachines(reason) {
 				t.Errorf("run %s, trial %d is invalid: %s", run.ID, trial.Number, reason)
 			}
 		}
@@ -111,9 +112,22 @@ func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 	}
 }
 
-// ofSlowMachines says whether a trial's reason is that the machine is busy.
-func ofSlowMachines(reason string) bool {
-	for _, words := range []string{"frames were lost", "late", "throttled"} {
+// stillPicture is how the first trial ended that came to rest.
+func stillPicture(run *lab.Run) string {
+	for _, trial := range run.Trials {
+		if trial.Ended == lab.EndStable {
+			return trial.FinalFrame
+		}
+	}
+	return ""
+}
+
+// OfSlowMachines says whether a trial's reason is one that a busy machine gives.
+func OfSlowMachines(reason string) bool {
+	for _, words := range []string{
+		"frames were lost", "the machine was too busy", "throttled", "the kernel dropped", "the source of the pictures was interrupted",
+		"did not come to rest within the plan's time limit", "the wall clock stepped",
+	} {
 		if strings.Contains(reason, words) {
 			return true
 		}
@@ -145,9 +159,15 @@ func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
 	if served != trial.Requests {
 		t.Errorf("run %s, trial %d: the replay log has %d requests, the trial %d", run, trial.Number, served, trial.Requests)
 	}
+	if trial.Files["video"] == "" && !trial.Valid {
+		return // the source of the pictures was interrupted
+	}
 	film := s.Panel.Artifact(t, run, fmt.Sprintf("trials/%03d/%s", trial.Number, trial.Files["video"]))
 	if ebml := []byte{0x1a, 0x45, 0xdf, 0xa3}; !bytes.HasPrefix(film, ebml) || !bytes.Contains(film[:64], []byte("webm")) || len(film) < 20_000 {
 		t.Errorf("run %s, trial %d: the video has %d bytes and is no WebM", run, trial.Number, len(film))
+	}
+	if !trial.Valid {
+		return // it may have been over before there was anything to measure
 	}
 	if trial.Metrics["speed_index_ms"] <= 0 || trial.Metrics["last_visual_change_ms"] <= trial.Metrics["first_visual_change_ms"] {
 		t.Errorf("run %s, trial %d: metrics %v", run, trial.Number, headline(trial))

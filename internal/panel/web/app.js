@@ -1,60 +1,99 @@
 // The list of runs. Everything that comes from a run is put in as text.
-export const $ = id => document.getElementById(id);
-export const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
-const shown = new Map(); // run id → list item
+import { $, make, call, number, address, reportOf, signIn } from "./common.js";
+
+const shown = new Map(), known = new Map(); // run id → list item, and the run
 let next = "", stream = null, busy = null, box = null, looking = null;
 
-export const call = async (path, options) => {
-  const answer = await fetch(path, { credentials: "same-origin", ...options });
-  if (answer.ok) return answer.status === 204 ? null : answer.json();
-  const problem = await answer.json().catch(() => ({}));
-  const places = (problem.errors || []).map(e => `${e.location}: ${e.message}`);
-  throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status });
-};
-
-const number = v => Math.abs(v) >= 100 ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f") : v.toFixed(1);
 const headline = [["time_to_stable_ms", "looks finished"], ["speed_index_ms", "SpeedIndex"]];
 
+// figure is a metric's median; of a run with two arms it is the control's, and says so.
 function figure(run, [metric, label]) {
-  const s = (run.summary || []).find(s => s.metric === metric && s.n > 0);
-  return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ms`, make("small", { textContent: label })] : []));
+  const known = (run.summary || []).filter(s => s.metric === metric && s.n > 0);
+  const s = known.find(s => s.arm === "control") || known[0];
+  const whose = run.comparison && s ? `, ${s.arm}` : "";
+  return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ms`, make("small", { textContent: label + whose })] : []));
 }
+
+// found is what a run with two arms says: a sign for the eye, and the same in words.
+const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="]]);
+const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
+  make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
+
+// historyOf is where the runs of the same name on the same page are laid side by side.
+const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: run.name, page: run.page }).filter(([, value]) => value))}`;
 
 function item(run) {
   const li = make("li", { className: "run" });
   const title = make("h2");
-  const name = run.page ? run.page.replace(/^https?:\/\//, "").replace(/\/$/, "") : run.id;
-  title.append(run.report ? make("a", { href: `/runs/${encodeURIComponent(run.id)}/report.html`, textContent: name }) : name);
+  const name = run.page ? address(run.page) : run.id;
+  title.append(run.report ? make("a", { href: reportOf(run.id), textContent: name }) : name);
   const when = make("time", { dateTime: run.wall, textContent: new Date(run.wall).toLocaleString() });
   const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), when);
   if (run.name) facts.append(` · ${run.name}`);
   if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
+  if (run.state === "done") facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
   const left = make("div", {}, title, facts);
+  if (run.comparison) left.append(found(run.comparison));
   if (run.error) left.append(make("p", { textContent: run.error }));
   left.append(make("p", { className: "doing", hidden: true }));
+  // One that waits or goes on is cancelled, which is another thing.
+  if (health.starts && run.state !== "queued" && run.state !== "running") {
+    const remove = make("button", { type: "button", className: "remove", textContent: "Delete", ariaLabel: `Delete run ${run.id}` });
+    remove.addEventListener("click", () => askDelete(run, name));
+    facts.append(" · ", remove);
+  }
   li.append(left, ...headline.map(h => figure(run, h)));
   return li;
+}
+
+// askDelete asks, and deletes: nothing brings a run back.
+function askDelete(run, name) {
+  $("which").textContent = `${name}, ${new Date(run.wall).toLocaleString()}${run.name ? `, ${run.name}` : ""} (${run.id})`;
+  $("kept").textContent = "";
+  $("sure").onsubmit = async e => {
+    e.preventDefault();
+    $("yes").disabled = true;
+    try {
+      await call(`/api/v1/runs/${encodeURIComponent(run.id)}?files=true`, { method: "DELETE" });
+      $("sure").close();
+      forget(run.id);
+      $("heading").focus();
+    } catch (problem) { $("kept").textContent = `The run could not be deleted: ${problem.message}.`; }
+    $("yes").disabled = false;
+  };
+  $("sure").showModal();
+}
+
+// forget takes a run off the list, which stays where it is.
+function forget(id) {
+  shown.get(id)?.remove();
+  shown.delete(id);
+  known.delete(id);
+  if (!shown.size) { load(); return; }
+  if (next === id) next = [...shown.keys()].at(-1); // older ones come after one that is there
+  showBox([...known.values()]);
 }
 
 function put(run, last) {
   const li = item(run), old = shown.get(run.id);
   if (old) old.replaceWith(li); else if (last) $("runs").append(li); else $("runs").prepend(li);
   shown.set(run.id, li);
+  known.set(run.id, run);
 }
 
 async function load(before = "") {
   try {
     const page = await call(`/api/v1/runs?limit=50${before ? `&before=${encodeURIComponent(before)}` : ""}`);
-    if (!before) { shown.clear(); $("runs").replaceChildren(); }
+    if (!before) { shown.clear(); known.clear(); $("runs").replaceChildren(); }
     for (const run of page.runs) put(run, true);
     next = page.next || "";
     $("more").hidden = !next;
     $("none").hidden = shown.size > 0;
     $("login").hidden = $("trouble").hidden = true;
     follow();
-    await showBox(page.runs);
+    await showBox([...known.values()]);
   } catch (e) {
-    if (e.status === 401) { $("login").hidden = false; $("box").hidden = $("leave").hidden = true; $("token").focus(); return; }
+    if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
     $("trouble").hidden = false;
     $("trouble").textContent = `The list could not be loaded: ${e.message}`;
   }
@@ -85,15 +124,23 @@ async function askHealth() { return (await fetch("/api/v1/health")).json(); }
 
 function showHealth(health) {
   const failing = health.parts.filter(p => !p.ok).map(p => p.name);
-  $("health").hidden = !health.parts.length && health.status === "ok";
-  $("health").className = `state ${health.status === "ok" ? "done" : "failed"}`;
-  $("health").textContent = health.status === "ok" ? "healthy" : [health.status, ...failing].join(": ");
+  const warnings = health.warnings || [], well = health.status === "ok" && !warnings.length;
+  $("health").hidden = !health.parts.length && well;
+  $("health").className = `state ${well ? "done" : "failed"}`;
+  $("health").textContent = well ? "healthy" : [...(health.status === "ok" ? warnings : [health.status, ...failing, ...warnings])].join(": ");
 }
 
 // follow shows the progress of runs that go on; the list is read again when one begins or ends.
 function follow() {
   if (stream) return;
   stream = new EventSource("/api/v1/events");
+  // What happened before the stream opened, or while it was away, is not told again: the list is read anew.
+  stream.onopen = () => load();
+  stream.onerror = e => {
+    if (e.target !== stream || stream.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    stream = null;
+    setTimeout(load, 3000);
+  };
   stream.addEventListener("progress", e => {
     const s = JSON.parse(e.data), li = shown.get(s.run);
     if (!li || s.state !== "running") { clearTimeout(busy); busy = setTimeout(load, 200); return; }
@@ -103,16 +150,8 @@ function follow() {
   });
 }
 
-$("login").addEventListener("submit", async e => {
-  e.preventDefault();
-  try {
-    await call("/api/v1/session", { method: "POST", headers: { "Content-Type": "text/plain" }, body: $("token").value });
-    $("token").value = $("wrong").textContent = "";
-    $("leave").hidden = false;
-    load();
-  } catch (problem) { $("wrong").textContent = problem.message; }
-});
 $("leave").addEventListener("click", async () => { if (stream) stream.close(); stream = null; await call("/api/v1/session", { method: "DELETE" }); $("runs").replaceChildren(); load(); });
+$("no").addEventListener("click", () => $("sure").close());
 $("more").addEventListener("click", () => load(next));
 
 const health = await askHealth();

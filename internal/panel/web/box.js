@@ -1,21 +1,24 @@
 // What can be measured, and the form that starts a run. Everything that comes
 // from a device or a recording is put in as text.
-import { $, make, call } from "./app.js";
+import { $, make, call } from "./common.js";
 
 function device(d) {
   const facts = d.ready ? [d.host, d.address, d.screen] : [d.problem];
   if (d.port) facts.unshift(`port ${d.port}`);
+  const join = d.wifi ? [make("p", {}, "Wi-Fi ", make("b", { className: "ssid", textContent: d.wifi.ssid }), " · passphrase ", make("code", { textContent: d.wifi.passphrase }))] : [];
   return make("li", { className: d.ready ? "ready" : "" },
     make("strong", { textContent: d.name }),
     make("em", { className: `state ${d.ready ? "done" : "queued"}`, textContent: d.ready ? "ready" : "not ready" }),
-    make("p", { textContent: facts.filter(Boolean).join(" · ") }));
+    make("p", { textContent: facts.filter(Boolean).join(" · ") }), ...join);
 }
 
-// choose fills a select and keeps what was chosen.
+// choose fills a select and keeps what was chosen, also when it is no longer
+// offered: what a person chose does not become something else by itself.
 function choose(select, options) {
-  const before = select.value;
+  const before = select.value, [kept] = select.selectedOptions;
+  if (before && !options.some(([value]) => value === before)) options.push([before, kept.textContent]);
   select.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
-  if (options.some(([value]) => value === before)) select.value = before;
+  if (kept) select.value = before;
 }
 
 export async function showDevices() {
@@ -30,7 +33,7 @@ export async function showArchives(runs) {
   const { archives } = await call("/api/v1/archives");
   choose($("new").elements.archive, [["", "record the page first"],
     ...archives.map(a => [a.name, `${a.name}, ${(a.bytes / 1e6).toFixed(1)} MB`]),
-    ...runs.filter(r => r.state === "done").slice(0, 20).map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
+    ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
 }
 
 $("new").addEventListener("submit", async e => {

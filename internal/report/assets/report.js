@@ -44,10 +44,11 @@ function trace(u, c, width, alpha) {
     const x = u.valToPos(c.t[i], "x", true), y = u.valToPos(v[i], "y", true);
     if (i === 0) ctx.moveTo(x, y); else { ctx.lineTo(x, u.valToPos(v[i - 1], "y", true)); ctx.lineTo(x, y); }
   }
-  ctx.strokeStyle = colour(c);
+  ctx.strokeStyle = c.ink || colour(c);
   ctx.globalAlpha = alpha;
   ctx.lineWidth = width * devicePixelRatio;
-  if (!c.valid) ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+  const dash = c.valid ? c.dash : [5, 4];
+  if (dash) ctx.setLineDash(dash.map(n => n * devicePixelRatio));
   ctx.lineJoin = "round";
   ctx.stroke();
   ctx.restore();
@@ -79,7 +80,7 @@ function draw() {
   const zoom = plot && plot.zoomed ? [plot.scales.x.min, plot.scales.x.max] : null;
   if (plot) plot.destroy();
   near = null;
-  const median = data.medians[measure], list = curves();
+  const [median, other] = data.medians.map(m => m[measure]), list = curves();
   const end = Math.max(1, ...list.map(c => c.t[c.t.length - 1]));
   // Past the last change of all, nothing is to be seen; a little of it shows that.
   const last = Math.max(...list.map(c => { const v = c[measure]; let i = v.length - 1; while (i > 0 && v[i - 1] === v[v.length - 1]) i--; return c.t[i]; }));
@@ -101,7 +102,11 @@ function draw() {
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true } },
     hooks: {
       drawAxes: [u => { for (const c of list) trace(u, c, 1.25, near && near.c === c ? 0 : many ? 0.35 : 0.6); }],
-      draw: [u => { if (near) trace(u, near.c, 2.75, 1); }],
+      // The treatment's median; the control's is a series.
+      draw: [u => {
+        if (other && other.t.length) trace(u, { t: [...other.t, end], [measure]: [...other.v, other.v[other.v.length - 1]], valid: true, ink: css("--ink"), dash: [11, 6] }, 3, 1);
+        if (near) trace(u, near.c, 2.75, 1);
+      }],
       setCursor: [u => {
         const was = near && near.c;
         near = nearest(u);
@@ -110,7 +115,7 @@ function draw() {
         u.over.style.cursor = near ? "pointer" : "crosshair";
         if (near) {
           const { c, i, x } = near;
-          tip.replaceChildren(make("b", { textContent: `Trial ${c.n}` }), ` · frame ${thousands(String(c.f[i]))}${c.valid ? "" : " · invalid"}`, make("br"), `${fixed(Math.max(x, c.t[i]), 0)} ms · ${fixed(c[measure][i], 1)} %`);
+          tip.replaceChildren(make("b", { textContent: `Trial ${c.n}${other ? ` (${c.arm})` : ""}` }), ` · frame ${thousands(String(c.f[i]))}${c.valid ? "" : " · invalid"}`, make("br"), `${fixed(Math.max(x, c.t[i]), 0)} ms · ${fixed(c[measure][i], 1)} %`);
           const half = tip.offsetWidth / 2 || 60, left = Math.min(Math.max(u.cursor.left, half), u.over.clientWidth - half);
           tip.style.left = left + "px";
           tip.style.top = Math.max(u.cursor.top, 56) + "px";

@@ -32,9 +32,9 @@ type Browser struct {
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
 	path := testlab.NeedProgram(t, "chromium", "google-chrome")
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true))...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)

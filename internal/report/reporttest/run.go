@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/verdict"
 )
 
 // hosts of the page that the runs pretend to load.
@@ -52,8 +53,52 @@ func Run(seed uint64, n int) *lab.Run {
 	return run
 }
 
+// Compared makes a run of pairs of a control on the link lte and a treatment on
+// 3g, which is slower by so many ms. The treatment's trial is the first of all.
+func Compared(seed uint64, pairs int, slower float64) *lab.Run {
+	run := Run(seed, 0)
+	run.ID, run.Name, run.Link["name"] = "20261121-101400-links", "links", "lte"
+	arm := func(name, link string) map[string]any {
+		return map[string]any{"name": name, "page": run.Page, "link": link}
+	}
+	run.Plan["arms"] = []any{arm(lab.Control, "lte"), arm(lab.Treatment, "3g")}
+	rng := rand.New(rand.NewPCG(seed, 3))
+	for i := range 2 * pairs {
+		t := delayed(rng, i+1, 0)
+		if i%4 == 0 || i%4 == 3 {
+			t = delayed(rng, i+1, slower)
+			t.Arm = lab.Treatment
+		}
+		t.Block = 1 + i/10
+		run.Trials = append(run.Trials, t)
+	}
+	Compare(run)
+	return run
+}
+
+// Compare makes the summary and the comparison of a run anew.
+func Compare(run *lab.Run) {
+	run.Summary = nil
+	for _, arm := range []string{lab.Control, lab.Treatment} {
+		var trials []*lab.Trial
+		for _, t := range run.Trials {
+			if t.Arm == arm {
+				trials = append(trials, t)
+			}
+		}
+		for _, s := range Summarise(trials) {
+			s.Arm = arm
+			run.Summary = append(run.Summary, s)
+		}
+	}
+	run.Comparison = verdict.Of(run, 1)
+}
+
 // Trial makes one trial.
-func Trial(rng *rand.Rand, n int) *lab.Trial {
+func Trial(rng *rand.Rand, n int) *lab.Trial { return delayed(rng, n, 0) }
+
+// delayed makes a trial that is slower by so many ms than others.
+func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	const frame = 1000.0 / 60
 	sum := sha256.Sum256([]byte("final"))
 	t := &lab.Trial{
@@ -63,7 +108,7 @@ func Trial(rng *rand.Rand, n int) *lab.Trial {
 		Capture: map[string]any{"rate_hz": 59.998, "jitter_p99_us": 412.0}, Files: map[string]string{},
 	}
 	noise := rng.NormFloat64() * 22
-	paint, hero := 510+noise, 1320+noise*1.4+rng.ExpFloat64()*30
+	paint, hero := 510+noise+delay/2, 1320+noise*1.4+rng.ExpFloat64()*30+delay
 	quantise := func(ms float64) float64 { return math.Ceil(ms/frame) * frame }
 	steps := []struct{ at, load, visual float64 }{
 		{quantise(paint), 41.2, 38.5}, {quantise(paint + 130), 52.8, 61}, {quantise(paint + 330), 61.4, 74}, {quantise(paint + 470), 68.1, 80.2},
@@ -101,6 +146,8 @@ func Trial(rng *rand.Rand, n int) *lab.Trial {
 		{Name: "time_to_stable_ms", Value: quantise(hero), Unit: "ms", Method: "pixel difference against the final frame, threshold 4096", Frames: []int{t.StartFrame, t.StartFrame + int(hero/frame)}},
 		{Name: "first_visual_change_ms", Value: steps[0].at, Unit: "ms", Method: "first frame that differs from the start frame", Frames: []int{t.StartFrame, t.StartFrame + int(paint/frame) + 1}, Low: &low, High: &high},
 		{Name: "speed_index_ms", Value: si, Unit: "ms", Method: "browsertime, portable: RGB histograms of 256 bins"},
+		{Name: "last_visual_change_ms", Value: end, Unit: "ms", Method: "last frame that differs from the one before"},
+		{Name: "unique_fps", Value: t.Metrics["unique_fps"], Unit: "frames/s", Method: "unique frames"},
 	}
 	at := func(ms float64) lab.Time { return t.StartTime.Add(time.Duration(ms * 1e6)) }
 	t.Events = []lab.Event{

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// gate is the exit status that a run stands for, so that a script can stop at a
+// regression, and cannot take a run that tells nothing for one that found
+// nothing. Who ran it has been told the verdict already.
+func gate(run *lab.Run, compared bool) error {
+	if run.State != store.StateDone {
+		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, plain(run.Error)))
+	}
+	valid := map[string]int{lab.Control: 0}
+	if compared {
+		valid[lab.Treatment] = 0
+	}
+	for _, t := range run.Trials {
+		if t.Valid {
+			valid[t.Arm]++
+		}
+	}
+	for arm, n := range valid {
+		if n == 0 {
+			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", plain(arm)))
+		}
+	}
+	if !compared {
+		return nil
+	}
+	if run.Comparison == nil {
+		return cannot(errors.New("the run has two arms and does not say what it found"))
+	}
+	switch c := run.Comparison; c.Verdict {
+	case lab.Faster, lab.NoChange:
+		return nil
+	case lab.Slower, lab.Mixed:
+		return &exitError{exitFailed, nil}
+	default:
+		return cannot(fmt.Errorf("whether the treatment is slower is not known: %s; ask for more trials with --trials", plain(c.Detail)))
+	}
+}
+
+// mostPlain bounds what is shown of a text that others wrote.
+const mostPlain = 2000
+
+// plain makes a text that others wrote fit for a terminal: one line, which
+// moves no cursor and sets no colour.
+func plain(text string) string {
+	out := make([]rune, 0, min(len(text), mostPlain))
+	for _, r := range text {
+		switch {
+		case len(out) == mostPlain:
+			return string(out) + "…"
+		case r == '\n' || r == '\t' || r == '\r':
+			out = append(out, ' ')
+		case strconv.IsPrint(r) || r == '\u202f':
+			out = append(out, r)
+		default:
+			out = append(out, '\uFFFD')
+		}
+	}
+	return string(out)
+}

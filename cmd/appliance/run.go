@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// RunCmd asks a box for a run, waits for it, and ends with what it found.
+type RunCmd struct {
+	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default}); also from the environment, as EIDETIC_BOX."`
+	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
+	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
+	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
+	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
+	pause     time.Duration // between attempts; tests have no time
+	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	requestFlags
+}
+
+// requestFlags are the fields of a request; what is not given is the box's default.
+type requestFlags struct {
+	Page    *string  `placeholder:"URL" help:"Page under test."`
+	Archive *string  `placeholder:"A" help:"Recording to replay: a file here, which is brought to the box; a file name there; or the ID of a run that made one."`
+	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
+	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
+	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
+	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
+	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
+	Device  *string  `placeholder:"D" help:"Which device; the first of the box's list without it."`
+	Name    *string  `placeholder:"TEXT" help:"What you call the run."`
+
+	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
+	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`
+	TreatmentArchive *string `placeholder:"A" help:"Compare: recording of the treatment, like --archive."`
+}
+
+// Help is shown by appliance run --help.
+func (RunCmd) Help() string {
+	return `Starts a run on a box (appliance serve), shows each trial as it ends, and prints what was found. Ctrl-C cancels the run; a
+second one leaves at once. A connection that is lost and a box that restarts are waited for.
+
+The status is 0 when no difference was found, or the treatment is faster, or there is no second arm; 1 when it is slower or mixed;
+2 when the command line is wrong or the box refused the request; 3 when there is no verdict: too few valid trials, a run that
+failed or was cancelled, a box that does not answer.
+
+Example:
+  appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
+  appliance run --box http://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
+  appliance run --plan checkout.yaml --trials 16`
+}
+
+// Validate checks what kong cannot.
+func (c *RunCmd) Validate() error {
+	u, err := url.Parse(c.Box)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("--box %q: it must be the address of a panel, such as http://127.0.0.1:8080", c.Box)
+	}
+	if c.Page == nil && c.Plan == "" {
+		return errors.New("say what to run: --page URL, or --plan FILE")
+	}
+	if c.NoWait && (c.Out != "" || c.JSON) {
+		return errors.New("--no-wait goes without --out and --json: there is nothing to fetch yet")
+	}
+	if c.Patience < 0 {
+		return fmt.Errorf("--patience %v: at least 0", c.Patience)
+	}
+	return nil
+}
+
+// tokenVariable is where a token is taken from without a file: CI keeps secrets so.
+const tokenVariable = "EIDETIC_TOKEN"
+
+// Run implements the command.
+func (c *RunCmd) Run(ctx context.Context, std *streams) error {
+	token := strings.TrimSpace(os.Getenv(tokenVariable))
+	if c.TokenFile != "" {
+		var err error
+		if token, err = readToken(c.TokenFile); err != nil {
+			return usage(fmt.Errorf("--token-file: %w", err))
+		}
+	}
+	q, err := c.request()
+	if err != nil {
+		return usage(err)
+	}
+	if c.Out != "" {
+		if _, err := makeOut(c.Out); err != nil {
+			return cannot(err)
+		}
+	}
+	news := std.out
+	if c.JSON {
+		news = std.err
+	}
+	f := &follower{box: newBoxClient(c.Box, token, c.Patience, cmp.Or(c.pause, time.Second)), bar: newProgress(news), out: news}
+	defer f.box.close()
+	defer f.bar.close()
+	id, err := f.start(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.NoWait && ctx.Err() == nil {
+		fmt.Fprintf(std.out, "%s\n", id)
+		return nil
+	}
+	run, err := f.follow(ctx, id)
+	if ctx.Err() != nil {
+		return f.cancel(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	return c.conclude(ctx, std, f, run, q.compares())
+}
+
+// conclude says what was found, and fetches it.
+func (c *RunCmd) conclude(ctx context.Context, std *streams, f *follower, run *lab.Run, compared bool) error {
+	f.bar.close()
+	printFound(f.out, run)
+	if run.Plan != nil { // it got as far as a folder
+		fmt.Fprintf(f.out, "The report is at %s\n", f.box.report(run.ID))
+	}
+	if c.JSON {
+		if err := printJSON(std.out, run); err != nil {
+			return cannot(err)
+		}
+	}
+	if c.Out != "" {
+		if err := f.box.fetchAll(ctx, run.ID, c.Out); err != nil {
+			return err
+		}
+		fmt.Fprintf(f.out, "Report and numbers are in %s\n", c.Out)
+	}
+	return gate(run, compared)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"eidetic/internal/job"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/internal/report"
+	"eidetic/internal/store"
+)
+
+// killedDevice measures in a process that is killed.
+type killedDevice struct {
+	noDevice
+	root string
+}
+
+func (d killedDevice) carryOut(_ context.Context, o job.Order, _ job.News) error {
+	folder, err := store.Create(d.root, &lab.Run{ID: o.ID, State: store.StateRunning})
+	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())
+}
+
+// A run whose process was killed has the reason and a report in its folder at once.
+func TestRunOfAKilledProcess(t *testing.T) {
+	r := newRunner(t)
+	r.devices.add("killed", killedDevice{root: r.data})
+	q := panel.RunRequest{Device: "killed", Page: "https://www.x.test/", Trials: 1, Timing: "recorded", Still: 1, Limit: 60}
+	if err := r.Run(t.Context(), "1", q, func(panel.Progress) {}); err == nil {
+		t.Error("no error")
+	}
+	run, err := r.runs.Run("1")
+	if err != nil || run.State != store.StateInterrupted || run.Error != "inside: signal: killed" {
+		t.Errorf("the folder says %+v (%v)", run, err)
+	}
+	files, err := r.runs.Files("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if _, err := files.Stat(report.FileName); err != nil {
+		t.Error(err)
+	}
+}

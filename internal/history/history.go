@@ -1,0 +1,212 @@
+// Package history says whether a page has become slower from run to run. In go
+// the runs of a series (one name, page, link and device) as the store's index
+// holds them, each with the medians of its control; out come, for each metric,
+// these medians in order of time and the points at which their level changed,
+// with what else changed there: a step that comes with a new browser is perhaps
+// the browser's.
+//
+// Values are medians of runs, never raw page loads: loads of one run share
+// what the machine did at that time, and would be taken for many proofs of one
+// thing. The change points are package analysis/change's.
+package history
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"eidetic/analysis/change"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+const (
+	// Level of significance of a change point: 0.05 shared by the four guards, so
+	// that of series in which nothing changed at most one in twenty shows a change
+	// in any of them, as with a verdict.
+	Level = 0.05 / 4
+	// Least is how many runs there are between two change points, and after the last.
+	Least = 3
+	// MaxRuns bounds a series: the newest count.
+	MaxRuns = 500
+)
+
+// Needed is how many runs a change point needs at least: with fewer, runs of two
+// levels that are told apart without doubt could lie as they do by chance more
+// often than Level allows. Of the n!/(k!·(n−k)!) ways to choose which k runs
+// have the one level, two leave them side by side as they were seen: those
+// before the others and those after them. No p-value is smaller than their share.
+func Needed() int {
+	for n := 2 * Least; ; n++ {
+		if 2/choose(n, n/2) <= Level {
+			return n
+		}
+	}
+}
+
+func choose(n, k int) float64 {
+	ways := 1.0
+	for i := 1; i <= k; i++ {
+		ways *= float64(n-k+i) / float64(i)
+	}
+	return math.Round(ways)
+}
+
+// RunPoint is one run of a series.
+type RunPoint struct {
+	ID     string    `json:"id"`
+	Wall   time.Time `json:"wall" doc:"When it started"`
+	Trials int       `json:"trials" doc:"Of the control"`
+	Valid  int       `json:"valid" doc:"Those that entered the medians"`
+	Report bool      `json:"report" doc:"Whether it has a report.html"`
+	// Changed is what is not as it was in the run before.
+	Changed []Fact `json:"changed" doc:"What in environment, link and plan is not as it was in the run before"`
+}
+
+// Fact is something that could explain a step.
+type Fact struct {
+	Name   string `json:"name" example:"browser"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Value is a metric's median in one run.
+type Value struct {
+	Run    string  `json:"run" doc:"Identifier of the run"`
+	N      int     `json:"n" doc:"Valid trials"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low" doc:"Of the 95 % interval of the median; the smallest value where there are fewer than six trials"`
+	High   float64 `json:"high"`
+}
+
+// Step is a change of a metric's level.
+type Step struct {
+	Run     string    `json:"run" doc:"The first run of the new level"`
+	Wall    time.Time `json:"wall" doc:"When that started"`
+	P       float64   `json:"p" doc:"Of the permutation test: how often chance alone does as much"`
+	Before  float64   `json:"before" doc:"Median of the runs since the step before this one"`
+	After   float64   `json:"after" doc:"Median of the runs up to the next step"`
+	Percent *float64  `json:"percent,omitempty" doc:"Of the change, relative to before"`
+	Trend   string    `json:"trend" enum:"slower,faster,larger,smaller"`
+	Text    string    `json:"text" doc:"The step as a sentence" example:"SpeedIndex +84 ms (+9 %) since 20261121-091400-checkout, p = 0.004"`
+	// Near is what changed in the environment about then: the place of a step is
+	// known to a run or so.
+	Near []Near `json:"near" doc:"What changed in that run, the one before or the one after"`
+}
+
+// Near is what changed in a run about a step.
+type Near struct {
+	Run     string `json:"run"`
+	Changed []Fact `json:"changed"`
+}
+
+// Metric is the history of one number.
+type Metric struct {
+	Metric string  `json:"metric" example:"speed_index_ms"`
+	Unit   string  `json:"unit"`
+	Label  string  `json:"label" doc:"The name for people"`
+	Values []Value `json:"values" doc:"One for each run that has the metric, in order of time"`
+	Steps  []Step  `json:"steps" doc:"Where its level changed"`
+	Text   string  `json:"text" doc:"What there is to say as a whole" example:"no change in 34 runs"`
+}
+
+// Available is a metric that runs of the series have.
+type Available struct {
+	Metric string `json:"metric"`
+	Unit   string `json:"unit"`
+	Label  string `json:"label"`
+}
+
+// Metrics lists what there is a history of: guards first, the others in the
+// order of the newest run that has them.
+func Metrics(past []store.Past) []Available {
+	out := []Available{}
+	for _, p := range slices.Backward(past) {
+		for _, s := range p.Summary {
+			if !slices.ContainsFunc(out, func(a Available) bool { return a.Metric == s.Metric }) {
+				out = append(out, Available{s.Metric, s.Unit, lab.MetricLabel(s.Metric)})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Available) int { return lab.GuardPlace(a.Metric) - lab.GuardPlace(b.Metric) })
+	return out
+}
+
+// Runs tells what changed from each run to the next. The runs are in order of time.
+func Runs(past []store.Past) []RunPoint {
+	out := make([]RunPoint, 0, len(past))
+	for i, p := range past {
+		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Changed: []Fact{}}
+		if i > 0 {
+			r.Changed = differences(past[i-1].Facts, p.Facts)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// differences lists facts that both runs tell, and differently: one that only a
+// newer version of ours writes down has not changed.
+func differences(before, after map[string]string) []Fact {
+	out := []Fact{}
+	for name, now := range after {
+		if was, ok := before[name]; ok && was != now {
+			out = append(out, Fact{name, was, now})
+		}
+	}
+	slices.SortFunc(out, func(a, b Fact) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Of returns the history of a metric over runs in order of time.
+func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, metric string) (Metric, error) {
+	m := Metric{Metric: metric, Label: lab.MetricLabel(metric), Values: []Value{}, Steps: []Step{}}
+	at := []int{} // of each value in runs
+	var medians []float64
+	for i, p := range past {
+		for _, s := range p.Summary {
+			if s.Metric != metric || !sane(s) {
+				continue
+			}
+			m.Unit = s.Unit
+			m.Values = append(m.Values, Value{p.ID, s.N, s.Median, s.Low, s.High})
+			at, medians = append(at, i), append(medians, s.Median)
+			break
+		}
+	}
+	points, err := f.points(ctx, medians)
+	if err != nil {
+		return m, err
+	}
+	for _, p := range points {
+		m.Steps = append(m.Steps, m.step(p, runs, at[p.Index]))
+	}
+	m.Text = m.words()
+	return m, nil
+}
+
+// sane refuses what nothing that was measured is, and whose sums would overflow.
+func sane(s lab.Summary) bool {
+	return max(math.Abs(s.Median), math.Abs(s.Low), math.Abs(s.High)) < 1e15
+}
+
+// step describes a change point that begins with the i-th run.
+func (m *Metric) step(p change.Point, runs []RunPoint, i int) Step {
+	s := Step{Run: runs[i].ID, Wall: runs[i].Wall, P: p.P, Before: p.Before, After: p.After, Trend: trend(m.Metric, p.After-p.Before), Near: []Near{}}
+	if percent := 100 * (p.After - p.Before) / math.Abs(p.Before); !math.IsInf(percent, 0) && !math.IsNaN(percent) {
+		s.Percent = &percent
+	}
+	for _, r := range runs[max(i-1, 0):min(i+2, len(runs))] {
+		if len(r.Changed) > 0 {
+			s.Near = append(s.Near, Near{r.ID, r.Changed})
+		}
+	}
+	s.Text = m.sentence(s)
+	return s
+}

@@ -1,0 +1,60 @@
+package history
+
+import (
+	"fmt"
+	"math"
+
+	"eidetic/internal/lab"
+)
+
+// trend says slower and faster of the guards alone: of other metrics more may be
+// better, as of frames, or neither.
+func trend(metric string, difference float64) string {
+	guard := lab.GuardPlace(metric) < len(lab.Guards())
+	switch {
+	case guard && difference > 0:
+		return "slower"
+	case guard && difference < 0:
+		return "faster"
+	case difference < 0:
+		return "smaller"
+	}
+	return "larger"
+}
+
+// sentence is a step as a person reads it.
+func (m *Metric) sentence(s Step) string {
+	text := m.Label + " " + signed(s.After-s.Before)
+	if m.Unit != "" {
+		text += " " + m.Unit
+	}
+	if s.Percent != nil {
+		text += " (" + signed(*s.Percent) + " %)"
+	}
+	return fmt.Sprintf("%s since %s, p = %.2g", text, s.Run, s.P)
+}
+
+// words say what there is to say of the whole history.
+func (m *Metric) words() string {
+	n := len(m.Values)
+	switch {
+	case n == 0:
+		return "no run has this metric"
+	case n < Needed():
+		return fmt.Sprintf("%d %s so far: a change can be told from chance from %d runs on", n, lab.Plural(n, "run", "runs"), Needed())
+	case len(m.Steps) == 0:
+		return fmt.Sprintf("no change in %d runs", n)
+	}
+	return fmt.Sprintf("%d %s in %d runs", len(m.Steps), lab.Plural(len(m.Steps), "change", "changes"), n)
+}
+
+// signed writes a difference as the chart of the panel's page does.
+func signed(v float64) string {
+	switch a := math.Abs(v); {
+	case a < 1:
+		return lab.Signed(v, 2)
+	case a < 10:
+		return lab.Signed(v, 1)
+	}
+	return lab.Signed(v, 0)
+}

@@ -1,0 +1,78 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/report"
+	"eidetic/internal/store"
+	"eidetic/internal/verdict"
+)
+
+// conclude makes the result of the trials that a run has, once its state is final.
+func conclude(run *lab.Run, seed uint64) {
+	run.Summary = summarise(run.Trials)
+	run.Comparison = verdict.Of(run, seed)
+	if run.Comparison != nil && run.State != store.StateDone {
+		verdict.Stopped(run.Comparison)
+		run.Warnings = append(run.Warnings, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.", len(run.Trials)))
+	}
+	if n := len(run.Trials) - valid(run.Trials); n > 0 {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
+	}
+}
+
+// CutOff is the reason that a run is given whose end nobody has seen. It is
+// not the one that a reader of an unfinished folder tells, so that it is known
+// which have a result.
+const CutOff = "the process that ran it ended before it was done; the result is of the trials that were whole"
+
+// Conclude gives a run that was cut off, by kill -9 or a power cut, what it
+// would have had if it had been stopped: the summary of its trials, the
+// comparison and a report, and the reason why it ended. One that has them, and
+// one that goes on, is left as it is.
+func Conclude(dir, reason string) error {
+	folder, run, err := store.Reopen(dir)
+	if errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrEnded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	run.State, run.Error = store.StateInterrupted, reason
+	conclude(run, seedOf(run))
+	if err := report.Write(folder.Path(), run); err != nil {
+		return err
+	}
+	return folder.Save(run)
+}
+
+// seedOf is that of the order, as it came from a file.
+func seedOf(run *lab.Run) uint64 {
+	seed, _ := run.Plan["seed"].(float64)
+	if seed < 0 || seed >= 1<<63 {
+		return 0 // not of ours; the comparison tells which it used
+	}
+	return uint64(seed)
+}
+
+// ConcludeAll concludes the runs of a store that were cut off. What cannot be
+// is logged and left: a folder of a run stops nothing.
+func ConcludeAll(ctx context.Context, runs *store.Store, log *slog.Logger) {
+	dirs, err := runs.CutOff(ctx)
+	if err != nil {
+		log.Error("runs that were cut off have no result", "error", err)
+	}
+	for _, dir := range dirs {
+		if ctx.Err() != nil {
+			return // the next start goes on
+		}
+		if err := Conclude(dir, CutOff); err != nil {
+			log.Error("a run that was cut off has no result", "run", dir, "error", err)
+		}
+	}
+}

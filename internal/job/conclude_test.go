@@ -1,0 +1,107 @@
+package job
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/report"
+	"eidetic/internal/report/reporttest"
+	"eidetic/internal/store"
+)
+
+// cut is the folder of a run as a process leaves it that is killed: it calls
+// itself running, has no result, and nobody holds it.
+func cut(t *testing.T, root, id string) string {
+	t.Helper()
+	run := reporttest.Compared(7, 8, 800)
+	run.ID, run.State, run.Summary, run.Comparison = id, store.StateRunning, []lab.Summary{}, nil
+	run.Plan["seed"] = 7
+	folder, err := store.Create(root, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return folder.Path()
+}
+
+// A run that was cut off gets the result and the report of the trials that it has.
+func TestRunThatWasCutOff(t *testing.T) {
+	root := t.TempDir()
+	dir := cut(t, root, "a")
+	damaged := cut(t, root, "damaged") // one trial's own file
+	if err := os.WriteFile(filepath.Join(damaged, "trials", "003", "trial.json"), []byte(`{"number":3,`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	goesOn, err := store.Create(root, &lab.Run{ID: "held", State: store.StateRunning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer goesOn.Close()
+	runs, err := store.Open(t.Context(), root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runs.Close()
+	series, err := os.ReadFile(filepath.Join(dir, "trials", "001", "trial.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ConcludeAll(t.Context(), runs, slog.New(slog.DiscardHandler))
+	for _, dir := range []string{dir, damaged} {
+		run, err := store.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := run.Comparison
+		if run.State != store.StateInterrupted || run.Error != CutOff || len(run.Trials) != 16 || len(run.Summary) == 0 || c == nil {
+			t.Fatalf("%s: %s %q, %d trials, %d summaries, %v", run.ID, run.State, run.Error, len(run.Trials), len(run.Summary), c)
+		}
+		if !c.Partial || c.Seed != 7 || c.Verdict != lab.Slower || !strings.Contains(c.Headline, "ended early") {
+			t.Errorf("%s: %+v", run.ID, c)
+		}
+		page, err := os.ReadFile(filepath.Join(dir, report.FileName))
+		if err != nil || !strings.Contains(string(page), c.Headline) || !strings.Contains(string(page), "before all that were planned") {
+			t.Errorf("%s: the report (%v) does not say what was found, and of what", run.ID, err)
+		}
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, "trials", "001", "trial.json")); err != nil || string(now) != string(series) {
+		t.Errorf("the trial's own file is another one now (%v)", err)
+	}
+	if run, err := store.ReadRun(goesOn.Path()); err != nil || run.State != store.StateRunning {
+		t.Errorf("the run that goes on: %+v (%v)", run, err)
+	}
+	if left, err := runs.CutOff(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+	// A second process that comes to it late leaves it.
+	if err := Conclude(dir, "again"); err != nil {
+		t.Error(err)
+	}
+	if run, err := store.ReadRun(dir); err != nil || run.Error != CutOff {
+		t.Errorf("%+v (%v)", run, err)
+	}
+}
+
+// A recording that failed leaves a report that says why.
+func TestFailedRunHasAReport(t *testing.T) {
+	j := &Job{Root: t.TempDir(), begun: time.Now(), run: &lab.Run{ID: "1", State: store.StateRunning}}
+	var err error
+	if j.folder, err = store.Create(j.Root, j.run); err != nil {
+		t.Fatal(err)
+	}
+	defer j.folder.Close()
+	if err := j.finish(t.Context(), os.ErrDeadlineExceeded); err == nil {
+		t.Error("a run that failed has no error")
+	}
+	page, err := os.ReadFile(filepath.Join(j.folder.Path(), report.FileName))
+	if err != nil || !strings.Contains(string(page), "This run failed. "+os.ErrDeadlineExceeded.Error()) {
+		t.Errorf("the report (%v) does not say why", err)
+	}
+}

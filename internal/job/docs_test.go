@@ -1,0 +1,45 @@
+package job
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The link in the report.json of docs/formats/run-folder.md is one of ours,
+// every field of it; to the rest of the report it is any map.
+func TestDocumentedLink(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/formats/run-folder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\n  "link": (\{.*?\}),\n  "environment"`).FindSubmatch(doc)
+	if found == nil {
+		t.Fatal("there is no link in the example of report.json")
+	}
+	var documented map[string]any
+	if err := json.Unmarshal(found[1], &documented); err != nil {
+		t.Fatal(err)
+	}
+	o := Order{Arms: []Arm{{Name: "control", Link: "lte"}}}
+	profiles, err := o.links()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := profiles["control"].facts
+	want["back_end"] = "packet"
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours map[string]any
+	if err := json.Unmarshal(text, &ours); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(ours, documented); d != "" {
+		t.Errorf("documented (-ours +documented):\n%s", d)
+	}
+}

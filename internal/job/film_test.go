@@ -1,0 +1,60 @@
+package job
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"eidetic/capture"
+	"eidetic/capture/rfb"
+	"eidetic/internal/rfb/rfbtest"
+)
+
+// A VNC server that falls silent says so within its patience and is then no
+// reason for the watchdog to restart the service, for as long as it is filmed.
+func TestFilmOfASilentScreen(t *testing.T) {
+	server := rfbtest.New(t, rfbtest.Config{})
+	news := make(chan FilmNews, 100)
+	screen := watched{
+		Screen: Screen{Name: "rfb:" + server.Addr(), Open: func(ctx context.Context) (capture.Source, error) {
+			return rfb.Open(ctx, rfb.Options{Address: server.Addr(), Patience: 100 * time.Millisecond})
+		}},
+		tell: func(n FilmNews) { news <- n },
+	}
+	film, err := screen.Film(t.Context(), filepath.Join(t.TempDir(), "x.reel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func(want FilmNews) {
+		t.Helper()
+		select {
+		case got := <-news:
+			if got != want {
+				t.Fatalf("the watchdog heard %q, want %q", got, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the watchdog did not hear %q", want)
+		}
+	}
+	await(FilmBegins)
+	await(FilmTurns)
+	server.Silence(true)
+	defer server.Silence(false)
+	for frames := -1; ; { // until it has told, and nothing more comes
+		await(FilmTurns)
+		s := film.Status()
+		if s.Interruptions > 0 && s.Frames == frames {
+			break
+		}
+		frames = s.Frames
+	}
+	await(FilmTurns)
+	if _, err := film.Stop(); err == nil {
+		t.Error("a film that was interrupted ended as if it had not been")
+	}
+	for len(news) > 1 { // a turn may have come before the end
+		<-news
+	}
+	await(FilmEnds)
+}

@@ -1,0 +1,36 @@
+package lab
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Signed writes a difference for people, rounded to so many digits after the
+// point, halves away from zero: +1 240 with a narrow space, −3.5 with a true
+// minus, 0 without a sign.
+func Signed(v float64, digits int) string {
+	scale := math.Pow10(digits)
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Round(math.Abs(v)*scale)/scale, 'f', digits, 64), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "\u202f" + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		whole += "." + fraction
+	}
+	switch {
+	case whole == "0":
+		return whole
+	case v < 0:
+		return "−" + whole
+	}
+	return "+" + whole
+}
+
+// Plural chooses the word for n things.
+func Plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}

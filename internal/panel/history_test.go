@@ -1,0 +1,195 @@
+package panel
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/report/reporttest"
+	"eidetic/internal/store"
+)
+
+// daily adds runs of one series, one a day, that become slower by 84 ms with the
+// run number step, in which the browser is another one.
+func daily(t *testing.T, st *store.Store, n, step int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range n {
+		wall := time.Date(2026, 3, 1+i, 9, 0, 0, 0, time.UTC)
+		run := reporttest.Run(0, 0)
+		run.ID, run.Name, run.Wall = wall.Format("20060102-150405")+"-checkout", "checkout", wall
+		median := 900 + 6*r.NormFloat64()
+		if i >= step {
+			median += 84
+			run.Environment["browser"] = "Chromium 157"
+		} else {
+			run.Environment["browser"] = "Chromium 156"
+		}
+		for k, name := range []string{"speed_index_ms", "time_to_stable_ms", "unique_fps"} {
+			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k), Low: median - 25, High: median + float64(100*k+30)})
+		}
+		f, err := store.Create(st.Root(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func emptyStore(t *testing.T) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func TestHistory(t *testing.T) {
+	st := emptyStore(t)
+	daily(t, st, 30, 20)
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	get := func(query string) Histories {
+		t.Helper()
+		got := ask(t, s, http.MethodGet, "/api/v1/history"+query, nil)
+		var h Histories
+		if err := json.Unmarshal([]byte(got.text), &h); err != nil || got.StatusCode != http.StatusOK {
+			t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
+		}
+		return h
+	}
+	list := get("")
+	if len(list.Series) != 1 || list.Series[0].Count != 30 || list.Series[0].Metrics != nil || list.Needed != 10 {
+		t.Fatalf("%+v", list)
+	}
+	h := get("?series=" + list.Series[0].Key)
+	one := h.Series[0]
+	if len(one.Runs) != 30 || len(one.Metrics) != 2 || one.Metrics[0].Metric != "speed_index_ms" || len(one.Available) != 3 {
+		t.Fatalf("%+v", one)
+	}
+	step := one.Metrics[0].Steps
+	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 || step[0].Near[0].Changed[0].Name != "browser" {
+		t.Errorf("%+v", step)
+	}
+	one = get("?name=checkout&link=4g&metric=unique_fps&limit=8").Series[0]
+	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 || one.Count != 30 {
+		t.Errorf("%+v", one)
+	}
+	for i := range mostSeries + 1 {
+		run := reporttest.Run(0, 0)
+		run.ID, run.Name, run.Page = fmt.Sprint("x", i), "many", fmt.Sprint("https://x.test/", i)
+		f, err := store.Create(st.Root(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	if h := get("?name=many"); len(h.Series) != mostSeries || !h.LeftOut {
+		t.Errorf("%d series, more are left out: %v", len(h.Series), h.LeftOut)
+	}
+}
+
+// The page of the history in a real browser: none, one and 200 runs, in both
+// themes, by keyboard and as a table.
+func TestHistoryInBrowser(t *testing.T) {
+	const until = `const until = test => new Promise(yes => { const end = performance.now() + 20000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+	b := reporttest.NewBrowser(t)
+	// Without it a page of a browser without a window is told of no focus.
+	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(st *store.Store, query string) string {
+		t.Helper()
+		s := newServer(t, Config{Store: st, Version: "v1"})
+		if err := b.Open(s.URL + "/history" + query); err != nil {
+			t.Fatal(err)
+		}
+		return s.URL
+	}
+	expect := func(script, want string) {
+		t.Helper()
+		if got, err := reporttest.Eval[string](b, script); err != nil || got != want {
+			t.Errorf("got %q (%v), want %q", got, err, want)
+		}
+	}
+	open(emptyStore(t), "")
+	expect(`(async () => {`+until+`
+		const none = await until(() => !document.getElementById("none").hidden);
+		return [none, document.querySelectorAll("svg").length, document.getElementById("choose").hidden].join(" ");
+	})()`, "true 0 true")
+
+	evil := newStore(t)
+	run := reporttest.Run(0, 3)
+	run.ID, run.Name, run.Page = "20261122-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
+	addRun(t, evil, run)
+	open(evil, "")
+	expect(`(async () => {`+until+`
+		await until(() => document.querySelector(".run-point"));
+		return [document.title, document.querySelector(".series h2").textContent.startsWith("<img src=x"), document.querySelectorAll("main img, main script, main a[href^=javascript]").length].join(" ");
+	})()`, "History – Eidetic true 0")
+
+	open(newStore(t), "")
+	expect(`(async () => {`+until+`
+		await until(() => document.querySelector(".run-point"));
+		return [document.querySelectorAll(".run-point").length, document.querySelectorAll("line.change").length, document.querySelector(".findings").textContent].join(" ");
+	})()`, "1 0 SpeedIndex: 1 run so far: a change can be told from chance from 10 runs on.")
+
+	st := newStore(t)
+	daily(t, st, 200, 120)
+	for _, scheme := range []string{"light", "dark"} {
+		if err := b.View(1100, 900, scheme); err != nil {
+			t.Fatal(err)
+		}
+		url := open(st, "?name=checkout&metric=time_to_stable_ms")
+		expect(`(async () => {`+until+`
+			await until(() => document.querySelectorAll(".run-point").length === 200);
+			const said = document.querySelector(".findings").textContent, rows = document.querySelectorAll("tbody tr");
+			return [document.querySelectorAll("line.change.slower").length, document.querySelectorAll(".fact").length, rows.length,
+				document.querySelectorAll("tr.step").length, said.includes("Looks finished +8"), said.includes("browser, from Chromium 156 to Chromium 157"),
+				document.getElementById("metric").value, document.querySelectorAll("[tabindex='0'].run-point").length].join(" ");
+		})()`, "1 1 200 1 true true time_to_stable_ms 1")
+		// By keyboard, and without scrolling sideways.
+		expect(`(async () => {`+until+`
+			const points = document.querySelectorAll(".run-point"), key = key => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+			document.querySelector("[tabindex='0'].run-point").focus();
+			key("ArrowLeft"); key("ArrowLeft"); key("ArrowRight");
+			const at = [...points].indexOf(document.activeElement), told = document.querySelector(".chart figcaption").textContent === document.activeElement.getAttribute("aria-label");
+			key("Home");
+			return [at, told, document.activeElement === points[0], document.documentElement.scrollWidth <= innerWidth].join(" ");
+		})()`, "198 true true true")
+		expect(`(async () => {`+until+`
+			const select = document.getElementById("metric");
+			select.value = "unique_fps";
+			select.dispatchEvent(new Event("change"));
+			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps"));
+			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
+		})()`, "?name=checkout&metric=unique_fps 200")
+		if got := b.Foreign(url+"/", "http://127.0.0.1", "about:", "chrome:", "data:"); len(got) > 0 {
+			t.Errorf("requests to others: %q", got)
+		}
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the pages complain: %q", got)
+	}
+	// A series that is not there: others can still be chosen.
+	open(st, "?name=nope")
+	expect(`(async () => {`+until+`
+		const select = document.getElementById("series"), trouble = document.getElementById("trouble");
+		await until(() => select.options.length > 2);
+		const said = trouble.textContent.startsWith("The history could not be loaded: no run that is done");
+		select.value = select.options[1].value;
+		select.dispatchEvent(new Event("change"));
+		await until(() => document.querySelector(".run-point"));
+		return [said, trouble.hidden, location.search === "?series=" + select.value].join(" ");
+	})()`, "true true true")
+}

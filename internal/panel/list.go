@@ -1,0 +1,91 @@
+package panel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/store"
+)
+
+func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
+	waiting, ended, err := p.unbegun(ctx)
+	if err != nil {
+		return nil, p.ours(err)
+	}
+	var last *store.Entry // of the page before; nil is the start of those that have begun
+	if in.Before != "" {
+		if i := slices.IndexFunc(waiting, func(e store.Entry) bool { return e.ID == in.Before }); i >= 0 {
+			waiting = waiting[i+1:]
+		} else if last, err = p.entry(ctx, in.Before, ended); err != nil {
+			return nil, err
+		} else {
+			waiting = waiting[:0]
+		}
+	}
+	entries, err := p.Store.RunsAfter(ctx, last, in.Limit+1)
+	if err != nil {
+		return nil, p.ours(err)
+	}
+	for _, e := range ended {
+		if last == nil || newestFirst(e, *last) > 0 {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortStableFunc(entries, newestFirst)
+	body := Runs{Runs: append(waiting, entries...)}
+	if len(body.Runs) > in.Limit {
+		body.Runs = body.Runs[:in.Limit]
+		body.Next = body.Runs[in.Limit-1].ID
+	}
+	return &listBody{body}, nil
+}
+
+// newestFirst is the order of the list.
+func newestFirst(a, b store.Entry) int {
+	return cmp.Or(b.Wall.Compare(a.Wall), cmp.Compare(b.ID, a.ID))
+}
+
+// entry finds the run after which a page of the list begins.
+func (p *Panel) entry(ctx context.Context, id string, ended []store.Entry) (*store.Entry, error) {
+	if i := slices.IndexFunc(ended, func(e store.Entry) bool { return e.ID == id }); i >= 0 {
+		return &ended[i], nil
+	}
+	e, err := p.Store.Entry(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, huma.Error404NotFound("before: there is no run " + clip(id) + ", so nothing comes after it; begin again without before")
+	}
+	if err != nil {
+		return nil, p.ours(err)
+	}
+	return &e, nil
+}
+
+// unbegun lists the jobs that are no folders: those that wait, or have just
+// been taken, and those that ended before they had one.
+func (p *Panel) unbegun(ctx context.Context) (waiting, ended []store.Entry, err error) {
+	waiting = []store.Entry{}
+	if p.Queue == nil {
+		return waiting, nil, nil
+	}
+	jobs, err := p.Queue.Jobs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, j := range jobs {
+		if p.Store.Has(j.ID) { // one that was cut off, too
+			continue
+		}
+		r := runOf(j)
+		e := store.Entry{ID: r.ID, Name: r.Name, Wall: r.Wall, State: r.State, Error: r.Error, Page: r.Page, Summary: r.Summary}
+		if j.State == store.StateQueued || j.State == store.StateRunning {
+			waiting = append(waiting, e)
+		} else {
+			ended = append(ended, e)
+		}
+	}
+	return waiting, ended, nil
+}

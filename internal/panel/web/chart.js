@@ -1,0 +1,119 @@
+// A chart of a metric over runs, as SVG: medians with their intervals, the level
+// between steps, the steps, and marks where the environment changed. It is one
+// stop of the Tab key; arrows go from run to run, Enter opens the report.
+import { make, number, reportOf } from "./common.js";
+
+const svg = (tag, attributes = {}, ...kids) => {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  e.append(...kids);
+  return e;
+};
+const height = 260, top = 26, bottom = 34, left = 62, right = 14;
+
+// ticks are round numbers between two values.
+export function ticks(low, high, most) {
+  const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map(f => f * power).find(s => s >= raw) || raw;
+  const out = [];
+  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9) && out.length < 20; i++) out.push(i * step);
+  return out;
+}
+
+// range is what the axis shows: all medians, and intervals as far as they do not
+// make the medians flat.
+function range(values) {
+  const medians = values.map(v => v.median), low = Math.min(...medians), high = Math.max(...medians);
+  const room = Math.max(3 * (high - low), Math.abs(high) * 0.1, 1e-9);
+  const from = Math.max(Math.min(...values.map(v => v.low)), low - room), to = Math.min(Math.max(...values.map(v => v.high)), high + room);
+  const margin = Math.max((to - from) * 0.08, Math.abs(to) * 0.01, 1e-9);
+  return [from - margin, to + margin];
+}
+
+// difference is written as in the sentences.
+const difference = v => { const a = Math.abs(v); return `${v > 0 ? "▲ +" : "▼ −"}${a < 1 ? +a.toFixed(2) : a < 10 ? +a.toFixed(1) : a.toFixed(0).replace(/\B(?=(\d{3})+$)/g, "\u202f")}`; };
+
+const says = (v, run, metric) => `${new Date(run.wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}: ${number(v.median)} ${metric.unit}` +
+  `, ${v.n < 6 ? "smallest and largest" : "95 % interval"} ${number(v.low)} – ${number(v.high)}, ${v.n} ${v.n === 1 ? "trial" : "trials"}` +
+  run.changed.map(f => `; changed: ${f.name}`).join("");
+
+export function chart(s, metric) {
+  const figure = make("figure", { className: "chart" }), readout = make("figcaption", { className: "hint" });
+  const runs = new Map(s.runs.map(r => [r.id, r]));
+  const help = "Arrow keys or the pointer tell a run's numbers, Enter opens its report.";
+  readout.textContent = help;
+  let current = metric.values.length - 1, width = 0;
+  const paint = () => {
+    const had = figure.contains(document.activeElement);
+    const picture = draw(width, s, metric, runs, i => { current = i; readout.textContent = says(metric.values[i], runs.get(metric.values[i].run), metric); }, () => current);
+    figure.replaceChildren(picture, readout);
+    if (had) picture.querySelectorAll("a")[current].focus();
+  };
+  new ResizeObserver(([seen]) => {
+    const now = Math.round(seen.contentRect.width);
+    if (now && now !== width) { width = now; paint(); }
+  }).observe(figure);
+  figure.append(readout);
+  return figure;
+}
+
+function draw(width, s, metric, runs, tell, current) {
+  const values = metric.values, [low, high] = range(values);
+  const x = i => values.length === 1 ? (left + width - right) / 2 : left + 8 + i * (width - left - right - 16) / (values.length - 1);
+  const y = v => top + (height - top - bottom) * (high - Math.min(Math.max(v, low), high)) / (high - low);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${metric.label} over ${values.length} runs: ${[metric.text, ...metric.steps.map(p => p.text)].join(". ")}` });
+  const back = svg("g", { "aria-hidden": "true" });
+  const marks = ticks(low, high, 4), digits = marks.length > 1 && marks[1] - marks[0] < 1 ? 2 : 0;
+  for (const v of marks) {
+    back.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }),
+      svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, digits ? v.toFixed(digits) : number(v).replace(/\.0+$/, "")));
+  }
+  back.append(svg("text", { x: left - 8, y: 12, "text-anchor": "end" }, metric.unit));
+  // Days, or the one day and its times, where there is room.
+  const walls = values.map(v => new Date(runs.get(v.run).wall)), days = new Set(walls.map(w => w.toDateString()));
+  const day = w => w.toLocaleDateString([], { month: "short", day: "numeric" }), time = w => w.toLocaleTimeString([], { timeStyle: "short" });
+  const label = (w, i) => days.size > 1 ? day(w) : i ? time(w) : `${day(w)}, ${time(w)}`;
+  let free = -Infinity, before = "";
+  walls.forEach((w, i) => {
+    if (x(i) < free || label(w, i) === before || x(i) + 30 > width) return;
+    [free, before] = [x(i) + 90, label(w, i)];
+    back.append(svg("line", { class: "tick", x1: x(i), x2: x(i), y1: height - bottom, y2: height - bottom + 5 }), svg("text", { x: x(i), y: height - bottom + 20, "text-anchor": "middle" }, before));
+  });
+  levels(back, values, metric, x, y, width);
+  const points = svg("g");
+  values.forEach((v, i) => {
+    const run = runs.get(v.run), small = values.length > 60 ? 2.5 : 4;
+    if (run.changed.length) back.append(svg("path", { class: "fact", d: `M${x(i)} ${height - bottom}l4 -7h-8z` }));
+    const a = svg("a", { class: "run-point", tabindex: i === current() ? 0 : -1, "aria-label": says(v, run, metric), role: "link" },
+      svg("line", { class: "hit", x1: x(i), x2: x(i), y1: top, y2: height - bottom, "stroke-width": Math.max(4, (width - left - right) / values.length) }),
+      svg("line", { class: "interval", x1: x(i), x2: x(i), y1: y(v.low), y2: y(v.high) }),
+      svg("circle", { cx: x(i), cy: y(v.median), r: small }));
+    if (run.report) a.setAttribute("href", reportOf(v.run));
+    a.addEventListener("pointerenter", () => tell(i));
+    a.addEventListener("focus", () => { points.querySelectorAll("a").forEach((o, j) => o.setAttribute("tabindex", i === j ? 0 : -1)); tell(i); });
+    points.append(a);
+  });
+  points.addEventListener("keydown", e => {
+    const all = [...points.querySelectorAll("a")], last = all.length - 1, at = all.indexOf(e.target.closest("a"));
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[e.key];
+    if (to === undefined || e.altKey || e.ctrlKey || e.metaKey) return;
+    e.preventDefault();
+    all[Math.min(Math.max(to, 0), last)].focus();
+  });
+  picture.append(back, points);
+  return picture;
+}
+
+// levels draws the median between steps, and each step.
+function levels(back, values, metric, x, y, width) {
+  const at = metric.steps.map(p => values.findIndex(v => v.run === p.run));
+  metric.steps.forEach((p, k) => {
+    const from = k ? at[k - 1] : 0, middle = (x(at[k] - 1) + x(at[k])) / 2, end = k + 1 < at.length ? (x(at[k + 1] - 1) + x(at[k + 1])) / 2 : width - right;
+    const begin = k ? (x(from - 1) + x(from)) / 2 : left;
+    if (!k) back.append(svg("line", { class: "level", x1: begin, x2: middle, y1: y(p.before), y2: y(p.before) }));
+    const side = middle > width / 2 ? "end" : "start";
+    back.append(svg("line", { class: "level", x1: middle, x2: end, y1: y(p.after), y2: y(p.after) }),
+      svg("line", { class: `change ${p.trend}`, x1: middle, x2: middle, y1: top - 8, y2: height - bottom }),
+      svg("text", { class: `change ${p.trend}`, x: middle + (side === "end" ? -6 : 6), y: 14, "text-anchor": side }, `${difference(p.after - p.before)} ${metric.unit}`));
+  });
+}

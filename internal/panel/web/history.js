@@ -1,0 +1,131 @@
+// The history of runs: for each series a chart, what changed in words, and the
+// same numbers as a table.
+import { $, make, call, number, address, reportOf, signIn } from "./common.js";
+import { chart } from "./chart.js";
+
+const query = new URLSearchParams(location.search);
+const kinds = ["series", "name", "page", "link", "device"]; // what can say which series
+const when = wall => new Date(wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device].filter(Boolean).join(" · ");
+let shown = { series: [] };
+
+// ask reads the series that the address names, or that of the newest run.
+async function ask(list) {
+  const which = new URLSearchParams([...query].filter(([kind, value]) => kinds.includes(kind) && value));
+  if (!which.size && list.series.length) which.set("series", list.series[0].key);
+  if (!which.size) return { series: [] };
+  which.set("limit", "200");
+  const answer = await call(`/api/v1/history?${which}`);
+  const extra = query.get("metric");
+  if (extra && !answer.series.every(s => s.metrics.some(m => m.metric === extra)) && answer.series.every(s => s.available.some(a => a.metric === extra))) {
+    which.set("metric", extra);
+    const more = await call(`/api/v1/history?${which}`);
+    answer.series.forEach(s => s.metrics.push(...(more.series.find(o => o.key === s.key)?.metrics || []).filter(m => !s.metrics.some(o => o.metric === m.metric))));
+  }
+  return answer;
+}
+
+let asked = 0;
+async function load() {
+  const turn = ++asked; // an answer that came too late is not shown
+  const failed = e => {
+    if (e.status === 401) { signIn(load); return; }
+    $("trouble").hidden = false;
+    $("trouble").textContent = `The history could not be loaded: ${e.message}.`;
+  };
+  try {
+    const list = await call("/api/v1/history?limit=500");
+    const answer = await ask(list).catch(e => { failed(e); return null; });
+    if (turn !== asked) return;
+    shown = answer || { series: [] };
+    if (answer) $("trouble").hidden = true;
+    choices(list);
+    draw();
+  } catch (e) { failed(e); }
+}
+
+// choices fills what can be chosen from.
+function choices(list) {
+  const options = list.series.map(s => make("option", { value: s.key, textContent: `${title(s)} (${s.count})` }));
+  if (shown.series.length !== 1) options.unshift(make("option", { value: "", textContent: shown.series.length ? `${shown.series.length} series${shown.left_out ? ", and more" : ""}` : "choose one" }));
+  $("series").replaceChildren(...options);
+  $("series").value = shown.series.length === 1 ? shown.series[0].key : "";
+  const metrics = new Map(shown.series.flatMap(s => s.available).map(a => [a.metric, a.label]));
+  $("metric").replaceChildren(...[...metrics].map(([value, textContent]) => make("option", { value, textContent })));
+  if (metrics.has(query.get("metric"))) $("metric").value = query.get("metric");
+  $("choose").hidden = !list.series.length;
+  $("none").hidden = list.series.length > 0;
+}
+
+function draw() {
+  $("charts").replaceChildren(...shown.series.map(s => section(s, $("metric").value)));
+  $("charts").ariaBusy = "false";
+}
+
+// section is all that is said of a series.
+function section(s, name) {
+  const card = make("section", { className: "series" });
+  const head = make("h2", { textContent: s.name || address(s.page) });
+  const facts = make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`,
+    s.runs.length < s.count ? `the newest ${s.runs.length} of ${s.count} runs` : `${s.count} ${s.count === 1 ? "run" : "runs"}`].filter(Boolean).join(" · ") });
+  card.append(head, facts);
+  const metric = s.metrics.find(m => m.metric === name);
+  if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : "These runs do not have the metric." })); return card; }
+  card.append(findings(s, metric), chart(s, metric), table(s, metric));
+  return card;
+}
+
+const signs = { slower: "▲", faster: "▼", larger: "▲", smaller: "▼" };
+
+// findings are the steps of all metrics as sentences, or that there are none.
+function findings(s, metric) {
+  const box = make("div", { className: "findings" });
+  const steps = s.metrics.flatMap(m => m.steps.map(step => ({ m, step }))).sort((a, b) => b.step.wall.localeCompare(a.step.wall));
+  if (steps.length) {
+    box.append(make("ul", {}, ...steps.map(({ step }, i) => make("li", {},
+      make("strong", { className: step.trend }, make("span", { ariaHidden: "true", textContent: `${signs[step.trend]} ` }), step.text),
+      // What changed there is said once, after the last metric with a step in that run.
+      ...(steps[i + 1]?.step.run === step.run ? [] : step.near).map(n => make("span", { className: "near", textContent: `${n.run === step.run ? "In that run" : `In ${n.run}`} changed: ${n.changed.map(change).join("; ")}.` }))))));
+  }
+  box.append(make("p", { className: "hint", textContent: `${metric.label}: ${metric.text}.` }));
+  return box;
+}
+
+const change = f => `${f.name}, from ${f.before} to ${f.after}`;
+
+// table has the numbers of the chart, the newest first.
+function table(s, metric) {
+  const value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p]));
+  const head = ["Run", "Trials", `Median, ${metric.unit}`, "95 % interval", "Changed"];
+  const rows = s.runs.filter(r => value.has(r.id)).reverse().map(r => {
+    const v = value.get(r.id), step = steps.get(r.id);
+    const name = make("th", { scope: "row" }, r.report ? make("a", { href: reportOf(r.id), textContent: when(r.wall) }) : when(r.wall), make("small", { textContent: r.id }));
+    const says = make("td", {}, ...(step ? [make("strong", { className: step.trend, textContent: step.text })] : []), ...r.changed.map(f => make("span", { className: "near", textContent: change(f) })));
+    const interval = make("td", { textContent: `${number(v.low)} – ${number(v.high)}` });
+    if (v.n < 6) interval.append(make("small", { textContent: "smallest and largest" }));
+    return make("tr", { className: step ? "step" : "" }, name, make("td", { textContent: `${v.n} of ${r.trials}` }), make("td", { textContent: number(v.median) }), interval, says);
+  });
+  return make("details", { className: "numbers" }, make("summary", { textContent: "Numbers" }),
+    make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: `Numbers of ${title(s)}` }, make("table", {},
+      make("caption", { textContent: `${metric.label} of ${title(s)}, the newest run first` }),
+      make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))), make("tbody", {}, ...rows))));
+}
+
+// go keeps the address true to what is shown.
+function go(change) {
+  change();
+  history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
+}
+
+$("series").addEventListener("change", () => {
+  if (!$("series").value) return;
+  go(() => { kinds.forEach(k => query.delete(k)); query.set("series", $("series").value); });
+  load();
+});
+$("metric").addEventListener("change", () => {
+  go(() => query.set("metric", $("metric").value));
+  draw();
+  if (!shown.series.every(s => s.metrics.some(m => m.metric === $("metric").value))) load();
+});
+
+load();

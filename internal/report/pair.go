@@ -1,0 +1,193 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// found is what a comparison says, at the top of the report.
+type found struct {
+	Kind, Sign       string // for the eye; the words say it too
+	Headline, Detail string
+}
+
+// side is an arm of a comparison, with the pictures that stand for it.
+type side struct {
+	Arm     string
+	Name    string // "Treatment"
+	Differs string // "link 3g"
+	Seen    *trial
+	Cells   []cell // a picture for each instant of an axis that both arms share
+}
+
+// cell is what was on the screen at an instant.
+type cell struct {
+	thumb
+	Held bool // nothing newer was taken: as in the cell before
+}
+
+// change is a card's comparison of a metric.
+type change struct {
+	Shift, Low, High, Percent string
+	Control, Treatment        string // medians
+	Finding, Kind             string
+	Chance, Delta, Minimal    string
+	Label                     string
+	Effect                    *lab.Effect
+}
+
+// both says whether the run compares two arms.
+func both(run *lab.Run) bool { return len(armsOf(run)) > 1 }
+
+// armName is how the report calls an arm.
+func armName(arm string) string {
+	switch arm {
+	case lab.Control:
+		return "Control"
+	case lab.Treatment:
+		return "Treatment"
+	}
+	return arm
+}
+
+// differsOf says what an arm has that the other has not.
+func differsOf(run *lab.Run, arm string) string {
+	if c := run.Comparison; c != nil {
+		switch arm {
+		case lab.Control:
+			return c.Control
+		case lab.Treatment:
+			return c.Treatment
+		}
+	}
+	return ""
+}
+
+func foundOf(run *lab.Run) *found {
+	c := run.Comparison
+	if c == nil {
+		return nil
+	}
+	f := &found{Headline: c.Headline, Detail: sentence(c.Detail)}
+	switch c.Verdict {
+	case lab.Slower:
+		f.Kind, f.Sign = "bad", "▲"
+	case lab.Faster:
+		f.Kind, f.Sign = "good", "▼"
+	case lab.Mixed:
+		f.Kind, f.Sign = "bad", "◆"
+	case lab.NoChange:
+		f.Kind, f.Sign = "good", "="
+	default:
+		f.Kind, f.Sign = "warn", "?"
+	}
+	return f
+}
+
+// changesOf lists the comparison's metrics, the guards first as they are stored.
+func changesOf(run *lab.Run) []change {
+	if run.Comparison == nil {
+		return nil
+	}
+	var out []change
+	for i := range run.Comparison.Effects {
+		e := &run.Comparison.Effects[i]
+		c := change{
+			Effect: e, Label: describe(e.Metric, e.Unit).Label, Shift: signed(e.Shift.Value, e.Unit), Low: signed(e.Shift.Low, e.Unit), High: signed(e.Shift.High, e.Unit),
+			Control: number(e.Control, e.Unit), Treatment: number(e.Treatment, e.Unit), Minimal: number(e.MinimalEffect, e.Unit),
+			Delta: strings.TrimPrefix(signed(e.Delta, ""), "+") + ", " + e.DeltaSize, Chance: number(e.Adjusted, ""),
+		}
+		if e.Adjusted < 0.001 {
+			c.Chance = "< 0.001"
+		}
+		if e.Percent != nil {
+			c.Percent = signed(e.Percent.Value, "%") + " %"
+		}
+		if e.Shift.Confidence == 0 { // nothing was compared
+			c.Shift, c.Chance, c.Delta = "–", "–", "–"
+			for arm, value := range map[string]*string{lab.Control: &c.Control, lab.Treatment: &c.Treatment} {
+				if summaryOf(run, e.Metric, arm) == nil {
+					*value = "–"
+				}
+			}
+		}
+		c.Finding, c.Kind = e.Finding, "plain"
+		switch e.Finding {
+		case lab.Slower:
+			c.Kind = "bad"
+		case lab.Faster:
+			c.Kind = "good"
+		case lab.NoChange:
+			c.Finding = "no difference found"
+		case lab.Unknown:
+			c.Finding = "too few trials"
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// signed writes a difference, of times with at most a tenth of a millisecond.
+func signed(v float64, unit string) string {
+	text := number(v, unit)
+	if unit == "ms" && math.Abs(v) < 10 {
+		text = grouped(strconv.FormatFloat(v, 'f', 1, 64))
+	}
+	if v > 0 && strings.Trim(text, "0.") != "" {
+		return "+" + text
+	}
+	return text
+}
+
+// sidesOf describes both arms, and lays their filmstrips on one axis.
+func sidesOf(run *lab.Run, trials []trial) []side {
+	if !both(run) {
+		return nil
+	}
+	var sides []side
+	for _, arm := range armsOf(run) {
+		s := side{Arm: arm, Name: armName(arm), Differs: differsOf(run, arm)}
+		if i, ok := typical(run, arm); ok {
+			s.Seen = &trials[i]
+		}
+		sides = append(sides, s)
+	}
+	align(sides)
+	return sides
+}
+
+// slack is how much later than an instant of the axis a picture may be and still
+// stand for it, in ms: a frame, with some jitter.
+const slack = 25
+
+// align chooses for every instant of an axis, whose step is the largest of the
+// filmstrips', the picture that each arm showed then.
+func align(sides []side) {
+	step, end := 0.0, 0.0
+	for _, s := range sides {
+		if s.Seen == nil || len(s.Seen.Thumbs) < 2 {
+			return // one has no pictures, or one picture of its whole strip
+		}
+		n := len(s.Seen.Thumbs) - 1
+		first, last := s.Seen.Thumbs[0].TimeMS, s.Seen.Thumbs[n].TimeMS
+		step, end = max(step, (last-first)/float64(n)), max(end, last)
+	}
+	step = math.Round(step/100) * 100 // strips are taken at whole tenths of a second
+	if !(step > 0) || end/step > maxThumbs {
+		return
+	}
+	for i := range sides {
+		thumbs, at := sides[i].Seen.Thumbs, -1
+		for k := 0; float64(k)*step <= end+slack; k++ {
+			was := at
+			for at+1 < len(thumbs) && thumbs[at+1].TimeMS <= float64(k)*step+slack {
+				at++
+			}
+			shown := max(at, 0)
+			sides[i].Cells = append(sides[i].Cells, cell{thumb: thumbs[shown], Held: k > 0 && at == was})
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+func onceJob(id string, at time.Time) Job {
+	return Job{ID: id, Device: "virtual", Created: at, Request: json.RawMessage(`{}`)}
+}
+
+// A request that is made again makes one job, also after a restart and after the
+// job is done; another request cannot have its key.
+func TestAddOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "queue.db")
+	q, err := OpenQueue(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	ctx, now := t.Context(), time.Unix(1_800_000_000, 0)
+	mine := Once{Key: "k1", Request: "r1"}
+	if _, err := q.Known(ctx, mine); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a new key: %v", err)
+	}
+	var all sync.WaitGroup
+	ids := make([]string, 8)
+	for i := range ids {
+		all.Go(func() {
+			id, err := q.AddOnce(ctx, onceJob(fmt.Sprintf("a%d", i), now), mine)
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = id
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id == "" || id != ids[0] {
+			t.Errorf("one request made the jobs %v", ids)
+			break
+		}
+	}
+	if jobs, err := q.Jobs(ctx); err != nil || len(jobs) != 1 {
+		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+	if _, err := q.AddOnce(ctx, onceJob("b", now), Once{"k1", "another"}); !errors.Is(err, ErrKeyUsed) {
+		t.Errorf("another request: %v", err)
+	}
+	if _, err := q.AddOnce(ctx, onceJob(ids[0], now), Once{"k2", "r1"}); !errors.Is(err, ErrExists) {
+		t.Errorf("a job of the same ID: %v", err)
+	}
+	if _, err := q.Known(ctx, Once{"k2", "r1"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a key whose job was not taken: %v", err)
+	}
+	if err := errors.Join(q.Finish(ctx, ids[0]), q.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if q, err = OpenQueue(ctx, path); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := q.Known(ctx, mine); id != ids[0] || err != nil {
+		t.Errorf("after a restart: %q, %v", id, err)
+	}
+	// A day later nobody waits for that answer any more.
+	if _, err := q.AddOnce(ctx, onceJob("c", now.Add(keysKept+time.Second)), Once{"k3", "r3"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Known(ctx, mine); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an old key: %v", err)
+	}
+}

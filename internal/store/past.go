@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Series is what runs have in common whose numbers can be laid side by side.
+type Series struct {
+	Name   string `json:"name" doc:"What the person called the runs"`
+	Page   string `json:"page" doc:"URL under test"`
+	Link   string `json:"link" doc:"Access network of the control, as it was asked for"`
+	Device string `json:"device,omitempty" doc:"The device, where the run says it"`
+}
+
+// Key is short, and the same for the same series.
+func (s Series) Key() string {
+	h := sha256.New()
+	for _, part := range []string{s.Name, s.Page, s.Link, s.Device} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// SeriesEntry is what a list shows of a series.
+type SeriesEntry struct {
+	Key string `json:"key" doc:"Identifier of the series: name, page, link and device in short"`
+	Series
+	Count int       `json:"count" doc:"Runs that are done"`
+	First time.Time `json:"first" doc:"Start of the oldest"`
+	Last  time.Time `json:"last" doc:"Start of the newest"`
+}
+
+// Past is what is kept of a run that is done, so that a history needs no folder.
+type Past struct {
+	ID     string    `json:"id"`
+	Wall   time.Time `json:"wall"`
+	Trials int       `json:"trials"` // of the control
+	Valid  int       `json:"valid"`
+	Report bool      `json:"report"`
+	// Facts are what could explain a difference to another run, by name. What
+	// differs from run to run by itself, such as a load average, is left out.
+	Facts map[string]string `json:"facts"`
+	// Summary is the control's, without what had no valid trial.
+	Summary []lab.Summary `json:"summary"`
+}
+
+// pastOf takes what is kept of a run, and the series that it belongs to.
+func pastOf(run *lab.Run, report bool) (Series, Past) {
+	control := armOf(run)
+	series := Series{Name: run.Name, Page: run.Page, Link: text(control["link"]), Device: text(run.Plan["device"])}
+	if series.Link == "" {
+		series.Link = text(run.Link["name"])
+	}
+	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run, control), Summary: []lab.Summary{}}
+	for _, t := range run.Trials {
+		if t.Arm == lab.Control {
+			p.Trials++
+			if t.Valid {
+				p.Valid++
+			}
+		}
+	}
+	for _, s := range run.Summary {
+		if s.Arm == lab.Control && s.N > 0 && len(p.Summary) < 64 {
+			s.Metric, s.Unit, s.Warnings = clip(s.Metric), clip(s.Unit), nil
+			p.Summary = append(p.Summary, s)
+		}
+	}
+	return series, p
+}
+
+// armOf is the plan of the control.
+func armOf(run *lab.Run) map[string]any {
+	arms, _ := run.Plan["arms"].([]any)
+	for _, a := range arms {
+		if arm, ok := a.(map[string]any); ok && arm["name"] == lab.Control {
+			return arm
+		}
+	}
+	return nil
+}
+
+// Bounds of the facts of a run; those that we write are some thirty.
+const (
+	maxFacts     = 64
+	maxFactBytes = 200
+)
+
+// factsOf takes from a run what stays as it is until somebody changes it.
+func factsOf(run *lab.Run, control map[string]any) map[string]string {
+	facts := facts{}
+	for _, name := range []string{
+		"appliance", "browser", "congestion_control", "cores", "governor", "kept_awake", "kernel", "memory", "memory_bytes", "os", "processor", "root", "screen",
+	} {
+		facts.add(name, run.Environment[name], 0)
+	}
+	if network, ok := run.Environment["network"].(map[string]any); ok {
+		for _, name := range []string{"congestion_control", "kernel_settings", "link_limits"} {
+			facts.add("network."+name, network[name], 0)
+		}
+	}
+	for name, value := range run.Link {
+		if name != "name" {
+			facts.add("link."+name, value, 0)
+		}
+	}
+	for _, name := range []string{"timing", "still", "limit", "seed"} {
+		facts.add("plan."+name, run.Plan[name], 0)
+	}
+	live, _ := run.Plan["live"].(bool)
+	facts.add("plan.live", live, 0)
+	// A run that makes its own recording has another one each time.
+	switch {
+	case live:
+	case text(control["archive"]) == "":
+		facts.add("recording", "made by the run", 0)
+	default:
+		facts.add("recording", run.Archive.SHA256[:min(12, len(run.Archive.SHA256))], 0)
+	}
+	return facts
+}
+
+// facts are values by their paths: "browser.version".
+type facts map[string]string
+
+func (f facts) add(path string, v any, depth int) {
+	if tree, ok := v.(map[string]any); ok {
+		names := make([]string, 0, len(tree))
+		for name := range tree {
+			names = append(names, name)
+		}
+		sort.Strings(names) // so that a bound cuts off the same ones in each run
+		for _, name := range names {
+			if depth < 4 {
+				f.add(path+"."+name, tree[name], depth+1)
+			}
+		}
+		return
+	}
+	if value := text(v); value != "" && len(path) <= maxFactBytes && len(f) < maxFacts {
+		f[path] = shorten(value, maxFactBytes)
+	}
+}
+
+// text writes a value of a JSON document for people; nothing is "".
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// Series lists the series that match, that of the newest run first: what is
+// empty in want matches anything, and so does an empty key.
+func (s *Store) Series(ctx context.Context, key string, want Series, limit int) ([]SeriesEntry, error) {
+	index, err := s.refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return index.Series(ctx, key, want, limit)
+}
+
+// Past returns the newest runs of a series, at most limit, in order of time.
+func (s *Store) Past(ctx context.Context, key string, limit int) ([]Past, error) {
+	s.mu.Lock()
+	index := s.index
+	s.mu.Unlock()
+	return index.Past(ctx, key, limit)
+}
+
+// Series lists series; see Store.Series.
+func (x *Index) Series(ctx context.Context, key string, want Series, limit int) ([]SeriesEntry, error) {
+	rows, err := x.db.QueryContext(ctx, `SELECT series, name, page, link, device, count(*), min(wall), max(wall) FROM runs
+		WHERE series <> '' AND (?1 = '' OR series = ?1) AND (?2 = '' OR name = ?2) AND (?3 = '' OR page = ?3) AND (?4 = '' OR link = ?4) AND (?5 = '' OR device = ?5)
+		GROUP BY series ORDER BY max(wall) DESC, series LIMIT ?6`, key, clip(want.Name), clip(want.Page), clip(want.Link), clip(want.Device), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list series: %w", err)
+	}
+	defer rows.Close()
+	found := []SeriesEntry{}
+	for rows.Next() {
+		var e SeriesEntry
+		var first, last int64
+		if err := rows.Scan(&e.Key, &e.Name, &e.Page, &e.Link, &e.Device, &e.Count, &first, &last); err != nil {
+			return nil, fmt.Errorf("list series: %w", err)
+		}
+		e.First, e.Last = time.Unix(0, first).UTC(), time.Unix(0, last).UTC()
+		found = append(found, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list series: %w", err)
+	}
+	return found, nil
+}
+
+// Past returns runs of a series; see Store.Past.
+func (x *Index) Past(ctx context.Context, key string, limit int) ([]Past, error) {
+	rows, err := x.db.QueryContext(ctx, `SELECT past FROM (SELECT past, wall, id FROM runs WHERE series = ?1 AND series <> ''
+		ORDER BY wall DESC, id DESC LIMIT ?2) ORDER BY wall, id`, key, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read series: %w", err)
+	}
+	defer rows.Close()
+	past := []Past{}
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, fmt.Errorf("read series: %w", err)
+		}
+		var p Past
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			return nil, fmt.Errorf("read series: %w", err)
+		}
+		past = append(past, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read series: %w", err)
+	}
+	return past, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/lab"
+)
+
+// done makes a run as the box writes it.
+func done(id, name string, hour int) *lab.Run {
+	run := sample(id, StateDone)
+	run.Name, run.Wall = name, run.Wall.Add(time.Duration(hour)*time.Hour)
+	run.Link = map[string]any{"name": "", "rtt_ns": 28e6, "back_end": "packet"}
+	run.Plan = map[string]any{"device": "virtual", "timing": "recorded", "trials": 10.0, "arms": []any{
+		map[string]any{"name": lab.Treatment, "link": "3g"}, map[string]any{"name": lab.Control, "link": "rtt=28ms", "archive": "/data/shop.wacz"},
+	}}
+	run.Archive.SHA256 = strings.Repeat("5ab", 20)
+	run.Environment = map[string]any{
+		"browser": map[string]any{"name": "Chromium", "version": "142"}, "kernel": "Linux 6.1", "cores": 2.0, "load_average": "0.5 0.4",
+		"network": map[string]any{"connections": 12.0, "kernel_settings": map[string]any{"net.ipv4.tcp_wmem": "4096\t16384"}},
+	}
+	run.Summary = append(run.Summary,
+		lab.Summary{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Treatment, N: 1, Median: 1},
+		lab.Summary{Metric: "time_to_stable_ms", Unit: "ms", Arm: lab.Control})
+	run.Trials = append(run.Trials, &lab.Trial{Number: 2, Arm: lab.Treatment, Valid: true}, &lab.Trial{Number: 3, Arm: lab.Control})
+	return run
+}
+
+func TestSeries(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	for i := range 3 {
+		create(t, root, done(fmt.Sprint("a", i), "checkout", i))
+	}
+	other := done("b", "checkout", 9)
+	other.Plan["device"] = "laptop"
+	create(t, root, other)
+	create(t, root, done("c", "", 8))
+	for _, state := range []string{StateRunning, StateFailed, StateInterrupted} {
+		run := done(state, "checkout", 10)
+		run.State = state
+		create(t, root, run)
+	}
+	list := func(key string, want Series, limit int) []SeriesEntry {
+		t.Helper()
+		found, err := s.Series(t.Context(), key, want, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	all := list("", Series{}, 10)
+	var got []string
+	for _, e := range all {
+		got = append(got, fmt.Sprint(e.Name, " ", e.Link, " ", e.Device, " ", e.Count, " ", e.Last.Hour()))
+	}
+	if d := cmp.Diff([]string{"checkout rtt=28ms laptop 1 18", " rtt=28ms virtual 1 17", "checkout rtt=28ms virtual 3 11"}, got); d != "" {
+		t.Error(d)
+	}
+	for what, found := range map[string][]SeriesEntry{
+		"key": list(all[2].Key, Series{}, 10), "device": list("", Series{Name: "checkout", Device: "virtual"}, 10),
+	} {
+		if len(found) != 1 || found[0] != all[2] {
+			t.Errorf("by %s: %+v, want %+v", what, found, all[2])
+		}
+	}
+	if n := len(list("", Series{Link: "rtt=28ms"}, 2)); n != 2 {
+		t.Errorf("at most 2: %d", n)
+	}
+	if found := list("", Series{Page: "https://nowhere.example/"}, 10); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	// The folders are not read for it.
+	if err := os.Rename(filepath.Join(root, "runs"), filepath.Join(root, "away")); err != nil {
+		t.Fatal(err)
+	}
+	past, err := s.Past(t.Context(), all[2].Key, 2)
+	if err != nil || len(past) != 2 || past[0].ID != "a1" || past[1].ID != "a2" {
+		t.Fatalf("%+v, %v", past, err)
+	}
+	if past, err := s.Past(t.Context(), "", 2); err != nil || len(past) != 0 {
+		t.Errorf("of no series: %+v, %v", past, err)
+	}
+	if err := os.Rename(filepath.Join(root, "away"), filepath.Join(root, "runs")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "runs", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(list("", Series{}, 10)); n != 2 {
+		t.Errorf("%d series, one was deleted", n)
+	}
+}
+
+// What is kept of a run: the control's numbers, and facts that stay as they are.
+func TestPast(t *testing.T) {
+	series, got := pastOf(done("a", "checkout", 0), true)
+	if d := cmp.Diff(Series{"checkout", "https://www.shop.example/", "rtt=28ms", "virtual"}, series); d != "" {
+		t.Error(d)
+	}
+	want := Past{
+		ID: "a", Wall: time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC), Trials: 2, Valid: 1, Report: true,
+		Facts: map[string]string{
+			"browser.name": "Chromium", "browser.version": "142", "kernel": "Linux 6.1", "cores": "2", "network.kernel_settings.net.ipv4.tcp_wmem": "4096\t16384",
+			"link.rtt_ns": "28000000", "link.back_end": "packet", "plan.timing": "recorded", "plan.live": "false", "recording": "5ab5ab5ab5ab",
+		},
+		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	// A plan without arms, and a recording that is made anew each time.
+	run := done("a", "", 0)
+	run.Plan, run.Link["name"] = nil, "lte"
+	series, got = pastOf(run, false)
+	if series.Link != "lte" || series.Device != "" || got.Facts["recording"] != "made by the run" {
+		t.Errorf("%+v, %+v", series, got)
+	}
+	if (Series{Name: "a", Page: "b"}).Key() == (Series{Name: "ab"}).Key() {
+		t.Error("two series, one key")
+	}
+}
+
+// What is kept stays short, whatever a run holds.
+func TestPastIsShort(t *testing.T) {
+	run := done("a", strings.Repeat("n", 1<<20), 0)
+	many, deep := map[string]any{}, map[string]any{}
+	for i := range 1000 {
+		many[fmt.Sprint("k", i)] = strings.Repeat("v", 1000)
+	}
+	inner := deep
+	for range 60 {
+		next := map[string]any{}
+		inner["deeper"] = next
+		inner = next
+	}
+	inner["deeper"] = "x"
+	run.Environment["screen"], run.Environment["browser"] = many, deep
+	run.Summary = make([]lab.Summary, 1000)
+	for i := range run.Summary {
+		run.Summary[i] = lab.Summary{Metric: strings.Repeat("m", 5000), Arm: lab.Control, N: 1}
+	}
+	root := t.TempDir()
+	create(t, root, run)
+	s := open(t, root)
+	found, err := s.Series(t.Context(), "", Series{Name: run.Name}, 10)
+	if err != nil || len(found) != 1 || len(found[0].Name) > 1010 {
+		t.Fatalf("%d, %v", len(found), err)
+	}
+	past, err := s.Past(t.Context(), found[0].Key, 10)
+	if err != nil || len(past) != 1 {
+		t.Fatal(err)
+	}
+	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["screen.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
+		t.Errorf("%d facts, %d summaries", len(p.Facts), len(p.Summary))
+	}
+}

@@ -1,0 +1,262 @@
+// Package verdict says what a run with two arms found: did the change make it
+// slower? In go the trials of a run and its plan; out comes a lab.Comparison,
+// with numbers, and a sentence for people.
+//
+// The rules are fixed before any value is seen. Trials are compared within the
+// blocks in which their order was drawn; invalid ones are left out, whatever
+// their values. The guards are four times of which none may get worse; their
+// p-values are corrected by Holm's method, those of all other metrics, which are
+// explored, by Benjamini and Hochberg's. A guard has changed if its
+// corrected p-value is at most Level and the interval of its shift lies on one
+// side of 0. The statistics are those of analysis/stats; docs/metrics.md has their sources.
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"eidetic/analysis/stats"
+	"eidetic/internal/lab"
+)
+
+const (
+	// Level is the chance of a false alarm in a run whose arms are equal.
+	Level = 0.05
+	// Least is the fewest pairs that can have a verdict: with five, no interval
+	// of the shift has 95 %.
+	Least = 6
+	// leastForModes is the fewest pairs whose modes are counted: with fewer, an
+	// outlier or two make one.
+	leastForModes = 20
+)
+
+// Of compares the arms of a run. It is nil when the run has no second arm.
+func Of(run *lab.Run, seed uint64) *lab.Comparison {
+	if !slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Arm == lab.Treatment }) {
+		return nil
+	}
+	blocks, leftOut := sorted(run.Trials)
+	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Effects: []lab.Effect{}}
+	for _, b := range blocks {
+		c.Pairs += min(len(b.control), len(b.treatment))
+	}
+	c.Control, c.Treatment = differences(run)
+	for _, m := range metrics(blocks) {
+		e, ok := effect(m, blocks, seed)
+		if !ok && !m.guarded {
+			continue
+		}
+		// A guard is told of even if there is nothing to compare: that it is
+		// missing may be what the change did.
+		if m.guarded && e.Pairs < c.Pairs {
+			e.Warnings = append(e.Warnings, fmt.Sprintf("%d of %d pairs have it", e.Pairs, c.Pairs))
+		}
+		c.Effects = append(c.Effects, e)
+	}
+	correct(c.Effects)
+	for i := range c.Effects {
+		c.Effects[i].Finding = finding(&c.Effects[i])
+	}
+	c.Verdict = decide(c.Effects)
+	c.Headline, c.Detail = words(c)
+	return c
+}
+
+// block is the valid trials of a block.
+type block struct{ control, treatment []*lab.Trial }
+
+// sorted puts trials into their blocks as experiment ran them, and counts those that are not valid.
+func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
+	byNumber := slices.Clone(trials)
+	slices.SortStableFunc(byNumber, func(a, b *lab.Trial) int { return cmp.Compare(a.Number, b.Number) })
+	known := map[int]*block{}
+	for _, t := range byNumber {
+		b := known[t.Block]
+		if b == nil {
+			b = &block{}
+			known[t.Block], all = b, append(all, b)
+		}
+		switch {
+		case !t.Valid:
+			leftOut++
+		case t.Arm == lab.Control:
+			b.control = append(b.control, t)
+		case t.Arm == lab.Treatment:
+			b.treatment = append(b.treatment, t)
+		}
+	}
+	return all, leftOut
+}
+
+// metric is what can be compared.
+type metric struct {
+	lab.Guard
+	unit    string
+	guarded bool
+}
+
+// metrics lists the guards and then, by name, what else was measured in valid trials.
+func metrics(blocks []*block) []metric {
+	units := map[string]string{}
+	for _, b := range blocks {
+		for _, t := range slices.Concat(b.control, b.treatment) {
+			for _, m := range t.Measurements {
+				units[m.Name] = m.Unit
+			}
+		}
+	}
+	var out []metric
+	for _, g := range lab.Guards() {
+		if unit, ok := units[g.Metric]; ok {
+			out = append(out, metric{g, unit, true})
+			delete(units, g.Metric)
+		}
+	}
+	var others []metric
+	for name, unit := range units {
+		others = append(others, metric{lab.Guard{Metric: name}, unit, false})
+	}
+	slices.SortFunc(others, func(a, b metric) int { return cmp.Compare(a.Metric, b.Metric) })
+	return append(out, others...)
+}
+
+// effect compares a metric over the trials that have it; false if they are too
+// few for any test: its numbers are then those of no difference.
+func effect(m metric, blocks []*block, seed uint64) (lab.Effect, bool) {
+	var values []stats.Block
+	var widths []float64
+	of := func(trials []*lab.Trial) (all []float64) {
+		for _, t := range trials {
+			one := measured(t, m.Metric)
+			if one == nil {
+				continue
+			}
+			all = append(all, one.Value)
+			if m.Instant && one.Low != nil && one.High != nil {
+				widths = append(widths, *one.High-*one.Low)
+			}
+		}
+		return all
+	}
+	for _, b := range blocks {
+		values = append(values, stats.Block{Control: of(b.control), Treatment: of(b.treatment)})
+	}
+	// So many permutations are all of them at ten pairs, the usual number: p is exact.
+	plan := stats.Plan{Seed: seed, Family: 1, Permutations: 99_999}
+	if m.guarded {
+		plan.Family = len(lab.Guards())
+	}
+	if len(widths) > 0 {
+		slices.Sort(widths)
+		plan.Step = max(stats.Quantile(widths, 0.5), 0)
+	}
+	c, err := stats.Compare(values, plan)
+	if err != nil {
+		return untested(m, values), false // fewer than two pairs, or numbers that are none
+	}
+	e := lab.Effect{
+		Metric: m.Metric, Unit: m.unit, Guard: m.guarded, Pairs: c.Pairs, Control: c.Control, Treatment: c.Treatment,
+		Shift: bounds(c.Shift), P: c.Test.P, Permutations: c.Test.Permutations,
+		Delta: c.Delta, DeltaSize: c.DeltaSize, MinimalEffect: c.MinimalEffect, Warnings: c.Shift.Warnings,
+	}
+	if c.Pairs >= leastForModes {
+		e.ModeChange, e.Warnings = c.ModeChange, c.Warnings
+	}
+	if percent := bounds(c.Percent); percent.Confidence > 0 && !math.IsInf(percent.Low-percent.High, 0) {
+		e.Percent = &percent
+	}
+	return e, true
+}
+
+// untested is a metric that nothing can be said of.
+func untested(m metric, blocks []stats.Block) lab.Effect {
+	e := lab.Effect{Metric: m.Metric, Unit: m.unit, Guard: m.guarded, P: 1}
+	var control, treatment []float64
+	for _, b := range blocks {
+		e.Pairs += min(len(b.Control), len(b.Treatment))
+		control, treatment = append(control, b.Control...), append(treatment, b.Treatment...)
+	}
+	for _, arm := range []struct {
+		values []float64
+		median *float64
+	}{{control, &e.Control}, {treatment, &e.Treatment}} {
+		slices.Sort(arm.values)
+		if len(arm.values) > 0 {
+			*arm.median = stats.Quantile(arm.values, 0.5)
+		}
+	}
+	return e
+}
+
+func measured(t *lab.Trial, name string) *lab.Measurement {
+	for i := range t.Measurements {
+		if t.Measurements[i].Name == name {
+			return &t.Measurements[i]
+		}
+	}
+	return nil
+}
+
+func bounds(i stats.Interval) lab.Range {
+	return lab.Range{Value: i.Value, Low: i.Low, High: i.High, Confidence: i.Confidence}
+}
+
+// correct fills in the adjusted p-values.
+func correct(effects []lab.Effect) {
+	for _, family := range []struct {
+		guarded bool
+		adjust  func([]float64) []float64
+	}{{true, stats.Holm}, {false, stats.BenjaminiHochberg}} {
+		p := make([]float64, len(effects))
+		for i, e := range effects {
+			if p[i] = e.P; e.Guard != family.guarded {
+				p[i] = math.NaN() // does not count
+			}
+		}
+		for i, adjusted := range family.adjust(p) {
+			if effects[i].Guard == family.guarded {
+				effects[i].Adjusted = adjusted
+			}
+		}
+	}
+}
+
+// finding says what one metric shows.
+func finding(e *lab.Effect) string {
+	up, down := lab.Slower, lab.Faster
+	if !e.Guard {
+		up, down = "larger", "smaller"
+	}
+	switch {
+	case e.Pairs < Least:
+		return lab.Unknown
+	case e.Adjusted <= Level && e.Shift.Low > 0:
+		return up
+	case e.Adjusted <= Level && e.Shift.High < 0:
+		return down
+	}
+	return lab.NoChange
+}
+
+// decide makes one verdict of what the guards found.
+func decide(effects []lab.Effect) string {
+	found := map[string]bool{}
+	for _, e := range effects {
+		if e.Guard {
+			found[e.Finding] = true
+		}
+	}
+	switch {
+	case found[lab.Slower] && found[lab.Faster]:
+		return lab.Mixed
+	case found[lab.Slower]:
+		return lab.Slower
+	case found[lab.Faster]:
+		return lab.Faster
+	case found[lab.NoChange]:
+		return lab.NoChange
+	}
+	return lab.Unknown
+}
