@@ -24,7 +24,7 @@ deb: build ## A Debian package of the service for other machines, out/appliance_
 .PHONY: test-box
 test-box: ## Boot the test build in a virtual machine and try it (as root; minutes)
 	@if ((EUID == 0)); then $(MAKE) image-test; else echo 'Not root: the boot tests will be skipped.' >&2; fi
-	go test -count 1 -timeout 35m -v ./image/boottest
+	go test -count 1 -timeout 60m -v ./image/boottest
 
 CUTS ?= 20
 

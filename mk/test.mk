@@ -36,7 +36,7 @@ test-race: ## The unit tests of concurrent packages, under the race detector
 
 .PHONY: test-net
 test-net: ## Tests with namespaces, screens and browsers, one package at a time
-	go test -p 1 -count 1 -timeout 15m $(machine_packages)
+	go test -p 1 -count 1 -timeout 40m $(machine_packages)
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck
