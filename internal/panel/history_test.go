@@ -102,7 +102,7 @@ func TestHistory(t *testing.T) {
 // The page of the history in a real browser: none, one and 200 runs, in both
 // themes, by keyboard and as a table.
 func TestHistoryInBrowser(t *testing.T) {
-	const until = `const until = test => new Promise(yes => { const end = performance.now() + 20000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 	b := reporttest.NewBrowser(t)
 	// Without it a page of a browser without a window is told of no focus.
 	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
@@ -171,7 +171,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
-			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps"));
+			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps") && document.querySelector(".run-point"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")
 		if got := b.Foreign(url+"/", "http://127.0.0.1", "about:", "chrome:", "data:"); len(got) > 0 {

@@ -216,7 +216,7 @@ func TestPageAfterRestart(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		got, err := reporttest.Eval[bool](b, fmt.Sprintf(`new Promise(yes => {
-			const end = performance.now() + 30000;
+			const end = performance.now() + 60000;
 			const ask = () => [...document.querySelectorAll(".run .state")].some(e => e.textContent === %q) ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 50);
 			ask();
 		})`, want))

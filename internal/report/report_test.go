@@ -72,7 +72,7 @@ func TestReportInBrowser(t *testing.T) {
 
 // look opens the last trial and says what there is to be seen.
 const look = `(async () => {
-	const until = (test) => new Promise((yes, no) => { const end = performance.now() + 20000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : requestAnimationFrame(ask); ask(); });
+	const until = (test) => new Promise((yes, no) => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : requestAnimationFrame(ask); ask(); });
 	const out = {};
 	const canvas = document.querySelector("#chart canvas");
 	const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height }).getContext("2d", { willReadFrequently: true });

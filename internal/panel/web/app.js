@@ -69,7 +69,7 @@ function forget(id) {
   shown.get(id)?.remove();
   shown.delete(id);
   known.delete(id);
-  if (!shown.size) { load(); return; }
+  if (!shown.size || loading) { load(); return; } // the list that is under way may still have it
   if (next === id) next = [...shown.keys()].at(-1); // older ones come after one that is there
   showBox([...known.values()]);
 }
@@ -81,9 +81,14 @@ function put(run, last) {
   known.set(run.id, run);
 }
 
+// An answer is shown only if the list was not asked for again since.
+let asked = 0, loading = 0;
 async function load(before = "") {
+  const turn = before ? asked : ++asked;
+  loading++;
   try {
-    const page = await call(`/api/v1/runs?limit=50${before ? `&before=${encodeURIComponent(before)}` : ""}`);
+    const page = await call(`/api/v1/runs?limit=50${before ? `&before=${encodeURIComponent(before)}` : ""}`).finally(() => loading--);
+    if (turn !== asked) return;
     if (!before) { shown.clear(); known.clear(); $("runs").replaceChildren(); }
     for (const run of page.runs) put(run, true);
     next = page.next || "";
@@ -93,6 +98,7 @@ async function load(before = "") {
     follow();
     await showBox([...known.values()]);
   } catch (e) {
+    if (turn !== asked) return;
     if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
     $("trouble").hidden = false;
     $("trouble").textContent = `The list could not be loaded: ${e.message}`;
