@@ -174,14 +174,14 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		_, err = d.conn.Write(text)
 	}
 	if err != nil {
-		d.forget(id)
+		d.forget(id, answer)
 		return nil, err
 	}
 	select {
 	case a := <-answer:
 		return a.conn, a.err
 	case <-ctx.Done():
-		d.forget(id)
+		d.forget(id, answer)
 		return nil, ctx.Err()
 	}
 }
@@ -190,9 +190,9 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 func (d *Dialer) Close() error { return d.conn.Close() }
 
 // forget gives up a request; its connection is closed when it comes.
-func (d *Dialer) forget(id uint64) {
+func (d *Dialer) forget(id uint64, answer <-chan dialled) {
 	d.mu.Lock()
-	answer, waits := d.waiting[id]
+	_, waits := d.waiting[id]
 	delete(d.waiting, id)
 	d.mu.Unlock()
 	if waits {

@@ -122,3 +122,27 @@ func TestDialsThatFail(t *testing.T) {
 		t.Errorf("error %v, want the context's", err)
 	}
 }
+
+// Who gives up, or finds the way out closed, while the answer to him is handed
+// over comes back all the same.
+func TestDialsThatAreGivenUpAsTheirAnswerComes(t *testing.T) {
+	for range 300 {
+		ctx, giveUp := context.WithCancel(t.Context())
+		d := dials(t, func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("nobody there")
+		})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 4 {
+					if _, err := d.DialContext(ctx, "tcp", "192.0.2.1:1"); err == nil {
+						t.Error("a connection to nobody")
+					}
+				}
+			})
+		}
+		giveUp()
+		d.Close()
+		all.Wait()
+	}
+}
