@@ -44,25 +44,14 @@ type Comparison struct {
 // all values, its shift of pairs within the blocks. The same values and plan give
 // the same result on every machine.
 func Compare(blocks []Block, p Plan) (Comparison, error) {
-	if p.Permutations == 0 {
-		p.Permutations = 9999
-	}
-	if p.Confidence == 0 {
-		p.Confidence = 0.95
-	}
+	p = p.filled()
 	test, err := AlignedRank(blocks, p.Permutations, p.Seed)
 	if err != nil {
 		return Comparison{}, err
 	}
-	var every Block
-	for _, b := range blocks {
-		every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
-	}
 	control, treatment := paired(blocks)
-	c := Comparison{Pairs: len(control), Test: test, Control: median(every.Control), Treatment: median(every.Treatment), Delta: CliffsDelta(every.Control, every.Treatment),
-		ModesControl: Modes(every.Control, p.Step/2), ModesTreatment: Modes(every.Treatment, p.Step/2)}
-	c.DeltaSize = DeltaSize(c.Delta)
-	c.ModeChange = len(c.ModesControl) != len(c.ModesTreatment)
+	c := p.describe(blocks)
+	c.Pairs, c.Test = len(control), test
 	a, b := control, treatment
 	if p.Step > 0 {
 		a, b = Dither(control, p.Step, p.Seed), Dither(treatment, p.Step, p.Seed+1)
@@ -70,6 +59,36 @@ func Compare(blocks []Block, p Plan) (Comparison, error) {
 	if c.Shift, err = HodgesLehmann(a, b, p.Confidence); err != nil {
 		return Comparison{}, err
 	}
+	p.conclude(&c)
+	return c, nil
+}
+
+// filled is the plan with its defaults.
+func (p Plan) filled() Plan {
+	if p.Permutations == 0 {
+		p.Permutations = 9999
+	}
+	if p.Confidence == 0 {
+		p.Confidence = 0.95
+	}
+	return p
+}
+
+// describe says of all values what needs no pairs.
+func (p Plan) describe(blocks []Block) Comparison {
+	var every Block
+	for _, b := range blocks {
+		every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
+	}
+	c := Comparison{Control: median(every.Control), Treatment: median(every.Treatment), Delta: CliffsDelta(every.Control, every.Treatment),
+		ModesControl: Modes(every.Control, p.Step/2), ModesTreatment: Modes(every.Treatment, p.Step/2)}
+	c.DeltaSize = DeltaSize(c.Delta)
+	c.ModeChange = len(c.ModesControl) != len(c.ModesTreatment)
+	return c
+}
+
+// conclude adds what follows from the shift.
+func (p Plan) conclude(c *Comparison) {
 	c.Warnings = append(c.Warnings, c.Shift.Warnings...)
 	if base := math.Abs(c.Control); base > 0 {
 		c.Percent = Interval{Value: 100 * c.Shift.Value / base, Low: 100 * c.Shift.Low / base, High: 100 * c.Shift.High / base, Confidence: c.Shift.Confidence}
@@ -80,7 +99,6 @@ func Compare(blocks []Block, p Plan) (Comparison, error) {
 	if c.ModeChange {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change", len(c.ModesControl), len(c.ModesTreatment)))
 	}
-	return c, nil
 }
 
 func median(values []float64) float64 {

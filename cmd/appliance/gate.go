@@ -36,13 +36,19 @@ func gate(run *lab.Run, compared bool) error {
 	if run.Comparison == nil {
 		return cannot(errors.New("the run has two arms and does not say what it found"))
 	}
-	switch c := run.Comparison; c.Verdict {
+	return gateOf(run.Comparison, "the treatment is slower", "ask for more trials with --trials")
+}
+
+// gateOf is the exit status of a comparison; slower is what it was to tell, and
+// more how to have it told.
+func gateOf(c *lab.Comparison, slower, more string) error {
+	switch c.Verdict {
 	case lab.Faster, lab.NoChange:
 		return nil
 	case lab.Slower, lab.Mixed:
 		return &exitError{exitFailed, nil}
 	default:
-		return cannot(fmt.Errorf("whether the treatment is slower is not known: %s; ask for more trials with --trials", plain(c.Detail)))
+		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, plain(c.Detail), more))
 	}
 }
 

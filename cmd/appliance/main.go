@@ -22,6 +22,7 @@ type CLI struct {
 	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel and all that it measures with."`
 	Box     BoxCmd       `cmd:"" hidden:"" help:"What the units of the box run."`
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`

@@ -21,26 +21,33 @@ func printFound(out io.Writer, run *lab.Run) {
 		}
 	}
 	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials), time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	defer table.Flush()
 	if c := run.Comparison; c != nil {
 		fmt.Fprintf(out, "%s: %s\n", plain(c.Headline), plain(c.Detail))
-		rows := 0
-		for _, e := range c.Effects {
-			if !e.Guard || rows == mostRows {
-				continue
-			}
-			if rows++; rows == 1 {
-				fmt.Fprint(table, "metric\tcontrol\ttreatment\tchange\t95 % interval\tfinding\t\n")
-			}
-			fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", plain(e.Metric), e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, plain(e.Finding))
-		}
+		printEffects(out, c, "control", "treatment")
 		return
 	}
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	defer table.Flush()
 	for i, s := range run.Summary[:min(len(run.Summary), mostRows)] {
 		if i == 0 {
 			fmt.Fprint(table, "metric\tmedian\tlow\thigh\ttrials\t\n")
 		}
 		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%d\t\n", plain(s.Metric), s.Median, s.Low, s.High, s.N)
+	}
+}
+
+// printEffects prints what the guards show, under the names of what was compared.
+func printEffects(out io.Writer, c *lab.Comparison, control, treatment string) {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	defer table.Flush()
+	rows := 0
+	for _, e := range c.Effects {
+		if !e.Guard || rows == mostRows {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintf(table, "metric\t%s\t%s\tchange\t95 %% interval\tfinding\t\n", control, treatment)
+		}
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", plain(e.Metric), e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, plain(e.Finding))
 	}
 }

@@ -139,16 +139,16 @@ func Runs(past []store.Past) []RunPoint {
 	for i, p := range past {
 		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Changed: []Fact{}}
 		if i > 0 {
-			r.Changed = differences(past[i-1].Facts, p.Facts)
+			r.Changed = Differences(past[i-1].Facts, p.Facts)
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// differences lists facts that both runs tell, and differently: one that only a
+// Differences lists facts that both runs tell, and differently: one that only a
 // newer version of ours writes down has not changed.
-func differences(before, after map[string]string) []Fact {
+func Differences(before, after map[string]string) []Fact {
 	out := []Fact{}
 	for name, now := range after {
 		if was, ok := before[name]; ok && was != now {

@@ -56,10 +56,7 @@ type Past struct {
 // pastOf takes what is kept of a run, and the series that it belongs to.
 func pastOf(run *lab.Run, report bool) (Series, Past) {
 	control := armOf(run)
-	series := Series{Name: run.Name, Page: run.Page, Link: text(control["link"]), Device: text(run.Plan["device"])}
-	if series.Link == "" {
-		series.Link = text(run.Link["name"])
-	}
+	series := seriesOf(run, control)
 	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run, control), Summary: []lab.Summary{}}
 	for _, t := range run.Trials {
 		if t.Arm == lab.Control {
@@ -76,6 +73,28 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 		}
 	}
 	return series, p
+}
+
+// seriesOf is the series that a run belongs to.
+func seriesOf(run *lab.Run, control map[string]any) Series {
+	s := Series{Name: run.Name, Page: run.Page, Link: text(control["link"]), Device: text(run.Plan["device"])}
+	if s.Link == "" {
+		s.Link = text(run.Link["name"])
+	}
+	return s
+}
+
+// Facts are what could explain a difference between the controls of two runs, by
+// name: page, link and device, and what a history watches.
+func Facts(run *lab.Run) map[string]string {
+	control := armOf(run)
+	series, facts := seriesOf(run, control), factsOf(run, control)
+	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device} {
+		if value != "" {
+			facts[name] = shorten(value, maxFactBytes)
+		}
+	}
+	return facts
 }
 
 // armOf is the plan of the control.

@@ -27,16 +27,14 @@ const (
 // DecodeRun reads a run.json that may come from anyone. The error says what
 // is wrong with it and where.
 func DecodeRun(r io.Reader) (*lab.Run, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxRunBytes+1))
+	b, err := readBounded(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > MaxRunBytes {
-		return nil, fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
-	}
-	if err := bounded(b); err != nil {
-		return nil, err
-	}
+	return decodeRun(b)
+}
+
+func decodeRun(b []byte) (*lab.Run, error) {
 	var run lab.Run
 	if err := json.Unmarshal(b, &run); err != nil {
 		return nil, fmt.Errorf("%s%w", place(b, err), err)
@@ -45,6 +43,18 @@ func DecodeRun(r io.Reader) (*lab.Run, error) {
 		return nil, err
 	}
 	return &run, nil
+}
+
+// readBounded reads a JSON text that can be decoded without fear for memory.
+func readBounded(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, MaxRunBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxRunBytes {
+		return nil, fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
+	}
+	return b, bounded(b)
 }
 
 // bounded refuses text that would cost far more memory than it has bytes.

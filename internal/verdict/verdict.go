@@ -43,8 +43,16 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
 	c.Control, c.Treatment = differences(run)
+	judge(c, blocks, 0, stats.Compare)
+	c.Headline, c.Detail = words(c, ofArms(c))
+	return c
+}
+
+// judge fills in the effects and the verdict. A shift of no more than margin, in
+// percent of the control's median, is none.
+func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) {
 	for _, m := range metrics(blocks) {
-		e, ok := effect(m, blocks, seed)
+		e, ok := effect(m, blocks, c.Seed, compare)
 		if !ok && !m.guarded {
 			continue
 		}
@@ -57,11 +65,10 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 	}
 	correct(c.Effects)
 	for i := range c.Effects {
-		c.Effects[i].Finding = finding(&c.Effects[i])
+		e := &c.Effects[i]
+		e.Finding = finding(e, margin/100*math.Abs(e.Control))
 	}
 	c.Verdict = decide(c.Effects)
-	c.Headline, c.Detail = words(c)
-	return c
 }
 
 // block is the valid trials of a block.
@@ -124,7 +131,7 @@ func metrics(blocks []*block) []metric {
 
 // effect compares a metric over the trials that have it; false if they are too
 // few for any test: its numbers are then those of no difference.
-func effect(m metric, blocks []*block, seed uint64) (lab.Effect, bool) {
+func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) (lab.Effect, bool) {
 	var values []stats.Block
 	var widths []float64
 	of := func(trials []*lab.Trial) (all []float64) {
@@ -152,7 +159,7 @@ func effect(m metric, blocks []*block, seed uint64) (lab.Effect, bool) {
 		slices.Sort(widths)
 		plan.Step = max(stats.Quantile(widths, 0.5), 0)
 	}
-	c, err := stats.Compare(values, plan)
+	c, err := compare(values, plan)
 	if err != nil {
 		return untested(m, values), false // fewer than two pairs, or numbers that are none
 	}
@@ -223,8 +230,8 @@ func correct(effects []lab.Effect) {
 	}
 }
 
-// finding says what one metric shows.
-func finding(e *lab.Effect) string {
+// finding says what one metric shows; a shift of no more than least is none.
+func finding(e *lab.Effect, least float64) string {
 	up, down := lab.Slower, lab.Faster
 	if !e.Guard {
 		up, down = "larger", "smaller"
@@ -232,9 +239,9 @@ func finding(e *lab.Effect) string {
 	switch {
 	case e.Pairs < Least:
 		return lab.Unknown
-	case e.Adjusted <= Level && e.Shift.Low > 0:
+	case e.Adjusted <= Level && e.Shift.Low > least:
 		return up
-	case e.Adjusted <= Level && e.Shift.High < 0:
+	case e.Adjusted <= Level && e.Shift.High < -least:
 		return down
 	}
 	return lab.NoChange

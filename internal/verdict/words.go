@@ -8,38 +8,54 @@ import (
 	"eidetic/internal/lab"
 )
 
-// words are the verdict as a person reads it.
-func words(c *lab.Comparison) (headline, detail string) {
-	name := "Treatment"
-	if c.Treatment != "" {
-		name += " (" + c.Treatment + ")"
+// voice is how a comparison speaks of what it compared.
+type voice struct {
+	name      string // of what is judged
+	none, few string // headlines where nothing was found, and where nothing can be
+	least     string // what a verdict needs
+	trials    func(*lab.Effect) string
+}
+
+// ofArms speaks of the arms of one run.
+func ofArms(c *lab.Comparison) voice {
+	v := voice{
+		name: "Treatment", none: "No difference between treatment and control was found", few: "Too few trials to tell whether the treatment is slower",
+		least:  fmt.Sprintf("%d %s of valid trials, at least %d are needed", c.Pairs, lab.Plural(c.Pairs, "pair", "pairs"), Least),
+		trials: func(e *lab.Effect) string { return fmt.Sprintf("%d pairs of trials", e.Pairs) },
 	}
+	if c.Treatment != "" {
+		v.name += " (" + c.Treatment + ")"
+	}
+	return v
+}
+
+// words are the verdict as a person reads it.
+func words(c *lab.Comparison, v voice) (headline, detail string) {
 	best := telling(c)
 	switch c.Verdict {
 	case lab.Slower, lab.Faster:
-		return name + " is " + c.Verdict, fmt.Sprintf("%s; %s", change(best, true), agreeing(c))
+		return v.name + " is " + c.Verdict, fmt.Sprintf("%s; %s", v.change(best, true), agreeing(c))
 	case lab.Mixed:
 		var slower, faster []string
 		for i := range c.Effects {
 			switch e := &c.Effects[i]; {
 			case !e.Guard:
 			case e.Finding == lab.Slower:
-				slower = append(slower, change(e, false))
+				slower = append(slower, v.change(e, false))
 			case e.Finding == lab.Faster:
-				faster = append(faster, change(e, false))
+				faster = append(faster, v.change(e, false))
 			}
 		}
-		return name + " is slower in some metrics and faster in others",
-			fmt.Sprintf("slower: %s; faster: %s; %d pairs of trials", strings.Join(slower, ", "), strings.Join(faster, ", "), c.Pairs)
+		return v.name + " is slower in some metrics and faster in others",
+			fmt.Sprintf("slower: %s; faster: %s; %s", strings.Join(slower, ", "), strings.Join(faster, ", "), v.trials(best))
 	case lab.NoChange:
-		return "No difference between treatment and control was found",
-			fmt.Sprintf("%s; %s or more would have been found four times of five", change(best, true), amount(best.MinimalEffect, best))
+		return v.none, fmt.Sprintf("%s; %s or more would have been found four times of five", v.change(best, true), amount(best.MinimalEffect, best))
 	}
-	detail = fmt.Sprintf("%d %s of valid trials, at least %d are needed", c.Pairs, lab.Plural(c.Pairs, "pair", "pairs"), Least)
+	detail = v.least
 	if best != nil {
-		detail += "; so far " + change(best, false)
+		detail += "; so far " + v.change(best, false)
 	}
-	return "Too few trials to tell whether the treatment is slower", detail
+	return v.few, detail
 }
 
 // Stopped marks what was found in a run that ended before all its trials were
@@ -61,7 +77,7 @@ func telling(c *lab.Comparison) *lab.Effect {
 }
 
 // change is a metric's shift in words: "SpeedIndex +31 ms (95 % interval +12 to +50)".
-func change(e *lab.Effect, all bool) string {
+func (v voice) change(e *lab.Effect, all bool) string {
 	text := fmt.Sprintf("%s %s %s", lab.MetricLabel(e.Metric), signed(e.Shift.Value), e.Unit)
 	var in []string
 	if e.Percent != nil && all {
@@ -71,7 +87,7 @@ func change(e *lab.Effect, all bool) string {
 		in = append(in, fmt.Sprintf("95 %% interval %s to %s", signed(e.Shift.Low), signed(e.Shift.High)))
 	}
 	if all {
-		in = append(in, fmt.Sprintf("%d pairs of trials", e.Pairs), probability(e.Adjusted))
+		in = append(in, v.trials(e), probability(e.Adjusted))
 	}
 	if len(in) > 0 {
 		text += " (" + strings.Join(in, ", ") + ")"

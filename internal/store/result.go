@@ -1,0 +1,72 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// DecodeResult reads what a run measured from its run.json or its report.json,
+// either of which may come from anyone. A report.json tells of each trial only
+// its numbers, so the run has measurements without their method and bounds.
+func DecodeResult(r io.Reader) (*lab.Run, error) {
+	b, err := readBounded(r)
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("%s%w", place(b, err), err)
+	}
+	switch head.Schema {
+	case "":
+		return decodeRun(b)
+	case ReportSchema:
+	default:
+		return nil, fmt.Errorf("schema: %.60q is not %s: it was written by another version", head.Schema, ReportSchema)
+	}
+	var report Report
+	if err := json.Unmarshal(b, &report); err != nil {
+		return nil, fmt.Errorf("%s%w", place(b, err), err)
+	}
+	run := report.result()
+	if err := check(run); err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// result is the run as far as the report tells.
+func (r *Report) result() *lab.Run {
+	run := &lab.Run{
+		ID: r.Run.ID, Name: r.Run.Name, Wall: r.Run.Wall, Elapsed: r.Run.Elapsed, State: r.Run.State, Error: r.Run.Error,
+		Page: r.Run.Page, Plan: r.Run.Plan, Archive: r.Run.Archive, Link: r.Run.Link, Environment: r.Run.Environment,
+		Warnings: r.Run.Warnings, Summary: r.Summary, Comparison: r.Comparison,
+	}
+	units := map[string]string{}
+	for _, s := range r.Summary {
+		units[s.Metric] = s.Unit
+	}
+	for _, one := range r.Trials {
+		t := &lab.Trial{
+			Number: one.Number, Arm: one.Arm, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid, Misses: one.Misses, Requests: one.Requests,
+			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended, Metrics: one.Metrics,
+		}
+		for _, name := range slices.Sorted(maps.Keys(one.Metrics)) {
+			unit := units[name]
+			if unit == "" && strings.HasSuffix(name, "_ms") {
+				unit = "ms"
+			}
+			t.Measurements = append(t.Measurements, lab.Measurement{Name: name, Value: one.Metrics[name], Unit: unit})
+		}
+		run.Trials = append(run.Trials, t)
+	}
+	return run
+}

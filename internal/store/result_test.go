@@ -1,0 +1,81 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// Both files of a run tell the same numbers and facts.
+func TestDecodeResult(t *testing.T) {
+	run := sample("20261121-091400-demo", StateDone)
+	run.Trials[0].Metrics = map[string]float64{"speed_index_ms": 912.5, "unique_frames": 61}
+	run.Trials[0].Measurements = []lab.Measurement{{Name: "speed_index_ms", Value: 912.5, Unit: "ms"}, {Name: "unique_frames", Value: 61, Unit: "frames"}}
+	run.Summary = []lab.Summary{{Metric: "unique_frames", Unit: "frames", Arm: lab.Control, N: 1}}
+	for name, v := range map[string]any{"run.json": run, "report.json": NewReport(run)} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeResult(bytes.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		trial := got.Trials[0]
+		if got.ID != run.ID || got.State != StateDone || trial.Arm != run.Trials[0].Arm || trial.Valid != run.Trials[0].Valid {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if ms := trial.Measurements; len(ms) != 2 || ms[0].Name != "speed_index_ms" || ms[0].Value != 912.5 || ms[0].Unit != "ms" || ms[1].Unit != "frames" {
+			t.Errorf("%s: %+v", name, ms)
+		}
+		want, found := Facts(run), Facts(got)
+		if len(want) != len(found) || found["page"] != run.Page {
+			t.Errorf("%s: facts %v, want %v", name, found, want)
+		}
+	}
+}
+
+func TestDecodeResultRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "unexpected end",
+		"{\n\"schema\": 3}":              "line 2: ",
+		`{"schema": "eidetic/report/9"}`: "another version",
+		`{"schema": "eidetic/report/1"}`: "is not a run ID",
+		`{"id": "a", "state": "asleep"}`: "asleep",
+		strings.Repeat("[", maxDepth+2):  "nested deeper",
+		`{"schema": "eidetic/report/1", "run": {"id": "a", "state": "done"}, "trials": [{"number": 0}]}`: "number: 0 is outside",
+	} {
+		if _, err := DecodeResult(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Whatever is accepted is in bounds, and its facts are short.
+func FuzzDecodeResult(f *testing.F) {
+	for _, v := range []any{sample("a", StateDone), NewReport(sample("a", StateDone))} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"schema":"eidetic/report/1","run":{"id":"a","state":"done"},"trials":[{"number":1,"metrics":{"a_ms":1e300}}],"summary":[{"metric":"a"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		run, err := DecodeResult(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		for _, trial := range run.Trials {
+			if trial.Number < 1 || trial.Number > MaxTrials {
+				t.Errorf("trial %d", trial.Number)
+			}
+		}
+		if len(Facts(run)) > maxFacts+3 {
+			t.Errorf("%d facts", len(Facts(run)))
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"eidetic/analysis/stats"
+	"eidetic/internal/lab"
+)
+
+// Between compares two runs that were made at different times: the control of
+// run with the control of reference, which takes the place of the control in
+// what is returned. Times that differ by no more than margin, in percent of the
+// reference's, do not differ: nothing in two runs tells what else changed between
+// them, as the machine, the hour and the browser may have.
+func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparison {
+	b := &block{}
+	c := &lab.Comparison{Level: Level, Seed: seed, Effects: []lab.Effect{}, Control: reference.ID, Treatment: run.ID}
+	for _, one := range []struct {
+		run *lab.Run
+		to  *[]*lab.Trial
+	}{{reference, &b.control}, {run, &b.treatment}} {
+		for _, t := range one.run.Trials {
+			switch {
+			case t.Arm != lab.Control:
+			case t.Valid:
+				*one.to = append(*one.to, t)
+			default:
+				c.LeftOut++
+			}
+		}
+	}
+	c.Pairs = min(len(b.control), len(b.treatment))
+	judge(c, []*block{b}, margin, func(values []stats.Block, p stats.Plan) (stats.Comparison, error) {
+		base := stats.Quantile(slices.Sorted(slices.Values(values[0].Control)), 0.5)
+		return stats.Independent(values[0].Control, values[0].Treatment, margin/100*math.Abs(base), p)
+	})
+	more := ""
+	if margin > 0 {
+		more = fmt.Sprintf(" of more than %g %%", margin)
+	}
+	c.Headline, c.Detail = words(c, voice{
+		name: "The run", none: "No difference" + more + " from the reference was found",
+		few:   "Too few trials to tell whether the run is slower than the reference",
+		least: fmt.Sprintf("%d valid %s of the reference and %d of the run, at least %d of each are needed", len(b.control), lab.Plural(len(b.control), "trial", "trials"), len(b.treatment), Least),
+		trials: func(e *lab.Effect) string {
+			return fmt.Sprintf("%d and %d trials", having(b.control, e.Metric), having(b.treatment, e.Metric))
+		},
+	})
+	if c.Verdict == lab.Slower || c.Verdict == lab.Faster {
+		c.Headline += " than the reference"
+		if margin > 0 {
+			c.Headline += fmt.Sprintf(", by more than %g %%", margin)
+		}
+	}
+	return c
+}
+
+// having counts the trials with a metric.
+func having(trials []*lab.Trial, metric string) (n int) {
+	for _, t := range trials {
+		if measured(t, metric) != nil {
+			n++
+		}
+	}
+	return n
+}
