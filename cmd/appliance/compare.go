@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/history"
+	"eidetic/internal/compare"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
-	"eidetic/internal/verdict"
 )
 
 // CompareCmd compares a run with one that was made earlier.
@@ -44,15 +42,6 @@ func (c *CompareCmd) Validate() error {
 	return nil
 }
 
-// comparedRuns is what compare prints as JSON.
-type comparedRuns struct {
-	Reference  string          `json:"reference"` // ID of the run
-	Run        string          `json:"run"`
-	Margin     float64         `json:"margin_percent"`
-	Different  []history.Fact  `json:"different"` // what else is not alike
-	Comparison *lab.Comparison `json:"comparison"`
-}
-
 // Run compares and prints.
 func (c *CompareCmd) Run(std *streams) error {
 	reference, err := openResult(c.Reference)
@@ -63,12 +52,10 @@ func (c *CompareCmd) Run(std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	for _, r := range []*lab.Run{reference, run} {
-		if r.State != store.StateDone {
-			return cannot(fmt.Errorf("the run %s is %s: only one that is done can be compared", plain(r.ID), r.State))
-		}
+	found, err := compare.Runs(reference, run, c.Margin, c.Seed)
+	if err != nil {
+		return cannot(err)
 	}
-	found := comparedRuns{reference.ID, run.ID, c.Margin, history.Differences(store.Facts(reference), store.Facts(run)), verdict.Between(reference, run, c.Margin, c.Seed)}
 	if c.JSON {
 		if err := printJSON(std.out, found); err != nil {
 			return cannot(err)
@@ -100,32 +87,5 @@ func openResult(path string) (*lab.Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a run.json or report.json: %w", path, err)
 	}
-	if err := canCompare(run); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	return run, nil
-}
-
-// mostCompared bounds the valid trials of a run that is compared: each is
-// compared with each of the other run.
-const mostCompared = 2000
-
-// canCompare refuses what would take too long, and times that nothing takes,
-// whose differences would overflow.
-func canCompare(run *lab.Run) error {
-	valid := 0
-	for _, t := range run.Trials {
-		if t.Valid {
-			valid++
-		}
-		for _, m := range t.Measurements {
-			if math.Abs(m.Value) > 1e15 {
-				return fmt.Errorf("trial %d: %.60s is %v, which nothing takes", t.Number, m.Name, m.Value)
-			}
-		}
-	}
-	if valid > mostCompared {
-		return fmt.Errorf("%d valid trials: at most %d can be compared", valid, mostCompared)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/compare"
 	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
@@ -71,9 +72,9 @@ func TestCompare(t *testing.T) {
 		"in the margin": {[]string{"--reference", old, "--margin", "80", slower}, exitGood, []string{"No difference of more than 80 %"}},
 		"faster":        {[]string{"--reference", slower, old}, exitGood, []string{"The run is faster"}},
 		"few":           {[]string{"--reference", old, few}, exitCannot, []string{"Too few trials", "whether the run is slower is not known", "make the runs with more trials"}},
-		"going on":      {[]string{"--reference", old, unfinished}, exitCannot, []string{"20261122-091400-demo is running: only one that is done can be compared"}},
+		"going on":      {[]string{"--reference", old, unfinished}, exitCannot, []string{"run 20261122-091400-demo: it is running: only one that is done can be compared"}},
 		"broken":        {[]string{"--reference", old, broken}, exitUsage, []string{"broken.json is not a run.json or report.json: line 2: "}},
-		"overflow":      {[]string{"--reference", old, huge}, exitUsage, []string{"which nothing takes"}},
+		"overflow":      {[]string{"--reference", old, huge}, exitCannot, []string{"which nothing takes"}},
 		"no file":       {[]string{"--reference", filepath.Join(dir, "nope"), slower}, exitUsage, []string{"--reference: ", "no such file"}},
 		"no reference":  {[]string{slower}, exitUsage, []string{"--reference"}},
 		"margin":        {[]string{"--reference", old, "--margin", "NaN", slower}, exitUsage, []string{"--margin NaN: a percentage from 0 to 1000"}},
@@ -96,7 +97,7 @@ func TestCompare(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	status := run(t.Context(), []string{"compare", "--json", "--reference", old, slower}, &streams{strings.NewReader(""), &out, &errs})
-	var got comparedRuns
+	var got compare.Between
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || status != exitFailed {
 		t.Fatalf("status %d, %v: %s%s", status, err, &out, &errs)
 	}

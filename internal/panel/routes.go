@@ -88,6 +88,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.get)
 	p.histories(api)
+	p.betweens(api)
 	p.artifacts(e, api)
 	p.streams(e, api)
 	if p.Runner != nil {

@@ -1,0 +1,65 @@
+// Package compare lays a run beside an earlier one: is it slower, and what else
+// is not alike between the two? In go two runs, from the store or from files;
+// out come the verdict of package verdict and the facts of package history.
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"eidetic/internal/history"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+	"eidetic/internal/verdict"
+)
+
+// Between is a run, and an earlier one that it is compared with.
+type Between struct {
+	Reference string  `json:"reference" doc:"ID of the earlier run"`
+	Run       string  `json:"run" doc:"ID of the run that is judged"`
+	Margin    float64 `json:"margin_percent" doc:"Differences up to so many percent of the reference are none"`
+	// Different is empty, not null, when nothing is.
+	Different  []history.Fact  `json:"different" doc:"What in environment, link, plan and recording is not alike, and may be the reason"`
+	Comparison *lab.Comparison `json:"comparison" doc:"The reference as control, the run as treatment"`
+}
+
+// mostCompared bounds the valid trials of a run that is compared: each is
+// compared with each of the other run.
+const mostCompared = 2000
+
+// Runs compares the control of a run with that of an earlier one; see
+// verdict.Between. The error says which of the two cannot be compared, and why.
+func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error) {
+	for _, r := range []*lab.Run{reference, run} {
+		if err := canCompare(r); err != nil {
+			return nil, fmt.Errorf("run %s: %w", r.ID, err)
+		}
+	}
+	return &Between{
+		Reference: reference.ID, Run: run.ID, Margin: margin, Different: history.Differences(store.Facts(reference), store.Facts(run)),
+		Comparison: verdict.Between(reference, run, margin, seed),
+	}, nil
+}
+
+// canCompare refuses what has not ended well, what would take too long, and times
+// that nothing takes, whose differences would overflow.
+func canCompare(run *lab.Run) error {
+	if run.State != store.StateDone {
+		return fmt.Errorf("it is %s: only one that is done can be compared", run.State)
+	}
+	valid := 0
+	for _, t := range run.Trials {
+		if t.Valid {
+			valid++
+		}
+		for _, m := range t.Measurements {
+			if math.Abs(m.Value) > 1e15 {
+				return fmt.Errorf("trial %d: %.60s is %v, which nothing takes", t.Number, m.Name, m.Value)
+			}
+		}
+	}
+	if valid > mostCompared {
+		return fmt.Errorf("%d valid trials: at most %d can be compared", valid, mostCompared)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package panel
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/compare"
+	"eidetic/internal/lab"
+)
+
+type (
+	betweenInput struct {
+		ID        string  `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run that is judged" example:"20261122-091400-demo"`
+		Reference string  `query:"reference" required:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"ID of the earlier run" example:"20261121-091400-demo"`
+		Margin    float64 `query:"margin" minimum:"0" maximum:"1000" default:"5" doc:"Differences up to so many percent of the reference are none"`
+		Seed      uint64  `query:"seed" default:"1" doc:"Of permutations, and of what is drawn within a frame"`
+	}
+	betweenBody struct{ Body *compare.Between }
+)
+
+func (p *Panel) betweens(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "compare-runs", Method: http.MethodGet, Path: "/api/v1/runs/{id}/comparison", Summary: "Whether a run is slower than an earlier one", Tags: []string{tagRuns},
+		Description: "Compares the controls of two runs that are done. What else differs between them is listed: it is in their difference too, which is what the margin is for.",
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, p.between)
+}
+
+func (p *Panel) between(ctx context.Context, in *betweenInput) (*betweenBody, error) {
+	var runs [2]*lab.Run
+	for i, id := range []string{in.Reference, in.ID} {
+		found, err := p.get(ctx, &idInput{id})
+		if err != nil {
+			return nil, err
+		}
+		runs[i] = found.Body
+	}
+	found, err := compare.Runs(runs[0], runs[1], in.Margin, in.Seed)
+	if err != nil {
+		return nil, huma.Error409Conflict(err.Error())
+	}
+	return &betweenBody{found}, nil
+}
