@@ -56,3 +56,53 @@ func TestCompareRuns(t *testing.T) {
 		}
 	}
 }
+
+// Two runs are compared on the history's page, by what a person would press.
+func TestCompareInBrowser(t *testing.T) {
+	st := emptyStore(t)
+	for i, id := range []string{"20261121-091400-shop", "20261122-091400-shop", "20261123-091400-shop"} {
+		run := reporttest.Run(uint64(i), 12)
+		run.ID, run.Name, run.Wall = id, "shop", run.Wall.AddDate(0, 0, i)
+		if i == 2 {
+			run.Environment["kernel"] = `Linux <img src=x onerror="document.title='owned'">`
+			for _, trial := range run.Trials {
+				for k := range trial.Measurements {
+					trial.Measurements[k].Value += 500
+				}
+			}
+		}
+		addRun(t, st, run)
+	}
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/history?name=shop"); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(script, want string) {
+		t.Helper()
+		got, err := reporttest.Eval[string](b, `(async () => {
+			const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+			await until(() => document.querySelector(".comparing"));
+			const [run, reference] = document.querySelectorAll(".comparing select"), says = document.querySelector(".says"), press = () => document.querySelector(".comparing button").click();
+			document.querySelector(".comparing").open = true;
+			`+script+`
+		})()`)
+		if err != nil || got != want {
+			t.Errorf("got %q (%v), want %q", got, err, want)
+		}
+	}
+	expect(`const preset = [run.value, reference.value].join(" ");
+		press();
+		await until(() => says.querySelector("li"));
+		return [preset, says.querySelector("strong").textContent, says.querySelector("li").textContent.startsWith("kernel: Linux 6.1.0-41-amd64, then Linux <img"), says.querySelectorAll("img").length, document.title].join(" | ");`,
+		"20261123-091400-shop 20261122-091400-shop | ▲ The run is slower than the reference, by more than 5 %. | true | 0 | History – Eidetic")
+	expect(`run.value = "20261122-091400-shop"; reference.value = "20261121-091400-shop";
+		press();
+		await until(() => !says.textContent.includes("slower than the reference, by"));
+		return [says.querySelector("strong").textContent, says.querySelectorAll("li").length].join(" | ");`,
+		"= No difference of more than 5 % from the reference was found. | 0")
+	expect(`reference.options[0].value = reference.value = "gone"; reference.selectedIndex = 0;
+		press();
+		await until(() => says.querySelector(".slower"));
+		return says.textContent;`, `The runs could not be compared: there is no run "gone".`)
+}

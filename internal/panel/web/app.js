@@ -1,5 +1,5 @@
 // The list of runs. Everything that comes from a run is put in as text.
-import { $, make, call, number, address, reportOf, signIn } from "./common.js";
+import { $, make, call, number, address, found, reportOf, signIn } from "./common.js";
 
 const shown = new Map(), known = new Map(); // run id → list item, and the run
 let next = "", stream = null, busy = null, box = null, looking = null;
@@ -13,11 +13,6 @@ function figure(run, [metric, label]) {
   const whose = run.comparison && s ? `, ${s.arm}` : "";
   return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ms`, make("small", { textContent: label + whose })] : []));
 }
-
-// found is what a run with two arms says: a sign for the eye, and the same in words.
-const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="]]);
-const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
-  make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
 
 // historyOf is where the runs of the same name on the same page are laid side by side.
 const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: run.name, page: run.page }).filter(([, value]) => value))}`;

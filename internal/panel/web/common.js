@@ -16,6 +16,11 @@ export const number = v => (Math.abs(v) >= 100 ? Math.round(v).toString().replac
 export const address = page => page.replace(/^https?:\/\//, "").replace(/\/$/, "");
 export const reportOf = id => `/runs/${encodeURIComponent(id)}/report.html`;
 
+// found is what a comparison says: a sign for the eye, and the same in words.
+const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="]]);
+export const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
+  make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
+
 // signIn shows the form for the token; done is called when it was the right one.
 export function signIn(done) {
   $("login").hidden = false;

@@ -2,6 +2,7 @@
 // same numbers as a table.
 import { $, make, call, number, address, reportOf, signIn } from "./common.js";
 import { chart } from "./chart.js";
+import { comparing } from "./compare.js";
 
 const query = new URLSearchParams(location.search);
 const kinds = ["series", "name", "page", "link", "device"]; // what can say which series
@@ -71,7 +72,7 @@ function section(s, name) {
   card.append(head, facts);
   const metric = s.metrics.find(m => m.metric === name);
   if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : "These runs do not have the metric." })); return card; }
-  card.append(findings(s, metric), chart(s, metric), table(s, metric));
+  card.append(findings(s, metric), chart(s, metric), comparing(s, when), table(s, metric));
   return card;
 }
 
