@@ -291,11 +291,9 @@ func newDeadline() deadline { return deadline{c: make(chan struct{})} }
 func (d *deadline) expired() <-chan struct{} { return d.c }
 
 func (d *deadline) set(t time.Time) {
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
-	if isDone(d.c) || !t.IsZero() {
+	fired := d.timer != nil && !d.timer.Stop()
+	d.timer = nil
+	if fired || isDone(d.c) || !t.IsZero() {
 		d.c = make(chan struct{}) // a timer that just fired closes the old one
 	}
 	if t.IsZero() {
