@@ -225,10 +225,25 @@ func TestConnDeadlines(t *testing.T) {
 	if n, err := box.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("read after the deadline was lifted: %d, %v", n, err)
 	}
-	_ = box.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
-	if n, err := box.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("write into an outage: %d, %v; want %d and a deadline", n, err, window)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if n, err := box.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("write into an outage: %d, %v; want %d and a deadline", n, err, window)
+		}
+	}()
+	held := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return box.(*shaped).down.held
 	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for held() < window { // before the window is full the deadline must not come
+		<-tick.C
+	}
+	_ = box.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	<-ended
 	box.Close()
 	if _, err := box.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("write after close: %v", err)
@@ -251,8 +266,9 @@ func TestConnOutageEnds(t *testing.T) {
 }
 
 func TestConnAbortIsSeenByBoth(t *testing.T) {
-	l := newLink(t, "rtt=1s")
+	l := newLink(t, "rtt=1ms")
 	device, box := pair(t, l)
+	l.Set(Profile{Name: "custom", RTT: time.Hour}) // nothing arrives before the abort
 	if _, err := box.Write([]byte("late")); err != nil {
 		t.Fatal(err)
 	}
