@@ -239,7 +239,7 @@ func TestChosenLate(t *testing.T) {
 	send(body(1, 5))
 	<-link.asked
 	send(body(3, 0))
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		c.mu.Lock()
 		n := len(c.schedule.waiting)
 		c.mu.Unlock()
