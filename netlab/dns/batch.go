@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -129,7 +130,7 @@ func (c *batchConn) write() {
 		done += max(n, 0)
 		switch {
 		case err == nil:
-		case errors.Is(err, syscall.EAGAIN):
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded): // full, or stalled since the deadline was set
 			waits, done = done, len(out)
 		default:
 			done++ // to nobody that can be reached: there is nothing to do
@@ -158,8 +159,10 @@ func (c *batchConn) answerLate(m ipv4.Message, q Query, d time.Duration) {
 	c.late.Go(func() {
 		defer func() { <-c.s.inFlight }()
 		c.s.wait(d)
-		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
-		_, _ = c.WriteTo(answer, &client{UDPAddr: m.Addr.(*net.UDPAddr), control: m.OOB})
+		bounded(c.UDPConn, func() error {
+			_, err := c.WriteTo(answer, &client{UDPAddr: m.Addr.(*net.UDPAddr), control: m.OOB})
+			return err
+		})
 		q.Elapsed = c.s.c.Clock().Sub(q.Time)
 		c.s.log(q)
 	})

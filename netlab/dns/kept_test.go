@@ -23,7 +23,7 @@ func exchange(t interface{ Fatal(...any) }, c net.Conn, question []byte) []byte 
 	if _, err := c.Write(question); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, dns.MaxMsgSize)

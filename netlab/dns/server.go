@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -230,14 +231,27 @@ func (s *Server) log(q Query) {
 }
 
 // write sends an answer; when that fails the device went away, and there is
-// nothing to do. UDP has a deadline too: answers to addresses of which nobody
-// tells the hardware address wait in the socket, and a flood of forged
-// questions would have all others wait behind them for minutes.
+// nothing to do.
 func (s *Server) write(w dns.ResponseWriter, packed []byte) {
 	if w.LocalAddr().Network() == "udp" {
-		_ = s.udp.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+		bounded(s.udp, func() error { _, err := w.Write(packed); return err })
+		return
 	}
 	_, _ = w.Write(packed)
+}
+
+// bounded writes to a socket of UDP with a deadline: answers to addresses of
+// which nobody tells the hardware address wait in the socket, and a flood of
+// forged questions would have all others wait behind them for minutes. It tries
+// twice, since on a machine that stalls the first deadline may have passed before
+// the writing began, and a device whose answer is lost waits for seconds.
+func bounded(socket *net.UDPConn, write func() error) {
+	for range 2 {
+		_ = socket.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+		if err := write(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
 }
 
 func (s *Server) delay(up, down int) time.Duration {
