@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -184,7 +185,7 @@ func (s *Server) write() {
 		to := net.IPv6linklocalallnodes
 		select {
 		case <-s.stop:
-			s.send(s.bye, to)
+			s.leave()
 			return
 		case to = <-s.asked:
 		case <-next.C:
@@ -194,23 +195,37 @@ func (s *Server) write() {
 			}
 			next.Reset(pause)
 		}
-		s.send(s.good, to)
-		select { // who asks meanwhile waits
+		_ = s.send(s.good, to) // another follows
+		select {               // who asks meanwhile waits
 		case <-s.stop:
-			s.send(s.bye, net.IPv6linklocalallnodes)
+			s.leave()
 			return
 		case <-time.After(leastInterval):
 		}
 	}
 }
 
-func (s *Server) send(b []byte, to net.IP) {
+// leave takes the router back. Nothing follows that could make up for it, so it
+// is said as often as RFC 4861 (6.2.5) allows until the socket takes it: on a
+// machine that stalls a deadline may pass before the writing begins.
+func (s *Server) leave() {
+	const most = 3
+	for range most {
+		if !errors.Is(s.send(s.bye, net.IPv6linklocalallnodes), os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+}
+
+func (s *Server) send(b []byte, to net.IP) error {
 	cm := &ipv6.ControlMessage{HopLimit: 255, Src: s.c.Router.AsSlice(), IfIndex: s.ifi.Index}
 	// An answer to an address that nobody has would hold up the others.
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
-	if _, err := s.packet.WriteTo(b, cm, &net.IPAddr{IP: to, Zone: s.c.Interface}); err != nil {
+	_, err := s.packet.WriteTo(b, cm, &net.IPAddr{IP: to, Zone: s.c.Interface})
+	if err != nil {
 		s.c.Log.Warn("a router advertisement was not sent", "error", err)
 	}
+	return err
 }
 
 // Close takes the router back and stops.

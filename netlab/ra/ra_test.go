@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/ipv6"
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
@@ -66,6 +69,32 @@ func TestSolicitationsTogether(t *testing.T) {
 	s.ask(two)
 	if to := <-s.asked; !to.Equal(net.IPv6linklocalallnodes) {
 		t.Errorf("two are answered at %v", to)
+	}
+}
+
+// stalled is a socket whose deadlines have passed whenever it is written to.
+type stalled struct {
+	net.PacketConn
+	deadlines int
+}
+
+func (s *stalled) SetWriteDeadline(time.Time) error {
+	s.deadlines++
+	return s.PacketConn.SetWriteDeadline(time.Unix(1, 0))
+}
+
+// TestLastWordIsRepeated: nothing comes after it that a device could hear instead.
+func TestLastWordIsRepeated(t *testing.T) {
+	c, err := net.ListenPacket("udp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	socket := &stalled{PacketConn: c}
+	s := &Server{c: Config{Log: slog.New(slog.DiscardHandler), Router: router}, ifi: &net.Interface{}, conn: socket, packet: ipv6.NewPacketConn(c)}
+	s.leave()
+	if socket.deadlines != 3 {
+		t.Errorf("it was said %d times to a socket that did not take it, want 3", socket.deadlines)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -150,9 +151,14 @@ func (s *Server) run(conn net.PacketConn, receive func([]byte) (n int, reply fun
 		}
 		answer, err := Answer(b[:n], now, s.c.Floor)
 		if err == nil {
-			// An answer to an address that nobody has would hold up the others.
-			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
-			err = reply(answer)
+			// An answer to an address that nobody has would hold up the others; on a
+			// machine that stalls the deadline may pass before the writing begins.
+			for range 2 {
+				_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+				if err = reply(answer); !errors.Is(err, os.ErrDeadlineExceeded) {
+					break
+				}
+			}
 		}
 		if err != nil {
 			s.c.Log.Debug("the time was not told", "error", err)
