@@ -126,23 +126,28 @@ func (b block) readBody(r io.ReaderAt, buf []byte, limit int64) ([]byte, error) 
 }
 
 // findBlock returns the offset of the next block with a good head at or after
-// from, or size when there is none.
-func findBlock(r io.ReaderAt, from, size int64) (int64, error) {
+// from, or size when there is none. What the disk cannot read is searched over.
+func findBlock(r io.ReaderAt, from, size int64) int64 {
 	const window = 1 << 16
 	buf := make([]byte, window+len(marker)-1)
-	for at := from; at < size; at += window {
+	for at := from; at < size; {
 		n, err := r.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return size, fmt.Errorf("search for a block: %w", err)
-		}
 		for i := 0; i+len(marker) <= n && i < window; i++ {
 			if string(buf[i:i+len(marker)]) != marker {
 				continue
 			}
 			if _, err := readBlock(r, at+int64(i), size); err == nil {
-				return at + int64(i), nil
+				return at + int64(i)
 			}
 		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			at = (at+int64(n))/sector*sector + sector
+		} else {
+			at += window
+		}
 	}
-	return size, nil
+	return size
 }
+
+// sector is how much of a file a disk that fails takes away at once.
+const sector = 4096

@@ -54,9 +54,7 @@ func load(r io.ReaderAt, size int64) (*table, error) {
 	}
 	why := err
 	*t = table{header: t.header}
-	if err := t.scan(r, first.end(), size); err != nil {
-		return nil, err
-	}
+	t.scan(r, first.end(), size)
 	if len(t.damage) == 0 {
 		t.damage = append(t.damage, Damage{Offset: size, Frame: -1, What: why.Error()})
 	}
@@ -149,7 +147,7 @@ func (t *table) add(kind byte, head []byte, at int64) error {
 }
 
 // scan walks through the file's blocks from offset at, over damage.
-func (t *table) scan(r io.ReaderAt, at, size int64) error {
+func (t *table) scan(r io.ReaderAt, at, size int64) {
 	for at < size {
 		b, err := readBlock(r, at, size)
 		if err == nil {
@@ -159,10 +157,7 @@ func (t *table) scan(r io.ReaderAt, at, size int64) error {
 			at = b.end()
 			continue
 		}
-		next, ferr := findBlock(r, at+1, size)
-		if ferr != nil {
-			return ferr
-		}
+		next := findBlock(r, at+1, size)
 		t.damage = append(t.damage, Damage{Offset: at, Length: next - at, Frame: len(t.frames), What: err.Error()})
 		at = next
 	}
@@ -176,5 +171,4 @@ func (t *table) scan(r io.ReaderAt, at, size int64) error {
 		}
 		next = f.index + 1
 	}
-	return nil
 }

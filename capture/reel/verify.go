@@ -56,9 +56,7 @@ func Recover(path, out string) (Report, error) {
 // walk decodes all frames, checks them, and copies them to w when there is one.
 func (r *Reader) walk(w *Writer) (Report, error) {
 	report := Report{Lost: r.Lost(), Gaps: r.Gaps(), Events: r.Events(), Damage: append([]Damage(nil), r.t.damage...)}
-	if err := r.blocks(&report); err != nil {
-		return report, err
-	}
+	r.blocks(&report)
 	notes := r.Notes()
 	broken := -1 // the last frame of a run that cannot be read
 	good := -1   // the last whole frame
@@ -106,16 +104,13 @@ func (r *Reader) walk(w *Writer) (Report, error) {
 
 // blocks checks the heads of all blocks of a file whose index is whole: the
 // index repeats them, so nothing else would look at those between frames.
-func (r *Reader) blocks(report *Report) error {
+func (r *Reader) blocks(report *Report) {
 	if len(report.Damage) > 0 {
-		return nil // the file has been walked through already
+		return // the file has been walked through already
 	}
 	walked := &table{header: r.t.header}
-	if err := walked.scan(r.in, int64(len(magic)), r.size); err != nil {
-		return err
-	}
+	walked.scan(r.in, int64(len(magic)), r.size)
 	report.Damage = append(report.Damage, walked.damage...)
-	return nil
 }
 
 // names says whether the damage at an offset is in the report.
