@@ -39,3 +39,27 @@ func TestPaceKeepsItsScheduleAndCountsMissedTicks(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A machine that stalls while the next tick is waited for: the picture is then
+// that of the tick that has come, and not of one long past.
+func TestPaceCountsTicksThatItOversleeps(t *testing.T) {
+	const period = 10 * time.Millisecond
+	now := lab.Time(5_000)
+	late := []time.Duration{0, 0, 9, 35, 0, 0} // ms after each due time
+	p := capture.Pace{
+		Period: period,
+		Clock:  func() lab.Time { return now },
+		Wait:   func(t lab.Time) { now, late = t.Add(late[0]*time.Millisecond), late[1:] },
+	}
+	var ticks []uint64
+	for range 7 {
+		n, err := p.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks = append(ticks, n)
+	}
+	if d := cmp.Diff([]uint64{0, 1, 2, 3, 7, 8, 9}, ticks); d != "" {
+		t.Error(d)
+	}
+}
