@@ -228,6 +228,11 @@ func (s *Source) sign(ctx context.Context) error {
 		return s.ended(lab.Monotonic(), err)
 	}
 	s.await(ctx, s.half)
+	if !s.silent && s.feed.silence(lab.Monotonic()) > s.o.Patience {
+		// It may be this machine that was held up: what has come meanwhile is
+		// still to be read, and the server to be given time for what has not.
+		s.await(ctx, s.o.Patience/10)
+	}
 	for silence := s.feed.silence(lab.Monotonic()); silence > s.o.Patience || s.silent; silence = s.feed.silence(lab.Monotonic()) {
 		if !s.silent {
 			s.silent = true
