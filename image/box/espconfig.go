@@ -115,16 +115,38 @@ func RequestConfig(root string, text []byte) error {
 }
 
 // ReplaceConfig puts the requested configuration on the EFI partition. At every
-// moment the old one or the new one is there whole.
+// moment the old one or the new one is there whole. One that is requested
+// meanwhile is taken too: whoever asked for it was told that it would be.
 func (u Updater) ReplaceConfig() error {
-	text, err := readRequest(u.path(ConfigRequest))
-	if err == nil {
-		_, err = u.Check(ConfigRequest, text)
+	taken := u.path(ConfigRequest + ".taken")
+	for n := 0; ; n++ {
+		err := os.Rename(u.path(ConfigRequest), taken)
+		if n > 0 && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			err = errors.Join(u.takeConfig(taken), remove(taken))
+		}
+		if err != nil && n > 0 {
+			u.Log.Error("the configuration that was requested last is not taken", "error", err)
+			return nil // the one before is: the box restarts with it
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = u.withVolume(func(v *fat.Volume) error { return replaceConfig(v, text, u.Now()) })
+}
+
+// takeConfig checks a requested configuration, and puts it on the EFI partition.
+func (u Updater) takeConfig(name string) error {
+	text, err := readRequest(name)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, remove(u.path(ConfigRequest)))
+	if _, err := u.Check(ConfigRequest, text); err != nil {
+		return err
+	}
+	return u.withVolume(func(v *fat.Volume) error { return replaceConfig(v, text, u.Now()) })
 }
 
 func replaceConfig(v *fat.Volume, text []byte, now time.Time) error {

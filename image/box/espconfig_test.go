@@ -81,3 +81,34 @@ func TestReplaceConfigInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// Another configuration is requested while one is taken over: it is the one that
+// the box restarts with, unless it is wrong.
+func TestReplaceConfigAgain(t *testing.T) {
+	for _, c := range []struct{ second, want string }{{"second", "second"}, {"bad", "first"}} {
+		b := newFakeBox(t)
+		u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		checks := 0
+		u.Check = func(name string, text []byte) (Config, error) {
+			if checks++; checks == 1 {
+				if err := RequestConfig(b.root, []byte(c.second)); err != nil {
+					t.Error(err)
+				}
+			}
+			return b.setup().Check(name, text)
+		}
+		if err := errors.Join(RequestConfig(b.root, []byte("first")), u.ReplaceConfig()); err != nil {
+			t.Fatal(err)
+		}
+		b.esp(t, func(v *fat.Volume) error {
+			text, err := v.ReadFile(ESPConfig, MaxConfig)
+			if string(text) != c.want {
+				t.Errorf("configuration %q, want %q", text, c.want)
+			}
+			return err
+		})
+		if left, err := filepath.Glob(filepath.Join(b.root, ConfigRequest) + "*"); err != nil || len(left) > 0 {
+			t.Errorf("left over: %v, %v", left, err)
+		}
+	}
+}

@@ -3,16 +3,19 @@ package box
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"eidetic/image/update"
+
+	"golang.org/x/sys/unix"
 )
 
-// ErrBusy says that an update is being installed already.
-var ErrBusy = errors.New("an update is being installed")
+// ErrBusy says that an update is being received or installed already.
+var ErrBusy = errors.New("an update is being received or installed")
 
 // Receiver takes an update from whoever sends it to the panel and leaves it to
 // appliance-update.service. It needs no more rights than the service has.
@@ -35,12 +38,24 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if err != nil {
 		return update.Manifest{}, err
 	}
-	if u.installing() {
-		return update.Manifest{}, ErrBusy
-	}
 	dir := filepath.Dir(u.path(Incoming))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return update.Manifest{}, err
+	}
+	// Of two that are sent at once, the second would remove the first, or take its place
+	// while it is being installed.
+	lock, err := os.Open(dir)
+	if err != nil {
+		return update.Manifest{}, err
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return update.Manifest{}, ErrBusy
+	} else if err != nil {
+		return update.Manifest{}, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if u.installing() {
+		return update.Manifest{}, ErrBusy
 	}
 	if err := removeAll(filepath.Join(dir, ".part-*")); err != nil { // of interrupted ones
 		return update.Manifest{}, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,6 +66,35 @@ func TestReceive(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(b.root, filepath.Dir(Incoming), ".*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// Two are sent at once: the second is told so, and spoils nothing.
+func TestReceiveTwoAtOnce(t *testing.T) {
+	b := newFakeBox(t)
+	key := b.trust(t)
+	first := sign(t, "0.3", "0", key)
+	r := Receiver{Root: b.root}
+	slow, sender := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Receive(t.Context(), slow)
+		done <- err
+	}()
+	if _, err := sender.Write(first[:len(first)/2]); err != nil { // returns when it was read
+		t.Fatal(err)
+	}
+	if _, err := r.Receive(t.Context(), bytes.NewReader(sign(t, "0.4", "0", key))); !errors.Is(err, ErrBusy) {
+		t.Errorf("the second: %v", err)
+	}
+	if _, err := sender.Write(first[len(first)/2:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if got := b.read(t, Incoming); got != string(first) {
+		t.Errorf("%d bytes were taken, the first has %d", len(got), len(first))
 	}
 }
 
