@@ -73,6 +73,7 @@ func (n *node) wait(ctx context.Context, limit time.Duration) (readiness, error)
 		}
 		got, err := unix.Poll(fds, int(step.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
+			waited -= step // a signal ends a step before its time
 			continue
 		}
 		if err != nil {
