@@ -22,6 +22,7 @@ type AnalyzeCmd struct {
 	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
 	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
 	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
+	Events  string   `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
 	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
@@ -40,6 +41,7 @@ func (AnalyzeCmd) Help() string {
 type analysed struct {
 	File         string            `json:"file"`
 	Start        int               `json:"start_frame"`
+	Origin       string            `json:"origin"`    // what times count from
 	End          int               `json:"end_frame"` // one past the final one
 	Content      string            `json:"content"`
 	Baseline     string            `json:"baseline"`
@@ -66,6 +68,11 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 	if r, ok := frames.(*reel.Reader); ok && len(r.Recovered()) > 0 {
 		warnings = append(warnings, fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]))
 	}
+	origin, told, err := c.origin(frames, o.Start)
+	if err != nil {
+		return err
+	}
+	o.Origin = origin
 	r, err := visual.Analyze(frames, o)
 	if err != nil {
 		return usage(err)
@@ -83,12 +90,12 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 		}
 	}
 	if c.JSON {
-		return printJSON(std.out, analysed{name, r.Start, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256, warnings, ms, r.LoadHistogram, r.Progress, r.Times})
+		return printJSON(std.out, analysed{name, r.Start, told, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256, warnings, ms, r.LoadHistogram, r.Progress, r.Times})
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(std.err, "appliance: note:", w)
 	}
-	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s\n", name, r.Start, r.End-1, geometry(r.Content))
+	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s; times count from %s\n", name, r.Start, r.End-1, geometry(r.Content), told)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	for _, m := range ms {
 		bounds := ""

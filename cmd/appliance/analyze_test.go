@@ -7,10 +7,14 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"eidetic/internal/lab"
 )
 
 // shots writes frames of one colour each, named by their time.
@@ -92,6 +96,74 @@ func TestAnalyzeReel(t *testing.T) {
 		}
 		if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") || strings.Contains(errs, "was cut off") != cut {
 			t.Errorf("cut %v: status %d: %s%s", cut, status, out, errs)
+		}
+	}
+}
+
+// The times of a trial's reel count from its navigation, as in its report.
+func TestAnalyzeCountsFromTheNavigation(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "screen.reel")
+	if status, _, errs := invoke(t, "capture", "--source", "synthetic:load", "--size", "320x200", "--out", file, "--duration", "300ms"); status != exitGood {
+		t.Fatalf("capture: status %d: %s", status, errs)
+	}
+	r, err := openReel(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := r.Info(0).Time
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	measure := func(args ...string) (value float64, origin string) {
+		t.Helper()
+		status, out, errs := invoke(t, append([]string{"analyze", file, "--json", "--metrics", "last_visual_change_ms"}, args...)...)
+		var got analysed
+		if err := json.Unmarshal([]byte(out), &got); status != exitGood || err != nil || len(got.Measurements) != 1 {
+			t.Fatalf("%v: status %d (%v): %s%s", args, status, err, out, errs)
+		}
+		return got.Measurements[0].Value, got.Origin
+	}
+	log := func(name string, events ...lab.Event) string {
+		t.Helper()
+		var text []byte
+		for _, e := range events {
+			line, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(append(text, line...), '\n')
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	const ms = lab.Time(time.Millisecond)
+	alone, origin := measure()
+	if origin != "frame 0" {
+		t.Errorf("without a log times count from %s", origin)
+	}
+	beside := log("events.jsonl", lab.Event{Name: "key"}, lab.Event{Name: "navigate", Earliest: began + 9*ms, Latest: began + 11*ms})
+	if got, origin := measure(); math.Abs(alone-10-got) > 0.01 || !strings.Contains(origin, beside) {
+		t.Errorf("with a log beside it %v from %s, want 10 less than %v", got, origin, alone)
+	}
+	if got, origin := measure("--start", "0"); got != alone || origin != "frame 0" {
+		t.Errorf("from a frame that was asked for: %v from %s", got, origin)
+	}
+	named := log("named.jsonl", lab.Event{Name: "navigate", Earliest: began + 5*ms, Latest: began + 5*ms})
+	if got, _ := measure("--events", named); math.Abs(alone-5-got) > 0.01 {
+		t.Errorf("with a log that was named: %v", got)
+	}
+	log("events.jsonl", lab.Event{Name: "navigate", Earliest: 1, Latest: 2})
+	if got, origin := measure(); got != alone || origin != "frame 0" {
+		t.Errorf("with the log of another reel: %v from %s", got, origin)
+	}
+	for file, want := range map[string]string{
+		beside: "not while this was filmed", filepath.Join(dir, "none"): "no such file", log("empty"): "no navigation", file: "line 1",
+	} {
+		if status, _, errs := invoke(t, "analyze", filepath.Join(dir, "screen.reel"), "--events", file); status != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("--events %s: status %d: %s", file, status, errs)
 		}
 	}
 }
