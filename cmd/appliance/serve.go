@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 // ServeCmd is the box's service: everything that runs while nobody is logged in.
 type ServeCmd struct {
 	Config    string `help:"Configuration file (YAML). Without the flag the defaults are used." placeholder:"FILE" type:"path"`
+	Listen    string `placeholder:"HOST:PORT" help:"Where the panel listens, in place of panel.listen in the configuration (127.0.0.1:8080). Where systemd passes a socket, that one is taken."`
 	Data      string `default:"out/box" type:"path" help:"Folder for runs, recordings, the queue and what the box must remember (${default})."`
 	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
 }
@@ -34,10 +36,22 @@ func (ServeCmd) Help() string {
 	return `Example:
 
   appliance serve --data out/box
+  appliance serve --listen 0.0.0.0:8080     # others can reach it, and need the token
   curl http://127.0.0.1:8080/api/v1/health
 
 Under systemd it takes the socket named "panel", says when it is ready, and
 feeds the watchdog for as long as every part of it turns.`
+}
+
+// Validate checks what kong cannot.
+func (c ServeCmd) Validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		return fmt.Errorf("--listen %s: give HOST:PORT, such as 127.0.0.1:8081, or 0.0.0.0:8080 for all of this machine's addresses", c.Listen)
+	}
+	return nil
 }
 
 // Run serves until ctx is done.
@@ -57,7 +71,7 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	sockets := systemd.TakeSockets()
 	listener, err := sockets.Listener("panel")
 	if err == nil && listener == nil {
-		listener, err = panel.Listen(ctx, cfg.Panel.Listen, "panel.listen in the configuration")
+		listener, err = panel.Listen(ctx, cmp.Or(c.Listen, cfg.Panel.Listen), "--listen")
 	}
 	if err != nil {
 		return cannot(fmt.Errorf("panel: %w", err))

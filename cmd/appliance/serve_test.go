@@ -137,19 +137,21 @@ func TestServeRefusesWhatItCannotUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := []struct {
-		file, want string
-		status     int
+		flag, value, want string
+		status            int
 	}{
-		{bad, `unknown field "colour"`, exitUsage},
-		{large, "too many for a configuration", exitUsage},
-		{filepath.Join(dir, "none.yaml"), "leave out --config", exitUsage},
-		{busy, "is taken by another program", exitCannot},
+		{"--config", bad, `unknown field "colour"`, exitUsage},
+		{"--config", large, "too many for a configuration", exitUsage},
+		{"--config", filepath.Join(dir, "none.yaml"), "leave out --config", exitUsage},
+		{"--config", busy, "choose another with --listen", exitCannot},
+		{"--listen", taken.Addr().String(), "is taken by another program", exitCannot},
+		{"--listen", "8081", "give HOST:PORT, such as 127.0.0.1:8081", exitUsage},
 	}
 	for _, c := range cases {
 		var out bytes.Buffer
-		status := run(t.Context(), []string{"serve", "--config", c.file}, &streams{strings.NewReader(""), &out, &out})
+		status := run(t.Context(), []string{"serve", c.flag, c.value}, &streams{strings.NewReader(""), &out, &out})
 		if status != c.status || !strings.Contains(out.String(), c.want) {
-			t.Errorf("%s: status %d, want %d; said %q, want %q", filepath.Base(c.file), status, c.status, out.String(), c.want)
+			t.Errorf("%s %s: status %d, want %d; said %q, want %q", c.flag, filepath.Base(c.value), status, c.status, out.String(), c.want)
 		}
 	}
 }
