@@ -80,8 +80,7 @@ func TestCompareInBrowser(t *testing.T) {
 	}
 	expect := func(script, want string) {
 		t.Helper()
-		got, err := reporttest.Eval[string](b, `(async () => {
-			const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+`
 			await until(() => document.querySelector(".comparing"));
 			const [run, reference] = document.querySelectorAll(".comparing select"), says = document.querySelector(".says"), press = () => document.querySelector(".comparing button").click();
 			document.querySelector(".comparing").open = true;

@@ -102,7 +102,6 @@ func TestHistory(t *testing.T) {
 // The page of the history in a real browser: none, one and 200 runs, in both
 // themes, by keyboard and as a table.
 func TestHistoryInBrowser(t *testing.T) {
-	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 	b := reporttest.NewBrowser(t)
 	// Without it a page of a browser without a window is told of no focus.
 	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
@@ -171,6 +170,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
+			// The chart is drawn when its width is known, which is after the table.
 			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps") && document.querySelector(".run-point"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")

@@ -14,6 +14,9 @@ import (
 	"eidetic/internal/store"
 )
 
+// until waits in a page for what is to come; it says whether it came.
+const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+
 // The page in a real browser: token, list, a hostile run, and a report that
 // works under the panel's policies.
 func TestPageInBrowser(t *testing.T) {
@@ -38,7 +41,6 @@ func TestPageInBrowser(t *testing.T) {
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil || !ok {
 		t.Fatalf("no form asks for the token (%v)", err)
 	}
@@ -98,11 +100,7 @@ func TestPageInBrowser(t *testing.T) {
 // chosen stays chosen.
 func TestOlderRunsInBrowser(t *testing.T) {
 	st := newStore(t)
-	for i := range 60 {
-		run := reporttest.Run(0, 1)
-		run.ID, run.Name, run.State = fmt.Sprintf("20261121-10%02d00-r", i), fmt.Sprint("r", i), "done"
-		addRun(t, st, run)
-	}
+	bare(t, st, 60)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +111,6 @@ func TestOlderRunsInBrowser(t *testing.T) {
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
 		const archive = document.getElementById("new").elements.archive;
 		await until(() => archive.options.length > 50);
@@ -151,7 +148,7 @@ func TestDeleteInBrowser(t *testing.T) {
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	const script = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+	const script = until + `
 		const of = id => [...document.querySelectorAll(".remove")].find(b => b.ariaLabel === "Delete run " + id), sure = document.getElementById("sure"), kept = document.getElementById("kept");`
 	expect := func(steps, want string) {
 		t.Helper()

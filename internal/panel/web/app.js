@@ -2,7 +2,10 @@
 import { $, make, call, number, address, found, reportOf, signIn } from "./common.js";
 
 const shown = new Map(), known = new Map(); // run id → list item, and the run
-let next = "", stream = null, busy = null, box = null, looking = null;
+const step = 50; // by so many runs the list grows
+let rows = step, stream = null, busy = null, retry = null, box = null, looking = null;
+let wanted = 0, reading = false; // how often the list was asked for, and whether it is being read
+let changes = 0; // what was done here; an answer from before does not know of it
 
 const headline = [["time_to_stable_ms", "looks finished"], ["speed_index_ms", "SpeedIndex"]];
 
@@ -61,43 +64,67 @@ function askDelete(run, name) {
 
 // forget takes a run off the list, which stays where it is.
 function forget(id) {
+  changes++;
   shown.get(id)?.remove();
   shown.delete(id);
   known.delete(id);
-  if (!shown.size || loading) { load(); return; } // the list that is under way may still have it
-  if (next === id) next = [...shown.keys()].at(-1); // older ones come after one that is there
-  showBox([...known.values()]);
+  load();
 }
 
-function put(run, last) {
-  const li = item(run), old = shown.get(run.id);
-  if (old) old.replaceWith(li); else if (last) $("runs").append(li); else $("runs").prepend(li);
-  shown.set(run.id, li);
-  known.set(run.id, run);
-}
-
-// An answer is shown only if the list was not asked for again since.
-let asked = 0, loading = 0;
-async function load(before = "") {
-  const turn = before ? asked : ++asked;
-  loading++;
-  try {
-    const page = await call(`/api/v1/runs?limit=50${before ? `&before=${encodeURIComponent(before)}` : ""}`).finally(() => loading--);
-    if (turn !== asked) return;
-    if (!before) { shown.clear(); known.clear(); $("runs").replaceChildren(); }
-    for (const run of page.runs) put(run, true);
-    next = page.next || "";
-    $("more").hidden = !next;
-    $("none").hidden = shown.size > 0;
-    $("login").hidden = $("trouble").hidden = true;
-    follow();
-    await showBox([...known.values()]);
-  } catch (e) {
-    if (turn !== asked) return;
-    if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
-    $("trouble").hidden = false;
-    $("trouble").textContent = `The list could not be loaded: ${e.message}`;
+// load reads the list anew, as far as it is shown. One answer is awaited at a
+// time: of two, the older one may come last.
+async function load() {
+  wanted++;
+  if (reading) return;
+  reading = true;
+  clearTimeout(retry);
+  for (let turn = 0; turn !== wanted;) {
+    turn = wanted;
+    await read().catch(failed);
   }
+  reading = false;
+}
+
+async function read() {
+  const before = changes, runs = [];
+  let next = "";
+  do {
+    const page = await call(`/api/v1/runs?limit=${Math.min(rows - runs.length, 500)}${next && `&before=${encodeURIComponent(next)}`}`, { signal: AbortSignal.timeout(60_000) });
+    runs.push(...page.runs);
+    next = page.next || "";
+  } while (next && runs.length < rows);
+  if (before !== changes) return; // it was asked for again since
+  show(runs);
+  $("more").hidden = !next;
+  $("none").hidden = shown.size > 0;
+  $("login").hidden = true;
+  follow();
+  showBox(runs).then(() => { $("trouble").hidden = true; }, failed);
+}
+
+// show puts runs into the list. What stays as it is is not touched: it may have
+// the focus, or tell what the run is doing.
+function show(runs) {
+  const items = new Map(shown), were = new Map(known), list = $("runs");
+  shown.clear();
+  known.clear();
+  for (const run of runs) {
+    const same = JSON.stringify(were.get(run.id)) === JSON.stringify(run);
+    shown.set(run.id, same ? items.get(run.id) : item(run));
+    known.set(run.id, run);
+  }
+  const now = new Set(shown.values());
+  for (const li of [...list.children]) if (!now.has(li)) li.remove();
+  let at = list.firstElementChild;
+  for (const li of now) if (li === at) at = at.nextElementSibling; else list.insertBefore(li, at);
+}
+
+function failed(e) {
+  if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
+  $("trouble").hidden = false;
+  $("trouble").textContent = `The list could not be loaded: ${e.message}`;
+  clearTimeout(retry);
+  retry = setTimeout(load, 3000);
 }
 
 // showBox shows devices and the form, where runs can be started here.
@@ -117,6 +144,7 @@ async function look() {
       if (!document.hidden) { await box.showDevices(); showHealth(await askHealth()); }
     } catch { showHealth({ status: "not reached", parts: [] }); }
   }
+  clearTimeout(looking); // the list may have been read meanwhile
   looking = setTimeout(look, 3000);
 }
 
@@ -136,24 +164,32 @@ function follow() {
   if (stream) return;
   stream = new EventSource("/api/v1/events");
   // What happened before the stream opened, or while it was away, is not told again: the list is read anew.
-  stream.onopen = () => load();
+  stream.onopen = load;
   stream.onerror = e => {
     if (e.target !== stream || stream.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     stream = null;
-    setTimeout(load, 3000);
+    clearTimeout(retry);
+    retry = setTimeout(load, 3000);
   };
   stream.addEventListener("progress", e => {
     const s = JSON.parse(e.data), li = shown.get(s.run);
-    if (!li || s.state !== "running") { clearTimeout(busy); busy = setTimeout(load, 200); return; }
+    if (!li || s.state !== "running") { busy ||= setTimeout(() => { busy = null; load(); }, 200); return; }
     const doing = li.querySelector(".doing");
     doing.hidden = false;
     doing.replaceChildren(`${s.doing || "running"}${s.of ? `, trial ${s.trial || 1} of ${s.of}` : ""}`, ...(s.of ? [make("progress", { max: s.of, value: Math.max(0, (s.trial || 1) - 1), ariaLabel: "Trials done" })] : []));
   });
 }
 
-$("leave").addEventListener("click", async () => { if (stream) stream.close(); stream = null; await call("/api/v1/session", { method: "DELETE" }); $("runs").replaceChildren(); load(); });
+$("leave").addEventListener("click", async () => {
+  await call("/api/v1/session", { method: "DELETE" });
+  if (stream) stream.close();
+  stream = null;
+  changes++; // nothing comes after this that was asked for before
+  show([]);
+  load();
+});
 $("no").addEventListener("click", () => $("sure").close());
-$("more").addEventListener("click", () => load(next));
+$("more").addEventListener("click", () => { rows += step; load(); });
 
 const health = await askHealth();
 $("version").textContent = health.version;

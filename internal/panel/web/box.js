@@ -28,9 +28,13 @@ export async function showDevices() {
   $("links").replaceChildren(...links.map(value => make("option", { value })));
 }
 
+let asked = 0;
+
 // showArchives lists recordings that were brought, then those that runs made.
 export async function showArchives(runs) {
+  const turn = ++asked;
   const { archives } = await call("/api/v1/archives");
+  if (turn !== asked) return; // of newer runs
   choose($("new").elements.archive, [["", "record the page first"],
     ...archives.map(a => [a.name, `${a.name}, ${(a.bytes / 1e6).toFixed(1)} MB`]),
     ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);

@@ -30,6 +30,7 @@ let asked = 0;
 async function load() {
   const turn = ++asked; // an answer that came too late is not shown
   const failed = e => {
+    if (turn !== asked) return;
     if (e.status === 401) { signIn(load); return; }
     $("trouble").hidden = false;
     $("trouble").textContent = `The history could not be loaded: ${e.message}.`;
