@@ -35,6 +35,7 @@ func TestChromium(t *testing.T) {
 			device := newPhone(t, w, "dev0")
 			p := w.port(t, "dev0", func(pc *Config) { pc.IPv4Only = c.v4only })
 			device.lease(t)
+			device.awaitOwnAddress(t)
 			if !c.v4only {
 				device.awaitIPv6(t)
 			}
@@ -107,6 +108,20 @@ func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
 		t.Fatalf("the device has no link-local address (%v)", err)
 	}
 	return a
+}
+
+// awaitOwnAddress waits until the device's link-local address is tried for
+// duplicates no more: a browser that it comes to later drops its connections.
+func (p *phone) awaitOwnAddress(t *testing.T) {
+	t.Helper()
+	ip := testlab.NeedProgram(t, "ip")
+	await(t, "the device's link-local address", func() bool {
+		out, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "link", "-tentative")
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		return strings.Contains(out, "fe80::")
+	})
 }
 
 // awaitIPv6 waits until the device has made itself an address and a route.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/lab"
@@ -91,9 +90,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(strings.Split(before, "\n"), strings.Split(w.snapshot(t), "\n")); d != "" {
-		t.Errorf("after Close (-before +after):\n%s", d)
-	}
+	w.unchanged(t, before)
 	if out, err := w.box.Output("nft", "list", "ruleset"); err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("nftables after Close: %v\n%s", err, out)
 	}

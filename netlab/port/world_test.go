@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
@@ -217,11 +218,13 @@ func (p *phone) reaches(network, addr string, within time.Duration) error {
 }
 
 // settled is a snapshot of when the interfaces' own addresses are there and are
-// tried for duplicates no more: they come by themselves, some time after the cable.
+// tried for duplicates no more, and nothing changes: all that comes by itself,
+// some time after the cable.
 func (w *world) settled(t *testing.T) string {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	before := ""
 	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
 		done, all := true, ""
 		for _, name := range []string{"up0", "dev0"} {
@@ -231,11 +234,31 @@ func (w *world) settled(t *testing.T) string {
 			}
 			done, all = done && strings.Contains(text, "fe80::") && !strings.Contains(text, "tentative"), all+text
 		}
-		if done {
-			return w.snapshot(t)
+		now := w.snapshot(t)
+		if done && now == before {
+			return now
+		}
+		before = now
+		if time.Now().After(deadline) {
+			t.Fatalf("the interfaces have no addresses of their own, or go on changing:\n%s", all)
+		}
+	}
+}
+
+// unchanged fails unless the box's network becomes what it was: the kernel makes
+// an interface's own address again in its own time.
+func (w *world) unchanged(t *testing.T, before string) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+		now := w.snapshot(t)
+		if now == before {
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the interfaces have no addresses of their own:\n%s", all)
+			t.Errorf("after Close (-before +after):\n%s", cmp.Diff(strings.Split(before, "\n"), strings.Split(now, "\n")))
+			return
 		}
 	}
 }
