@@ -173,7 +173,14 @@ func TestRules(t *testing.T) {
 		t.Errorf("without a source www.shop.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
 	}
 	_ = s.Close() // again by the clean-up: must do no harm, and flushes the log
-	if len(s.queries) != 17 || s.queries[0].Source != "box" || s.queries[6].Origins[0] != netip.MustParseAddr("2001:db8::6") {
+	// A line is written after its answer, when the next question may be answered already.
+	line := func(name string) (q Query) {
+		if i := slices.IndexFunc(s.queries, func(q Query) bool { return q.Name == name && q.Type == "A" }); i >= 0 {
+			q = s.queries[i]
+		}
+		return q
+	}
+	if len(s.queries) != 17 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins, netip.MustParseAddr("2001:db8::6")) {
 		t.Errorf("the log has %d lines: %+v", len(s.queries), s.queries)
 	}
 }
