@@ -226,10 +226,11 @@ func (b *Browser) Stop() error {
 	return removeAll(b.home)
 }
 
-// removeAll removes a folder that dying processes may still be writing to.
+// removeAll removes a folder that dying processes may still be writing to, for
+// seconds on a machine that is busy.
 func removeAll(dir string) error {
 	var err error
-	for range 20 {
+	for range 1000 {
 		if err = os.RemoveAll(dir); err == nil {
 			return nil
 		}

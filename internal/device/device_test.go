@@ -96,7 +96,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Stop()
-	dir := t.TempDir()
+	dir := testlab.TempDir(t) // what a browser leaves behind is written to for a while
 	pem := dir + "/ca.pem"
 	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
