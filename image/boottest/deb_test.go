@@ -12,8 +12,7 @@ import (
 
 // The Debian package, installed, installed again and purged by dpkg on a
 // Debian that is nothing but files: the one that the image was made of.
-func TestDebianPackage(t *testing.T) {
-	t.Parallel()
+func testDebianPackage(t *testing.T) {
 	testlab.NeedRoot(t)
 	archives, err := filepath.Glob(ImagePath(t, ".") + "/root-*.tar")
 	testlab.Need(t, err == nil && len(archives) > 0, "Debian's files in out/image; make them with: make image-test")

@@ -15,8 +15,7 @@ import (
 
 // The installer asks on the console, writes the second disk, and a machine that
 // has only that one boots from it.
-func TestInstaller(t *testing.T) {
-	t.Parallel()
+func testInstaller(t *testing.T) {
 	b := NewBox(t, BoxOptions{Second: 3 << 30})
 	// What a person chooses in the boot loader's menu.
 	if err := b.ESP(func(v *fat.Volume) error {

@@ -19,8 +19,7 @@ import (
 // goes while it writes, while it updates and while it starts; updates are
 // refused, taken, and given up; its disk is damaged. At every stage it comes back
 // by itself, with what was whole.
-func TestLife(t *testing.T) {
-	t.Parallel()
+func testLife(t *testing.T) {
 	b := StartBox(t, BoxOptions{})
 	first := b.version(t)
 	next, bad := first+".1", first+".2"
@@ -112,8 +111,7 @@ func TestLife(t *testing.T) {
 
 // What happens to another box meanwhile: it is configured, it hangs, it is reset.
 // A series of its own, because each of them costs a start or two.
-func TestRestarts(t *testing.T) {
-	t.Parallel()
+func testRestarts(t *testing.T) {
 	b := StartBox(t, BoxOptions{})
 	token := b.Run(t, "cat /etc/appliance/token")
 	b.Run(t, "echo whole > /var/lib/appliance/kept && sync /var/lib/appliance/kept")

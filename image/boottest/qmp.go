@@ -129,7 +129,7 @@ func (q *QMP) close() { _ = q.conn.Close() }
 
 // dialUnix connects to a socket that QEMU is about to make.
 func dialUnix(ctx context.Context, path string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	var d net.Dialer
 	for {

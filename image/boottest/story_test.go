@@ -19,7 +19,8 @@ import (
 
 // testStory is the product's main job on the booted image: the story that
 // cmd/appliance tells to a process is told to the box, whose processor is
-// emulated and therefore slow: its screen is looked at ten times a second.
+// emulated and therefore slow: its screen is looked at ten times a second, and a
+// page is over once it has been still for longer than this machine may stall.
 func testStory(t *testing.T, b *Box) {
 	storytest.NeedDevice(t)
 	roots, leave := startSite(t, b)
@@ -40,7 +41,7 @@ func testStory(t *testing.T, b *Box) {
 	story := storytest.Story{
 		Panel: &storytest.Panel{URL: "http://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)},
 		Page:  samplesite.Home, Leave: leave,
-		Trials: 1, Still: 4 * time.Second, Limit: 3 * time.Minute, Patience: Patience,
+		Trials: 1, Still: 6 * time.Second, Limit: 3 * time.Minute, Patience: Patience,
 	}
 	began := time.Now()
 	story.Tell(t)
