@@ -150,7 +150,7 @@ func newDevice(t *testing.T, n *Network, authority *ca.Authority, routed bool) *
 		},
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	d.Client = http.Client{Transport: tr, Timeout: 20 * time.Second}
+	d.Client = http.Client{Transport: tr, Timeout: 2 * time.Minute}
 	return d
 }
 

@@ -64,7 +64,7 @@ func (b *bench) talk(ctx context.Context) string {
 }
 
 func TestWebSocket(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b := newBench(t, chat(), false)
 	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
@@ -93,7 +93,7 @@ func TestWebSocket(t *testing.T) {
 // TestWebSocketWithMoreThanWasRecorded: a device that says more than it did, as
 // heartbeats do, is heard until it leaves, whoever spoke last in the recording.
 func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b := newBench(t, http.NotFoundHandler(), false)
 	device := lab.SocketPiece{Device: true, Data: []byte{0x81, 0x01, 'x'}}

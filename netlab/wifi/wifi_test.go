@@ -104,13 +104,13 @@ func TestProcess(t *testing.T) {
 		t.Errorf("a radio that cannot: %v", err)
 	}
 	// One that dies is started again.
-	a, err = start(`echo "wlan0: AP-ENABLED"; if [ -e "$1.died" ]; then exec sleep 1000; fi; touch "$1.died"`)
+	a, err = start(`if [ -e "$1.died" ]; then touch "$1.again"; echo "wlan0: AP-ENABLED"; exec sleep 1000; fi; touch "$1.died"; echo "wlan0: AP-ENABLED"`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(60 * time.Second)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
-		_, err := os.Stat(a.file + ".died")
+		_, err := os.Stat(a.file + ".again")
 		if err == nil && a.Up() {
 			tick.Stop()
 			break

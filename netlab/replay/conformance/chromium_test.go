@@ -75,7 +75,7 @@ func (c *chromium) load(t *testing.T, address string) string {
 	if _, err := chromedp.Run(ctx, chromedp.Navigate(address)); err != nil {
 		t.Fatalf("load %s: %v", address, err)
 	}
-	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(30*time.Second)))
+	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute)))
 	if err != nil {
 		t.Fatalf("load %s: the page has no result: %v", address, err)
 	}

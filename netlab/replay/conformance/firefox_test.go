@@ -115,7 +115,7 @@ func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, st
 // call sends a command and waits for its result.
 func (f *firefox) call(t *testing.T, method string, params map[string]any, result any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	f.last++
 	check(t, wsjson.Write(ctx, f.conn, map[string]any{"id": f.last, "method": method, "params": params}))

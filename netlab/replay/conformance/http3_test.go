@@ -188,7 +188,7 @@ func TestHTTP3(t *testing.T) {
 			}
 			var got string
 			if err == nil {
-				got, err = chromedp.Run(ctx, chromedp.Poll[string]("window.result", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(time.Minute)))
+				got, err = chromedp.Run(ctx, chromedp.Poll[string]("window.result", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute)))
 			}
 			cancel()
 			if err != nil || got != v.want {

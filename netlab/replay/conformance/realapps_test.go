@@ -315,7 +315,7 @@ func keepFrames(t *testing.T, name string, live, replayed []byte) {
 func awaitListener(t *testing.T, in *nstest.Namespace, network, addr string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(2 * time.Minute); ; {
 		c, err := dial(in, network, addr)
 		if err == nil {
 			check(t, c.Close())
