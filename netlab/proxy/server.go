@@ -210,10 +210,10 @@ func (s *Server) take() []*conn {
 }
 
 func (s *Server) end(ctx context.Context, old *epoch, open []*conn) error {
-	old.cancel()
-	for _, c := range open {
+	for _, c := range open { // first: what a handler says of its end must reach nobody
 		c.abort()
 	}
+	old.cancel()
 	ended := make(chan struct{})
 	go func() {
 		old.requests.Wait()

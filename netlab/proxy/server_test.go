@@ -272,6 +272,62 @@ func TestSetCoreEndsWhatRuns(t *testing.T) {
 	}
 }
 
+// slowToAbort has connections that take their time to be gone, as they may on a
+// busy machine.
+type slowToAbort struct{ net.Listener }
+
+func (l slowToAbort) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return slowConn{c}, err
+}
+
+type slowConn struct{ net.Conn }
+
+func (c slowConn) Abort() error {
+	<-time.After(200 * time.Millisecond)
+	return c.Close()
+}
+
+// TestSetCoreLetsNoAnswerOut: what a handler of the core before says when its
+// request is ended reaches no device, which would take it for an answer.
+func TestSetCoreLetsNoAnswerOut(t *testing.T) {
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), "127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan struct{})
+	s, err := Serve(Config{HTTP: slowToAbort{l}, Certificates: authority, Core: &fakeCore{serve: func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(started)
+		<-r.Context().Done()
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	failed := make(chan error, 1)
+	go func() {
+		r, err := (&http.Client{Transport: tr}).Post("http://"+l.Addr().String()+"/slow", "text/plain", strings.NewReader("a body"))
+		if err == nil {
+			r.Body.Close()
+		}
+		failed <- err
+	}()
+	<-started
+	if err := s.SetCore(t.Context(), &fakeCore{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("a request of the core before was answered")
+	}
+}
+
 func TestExplicitProxy(t *testing.T) {
 	core := &fakeCore{protocols: map[string][]string{"www.shop.test": {"h2"}}, serve: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Accept", r.Header.Get("Accept-Encoding"))
