@@ -46,7 +46,7 @@ func (u Updater) Stick(device string) (Result, error) {
 	if r.Version == "" {
 		return r, err
 	}
-	return r, errors.Join(err, u.writeResult(r))
+	return r, u.keepResult(r, err)
 }
 
 // newest finds the bundle on the stick that has the highest version of those

@@ -73,6 +73,15 @@ func TestStick(t *testing.T) {
 			}
 		})
 	}
+	// The data partition is full: what was installed is started all the same.
+	if err := os.RemoveAll(filepath.Join(b.root, UpdateResult)); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, UpdateResult+"/in the way", "")
+	b.esp(t, func(v *fat.Volume) error { return v.Remove(update.Folder + "/appliance_0.4+3.efi") })
+	if r, err := u.Stick("dev/sdb1"); err != nil || r.Version != "0.4" {
+		t.Errorf("with a full data partition: %+v, %v", r, err)
+	}
 	// Not a file system of ours: said, and nothing else.
 	b.write(t, "dev/sdc1", strings.Repeat("NTFS", 1000))
 	if _, err := u.Stick("dev/sdc1"); !errors.Is(err, ErrNoUpdate) {

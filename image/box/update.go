@@ -67,7 +67,19 @@ func (u Updater) Install() (Result, error) {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	return r, errors.Join(err, u.writeResult(r), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+	return r, errors.Join(u.keepResult(r, err), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+}
+
+// keepResult writes the result and returns err, which is what became of the
+// update. One that was installed is, and is started, even if a full data partition has no
+// room to say so.
+func (u Updater) keepResult(r Result, err error) error {
+	kept := u.writeResult(r)
+	if err == nil && kept != nil {
+		u.Log.Warn("the update is installed, but nobody will be told", "error", kept)
+		return nil
+	}
+	return errors.Join(err, kept)
 }
 
 // writeResult keeps what became of an update for the panel and the console, and
