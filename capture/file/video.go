@@ -219,8 +219,14 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 	}
 	return &Source{
 		format: f.format, lossy: f.lossy,
-		next: func(_ context.Context, fr *lab.Frame) error {
+		next: func(frame context.Context, fr *lab.Frame) error {
+			// ffmpeg may wait for a slow file for as long as it likes, we do not.
+			kept := context.AfterFunc(frame, cancel)
+			defer kept()
 			err := readFrame(out, pix)
+			if frame.Err() != nil {
+				return frame.Err()
+			}
 			if errors.Is(err, io.EOF) {
 				if werr := wait(); werr != nil {
 					return fmt.Errorf("ffmpeg: %s", orElse(words.String(), werr))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
@@ -129,6 +130,27 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 	s, err = Open(context.Background(), encode(t, f, data, "film.mkv", "-c:v", "ffv1"), Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A decoder that waits, as for a disk that does not answer, holds nobody up.
+func TestNextIsCancelled(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "decoder")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := film{format: lab.Format{Pixels: lab.Grey, Width: 4, Height: 4, Rate: 25}, layout: "gray"}
+	s, err := f.decode(context.Background(), program, "file:film.mkv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Next: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
