@@ -36,12 +36,19 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		}
 	}
 	slices.SortStableFunc(entries, newestFirst)
-	body := Runs{Runs: append(waiting, entries...)}
+	body := Runs{Runs: append(begun(waiting, entries), entries...)}
 	if len(body.Runs) > in.Limit {
 		body.Runs = body.Runs[:in.Limit]
 		body.Next = body.Runs[in.Limit-1].ID
 	}
 	return &listBody{body}, nil
+}
+
+// begun leaves out what has begun since the queue was read: it is an entry.
+func begun(waiting, entries []store.Entry) []store.Entry {
+	return slices.DeleteFunc(waiting, func(w store.Entry) bool {
+		return slices.ContainsFunc(entries, func(e store.Entry) bool { return e.ID == w.ID })
+	})
 }
 
 // newestFirst is the order of the list.

@@ -182,7 +182,8 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 	if err != nil {
 		return nil, p.ours(err)
 	}
-	if p.worker.stop(in.ID) {
+	// One that has ended may still be in the worker's hands for a moment.
+	if job.State == store.StateRunning && p.worker.stop(in.ID) {
 		return nil, nil
 	}
 	if in.Files && p.Store.Has(in.ID) { // one that was cut off is in the queue as well

@@ -217,7 +217,11 @@ func (x *Index) Rebuild(ctx context.Context, root string) error {
 		dir := filepath.Join(root, runsDir, d.Name())
 		stamp := stampOf(dir)
 		if known[d.Name()] != stamp {
-			if err := x.put(ctx, readRow(dir), stamp); err != nil {
+			r := readRow(dir)
+			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+				continue // removed meanwhile: what was read is that it is not there
+			}
+			if err := x.put(ctx, r, stamp); err != nil {
 				return fmt.Errorf("rebuild index: run %s: %w", d.Name(), err)
 			}
 		}
@@ -329,12 +333,17 @@ func (x *Index) Get(ctx context.Context, id string) (Entry, error) {
 	return e, nil
 }
 
-// stampOf changes when what the entry is made of does.
+// stampOf changes when what the entry is made of does. A file that takes another's
+// place in the same tick of the kernel's clock has another inode.
 func stampOf(dir string) string {
 	stamp := ""
 	for _, name := range []string{runFile, "report.html"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			stamp += fmt.Sprintf("%d/%d ", info.Size(), info.ModTime().UnixNano())
+			stamp += fmt.Sprintf("%d/%d", info.Size(), info.ModTime().UnixNano())
+			if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+				stamp += fmt.Sprintf("/%d", sys.Ino)
+			}
+			stamp += " "
 		} else {
 			stamp += "- "
 		}
