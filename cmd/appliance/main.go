@@ -82,11 +82,14 @@ func main() {
 // run parses args, runs the command and returns the exit status.
 func run(ctx context.Context, args []string, std *streams) int {
 	var cli CLI
-	status := -1
+	status, helped, out := -1, exitGood, std.out
+	if len(args) == 0 { // whoever knows no command is shown them, and a script is told that it named none
+		args, helped, out = []string{"--help"}, exitUsage, std.err
+	}
 	parser, err := kong.New(&cli,
 		kong.Name("appliance"),
 		kong.Description("Measures how fast a device felt: records and replays its network, films its screen, and compares."),
-		kong.Writers(std.out, std.err),
+		kong.Writers(out, std.err),
 		kong.Help(printHelp),
 		kong.Exit(func(code int) { status = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -98,7 +101,7 @@ func run(ctx context.Context, args []string, std *streams) int {
 	}
 	command, err := parser.Parse(args)
 	if status >= 0 { // --help was printed
-		return status
+		return max(status, helped)
 	}
 	if err != nil {
 		fmt.Fprintln(std.err, "appliance:", err)

@@ -62,6 +62,14 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// Whoever knows no command is shown them; a script learns by the status that it named none.
+func TestNoCommand(t *testing.T) {
+	got := finishCmd(t, appliance(t))
+	if got.status != exitUsage || got.out != "" || !strings.Contains(got.err, "Commands:") || !strings.Contains(got.err, "doctor") {
+		t.Errorf("status %d, printed %q, said %q", got.status, got.out, got.err)
+	}
+}
+
 func TestHelpEverywhere(t *testing.T) {
 	top := finishCmd(t, appliance(t, "--help"))
 	if top.status != exitGood {

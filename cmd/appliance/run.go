@@ -15,7 +15,7 @@ import (
 
 // RunCmd asks a box for a run, waits for it, and ends with what it found.
 type RunCmd struct {
-	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default}); also from the environment, as EIDETIC_BOX."`
+	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default})."`
 	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
 	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
 	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
