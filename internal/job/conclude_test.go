@@ -101,7 +101,7 @@ func TestFailedRunHasAReport(t *testing.T) {
 		t.Error("a run that failed has no error")
 	}
 	page, err := os.ReadFile(filepath.Join(j.folder.Path(), report.FileName))
-	if err != nil || !strings.Contains(string(page), "This run failed. "+os.ErrDeadlineExceeded.Error()) {
+	if err != nil || !strings.Contains(string(page), "This run failed: "+os.ErrDeadlineExceeded.Error()) {
 		t.Errorf("the report (%v) does not say why", err)
 	}
 }

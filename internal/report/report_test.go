@@ -183,7 +183,7 @@ func TestReportStates(t *testing.T) {
 		run        *lab.Run
 	}{
 		{"running", "still going on", empty("running", "")},
-		{"failed", "This run failed. no Chromium", empty("failed", "no Chromium")},
+		{"failed", "This run failed: no Chromium.", empty("failed", "no Chromium")},
 		{"interrupted", "was interrupted", empty("interrupted", "")},
 		{"nothing valid", "No trial is valid", noneValid},
 		{"one trial", "in the only valid trial", one},

@@ -10,13 +10,20 @@ import (
 
 func troubleOf(run *lab.Run) string {
 	text := map[string]string{
-		store.StateRunning:     "This run is still going on. The report shows what is there so far.",
-		store.StateFailed:      "This run failed.",
-		store.StateInterrupted: "This run was interrupted before it was done. The report shows what was saved.",
+		store.StateRunning:     "This run is still going on",
+		store.StateFailed:      "This run failed",
+		store.StateInterrupted: "This run was interrupted before it was done",
 	}[run.State]
-	if run.Error != "" {
-		text = strings.TrimSpace(text + " " + run.Error)
+	if text != "" && run.Error != "" {
+		text += ": "
 	}
+	if text += run.Error; text != "" {
+		text = strings.TrimSuffix(text, ".") + "."
+	}
+	text += map[string]string{
+		store.StateRunning:     " The report shows what is there so far.",
+		store.StateInterrupted: " The report shows what was saved.",
+	}[run.State]
 	if valid(run) == 0 && run.State == store.StateDone {
 		text = strings.TrimSpace(text + " No trial is valid, so there is no result. Each trial below says why.")
 	}
