@@ -271,6 +271,32 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// stalled is a socket whose deadline passes before the first writing begins.
+type stalled struct {
+	nopConn
+	tries int
+}
+
+func (s *stalled) WriteTo(b []byte, _ net.Addr) (int, error) {
+	if s.tries++; s.tries == 1 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return len(b), nil
+}
+
+// A machine that stalls loses no answer: the device would ask again after seconds.
+func TestStallsLoseNoAnswer(t *testing.T) {
+	m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var socket stalled
+	newTable(t, nil).handle(&socket, &net.UDPAddr{}, m)
+	if socket.tries != 2 {
+		t.Errorf("%d writings, want a second one", socket.tries)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	for _, c := range []Config{
 		{Gateway: gateway, Prefix: netip.MustParsePrefix("10.0.0.0/24")},

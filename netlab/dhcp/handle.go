@@ -2,8 +2,10 @@ package dhcp
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -86,9 +88,16 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 		return
 	}
 	peer = destination(m, reply, peer)
-	// An answer to an address that nobody has would wait for three seconds.
-	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
-	if _, err := conn.WriteTo(reply.ToBytes(), peer); err != nil {
+	// An answer to an address that nobody has would wait for three seconds; on a
+	// machine that stalls the deadline may pass before the writing begins.
+	var err error
+	for range 2 {
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+		if _, err = conn.WriteTo(reply.ToBytes(), peer); !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	if err != nil {
 		s.c.Log.Warn("a DHCP answer was not sent", "to", mac, "error", err)
 	}
 }

@@ -2,7 +2,9 @@ package sntp
 
 import (
 	"encoding/binary"
+	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +95,32 @@ func TestServe(t *testing.T) {
 	}
 	if !s.allow(now.Add(time.Second)) {
 		t.Error("nothing is answered in the next second")
+	}
+}
+
+// patient is a socket that takes every deadline.
+type patient struct{ net.PacketConn }
+
+func (patient) SetWriteDeadline(time.Time) error { return nil }
+
+// A machine that stalls between the deadline and the writing loses no answer.
+func TestStallsLoseNoAnswer(t *testing.T) {
+	asked, tries := false, 0
+	s := &Server{c: Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+	s.run(patient{}, func(b []byte) (int, func([]byte) error, error) {
+		if asked {
+			return 0, nil, net.ErrClosed
+		}
+		asked = true
+		return copy(b, question(4, 3)), func([]byte) error {
+			if tries++; tries == 1 {
+				return os.ErrDeadlineExceeded
+			}
+			return nil
+		}, nil
+	})
+	if tries != 2 {
+		t.Errorf("%d writings, want a second one", tries)
 	}
 }
 
