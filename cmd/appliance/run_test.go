@@ -475,7 +475,7 @@ func TestRunIsCancelledWhileAskedFor(t *testing.T) {
 		}
 		return false
 	})
-	got := ends(ctx, b.client(t, func(c *RunCmd) { c.Box, c.pause = address, time.Second }))
+	got := ends(ctx, b.client(t, func(c *RunCmd) { c.Box = address }))
 	if got.status != exitCannot || !strings.Contains(got.err, "was cancelled") {
 		t.Errorf("%+v", got)
 	}

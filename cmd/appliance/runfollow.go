@@ -45,6 +45,10 @@ const (
 	maxEvent = 64 << 10
 )
 
+// askLimit is how long the box may take, after Ctrl-C, to say whether it has
+// taken a run: a queue is written to a disk, which may be slow.
+const askLimit = 10 * time.Second
+
 // start asks for the run. Once asked, it finds out what became of that even
 // when somebody presses Ctrl-C: a run that nobody knows of would go on.
 func (f *follower) start(ctx context.Context, q runRequest) (id string, err error) {
@@ -66,7 +70,7 @@ func (f *follower) start(ctx context.Context, q runRequest) (id string, err erro
 	leave := context.AfterFunc(ctx, func() {
 		again, stop := signal.NotifyContext(asking, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		again, end := context.WithTimeout(again, 5*f.box.first)
+		again, end := context.WithTimeout(again, askLimit)
 		defer end()
 		<-again.Done()
 		done()

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"eidetic/internal/store"
 )
 
@@ -148,6 +150,23 @@ func TestCancelLeavesWhatRuns(t *testing.T) {
 	}
 	if job, err := q.Get(t.Context(), "1"); err != nil || job.State != store.StateRunning {
 		t.Errorf("the job: %+v (%v)", job, err)
+	}
+}
+
+// A service that stops says so to those who ask it just then: a run that it
+// cannot look up is not one that is unreadable.
+func TestAskedWhileStopping(t *testing.T) {
+	p, _ := withJob(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, getErr := p.get(ctx, &idInput{ID: "1"})
+	_, listErr := p.list(ctx, &listInput{Limit: 1})
+	_, startErr := p.start(ctx, &startInput{Body: RunRequest{Page: "https://a.test/", Archive: "missing.wacz"}})
+	for what, err := range map[string]error{"a run": getErr, "the list": listErr, "a new run": startErr} {
+		var status huma.StatusError
+		if !errors.As(err, &status) || status.GetStatus() != http.StatusServiceUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

@@ -139,6 +139,8 @@ func (p *Panel) fail(err error, c echo.Context) {
 		status, detail = se.GetStatus(), se.Error()
 	case errors.Is(err, store.ErrNotFound):
 		status, detail = http.StatusNotFound, err.Error()
+	case errors.Is(err, context.Canceled):
+		status, detail = http.StatusServiceUnavailable, stops
 	case full(err):
 		status, detail = http.StatusInsufficientStorage, noSpace
 		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)

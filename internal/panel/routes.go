@@ -125,7 +125,9 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 		if queueErr == nil {
 			return &runBody{runOf(job)}, nil
 		}
-		err = queueErr
+		if !errors.Is(queueErr, store.ErrNotFound) {
+			return nil, p.ours(queueErr)
+		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, huma.Error404NotFound("there is no run " + clip(in.ID))
@@ -135,8 +137,15 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
+// stops is what hears who asks while the service stops, if not gone: nothing is
+// wrong with the request, which the service after it may answer.
+const stops = "the appliance is stopping; ask again"
+
 // ours logs an error that is not the caller's, and tells the caller no more than that.
 func (p *Panel) ours(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return huma.Error503ServiceUnavailable(stops)
+	}
 	p.Log.Error("panel", "err", err)
 	if full(err) {
 		return huma.NewError(http.StatusInsufficientStorage, noSpace)

@@ -106,6 +106,9 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 		}
 	}
 	accepted, err := p.Runner.Accept(ctx, in.Body)
+	if err != nil && ctx.Err() != nil {
+		return nil, p.ours(ctx.Err())
+	}
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
