@@ -222,13 +222,17 @@ func TestLiveLoadsDiffer(t *testing.T) {
 	got := finishCmd(t, appliance(t, "demo", "--live", "--trials", "3", "--no-serve", "--out", out))
 	dir, run := readRun(t, out)
 	tookPlace(t, got, run, 3)
-	frames, bags := map[string]bool{}, map[string]bool{}
+	frames, bags, whole := map[string]bool{}, map[string]bool{}, 0
 	for _, trial := range run.Trials {
+		if trial.Ended != lab.EndStable {
+			continue // cut off, for a reason that tookPlace has looked at
+		}
+		whole++
 		frames[trial.FinalFrame] = true
 		bags[strings.Join(bag(t, dir, trial), "\n")] = true
 	}
-	if n := len(run.Trials); n < 3 || len(frames) != n || len(bags) != n {
-		t.Errorf("of %d live loads %d end with different pictures and %d got different bytes; want all", len(run.Trials), len(frames), len(bags))
+	if whole < 2 || len(frames) != whole || len(bags) != whole {
+		t.Errorf("of %d live loads that came to rest %d end with different pictures and %d got different bytes; want all, and two or more", whole, len(frames), len(bags))
 	}
 }
 

@@ -214,7 +214,7 @@ func TestBoxSettingsHaveOneBound(t *testing.T) {
 // seen to turn, stopped in order.
 func TestServeTellsHealth(t *testing.T) {
 	states := make(chan string, 1000)
-	notifier := systemd.NewNotifier(func(s string) error { states <- s; return nil }, 4*time.Second, time.Now)
+	notifier := systemd.NewNotifier(func(s string) error { states <- s; return nil }, 10*time.Second, time.Now) // a part that stalls for seconds turns
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -155,9 +155,11 @@ func TestStory(t *testing.T) {
 	v.serve(t)
 	run := v.panel.Run(t, cut)
 	if run.State != "interrupted" || len(run.Trials) != 1 || run.Trials[0].Misses != 0 {
-		t.Errorf("the run that was cut is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
+		t.Fatalf("the run that was cut is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
 	}
-	if film := v.panel.Artifact(t, cut, "trials/001/evidence.webm"); len(film) < 20_000 {
+	if run.Trials[0].Files["video"] == "" && slowed(run.Trials[0]) {
+		t.Logf("the first trial has no video: %q", run.Trials[0].Invalid)
+	} else if film := v.panel.Artifact(t, cut, "trials/001/evidence.webm"); len(film) < 20_000 {
 		t.Errorf("the first trial's video has %d bytes", len(film))
 	}
 	v.panel.Follow(t, waits, 5*time.Minute, nil)

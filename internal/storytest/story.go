@@ -90,7 +90,8 @@ func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 	}
 	valid := 0
 	for _, trial := range run.Trials {
-		if trial.Misses != 0 || trial.Requests < 40 {
+		// One that was cut off, for a reason that is looked at below, has asked for less.
+		if trial.Misses != 0 || trial.Requests < 40 && trial.Ended == lab.EndStable {
 			t.Errorf("run %s, trial %d: %d requests, %d of them not in the archive", run.ID, trial.Number, trial.Requests, trial.Misses)
 		}
 		if trial.Valid {
