@@ -148,7 +148,9 @@ func (p *Port) unroute() error {
 			}
 			break
 		}
-		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: p.names.routes}, netlink.RT_FILTER_TABLE)
+		list, err := whole(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, &netlink.Route{Table: p.names.routes}, netlink.RT_FILTER_TABLE)
+		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("list the routes of %s: %w", p.names.lab, err))
 		}

@@ -43,7 +43,7 @@ func take(l netlink.Link, f *filter) (p *plugged, err error) {
 	if p.offloads, err = link.Offloads(p.name); err != nil {
 		return p, err
 	}
-	if p.addrs, err = netlink.AddrList(l, netlink.FAMILY_ALL); err != nil {
+	if p.addrs, err = whole(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) }); err != nil {
 		return p, fmt.Errorf("list the addresses of %s: %w", p.name, err)
 	}
 	if err := p.saveRoutes(l); err != nil {
@@ -67,7 +67,7 @@ func (p *plugged) ipv6File() string { return "/proc/sys/net/ipv6/conf/" + p.name
 
 // saveRoutes keeps the routes that somebody set; the kernel makes its own.
 func (p *plugged) saveRoutes(l netlink.Link) error {
-	all, err := netlink.RouteList(l, netlink.FAMILY_ALL)
+	all, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list the routes of %s: %w", p.name, err)
 	}

@@ -144,7 +144,7 @@ func (p *Port) heardFrom(within time.Duration) (macs []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p.names.lab, err)
 	}
-	list, err := netlink.NeighList(l.Attrs().Index, netlink.FAMILY_ALL)
+	list, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(l.Attrs().Index, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list who is at %s: %w", p.names.lab, err)
 	}

@@ -49,7 +49,7 @@ func (p *Port) spareUplink() (undo func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p.names.device, err)
 	}
-	routes, err := netlink.RouteList(l, netlink.FAMILY_V4)
+	routes, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(l, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list the routes of %s: %w", p.names.device, err)
 	}
@@ -98,7 +98,7 @@ func (p *Port) ours(l netlink.Link) bool {
 // has nobody who lives: an interface of a device that was there, say ours, would
 // be deaf for ever. What does not go is no reason not to start.
 func (p *Port) sweepOthers() (undo func() error, err error) {
-	list, err := netlink.LinkList()
+	list, err := whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
