@@ -2,10 +2,12 @@ package panel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,7 +127,68 @@ func TestOlderRunsInBrowser(t *testing.T) {
 	}
 }
 
-// A run that has ended can be deleted, after a question; one that waits cannot.
+// The page asks every three seconds, and changes what is not as it was, alone:
+// the focus stays, and a screen reader hears the news and not the lists.
+func TestStillInBrowser(t *testing.T) {
+	st := newStore(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	var unplugged atomic.Bool
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Links: []string{"native", "lte"},
+		Parts: func() []Part { return []Part{{"network", true, 5}} },
+		Devices: func(context.Context) []Device {
+			laptop := Device{Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0"}
+			if unplugged.Load() {
+				laptop.Ready, laptop.Problem = false, "nothing is plugged in"
+			}
+			return []Device{laptop, {Name: "virtual", Kind: "virtual", Ready: true}}
+		}})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(steps, want string) {
+		t.Helper()
+		const script = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+			const asked = () => performance.getEntriesByType("resource").filter(e => e.name.endsWith("/api/v1/health") || e.name.endsWith("/api/v1/devices")).length;
+			const quiet = n => { const before = asked(); return until(() => asked() >= before + n); };`
+		if got, err := reporttest.Eval[string](b, "(async () => {"+script+steps+"})()"); err != nil || got != want {
+			t.Errorf("got %q (%v), want %q", got, err, want)
+		}
+	}
+	// Four rounds: when the third has begun the second was shown.
+	expect(`await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelector(".remove"));
+		await quiet(2);
+		window.changed = [];
+		window.watch = new MutationObserver(all => changed.push(...all.map(m => m.type + " of " + (m.target.id || m.target.nodeName))));
+		watch.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+		window.remove = document.querySelector(".remove");
+		remove.focus();
+		await quiet(6);
+		return [changed.join(", "), document.activeElement === remove, document.querySelectorAll("main ul[aria-live], main li[aria-live]").length].join(" | ");`, " | true | 0")
+	unplugged.Store(true)
+	expect(`const log = document.getElementById("news");
+		await until(() => log.childElementCount);
+		const lis = document.querySelectorAll("#devices li");
+		await quiet(4);
+		watch.disconnect();
+		return [log.textContent, log.role, document.activeElement === remove, [...lis].map(li => li.querySelector(".state").textContent).join(", "), changed.filter(c => c === "childList of devices").length].join(" | ");`,
+		"laptop is not ready: nothing is plugged in | log | true | not ready, ready | 0")
+	// A run that comes on top moves the others, and no more.
+	expect(`await fetch("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: "https://www.x.test/", device: "virtual" }) });
+		await until(() => document.querySelectorAll(".run").length === 2);
+		const first = document.querySelector(".run .state").textContent;
+		return [first, document.activeElement === remove, remove.isConnected, document.getElementById("news").lastChild.textContent].join(" | ");`,
+		"queued | true | true | www.x.test: queued. ")
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
+}
+
+// A run that has ended can be deleted, after a question; one that waits can be cancelled.
 func TestDeleteInBrowser(t *testing.T) {
 	st := newStore(t)
 	held := reporttest.Run(0, 0)
@@ -157,7 +220,7 @@ func TestDeleteInBrowser(t *testing.T) {
 		}
 	}
 	expect(`await until(() => document.querySelectorAll(".run").length === 3);
-		return [document.querySelectorAll(".remove").length, !!of("20261121-100000-waits")].join(" ");`, "2 false")
+		return [document.querySelectorAll(".remove").length, !!of("20261121-100000-waits"), document.querySelector(".cancel").ariaLabel].join(" ");`, "2 false Cancel run 20261121-100000-waits")
 	expect(`of("20261121-091400-demo").click();
 		const asked = sure.open, which = document.getElementById("which").textContent.endsWith("demo (20261121-091400-demo)"), safe = document.activeElement.id;
 		document.getElementById("no").click();
@@ -180,6 +243,43 @@ func TestDeleteInBrowser(t *testing.T) {
 		await until(() => kept.textContent);
 		return [kept.textContent, sure.open, document.querySelectorAll(".run").length].join(" ");`,
 		"The run could not be deleted: the run goes on: cancel it first, without files=true. true 2")
+}
+
+// A run that waits is cancelled by its button, and the focus does not get lost with it.
+func TestCancelInBrowser(t *testing.T) {
+	st := newStore(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0), Request: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reporttest.Eval[string](b, `(async () => {
+		const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+		await until(() => document.querySelector(".cancel"));
+		document.querySelector(".cancel").focus();
+		document.querySelector(".cancel").click();
+		const asks = document.getElementById("question").textContent, safe = document.activeElement.textContent;
+		document.getElementById("yes").click();
+		await until(() => document.querySelectorAll(".run").length === 1);
+		return [asks, safe, document.querySelectorAll(".cancel").length, document.activeElement.id].join(" | ");
+	})()`)
+	if want := "Cancel this run? | Go on | 0 | heading"; err != nil || got != want {
+		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+	if _, err := q.Get(t.Context(), "20261121-100000-waits"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is still in the queue (%v)", err)
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
 }
 
 // controls are the figures of the control, as the list writes them.

@@ -1,7 +1,10 @@
 // The list of runs. Everything that comes from a run is put in as text.
 import { $, make, call, number, address, found, reportOf, signIn } from "./common.js";
+import { become, refresh, write } from "./refresh.js";
+import { ask } from "./ask.js";
 
-const shown = new Map(), known = new Map(); // run id → list item, and the run
+let runs = null; // those in the list; null while it is not known
+const news = new Map(); // run id → what it does
 const step = 50; // by so many runs the list grows
 let rows = step, stream = null, busy = null, retry = null, box = null, looking = null;
 let wanted = 0, reading = false; // how often the list was asked for, and whether it is being read
@@ -20,11 +23,14 @@ function figure(run, [metric, label]) {
 // historyOf is where the runs of the same name on the same page are laid side by side.
 const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: run.name, page: run.page }).filter(([, value]) => value))}`;
 
+const named = run => run.page ? address(run.page) : run.id;
+const goesOn = run => run.state === "queued" || run.state === "running";
+
 function item(run) {
   const li = make("li", { className: "run" });
+  li.dataset.key = run.id;
   const title = make("h2");
-  const name = run.page ? address(run.page) : run.id;
-  title.append(run.report ? make("a", { href: reportOf(run.id), textContent: name }) : name);
+  title.append(run.report ? make("a", { href: reportOf(run.id), textContent: named(run) }) : named(run));
   const when = make("time", { dateTime: run.wall, textContent: new Date(run.wall).toLocaleString() });
   const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), when);
   if (run.name) facts.append(` · ${run.name}`);
@@ -33,42 +39,50 @@ function item(run) {
   const left = make("div", {}, title, facts);
   if (run.comparison) left.append(found(run.comparison));
   if (run.error) left.append(make("p", { textContent: run.error }));
-  left.append(make("p", { className: "doing", hidden: true }));
-  // One that waits or goes on is cancelled, which is another thing.
-  if (health.starts && run.state !== "queued" && run.state !== "running") {
-    const remove = make("button", { type: "button", className: "remove", textContent: "Delete", ariaLabel: `Delete run ${run.id}` });
-    remove.addEventListener("click", () => askDelete(run, name));
-    facts.append(" · ", remove);
+  if (run.state === "running") left.append(doing(news.get(run.id)));
+  if (health.starts) {
+    const [key, what] = goesOn(run) ? ["cancel", "Cancel"] : ["remove", "Delete"];
+    const button = make("button", { type: "button", className: `act-on ${key}`, textContent: what, ariaLabel: `${what} run ${run.id}` });
+    button.dataset.key = key;
+    facts.append(" · ", button);
   }
   li.append(left, ...headline.map(h => figure(run, h)));
   return li;
 }
 
-// askDelete asks, and deletes: nothing brings a run back.
-function askDelete(run, name) {
-  $("which").textContent = `${name}, ${new Date(run.wall).toLocaleString()}${run.name ? `, ${run.name}` : ""} (${run.id})`;
-  $("kept").textContent = "";
-  $("sure").onsubmit = async e => {
-    e.preventDefault();
-    $("yes").disabled = true;
-    try {
-      await call(`/api/v1/runs/${encodeURIComponent(run.id)}?files=true`, { method: "DELETE" });
-      $("sure").close();
-      forget(run.id);
-      $("heading").focus();
-    } catch (problem) { $("kept").textContent = `The run could not be deleted: ${problem.message}.`; }
-    $("yes").disabled = false;
-  };
-  $("sure").showModal();
+// doing is the progress of a run, as far as it has been told.
+function doing(s) {
+  if (!s) return make("p", { className: "doing", hidden: true });
+  const trial = s.trial || 1;
+  return make("p", { className: "doing" }, `${s.doing || "running"}${s.of ? `, trial ${trial} of ${s.of}` : ""}`,
+    ...(s.of ? [make("progress", { max: s.of, value: Math.max(0, trial - 1), ariaLabel: "Trials done" })] : []));
+}
+
+// say tells those who do not see the page what changed on it.
+function say(text) {
+  const log = $("news");
+  log.append(make("p", { textContent: text }));
+  if (log.childElementCount > 5) log.firstChild.remove();
+}
+
+// show puts the runs into the list; null is a list that is not known. What stays
+// as it is is not touched: it may have the focus.
+function show(fresh) {
+  const before = new Map(runs?.map(run => [run.id, run.state]));
+  for (const run of fresh || []) {
+    const known = before.get(run.id);
+    if (known ? known !== run.state : runs && goesOn(run)) say(`${named(run)}: ${run.state}. ${run.comparison ? `${run.comparison.headline}.` : run.error || ""}`);
+    if (!goesOn(run)) news.delete(run.id);
+  }
+  runs = fresh;
+  refresh($("runs"), (runs || []).map(item), $("heading"));
 }
 
 // forget takes a run off the list, which stays where it is.
 function forget(id) {
   changes++;
-  shown.get(id)?.remove();
-  shown.delete(id);
-  known.delete(id);
-  load();
+  show(runs.filter(run => run.id !== id));
+  $("heading").focus();
 }
 
 // load reads the list anew, as far as it is shown. One answer is awaited at a
@@ -86,43 +100,26 @@ async function load() {
 }
 
 async function read() {
-  const before = changes, runs = [];
+  const before = changes, fresh = [];
   let next = "";
   do {
-    const page = await call(`/api/v1/runs?limit=${Math.min(rows - runs.length, 500)}${next && `&before=${encodeURIComponent(next)}`}`, { signal: AbortSignal.timeout(60_000) });
-    runs.push(...page.runs);
+    const page = await call(`/api/v1/runs?limit=${Math.min(rows - fresh.length, 500)}${next && `&before=${encodeURIComponent(next)}`}`, { signal: AbortSignal.timeout(60_000) });
+    fresh.push(...page.runs);
     next = page.next || "";
-  } while (next && runs.length < rows);
+  } while (next && fresh.length < rows);
   if (before !== changes) return; // it was asked for again since
-  show(runs);
+  show(fresh);
   $("more").hidden = !next;
-  $("none").hidden = shown.size > 0;
+  $("none").hidden = fresh.length > 0;
   $("login").hidden = true;
   follow();
-  showBox(runs).then(() => { $("trouble").hidden = true; }, failed);
-}
-
-// show puts runs into the list. What stays as it is is not touched: it may have
-// the focus, or tell what the run is doing.
-function show(runs) {
-  const items = new Map(shown), were = new Map(known), list = $("runs");
-  shown.clear();
-  known.clear();
-  for (const run of runs) {
-    const same = JSON.stringify(were.get(run.id)) === JSON.stringify(run);
-    shown.set(run.id, same ? items.get(run.id) : item(run));
-    known.set(run.id, run);
-  }
-  const now = new Set(shown.values());
-  for (const li of [...list.children]) if (!now.has(li)) li.remove();
-  let at = list.firstElementChild;
-  for (const li of now) if (li === at) at = at.nextElementSibling; else list.insertBefore(li, at);
+  showBox(fresh).then(() => { $("trouble").hidden = true; }, failed);
 }
 
 function failed(e) {
   if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
   $("trouble").hidden = false;
-  $("trouble").textContent = `The list could not be loaded: ${e.message}`;
+  write($("trouble"), `The list could not be loaded: ${e.message}`);
   clearTimeout(retry);
   retry = setTimeout(load, 3000);
 }
@@ -131,7 +128,7 @@ function failed(e) {
 async function showBox(runs) {
   if (!health.starts) return;
   box ||= await import("./box.js");
-  await Promise.all([box.showDevices(), box.showArchives(runs)]);
+  await Promise.all([box.showDevices(say), box.showArchives(runs)]);
   $("box").hidden = $("certificate").hidden = false;
   clearTimeout(looking);
   looking = setTimeout(look, 3000);
@@ -141,7 +138,7 @@ async function showBox(runs) {
 async function look() {
   if ($("login").hidden) {
     try {
-      if (!document.hidden) { await box.showDevices(); showHealth(await askHealth()); }
+      if (!document.hidden) { await box.showDevices(say); showHealth(await askHealth()); }
     } catch { showHealth({ status: "not reached", parts: [] }); }
   }
   clearTimeout(looking); // the list may have been read meanwhile
@@ -154,9 +151,10 @@ async function askHealth() { return (await fetch("/api/v1/health")).json(); }
 function showHealth(health) {
   const failing = health.parts.filter(p => !p.ok).map(p => p.name);
   const warnings = health.warnings || [], well = health.status === "ok" && !warnings.length;
-  $("health").hidden = !health.parts.length && well;
-  $("health").className = `state ${well ? "done" : "failed"}`;
-  $("health").textContent = well ? "healthy" : [...(health.status === "ok" ? warnings : [health.status, ...failing, ...warnings])].join(": ");
+  const text = well ? "healthy" : [...(health.status === "ok" ? warnings : [health.status, ...failing, ...warnings])].join(": ");
+  const old = $("health");
+  if (old.textContent && old.textContent !== text) say(`The appliance: ${text}`);
+  become(old, make("span", { id: "health", className: `state ${well ? "done" : "failed"}`, hidden: !health.parts.length && well, textContent: text }));
 }
 
 // follow shows the progress of runs that go on; the list is read again when one begins or ends.
@@ -172,27 +170,36 @@ function follow() {
     retry = setTimeout(load, 3000);
   };
   stream.addEventListener("progress", e => {
-    const s = JSON.parse(e.data), li = shown.get(s.run);
-    if (!li || s.state !== "running") { busy ||= setTimeout(() => { busy = null; load(); }, 200); return; }
-    const doing = li.querySelector(".doing");
-    doing.hidden = false;
-    doing.replaceChildren(`${s.doing || "running"}${s.of ? `, trial ${s.trial || 1} of ${s.of}` : ""}`, ...(s.of ? [make("progress", { max: s.of, value: Math.max(0, (s.trial || 1) - 1), ariaLabel: "Trials done" })] : []));
+    const s = JSON.parse(e.data), run = runs?.find(run => run.id === s.run);
+    if (s.state === "running") news.set(s.run, s);
+    if (s.state !== "running" || run?.state !== "running") { busy ||= setTimeout(() => { busy = null; load(); }, 200); return; }
+    const p = $("runs").querySelector(`[data-key="${CSS.escape(s.run)}"] .doing`);
+    p.hidden = false;
+    refresh(p, [...doing(s).childNodes]);
   });
 }
 
+$("runs").addEventListener("click", e => {
+  const button = e.target.closest("button"), run = button && runs.find(run => run.id === button.closest("li").dataset.key);
+  if (!run) return;
+  const what = button.dataset.key; // now: the button may become another one before the answer
+  ask(what, run, named(run), () => {
+    if (what === "remove") forget(run.id);
+    load();
+  });
+});
 $("leave").addEventListener("click", async () => {
   await call("/api/v1/session", { method: "DELETE" });
   if (stream) stream.close();
   stream = null;
   changes++; // nothing comes after this that was asked for before
-  show([]);
+  show(null);
   load();
 });
-$("no").addEventListener("click", () => $("sure").close());
 $("more").addEventListener("click", () => { rows += step; load(); });
 
 const health = await askHealth();
-$("version").textContent = health.version;
+write($("version"), health.version);
 showHealth(health);
 $("leave").hidden = !health.token;
 load();

@@ -1,15 +1,18 @@
 // What can be measured, and the form that starts a run. Everything that comes
 // from a device or a recording is put in as text.
 import { $, make, call } from "./common.js";
+import { refresh } from "./refresh.js";
 
 function device(d) {
   const facts = d.ready ? [d.host, d.address, d.screen] : [d.problem];
   if (d.port) facts.unshift(`port ${d.port}`);
   const join = d.wifi ? [make("p", {}, "Wi-Fi ", make("b", { className: "ssid", textContent: d.wifi.ssid }), " · passphrase ", make("code", { textContent: d.wifi.passphrase }))] : [];
-  return make("li", { className: d.ready ? "ready" : "" },
+  const li = make("li", { className: d.ready ? "ready" : "" },
     make("strong", { textContent: d.name }),
     make("em", { className: `state ${d.ready ? "done" : "queued"}`, textContent: d.ready ? "ready" : "not ready" }),
     make("p", { textContent: facts.filter(Boolean).join(" · ") }), ...join);
+  li.dataset.key = d.name;
+  return li;
 }
 
 // choose fills a select and keeps what was chosen, also when it is no longer
@@ -17,15 +20,25 @@ function device(d) {
 function choose(select, options) {
   const before = select.value, [kept] = select.selectedOptions;
   if (before && !options.some(([value]) => value === before)) options.push([before, kept.textContent]);
-  select.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
-  if (kept) select.value = before;
+  refresh(select, options.map(([value, textContent]) => {
+    const option = make("option", { value, textContent });
+    option.dataset.key = value;
+    return option;
+  }));
+  if (kept && select.value !== before) select.value = before;
 }
 
-export async function showDevices() {
+const ready = new Map(); // name of a device → whether it was
+
+// showDevices lists the devices, and says which became ready, or is so no longer.
+export async function showDevices(say) {
   const { devices, links } = await call("/api/v1/devices");
-  $("devices").replaceChildren(...devices.map(device));
+  for (const d of devices) if (ready.size && ready.get(d.name) !== d.ready) say(d.ready ? `${d.name} is ready` : `${d.name} is not ready: ${d.problem}`);
+  ready.clear();
+  for (const d of devices) ready.set(d.name, d.ready);
+  refresh($("devices"), devices.map(device));
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
-  $("links").replaceChildren(...links.map(value => make("option", { value })));
+  refresh($("links"), links.map(value => make("option", { value })));
 }
 
 let asked = 0;

@@ -1,0 +1,47 @@
+// What is shown is changed where it differs, and nowhere else: a node that stays
+// keeps the focus and the menu that is open on it.
+
+// alike says whether one node can be changed into the other. Things of which
+// there are several say by data-key which one they are.
+const alike = (a, b) => a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
+
+// become makes old look like fresh.
+export function become(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeType !== Node.ELEMENT_NODE) { old.data = fresh.data; return; } // a text
+  for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  replace(old, [...fresh.childNodes]);
+}
+
+// replace gives parent the children, with those of its own that are like them in their places.
+function replace(parent, children) {
+  const left = new Set(parent.childNodes), pairs = [];
+  for (const fresh of children) {
+    let found = null;
+    for (const old of left) if (alike(old, fresh)) { found = old; break; }
+    left.delete(found);
+    pairs.push([found, fresh]);
+  }
+  for (const old of left) old.remove();
+  let at = parent.firstChild;
+  for (const [old, fresh] of pairs) {
+    if (old) become(old, fresh);
+    const node = old || fresh;
+    if (node === at) at = at.nextSibling; else parent.insertBefore(node, at);
+  }
+}
+
+// refresh makes children what parent shows. The focus stays where it was; when
+// that is gone it goes to elsewhere, and not to the top of the page.
+export function refresh(parent, children, elsewhere) {
+  const focused = parent.contains(document.activeElement) && document.activeElement;
+  replace(parent, children);
+  if (!focused || focused === document.activeElement) return;
+  if (parent.contains(focused)) focused.focus(); else elsewhere?.focus();
+}
+
+// write puts a text where it is not already.
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
