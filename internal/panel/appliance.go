@@ -25,7 +25,7 @@ type Device struct {
 	Address string `json:"address,omitempty" doc:"The device's address, from its lease" example:"192.168.77.100"`
 	MAC     string `json:"mac,omitempty" doc:"The device's hardware address" example:"52:54:00:12:34:56"`
 	Host    string `json:"host,omitempty" doc:"What the device calls itself"`
-	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"rfb"`
+	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"VNC at its port 5900"`
 	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, where the port is an access point"`
 }
 

@@ -69,6 +69,7 @@ func TestPageInBrowser(t *testing.T) {
 		const form = document.getElementById("new").elements;
 		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
 		document.querySelector("#new button").click();
+		document.querySelector("#new button").click(); // as people do who see nothing happen; it is one run all the same
 		const waits = await until(() => document.querySelectorAll(".run").length === 4);
 		return [document.querySelector("#devices strong").textContent, document.getElementById("health").textContent, waits, document.querySelector(".run .state").textContent].join(" | ");
 	})()`)
@@ -89,6 +90,9 @@ func TestPageInBrowser(t *testing.T) {
 	})()`)
 	if err != nil || got != "2 62 true" {
 		t.Errorf("the report under the panel: %q (%v)", got, err)
+	}
+	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 {
+		t.Errorf("%d runs were started by two clicks (%v)", len(jobs), err)
 	}
 	if got := b.Problems()[refused:]; len(got) > 0 {
 		t.Errorf("the pages complain: %q", got)

@@ -53,8 +53,11 @@ export async function showArchives(runs) {
     ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
 }
 
+let starting = false; // a second click while the first is under way would start a second run
 $("new").addEventListener("submit", async e => {
   e.preventDefault();
+  if (starting) return;
+  starting = true;
   const given = Object.fromEntries([...new FormData(e.target)].filter(([, value]) => value !== ""));
   const request = { ...given, trials: Number(given.trials || 10) };
   if (given.treatment) request.treatment = { link: given.treatment };
@@ -62,4 +65,5 @@ $("new").addEventListener("submit", async e => {
     await call("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request) });
     $("refused").textContent = "";
   } catch (problem) { $("refused").textContent = problem.message; }
+  starting = false;
 });
