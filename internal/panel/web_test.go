@@ -141,7 +141,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	defer q.Close()
 	var unplugged atomic.Bool
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Links: []string{"native", "lte"},
+	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Links: []string{"native", "lte"},
 		Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
 			laptop := Device{Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0"}
@@ -162,6 +162,16 @@ func TestStillInBrowser(t *testing.T) {
 		if got, err := reporttest.Eval[string](b, "(async () => {"+script+steps+"})()"); err != nil || got != want {
 			t.Errorf("got %q (%v), want %q", got, err, want)
 		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		if err := b.View(390, 844, scheme); err != nil {
+			t.Fatal(err)
+		}
+		expect(`await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelector(".remove"));
+			document.querySelector(".remove").click();
+			const sure = document.getElementById("sure").getBoundingClientRect();
+			document.getElementById("no").click();
+			return [document.documentElement.scrollWidth, sure.left > 0 && sure.right < innerWidth].join(" ");`, "390 true")
 	}
 	// Four rounds: when the third has begun the second was shown.
 	expect(`await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelector(".remove"));
