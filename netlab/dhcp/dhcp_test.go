@@ -7,10 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -358,12 +356,8 @@ func TestClients(t *testing.T) {
 	if err := os.WriteFile(script, fmt.Appendf(nil, sh, filepath.Join(dir, "dns")), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	nstest.EndDaemons(t, pid)
 	out, err := device.Output(dhclient, "-4", "-1", "-v", "-sf", script, "-lf", filepath.Join(dir, "leases"), "-pf", pid, "eth0")
-	if b, rerr := os.ReadFile(pid); rerr == nil {
-		if n, perr := strconv.Atoi(strings.TrimSpace(string(b))); perr == nil {
-			defer func() { _ = syscall.Kill(n, syscall.SIGTERM) }()
-		}
-	}
 	if err != nil {
 		t.Fatalf("Debian's dhclient: %v\n%s", err, out)
 	}

@@ -12,10 +12,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -180,12 +178,8 @@ esac
 	if err := os.WriteFile(conf, []byte("timeout 90;\nrequest subnet-mask, routers, domain-name-servers, ntp-servers;\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	nstest.EndDaemons(t, pid)
 	out, err := p.Output(dhclient, "-4", "-1", "-v", "-cf", conf, "-sf", script, "-lf", filepath.Join(p.dir, "leases"), "-pf", pid, "eth0")
-	if b, rerr := os.ReadFile(pid); rerr == nil {
-		if n, perr := strconv.Atoi(strings.TrimSpace(string(b))); perr == nil {
-			t.Cleanup(func() { _ = syscall.Kill(n, syscall.SIGKILL) })
-		}
-	}
 	if err != nil {
 		t.Fatalf("dhclient: %v\n%s", err, out)
 	}
