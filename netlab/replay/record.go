@@ -131,7 +131,8 @@ type fetch struct {
 	out      *output
 	e        *lab.Exchange
 	wire     wire.Exchange
-	mu       sync.Mutex // guards sent, e.Server and e.Interim until RoundTrip returned: the transport calls from its own goroutines
+	mu       sync.Mutex // guards over, and until then sent, e.Server and e.Interim: the transport calls from its own goroutines
+	over     bool       // RoundTrip has returned
 	sent     lab.Time   // when the request's header went out
 	good     bool       // e is worth keeping
 	archived bool       // and was kept
@@ -221,18 +222,36 @@ func (f *fetch) run(r *http.Request) {
 		return
 	}
 	resp, err := f.c.rt.RoundTrip(request)
+	f.answered()
 	if err != nil {
 		f.fail(http.StatusBadGateway, err)
 		return
 	}
 	defer resp.Body.Close()
-	f.mu.Lock() // for good: a late call of the transport changes nothing more
 	f.response(resp)
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		f.socket(resp)
 		return
 	}
 	f.relay(r, resp)
+}
+
+// begin locks for a call of the transport, which makes several at once and from
+// goroutines of its own; false after RoundTrip has returned: a late one changes nothing more.
+func (f *fetch) begin() bool {
+	f.mu.Lock()
+	if f.over {
+		f.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// answered says that RoundTrip has returned.
+func (f *fetch) answered() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
 }
 
 // request builds what goes to the origin and notes it in the exchange.
@@ -244,7 +263,7 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 	e.Start = f.sent.Sub(f.c.start)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
-			if !f.mu.TryLock() {
+			if !f.begin() {
 				return
 			}
 			defer f.mu.Unlock()
@@ -256,7 +275,7 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 			f.sent = f.c.o.Clock()
 		},
 		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
-			if status == http.StatusContinue || !f.mu.TryLock() {
+			if status == http.StatusContinue || !f.begin() {
 				return nil
 			}
 			defer f.mu.Unlock()
@@ -264,7 +283,7 @@ func (f *fetch) request(ctx context.Context, r *http.Request, body []byte) (*htt
 			return nil
 		},
 		WroteHeaders: func() {
-			if !f.mu.TryLock() {
+			if !f.begin() {
 				return
 			}
 			defer f.mu.Unlock()
