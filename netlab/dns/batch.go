@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -122,7 +121,6 @@ func (c *batchConn) serve(in []ipv4.Message) {
 // write sends c.out and logs it. The reader never waits for the socket: what
 // does not go out at once waits elsewhere, as the answers of ServeDNS do.
 func (c *batchConn) write() {
-	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // an old one would fail the writing
 	out := c.out
 	waits := len(out) // from here on
 	for done := 0; done < len(out); {
@@ -130,7 +128,7 @@ func (c *batchConn) write() {
 		done += max(n, 0)
 		switch {
 		case err == nil:
-		case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded): // full, or stalled since the deadline was set
+		case errors.Is(err, syscall.EAGAIN): // full
 			waits, done = done, len(out)
 		default:
 			done++ // to nobody that can be reached: there is nothing to do
@@ -159,23 +157,42 @@ func (c *batchConn) answerLate(m ipv4.Message, q Query, d time.Duration) {
 	c.late.Go(func() {
 		defer func() { <-c.s.inFlight }()
 		c.s.wait(d)
-		bounded(c.UDPConn, func() error {
-			_, err := c.WriteTo(answer, &client{UDPAddr: m.Addr.(*net.UDPAddr), control: m.OOB})
-			return err
-		})
+		_, _ = c.WriteTo(answer, &client{UDPAddr: m.Addr.(*net.UDPAddr), control: m.OOB})
 		q.Elapsed = c.s.c.Clock().Sub(q.Time)
 		c.s.log(q)
 	})
 }
 
-// WriteTo implements net.PacketConn for addresses that ReadFrom returned.
+// WriteTo implements net.PacketConn for addresses that ReadFrom returned. It has
+// no deadline of the socket, which would be everybody's, and holds up nobody
+// while it waits.
 func (c *batchConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	from, ok := to.(*client)
 	if !ok {
 		return 0, net.InvalidAddrError("answer to an address that did not ask: " + to.String())
 	}
-	n, _, err := c.WriteMsgUDP(p, from.control, from.UDPAddr)
-	return n, err
+	one := []ipv4.Message{{Buffers: [][]byte{p}, OOB: from.control, Addr: from.UDPAddr}}
+	err := c.s.patiently(func() error {
+		_, err := c.pc.WriteBatch(one, syscall.MSG_DONTWAIT)
+		return err
+	})
+	return len(p), err
+}
+
+// patiently tries until the socket has room, but not for long: answers to
+// addresses of which nobody tells the hardware address fill it, and after a flood of
+// forged questions all others would wait behind them for minutes. The last
+// try comes after the waiting, however long a machine that stalls made that: a
+// device whose answer is lost waits for seconds.
+func (s *Server) patiently(try func() error) error {
+	start, last := s.c.Clock(), false
+	for ; ; s.wait(writeRetry) {
+		err := try()
+		if last || !errors.Is(err, syscall.EAGAIN) {
+			return err
+		}
+		last = s.c.Clock().Sub(start) >= writeTimeout-writeRetry || s.ctx.Err() != nil
+	}
 }
 
 // Close implements net.PacketConn. The answers that wait are sent before.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +30,8 @@ const (
 	maxInFlight = 1024
 	// writeTimeout bounds how long an answer over UDP may wait for the socket.
 	writeTimeout = 50 * time.Millisecond
+	// writeRetry is how often a full socket is tried meanwhile.
+	writeRetry = 5 * time.Millisecond
 	// ednsSize is DNS flag day 2020's.
 	ednsSize = 1232
 )
@@ -232,27 +233,7 @@ func (s *Server) log(q Query) {
 
 // write sends an answer; when that fails the device went away, and there is
 // nothing to do.
-func (s *Server) write(w dns.ResponseWriter, packed []byte) {
-	if w.LocalAddr().Network() == "udp" {
-		bounded(s.udp, func() error { _, err := w.Write(packed); return err })
-		return
-	}
-	_, _ = w.Write(packed)
-}
-
-// bounded writes to a socket of UDP with a deadline: answers to addresses of
-// which nobody tells the hardware address wait in the socket, and a flood of
-// forged questions would have all others wait behind them for minutes. It tries
-// twice, since on a machine that stalls the first deadline may have passed before
-// the writing began, and a device whose answer is lost waits for seconds.
-func bounded(socket *net.UDPConn, write func() error) {
-	for range 2 {
-		_ = socket.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
-		if err := write(); !errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-	}
-}
+func (s *Server) write(w dns.ResponseWriter, packed []byte) { _, _ = w.Write(packed) }
 
 func (s *Server) delay(up, down int) time.Duration {
 	if s.c.Delay == nil {

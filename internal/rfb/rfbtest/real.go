@@ -34,29 +34,47 @@ func Xvnc(t testing.TB, program string, args ...string) Real {
 }
 
 // X11vnc starts the program x11vnc (LibVNCServer), which shares the screen of
-// an Xvfb as one would a laptop's.
+// an Xvfb as one would a laptop's. It tries whether a port is free before it takes it, and
+// gives up when another did meanwhile: then it is started again.
 func X11vnc(t testing.TB, program, xvfb, size string, args ...string) Real {
 	t.Helper()
 	display, _ := startX(t, xvfb, "-screen", "0", size+"x24")
-	cmd := exec.Command(program, append([]string{"-display", display, "-nopw", "-listen", "127.0.0.1", "-autoport", "15900",
-		"-noipv6", "-rfbportv6", "-1", "-norc", "-shared", "-forever", "-quiet"}, args...)...)
+	args = append([]string{"-display", display, "-nopw", "-listen", "127.0.0.1", "-autoport", "15900",
+		"-noipv6", "-rfbportv6", "-1", "-norc", "-shared", "-forever", "-quiet"}, args...)
+	const most = 5
+	for try := 1; ; try++ {
+		port, stop, err := x11vnc(t, program, args)
+		if err == nil {
+			return Real{net.JoinHostPort("127.0.0.1", port), display, stop}
+		}
+		if try == most {
+			t.Fatalf("x11vnc told no port %d times: %v", most, err)
+		}
+	}
+}
+
+// x11vnc returns the port that the program tells.
+func x11vnc(t testing.TB, program string, args []string) (port string, stop func(), err error) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := start(t, cmd)
+	stop = start(t, cmd)
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("x11vnc told no port: %v", err)
+			stop()
+			return "", nil, err
 		}
 		if port, ok := strings.CutPrefix(strings.TrimSpace(line), "PORT="); ok {
 			// Ends with the program, at the latest with the test.
 			drained := make(chan struct{})
 			go func() { defer close(drained); _, _ = io.Copy(io.Discard, lines) }()
 			t.Cleanup(func() { stop(); <-drained })
-			return Real{net.JoinHostPort("127.0.0.1", port), display, stop}
+			return port, stop, nil
 		}
 	}
 }

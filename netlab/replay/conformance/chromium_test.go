@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,11 +69,22 @@ func oneTile() []chromedp.ExecAllocatorOption {
 	}
 }
 
+// navigate opens a page. A browser that has just started still reads how names
+// are resolved here; what it was asked for before that it gives up.
+func navigate(ctx context.Context, address string) error {
+	for try := 1; ; try++ {
+		err := chromedp.Do(ctx, chromedp.Navigate(address))
+		if err == nil || try == 5 || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
+			return err
+		}
+	}
+}
+
 func (c *chromium) load(t *testing.T, address string) string {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(c.Context, chromedp.WithNewBrowserContext())
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Navigate(address)); err != nil {
+	if err := navigate(ctx, address); err != nil {
 		t.Fatalf("load %s: %v", address, err)
 	}
 	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute)))

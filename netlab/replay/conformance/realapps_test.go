@@ -252,7 +252,7 @@ func (c *chromium) frame(t *testing.T, address string, still func()) []byte {
 	ctx, cancel := chromedp.NewContext(c.Context, chromedp.WithNewBrowserContext())
 	defer cancel()
 	check(t, chromedp.Do(ctx, chromedp.EmulateViewport(1000, 800)))
-	check(t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	check(t, navigate(ctx, address))
 	still()
 	_, err := chromedp.Run(ctx, chromedp.Evaluate[string](painted, chromedp.EvalAwaitPromise))
 	check(t, err)
