@@ -156,7 +156,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	expect := func(steps, want string) {
 		t.Helper()
-		const script = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+		const script = until + `
 			const asked = () => performance.getEntriesByType("resource").filter(e => e.name.endsWith("/api/v1/health") || e.name.endsWith("/api/v1/devices")).length;
 			const quiet = n => { const before = asked(); return until(() => asked() >= before + n); };`
 		if got, err := reporttest.Eval[string](b, "(async () => {"+script+steps+"})()"); err != nil || got != want {
@@ -275,8 +275,7 @@ func TestCancelInBrowser(t *testing.T) {
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	got, err := reporttest.Eval[string](b, `(async () => {
-		const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });
+	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
 		await until(() => document.querySelector(".cancel"));
 		document.querySelector(".cancel").focus();
 		document.querySelector(".cancel").click();

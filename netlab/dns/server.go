@@ -66,7 +66,6 @@ type Server struct {
 	source   atomic.Pointer[Source]
 	kept     atomic.Pointer[kept] // of source
 	servers  []*dns.Server
-	udp      *net.UDPConn
 	addr     netip.AddrPort
 	inFlight chan struct{}
 	dropped  atomic.Int64
@@ -85,7 +84,7 @@ func Listen(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight), udp: udp}
+	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight)}
 	batches, err := newBatchConn(udp, s)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the name server: %w", err), udp.Close(), tcp.Close())
@@ -184,7 +183,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 			m.Rcode = dns.RcodeNotImplemented
 		}
 		if packed, err := m.Pack(); err == nil {
-			s.write(w, packed)
+			_, _ = w.Write(packed) // when that fails the device went away, and there is nothing to do
 		}
 		return
 	}
@@ -219,7 +218,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 	}
 	s.wait(s.delay(up, down))
 	if err == nil {
-		s.write(w, packed)
+		_, _ = w.Write(packed) // as above
 	}
 	q.Elapsed = s.c.Clock().Sub(start)
 	s.log(q)
@@ -230,10 +229,6 @@ func (s *Server) log(q Query) {
 		s.c.OnQuery(q)
 	}
 }
-
-// write sends an answer; when that fails the device went away, and there is
-// nothing to do.
-func (s *Server) write(w dns.ResponseWriter, packed []byte) { _, _ = w.Write(packed) }
 
 func (s *Server) delay(up, down int) time.Duration {
 	if s.c.Delay == nil {
