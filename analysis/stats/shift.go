@@ -123,7 +123,7 @@ func (i *inversion) bound(in, out tried) (shift, beyond float64) {
 	}
 	cut := normalQuantile(1 - i.alpha/2)
 	probe := bisect(in.shift, out.shift, func(shift float64) bool { return math.Abs(i.z(shift)) < cut })
-	step := (probe - in.shift) / 64
+	step := (probe - in.shift) / 256 // about one change of order at 50 pairs
 	held, rejected := false, false
 	for step != 0 && !(held && rejected) && (probe-in.shift)*(out.shift-probe) > 0 {
 		if try(probe) {
