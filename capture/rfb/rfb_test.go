@@ -20,9 +20,13 @@ import (
 	wire "eidetic/internal/rfb"
 	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	xtest.Main()
+	testlab.NoLeaks(m)
+}
 
 // limit bounds what waits for a server; it is long because machines are busy.
 const limit = 2 * time.Minute

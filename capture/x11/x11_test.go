@@ -18,6 +18,8 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
 // paint sets the root window to a colour, with another client.
@@ -188,8 +190,8 @@ func waitFor(t *testing.T, ok func() bool) {
 }
 
 func TestCancelAndDeadServerEndNext(t *testing.T) {
-	display, stop := xvfbUntil(t, "-screen", "0", "64x64x24")
-	s, err := x11.Open(x11.Options{Display: display})
+	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "64x64x24")
+	s, err := x11.Open(x11.Options{Display: server.Display})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +204,7 @@ func TestCancelAndDeadServerEndNext(t *testing.T) {
 	if _, err := s.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
 	}
-	stop()
+	server.Stop()
 	if _, err := s.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "the X server") {
 		t.Errorf("the server has gone: %v", err)
 	}

@@ -92,10 +92,10 @@ func checkDirections(t *Tree) (found []Violation) {
 		}
 		g.imports(func(p string, spec *ast.ImportSpec) {
 			target, ours := strings.CutPrefix(p, module)
-			if !ours || within(target, rule.from) || g.forTests() && target == "internal/testlab" {
+			if !ours || within(target, rule.from) || g.forTests() && within(target, "internal/testlab") {
 				return
 			}
-			if target == "internal/testlab" {
+			if within(target, "internal/testlab") {
 				found = append(found, g.at(spec.Pos(), "internal/testlab is for tests only"))
 				return
 			}
