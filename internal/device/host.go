@@ -2,7 +2,6 @@ package device
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -15,29 +14,17 @@ import (
 
 // Host tells what of this machine can explain a difference between two runs,
 // and what can spoil a trial.
-type Host struct{}
+type Host struct {
+	// Processes is a folder with the processes of the whole machine, like /proc,
+	// for a caller whose own /proc shows a part of them; "" is /proc.
+	Processes string
+}
 
 // Wall is the wall clock.
 func (Host) Wall() time.Time { return time.Now() }
 
 // Awake keeps the processors from sleeping until release is called.
 func (Host) Awake() (release func()) { return lab.Awake() }
-
-// Throttled counts the times that the processor was slowed down since boot:
-// by heat (Intel's counters) and by the control group's quota.
-func (Host) Throttled() (n int64) {
-	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
-	for _, file := range files {
-		n += readInt(file)
-	}
-	for _, line := range lines("/sys/fs/cgroup/cpu.stat") {
-		if value, ok := strings.CutPrefix(line, "nr_throttled "); ok {
-			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			n += count
-		}
-	}
-	return n
-}
 
 // Facts describes the machine: names as in report.json's environment.
 func (Host) Facts() map[string]any {

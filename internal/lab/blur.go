@@ -22,7 +22,8 @@ func LateAt(steps []Late, at Time) time.Duration {
 }
 
 // Blur is by how much the machine may have moved the times of a trial, at most,
-// besides what its screen's period does. All are in ms.
+// besides what its screen's period does. Neither of its sources may exceed the
+// run's tolerance in a valid trial. All are in ms.
 type Blur struct {
 	// Link is from packets that left later than their schedule, Capture from
 	// frames that were not taken in time.
@@ -31,8 +32,6 @@ type Blur struct {
 	// Stall is the longest single one of the link, and StallAt when it ended, since the start.
 	Stall   float64 `json:"stall_ms"`
 	StallAt float64 `json:"stall_at_ms"`
-	// Tolerance is what it was judged by: neither of the two may exceed it in a valid trial.
-	Tolerance float64 `json:"tolerance_ms"`
 }
 
 // Worst is the larger of its sources.
@@ -63,10 +62,12 @@ type Machine struct {
 	Others []Consumer `json:"others,omitempty"`
 }
 
-// Consumer is a process and the share of a core that it used.
+// Consumer is the processes of one name and what they used. PID is the one that
+// used most of it.
 type Consumer struct {
 	Name  string  `json:"name"`
 	PID   int     `json:"pid"`
+	Count int     `json:"count"`
 	Cores float64 `json:"cores"`
 }
 
