@@ -74,7 +74,7 @@ func (d *docket) tolerance() *lab.Tolerance {
 		return t
 	}
 	slices.Sort(blurs)
-	t.Median, t.Worst = (blurs[(t.N-1)/2]+blurs[t.N/2])/2, blurs[t.N-1]
+	t.Median, t.Worst = blurs[(t.N-1)/2], blurs[t.N-1] // of two the lower one, as one may be spoilt
 	if !d.fixed && t.N >= relaxFrom && float64(t.Over) > relaxShare*float64(t.N) {
 		t.Used = max(t.Planned, math.Ceil(relaxFactor*t.Median))
 	}
