@@ -10,25 +10,29 @@ import (
 // chain bounds by how much a link's late departures can have moved what came
 // after them.
 //
-// A packet that leaves late moves what it causes by no more than its lateness,
-// and lateness adds up only along a chain of causes: the next packet of a chain
-// comes to the link after the one before has left it. Packets that were on their
-// way at the same time cannot have caused one another, so what one stall did to
-// a hundred of them counts once. The bound is therefore the largest sum of
-// lateness over packets whose stays on the link do not overlap (weighted
-// interval scheduling); real chains are among these, and none has more.
+// A packet that leaves late moves what it causes by no more than its lateness, and
+// lateness adds up only along a chain of causes. Its packets go one way and the
+// other by turns, since what the device sends comes of what it got and the other way round,
+// and each comes to the link after the one before has left it: packets that were on
+// their way at the same time cannot have caused one another, so what one
+// stall did to a hundred of them counts once. The bound is therefore the largest sum of
+// lateness over packets of alternating directions whose stays on the link do not
+// overlap (weighted interval scheduling); real chains are among these.
 //
 // What it leaves out is what a delay sets off beyond itself: a retransmission
 // that was not needed, an order of events that turns round. What that comes to
 // is measured (docs/network.md).
 type chain struct {
-	steps []lab.Late // both fields only grow
+	ending [2][]lab.Late // the best chains that end with a packet up, and down; both fields only grow
 }
 
 const (
+	// usual is how late a thread gets up in any case: it is so in every packet of every
+	// trial, as if the link's delay were a little longer, and is no difference between them.
+	usual = 100 * time.Microsecond
 	// grain is the least step that is kept; less than it is left out of the sum.
 	grain = time.Microsecond
-	// maxSteps of a chain are kept; beyond, every second one is left out.
+	// maxChain of the steps are kept; beyond, the smaller half is left out.
 	maxChain = 1 << 14
 	// maxLate is how many steps a report has.
 	maxLate = 256
@@ -36,29 +40,50 @@ const (
 
 // add takes a packet that came, and left that much too late. Packets are added
 // in the order in which they left.
-func (c *chain) add(came, left lab.Time, late time.Duration) {
-	if late <= 0 {
+func (c *chain) add(down bool, came, left lab.Time, late time.Duration) {
+	if late -= usual; late <= 0 {
 		return
 	}
-	sum := lab.LateAt(c.steps, came) + late
-	last := lab.Late{}
-	if n := len(c.steps); n > 0 {
-		last = c.steps[n-1]
+	mine, other := 0, 1
+	if down {
+		mine, other = 1, 0
 	}
-	if sum-last.Sum < grain {
-		return
-	}
-	if len(c.steps) > 0 && left <= last.At {
-		c.steps[len(c.steps)-1].Sum = sum
-		return
-	}
-	if c.steps = append(c.steps, lab.Late{At: left, Sum: sum}); len(c.steps) > maxChain {
-		c.steps = thin(c.steps, maxChain/2)
+	sum := lab.LateAt(c.ending[other], came) + late
+	c.ending[mine] = raise(c.ending[mine], left, sum)
+	if len(c.ending[mine]) > maxChain {
+		c.ending[mine] = thin(c.ending[mine], maxChain/2)
 	}
 }
 
+// raise appends a step, if it is one.
+func raise(steps []lab.Late, at lab.Time, sum time.Duration) []lab.Late {
+	n := len(steps)
+	switch {
+	case n == 0:
+		return append(steps, lab.Late{At: at, Sum: sum})
+	case sum-steps[n-1].Sum < grain:
+		return steps
+	case at <= steps[n-1].At:
+		steps[n-1].Sum = sum
+		return steps
+	}
+	return append(steps, lab.Late{At: at, Sum: sum})
+}
+
 // report returns at most maxLate steps.
-func (c *chain) report() []lab.Late { return thin(c.steps, maxLate) }
+func (c *chain) report() []lab.Late {
+	var all []lab.Late
+	up, down := c.ending[0], c.ending[1]
+	for len(up)+len(down) > 0 {
+		next := &up
+		if len(up) == 0 || len(down) > 0 && down[0].At < up[0].At {
+			next = &down
+		}
+		all = raise(all, (*next)[0].At, (*next)[0].Sum)
+		*next = (*next)[1:]
+	}
+	return thin(all, maxLate)
+}
 
 // thin keeps at most so many steps, the largest rises. What is left out counts as
 // if it had come with the step before it: the sums stay bounds.

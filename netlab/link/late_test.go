@@ -12,22 +12,30 @@ import (
 // does what each of several round trips loses.
 func TestChain(t *testing.T) {
 	const ms = time.Millisecond
-	type packet struct{ came, left, late time.Duration }
+	type packet struct {
+		down             bool
+		came, left, late time.Duration
+	}
+	const up, down = false, true
 	for _, test := range []struct {
 		name    string
 		packets []packet
 		want    time.Duration
 	}{
-		{"nothing late", []packet{{0, 14 * ms, 0}}, 0},
-		{"early", []packet{{0, 14 * ms, -1}}, 0},
-		{"one stall of many packets", []packet{{0, 44 * ms, 30 * ms}, {1 * ms, 44 * ms, 29 * ms}, {20 * ms, 44 * ms, 10 * ms}}, 30 * ms},
-		{"both ways at once", []packet{{0, 24 * ms, 10 * ms}, {5 * ms, 25 * ms, 6 * ms}}, 10 * ms},
-		{"an answer to what was late", []packet{{0, 24 * ms, 10 * ms}, {24 * ms, 43 * ms, 5 * ms}}, 15 * ms},
-		{"the longer of two ways", []packet{{0, 20 * ms, 6 * ms}, {0, 30 * ms, 16 * ms}, {21 * ms, 41 * ms, 6 * ms}, {31 * ms, 46 * ms, ms}}, 17 * ms},
+		{"nothing late", []packet{{down, 0, 14 * ms, 0}}, 0},
+		{"early", []packet{{down, 0, 14 * ms, -1}}, 0},
+		{"as late as ever", []packet{{down, 0, 14 * ms, usual}}, 0},
+		{"one stall of many packets", []packet{{down, 0, 44 * ms, 30*ms + usual}, {down, 1 * ms, 44 * ms, 29 * ms}, {up, 20 * ms, 44 * ms, 10 * ms}}, 30 * ms},
+		{"both ways at once", []packet{{up, 0, 24 * ms, 10*ms + usual}, {down, 5 * ms, 25 * ms, 6 * ms}}, 10 * ms},
+		{"an answer to what was late", []packet{{up, 0, 24 * ms, 10*ms + usual}, {down, 24 * ms, 43 * ms, 5*ms + usual}}, 15 * ms},
+		{"another packet the same way", []packet{{down, 0, 24 * ms, 10*ms + usual}, {down, 24 * ms, 43 * ms, 5*ms + usual}}, 10 * ms},
+		{"the longer of two ways", []packet{
+			{up, 0, 20 * ms, 6*ms + usual}, {up, 0, 30 * ms, 16*ms + usual}, {down, 21 * ms, 41 * ms, 6*ms + usual}, {down, 31 * ms, 46 * ms, ms + usual},
+		}, 17 * ms},
 	} {
 		c := chain{}
 		for _, p := range test.packets {
-			c.add(lab.Time(p.came), lab.Time(p.left), p.late)
+			c.add(p.down, lab.Time(p.came), lab.Time(p.left), p.late)
 		}
 		if got := lab.LateAt(c.report(), lab.Time(time.Hour)); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
@@ -38,41 +46,41 @@ func TestChain(t *testing.T) {
 // The sum is the best of all chains, and what a report leaves out makes it no less.
 func TestChainIsTheBest(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	type packet struct{ came, left lab.Time }
-	var packets []packet
-	var late []time.Duration
-	left := lab.Time(0)
-	for range 2000 {
-		left = left.Add(time.Duration(random.Int64N(int64(3 * time.Millisecond))))
-		stay := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
-		packets = append(packets, packet{left.Add(-stay), left})
-		late = append(late, time.Duration(random.Int64N(int64(stay)+1)))
+	type packet struct {
+		down       bool
+		came, left lab.Time
+		late, best time.Duration // best: of the chains that end with it
 	}
+	var packets []packet
+	left := lab.Time(0)
 	c := chain{}
-	best := make([]time.Duration, len(packets)) // that end with this one or before
-	for i, p := range packets {
-		c.add(p.came, p.left, late[i])
-		before := time.Duration(0)
-		for j := range i {
-			if packets[j].left <= p.came {
-				before = max(before, best[j])
+	want := time.Duration(0)
+	for range 2000 {
+		left = left.Add(1 + time.Duration(random.Int64N(int64(3*time.Millisecond))))
+		stay := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
+		p := packet{down: random.IntN(2) == 0, came: left.Add(-stay), left: left, late: time.Duration(random.Int64N(int64(stay) + 1))}
+		c.add(p.down, p.came, p.left, p.late+usual)
+		for _, q := range packets {
+			if q.down != p.down && q.left <= p.came {
+				p.best = max(p.best, q.best)
 			}
 		}
-		if best[i] = before + late[i]; i > 0 {
-			best[i] = max(best[i], best[i-1])
-		}
+		p.best += p.late
+		want = max(want, p.best)
+		packets = append(packets, p)
 	}
-	want := best[len(best)-1]
-	if got := c.steps[len(c.steps)-1].Sum; got > want || want-got > time.Duration(len(c.steps))*grain {
-		t.Errorf("the sum is %v, want %v", got, want)
+	got := c.report()
+	if last := got[len(got)-1].Sum; last > want || want-last > time.Duration(len(packets))*grain {
+		t.Errorf("the sum is %v, want %v", last, want)
 	}
-	short := c.report()
-	if len(short) > maxLate || len(short) < maxLate/2 {
-		t.Errorf("a report of %d steps, at most %d are wanted", len(short), maxLate)
+	if len(got) > maxLate || len(got) < maxLate/2 {
+		t.Errorf("a report of %d steps, at most %d are wanted", len(got), maxLate)
 	}
-	for _, s := range c.steps {
-		if got := lab.LateAt(short, s.At); got < s.Sum {
-			t.Fatalf("at %v the report says %v, which is less than %v", s.At, got, s.Sum)
+	for _, steps := range c.ending {
+		for _, s := range steps {
+			if sum := lab.LateAt(got, s.At); sum < s.Sum {
+				t.Fatalf("at %v the report says %v, which is less than %v", s.At, sum, s.Sum)
+			}
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (h *half) deliver(dead <-chan struct{}, sink func(piece) bool) {
 			if wait = p.at.Sub(now); wait <= 0 {
 				h.flying = h.flying[1:]
 				h.line.stats.Errors.Add(-wait)
-				l.late.add(p.came, now, -wait)
+				l.late.add(h.line == l.down, p.came, now, -wait)
 				if -wait > connBound {
 					l.slips.Add(1)
 				}

@@ -326,7 +326,7 @@ func (p *Packet) send(w *way, s side, now lab.Time) {
 			}
 			late := after.Sub(f.due)
 			w.stats.Errors.Add(late)
-			p.late.add(f.arrived, after, late)
+			p.late.add(w.down, f.arrived, after, late)
 			if late > packetBound {
 				p.slips++
 			}
