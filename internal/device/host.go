@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/priority"
 )
 
 // Host tells what of this machine can explain a difference between two runs,
@@ -38,6 +39,11 @@ func (Host) Facts() map[string]any {
 		"governor":     first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 		"load_average": first("/proc/loadavg"),
 		"kept_awake":   lab.MayStayAwake(), // the processors, during trials
+		"idle_driver":  first("/sys/devices/system/cpu/cpuidle/current_driver"),
+		"smt":          first("/sys/devices/system/cpu/smt/active"),
+		"no_turbo":     first("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+		"huge_pages":   chosen(first("/sys/kernel/mm/transparent_hugepage/enabled")),
+		"realtime":     realtime(), // the priority that the link can have
 		"root":         os.Getuid() == 0 && !userNamespace(),
 	}
 	for name, value := range facts {
@@ -46,6 +52,21 @@ func (Host) Facts() map[string]any {
 		}
 	}
 	return facts
+}
+
+// chosen is the word in brackets: always [madvise] never.
+func chosen(list string) string {
+	_, rest, _ := strings.Cut(list, "[")
+	word, _, _ := strings.Cut(rest, "]")
+	return word
+}
+
+// realtime is the highest real-time priority that this process may have, 0 for none.
+func realtime() int {
+	if os.Getuid() == 0 && !userNamespace() {
+		return 99
+	}
+	return priority.Limit()
 }
 
 func kernel() string {
