@@ -16,6 +16,11 @@ bench-pages: ## Page loads over links by packets and by connections: the spread 
 	@scripts/deps.sh demo bench
 	go run ./netlab/link/bench/pages
 
+.PHONY: bench-sensitivity
+bench-sensitivity: ## Page loads over a link that stalls on purpose: what a ms of lateness does to each metric (a quarter of an hour)
+	@scripts/deps.sh demo bench
+	go run ./netlab/link/bench/sensitivity
+
 bench-%: ## One area's benchmark: replay, link, capture or analysis
 	$(if $(filter $*,$(bench_areas)),,$(error no benchmark is named "$*"; there are: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench

@@ -1,0 +1,127 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// LinkReport is what a link did during a trial.
+type LinkReport struct {
+	Kept    any    // as JSON
+	Invalid string // why the trial must not count, whatever the plan allows, or ""
+	// Late bounds what late packets can have moved.
+	Late []lab.Late
+}
+
+// blurOf says by how much the instruments may have moved a trial's times. What
+// was late after the last change has moved none.
+func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
+	b := &lab.Blur{}
+	until := f.film.LastChange
+	if until <= start {
+		until = lab.Time(math.MaxInt64)
+	}
+	before := time.Duration(0)
+	for _, step := range f.link.Late {
+		if step.At > until {
+			break
+		}
+		if step.At >= start && step.Sum-before > time.Duration(b.Stall*1e6) {
+			b.Stall, b.StallAt = millis(step.Sum-before), millis(step.At.Sub(start))
+		}
+		before = step.Sum
+	}
+	b.Link = millis(lab.LateAt(f.link.Late, until))
+	b.Capture = captureBlur(t, f)
+	return b
+}
+
+// captureBlur is how much less well than usual an instant is known, at most:
+// usual is a period of the screen, and half of one by which waking up and fetching
+// a picture may vary. So one frame may be missed where the tolerance is one
+// frame, and two may not.
+func captureBlur(t *lab.Trial, f facts) float64 {
+	rate, _ := t.Capture["rate_hz"].(float64)
+	if rate <= 0 {
+		rate = 60
+	}
+	allowed := time.Duration(1.5 * float64(time.Second) / rate)
+	// Without a source that knows of each change when it can have been, any two
+	// frames that follow each other may have one between them.
+	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))
+	for i := 1; i < len(t.FrameTimes); i++ {
+		if t.FrameTimes[i-1] > last && last > 0 {
+			break
+		}
+		if t.FrameTimes[i] > 0 {
+			gap = max(gap, t.FrameTimes[i]-t.FrameTimes[i-1])
+		}
+	}
+	return max(0, math.Round((gap-millis(allowed))*1e3)/1e3)
+}
+
+func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
+
+// blurred says why a trial's blur spoils it, or "".
+func blurred(t *lab.Trial, tolerance float64) string {
+	b := t.Blur
+	if b == nil || b.Worst() <= tolerance {
+		return ""
+	}
+	var what string
+	switch {
+	case b.Link >= b.Capture && b.Stall > 0.9*b.Link:
+		what = fmt.Sprintf("a stall of %s while the page loaded, %s after the start", ms(b.Stall), ms(b.StallAt))
+	case b.Link >= b.Capture:
+		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", ms(b.Link), ms(b.Stall))
+	default:
+		what = fmt.Sprintf("frames were missed: a change may be %s older than its frame", ms(b.Capture))
+	}
+	return fmt.Sprintf("%s (tolerance %s): %s", what, ms(tolerance), Causes(t.Machine))
+}
+
+// busy is the share of a core from which on a process is named.
+const busy = 0.05
+
+// Causes says in words what the machine did besides.
+func Causes(m *lab.Machine) string {
+	if m == nil {
+		return "what the machine did besides is not known"
+	}
+	var all []string
+	if m.Held > 0 {
+		all = append(all, fmt.Sprintf("the quota of our control group stopped us %d %s, for %s in all", m.Holds, lab.Plural(int(m.Holds), "time", "times"), ms(m.Held)))
+	}
+	for _, c := range m.Others {
+		if c.Cores >= busy {
+			more := ""
+			if c.Count > 1 {
+				more = fmt.Sprintf(" and %d more of this name", c.Count-1)
+			}
+			all = append(all, fmt.Sprintf("process %s (pid %d%s) took %.0f %% of a core", c.Name, c.PID, more, 100*c.Cores))
+		}
+	}
+	if m.Stolen >= 0.001 {
+		all = append(all, fmt.Sprintf("%.1f %% of the time was stolen by the hypervisor", 100*m.Stolen))
+	}
+	if m.Hot > 0 {
+		all = append(all, "a processor was slowed down by its heat")
+	}
+	own := fmt.Sprintf("our own processes took %.1f cores", m.Own)
+	if m.Waiting != nil && *m.Waiting >= 0.01 {
+		own += fmt.Sprintf(", and something waited for a processor %.0f %% of the time", 100**m.Waiting)
+	}
+	return strings.Join(append(all, own), "; ")
+}
+
+// ms writes a time for people.
+func ms(v float64) string {
+	if v < 100 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " ms"
+	}
+	return fmt.Sprintf("%.0f ms", v)
+}
