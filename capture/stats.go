@@ -16,6 +16,17 @@ type Stats struct {
 	Short   int            `json:"short"`             // of the corrupt ones, those with bytes missing
 	Lost    int            `json:"lost"`              // frames that are not in the sink
 	Reasons map[string]int `json:"reasons,omitempty"` // why, as in lab.Gap
+	// Ticks at which the source did not look at the screen: MissedProven with nothing
+	// drawn meanwhile, so that the picture is known; MissedDrawn with something drawn,
+	// so that the time of a change is known less well. Neither is lost.
+	MissedProven int `json:"missed_proven"`
+	MissedDrawn  int `json:"missed_drawn"`
+	// NormalBound is how well the time of a change is known usually: a period and the
+	// median of the frames' uncertainty; WorstBound how well that of the worst change is.
+	// Unseen are the changes that are known worse than normal by half a period or more.
+	NormalBound float64      `json:"normal_bound_ms"`
+	WorstBound  float64      `json:"worst_bound_ms"`
+	Unseen      []lab.Unseen `json:"-"`
 	// Irregular frames have a time that does not fit their sequence number;
 	// Interruptions are events of the source other than these.
 	Irregular     int     `json:"irregular"`

@@ -85,6 +85,16 @@ type FilmStatus struct {
 	// Interruptions is how often the source of the pictures reported that it
 	// cannot deliver: a signal that is lost, a device that went away.
 	Interruptions int
+	// Period is the time between two looks at the screen, Normal how well this film
+	// usually knows the time of a change: Period and the median of the frames' uncertainty.
+	Period, Normal time.Duration
+	// MissedProven counts the ticks at which nobody looked and nothing was drawn, so
+	// that the picture is known; MissedDrawn those with something drawn meanwhile.
+	// Neither is in Lost.
+	MissedProven, MissedDrawn int
+	// Unseen are the changes, in order, whose time is known worse than Normal by half
+	// a Period or more. See lab.WorstUnseen.
+	Unseen []lab.Unseen
 	// Notes explain losses and name the measured rate and scheduling.
 	Notes map[string]any
 }
@@ -126,7 +136,16 @@ type Plan struct {
 	Limit  time.Duration // after the start, the trial ends in any case
 	Settle time.Duration // how long the synchronisation page must be still before the start
 	Seed   uint64        // of everything that is drawn by lot
+	// Bound is how well the time of every change from the start to the end must be
+	// known for a trial to be valid. 0 is the default, one look more than normal: see DefaultBound.
+	Bound time.Duration
 }
+
+// DefaultBound is what a plan without a Bound allows: the normal bound of the film
+// and one and a half periods. So one look may be missed beside a change, two may not; the half
+// is by how much waking up and fetching the picture may vary. For an X screen at
+// 60 Hz that is 42 ms.
+func DefaultBound(f FilmStatus) time.Duration { return f.Normal + f.Period*3/2 }
 
 // DefaultPlan fits a page load on a desktop link.
 func DefaultPlan(page, sync string, trials int) Plan {

@@ -38,7 +38,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	facts := facts{throttledBefore: r.Host.Throttled(), offsetBefore: r.clockOffset()}
+	facts := facts{bound: p.Bound, throttledBefore: r.Host.Throttled(), offsetBefore: r.clockOffset()}
 	start, err := r.perform(ctx, p, t, dir, &facts)
 	if ctx.Err() != nil {
 		return t, ctx.Err()

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"eidetic/internal/lab"
@@ -12,7 +14,8 @@ type facts struct {
 	served          []lab.Served
 	filmed          bool
 	film            FilmStatus
-	link            string // why the link spoils the trial
+	bound           time.Duration // the plan's, 0: the default
+	link            string        // why the link spoils the trial
 	throttledBefore int64
 	throttledAfter  int64
 	offsetBefore    time.Duration // wall clock less monotonic clock
@@ -28,6 +31,9 @@ const clockStep = 50 * time.Millisecond
 func judge(t *lab.Trial, f facts) (reasons []string) {
 	if t.FramesLost > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other work", t.FramesLost, t.Frames+t.FramesLost))
+	}
+	if reason := unseen(t, f); reason != "" {
+		reasons = append(reasons, reason)
 	}
 	if t.Misses > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d of %d requests were not in the archive, first %s: see the replay log", t.Misses, t.Requests, firstMiss(f.served)))
@@ -48,6 +54,27 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("the processor was throttled %d times", n))
 	}
 	return reasons
+}
+
+// unseen says that a change between the start and the end of the trial has a time
+// that is known less well than the plan allows.
+func unseen(t *lab.Trial, f facts) string {
+	start, end := lab.Time(0), lab.Time(math.MaxInt64)
+	for _, e := range t.Events {
+		switch e.Name {
+		case "navigate":
+			start = e.Earliest
+		case "end":
+			end = e.Latest
+		}
+	}
+	allowed := cmp.Or(f.bound, DefaultBound(f.film))
+	worst, ok := lab.WorstUnseen(f.film.Unseen, start, end)
+	if start == 0 || !ok || worst.Bound() <= allowed {
+		return ""
+	}
+	return fmt.Sprintf("a change on the screen %.2f s after the start is known to within %.1f ms only, %.1f are allowed: nobody looked at the screen meanwhile, because the machine was too busy (%d looks missed)",
+		worst.To.Sub(start).Seconds(), worst.Bound().Seconds()*1e3, allowed.Seconds()*1e3, worst.Missed)
 }
 
 func firstMiss(served []lab.Served) string {

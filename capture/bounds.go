@@ -1,0 +1,71 @@
+package capture
+
+import (
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// bounds finds out how well the time of each change is known.
+type bounds struct {
+	period time.Duration
+	have   bool
+	before lab.FrameInfo
+
+	missedProven, missedDrawn int
+	worst                     time.Duration
+	list                      []lab.Unseen
+
+	// How often each uncertainty came, in steps: for its median.
+	frames int
+	counts [512]int
+}
+
+// step is how finely the median of the uncertainty is known.
+const step = 250 * time.Microsecond
+
+// maxUnseen bounds the list: beyond it, only the worst bound is kept.
+const maxUnseen = 100_000
+
+// add takes the next frame, in the order of the recording. drawn says that it may
+// hold something new: what the source proved to be a repeat does not. The
+// result is true for a change whose time is known worse than normal by half a period or more.
+func (b *bounds) add(f lab.FrameInfo, drawn bool) (late lab.Unseen, ok bool) {
+	before, have := b.before, b.have
+	b.before, b.have = f, true
+	b.before.Changed = nil // its memory is used again
+	b.frames++
+	b.counts[min(int(f.Uncertainty/step), len(b.counts)-1)]++
+	switch {
+	case drawn:
+		b.missedDrawn += f.Missed
+	case f.Flags&lab.FrameProven != 0:
+		b.missedProven += f.Missed + 1
+	default:
+		b.missedProven += f.Missed
+	}
+	if !drawn || !have {
+		return late, false
+	}
+	// The picture before was that of an instant after its time less its uncertainty.
+	late = lab.Unseen{From: before.Time.Add(-before.Uncertainty), To: f.Time, Missed: f.Missed}
+	b.worst = max(b.worst, late.Bound())
+	if late.Bound() < b.normal()+b.period/2 {
+		return late, false
+	}
+	if len(b.list) < maxUnseen {
+		b.list = append(b.list, late)
+	}
+	return late, true
+}
+
+// normal is a period and the median of the uncertainty so far.
+func (b *bounds) normal() time.Duration {
+	seen := 0
+	for i, n := range b.counts {
+		if seen += n; 2*seen >= b.frames {
+			return b.period + time.Duration(i+1)*step
+		}
+	}
+	return b.period
+}
