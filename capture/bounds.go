@@ -15,6 +15,7 @@ type bounds struct {
 	missedProven, missedDrawn int
 	worst                     time.Duration
 	list                      []lab.Unseen
+	untold                    int // beyond maxEvents
 
 	// How often each uncertainty came, in steps: for its median.
 	frames int
@@ -24,12 +25,10 @@ type bounds struct {
 // step is how finely the median of the uncertainty is known.
 const step = 250 * time.Microsecond
 
-// maxUnseen bounds the list: beyond it, only the worst bound is kept.
-const maxUnseen = 100_000
-
 // add takes the next frame, in the order of the recording. drawn says that it may
 // hold something new: what the source proved to be a repeat does not. The
-// result is true for a change whose time is known worse than normal by half a period or more.
+// result is true for a change that is listed: its time is known worse than normal by half
+// a period or more.
 func (b *bounds) add(f lab.FrameInfo, drawn bool) (late lab.Unseen, ok bool) {
 	before, have := b.before, b.have
 	b.before, b.have = f, true
@@ -50,12 +49,15 @@ func (b *bounds) add(f lab.FrameInfo, drawn bool) (late lab.Unseen, ok bool) {
 	// The picture before was that of an instant after its time less its uncertainty.
 	late = lab.Unseen{From: before.Time.Add(-before.Uncertainty), To: f.Time, Missed: f.Missed}
 	b.worst = max(b.worst, late.Bound())
-	if late.Bound() < b.normal()+b.period/2 {
+	// Of other sources, gaps and irregular timestamps tell.
+	if f.Flags&lab.FrameLook == 0 || late.Bound() < b.normal()+b.period/2 {
 		return late, false
 	}
-	if len(b.list) < maxUnseen {
-		b.list = append(b.list, late)
+	if len(b.list) == maxEvents {
+		b.untold++
+		return late, false
 	}
+	b.list = append(b.list, late)
 	return late, true
 }
 
@@ -68,4 +70,10 @@ func (b *bounds) normal() time.Duration {
 		}
 	}
 	return b.period
+}
+
+// fill completes the statistics.
+func (b *bounds) fill(st *Stats) {
+	st.MissedProven, st.MissedDrawn, st.Unseen = b.missedProven, b.missedDrawn, b.list
+	st.NormalBound, st.WorstBound = b.normal().Seconds()*1e3, b.worst.Seconds()*1e3
 }
