@@ -23,6 +23,13 @@ func xvfb(t testing.TB, args ...string) string {
 // xvfbUntil is xvfb with a function that ends the server before the test does.
 func xvfbUntil(t testing.TB, args ...string) (string, func()) {
 	t.Helper()
+	display, _, stop := xvfbProcess(t, args...)
+	return display, stop
+}
+
+// xvfbProcess also returns the server's process.
+func xvfbProcess(t testing.TB, args ...string) (display string, pid int, stop func()) {
+	t.Helper()
 	program := testlab.NeedProgram(t, "Xvfb")
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -38,7 +45,7 @@ func xvfbUntil(t testing.TB, args ...string) (string, func()) {
 		t.Fatal(err)
 	}
 	w.Close()
-	stop := sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
@@ -47,5 +54,5 @@ func xvfbUntil(t testing.TB, args ...string) (string, func()) {
 	if err != nil {
 		t.Fatalf("Xvfb did not start: %v\n%s", err, log.String())
 	}
-	return ":" + strings.TrimSpace(number), stop
+	return ":" + strings.TrimSpace(number), cmd.Process.Pid, stop
 }
