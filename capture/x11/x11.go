@@ -122,7 +122,7 @@ func xy(p image.Point) uint32 { return uint32(uint16(p.X)) | uint32(uint16(p.Y))
 
 // openSHM sets up shared memory; s.shm stays nil when the server cannot.
 func (s *Source) openSHM() error {
-	major, err := s.w.extension("MIT-SHM")
+	major, _, err := s.w.extension("MIT-SHM")
 	if err != nil || major == 0 {
 		return err
 	}
