@@ -1,17 +1,11 @@
 package x11_test
 
 import (
-	"os"
 	"testing"
 
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )
-
-func TestMain(m *testing.M) {
-	xtest.Main()
-	os.Exit(m.Run())
-}
 
 // xvfb starts a virtual screen that ends with the test and returns its display.
 func xvfb(t testing.TB, args ...string) string {

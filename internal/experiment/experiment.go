@@ -84,6 +84,16 @@ type FilmStatus struct {
 	// Interruptions is how often the source of the pictures reported that it
 	// cannot deliver: a signal that is lost, a device that went away.
 	Interruptions int
+	// Period is the time between two looks at the screen, Normal how well this film
+	// usually knows the time of a change: Period and the median of the frames' uncertainty.
+	Period, Normal time.Duration
+	// MissedProven counts the ticks at which nobody looked and nothing was drawn, so
+	// that the picture is known; MissedDrawn those with something drawn meanwhile.
+	// Neither is in Lost.
+	MissedProven, MissedDrawn int
+	// Unseen are the changes, in order, whose time is known worse than Normal by half
+	// a Period or more. See lab.WorstUnseen.
+	Unseen []lab.Unseen
 	// Notes explain losses and name the measured rate and scheduling.
 	Notes map[string]any
 }
