@@ -18,20 +18,18 @@ import (
 // descriptor. xgb would pass each through three goroutines, whose
 // turns in a busy process come milliseconds late, and allocate for each.
 type wire struct {
-	fd int
-	// Events are skipped, but those of one kind are counted: see damage.
-	counted byte
-	count   int
-	seq     uint16 // of the last request
-	reply   []byte
-	root    uint32
-	width   int
-	height  int
-	depth   byte
-	nextID  uint32
-	idMask  uint32
-	idBase  uint32
-	bpp     int // bits per pixel of images of the root's depth
+	fd     int
+	events int    // events that were skipped
+	seq    uint16 // of the last request
+	reply  []byte
+	root   uint32
+	width  int
+	height int
+	depth  byte
+	nextID uint32
+	idMask uint32
+	idBase uint32
+	bpp    int // bits per pixel of images of the root's depth
 }
 
 var le = binary.LittleEndian
@@ -231,9 +229,7 @@ func (w *wire) await(seq uint16) ([]byte, error) {
 				return w.reply, nil
 			}
 		default:
-			if w.reply[0]&0x7f == w.counted {
-				w.count++
-			}
+			w.events++
 		}
 	}
 }
@@ -257,14 +253,13 @@ func (w *wire) check(reqs ...[]byte) error {
 	return err
 }
 
-// extension returns an extension's major opcode and the code of its first event;
-// opcode 0 when the server lacks it.
-func (w *wire) extension(name string) (major, event byte, err error) {
+// extension returns an extension's major opcode, 0 when the server lacks it.
+func (w *wire) extension(name string) (byte, error) {
 	b := []byte{98, 0, byte(2 + (len(name)+3)/4), 0, byte(len(name)), 0, 0, 0}
 	b = append(append(b, name...), make([]byte, -len(name)&3)...)
 	r, err := w.call(b)
 	if err != nil || r[8] == 0 {
-		return 0, 0, err
+		return 0, err
 	}
-	return r[9], r[10], nil
+	return r[9], nil
 }

@@ -13,7 +13,8 @@
 // less well, see capture.Looks. A server without DAMAGE proves nothing: there a missed
 // tick is a step in Seq. The protocol is spoken directly, see wire.
 //
-// What this rests on stands in docs/capture.md under "What a screen proves".
+// What this rests on stands in docs/capture.md under "What a screen proves". The pointer is hidden
+// on the screen while it is filmed.
 //
 // Standards: X Window System Protocol 11; MIT-SHM 1.1; XFIXES 2.0; DAMAGE 1.1.
 package x11
@@ -122,7 +123,7 @@ func xy(p image.Point) uint32 { return uint32(uint16(p.X)) | uint32(uint16(p.Y))
 
 // openSHM sets up shared memory; s.shm stays nil when the server cannot.
 func (s *Source) openSHM() error {
-	major, _, err := s.w.extension("MIT-SHM")
+	major, err := s.w.extension("MIT-SHM")
 	if err != nil || major == 0 {
 		return err
 	}

@@ -67,7 +67,7 @@ func blurred(t *lab.Trial, tolerance float64) string {
 	case b.Link >= b.Capture:
 		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", ms(b.Link), ms(b.Stall))
 	default:
-		what = fmt.Sprintf("frames were missed: a change may be %s older than its frame", ms(b.Capture))
+		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual", ms(b.Capture))
 	}
 	return fmt.Sprintf("%s (tolerance %s): %s", what, ms(tolerance), Causes(t.Machine))
 }
