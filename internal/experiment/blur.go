@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -63,53 +62,11 @@ func blurred(t *lab.Trial, tolerance float64) string {
 	var what string
 	switch {
 	case b.Link >= b.Capture && b.Stall > 0.9*b.Link:
-		what = fmt.Sprintf("a stall of %s while the page loaded, %s after the start", ms(b.Stall), ms(b.StallAt))
+		what = fmt.Sprintf("a stall of %s while the page loaded, %s after the start", lab.Millis(b.Stall), lab.Millis(b.StallAt))
 	case b.Link >= b.Capture:
-		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", ms(b.Link), ms(b.Stall))
+		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", lab.Millis(b.Link), lab.Millis(b.Stall))
 	default:
-		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual", ms(b.Capture))
+		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual", lab.Millis(b.Capture))
 	}
-	return fmt.Sprintf("%s (tolerance %s): %s", what, ms(tolerance), Causes(t.Machine))
-}
-
-// busy is the share of a core from which on a process is named.
-const busy = 0.05
-
-// Causes says in words what the machine did besides.
-func Causes(m *lab.Machine) string {
-	if m == nil {
-		return "what the machine did besides is not known"
-	}
-	var all []string
-	if m.Held > 0 {
-		all = append(all, fmt.Sprintf("the quota of our control group stopped us %d %s, for %s in all", m.Holds, lab.Plural(int(m.Holds), "time", "times"), ms(m.Held)))
-	}
-	for _, c := range m.Others {
-		if c.Cores >= busy {
-			more := ""
-			if c.Count > 1 {
-				more = fmt.Sprintf(" and %d more of this name", c.Count-1)
-			}
-			all = append(all, fmt.Sprintf("process %s (pid %d%s) took %.0f %% of a core", c.Name, c.PID, more, 100*c.Cores))
-		}
-	}
-	if m.Stolen >= 0.001 {
-		all = append(all, fmt.Sprintf("%.1f %% of the time was stolen by the hypervisor", 100*m.Stolen))
-	}
-	if m.Hot > 0 {
-		all = append(all, "a processor was slowed down by its heat")
-	}
-	own := fmt.Sprintf("our own processes took %.1f cores", m.Own)
-	if m.Waiting != nil && *m.Waiting >= 0.01 {
-		own += fmt.Sprintf(", and something waited for a processor %.0f %% of the time", 100**m.Waiting)
-	}
-	return strings.Join(append(all, own), "; ")
-}
-
-// ms writes a time for people.
-func ms(v float64) string {
-	if v < 100 {
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " ms"
-	}
-	return fmt.Sprintf("%.0f ms", v)
+	return fmt.Sprintf("%s (tolerance %s): %s", what, lab.Millis(tolerance), t.Machine.Causes())
 }

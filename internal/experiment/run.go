@@ -121,7 +121,7 @@ func (o *outing) judge() {
 	if relaxed == t.Relaxed() && len(changed) == 0 {
 		return
 	}
-	note := fmt.Sprintf("The tolerance is %s now, since this machine's usual blur is %s", ms(t.Used), ms(t.Median))
+	note := fmt.Sprintf("The tolerance is %s now, since this machine's usual blur is %s", lab.Millis(t.Used), lab.Millis(t.Median))
 	if len(changed) > 0 {
 		note += ": " + strings.Join(changed, ", ")
 	}

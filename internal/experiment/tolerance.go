@@ -92,7 +92,7 @@ func (d *docket) judge() *lab.Tolerance {
 			a.Invalid = append(a.Invalid, reason)
 		}
 		if first, ok := filled[a.slot]; ok && len(a.Invalid) == 0 {
-			a.Invalid = []string{fmt.Sprintf("not needed: it repeats trial %d, which counts again since the tolerance was relaxed to %s", first, ms(t.Used))}
+			a.Invalid = []string{fmt.Sprintf("not needed: it repeats trial %d, which counts again since the tolerance was relaxed to %s", first, lab.Millis(t.Used))}
 		}
 		if a.Valid = len(a.Invalid) == 0; a.Valid {
 			filled[a.slot] = a.Number
@@ -110,7 +110,7 @@ func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle and %s at worst. "+
 		"Trials were judged by %s instead, three times the usual, by the same rule for all. "+
 		"So a single time may be too late by that much, and intervals are wider than on a quiet machine; what slows both arms alike is in neither's favour.",
-		ms(t.Planned), t.Over, t.N, ms(t.Median), ms(t.Worst), ms(t.Used))
+		lab.Millis(t.Planned), t.Over, t.N, lab.Millis(t.Median), lab.Millis(t.Worst), lab.Millis(t.Used))
 	if causes := usual(trials); causes != "" {
 		text += " What was seen: " + causes + "."
 	}
@@ -145,7 +145,7 @@ func usual(trials []*lab.Trial) string {
 	}
 	slices.SortFunc(sum.Others, func(a, b lab.Consumer) int { return int(1e6 * (b.Cores - a.Cores)) })
 	sum.Others = sum.Others[:min(len(sum.Others), 3)]
-	return Causes(&sum)
+	return sum.Causes()
 }
 
 // help lists what would make the machine keep time, the surest first.
@@ -167,7 +167,7 @@ func help(trials []*lab.Trial) (all []string) {
 		}
 	}
 	if !realtime {
-		all = append(all, "real-time priority for the link and the recorder: run as root, or allow it to your user with the line 'NAME - rtprio 20' in /etc/security/limits.conf and log in again (appliance doctor realtime)")
+		all = append(all, "real-time priority for the link and the recorder: run as root, or allow it to your user with the line 'NAME - rtprio 20' in /etc/security/limits.conf and log in again (appliance doctor says whether it is there)")
 	}
 	if m.Held > 0 {
 		all = append(all, "a larger quota of processor time for the control group that this runs in (cpu.max, docker --cpus)")

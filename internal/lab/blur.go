@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"fmt"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -88,3 +90,45 @@ type Tolerance struct {
 
 // Relaxed tells whether more is allowed than was planned.
 func (t *Tolerance) Relaxed() bool { return t != nil && t.Used > t.Planned }
+
+// busy is the share of a core from which on a process is named.
+const busy = 0.05
+
+// Causes says in words what the machine did besides.
+func (m *Machine) Causes() string {
+	if m == nil {
+		return "what the machine did besides is not known"
+	}
+	var all []string
+	if m.Held > 0 {
+		all = append(all, fmt.Sprintf("the quota of our control group stopped us %d %s, for %s in all", m.Holds, Plural(int(m.Holds), "time", "times"), Millis(m.Held)))
+	}
+	for _, c := range m.Others {
+		if c.Cores >= busy {
+			more := ""
+			if c.Count > 1 {
+				more = fmt.Sprintf(" and %d more of this name", c.Count-1)
+			}
+			all = append(all, fmt.Sprintf("process %s (pid %d%s) took %.0f %% of a core", c.Name, c.PID, more, 100*c.Cores))
+		}
+	}
+	if m.Stolen >= 0.001 {
+		all = append(all, fmt.Sprintf("%.1f %% of the time was stolen by the hypervisor", 100*m.Stolen))
+	}
+	if m.Hot > 0 {
+		all = append(all, "a processor was slowed down by its heat")
+	}
+	own := fmt.Sprintf("our own processes took %.1f cores", m.Own)
+	if m.Waiting != nil && *m.Waiting >= 0.01 {
+		own += fmt.Sprintf(", and something waited for a processor %.0f %% of the time", 100**m.Waiting)
+	}
+	return strings.Join(append(all, own), "; ")
+}
+
+// Millis writes a time of so many milliseconds for people.
+func Millis(v float64) string {
+	if v < 100 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " ms"
+	}
+	return fmt.Sprintf("%.0f ms", v)
+}

@@ -6,7 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
 
@@ -88,7 +87,7 @@ func timely(t *lab.Trial) (rows []pair) {
 		}
 	}
 	if m := t.Machine; m != nil {
-		rows = append(rows, pair{"besides", experiment.Causes(m)})
+		rows = append(rows, pair{"besides", m.Causes()})
 	}
 	return rows
 }
