@@ -39,6 +39,9 @@ func (i *ivf) next() ([]byte, error) {
 	}
 	packet := make([]byte, size)
 	if _, err := io.ReadFull(i.r, packet); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // an end is one between packets
+		}
 		return nil, fmt.Errorf("the encoder's output: %w", err)
 	}
 	return packet, nil

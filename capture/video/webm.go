@@ -32,8 +32,8 @@ var ErrNoEncoder = errors.New("the program vpxenc is missing: apt-get install vp
 // WebM encodes the frames to a VP8 film at path. Only pictures that differ are
 // encoded; each stands in the film at the time of its frame, to a millisecond, so
 // the film's rate varies. The last frame is there as well, so that players hold
-// the last picture for as long as it stood on the screen. It needs vpxenc, which
-// gives way to every other process.
+// the last picture for as long as it stood on the screen. It needs vpxenc, which runs
+// at a low priority.
 func WebM(ctx context.Context, f Frames, path string, o Options) error {
 	fail := func(err error) error { return fmt.Errorf("film %s: %w", path, err) }
 	program, err := exec.LookPath("vpxenc")
@@ -131,7 +131,7 @@ func (s *film) encode(ctx context.Context, program string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := startIdle(cmd); err != nil {
+	if err := startNice(cmd); err != nil {
 		return fmt.Errorf("vpxenc: %w", err)
 	}
 	fed := make(chan error, 1)
@@ -163,8 +163,8 @@ func (s *film) encode(ctx context.Context, program string, out *os.File) error {
 	return feedErr
 }
 
-// keyDistance is the most pictures between two from which a player can begin.
-// Fewer would make films of pages longer; 60 decode in a tenth of a second.
+// keyDistance is the most pictures between two from which a player can begin: 60
+// decode in a tenth of a second, and each such picture makes the file larger.
 const keyDistance = 60
 
 // kbps is the encoder's target, as if the pictures came at the frames' rate.
@@ -206,11 +206,15 @@ func (s *film) mux(packets io.Reader, out io.WriterAt, p *yuvPicture) error {
 	}
 	for n := 0; ; n++ {
 		packet, err := in.next()
-		if errors.Is(err, io.EOF) && n == len(s.shown) {
-			break
-		}
-		if err != nil || n == len(s.shown) {
-			return fmt.Errorf("vpxenc made %d of %d pictures (%w)", n, len(s.shown), errors.Join(err))
+		switch {
+		case errors.Is(err, io.EOF) && n == len(s.shown):
+			return m.finish(s.length)
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("vpxenc made %d of %d pictures", n, len(s.shown))
+		case err != nil:
+			return err
+		case n == len(s.shown):
+			return fmt.Errorf("vpxenc made more than %d pictures", n)
 		}
 		until := s.length
 		if n+1 < len(s.times) {
@@ -220,7 +224,6 @@ func (s *film) mux(packets io.Reader, out io.WriterAt, p *yuvPicture) error {
 			return err
 		}
 	}
-	return m.finish(s.length)
 }
 
 // isPipe says that the encoder went away while it was fed; its own error is the better one.
