@@ -27,6 +27,13 @@ bench-%: ## One area's benchmark: replay, link, capture or analysis
 	@mkdir -p out/bench
 	go run $(bench_$*)
 
+.PHONY: bench-trial
+bench-trial: ## What a trial of the demo costs, part by part, with processor time (two minutes)
+	@scripts/deps.sh demo
+	go run ./internal/experiment/bench -trials $(TRIALS)
+
+TRIALS ?= 10
+
 .PHONY: soak-capture
 soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and compare every frame
 	EIDETIC_SOAK=$(SOAK) go test -run FullHD -count 1 -timeout 60m -v ./capture

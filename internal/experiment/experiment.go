@@ -104,10 +104,11 @@ type Control interface {
 	Key(ctx context.Context, name string) (lab.Event, error)
 }
 
-// Analyst measures a finished trial and makes its evidence: it fills in the
-// fields of t that pixels tell and names its files in t.Files.
+// Analyst measures a finished trial: it fills in the fields of t that pixels
+// tell. The function that it returns makes the evidence, pictures and film for
+// people, and names its files in t.Files; no number rests on it.
 type Analyst interface {
-	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) error
+	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (evidence func(context.Context) error, err error)
 }
 
 // Host tells of the machine that runs the lab what can spoil a trial.
@@ -161,6 +162,8 @@ type Runner struct {
 	Host    Host
 	Clock   lab.Clock
 	Log     *slog.Logger
+	// Usage is the processor time so far by who took it; nil when it is not known.
+	Usage func() map[string]time.Duration
 	// Progress hears of each step; it must not block.
 	Progress func(Step)
 }
