@@ -39,7 +39,7 @@ soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and comp
 	EIDETIC_SOAK=$(SOAK) go test -run FullHD -count 1 -timeout 60m -v ./capture
 
 .PHONY: soak-damage
-soak-damage: ## Fetch LOOKS pictures of an X screen and compare each with what the server says was drawn
+soak-damage: ## Fetch LOOKS pictures of each of four X screens and compare each with what the server says was drawn
 	EIDETIC_SOAK_LOOKS=$(LOOKS) go test -run DamageTells -count 1 -timeout 60m -v ./capture/x11
 
 LOOKS ?= 20000
