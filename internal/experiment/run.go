@@ -25,23 +25,32 @@ type Arm struct {
 // and in place of invalid ones some more. The arms take turns, in an order that
 // is drawn by lot within blocks of a few trials, so that what drifts hits both
 // alike. save is called after each trial, so that what was whole stays whole.
+//
+// Trials that run holds already are the first ones of the same plan, which was
+// broken off after them: Run goes on behind them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
-	plan := schedule(p.Seed, p.Trials, len(arms))
+	plan, done := Schedule(p.Seed, p.Trials, len(arms)), run.Trials
+	run.Trials = nil
 	total, spare := len(plan), (len(plan)+1)/2
 	tallies := make([]tally, len(arms))
 	for _, slot := range plan {
-		arm, came := arms[slot.arm], &tallies[slot.arm]
+		arm, came := arms[slot.Arm], &tallies[slot.Arm]
 		for take := 1; ; take++ {
 			n := len(run.Trials) + 1
-			dir, err := folder.TrialDir(n)
-			if err != nil {
-				return fmt.Errorf("trial %d: %w", n, err)
+			known := n <= len(done)
+			var t *lab.Trial
+			if known {
+				t = done[n-1]
+			} else {
+				dir, err := folder.TrialDir(n)
+				if err != nil {
+					return fmt.Errorf("trial %d: %w", n, err)
+				}
+				if t, err = r.one(ctx, p, arm, n, total, dir); err != nil {
+					return fmt.Errorf("trial %d: %w", n, err)
+				}
+				t.Block = slot.Block
 			}
-			t, err := r.one(ctx, p, arm, n, total, dir)
-			if err != nil {
-				return fmt.Errorf("trial %d: %w", n, err)
-			}
-			t.Block = slot.block
 			came.add(t)
 			again := !t.Valid && spare > 0 && take < takes && came.hopeful()
 			if again {
@@ -49,10 +58,12 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 				total++
 			}
 			run.Trials = append(run.Trials, t)
-			if err := save(); err != nil {
-				return fmt.Errorf("trial %d: %w", n, err)
+			if !known {
+				if err := save(); err != nil {
+					return fmt.Errorf("trial %d: %w", n, err)
+				}
+				r.progress(Step{Trial: n, Of: total, Done: t})
 			}
-			r.progress(Step{Trial: n, Of: total, Done: t})
 			if !again {
 				break
 			}
@@ -104,20 +115,20 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	return armed.Trial(ctx, p, n, dir)
 }
 
-// slot is a trial of the plan.
-type slot struct {
-	arm   int
-	block int // from 1
+// Slot is a trial of the plan.
+type Slot struct {
+	Arm   int // from 0
+	Block int // from 1
 }
 
-// schedule says whose turn it is: each block holds as many trials of each arm, in
+// Schedule says whose turn it is: each block holds as many trials of each arm, in
 // an order that is drawn from all orders, which is what analysis/stats takes for
 // granted.
-func schedule(seed uint64, trials, arms int) (plan []slot) {
+func Schedule(seed uint64, trials, arms int) (plan []Slot) {
 	for i, size := range blockSizes(trials) {
 		random := rand.New(rand.NewPCG(seed^0x7075726e, uint64(i)))
 		for _, place := range random.Perm(size * arms) {
-			plan = append(plan, slot{arm: place / size, block: i + 1})
+			plan = append(plan, Slot{Arm: place / size, Block: i + 1})
 		}
 	}
 	return plan

@@ -35,19 +35,12 @@ type analyst struct{}
 
 // Analyse fills in what pixels tell of t, and writes the evidence into dir.
 func (analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) error {
-	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+	seen, err := look(dir, start)
 	if err != nil {
 		return err
 	}
+	r, area, result := seen.reel, seen.area, seen.result
 	defer r.Close()
-	area, _, last, err := visual.FindContent(r, visual.SyncOptions{})
-	if err != nil {
-		return err
-	}
-	result, err := visual.Analyze(r, visual.Options{Start: last, Origin: start, Content: area})
-	if err != nil {
-		return err
-	}
 	describe(t, result)
 	t.Spans = spans(t, result, start)
 	first := frameAt(r, t.StartTime)
@@ -62,6 +55,32 @@ func (analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.
 		}
 	}
 	return nil
+}
+
+// seen is a reel and what its pixels tell. Whoever looked closes the reel.
+type seen struct {
+	reel   *reel.Reader
+	area   image.Rectangle // of the content
+	result *visual.Result
+}
+
+// look opens the reel of a trial that began at start and analyses it.
+func look(dir string, start lab.Event) (_ seen, err error) {
+	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+	if err != nil {
+		return seen{}, err
+	}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	area, _, last, err := visual.FindContent(r, visual.SyncOptions{})
+	if err != nil {
+		return seen{}, err
+	}
+	result, err := visual.Analyze(r, visual.Options{Start: last, Origin: start, Content: area})
+	return seen{r, area, result}, err
 }
 
 // frameAt finds the last frame that was taken before an instant, or the first.
