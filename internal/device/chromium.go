@@ -73,6 +73,8 @@ type Options struct {
 	// Niceness is added to the browser's processes, so that on a machine of few
 	// cores the screen is still filmed on time.
 	Niceness int
+	// Extra are flags that a benchmark adds, to trace a browser or to try what a flag does.
+	Extra []string
 }
 
 // Browser is a running browser.
@@ -92,7 +94,7 @@ func flags(profile string, o Options) []string {
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(f, o.URL)
+	return append(append(f, o.Extra...), o.URL)
 }
 
 // quicFlag lets it speak QUIC with these hosts, and with no other.

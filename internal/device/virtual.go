@@ -46,10 +46,11 @@ type Virtual struct {
 	X         *XServer
 	Browser   *Chromium
 	Size      Screen
-	// Niceness, Proxy and HTTP3 are those of Options.
+	// Niceness, Proxy, HTTP3 and Extra are those of Options.
 	Niceness int
 	Proxy    string
 	HTTP3    []string
+	Extra    []string
 
 	guards []*Guard // of the device and of the box
 }
@@ -152,7 +153,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra,
 	})
 }
 

@@ -30,6 +30,9 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
+// SetFlags adds flags to the browsers of the trials to come.
+func (v *Virtual) SetFlags(extra []string) { v.device.Extra = extra }
+
 // measurer measures a trial's reel and makes no evidence of it.
 type measurer struct{}
 
