@@ -8,7 +8,7 @@ import (
 
 // Plan fixes how a comparison is computed, before any value is seen.
 type Plan struct {
-	Permutations int     // of the aligned rank test; zero: 9999
+	Permutations int     // of the aligned rank test where it is not exact; zero: 9999
 	Seed         uint64  // of permutations and dithering; stored with the result
 	Confidence   float64 // of the interval; zero: 0.95
 	Family       int     // how many metrics share the level of significance; zero: 1
@@ -40,27 +40,69 @@ type Comparison struct {
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
-// Compare compares the arms of blocks of trials. Its test, δ and modes are of
-// all values, its shift of pairs within the blocks. The same values and plan give
-// the same result on every machine.
+// Compare compares the arms of blocks of trials: with ShiftInBlocks, on values that are
+// spread within the step to which they were rounded, so that shift, interval and test
+// tell of the same numbers. δ, medians and modes are of the values as they are.
+// The same values and plan give the same result on every machine.
 func Compare(blocks []Block, p Plan) (Comparison, error) {
 	p = p.filled()
-	test, err := AlignedRank(blocks, p.Permutations, p.Seed)
+	if err := checkBlocks(blocks, 2); err != nil {
+		return Comparison{}, err
+	}
+	step := p.Step
+	if step == 0 {
+		step = resolution(blocks)
+	}
+	shift, test, err := ShiftInBlocks(ditherBlocks(blocks, step, p.Seed), p.Confidence, p.Permutations, p.Seed)
 	if err != nil {
 		return Comparison{}, err
 	}
-	control, treatment := paired(blocks)
+	control, _ := paired(blocks)
 	c := p.describe(blocks)
-	c.Pairs, c.Test = len(control), test
-	a, b := control, treatment
-	if p.Step > 0 {
-		a, b = Dither(control, p.Step, p.Seed), Dither(treatment, p.Step, p.Seed+1)
-	}
-	if c.Shift, err = HodgesLehmann(a, b, p.Confidence); err != nil {
-		return Comparison{}, err
-	}
+	c.Pairs, c.Test, c.Shift = len(control), test, shift
 	p.conclude(&c)
 	return c, nil
+}
+
+// resolution is the least distance of two values if some are equal, as whole
+// milliseconds and counts are; zero if none are, or all.
+func resolution(blocks []Block) float64 {
+	var all []float64
+	for _, b := range blocks {
+		all = append(append(all, b.Control...), b.Treatment...)
+	}
+	slices.Sort(all)
+	least, ties := math.Inf(1), false
+	for i := 1; i < len(all); i++ {
+		if gap := all[i] - all[i-1]; gap > 0 {
+			least = min(least, gap)
+		} else {
+			ties = true
+		}
+	}
+	if !ties || math.IsInf(least, 1) {
+		return 0
+	}
+	return least
+}
+
+// ditherBlocks spreads the values of both arms within a step.
+func ditherBlocks(blocks []Block, step float64, seed uint64) []Block {
+	if step == 0 {
+		return blocks
+	}
+	var control, treatment []float64
+	for _, b := range blocks {
+		control, treatment = append(control, b.Control...), append(treatment, b.Treatment...)
+	}
+	control, treatment = Dither(control, step, seed), Dither(treatment, step, seed+1)
+	out := make([]Block, len(blocks))
+	for i, b := range blocks {
+		m, n := len(b.Control), len(b.Treatment)
+		out[i] = Block{control[:m:m], treatment[:n:n]}
+		control, treatment = control[m:], treatment[n:]
+	}
+	return out
 }
 
 // filled is the plan with its defaults.

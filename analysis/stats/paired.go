@@ -28,8 +28,8 @@ type Test struct {
 // have been drawn, P is right whatever the machine does meanwhile, and a trial
 // that is left out, blind to its value, takes no other with it.
 //
-// If there are at most as many reassignments as permutations asks for, all are
-// tried and P is exact. Otherwise P = (1 + as extreme) ÷ (1 + permutations)
+// P is exact, over all reassignments, up to about a hundred pairs in blocks of five.
+// Beyond, P = (1 + as extreme) ÷ (1 + permutations) of as many drawn at random
 // (Phipson and Smyth 2010), the same for the same seed.
 func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
 	if err := checkBlocks(all, 2); err != nil {
@@ -38,42 +38,55 @@ func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
 	if permutations < 1 {
 		return Test{}, fmt.Errorf("aligned rank test: %d permutations: at least 1", permutations)
 	}
-	blocks := alignedRanks(all)
-	var statistic, mean, variance float64
+	return testRanks(alignedRanks(all, 0), permutations, seed), nil
+}
+
+// testRanks is the test of ranks that were aligned already.
+func testRanks(blocks []rankBlock, permutations int, seed uint64) Test {
+	t := Test{P: 1, Seed: seed}
+	statistic, mean, variance := score(blocks)
+	if variance == 0 { // every value equals its block's median
+		return t
+	}
+	t.Z = (statistic - mean) / math.Sqrt(variance)
+	observed := math.Abs(statistic-mean) - 1e-9*math.Abs(mean) // equal up to rounding is as extreme
+	if p, ok := exactP(blocks, mean, observed); ok {
+		t.P = p
+		return t
+	}
+	t.P, t.Permutations = sampledP(blocks, mean, observed, permutations, seed), permutations
+	return t
+}
+
+// score returns the treatment's rank sum, with its mean and variance over all
+// reassignments.
+func score(blocks []rankBlock) (statistic, mean, variance float64) {
 	for _, b := range blocks {
 		m, v := b.moments()
 		statistic, mean, variance = statistic+b.sum(), mean+m, variance+v
 	}
-	t := Test{P: 1, Seed: seed}
-	if variance == 0 { // every value equals its block's median
-		return t, nil
+	return statistic, mean, variance
+}
+
+// sampledP estimates what exactP computes. The same seed draws the same
+// reassignments whatever the ranks are.
+func sampledP(blocks []rankBlock, mean, observed float64, permutations int, seed uint64) float64 {
+	dealt := make([]rankBlock, len(blocks))
+	for i, b := range blocks {
+		dealt[i] = rankBlock{slices.Clone(b.ranks), b.treatment}
 	}
-	t.Z = (statistic - mean) / math.Sqrt(variance)
-	observed := math.Abs(statistic-mean) - 1e-9*math.Abs(mean) // equal up to rounding is as extreme
-	if n := assignments(blocks, permutations); n <= permutations {
-		extreme := 0
-		enumerate(blocks, 0, func(sum float64) {
-			if math.Abs(sum-mean) >= observed {
-				extreme++
-			}
-		})
-		t.P = float64(extreme) / float64(n)
-		return t, nil
-	}
-	t.Permutations = permutations
 	r := rand.New(rand.NewPCG(seed, 0x616c69676e6564)) // "aligned"
 	extreme := 1
 	for range permutations {
 		sum := 0.0
-		for _, b := range blocks {
+		for _, b := range dealt {
 			sum += b.draw(r)
 		}
 		if math.Abs(sum-mean) >= observed {
 			extreme++
 		}
 	}
-	t.P = float64(extreme) / float64(1+permutations)
-	return t, nil
+	return float64(extreme) / float64(1+permutations)
 }
 
 // rankBlock holds the ranks of a block, those of the treatment first.
@@ -82,12 +95,16 @@ type rankBlock struct {
 	treatment int // how many are the treatment's
 }
 
-// alignedRanks ranks the values of all blocks together.
-func alignedRanks(all []Block) []rankBlock {
+// alignedRanks ranks the values of all blocks together, those of the treatment less
+// shift.
+func alignedRanks(all []Block, shift float64) []rankBlock {
 	var blocks []rankBlock
 	var values []float64
 	for _, b := range all {
 		block := slices.Concat(b.Treatment, b.Control)
+		for i := range b.Treatment {
+			block[i] -= shift
+		}
 		median := Quantile(slices.Sorted(slices.Values(block)), 0.5)
 		for i := range block {
 			block[i] -= median
@@ -135,44 +152,6 @@ func (b rankBlock) draw(r *rand.Rand) (sum float64) {
 		sum += b.ranks[i]
 	}
 	return sum
-}
-
-// assignments counts the reassignments, or returns more than limit.
-func assignments(blocks []rankBlock, limit int) int {
-	n := 1
-	for _, b := range blocks {
-		fewer := min(b.treatment, len(b.ranks)-b.treatment)
-		c := 1
-		for i := 1; i <= fewer; i++ {
-			if c = c * (len(b.ranks) - fewer + i) / i; c > limit {
-				return limit + 1
-			}
-		}
-		if n *= c; n > limit {
-			return limit + 1
-		}
-	}
-	return n
-}
-
-// enumerate calls f with the rank sum of every reassignment.
-func enumerate(blocks []rankBlock, sum float64, f func(sum float64)) {
-	if len(blocks) == 0 {
-		f(sum)
-		return
-	}
-	b := blocks[0]
-	var choose func(from, left int, sum float64)
-	choose = func(from, left int, sum float64) {
-		if left == 0 {
-			enumerate(blocks[1:], sum, f)
-			return
-		}
-		for i := from; i+left <= len(b.ranks); i++ {
-			choose(i+1, left-1, sum+b.ranks[i])
-		}
-	}
-	choose(0, b.treatment, sum)
 }
 
 // Ranks returns the rank of each value from 1 on; equal values share the mean

@@ -7,8 +7,8 @@
 // their values. The guards are four times of which none may get worse; their
 // p-values are corrected by Holm's method, those of all other metrics, which are
 // explored, by Benjamini and Hochberg's. A guard has changed if its
-// corrected p-value is at most Level and the interval of its shift lies on one
-// side of 0. The statistics are those of analysis/stats; docs/metrics.md has their sources.
+// corrected p-value is at most Level; the interval of its shift, which inverts the
+// test, then lies on one side of 0. The statistics are those of analysis/stats; docs/metrics.md has their sources.
 package verdict
 
 import (
@@ -24,8 +24,8 @@ import (
 const (
 	// Level is the chance of a false alarm in a run whose arms are equal.
 	Level = 0.05
-	// Least is the fewest pairs that can have a verdict: with five, no interval
-	// of the shift has 95 %.
+	// Least is the fewest pairs that can have a verdict: with five, the median of
+	// neither arm has an interval of 95 %.
 	Least = 6
 	// leastForModes is the fewest pairs whose modes are counted: with fewer, an
 	// outlier or two make one.
@@ -150,8 +150,7 @@ func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, 
 	for _, b := range blocks {
 		values = append(values, stats.Block{Control: of(b.control), Treatment: of(b.treatment)})
 	}
-	// So many permutations are all of them at ten pairs, the usual number: p is exact.
-	plan := stats.Plan{Seed: seed, Family: 1, Permutations: 99_999}
+	plan := stats.Plan{Seed: seed, Family: 1}
 	if m.guarded {
 		plan.Family = len(lab.Guards())
 	}

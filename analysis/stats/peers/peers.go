@@ -42,6 +42,14 @@ func All() []Rule {
 			Differs: func(a, b []float64) bool { return mannWhitney(a, b) < 0.05 },
 		},
 		{
+			Name: "Wilcoxon signed rank", Level: 0.05, Paired: true,
+			Source: "Wilcoxon, Biometrics Bulletin 1 (1945); the interval by Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, §3.3",
+			Differs: func(a, b []float64) bool {
+				low, high := signedRank(a, b)
+				return len(a) > 5 && (low > 0 || high < 0)
+			}, Interval: signedRank,
+		},
+		{
 			Name: "sitespeed.io compare", Level: 0.05, OneSided: true,
 			Source:  sitespeedSource + "; testType mannwhitneyu (the default)",
 			Differs: func(a, b []float64) bool { return sitespeedMannWhitney(a, b) < 0.05 },

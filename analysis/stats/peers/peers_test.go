@@ -98,6 +98,10 @@ func TestKnownIntervals(t *testing.T) {
 		{"4 degrees of freedom: 3 ± 2.776445·√⅔", welchInterval, upTo(1, 4), upTo(4, 7), 0.733042, 5.266958},
 		{"2 degrees of freedom: 3 ± 4.302653·√⅔", tachometer, upTo(1, 4), upTo(4, 7), -0.513103, 6.513103},
 		{"the smaller sample decides", tachometer, []float64{1, 3}, []float64{5, 5, 5}, 3 - 12.706205, 3 + 12.706205},
+		// Hollander and Wolfe, table 3.1; R's wilcox.test(y, x, paired = TRUE, conf.int = TRUE).
+		{"R, depression", signedRank, []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}, []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}, -0.786, -0.010},
+		{"three pairs: all differences", signedRank, same(0, 3), []float64{1, 2, 6}, 1, 6},
+		{"no pairs", signedRank, same(1, 2), same(2, 3), math.NaN(), math.NaN()},
 		{"nothing varies", tachometer, same(1, 3), same(2, 3), 1, 1},
 		{"one value", tachometer, same(1, 1), same(2, 3), math.NaN(), math.NaN()},
 	} {
@@ -147,5 +151,18 @@ func TestRules(t *testing.T) {
 		if most := experiments*rule.Level + 3.3*math.Sqrt(experiments*rule.Level); float64(alarms) > 2*most || rule.Name != "Pinpoint" && float64(alarms) > most {
 			t.Errorf("%s: %d alarms in %d experiments of equal arms", rule.Name, alarms, experiments)
 		}
+	}
+}
+
+// TestSignedRankCut against R's qsignrank(0.025, n), the first rank sum with
+// P(T ≤ q) ≥ 0.025: the cut is one below it, counted from 1, and so the same number.
+func TestSignedRankCut(t *testing.T) {
+	for n, want := range map[int]int{5: 0, 6: 1, 10: 9, 20: 53, 50: 435} {
+		if k := signedRankCut(n, 0.95); k != want {
+			t.Errorf("n = %d: cut %d, want %d", n, k, want)
+		}
+	}
+	if exact, normal := signedRankCut(100, 0.95), signedRankCut(101, 0.95); normal-exact < 0 || normal-exact > 60 {
+		t.Errorf("the cut jumps from %d to %d where the exact distribution ends", exact, normal)
 	}
 }

@@ -74,21 +74,10 @@ func sitespeedWilcoxon(control, treatment []float64) float64 {
 	return upperTail((sum - m*(m+1)/4) / math.Sqrt(variance))
 }
 
-// signedRankTail is P(T⁺ ≥ sum) for n differences of either sign with equal chance.
-func signedRankTail(n, sum int) float64 {
-	share := make([]float64, n*(n+1)/2+1)
-	share[0] = 1
-	for r := 1; r <= n; r++ {
-		for t := len(share) - 1; t >= 0; t-- {
-			share[t] /= 2
-			if t >= r {
-				share[t] += share[t-r] / 2
-			}
-		}
-	}
-	p := 0.0
-	for _, s := range share[sum:] {
-		p += s
+// signedRankTail is P(T⁺ ≥ sum).
+func signedRankTail(n, sum int) (p float64) {
+	for _, share := range signedRankShares(n)[sum:] {
+		p += share
 	}
 	return p
 }

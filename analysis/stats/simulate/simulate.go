@@ -1,0 +1,71 @@
+// Package simulate makes up experiments whose true difference is known, to try
+// statistics on: loads of a page in blocks of two arms, with what spoils such
+// measurements. A seeded source of chance flows in, values flow out.
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"eidetic/analysis/stats"
+)
+
+// Frame is the time of a frame at 60 Hz, in ms.
+const Frame = 1000.0 / 60
+
+// Machine is what the loads are measured on. Times are in ms.
+type Machine struct {
+	Load     float64 // median of a load
+	Spread   float64 // standard deviation of its log-normal noise
+	Outliers float64 // share of the loads that take 300 … 1000 ms longer
+	Drift    float64 // how much slower the machine gets from the first trial to the last
+	Frame    float64 // to whose end each load is rounded up; zero: it is not
+	// Moving is set where loads begin anywhere within a frame, as they do when times
+	// count from an input event; else they begin with it.
+	Moving  bool
+	Invalid float64 // share of the trials that are thrown away
+}
+
+// Usual is the machine of docs/metrics.md: loads of 1.5 s with a spread of 45 ms,
+// 5 % outliers, at 60 Hz.
+func Usual() Machine {
+	return Machine{Load: 1500, Spread: 45, Outliers: 0.05, Frame: Frame}
+}
+
+// Experiment is one of so many pairs, of which each treatment takes shift longer.
+// The arms' order is drawn by lot within blocks of about five pairs, as
+// internal/experiment does.
+func (m Machine) Experiment(r *rand.Rand, pairs int, shift float64) []stats.Block {
+	count := max((pairs+2)/5, 1)
+	blocks := make([]stats.Block, count)
+	trial := 0
+	for i := range blocks {
+		size := (i+1)*pairs/count - i*pairs/count
+		for _, place := range r.Perm(2 * size) {
+			into, more := &blocks[i].Control, 0.0
+			if place >= size {
+				into, more = &blocks[i].Treatment, shift
+			}
+			v := m.trial(r, more+float64(m.Drift*float64(trial)/float64(2*pairs-1)))
+			if trial++; m.Invalid == 0 || r.Float64() >= m.Invalid {
+				*into = append(*into, v)
+			}
+		}
+	}
+	return blocks
+}
+
+func (m Machine) trial(r *rand.Rand, more float64) float64 {
+	v := float64(m.Load*math.Exp(m.Spread/m.Load*r.NormFloat64())) + more
+	if r.Float64() < m.Outliers {
+		v += 300 + float64(700*r.Float64())
+	}
+	if m.Frame == 0 {
+		return v
+	}
+	phase := 0.0
+	if m.Moving {
+		phase = m.Frame * r.Float64()
+	}
+	return float64(math.Ceil((v+phase)/m.Frame)*m.Frame) - phase
+}
