@@ -4,6 +4,6 @@ import "io"
 
 type Report struct{}
 
-func NewReport([]Load) Report { return Report{} }
+func NewReport([]Load) Report              { return Report{} }
 func (Report) Print(io.Writer, bool) error { return nil }
-func (Report) Results() []int { return nil }
+func (Report) Results() []int              { return nil }

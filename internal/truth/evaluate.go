@@ -219,12 +219,8 @@ func (c *Cell) add(a one) {
 }
 
 func ask(rule Rule, all []stats.Block, step float64, seed uint64) one {
-	differs := rule.Decide(all, step, seed)
-	a := one{alarm: differs(0), threshold: threshold(differs), low: math.NaN(), high: math.NaN()}
-	if rule.Interval != nil {
-		a.low, a.high = rule.Interval(all, step, seed)
-	}
-	return a
+	differs, low, high := rule.Decide(all, step, seed)
+	return one{differs(0), threshold(differs), low, high}
 }
 
 // wholeVerdict is the product's own, over its guards.
@@ -258,12 +254,8 @@ func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 		var intervals [][2]float64
 		for _, m := range metrics() {
 			all, width := blocks(trials, m.name, 0), step(trials, m.name)
-			found = append(found, rule.Decide(all, width, x.Seed)(0))
-			bounds := [2]float64{math.NaN(), math.NaN()}
-			if rule.Interval != nil {
-				bounds[0], bounds[1] = rule.Interval(all, width, x.Seed)
-			}
-			intervals = append(intervals, bounds)
+			differs, low, high := rule.Decide(all, width, x.Seed)
+			found, intervals = append(found, differs(0)), append(intervals, [2]float64{low, high})
 		}
 		r.Found, r.Intervals = append(r.Found, found), append(r.Intervals, intervals)
 	}

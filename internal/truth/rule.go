@@ -17,49 +17,42 @@ type Rule struct {
 	Name  string
 	Level float64 // of false alarms that it aims at
 	// Decide prepares the rule for blocks: differs then says whether they differ
-	// after a shift was added to the treatment.
-	Decide func(all []stats.Block, step float64, seed uint64) (differs func(shift float64) bool)
-	// Interval is the printed one, NaN where there is none; nil for a rule without intervals.
-	Interval func(all []stats.Block, step float64, seed uint64) (low, high float64)
+	// after a shift was added to the treatment. The interval is the printed one, NaN
+	// where there is none.
+	Decide func(all []stats.Block, step float64, seed uint64) (differs func(shift float64) bool, low, high float64)
+	// Intervals says whether the rule has any.
+	Intervals bool
 }
-
-// permutations of one test; a verdict takes more, which changes p in the third digit.
-const permutations = 4999
 
 // plan is how the product compares one metric.
 func plan(step float64, seed uint64) stats.Plan {
-	return stats.Plan{Permutations: permutations, Seed: seed, Family: 1, Step: step}
+	return stats.Plan{Seed: seed, Family: 1, Step: step}
 }
 
 // rules are ours and those of the field.
 func rules() []Rule {
 	all := []Rule{{
-		Name: ours, Level: verdict.Level,
-		Decide: func(all []stats.Block, step float64, seed uint64) func(float64) bool {
+		Name: ours, Level: verdict.Level, Intervals: true,
+		Decide: func(all []stats.Block, step float64, seed uint64) (func(float64) bool, float64, float64) {
 			low, high := ourInterval(all, step, seed)
-			return func(shift float64) bool {
-				if low+shift <= 0 && high+shift >= 0 {
-					return false
-				}
-				t, err := stats.AlignedRank(shifted(all, shift), permutations, seed)
-				return err == nil && t.P <= verdict.Level
-			}
+			// The interval inverts the test, and both its ends move with the treatment.
+			return func(shift float64) bool { return low+shift > 0 || high+shift < 0 }, low, high
 		},
-		Interval: ourInterval,
 	}}
 	for _, p := range peers.All() {
-		rule := Rule{Name: p.Name, Level: p.Level, Decide: func(all []stats.Block, _ float64, _ uint64) func(float64) bool {
-			return func(shift float64) bool { return p.Differs(samples(shifted(all, shift), p.Paired)) }
-		}}
-		if p.Interval != nil {
-			rule.Interval = func(all []stats.Block, _ float64, _ uint64) (float64, float64) { return p.Interval(samples(all, p.Paired)) }
-		}
-		all = append(all, rule)
+		all = append(all, Rule{Name: p.Name, Level: p.Level, Intervals: p.Interval != nil,
+			Decide: func(all []stats.Block, _ float64, _ uint64) (func(float64) bool, float64, float64) {
+				low, high := math.NaN(), math.NaN()
+				if p.Interval != nil {
+					low, high = p.Interval(samples(all, p.Paired))
+				}
+				return func(shift float64) bool { return p.Differs(samples(shifted(all, shift), p.Paired)) }, low, high
+			}})
 	}
 	return all
 }
 
-// ourInterval is that of the shift in a report. Adding a shift to the treatment moves both its ends by as much.
+// ourInterval is that of the shift in a report.
 func ourInterval(all []stats.Block, step float64, seed uint64) (low, high float64) {
 	c, err := stats.Compare(all, plan(step, seed))
 	if err != nil {
