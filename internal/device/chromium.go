@@ -75,6 +75,8 @@ type Options struct {
 	Niceness int
 	// Extra are flags that a benchmark adds, to trace a browser or to try what a flag does.
 	Extra []string
+	// Files are its descriptors 3, 4 …: with --remote-debugging-pipe it is asked and answers over them.
+	Files []*os.File
 }
 
 // Browser is a running browser.
@@ -182,6 +184,7 @@ func (c *Chromium) Start(o Options) (*Browser, error) {
 	cmd := exec.Command(c.Program, flags(filepath.Join(home, "profile"), o)...)
 	cmd.Dir = home
 	cmd.Env = environment(home, o.Display)
+	cmd.ExtraFiles = o.Files
 	b := &Browser{home: home}
 	err = o.Namespace.Do(func() error {
 		b.process, err = start(cmd, "chromium")

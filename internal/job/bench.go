@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
@@ -30,8 +31,8 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
-// SetFlags adds flags to the browsers of the trials to come.
-func (v *Virtual) SetFlags(extra []string) { v.device.Extra = extra }
+// SetFlags adds flags to the browsers of the trials to come, which get the files as their descriptors 3, 4 ….
+func (v *Virtual) SetFlags(extra []string, files ...*os.File) { v.device.Extra, v.device.Files = extra, files }
 
 // measurer measures a trial's reel and makes no evidence of it.
 type measurer struct{}

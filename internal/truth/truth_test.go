@@ -119,7 +119,7 @@ func TestEvaluate(t *testing.T) {
 			d.Trials[i].Arm = lab.Treatment
 		}
 	}
-	e, err := Evaluate(t.Context(), d, Options{Resamples: 30, Seed: 1})
+	e, err := Evaluate(t.Context(), d, Options{Resamples: 20, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

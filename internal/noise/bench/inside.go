@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -22,15 +21,8 @@ import (
 	"eidetic/netlab/archive"
 )
 
-const (
-	traceFile = "/tmp/browser-trace.json"
-	// traceSeconds is for how long a browser is traced from its start on. The load
-	// ends within; the stillness at its end outlasts it, so that the trace is whole.
-	traceSeconds = 4
-	traceStill   = 3500 * time.Millisecond
-	plainStill   = 500 * time.Millisecond
-	categories   = "-*,blink.user_timing,loading,devtools.timeline,disabled-by-default-devtools.timeline,cc,viz,v8,netlog,toplevel"
-)
+// still ends a load.
+const still = 500 * time.Millisecond
 
 // inside loads the page, the variants by turns.
 func inside(ctx context.Context, text string) error {
@@ -84,18 +76,17 @@ type bench struct {
 
 // load loads the page once.
 func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
-	flags, still := v.Flags, plainStill
+	runner := *b.rig.Runner
+	b.rig.SetFlags(v.Flags)
+	var trace *tracer
 	if v.Trace {
-		flags = append([]string{
-			"--trace-startup=" + categories, "--trace-startup-format=json",
-			"--trace-startup-file=" + traceFile, fmt.Sprintf("--trace-startup-duration=%d", traceSeconds),
-		}, flags...)
-		still = traceStill
-		if err := os.Remove(traceFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		var err error
+		if trace, err = newTracer(); err != nil {
 			return noise.Load{}, err
 		}
+		runner.Device = tracedDevice{runner.Device, trace}
+		b.rig.SetFlags(append([]string{"--remote-debugging-pipe"}, v.Flags...), trace.theirs...)
 	}
-	b.rig.SetFlags(flags)
 	number := len(b.loads) + 1
 	dir, err := benchrig.Scratch{Dir: "/tmp/trial"}.TrialDir(number)
 	if err != nil {
@@ -106,7 +97,6 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 	}
 	plan := benchrig.Plan(1, still, b.settings.Seed)
 	plan.Page, plan.Sync = b.arm.Page, job.SyncURL(b.arm.Page)
-	runner := *b.rig.Runner
 	runner.Network = b.arm.Network
 	t, err := runner.Trial(ctx, plan, number, dir)
 	if err != nil {
@@ -117,12 +107,14 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 		return noise.Load{}, err
 	}
 	l := noise.New(v.Name, t, served, b.arm.Page)
-	if v.Trace {
-		if err := addTrace(&l, t, b.arm.Page); err != nil {
+	if trace != nil {
+		events, err := trace.result()
+		if err != nil {
 			l.Valid, l.Reasons = false, append(l.Reasons, err.Error())
 		}
-		if number <= 4 {
-			if err := keepTrace(filepath.Join(b.settings.Dir, fmt.Sprintf("trace-%d.json", number))); err != nil {
+		l.AddTrace(events, t.StartTime, b.arm.Page)
+		if number <= len(b.settings.Variants) { // one to look at
+			if err := keepTrace(filepath.Join(b.settings.Dir, "trace.json"), events); err != nil {
 				return l, err
 			}
 		}
@@ -154,22 +146,9 @@ func readServed(name string) (all []lab.Served, err error) {
 	}
 }
 
-// addTrace adds what the browser says of itself.
-func addTrace(l *noise.Load, t *lab.Trial, page string) error {
-	f, err := os.Open(traceFile)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return l.AddTrace(f, t.StartTime, page)
-}
-
 // keepTrace keeps a trace for people, who open it in a viewer.
-func keepTrace(name string) error {
-	content, err := os.ReadFile(traceFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+func keepTrace(name string, events []noise.Event) error {
+	content, err := json.Marshal(map[string]any{"traceEvents": events})
 	if err != nil {
 		return err
 	}
