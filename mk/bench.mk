@@ -21,6 +21,16 @@ bench-sensitivity: ## Page loads over a link that stalls on purpose: what a ms o
 	@scripts/deps.sh demo bench
 	go run ./netlab/link/bench/sensitivity
 
+.PHONY: bench-truth
+bench-truth: ## Hundreds of real trials: false alarms, power and intervals of our rule and others' (an hour; goes on where it was)
+	@scripts/deps.sh demo bench
+	go run ./internal/truth/bench $(TRUTH_FLAGS)
+
+.PHONY: bench-noise
+bench-noise: ## Equal loads of a page: which step of a load makes them differ (NOISE_FLAGS="-try 'NAME=--flag'")
+	@scripts/deps.sh demo bench
+	go run ./internal/noise/bench $(NOISE_FLAGS)
+
 bench-%: ## One area's benchmark: replay, link, capture or analysis
 	$(if $(filter $*,$(bench_areas)),,$(error no benchmark is named "$*"; there are: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench

@@ -73,6 +73,10 @@ type Options struct {
 	// Niceness is added to the browser's processes, so that on a machine of few
 	// cores the screen is still filmed on time.
 	Niceness int
+	// Extra are flags that a benchmark adds, to trace a browser or to try what a flag does.
+	Extra []string
+	// Files are its descriptors 3, 4 …: with --remote-debugging-pipe it is asked and answers over them.
+	Files []*os.File
 }
 
 // Browser is a running browser.
@@ -92,7 +96,7 @@ func flags(profile string, o Options) []string {
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(f, o.URL)
+	return append(append(f, o.Extra...), o.URL)
 }
 
 // quicFlag lets it speak QUIC with these hosts, and with no other.
@@ -180,6 +184,7 @@ func (c *Chromium) Start(o Options) (*Browser, error) {
 	cmd := exec.Command(c.Program, flags(filepath.Join(home, "profile"), o)...)
 	cmd.Dir = home
 	cmd.Env = environment(home, o.Display)
+	cmd.ExtraFiles = o.Files
 	b := &Browser{home: home}
 	err = o.Namespace.Do(func() error {
 		b.process, err = start(cmd, "chromium")

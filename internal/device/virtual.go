@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -46,10 +47,12 @@ type Virtual struct {
 	X         *XServer
 	Browser   *Chromium
 	Size      Screen
-	// Niceness, Proxy and HTTP3 are those of Options.
+	// Niceness, Proxy, HTTP3, Extra and Files are those of Options.
 	Niceness int
 	Proxy    string
 	HTTP3    []string
+	Extra    []string
+	Files    []*os.File
 
 	guards []*Guard // of the device and of the box
 }
@@ -152,7 +155,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files,
 	})
 }
 

@@ -30,12 +30,16 @@ type Arm struct {
 // Where the plan leaves the tolerance open it may be relaxed on the way (see
 // docket), and every trial is judged anew whenever it changes; run.Tolerance
 // says what they were judged by in the end.
+//
+// Trials that run holds already are the first ones of the same plan, which was
+// broken off after them: Run goes on behind them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
-	plan := schedule(p.Seed, p.Trials, len(arms))
+	plan := Schedule(p.Seed, p.Trials, len(arms))
 	o := &outing{
-		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p),
-		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].block,
+		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
+		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
 	}
+	run.Trials = nil
 	for len(plan) > 0 {
 		for _, s := range plan {
 			if err := o.fill(ctx, s); err != nil {
@@ -61,45 +65,62 @@ type outing struct {
 	folder Folder
 	save   func() error
 
+	done   []*lab.Trial // known from before, and not taken up yet
 	docket *docket
-	slots  []slot // those that were begun
+	slots  []Slot // those that were begun
 	total  int    // trials, as far as is known
 	spare  int    // that may still be repeated
 	blocks int
 }
 
 // fill carries out trials until one is valid for a place in the order.
-func (o *outing) fill(ctx context.Context, s slot) error {
+func (o *outing) fill(ctx context.Context, s Slot) error {
 	place := len(o.slots)
 	o.slots = append(o.slots, s)
 	for take := 1; ; take++ {
 		n := len(o.run.Trials) + 1
-		dir, err := o.folder.TrialDir(n)
+		t, known, err := o.next(ctx, s, n)
 		if err != nil {
 			return fmt.Errorf("trial %d: %w", n, err)
 		}
-		t, err := o.one(ctx, o.plan, o.arms[s.arm], n, o.total, dir)
-		if err != nil {
-			return fmt.Errorf("trial %d: %w", n, err)
-		}
-		t.Block = s.block
 		o.run.Trials = append(o.run.Trials, t)
 		o.docket.add(t, place)
 		o.judge()
-		came := o.came(s.arm)
+		came := o.came(s.Arm)
 		again := !o.docket.filled(place) && o.spare > 0 && take < takes && came.hopeful()
 		if again {
 			o.spare--
 			o.total++
 		}
-		if err := o.save(); err != nil {
-			return fmt.Errorf("trial %d: %w", n, err)
+		if !known {
+			if err := o.save(); err != nil {
+				return fmt.Errorf("trial %d: %w", n, err)
+			}
+			o.progress(Step{Trial: n, Of: o.total, Done: t})
 		}
-		o.progress(Step{Trial: n, Of: o.total, Done: t})
 		if !again {
 			return nil
 		}
 	}
+}
+
+// next returns the next trial for a place in the order: one that is known from
+// before the run was broken off, or a new one.
+func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known bool, err error) {
+	if len(o.done) > 0 {
+		t, o.done = o.done[0], o.done[1:]
+		return t, true, nil
+	}
+	dir, err := o.folder.TrialDir(n)
+	if err != nil {
+		return nil, false, err
+	}
+	t, err = o.one(ctx, o.plan, o.arms[s.Arm], n, o.total, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	t.Block = s.Block
+	return t, false, nil
 }
 
 // judge judges every trial so far, and tells when the tolerance is another one.
@@ -132,7 +153,7 @@ func (o *outing) judge() {
 // lacks most needs: what was judged valid at first and is not any more, or was not
 // valid however often it was repeated. None is left to make up for what no
 // repetition mends.
-func (o *outing) missing() (plan []slot) {
+func (o *outing) missing() (plan []Slot) {
 	most := 0
 	for i := range o.arms {
 		came := o.came(i)
@@ -145,9 +166,9 @@ func (o *outing) missing() (plan []slot) {
 		return nil
 	}
 	o.blocks++
-	plan = schedule(o.plan.Seed+uint64(o.blocks), most, len(o.arms))
+	plan = Schedule(o.plan.Seed+uint64(o.blocks), most, len(o.arms))
 	for i := range plan {
-		plan[i].block = o.blocks
+		plan[i].Block = o.blocks
 	}
 	o.spare -= len(plan)
 	o.total += len(plan)
@@ -167,7 +188,7 @@ type tally struct {
 
 func (o *outing) came(arm int) (a tally) {
 	for _, t := range o.docket.attempts {
-		if o.slots[t.slot].arm != arm {
+		if o.slots[t.slot].Arm != arm {
 			continue
 		}
 		if t.Valid {
@@ -198,20 +219,20 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	return armed.trial(ctx, p, n, dir)
 }
 
-// slot is a trial of the plan.
-type slot struct {
-	arm   int
-	block int // from 1
+// Slot is a trial of the plan.
+type Slot struct {
+	Arm   int // from 0
+	Block int // from 1
 }
 
-// schedule says whose turn it is: each block holds as many trials of each arm, in
+// Schedule says whose turn it is: each block holds as many trials of each arm, in
 // an order that is drawn from all orders, which is what analysis/stats takes for
 // granted.
-func schedule(seed uint64, trials, arms int) (plan []slot) {
+func Schedule(seed uint64, trials, arms int) (plan []Slot) {
 	for i, size := range blockSizes(trials) {
 		random := rand.New(rand.NewPCG(seed^0x7075726e, uint64(i)))
 		for _, place := range random.Perm(size * arms) {
-			plan = append(plan, slot{arm: place / size, block: i + 1})
+			plan = append(plan, Slot{Arm: place / size, Block: i + 1})
 		}
 	}
 	return plan

@@ -85,7 +85,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		t.Blur = blurOf(t, facts, start.Earliest)
 	}
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
-	t.Valid = len(t.Invalid) == 0
+	t.Valid, t.Faults = len(t.Invalid) == 0, t.Invalid
 	return t, nil
 }
 

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,6 +204,38 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// A run that was broken off after any of its trials, invalid ones among them, is
+// carried on as if nothing had happened.
+func TestRunGoesOn(t *testing.T) {
+	root := t.TempDir()
+	carryOut := func(t *testing.T, run *lab.Run, lost []int) int {
+		w := world{changes: []time.Duration{time.Second}, lostOf: lost}
+		saved := 0
+		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control, lab.Treatment), run, folder{root}, func() error { saved++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return saved
+	}
+	summary := func(trials []*lab.Trial) (all []string) {
+		for _, trial := range trials {
+			all = append(all, fmt.Sprint(trial.Number, trial.Arm, trial.Block, trial.Valid))
+		}
+		return all
+	}
+	synctest.Test(t, func(t *testing.T) {
+		lost := []int{0, 4, 0, 0, 4, 0, 0, 0, 0}
+		whole := &lab.Run{}
+		carryOut(t, whole, lost)
+		for n := range len(whole.Trials) + 1 {
+			run := &lab.Run{Trials: slices.Clone(whole.Trials[:n])}
+			saved := carryOut(t, run, lost[n:])
+			if got, want := summary(run.Trials), summary(whole.Trials); !slices.Equal(got, want) || saved != len(want)-n {
+				t.Errorf("after %d trials: %q, saved %d times; want %q, %d times", n, got, saved, want, len(want)-n)
+			}
+		}
+	})
+}
+
 // An invalid trial is repeated at once, for the same arm and in the same block.
 func TestInvalidTrialsAreRepeated(t *testing.T) {
 	for _, c := range []struct {
@@ -269,14 +302,14 @@ func TestRunOfTwoArms(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	orders := map[string]int{}
 	for seed := range uint64(2000) {
-		order, count := "", map[slot]int{}
-		for _, s := range schedule(seed, 8, 2) {
+		order, count := "", map[Slot]int{}
+		for _, s := range Schedule(seed, 8, 2) {
 			count[s]++
-			if s.block == 2 {
-				order += string(rune('A' + s.arm))
+			if s.Block == 2 {
+				order += string(rune('A' + s.Arm))
 			}
 		}
-		if len(count) != 4 || count[slot{0, 1}] != 4 || count[slot{1, 2}] != 4 {
+		if len(count) != 4 || count[Slot{0, 1}] != 4 || count[Slot{1, 2}] != 4 {
 			t.Fatalf("blocks of %v", count)
 		}
 		orders[order]++

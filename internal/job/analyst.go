@@ -40,22 +40,18 @@ type analyst struct {
 // Analyse fills in what pixels tell of t, and returns what makes its pictures. The
 // film is made meanwhile: the encoder is another process, which a second core has.
 func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
-	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+	r, o, err := open(dir, start)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	area, _, last, err := visual.FindContent(r, visual.SyncOptions{})
-	if err != nil {
-		return nil, err
-	}
 	filming, giveUp := context.WithCancel(ctx)
 	filmed := make(chan error, 1)
 	go func() {
 		defer giveUp()
-		filmed <- a.writeVideo(filming, dir, middle(start), area)
+		filmed <- a.writeVideo(filming, dir, middle(start), o.Content)
 	}()
-	result, err := visual.Analyze(r, visual.Options{Start: last, Origin: start, Content: area})
+	result, err := visual.Analyze(r, o)
 	if err != nil {
 		giveUp()
 		<-filmed
@@ -64,6 +60,21 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 	describe(t, result)
 	t.Spans = spans(t, result, start)
 	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, filmed) }, nil
+}
+
+// open opens the reel of a trial that began at start, and says what of it is to
+// be measured. The caller closes it.
+func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
+	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+	if err != nil {
+		return nil, visual.Options{}, err
+	}
+	area, _, last, err := visual.FindContent(r, visual.SyncOptions{})
+	if err != nil {
+		r.Close()
+		return nil, visual.Options{}, err
+	}
+	return r, visual.Options{Start: last, Origin: start, Content: area}, nil
 }
 
 // evidence makes the pictures of a trial and waits for its film. What comes to be

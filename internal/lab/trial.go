@@ -80,6 +80,8 @@ type Trial struct {
 	// Valid trials enter the statistics; Invalid holds the reasons of the others.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
+	// Faults are those of these reasons that hold whatever the tolerance is.
+	Faults []string `json:"faults,omitempty"`
 
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`

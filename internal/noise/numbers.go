@@ -1,0 +1,52 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"eidetic/analysis/stats"
+)
+
+func ms(v float64) string { return fmt.Sprintf("%.1f ms", v) }
+
+func median(values []float64) float64 {
+	return stats.Quantile(slices.Sorted(slices.Values(values)), 0.5)
+}
+
+func mean(values []float64) (m float64) {
+	for _, v := range values {
+		m += v / float64(len(values))
+	}
+	return m
+}
+
+// covariance is that of a sample, 0 for fewer than two values.
+func covariance(a, b []float64) (sum float64) {
+	if len(a) < 2 {
+		return 0
+	}
+	x, y := mean(a), mean(b)
+	for i := range a {
+		sum += float64((a[i] - x) * (b[i] - y))
+	}
+	return sum / float64(len(a)-1)
+}
+
+// spreadBounds is where the standard deviation may lie: the middle 95 % of those of
+// samples that are drawn from the values, each of which may come again.
+func spreadBounds(values []float64) (low, high float64) {
+	const draws = 2000
+	r := rand.New(rand.NewPCG(1, uint64(len(values))))
+	all := make([]float64, draws)
+	drawn := make([]float64, len(values))
+	for i := range all {
+		for j := range drawn {
+			drawn[j] = values[r.IntN(len(values))]
+		}
+		all[i] = math.Sqrt(covariance(drawn, drawn))
+	}
+	slices.Sort(all)
+	return stats.Quantile(all, 0.025), stats.Quantile(all, 0.975)
+}

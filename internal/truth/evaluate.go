@@ -1,0 +1,339 @@
+package truth
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"eidetic/analysis/stats"
+	"eidetic/internal/lab"
+	"eidetic/internal/verdict"
+)
+
+// Options of an evaluation.
+type Options struct {
+	Resamples int // experiments that are resampled for each number of pairs
+	Seed      uint64
+}
+
+// metric is one of those that the tables tell of.
+type metric struct {
+	name, label string
+	moved       bool // by exactly the delay of a treatment (see places)
+}
+
+func metrics() []metric {
+	return []metric{
+		{"first_visual_change_ms", "first visual change", true},
+		{"speed_index_ms", "SpeedIndex", false},
+		{"last_visual_change_ms", "last visual change", true},
+	}
+}
+
+// sizes are the numbers of pairs that are resampled.
+func sizes() []int { return []int{10, 20, 50} }
+
+// Cell is what one rule does with one metric in resampled A/A experiments of one size.
+type Cell struct {
+	Rule        Rule
+	Metric      metric
+	Pairs, N    int
+	FalseAlarms int
+	// Thresholds are the smallest shifts that it finds, sorted.
+	Thresholds []float64
+	// Covered counts the intervals that hold the truth.
+	Intervals, Covered int
+	HalfWidth          float64 // the median
+}
+
+// Power is the share of experiments in which a shift is found.
+func (c Cell) Power(shift float64) float64 {
+	found := 0
+	for _, t := range c.Thresholds {
+		if t <= shift {
+			found++
+		}
+	}
+	return float64(found) / float64(len(c.Thresholds))
+}
+
+// Smallest is the smallest shift that is found in such a share of experiments.
+func (c Cell) Smallest(share float64) float64 {
+	return c.Thresholds[min(int(math.Ceil(share*float64(len(c.Thresholds))))-1, len(c.Thresholds)-1)]
+}
+
+// Evaluation is everything that the data tell.
+type Evaluation struct {
+	Plan     Plan
+	Cells    []Cell
+	Verdicts []Verdicts
+	Real     []Real
+	Pooled   []Pooled
+	Spread   []Spread
+	Upkeep   Upkeep
+}
+
+// Verdicts are whole verdicts, over all guards, of resampled experiments of a size.
+type Verdicts struct {
+	Pairs, N, FalseAlarms int
+}
+
+// Real is an experiment that was carried out.
+type Real struct {
+	Experiment
+	Pairs   int // of valid trials
+	Verdict string
+	// Found and Intervals are by rule and metric, in the order of rules and metrics.
+	Found     [][]bool
+	Intervals [][][2]float64 // NaN for a rule without
+}
+
+// Pooled is a delay's shift of a metric over all its experiments.
+type Pooled struct {
+	Delay  int
+	Metric metric
+	Shift  stats.Interval
+	Pairs  int
+}
+
+// Spread is how much equal trials differ.
+type Spread struct {
+	Metric        metric
+	N             int
+	Median        float64
+	Deviation     float64 // standard deviation
+	WithinBlocks  float64 // the same of differences from the block's mean
+	MiddleHalf    float64 // third less first quartile
+	FarFromMedian int     // trials more than three frames away
+}
+
+// Evaluate makes the tables.
+func Evaluate(ctx context.Context, d *Data, o Options) (*Evaluation, error) {
+	e := &Evaluation{Plan: d.Plan, Upkeep: upkeep(d)}
+	pool := NewPool(d.Trials)
+	for _, pairs := range sizes() {
+		if len(pool.Trials) < 2*pairs || o.Resamples < 1 {
+			continue
+		}
+		if err := e.resample(ctx, pool, pairs, o); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range d.Plan.Experiments() {
+		if r, ok := carriedOut(x, d.Of(x.Name)); ok {
+			e.Real = append(e.Real, r)
+		}
+	}
+	for _, delay := range d.Plan.Delays {
+		e.Pooled = append(e.Pooled, pooled(d, delay)...)
+	}
+	for _, m := range metrics() {
+		if s, ok := spread(pool, m); ok {
+			e.Spread = append(e.Spread, s)
+		}
+	}
+	if len(d.Trials) == 0 {
+		return nil, fmt.Errorf("there are no trials to make tables of")
+	}
+	return e, nil
+}
+
+// one is what a rule says of a metric in one resampled experiment.
+type one struct {
+	alarm     bool
+	threshold float64
+	low, high float64
+}
+
+// resample draws experiments of a size and asks every rule about each.
+func (e *Evaluation) resample(ctx context.Context, pool Pool, pairs int, o Options) error {
+	all, measured := rules(), metrics()
+	answers := make([][]one, o.Resamples)
+	alarms := make([]bool, o.Resamples)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range o.Resamples {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			r := rand.New(rand.NewPCG(o.Seed, uint64(pairs)<<32|uint64(i)))
+			trials, err := pool.Draw(r, pairs)
+			if err != nil {
+				return err
+			}
+			for _, rule := range all {
+				for _, m := range measured {
+					answers[i] = append(answers[i], ask(rule, blocks(trials, m.name, 0), step(trials, m.name), r.Uint64()))
+				}
+			}
+			alarms[i] = wholeVerdict(trials, r.Uint64()) != lab.NoChange
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, rule := range all {
+		for j, m := range measured {
+			c := Cell{Rule: rule, Metric: m, Pairs: pairs, N: o.Resamples}
+			var halves []float64
+			for _, a := range answers {
+				answer := a[i*len(measured)+j]
+				c.add(answer)
+				halves = append(halves, (answer.high-answer.low)/2)
+			}
+			slices.Sort(c.Thresholds)
+			slices.Sort(halves)
+			c.HalfWidth = stats.Quantile(halves, 0.5)
+			e.Cells = append(e.Cells, c)
+		}
+	}
+	v := Verdicts{Pairs: pairs, N: o.Resamples}
+	for _, alarm := range alarms {
+		if alarm {
+			v.FalseAlarms++
+		}
+	}
+	e.Verdicts = append(e.Verdicts, v)
+	return nil
+}
+
+func (c *Cell) add(a one) {
+	c.Thresholds = append(c.Thresholds, a.threshold)
+	if a.alarm {
+		c.FalseAlarms++
+	}
+	if !math.IsNaN(a.low) {
+		c.Intervals++
+		if a.low <= 0 && a.high >= 0 {
+			c.Covered++
+		}
+	}
+}
+
+func ask(rule Rule, all []stats.Block, step float64, seed uint64) one {
+	differs, low, high := rule.Decide(all, step, seed)
+	return one{differs(0), threshold(differs), low, high}
+}
+
+// wholeVerdict is the product's own, over its guards.
+func wholeVerdict(trials []Trial, seed uint64) string {
+	guarded := make([]Trial, len(trials))
+	for i, t := range trials {
+		guarded[i] = t
+		guarded[i].Metrics = map[string]Value{}
+		for _, g := range lab.Guards() {
+			if v, ok := t.Metrics[g.Metric]; ok {
+				guarded[i].Metrics[g.Metric] = v
+			}
+		}
+	}
+	c := verdict.Of(&lab.Run{Trials: labTrials(guarded)}, seed)
+	if c == nil {
+		return lab.Unknown
+	}
+	return c.Verdict
+}
+
+// carriedOut asks every rule about a real experiment; false if it is not there.
+func carriedOut(x Experiment, trials []Trial) (Real, bool) {
+	r := Real{Experiment: x, Verdict: wholeVerdict(trials, x.Seed)}
+	control, _ := pairsOf(blocks(trials, metrics()[0].name, 0))
+	if r.Pairs = len(control); r.Pairs < verdict.Least {
+		return r, false
+	}
+	for _, rule := range rules() {
+		var found []bool
+		var intervals [][2]float64
+		for _, m := range metrics() {
+			all, width := blocks(trials, m.name, 0), step(trials, m.name)
+			differs, low, high := rule.Decide(all, width, x.Seed)
+			found, intervals = append(found, differs(0)), append(intervals, [2]float64{low, high})
+		}
+		r.Found, r.Intervals = append(r.Found, found), append(r.Intervals, intervals)
+	}
+	return r, true
+}
+
+// pooled joins the blocks of all experiments of a delay: what the delay really did.
+func pooled(d *Data, delay int) (out []Pooled) {
+	for _, m := range metrics() {
+		var all []stats.Block
+		var trials []Trial
+		for _, x := range d.Plan.Experiments() {
+			if x.Delay == delay {
+				all = append(all, blocks(d.Of(x.Name), m.name, 0)...)
+				trials = append(trials, d.Of(x.Name)...)
+			}
+		}
+		c, err := stats.Compare(all, plan(step(trials, m.name), uint64(delay)))
+		if err != nil { // not measured yet
+			continue
+		}
+		out = append(out, Pooled{delay, m, c.Shift, c.Pairs})
+	}
+	return out
+}
+
+// frame is the screen's period in ms.
+const frame = 1000.0 / 60
+
+// spread describes a metric over the pool; false without two trials.
+func spread(p Pool, m metric) (Spread, bool) {
+	type place struct {
+		experiment string
+		block      int
+	}
+	groups := map[place][]float64{}
+	var all []float64
+	for _, t := range p.Trials {
+		if v, ok := t.Metrics[m.name]; ok {
+			all = append(all, v.Value)
+			at := place{t.Experiment, t.Block}
+			groups[at] = append(groups[at], v.Value)
+		}
+	}
+	if len(all) < 2 {
+		return Spread{}, false
+	}
+	slices.Sort(all)
+	s := Spread{Metric: m, N: len(all), Median: stats.Quantile(all, 0.5), MiddleHalf: stats.Quantile(all, 0.75) - stats.Quantile(all, 0.25)}
+	for _, v := range all {
+		if math.Abs(v-s.Median) > 3*frame {
+			s.FarFromMedian++
+		}
+	}
+	s.Deviation = math.Sqrt(squares(all) / float64(len(all)-1))
+	keys := make([]place, 0, len(groups))
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b place) int { return cmp.Or(cmp.Compare(a.experiment, b.experiment), a.block-b.block) })
+	sum := 0.0
+	for _, k := range keys { // in a fixed order: sums of floats depend on it
+		sum += squares(groups[k])
+	}
+	if len(all) > len(groups) {
+		s.WithinBlocks = math.Sqrt(sum / float64(len(all)-len(groups)))
+	}
+	return s, true
+}
+
+// squares is the sum of squared differences from the mean.
+func squares(values []float64) (sum float64) {
+	mean := 0.0
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		sum += float64((v - mean) * (v - mean))
+	}
+	return sum
+}

@@ -1,0 +1,108 @@
+package truth
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"eidetic/analysis/stats"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+)
+
+// Pool holds the valid trials of all A/A experiments, in the order in which they
+// were carried out. Whichever arm a trial was of, it loaded the same bytes.
+type Pool struct{ Trials []Trial }
+
+// NewPool collects them.
+func NewPool(trials []Trial) Pool {
+	var p Pool
+	for _, t := range trials {
+		if t.Valid && t.Delay == 0 {
+			p.Trials = append(p.Trials, t)
+		}
+	}
+	slices.SortStableFunc(p.Trials, func(a, b Trial) int { return a.Wall.Compare(b.Wall) })
+	return p
+}
+
+// Draw makes an A/A experiment that could have been: a stretch of trials of the
+// pool, one after the other as they were, whose arms and blocks are drawn as the product
+// draws them. Trials that are picked one by one from all over the pool would lose what makes
+// real experiments hard, which is drift and slow spells of the machine; trials that keep
+// their arms could be arranged in a few ways only. Stretches overlap where the
+// pool is small, so the results of two draws share trials; the arms do not depend on each other.
+func (p Pool) Draw(r *rand.Rand, pairs int) ([]Trial, error) {
+	if n := len(p.Trials); n < 2*pairs {
+		return nil, fmt.Errorf("an experiment of %d pairs needs a stretch of %d valid A/A trials, and there are %d", pairs, 2*pairs, n)
+	}
+	from := r.IntN(len(p.Trials) - 2*pairs + 1)
+	drawn := slices.Clone(p.Trials[from : from+2*pairs])
+	for i, slot := range experiment.Schedule(r.Uint64(), pairs, 2) {
+		drawn[i].Number, drawn[i].Block, drawn[i].Arm = i+1, slot.Block, [...]string{lab.Control, lab.Treatment}[slot.Arm]
+	}
+	return drawn, nil
+}
+
+// blocks are the values of a metric of valid trials, as analysis/stats wants them,
+// with shift added to those of the treatment.
+func blocks(trials []Trial, metric string, shift float64) (all []stats.Block) {
+	trials = slices.Clone(trials)
+	slices.SortStableFunc(trials, func(a, b Trial) int { return cmp.Compare(a.Number, b.Number) })
+	place := map[int]int{}
+	for _, t := range trials {
+		v, ok := t.Metrics[metric]
+		if !ok || !t.Valid {
+			continue
+		}
+		i, known := place[t.Block]
+		if !known {
+			i = len(all)
+			place[t.Block], all = i, append(all, stats.Block{})
+		}
+		if t.Arm == lab.Control {
+			all[i].Control = append(all[i].Control, v.Value)
+		} else {
+			all[i].Treatment = append(all[i].Treatment, v.Value+shift)
+		}
+	}
+	return all
+}
+
+// shifted adds to the treatment's values.
+func shifted(all []stats.Block, shift float64) []stats.Block {
+	out := make([]stats.Block, len(all))
+	for i, b := range all {
+		out[i].Control = b.Control
+		for _, v := range b.Treatment {
+			out[i].Treatment = append(out[i].Treatment, v+shift)
+		}
+	}
+	return out
+}
+
+// pairsOf puts the n-th trial of the control in each block beside the n-th of the treatment.
+func pairsOf(all []stats.Block) (control, treatment []float64) {
+	for _, b := range all {
+		n := min(len(b.Control), len(b.Treatment))
+		control, treatment = append(control, b.Control[:n]...), append(treatment, b.Treatment[:n]...)
+	}
+	return control, treatment
+}
+
+// step is the median width of the bounds that frames give a metric's values, as
+// package verdict takes it; 0 for a metric without such bounds.
+func step(trials []Trial, metric string) float64 {
+	var widths []float64
+	for _, t := range trials {
+		if v, ok := t.Metrics[metric]; ok && t.Valid && v.Low != nil && v.High != nil {
+			widths = append(widths, *v.High-*v.Low)
+		}
+	}
+	if len(widths) == 0 {
+		return 0
+	}
+	slices.Sort(widths)
+	return stats.Quantile(widths, 0.5)
+}

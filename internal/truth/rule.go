@@ -1,0 +1,102 @@
+package truth
+
+import (
+	"math"
+
+	"eidetic/analysis/stats"
+	"eidetic/analysis/stats/peers"
+	"eidetic/internal/lab"
+	"eidetic/internal/verdict"
+)
+
+// ours is the name of the product's own rule for one metric.
+const ours = "eidetic"
+
+// Rule is a way to decide from the blocks of one metric whether the arms differ.
+type Rule struct {
+	Name  string
+	Level float64 // of false alarms that it aims at
+	// Decide prepares the rule for blocks: differs then says whether they differ
+	// after a shift was added to the treatment. The interval is the printed one, NaN
+	// where there is none.
+	Decide func(all []stats.Block, step float64, seed uint64) (differs func(shift float64) bool, low, high float64)
+	// Intervals says whether the rule has any.
+	Intervals bool
+}
+
+// plan is how the product compares one metric.
+func plan(step float64, seed uint64) stats.Plan {
+	return stats.Plan{Seed: seed, Family: 1, Step: step}
+}
+
+// rules are ours and those of the field.
+func rules() []Rule {
+	all := []Rule{{
+		Name: ours, Level: verdict.Level, Intervals: true,
+		Decide: func(all []stats.Block, step float64, seed uint64) (func(float64) bool, float64, float64) {
+			low, high := ourInterval(all, step, seed)
+			// The interval inverts the test, and both its ends move with the treatment.
+			return func(shift float64) bool { return low+shift > 0 || high+shift < 0 }, low, high
+		},
+	}}
+	for _, p := range peers.All() {
+		all = append(all, Rule{Name: p.Name, Level: p.Level, Intervals: p.Interval != nil,
+			Decide: func(all []stats.Block, _ float64, _ uint64) (func(float64) bool, float64, float64) {
+				low, high := math.NaN(), math.NaN()
+				if p.Interval != nil {
+					low, high = p.Interval(samples(all, p.Paired))
+				}
+				return func(shift float64) bool { return p.Differs(samples(shifted(all, shift), p.Paired)) }, low, high
+			}})
+	}
+	return all
+}
+
+// ourInterval is that of the shift in a report.
+func ourInterval(all []stats.Block, step float64, seed uint64) (low, high float64) {
+	c, err := stats.Compare(all, plan(step, seed))
+	if err != nil {
+		return math.NaN(), math.NaN()
+	}
+	return c.Shift.Low, c.Shift.High
+}
+
+// samples are what a rule without blocks is given.
+func samples(all []stats.Block, paired bool) (control, treatment []float64) {
+	if paired {
+		return pairsOf(all)
+	}
+	for _, b := range all {
+		control, treatment = append(control, b.Control...), append(treatment, b.Treatment...)
+	}
+	return control, treatment
+}
+
+// labTrials are what a verdict looks at.
+func labTrials(trials []Trial) (all []*lab.Trial) {
+	for _, t := range trials {
+		all = append(all, t.Lab())
+	}
+	return all
+}
+
+// mostShift is the largest that is tried, in ms.
+const mostShift = 500
+
+// threshold is the smallest shift from 0 on, to half a millisecond, from which on
+// differs holds, or infinity where it does not hold for mostShift. A rule that holds
+// for a shift is taken to hold for every larger one.
+func threshold(differs func(shift float64) bool) float64 {
+	if !differs(mostShift) {
+		return math.Inf(1)
+	}
+	low, high := 0.0, float64(mostShift)
+	for high-low > 0.5 {
+		if middle := (low + high) / 2; differs(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
