@@ -47,6 +47,7 @@ func directions() []direction {
 		{"internal/storytest", append([]string{"netlab/link"}, lab...), "the story is told over REST alone, so it needs to know nothing of the box but its words, and how a cable behaves"},
 		{"internal/samplesite", lab, "the sample site is an origin like any other and knows nothing of who visits it"},
 		{"internal/testlab", nil, "tests of every package import it"},
+		{"internal/testrun", nil, "it starts the go command; it links nothing that it tests"},
 		{"internal/repotest", nil, "it reads the tree, it does not link it"},
 		{"cmd", []string{"netlab", "capture", "control", "analysis", "systemd", "image", "internal"}, "commands wire everything and are imported by nobody"},
 	}
