@@ -13,6 +13,7 @@ testrun: deps-build
 
 .PHONY: test
 test: deps-test testrun ## Everything: lint, unit, race, machine and boot tests; installs what is missing
+	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 
 .PHONY: test-unit

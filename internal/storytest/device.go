@@ -83,7 +83,9 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	}
 	// Its name server is its own; the machine's other programs keep theirs.
 	script := fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, resolver, width, height)
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", script)
+	// Its processes are in a namespace of their own as well: they all end with
+	// the first of them, which ends with unshare, which ends with the test.
+	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c", script)
 	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")
 	d.start(cmd)
@@ -168,18 +170,38 @@ func (d *Device) startScreen(ctx context.Context, width, height int) {
 	}
 }
 
-// start runs a program in the device, with all that it starts, until the test ends.
+// start runs a program in the device until the test ends, however it ends: the
+// kernel kills the program with the thread that started it.
 func (d *Device) start(cmd *exec.Cmd) {
 	d.t.Helper()
 	cmd.Stdout, cmd.Stderr = d.log, d.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-	if err := d.at.Do(cmd.Start); err != nil {
+	started, over := make(chan error, 1), make(chan struct{})
+	left := make(chan error, 1)
+	go func() {
+		err := d.at.Do(func() error { // on a thread that stays until the test ends
+			err := cmd.Start()
+			started <- err
+			if err == nil {
+				<-over
+			}
+			return err
+		})
+		select {
+		case started <- err: // the place itself could not be entered
+		default:
+		}
+		left <- err
+	}()
+	if err := <-started; err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait() // killed
+		close(over)
+		<-left
 	})
 }
 
