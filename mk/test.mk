@@ -8,7 +8,7 @@ FUZZTIME ?= 30s
 testrun = exec bin/testrun
 
 .PHONY: testrun
-testrun: deps-build
+testrun: deps-build ## Build bin/testrun, which runs the tests
 	@go build -o bin/testrun ./internal/testrun
 
 .PHONY: test
