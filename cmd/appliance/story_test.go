@@ -135,7 +135,7 @@ func TestStory(t *testing.T) {
 	storytest.Plug(t, v.device, "eth0", 1024, 600)
 	story := storytest.Story{
 		Panel: v.panel, Page: samplesite.Home, Leave: func() { v.leave(t) },
-		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 3*testlab.Hang,
+		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 3 * testlab.Hang,
 	}
 	recorded, _ := story.Tell(t)
 	if file := os.Getenv("PANEL_PNG"); file != "" {

@@ -148,7 +148,8 @@ func (s *session) goTest(ctx context.Context, j job, pattern string) (results []
 		verbatim: func(text string) { s.printf("%s", text) },
 		log: func(e event) {
 			logs.write(e)
-			if s.verbose && !strings.HasPrefix(e.Output, "=== ") {
+			summary := e.Test == "" && (strings.HasPrefix(e.Output, "ok  \t") || strings.HasPrefix(e.Output, "FAIL\t"))
+			if s.verbose && !summary && !strings.HasPrefix(e.Output, "=== ") {
 				s.printf("%s", e.Output)
 			}
 		},
