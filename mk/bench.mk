@@ -11,6 +11,10 @@ bench_areas    := $(strip $(foreach area,replay link capture analysis,$(if $(wil
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Every area's benchmark, us and our peers side by side
 
+.PHONY: bench-box
+bench-box: image-test ## The booted image: power-on to healthy, memory, sizes (as root; minutes)
+	go run ./image/boottest/bench
+
 .PHONY: bench-pages
 bench-pages: ## Page loads over links by packets and by connections: the spread of equal trials (a quarter of an hour)
 	@scripts/deps.sh demo bench

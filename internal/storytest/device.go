@@ -43,7 +43,7 @@ const socketsDir = "/tmp/.X11-unix"
 
 // patience is how long a step may take that ends by itself; tests wait for
 // events, on machines that may be busy.
-const patience = 3 * time.Minute
+const patience = testlab.Hang
 
 // Device is a computer that shares its screen by VNC and shows nothing but a browser.
 type Device struct {
