@@ -98,9 +98,21 @@ type rankBlock struct {
 // alignedRanks ranks the values of all blocks together, those of the treatment less
 // shift.
 func alignedRanks(all []Block, shift float64) []rankBlock {
-	var blocks []rankBlock
-	var values []float64
-	for _, b := range all {
+	aligned := alignedValues(all, shift)
+	ranks := Ranks(slices.Concat(aligned...))
+	blocks := make([]rankBlock, len(all))
+	for i, block := range aligned {
+		blocks[i] = rankBlock{ranks[:len(block):len(block)], len(all[i].Treatment)}
+		ranks = ranks[len(block):]
+	}
+	return blocks
+}
+
+// alignedValues are the values of each block less its median, those of the treatment
+// first and less shift.
+func alignedValues(all []Block, shift float64) [][]float64 {
+	aligned := make([][]float64, len(all))
+	for n, b := range all {
 		block := slices.Concat(b.Treatment, b.Control)
 		for i := range b.Treatment {
 			block[i] -= shift
@@ -109,14 +121,9 @@ func alignedRanks(all []Block, shift float64) []rankBlock {
 		for i := range block {
 			block[i] -= median
 		}
-		blocks, values = append(blocks, rankBlock{block, len(b.Treatment)}), append(values, block...)
+		aligned[n] = block
 	}
-	ranks := Ranks(values)
-	for _, b := range blocks {
-		copy(b.ranks, ranks)
-		ranks = ranks[len(b.ranks):]
-	}
-	return blocks
+	return aligned
 }
 
 func (b rankBlock) sum() (s float64) {
