@@ -28,9 +28,9 @@ type Test struct {
 // have been drawn, P is right whatever the machine does meanwhile, and a trial
 // that is left out, blind to its value, takes no other with it.
 //
-// P is exact, over all reassignments, up to about a hundred pairs in blocks of five.
-// Beyond, P = (1 + as extreme) ÷ (1 + permutations) of as many drawn at random
-// (Phipson and Smyth 2010), the same for the same seed.
+// P is exact, over all reassignments. Only of samples for which that takes too long, such as
+// hundreds of values most of which are equal, it is (1 + as extreme) ÷ (1 + permutations)
+// of as many drawn at random (Phipson and Smyth 2010), the same for the same seed.
 func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
 	if err := checkBlocks(all, 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
@@ -50,7 +50,14 @@ func testRanks(blocks []rankBlock, permutations int, seed uint64) Test {
 	}
 	t.Z = (statistic - mean) / math.Sqrt(variance)
 	observed := math.Abs(statistic-mean) - 1e-9*math.Abs(mean) // equal up to rounding is as extreme
-	if p, ok := exactP(blocks, mean, observed); ok {
+	p, ok := exactP(blocks, mean, observed, quickExact)
+	if !ok {
+		p, ok = smoothP(blocks, mean, observed, variance)
+	}
+	if !ok {
+		p, ok = exactP(blocks, mean, observed, maxExact)
+	}
+	if ok {
 		t.P = p
 		return t
 	}
