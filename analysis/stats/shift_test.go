@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -186,8 +187,8 @@ func TestShiftMoves(t *testing.T) {
 }
 
 func BenchmarkShiftInBlocks(b *testing.B) {
-	for _, pairs := range []int{10, 50, 100, 200} {
-		b.Run(map[int]string{10: "10", 50: "50", 100: "100", 200: "200"}[pairs], func(b *testing.B) {
+	for _, pairs := range []int{10, 20, 50, 100, 200} {
+		b.Run(strconv.Itoa(pairs), func(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 1))
 			var control, treatment []float64
 			for range pairs {

@@ -3,7 +3,7 @@
 // true shift, how often equal arms are told apart, and how often a shift is found. It
 // prints tables and writes out/bench/stats.json. The same seed prints the same tables.
 //
-//	go run ./analysis/stats/bench [-experiments 4000] [-seed 1] [-spread 45] [-peers=false] [-out out/bench/stats.json]
+//	go run ./analysis/stats/bench [-pairs 6,10,20,50] [-experiments 4000] [-seed 1] [-spread 45] [-peers=false] [-out out/bench/stats.json]
 package main
 
 import (
@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"text/tabwriter"
 
@@ -43,6 +45,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "out/bench/stats.json", "file for the list of results")
+	sizes := flag.String("pairs", "6,10,20,50", "of trials in an experiment, a table's rows for each")
 	experiments := flag.Int("experiments", 4000, "simulated for each line, and as many without a shift")
 	seed := flag.Uint64("seed", 1, "of everything")
 	spread := flag.Float64("spread", simulate.Usual().Spread, "standard deviation of a load, in ms")
@@ -53,7 +56,11 @@ func run() error {
 		return fmt.Errorf("%d experiments, a spread of %v ms: both must be positive", *experiments, *spread)
 	}
 	var lines []line
-	for _, pairs := range []int{6, 10, 20, 50} {
+	for size := range strings.SplitSeq(*sizes, ",") {
+		pairs, err := strconv.Atoi(size)
+		if err != nil || pairs < 2 {
+			return fmt.Errorf("-pairs %s: %q is no number of at least 2", *sizes, size)
+		}
 		for _, c := range cases() {
 			machine := simulate.Usual()
 			machine.Spread = *spread
