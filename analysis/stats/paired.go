@@ -58,11 +58,20 @@ func testRanks(blocks []rankBlock, permutations int, seed uint64) Test {
 		p, ok = exactP(blocks, mean, observed, maxExact)
 	}
 	if ok {
-		t.P = p
+		t.P = settled(p)
 		return t
 	}
 	t.P, t.Permutations = sampledP(blocks, mean, observed, permutations, seed), permutations
 	return t
+}
+
+// settled takes the rounding off a share, so that one in twenty is 0.05.
+func settled(p float64) float64 {
+	const places = 1e12
+	if p < 1e-6 {
+		return p
+	}
+	return math.Round(p*places) / places
 }
 
 // score returns the treatment's rank sum, with its mean and variance over all

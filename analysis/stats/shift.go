@@ -35,7 +35,7 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 	if math.IsInf(16*span, 0) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w: values %v apart", ErrPairs, span)
 	}
-	i := inversion{blocks: all, permutations: permutations, seed: seed, alpha: 1 - confidence, span: span}
+	i := inversion{blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
 	if span == 0 {
 		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}
@@ -114,7 +114,8 @@ func (i *inversion) bound(centre, far float64) end {
 	at := func(z float64) float64 {
 		return bisect(centre, far, func(shift float64) bool { return math.Abs(i.z(shift)) < z })
 	}
-	for margin := 0.03; ; margin *= 2 {
+	_, _, variance := score(i.ranks(centre))
+	for margin := 0.02 + 3/math.Sqrt(variance); ; margin *= 2 {
 		outer, inner := far, centre
 		if margin < 1 {
 			outer, inner = at(cut*(1+margin)), at(cut*(1-margin))
@@ -146,7 +147,8 @@ func (i *inversion) scan(cells []*cell, known *cell) end {
 		case n < len(cells)-1 && math.Pow(z, 4) > kurtosis/i.alpha: // P(|Z| ≥ z) ≤ E Z⁴ ÷ z⁴
 			continue
 		case known != nil && c != known:
-			if at, _ := known.moments(i); z > at*(1+sameZ) {
+			_, _, variance := score(c.ranks(i))
+			if at, _ := known.moments(i); z > at+sameP/math.Sqrt(variance) {
 				continue
 			}
 		}
@@ -161,8 +163,9 @@ func (i *inversion) scan(cells []*cell, known *cell) end {
 	return end{}
 }
 
-// sameZ is how far, relatively, z may differ between shifts of equal P beyond fewTrials.
-const sameZ = 1e-3
+// sameP is how far the rank sums of shifts of equal P may differ beyond fewTrials: P takes
+// steps where the sum reaches another whole number, on either side of its mean.
+const sameP = 2.0
 
 // precision of estimates and bounds, relative to the spread of the values.
 const precision = 1e-12

@@ -95,47 +95,73 @@ func TestShiftProperties(t *testing.T) {
 	})
 }
 
-// TestShiftHull: no shift outside the interval is kept by the test, by trial of many,
-// in blocks so few and uneven that it rejects some within.
+// TestShiftHull: no shift outside the interval is kept by the test, by trial of many:
+// in blocks so few and uneven that it rejects some within, and in so many that not all
+// shifts are looked at. Where 0 is rejected within, p is that of no difference.
 func TestShiftHull(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
-	gaps := 0
-	for range 60 {
-		var all []Block
-		for _, size := range [][2]int{{1, 3}, {4, 1}, {2, 5}, {3, 3}} {
-			var b Block
-			for range size[0] {
-				b.Control = append(b.Control, r.ExpFloat64())
+	few := [][2]int{{1, 3}, {4, 1}, {2, 5}, {3, 3}}
+	many := slices.Concat(few, few, few, [][2]int{{5, 4}, {2, 3}})
+	for _, c := range []struct {
+		sizes       [][2]int
+		experiments int
+		gaps        bool
+	}{{few, 60, true}, {many, 8, false}, {many[2:], 8, false}} {
+		r := rand.New(rand.NewPCG(5, 5))
+		gaps := 0
+		for range c.experiments {
+			var all []Block
+			for _, size := range c.sizes {
+				var b Block
+				for range size[0] {
+					b.Control = append(b.Control, r.ExpFloat64())
+				}
+				for range size[1] {
+					b.Treatment = append(b.Treatment, 1+r.ExpFloat64())
+				}
+				all = append(all, b)
 			}
-			for range size[1] {
-				b.Treatment = append(b.Treatment, 1+r.ExpFloat64())
+			got, _, err := ShiftInBlocks(all, 0.95, 9, 1)
+			if err != nil || len(got.Warnings) > 0 {
+				t.Fatal(got, err)
 			}
-			all = append(all, b)
-		}
-		got, _, err := ShiftInBlocks(all, 0.95, 9, 1)
-		if err != nil || len(got.Warnings) > 0 {
-			t.Fatal(got, err)
-		}
-		i := inversion{blocks: all, permutations: 9, seed: 1, alpha: 0.05, span: spread(all)}
-		gap := false
-		for range 300 {
-			shift := got.Value + 4*i.span*(r.Float64()-0.5)*r.Float64()
-			held := i.p(i.ranks(shift)) > i.alpha
-			if held && (shift < got.Low-1e-9 || shift > got.High+1e-9) {
-				t.Fatalf("%v is not rejected, but outside of %+v", shift, got)
+			i := inversion{blocks: all, permutations: 9, seed: 1, alpha: 0.05, span: spread(all)}
+			held := func(shift float64) bool { return i.p(i.ranks(shift)) > i.alpha }
+			width := got.High - got.Low
+			gap := math.NaN()
+			for range 60 {
+				near := width * r.Float64() * r.Float64()
+				for _, outside := range []float64{got.Low - 1e-9 - near, got.High + 1e-9 + near} {
+					if held(outside) {
+						t.Fatalf("%v is not rejected, but outside of %+v", outside, got)
+					}
+				}
+				for _, inside := range []float64{got.Low + near, got.High - near} {
+					if !held(inside) {
+						gap = inside
+					}
+				}
 			}
-			gap = gap || !held && got.Low < shift && shift < got.High
-		}
-		if gap {
-			gaps++
-		}
-		for _, bound := range []float64{got.Low + 1e-9, got.High - 1e-9} {
-			if i.p(i.ranks(bound)) <= i.alpha {
-				t.Fatalf("%v is rejected, but an end of %+v", bound, got)
+			if !math.IsNaN(gap) {
+				gaps++
+				for _, b := range all {
+					for n := range b.Treatment {
+						b.Treatment[n] -= gap
+					}
+				}
+				alone, _ := AlignedRank(all, 9, 1)
+				if i, test, _ := ShiftInBlocks(all, 0.95, 9, 1); alone.P > 0.05 || test.P <= 0.05 || i.Low > 0 || i.High < 0 {
+					t.Errorf("0 is rejected within %+v: p = %v, and with the interval %v", i, alone.P, test.P)
+				}
+				continue
 			}
+			if !held(got.Low+1e-9) || !held(got.High-1e-9) {
+				t.Fatalf("an end of %+v is rejected", got)
+			}
+		}
+		if c.gaps && gaps == 0 {
+			t.Error("no interval holds shifts that are rejected: the test shows nothing")
 		}
 	}
-	t.Logf("%d of 60 intervals hold shifts that are rejected", gaps)
 }
 
 // TestEqualCountsAreSpread: values that are rounded to whole numbers are spread for the
