@@ -6,7 +6,8 @@ bench_replay   := ./netlab/replay/bench
 bench_link     := ./netlab/link/bench
 bench_capture  := ./capture/reel/bench
 bench_analysis := ./analysis/bench
-bench_areas    := $(strip $(foreach area,replay link capture analysis,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
+bench_stats    := ./analysis/stats/bench
+bench_areas    := $(strip $(foreach area,replay link capture analysis stats,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
 
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Every area's benchmark, us and our peers side by side
@@ -35,7 +36,7 @@ bench-noise: ## Equal loads of a page: which step of a load makes them differ (N
 	@scripts/deps.sh demo bench
 	go run ./internal/noise/bench $(NOISE_FLAGS)
 
-bench-%: ## One area's benchmark: replay, link, capture or analysis
+bench-%: ## One area's benchmark: replay, link, capture, analysis or stats
 	$(if $(filter $*,$(bench_areas)),,$(error no benchmark is named "$*"; there are: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench
 	@mkdir -p out/bench

@@ -3,7 +3,7 @@
 // true shift, how often equal arms are told apart, and how often a shift is found. It
 // prints tables and writes out/bench/stats.json. The same seed prints the same tables.
 //
-//	go run ./analysis/stats/bench [-experiments 4000] [-seed 1] [-spread 45] [-out out/bench/stats.json]
+//	go run ./analysis/stats/bench [-pairs 6,10,20,50] [-experiments 4000] [-seed 1] [-spread 45] [-peers=false] [-out out/bench/stats.json]
 package main
 
 import (
@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"text/tabwriter"
 
@@ -43,21 +45,27 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "out/bench/stats.json", "file for the list of results")
+	sizes := flag.String("pairs", "6,10,20,50", "of trials in an experiment, a table's rows for each")
 	experiments := flag.Int("experiments", 4000, "simulated for each line, and as many without a shift")
 	seed := flag.Uint64("seed", 1, "of everything")
 	spread := flag.Float64("spread", simulate.Usual().Spread, "standard deviation of a load, in ms")
 	shift := flag.Float64("shift", 20, "true difference, in ms")
+	others := flag.Bool("peers", true, "try the rules of other tools as well")
 	flag.Parse()
 	if *experiments < 1 || !(*spread > 0) {
 		return fmt.Errorf("%d experiments, a spread of %v ms: both must be positive", *experiments, *spread)
 	}
 	var lines []line
-	for _, pairs := range []int{6, 10, 20, 50} {
+	for size := range strings.SplitSeq(*sizes, ",") {
+		pairs, err := strconv.Atoi(size)
+		if err != nil || pairs < 2 {
+			return fmt.Errorf("-pairs %s: %q is no number of at least 2", *sizes, size)
+		}
 		for _, c := range cases() {
 			machine := simulate.Usual()
 			machine.Spread = *spread
 			c.change(&machine)
-			lines = append(lines, line{pairs: pairs, machine: c.name, tally: try(machine, pairs, *experiments, *shift, *seed)})
+			lines = append(lines, line{pairs: pairs, machine: c.name, tally: try(machine, pairs, *experiments, *shift, *seed, *others)})
 		}
 	}
 	if err := table(lines, *shift); err != nil {
@@ -112,7 +120,7 @@ type tally struct {
 }
 
 // try carries out experiments, on all processors, the same whatever their number.
-func try(machine simulate.Machine, pairs, experiments int, shift float64, seed uint64) tally {
+func try(machine simulate.Machine, pairs, experiments int, shift float64, seed uint64, others bool) tally {
 	parts := make([]tally, experiments)
 	var wait sync.WaitGroup
 	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -121,7 +129,7 @@ func try(machine simulate.Machine, pairs, experiments int, shift float64, seed u
 		wait.Go(func() {
 			defer func() { <-limit }()
 			r := rand.New(rand.NewPCG(seed, uint64(n)))
-			parts[n] = one(machine, pairs, shift, r)
+			parts[n] = one(machine, pairs, shift, r, others)
 		})
 	}
 	wait.Wait()
@@ -140,7 +148,7 @@ func try(machine simulate.Machine, pairs, experiments int, shift float64, seed u
 }
 
 // one is an experiment with a shift and one without.
-func one(machine simulate.Machine, pairs int, shift float64, r *rand.Rand) tally {
+func one(machine simulate.Machine, pairs int, shift float64, r *rand.Rand, others bool) tally {
 	rules := peers.All()
 	t := tally{covered: make([]int, 2+len(rules)), found: make([]int, 2+len(rules)), alarms: make([]int, 2+len(rules))}
 	for _, more := range []float64{shift, 0} {
@@ -153,9 +161,9 @@ func one(machine simulate.Machine, pairs int, shift float64, r *rand.Rand) tally
 		says := []bool{c.Test.P <= 0.05, false}
 		bounds := [][2]float64{{c.Shift.Low, c.Shift.High}, {math.NaN(), math.NaN()}}
 		for _, rule := range rules {
-			says = append(says, rule.Differs(control, treatment))
+			says = append(says, others && rule.Differs(control, treatment))
 			at := [2]float64{math.NaN(), math.NaN()}
-			if rule.Interval != nil {
+			if others && rule.Interval != nil {
 				at[0], at[1] = rule.Interval(control, treatment)
 			}
 			bounds = append(bounds, at)
