@@ -32,7 +32,9 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 }
 
 // SetFlags adds flags to the browsers of the trials to come, which get the files as their descriptors 3, 4 ….
-func (v *Virtual) SetFlags(extra []string, files ...*os.File) { v.device.Extra, v.device.Files = extra, files }
+func (v *Virtual) SetFlags(extra []string, files ...*os.File) {
+	v.device.Extra, v.device.Files = extra, files
+}
 
 // measurer measures a trial's reel and makes no evidence of it.
 type measurer struct{}
