@@ -43,12 +43,24 @@ func inside(ctx context.Context, text string) error {
 		return err
 	}
 	b := &bench{settings: s, rig: rig, arm: rig.Arm(lab.Control, recorded)}
-	left := map[string]int{}
+	if err := b.all(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	content, err := json.Marshal(b.loads) // those before an interruption, too
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Dir, loadsFile), append(content, '\n'), 0o644)
+}
+
+// all loads the page as often as is wanted.
+func (b *bench) all(ctx context.Context) error {
+	s, done := b.settings, map[string]int{}
 	random := rand.New(rand.NewPCG(s.Seed, 0x6e6f697365)) // "noise"
 	for range s.Loads + s.Loads/2 {
 		for _, i := range random.Perm(len(s.Variants)) {
 			v := s.Variants[i]
-			if left[v.Name] >= s.Loads {
+			if done[v.Name] >= s.Loads {
 				continue
 			}
 			l, err := b.load(ctx, v)
@@ -56,15 +68,11 @@ func inside(ctx context.Context, text string) error {
 				return err
 			}
 			if l.Valid {
-				left[v.Name]++
+				done[v.Name]++
 			}
 		}
 	}
-	content, err := json.Marshal(b.loads)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(s.Dir, loadsFile), append(content, '\n'), 0o644)
+	return nil
 }
 
 type bench struct {

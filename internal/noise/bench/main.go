@@ -133,5 +133,9 @@ func load(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	return isolate.Run(ctx, []string{benchrig.InsideArg, string(text)})
+	err = isolate.Run(ctx, []string{benchrig.InsideArg, string(text)})
+	if ctx.Err() != nil {
+		return errors.New("interrupted; -read-only prints what there is")
+	}
+	return err
 }
