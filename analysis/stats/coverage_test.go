@@ -19,7 +19,7 @@ func TestIntervalsHold(t *testing.T) {
 	for _, c := range []struct {
 		pairs, experiments int
 		invalid            float64
-	}{{6, 300, 0}, {10, 250, 0}, {10, 250, 0.15}, {20, 80, 0}, {50, 40, 0}} {
+	}{{6, 300, 0}, {10, 150, 0}, {10, 150, 0.15}, {20, 50, 0}, {50, 25, 0}} {
 		for _, drift := range []float64{0, 400} {
 			t.Run(fmt.Sprintf("%d pairs, %v ms of drift, %v invalid", c.pairs, drift, c.invalid), func(t *testing.T) {
 				machine := simulate.Usual()

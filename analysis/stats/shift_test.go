@@ -105,7 +105,7 @@ func TestShiftHull(t *testing.T) {
 		sizes       [][2]int
 		experiments int
 		gaps        bool
-	}{{few, 60, true}, {many, 8, false}, {many[2:], 8, false}} {
+	}{{few, 60, true}, {many, 5, false}, {many[2:], 5, false}} {
 		r := rand.New(rand.NewPCG(5, 5))
 		gaps := 0
 		for range c.experiments {
