@@ -1,13 +1,16 @@
 package capture
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/priority"
+)
 
 // raisePriority makes the calling thread, which must be locked, run before
 // others, as far as the system allows, and says what it got. Children of the
 // thread do not inherit it.
 func raisePriority() string {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 10}
-	if unix.SchedSetAttr(0, &attr, 0) == nil {
+	if _, err := priority.Realtime(0, priority.Recorder, false); err == nil {
 		return "SCHED_FIFO"
 	}
 	if unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -10) == nil {

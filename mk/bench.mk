@@ -26,6 +26,11 @@ bench-noise: ## Equal loads of a page: which step of a load makes them differ (N
 	@scripts/deps.sh demo bench
 	go run ./internal/noise/bench $(NOISE_FLAGS)
 
+.PHONY: bench-sensitivity
+bench-sensitivity: ## Page loads over a link that stalls on purpose: what a ms of lateness does to each metric (a quarter of an hour)
+	@scripts/deps.sh demo bench
+	go run ./netlab/link/bench/sensitivity
+
 bench-%: ## One area's benchmark: replay, link, capture or analysis
 	$(if $(filter $*,$(bench_areas)),,$(error no benchmark is named "$*"; there are: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench

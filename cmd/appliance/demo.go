@@ -38,6 +38,8 @@ type DemoCmd struct {
 	Still   time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long."`
 	Limit   time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid."`
 	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
+
+	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 }
 
 // Help is shown by appliance demo --help.
@@ -176,7 +178,7 @@ func (d *DemoCmd) tellReport(std *streams, in insideJob) {
 func (d *DemoCmd) inside(now time.Time) insideJob {
 	in := insideJob{Out: d.Out, Connections: d.Backend == "conn", Order: job.Order{
 		ID: store.NewID(now, "demo"), Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed,
-		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit},
+		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit}, Tolerance: job.Duration{Duration: d.Tolerance},
 		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},
 	}}
 	if d.Against != "" {

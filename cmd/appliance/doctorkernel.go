@@ -17,6 +17,7 @@ import (
 
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/internal/priority"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
 	"eidetic/netlab/netspace"
@@ -32,7 +33,7 @@ func trials() []trial {
 		{finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
 		{finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort, "a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
 		{finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
-		{finding{Name: "realtime", For: "links: departures in time on a busy machine"}, tryRealtime, "run as root, or allow it: ulimit -r 1 (LimitRTPRIO= in a unit)"},
+		{finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime, "run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again (LimitRTPRIO=20 in a unit)"},
 	}
 }
 
@@ -205,13 +206,22 @@ func tryCubic(context.Context) (string, error) {
 }
 
 func tryRealtime(context.Context) (string, error) {
-	result := make(chan error)
+	type answer struct {
+		got int
+		err error
+	}
+	result := make(chan answer)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread and its priority end with the goroutine
-		result <- unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+		got, err := priority.Realtime(0, priority.Link, false)
+		result <- answer{got, err}
 	}()
-	if err := <-result; err != nil {
-		return "", fmt.Errorf("not allowed: %w", err)
+	a := <-result
+	if a.err != nil {
+		return "", fmt.Errorf("not allowed, so that a busy machine has wider tolerances: %w", a.err)
 	}
-	return "allowed", nil
+	if a.got < 2 {
+		return fmt.Sprintf("allowed, priority %d: the link is not before the recorder", a.got), nil
+	}
+	return fmt.Sprintf("allowed, priority %d", a.got), nil
 }

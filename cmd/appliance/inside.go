@@ -92,6 +92,13 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 
 // carryOut does the order on a virtual device.
 func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logger) error {
+	// What else this machine does is seen in the processes' folder of the outside,
+	// which stays open below the inside's own.
+	processes := ""
+	if outside, err := os.Open("/proc"); err == nil {
+		defer outside.Close()
+		processes = fmt.Sprintf("/proc/self/fd/%d", outside.Fd())
+	}
 	if err := isolate.Mount(isolate.Mounts{Keep: keep(in), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 	}
 	defer rig.Close()
 	in.Order.OpenTrace = link.OpenFile // the outer half has decided which may be named
-	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine()}
+	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine(), Processes: processes}
 	return j.Run(ctx)
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
 )
 
 // progress tells a person what goes on: on a terminal one line that is drawn
@@ -41,6 +42,11 @@ func (p *progress) say(format string, args ...any) {
 func (p *progress) step(s experiment.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if s.Note != "" {
+		p.wipe()
+		fmt.Fprintln(p.out, s.Note)
+		return
+	}
 	if s.Done == nil {
 		if p.terminal && s.Trial > 0 {
 			p.wipe()
@@ -59,8 +65,20 @@ func resultOf(s experiment.Step) string {
 	if !t.Valid {
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}
-	return fmt.Sprintf("first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames, none lost",
-		t.Metrics["first_visual_change_ms"], t.Metrics["speed_index_ms"], t.Metrics["last_visual_change_ms"], t.Requests, t.Frames)
+	return fmt.Sprintf("first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames%s",
+		t.Metrics["first_visual_change_ms"], t.Metrics["speed_index_ms"], t.Metrics["last_visual_change_ms"], t.Requests, t.Frames, flawsOf(t))
+}
+
+// flawsOf says how good a valid trial is.
+func flawsOf(t *lab.Trial) string {
+	text := ", none lost"
+	if t.FramesLost > 0 {
+		text = fmt.Sprintf(", %d lost", t.FramesLost)
+	}
+	if t.Blur != nil {
+		text += fmt.Sprintf(", blur %.1f ms", t.Blur.Worst())
+	}
+	return text
 }
 
 // barOf draws done of all as 20 cells.

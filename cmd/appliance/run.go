@@ -36,8 +36,10 @@ type requestFlags struct {
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
-	Device  *string  `placeholder:"D" help:"Which device; the first of the box's list without it."`
-	Name    *string  `placeholder:"TEXT" help:"What you call the run."`
+	// Tolerance is a duration for people, and milliseconds in a request.
+	Tolerance *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
+	Device    *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
+	Name      *string        `placeholder:"TEXT" help:"What you call the run."`
 
 	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
 	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
 
@@ -21,6 +22,9 @@ func printFound(out io.Writer, run *lab.Run) {
 		}
 	}
 	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials), time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
+	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
+		fmt.Fprintln(out, plain(text))
+	}
 	if c := run.Comparison; c != nil {
 		fmt.Fprintf(out, "%s: %s\n", plain(c.Headline), plain(c.Detail))
 		printEffects(out, c, "control", "treatment")

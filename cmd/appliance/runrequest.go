@@ -77,6 +77,9 @@ func (c *RunCmd) request() (runRequest, error) {
 	set(q.body, "still_s", c.Still)
 	set(q.body, "limit_s", c.Limit)
 	set(q.body, "seed", c.Seed)
+	if c.Tolerance != nil {
+		q.body["tolerance_ms"] = float64(*c.Tolerance) / 1e6
+	}
 	set(q.body, "device", c.Device)
 	set(q.body, "name", c.Name)
 	treatment, _ := q.body["treatment"].(map[string]any) // its type was checked

@@ -117,7 +117,7 @@ func progressOf(s step, o job.Order) panel.Progress {
 	if s.Trial == 0 {
 		return panel.Progress{Of: o.Trials * len(o.Arms), Doing: "recording: " + s.Doing}
 	}
-	return panel.Progress{Trial: s.Trial, Of: s.Of, Doing: s.Doing}
+	return panel.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
 // order is what a request means.
@@ -125,7 +125,7 @@ func (r *runner) order(id string, q panel.RunRequest) (job.Order, error) {
 	control := job.Arm{Name: lab.Control, Page: q.Page, Archive: q.Archive, Link: cmp.Or(q.Link, "native")}
 	o := job.Order{
 		ID: id, Name: q.Name, Device: q.Device, Trials: q.Trials, Timing: q.Timing, Seed: q.Seed,
-		Still: seconds(q.Still), Limit: seconds(q.Limit), Arms: []job.Arm{control},
+		Still: seconds(q.Still), Limit: seconds(q.Limit), Tolerance: seconds(q.Tolerance / 1e3), Arms: []job.Arm{control},
 	}
 	if t := q.Treatment; t != nil {
 		other := job.Arm{Name: lab.Treatment, Page: cmp.Or(t.Page, control.Page), Archive: t.Archive, Link: cmp.Or(t.Link, control.Link)}

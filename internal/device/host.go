@@ -2,7 +2,6 @@ package device
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -11,33 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/priority"
 )
 
 // Host tells what of this machine can explain a difference between two runs,
 // and what can spoil a trial.
-type Host struct{}
+type Host struct {
+	// Processes is a folder with the processes of the whole machine, like /proc,
+	// for a caller whose own /proc shows a part of them; "" is /proc.
+	Processes string
+}
 
 // Wall is the wall clock.
 func (Host) Wall() time.Time { return time.Now() }
 
 // Awake keeps the processors from sleeping until release is called.
 func (Host) Awake() (release func()) { return lab.Awake() }
-
-// Throttled counts the times that the processor was slowed down since boot:
-// by heat (Intel's counters) and by the control group's quota.
-func (Host) Throttled() (n int64) {
-	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
-	for _, file := range files {
-		n += readInt(file)
-	}
-	for _, line := range lines("/sys/fs/cgroup/cpu.stat") {
-		if value, ok := strings.CutPrefix(line, "nr_throttled "); ok {
-			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			n += count
-		}
-	}
-	return n
-}
 
 // Facts describes the machine: names as in report.json's environment.
 func (Host) Facts() map[string]any {
@@ -51,6 +39,11 @@ func (Host) Facts() map[string]any {
 		"governor":     first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 		"load_average": first("/proc/loadavg"),
 		"kept_awake":   lab.MayStayAwake(), // the processors, during trials
+		"idle_driver":  first("/sys/devices/system/cpu/cpuidle/current_driver"),
+		"smt":          first("/sys/devices/system/cpu/smt/active"),
+		"no_turbo":     first("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+		"huge_pages":   chosen(first("/sys/kernel/mm/transparent_hugepage/enabled")),
+		"realtime":     realtime(), // the priority that the link can have
 		"root":         os.Getuid() == 0 && !userNamespace(),
 	}
 	for name, value := range facts {
@@ -59,6 +52,21 @@ func (Host) Facts() map[string]any {
 		}
 	}
 	return facts
+}
+
+// chosen is the word in brackets: always [madvise] never.
+func chosen(list string) string {
+	_, rest, _ := strings.Cut(list, "[")
+	word, _, _ := strings.Cut(rest, "]")
+	return word
+}
+
+// realtime is the highest real-time priority that this process may have, 0 for none.
+func realtime() int {
+	if os.Getuid() == 0 && !userNamespace() {
+		return 99
+	}
+	return priority.Limit()
 }
 
 func kernel() string {

@@ -44,9 +44,8 @@ type Link interface {
 	// Restart begins its losses, its changes over time and its counters anew:
 	// equal trials meet equal links.
 	Restart()
-	// Report returns what it did since, to be kept as JSON, and why the trial
-	// must not count, or "".
-	Report() (report any, invalid string)
+	// Report returns what it did since.
+	Report() LinkReport
 }
 
 // Device is what is tested.
@@ -103,8 +102,9 @@ type Analyst interface {
 
 // Host tells of the machine that runs the lab what can spoil a trial.
 type Host interface {
-	// Throttled counts how often the processor was slowed down, since boot.
-	Throttled() int64
+	// Watch looks at the machine, and again when the returned function is called,
+	// which says what happened meanwhile; nil where that is not known.
+	Watch() func() *lab.Machine
 	// Wall is the wall clock.
 	Wall() time.Time
 	// Awake keeps the processors from sleeping until release is called.
@@ -126,6 +126,9 @@ type Plan struct {
 	Limit  time.Duration // after the start, the trial ends in any case
 	Settle time.Duration // how long the synchronisation page must be still before the start
 	Seed   uint64        // of everything that is drawn by lot
+	// Tolerance is how much blur a valid trial may have. 0 is DefaultTolerance, which
+	// is relaxed where the machine cannot keep it; another one never is.
+	Tolerance time.Duration
 }
 
 // DefaultPlan fits a page load on a desktop link.
@@ -157,6 +160,7 @@ type Step struct {
 	Trial, Of int
 	Doing     string     // "starting the browser", "filming", "analysing"
 	Done      *lab.Trial // the trial that has just ended
+	Note      string     // a sentence for a person
 }
 
 func (r *Runner) progress(s Step) {

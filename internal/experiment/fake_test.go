@@ -35,9 +35,11 @@ type world struct {
 	dead          chan struct{}
 	stopped       int
 	analysed      int
-	throttled     int64
-	awake         int  // how often the processors are kept awake now
-	slept         bool // the key was pressed while they were not
+	machine       *lab.Machine
+	late, lateAt  time.Duration   // of the link, and when, after the key
+	lateOf        []time.Duration // of each life, where it is not the same in all
+	awake         int             // how often the processors are kept awake now
+	slept         bool            // the key was pressed while they were not
 	linkFault     string
 	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look
@@ -146,8 +148,18 @@ func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start la
 
 type fakeLink struct{ w *world }
 
-func (l fakeLink) Restart()              { l.w.restarted = now() }
-func (l fakeLink) Report() (any, string) { return map[string]int{"packets": 1}, l.w.linkFault }
+func (l fakeLink) Restart() { l.w.restarted = now() }
+func (l fakeLink) Report() LinkReport {
+	late := l.w.late
+	if len(l.w.lateOf) > 0 {
+		late, l.w.lateOf = l.w.lateOf[0], l.w.lateOf[1:]
+	}
+	r := LinkReport{Kept: map[string]int{"packets": 1}, Invalid: l.w.linkFault}
+	if late > 0 {
+		r.Late = []lab.Late{{At: l.w.pressed.Add(l.w.lateAt), Sum: late}}
+	}
+	return r
+}
 
 type fakeHost struct{ w *world }
 
@@ -156,7 +168,9 @@ func (h fakeHost) Awake() func() {
 	return func() { h.w.awake-- }
 }
 
-func (h fakeHost) Throttled() int64 { return h.w.throttled * int64(h.w.looks) }
+func (h fakeHost) Watch() func() *lab.Machine {
+	return func() *lab.Machine { return h.w.machine }
+}
 func (h fakeHost) Wall() time.Time {
 	h.w.looks++
 	if h.w.looks > 2 {

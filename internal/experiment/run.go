@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"eidetic/internal/lab"
 )
@@ -28,53 +29,151 @@ type Arm struct {
 //
 // Trials that run holds already are the first ones of the same plan, which was
 // broken off after them: Run goes on behind them.
+//
+// Where the plan leaves the tolerance open it may be relaxed on the way (see
+// docket), and every trial is judged anew whenever it changes; run.Tolerance
+// says what they were judged by in the end.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
-	plan, done := Schedule(p.Seed, p.Trials, len(arms)), run.Trials
+	plan := Schedule(p.Seed, p.Trials, len(arms))
+	o := &outing{
+		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p),
+		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block, done: run.Trials,
+	}
 	run.Trials = nil
-	total, spare := len(plan), (len(plan)+1)/2
-	tallies := make([]tally, len(arms))
-	for _, slot := range plan {
-		arm, came := arms[slot.Arm], &tallies[slot.Arm]
-		for take := 1; ; take++ {
-			n := len(run.Trials) + 1
-			known := n <= len(done)
-			var t *lab.Trial
-			if known {
-				t = done[n-1]
-			} else {
-				dir, err := folder.TrialDir(n)
-				if err != nil {
-					return fmt.Errorf("trial %d: %w", n, err)
-				}
-				if t, err = r.one(ctx, p, arm, n, total, dir); err != nil {
-					return fmt.Errorf("trial %d: %w", n, err)
-				}
-				t.Block = slot.Block
-			}
-			came.add(t)
-			again := !t.Valid && spare > 0 && take < takes && came.hopeful()
-			if again {
-				spare--
-				total++
-			}
-			run.Trials = append(run.Trials, t)
-			if !known {
-				if err := save(); err != nil {
-					return fmt.Errorf("trial %d: %w", n, err)
-				}
-				r.progress(Step{Trial: n, Of: total, Done: t})
-			}
-			if !again {
-				break
+	for len(plan) > 0 {
+		for _, s := range plan {
+			if err := o.fill(ctx, s); err != nil {
+				return err
 			}
 		}
+		plan = o.missing()
 	}
 	for i, arm := range arms {
-		if came := tallies[i]; came.valid == 0 {
+		if came := o.came(i); came.valid == 0 {
 			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid, came.reason)
 		}
 	}
 	return nil
+}
+
+// outing is a run while it goes on.
+type outing struct {
+	*Runner
+	plan   Plan
+	arms   []Arm
+	run    *lab.Run
+	folder Folder
+	save   func() error
+
+	done   []*lab.Trial // before this began
+	docket *docket
+	slots  []Slot // those that were begun
+	total  int    // trials, as far as is known
+	spare  int    // that may still be repeated
+	blocks int
+}
+
+// fill carries out trials until one is valid for a place in the order.
+func (o *outing) fill(ctx context.Context, s Slot) error {
+	place := len(o.slots)
+	o.slots = append(o.slots, s)
+	for take := 1; ; take++ {
+		n := len(o.run.Trials) + 1
+		known := n <= len(o.done)
+		t, err := o.next(ctx, s, n)
+		if err != nil {
+			return fmt.Errorf("trial %d: %w", n, err)
+		}
+		o.run.Trials = append(o.run.Trials, t)
+		o.docket.add(t, place)
+		o.judge()
+		came := o.came(s.Arm)
+		again := !o.docket.filled(place) && o.spare > 0 && take < takes && came.hopeful()
+		if again {
+			o.spare--
+			o.total++
+		}
+		if !known {
+			if err := o.save(); err != nil {
+				return fmt.Errorf("trial %d: %w", n, err)
+			}
+			o.progress(Step{Trial: n, Of: o.total, Done: t})
+		}
+		if !again {
+			return nil
+		}
+	}
+}
+
+// next is the n-th trial, whose blur is not judged yet.
+func (o *outing) next(ctx context.Context, s Slot, n int) (*lab.Trial, error) {
+	if n <= len(o.done) {
+		t := o.done[n-1]
+		t.Invalid = t.Faults
+		return t, nil
+	}
+	dir, err := o.folder.TrialDir(n)
+	if err != nil {
+		return nil, err
+	}
+	t, err := o.one(ctx, o.plan, o.arms[s.Arm], n, o.total, dir)
+	if err != nil {
+		return nil, err
+	}
+	t.Block = s.Block
+	return t, nil
+}
+
+// judge judges every trial so far, and tells when the tolerance is another one.
+func (o *outing) judge() {
+	relaxed := o.run.Tolerance.Relaxed()
+	earlier := o.docket.attempts[:len(o.docket.attempts)-1] // the newest is told of by itself
+	counted := map[int]bool{}
+	for _, a := range earlier {
+		counted[a.Number] = a.Valid
+	}
+	t := o.docket.judge()
+	o.run.Tolerance = t
+	var changed []string
+	for _, a := range earlier {
+		if a.Valid != counted[a.Number] {
+			changed = append(changed, fmt.Sprintf("trial %d %s", a.Number, map[bool]string{true: "counts again", false: "does not count any more"}[a.Valid]))
+		}
+	}
+	if relaxed == t.Relaxed() && len(changed) == 0 {
+		return
+	}
+	note := fmt.Sprintf("The tolerance is %s now, since this machine's usual blur is %s", lab.Millis(t.Used), lab.Millis(t.Median))
+	if len(changed) > 0 {
+		note += ": " + strings.Join(changed, ", ")
+	}
+	o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: note})
+}
+
+// missing is a further block, with as many trials of each arm as the one that
+// lacks most needs: what was judged valid at first and is not any more, or was not
+// valid however often it was repeated. None is left to make up for what no
+// repetition mends.
+func (o *outing) missing() (plan []Slot) {
+	most := 0
+	for i := range o.arms {
+		came := o.came(i)
+		if !came.hopeful() || came.valid == 0 {
+			return nil
+		}
+		most = max(most, o.plan.Trials-came.valid)
+	}
+	if most = min(most, o.spare/len(o.arms)); most <= 0 {
+		return nil
+	}
+	o.blocks++
+	plan = Schedule(o.plan.Seed+uint64(o.blocks), most, len(o.arms))
+	for i := range plan {
+		plan[i].Block = o.blocks
+	}
+	o.spare -= len(plan)
+	o.total += len(plan)
+	return plan
 }
 
 // takes is how often one trial of the plan is tried at most. What is repeated
@@ -88,14 +187,20 @@ type tally struct {
 	reason         string // of the first that was invalid
 }
 
-func (a *tally) add(t *lab.Trial) {
-	if t.Valid {
-		a.valid++
-		return
+func (o *outing) came(arm int) (a tally) {
+	for _, t := range o.docket.attempts {
+		if o.slots[t.slot].Arm != arm {
+			continue
+		}
+		if t.Valid {
+			a.valid++
+			continue
+		}
+		if a.invalid++; a.reason == "" {
+			a.reason = t.Invalid[0]
+		}
 	}
-	if a.invalid++; a.reason == "" {
-		a.reason = t.Invalid[0]
-	}
+	return a
 }
 
 // hopeful says whether another trial may be valid: where the first two of an arm
@@ -112,7 +217,7 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	armed := *r
 	armed.Network = arm.Network
 	p.Arm, p.Page, p.Sync, p.Trials = arm.Name, arm.Page, arm.Sync, total
-	return armed.Trial(ctx, p, n, dir)
+	return armed.trial(ctx, p, n, dir)
 }
 
 // Slot is a trial of the plan.

@@ -33,12 +33,23 @@ const birthLimit = 45 * time.Second
 // invalid with its reasons; the error is for what no further trial would survive,
 // ctx's end among it.
 func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
+	t, err := r.trial(ctx, p, number, dir)
+	if err == nil {
+		d := newDocket(p)
+		d.add(t, 0)
+		d.judge()
+	}
+	return t, err
+}
+
+// trial carries out one trial, whose blur is not judged yet.
+func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
 	t := &lab.Trial{
 		Number: number, Arm: cmp.Or(p.Arm, lab.Control), Page: p.Page, Wall: r.Host.Wall(),
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	facts := facts{throttledBefore: r.Host.Throttled(), offsetBefore: r.clockOffset()}
+	facts := facts{offsetBefore: r.clockOffset()}
 	start, err := r.perform(ctx, p, t, dir, &facts)
 	if ctx.Err() != nil {
 		return t, ctx.Err()
@@ -47,7 +58,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 	if err != nil && !errors.As(err, &broken) {
 		return t, err
 	}
-	facts.throttledAfter, facts.offsetAfter = r.Host.Throttled(), r.clockOffset()
+	facts.offsetAfter = r.clockOffset()
 	if broken != nil {
 		t.Invalid = append(t.Invalid, broken.Error())
 	}
@@ -66,6 +77,9 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 			Method: "mean score of the requests that were answered from the recording; a miss is 0",
 		}
 		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
+	}
+	if start != nil {
+		t.Blur = blurOf(t, facts, start.Earliest)
 	}
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
 	t.Valid = len(t.Invalid) == 0
@@ -131,6 +145,12 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, err
 	}
 	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "loading the page"})
+	seen := r.Host.Watch()
+	defer func() {
+		if t.Machine == nil { // it did not get to its end
+			t.Machine = seen()
+		}
+	}()
 	if err := wait(ctx, phase(p.Seed, t.Number)); err != nil {
 		return nil, err
 	}
@@ -145,7 +165,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	event.Name, event.Detail = "navigate", "Return on the synchronisation page, which leads to "+p.Page
 	t.Events = append(t.Events, event)
 	ended, err := r.awaitEnd(ctx, p, life, film, session, event)
-	t.Ended = ended
+	t.Ended, t.Machine = ended, seen()
 	if err != nil {
 		return &event, err
 	}
@@ -156,9 +176,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 
 // reportLink keeps what the link did between the start and the end.
 func (r *Runner) reportLink(t *lab.Trial, dir string, f *facts) error {
-	report, invalid := r.Link.Report()
-	f.link = invalid
-	content, err := json.MarshalIndent(report, "", "  ")
+	f.link = r.Link.Report()
+	content, err := json.MarshalIndent(f.link.Kept, "", "  ")
 	if err != nil {
 		return fmt.Errorf("the link's report: %w", err)
 	}

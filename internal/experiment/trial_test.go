@@ -54,7 +54,10 @@ func TestTrial(t *testing.T) {
 			{Stage: lab.StageExact, Error: "broken pipe", Aborted: true},
 		}}, ended: lab.EndStable, because: "1 answers failed on our side, first GET https://x.test/a: no space left", analysed: 1, requests: 2},
 		{name: "a link that was late", world: world{changes: page, linkFault: "3 packets left the link late"}, ended: lab.EndStable, because: "3 packets left the link late", analysed: 1},
-		{name: "a throttled processor", world: world{changes: page, throttled: 1}, ended: lab.EndStable, because: "throttled", analysed: 1},
+		{name: "a link that was a little late", world: world{changes: page, late: 16 * time.Millisecond}, ended: lab.EndStable, valid: true, analysed: 1},
+		{name: "a link that was too late", world: world{changes: page, late: 17 * time.Millisecond}, ended: lab.EndStable, because: "a stall of 17 ms while the page loaded, 0 ms after the start (tolerance 16.7 ms)", analysed: 1},
+		{name: "a link that was late when all was over", world: world{changes: page, late: time.Second, lateAt: 1200 * time.Millisecond}, ended: lab.EndStable, valid: true, analysed: 1},
+		{name: "a quota that nobody noticed", world: world{changes: page, machine: &lab.Machine{Holds: 9, Held: 900}}, ended: lab.EndStable, valid: true, analysed: 1},
 		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s", analysed: 1},
 	}
 	for _, test := range tests {

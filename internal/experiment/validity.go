@@ -9,14 +9,12 @@ import (
 
 // facts is what was seen of a trial besides its pixels.
 type facts struct {
-	served          []lab.Served
-	filmed          bool
-	film            FilmStatus
-	link            string // why the link spoils the trial
-	throttledBefore int64
-	throttledAfter  int64
-	offsetBefore    time.Duration // wall clock less monotonic clock
-	offsetAfter     time.Duration
+	served       []lab.Served
+	filmed       bool
+	film         FilmStatus
+	link         LinkReport
+	offsetBefore time.Duration // wall clock less monotonic clock
+	offsetAfter  time.Duration
 }
 
 // clockStep is the change between wall and monotonic clock that counts as a
@@ -24,9 +22,9 @@ type facts struct {
 const clockStep = 50 * time.Millisecond
 
 // judge says why a trial must not enter a statistic, in words that say what to
-// do; none means that it is valid.
+// do. That instruments were late is judged by the blur which that makes, and not here.
 func judge(t *lab.Trial, f facts) (reasons []string) {
-	if t.FramesLost > 0 {
+	if t.FramesLost > 0 && len(t.FrameTimes) == 0 { // where it is not known when, and so how bad that was
 		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other work", t.FramesLost, t.Frames+t.FramesLost))
 	}
 	if t.Misses > 0 {
@@ -35,17 +33,14 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
-	if f.link != "" {
-		reasons = append(reasons, f.link)
+	if f.link.Invalid != "" {
+		reasons = append(reasons, f.link.Invalid)
 	}
 	if t.Ended == lab.EndLimit {
 		reasons = append(reasons, "the page did not come to rest within the plan's time limit")
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {
 		reasons = append(reasons, fmt.Sprintf("the wall clock stepped by %v", step.Round(time.Millisecond)))
-	}
-	if n := f.throttledAfter - f.throttledBefore; n > 0 {
-		reasons = append(reasons, fmt.Sprintf("the processor was throttled %d times", n))
 	}
 	return reasons
 }

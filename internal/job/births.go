@@ -207,9 +207,10 @@ func (g *guarded) Restart() {
 	g.emulated.Restart()
 }
 
-func (g *guarded) Report() (report any, invalid string) {
-	report, _ = g.emulated.Report() // its reason is among those of the port
-	return report, strings.Join(g.reasons(), "; ")
+func (g *guarded) Report() experiment.LinkReport {
+	report := g.emulated.Report()
+	report.Invalid = strings.Join(g.reasons(), "; ") // its own is among those of the port
+	return report
 }
 
 var _ experiment.Link = (*guarded)(nil)

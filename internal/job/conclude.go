@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
@@ -19,6 +20,9 @@ func conclude(run *lab.Run, seed uint64) {
 	if run.Comparison != nil && run.State != store.StateDone {
 		verdict.Stopped(run.Comparison)
 		run.Warnings = append(run.Warnings, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.", len(run.Trials)))
+	}
+	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
+		run.Warnings = append(run.Warnings, text)
 	}
 	if n := len(run.Trials) - valid(run.Trials); n > 0 {
 		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))

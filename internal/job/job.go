@@ -75,8 +75,10 @@ type Job struct {
 	Order Order
 	Rig   Rig
 	Root  string // of the store
-	News  News
-	Log   *slog.Logger
+	// Processes is device.Host's.
+	Processes string
+	News      News
+	Log       *slog.Logger
 	// Software names the appliance and its version.
 	Software string
 
@@ -125,7 +127,7 @@ func (j *Job) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: j.Rig.Device, Screen: watched{j.Rig.Screen, j.News.Film}, Control: j.Rig.Control, Analyst: analyst{},
-		Host: device.Host{}, Clock: clock, Log: j.Log, Progress: j.News.Step,
+		Host: device.Host{Processes: j.Processes}, Clock: clock, Log: j.Log, Progress: j.News.Step,
 	}
 	if j.Order.Live {
 		return runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save)
@@ -148,6 +150,7 @@ func (j *Job) perform(ctx context.Context) error {
 func (j *Job) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", j.Order.Trials)
 	p.Still, p.Limit, p.Seed = j.Order.Still.Duration, j.Order.Limit.Duration, j.Order.Seed
+	p.Tolerance = j.Order.Tolerance.Duration
 	return p
 }
 
@@ -168,6 +171,9 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 		run.State, run.Error = store.StateFailed, cause.Error()
 	}
 	conclude(run, j.Order.Seed)
+	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
+		j.News.say("%s", text)
+	}
 	if run.Comparison != nil {
 		j.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}

@@ -137,7 +137,7 @@ type emulated struct{ network *netlab.Network }
 
 func (e emulated) Restart() { e.network.RestartLink() }
 
-func (e emulated) Report() (report any, invalid string) {
+func (e emulated) Report() experiment.LinkReport {
 	r := e.network.LinkReport()
-	return r, r.Invalid()
+	return experiment.LinkReport{Kept: r, Invalid: r.Invalid(), Late: r.Late}
 }

@@ -28,6 +28,9 @@ type Order struct {
 	Still Duration `json:"still"`
 	Limit Duration `json:"limit"`
 	Seed  uint64   `json:"seed"` // of everything that is drawn by lot
+	// Tolerance is how much blur a valid trial may have; 0 is one frame, which is
+	// relaxed where the machine cannot keep it.
+	Tolerance Duration `json:"tolerance,omitzero"`
 	// Live loads the page from its origins in every trial; nothing is replayed.
 	Live bool `json:"live,omitempty"`
 	// OpenTrace opens the trace files that links name; nil refuses them, as is
@@ -58,6 +61,9 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 // MinStill is the shortest time after which a page may be taken for loaded.
 const MinStill = 200 * time.Millisecond
 
+// MaxTolerance is the largest blur that a plan may allow.
+const MaxTolerance = time.Minute
+
 // maxLoading bounds what all trials of an order may take to load together. The
 // series of each frame are held for the report until the run ends: at 60 frames
 // a second half a gigabyte.
@@ -79,6 +85,9 @@ func (o Order) Validate() error {
 	}
 	if o.Still.Duration < MinStill || o.Limit.Duration < o.Still.Duration {
 		return fmt.Errorf("still %v and limit %v: at least %v, and the limit no shorter", o.Still, o.Limit, MinStill)
+	}
+	if o.Tolerance.Duration < 0 || o.Tolerance.Duration > MaxTolerance {
+		return fmt.Errorf("tolerance %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it", o.Tolerance, MaxTolerance)
 	}
 	if _, err := replay.ParseTiming(o.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)

@@ -32,3 +32,19 @@ func TestOrdersThatAreTooLong(t *testing.T) {
 		}
 	}
 }
+
+// A tolerance is above 0 or left open, which an order's JSON then leaves out.
+func TestOrdersTolerance(t *testing.T) {
+	for tolerance, good := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false, -1: false} {
+		o := Order{
+			ID: "1", Trials: 1, Timing: "recorded", Still: Duration{time.Second}, Limit: Duration{time.Minute}, Tolerance: Duration{tolerance},
+			Arms: []Arm{{Name: lab.Control, Page: "https://x.test/", Link: "native"}},
+		}
+		if err := o.Validate(); (err == nil) != good {
+			t.Errorf("a tolerance of %v: %v", tolerance, err)
+		}
+		if _, said := asMap(o)["tolerance"]; said != (tolerance != 0) {
+			t.Errorf("a tolerance of %v stands in the plan: %t", tolerance, said)
+		}
+	}
+}

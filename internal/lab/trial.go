@@ -80,6 +80,8 @@ type Trial struct {
 	// Valid trials enter the statistics; Invalid holds the reasons of the others.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
+	// Faults are those of the reasons that hold whatever blur is tolerated.
+	Faults []string `json:"faults,omitempty"`
 
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
@@ -94,6 +96,10 @@ type Trial struct {
 	ContentW   int    `json:"content_w"`
 	ContentH   int    `json:"content_h"`
 	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
+
+	// Blur is how late the instruments may have been, and Machine what else the machine did.
+	Blur    *Blur    `json:"blur,omitempty"`
+	Machine *Machine `json:"machine,omitempty"`
 
 	// Capture is what the recording was like: measured rate, jitter, reasons of losses.
 	Capture map[string]any `json:"capture,omitempty"`
@@ -151,6 +157,9 @@ type Run struct {
 	Archive ArchiveInfo    `json:"archive"` // what was replayed
 	Link    map[string]any `json:"link"`    // name, back end and parameters
 	Plan    map[string]any `json:"plan"`
+
+	// Tolerance is how late the instruments may have been in a valid trial.
+	Tolerance *Tolerance `json:"tolerance,omitempty"`
 
 	// Environment is what could explain a difference between two runs: kernel,
 	// processor, memory, browser, congestion control, our version, isolation counters.

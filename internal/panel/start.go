@@ -29,6 +29,7 @@ type RunRequest struct {
 	Still     float64    `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
 	Limit     float64    `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
 	Seed      uint64     `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+	Tolerance float64    `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	Treatment *Treatment `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself"`
 }
 

@@ -42,7 +42,7 @@ type measured struct {
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
 		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"),
-		Timeline: timelineOf(t, zero, columns), Capture: flat(t.Capture),
+		Timeline: timelineOf(t, zero, columns), Capture: append(flat(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
 	for _, m := range columns {
@@ -76,6 +76,20 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 		v.Measured = append(v.Measured, row)
 	}
 	return v
+}
+
+// timely lists how late the instruments were, and what the machine did besides.
+func timely(t *lab.Trial) (rows []pair) {
+	if b := t.Blur; b != nil {
+		rows = append(rows, pair{"blur of the link", precise(b.Link) + " ms"}, pair{"blur of the recorder", precise(b.Capture) + " ms"})
+		if b.Stall > 0 {
+			rows = append(rows, pair{"longest stall of the link", precise(b.Stall) + " ms, " + precise(b.StallAt) + " ms after the start"})
+		}
+	}
+	if m := t.Machine; m != nil {
+		rows = append(rows, pair{"besides", m.Causes()})
+	}
+	return rows
 }
 
 // frames writes the indices of the frames that a measurement rests on.

@@ -49,6 +49,7 @@ type Conn struct {
 	open    map[*shaped]struct{}
 	closed  bool
 	slips   atomic.Int64
+	late    chain
 	timers  []*time.Timer
 	done    sync.WaitGroup
 }
@@ -78,6 +79,7 @@ func (l *Conn) Set(p Profile) {
 	l.down.random, l.up.random = newRandom(p.Seed, 1), newRandom(p.Seed, 2)
 	l.down.stats, l.up.stats = Direction{}, Direction{}
 	l.slips.Store(0)
+	l.late = chain{}
 	if l.closed {
 		return
 	}
@@ -178,7 +180,7 @@ func (l *Conn) Report() Report {
 	defer l.mu.Unlock()
 	r := Report{
 		Backend: "conn", Profile: l.profile.clone(), Bound: connBound, Slips: l.slips.Load(),
-		Down: l.down.stats.clone(), Up: l.up.stats.clone(),
+		Down: l.down.stats.clone(), Up: l.up.stats.clone(), Late: l.late.report(),
 		Limits: limits("conn", l.base),
 	}
 	if l.profile.Native() {

@@ -104,6 +104,7 @@ func (n *line) send() {
 		n.active = append(n.active, h)
 	}
 	at := p.at
+	p.came = p.at
 	if len(p.data) > 0 {
 		packets := (len(p.data) + segment - 1) / segment
 		at = n.pacer.depart(p.at, len(p.data)+packets*header)
@@ -125,6 +126,7 @@ type piece struct {
 	data []byte
 	end  error    // io.EOF for an orderly end
 	at   lab.Time // when it came; later, when it is due
+	came lab.Time
 }
 
 // half is one direction of a connection. Its state is guarded by the link's lock.
@@ -178,9 +180,11 @@ func (h *half) deliver(dead <-chan struct{}, sink func(piece) bool) {
 		var p piece
 		if have {
 			p = h.flying[0]
-			if wait = p.at.Sub(l.clock()); wait <= 0 {
+			now := l.clock()
+			if wait = p.at.Sub(now); wait <= 0 {
 				h.flying = h.flying[1:]
 				h.line.stats.Errors.Add(-wait)
+				l.late.add(h.line == l.down, p.came, now, -wait)
 				if -wait > connBound {
 					l.slips.Add(1)
 				}

@@ -52,6 +52,9 @@ type Packet struct {
 	changed int      // changes that hold
 	ways    [2]*way  // up (from the device), down
 	slips   int64
+	late    chain
+	stall   stall  // of the profile, in this trial
+	turns   uint64 // how often it was set, which draws when the stall begins
 	merged  int64
 	bins    []Bin
 	binFrom lab.Time
@@ -130,7 +133,9 @@ func (p *Packet) Set(profile Profile) {
 	defer p.mu.Unlock()
 	p.profile = profile.clone()
 	p.since, p.changed = p.c.Clock(), 0
-	p.slips, p.merged = 0, 0
+	p.slips, p.merged, p.late = 0, 0, chain{}
+	p.turns++
+	p.stall = p.profile.stall(p.since, p.turns)
 	p.bins, p.binFrom = nil, p.since
 	for _, w := range p.ways {
 		w.set(&p.profile, p.since, true)
@@ -189,8 +194,11 @@ func (p *Packet) Report() Report {
 	}
 	r := Report{
 		Backend: "packet", Profile: p.profile.clone(), Bound: packetBound, Slips: p.slips, Merged: p.merged,
-		Up: p.ways[0].stats.clone(), Down: p.ways[1].stats.clone(), Thread: p.thread,
+		Up: p.ways[0].stats.clone(), Down: p.ways[1].stats.clone(), Thread: p.thread, Late: p.late.report(),
 		Bins: append([]Bin(nil), p.bins...), CPU: processorTime(p.tid),
+	}
+	if p.stall.to > 0 {
+		r.Stalled = &Stalled{At: p.stall.from.Sub(p.since), For: p.stall.to.Sub(p.stall.from)}
 	}
 	if p.merged > 0 {
 		r.Limits = append(r.Limits, fmt.Sprintf("%d frames were several segments in one: a sender's offload is on (ethtool -K INTERFACE tso off gso off gro off)", p.merged))
@@ -270,6 +278,7 @@ func (p *Packet) turn() (t turned) {
 	if busy && patience > 0 {
 		t.rest, other = true, min(other, now.Add(patience))
 	}
+	departure = p.stall.after(max(departure, now))
 	t.next, t.exact = min(departure, other), departure <= other
 	return t
 }
@@ -299,6 +308,9 @@ func (p *Packet) receive() (more bool) {
 
 // send passes on what is due.
 func (p *Packet) send(w *way, s side, now lab.Time) {
+	if p.stall.holds(now) {
+		return
+	}
 	for {
 		out := w.due(now, p.out[:0])
 		if len(out) == 0 {
@@ -314,6 +326,7 @@ func (p *Packet) send(w *way, s side, now lab.Time) {
 			}
 			late := after.Sub(f.due)
 			w.stats.Errors.Add(late)
+			p.late.add(w.down, f.arrived, after, late)
 			if late > packetBound {
 				p.slips++
 			}

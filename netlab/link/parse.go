@@ -28,7 +28,9 @@ const (
 // 1gbit; 0 is an outage, "unlimited" no bound); trace, downtrace, uptrace (files
 // in mahimahi's format, instead of rates); loss (1% or 0.01); burst (mean
 // packets in a run of losses); queue (100p, 64kB, 200ms); aqm (droptail,
-// codel); seed; mtu; reorder (yes, no); rtt@HOST (addition for one origin).
+// codel); seed; mtu; reorder (yes, no); rtt@HOST (addition for one origin);
+// stall (100ms@200ms-1.5s: everything is held for 100 ms, once, at a moment that
+// is drawn between these times for each trial).
 //
 // Parse reads no files: traces are an error. See Reader.
 func Parse(s string) (Profile, error) { return Reader{}.Parse(s) }
@@ -205,8 +207,10 @@ func (r *reading) set(p *Profile, key, value string) (err error) {
 		if p.Reorder = value == "yes"; !p.Reorder && value != "no" {
 			err = fmt.Errorf("%q is not yes or no", value)
 		}
+	case "stall":
+		p.Stall, err = parseStall(value)
 	default:
-		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, trace, downtrace, uptrace, queue, aqm, loss, burst, seed, mtu", key)
+		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, trace, downtrace, uptrace, queue, aqm, loss, burst, seed, mtu, stall", key)
 	}
 	return err
 }

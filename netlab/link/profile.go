@@ -86,6 +86,9 @@ type Profile struct {
 	// DownTrace and UpTrace replace the rates by the capacity of a trace.
 	DownTrace *Trace `json:"down_trace,omitempty"`
 	UpTrace   *Trace `json:"up_trace,omitempty"`
+	// Stall holds everything back once, as a machine that is busy does: to find out
+	// what that does to a measurement.
+	Stall *Stall `json:"stall,omitempty"`
 	// Changes replace the profile while a trial runs, in order of time.
 	Changes []Change `json:"changes,omitempty"`
 }
@@ -106,7 +109,7 @@ const DefaultMTU = 1500
 // Native reports whether the link changes nothing.
 func (p Profile) Native() bool {
 	return p.RTT == 0 && p.Down == Unlimited && p.Up == Unlimited && p.Loss == 0 && p.Jitter == 0 &&
-		p.MTU == 0 && len(p.Extra) == 0 && p.DownTrace == nil && p.UpTrace == nil && len(p.Changes) == 0
+		p.MTU == 0 && len(p.Extra) == 0 && p.DownTrace == nil && p.UpTrace == nil && p.Stall == nil && len(p.Changes) == 0
 }
 
 // Begin returns the profile as it is before its changes.

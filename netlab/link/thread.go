@@ -12,11 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/priority"
 )
-
-// priority is above that of the recorder of frames (10), whose work takes
-// longer than a packet's.
-const priority = 20
 
 func monotonic() lab.Time { return lab.Monotonic() }
 
@@ -41,7 +38,7 @@ func prepareProcess() (got []string) {
 		}
 		for _, task := range tasks {
 			if id, err := strconv.Atoi(task.Name()); err == nil {
-				_ = unix.SchedSetAttr(id, fifo(), 0) // prepareThread says whether it may
+				_, _ = priority.Realtime(id, priority.Link, true) // prepareThread says whether it may
 			}
 		}
 	}
@@ -61,18 +58,15 @@ func lockMemory() bool {
 	return unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT) == nil
 }
 
-func fifo() *unix.SchedAttr {
-	return &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
-}
-
 // prepareThread makes this thread wake in time: timer slack of 1 ns, and
-// real-time priority where the machine allows it (not in a user namespace).
+// real-time priority where the machine allows it (in a user namespace: where the
+// user's limits do).
 func prepareThread() (got []string) {
 	if unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) == nil {
 		got = append(got, "timer slack 1 ns")
 	}
-	if err := unix.SchedSetAttr(0, fifo(), 0); err == nil {
-		return append(got, "SCHED_FIFO "+strconv.Itoa(priority))
+	if granted, err := priority.Realtime(0, priority.Link, true); err == nil {
+		return append(got, "SCHED_FIFO "+strconv.Itoa(granted))
 	} else if errors.Is(err, unix.EPERM) {
 		return append(got, "SCHED_OTHER (no right to real-time priority)")
 	}

@@ -1,0 +1,245 @@
+package device
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// tick is the unit of processor times below /proc (USER_HZ, the same everywhere).
+const tick = 10 * time.Millisecond
+
+// mostOthers is how many other programs are named.
+const mostOthers = 3
+
+// usage is what the processors have done since boot.
+type usage struct {
+	at            lab.Time
+	stolen, total int64 // ticks of all processors
+	waiting       time.Duration
+	tellsWaiting  bool
+	holds         int64
+	held          time.Duration
+	hot           int64
+	processes     map[int]procStat
+}
+
+// procStat is a line of /proc/PID/stat.
+type procStat struct {
+	name   string
+	parent int
+	begun  string // since boot, in ticks: tells two of the same number apart
+	ticks  int64  // that it has used
+}
+
+// Watch looks at the machine now; what it returns looks again, and says what
+// happened meanwhile. Looking takes some milliseconds of processor time, so that
+// it is done at both ends of a trial and not in between.
+func (h Host) Watch() func() *lab.Machine {
+	before := h.usage()
+	return func() *lab.Machine { return between(before, h.usage(), h.self()) }
+}
+
+func (h Host) proc() string {
+	if h.Processes != "" {
+		return h.Processes
+	}
+	return "/proc"
+}
+
+// self is our own number, as the processes' folder counts.
+func (h Host) self() int {
+	name, err := os.Readlink(filepath.Join(h.proc(), "self"))
+	if err != nil {
+		return os.Getpid()
+	}
+	pid, _ := strconv.Atoi(name)
+	return pid
+}
+
+func (h Host) usage() usage {
+	u := usage{at: lab.Monotonic(), hot: heat()}
+	if fields := strings.Fields(first("/proc/stat")); len(fields) > 8 {
+		for i, f := range fields[1:9] { // guests' time is in their user's
+			n, _ := strconv.ParseInt(f, 10, 64)
+			u.total += n
+			if i == 7 {
+				u.stolen = n
+			}
+		}
+	}
+	if _, total, ok := strings.Cut(first("/proc/pressure/cpu"), "total="); ok {
+		µs, err := strconv.ParseInt(total, 10, 64)
+		u.waiting, u.tellsWaiting = time.Duration(µs)*time.Microsecond, err == nil
+	}
+	u.holds, u.held = quota("/sys/fs/cgroup", lines("/proc/self/cgroup"))
+	u.processes = processes(h.proc())
+	return u
+}
+
+// heat counts how often processors were slowed down by it (Intel's counters).
+func heat() (n int64) {
+	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
+	for _, file := range files {
+		n += readInt(file)
+	}
+	return n
+}
+
+// quota sums up how often, and for how long on all processors, the quota of our
+// control group or of one above it stopped its processes. groups are the lines of
+// /proc/self/cgroup.
+func quota(root string, groups []string) (holds int64, held time.Duration) {
+	for _, line := range groups {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		dir := root // version 2
+		if parts[1] != "" {
+			if !slices.Contains(strings.Split(parts[1], ","), "cpu") {
+				continue
+			}
+			dir = filepath.Join(root, parts[1])
+			if _, err := os.Stat(dir); err != nil {
+				dir = filepath.Join(root, "cpu")
+			}
+		}
+		// In a container the path may be one that only the outside knows: then
+		// what is mounted is the group itself.
+		for path := filepath.Clean("/" + parts[2]); ; path = filepath.Dir(path) {
+			for _, line := range lines(filepath.Join(dir, path, "cpu.stat")) {
+				name, value, _ := strings.Cut(line, " ")
+				n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+				switch name {
+				case "nr_throttled":
+					holds += n
+				case "throttled_usec":
+					held += time.Duration(n) * time.Microsecond
+				case "throttled_time":
+					held += time.Duration(n)
+				}
+			}
+			if path == "/" {
+				break
+			}
+		}
+	}
+	return holds, held
+}
+
+// processes reads what each has used.
+func processes(proc string) map[int]procStat {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil
+	}
+	all := map[int]procStat{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		if p, ok := parseStat(text); ok {
+			all[pid] = p
+		}
+	}
+	return all
+}
+
+// parseStat reads /proc/PID/stat; the name stands in brackets and may hold any.
+func parseStat(text []byte) (p procStat, ok bool) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return p, false
+	}
+	fields := strings.Fields(string(text[end+1:]))
+	if len(fields) < 20 {
+		return p, false
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	parent, err := strconv.Atoi(fields[1])
+	return procStat{string(text[open+1 : end]), parent, fields[19], user + system}, err == nil
+}
+
+// between says what happened from one look to the next. What descends from self
+// is ours, and what self descends from waits for it.
+func between(before, after usage, self int) *lab.Machine {
+	wall := after.at.Sub(before.at)
+	if wall <= 0 {
+		return nil
+	}
+	m := &lab.Machine{Seconds: round(wall.Seconds()), Holds: after.holds - before.holds, Held: round((after.held - before.held).Seconds() * 1e3), Hot: after.hot - before.hot}
+	if total := after.total - before.total; total > 0 {
+		m.Stolen = round(float64(after.stolen-before.stolen) / float64(total))
+	}
+	if before.tellsWaiting && after.tellsWaiting {
+		share := round((after.waiting - before.waiting).Seconds() / wall.Seconds())
+		m.Waiting = &share
+	}
+	ancestors := map[int]bool{}
+	for pid := after.processes[self].parent; pid > 0 && !ancestors[pid]; pid = after.processes[pid].parent {
+		ancestors[pid] = true
+	}
+	others := map[string]*lab.Consumer{}
+	most := map[string]float64{}
+	for pid, p := range after.processes {
+		if old, ok := before.processes[pid]; ok && old.begun == p.begun {
+			p.ticks -= old.ticks
+		}
+		cores := float64(p.ticks) * tick.Seconds() / wall.Seconds()
+		switch {
+		case p.ticks <= 0:
+		case descends(after.processes, pid, self):
+			m.Own += cores
+		case ancestors[pid]:
+		default:
+			c := others[p.name]
+			if c == nil {
+				c = &lab.Consumer{Name: p.name}
+				others[p.name] = c
+			}
+			c.Count++
+			c.Cores += cores
+			if cores > most[p.name] {
+				most[p.name], c.PID = cores, pid
+			}
+		}
+	}
+	m.Own = round(m.Own)
+	for _, c := range others {
+		if c.Cores = round(c.Cores); c.Cores >= 0.01 {
+			m.Others = append(m.Others, *c)
+		}
+	}
+	slices.SortFunc(m.Others, func(a, b lab.Consumer) int { return int(1e6 * (b.Cores - a.Cores)) })
+	m.Others = m.Others[:min(len(m.Others), mostOthers)]
+	return m
+}
+
+func descends(all map[int]procStat, pid, from int) bool {
+	for range 100 { // no tree is deeper; processes that are read one by one may seem to form a ring
+		if pid == from {
+			return true
+		}
+		p, ok := all[pid]
+		if !ok || pid <= 1 {
+			return false
+		}
+		pid = p.parent
+	}
+	return false
+}
+
+func round(v float64) float64 { return float64(int64(v*1e4+0.5)) / 1e4 }

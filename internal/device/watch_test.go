@@ -1,0 +1,102 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+func TestParseStat(t *testing.T) {
+	p, ok := parseStat([]byte("123 (Web (1) x) S 7 123 123 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 12 0 4711 1 2 3\n"))
+	if !ok || p != (procStat{"Web (1) x", 7, "4711", 300}) {
+		t.Errorf("read as %+v", p)
+	}
+	for _, bad := range []string{"", "123", "1 (x", "1 (x) S 1"} {
+		if p, ok := parseStat([]byte(bad)); ok {
+			t.Errorf("%q is read as %+v", bad, p)
+		}
+	}
+}
+
+// Ours is what descends from us; what we descend from waits. A process that took
+// the number of another one is counted from its own beginning.
+func TestBetween(t *testing.T) {
+	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second, processes: map[int]procStat{
+		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
+		30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
+	}}
+	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5, held: 1500 * time.Millisecond, processes: map[int]procStat{
+		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200}, 22: {"vpxenc", 21, "9", 10},
+		30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
+	}}
+	m := between(before, after, 20)
+	if m.Own != 0.8 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
+		t.Errorf("%+v, waiting %v", m, *m.Waiting)
+	}
+	want := []lab.Consumer{{Name: "stress-ng", PID: 30, Count: 2, Cores: 1.05}, {Name: "new", PID: 40, Count: 1, Cores: 0.25}}
+	if len(m.Others) != 2 || m.Others[0] != want[0] || m.Others[1] != want[1] {
+		t.Errorf("the others are %+v, want %+v", m.Others, want)
+	}
+}
+
+// The quota is found in both versions of control groups, and in a container that
+// sees its own group alone.
+func TestQuota(t *testing.T) {
+	for _, test := range []struct {
+		name, file, content string
+		groups              []string
+		holds               int64
+		held                time.Duration
+	}{
+		{"version 2", "a/b/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 2000\n", []string{"0::/a/b/c"}, 4, 2 * time.Millisecond},
+		{"version 1", "cpu/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"3:cpuset:/", "1:cpu:/a"}, 4, 2 * time.Millisecond},
+		{"version 1, together", "cpu,cpuacct/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"1:cpu,cpuacct:/a"}, 4, 2 * time.Millisecond},
+		{"a container", "cpu.stat", "nr_throttled 4\nthrottled_usec 2000\n", []string{"0::/../outside"}, 4, 2 * time.Millisecond},
+		{"none", "cpu.stat", "usage_usec 1\n", []string{"0::/", "broken"}, 0, 0},
+	} {
+		root := t.TempDir()
+		file := filepath.Join(root, test.file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(test.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if holds, held := quota(root, test.groups); holds != test.holds || held != test.held {
+			t.Errorf("%s: stopped %d times for %v, want %d and %v", test.name, holds, held, test.holds, test.held)
+		}
+	}
+}
+
+// Watch sees this process at work, through a folder that is named as well.
+func TestWatch(t *testing.T) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for _, folder := range []string{"", "/proc/self/fd/" + itoa(proc.Fd())} {
+		seen := Host{Processes: folder}.Watch()
+		used := func() time.Duration { return processTime(t) }
+		for begin := used(); used() < begin+50*time.Millisecond; {
+		}
+		if m := seen(); m == nil || m.Own <= 0 || m.Seconds <= 0 {
+			t.Errorf("through %q: %+v", folder, m)
+		}
+	}
+}
+
+func itoa(n uintptr) string { return strconv.FormatUint(uint64(n), 10) }
+
+func processTime(t *testing.T) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

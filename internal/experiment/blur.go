@@ -1,0 +1,84 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// LinkReport is what a link did during a trial.
+type LinkReport struct {
+	Kept    any    // as JSON
+	Invalid string // why the trial must not count, whatever the plan allows, or ""
+	// Late bounds what late packets can have moved.
+	Late []lab.Late
+}
+
+// blurOf says by how much the instruments may have moved a trial's times. What
+// was late after the last change has moved none.
+func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
+	b := &lab.Blur{}
+	until := f.film.LastChange
+	if until <= start {
+		until = lab.Time(math.MaxInt64)
+	}
+	before := time.Duration(0)
+	for _, step := range f.link.Late {
+		if step.At > until {
+			break
+		}
+		if step.At >= start && step.Sum-before > time.Duration(b.Stall*1e6) {
+			b.Stall, b.StallAt = millis(step.Sum-before), millis(step.At.Sub(start))
+		}
+		before = step.Sum
+	}
+	b.Link = millis(lab.LateAt(f.link.Late, until))
+	b.Capture = captureBlur(t, f)
+	return b
+}
+
+// captureBlur is how much less well than usual an instant is known, at most:
+// usual is a period of the screen, and half of one by which waking up and fetching
+// a picture may vary. So one frame may be missed where the tolerance is one
+// frame, and two may not.
+func captureBlur(t *lab.Trial, f facts) float64 {
+	rate, _ := t.Capture["rate_hz"].(float64)
+	if rate <= 0 {
+		rate = 60
+	}
+	allowed := time.Duration(1.5 * float64(time.Second) / rate)
+	// Without a source that knows of each change when it can have been, any two
+	// frames that follow each other may have one between them.
+	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))
+	for i := 1; i < len(t.FrameTimes); i++ {
+		if t.FrameTimes[i-1] > last && last > 0 {
+			break
+		}
+		if t.FrameTimes[i] > 0 {
+			gap = max(gap, t.FrameTimes[i]-t.FrameTimes[i-1])
+		}
+	}
+	return max(0, math.Round((gap-millis(allowed))*1e3)/1e3)
+}
+
+func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
+
+// blurred says why a trial's blur spoils it, or "".
+func blurred(t *lab.Trial, tolerance float64) string {
+	b := t.Blur
+	if b == nil || b.Worst() <= tolerance {
+		return ""
+	}
+	var what string
+	switch {
+	case b.Link >= b.Capture && b.Stall > 0.9*b.Link:
+		what = fmt.Sprintf("a stall of %s while the page loaded, %s after the start", lab.Millis(b.Stall), lab.Millis(b.StallAt))
+	case b.Link >= b.Capture:
+		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", lab.Millis(b.Link), lab.Millis(b.Stall))
+	default:
+		what = fmt.Sprintf("frames were missed: a change may be %s older than its frame", lab.Millis(b.Capture))
+	}
+	return fmt.Sprintf("%s (tolerance %s): %s", what, lab.Millis(tolerance), t.Machine.Causes())
+}

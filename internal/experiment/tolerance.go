@@ -1,0 +1,183 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// DefaultTolerance is how much blur a trial may have when the plan does not
+// say: one frame at 60 Hz. Where a machine cannot keep it, it is relaxed.
+const DefaultTolerance = time.Second / 60
+
+const (
+	// relaxFrom is how many trials have to be seen before the tolerance is relaxed.
+	relaxFrom = 2
+	// relaxShare is the share of them that must be over it: of fewer, repeating
+	// some trials makes up for it.
+	relaxShare = 0.25
+	// relaxFactor times the usual blur is allowed then: what is beyond is spoilt
+	// even for this machine.
+	relaxFactor = 3
+)
+
+// attempt is a trial with what was found of it besides its blur.
+type attempt struct {
+	*lab.Trial
+	faults []string
+	slot   int // of the plan: each place in the order needs one that is valid
+}
+
+// docket judges the trials of a run. The rule looks at blurs alone, of all arms
+// together: it knows neither what was measured nor whose trial it was.
+type docket struct {
+	planned  time.Duration
+	fixed    bool // the tolerance was given by a person
+	attempts []*attempt
+}
+
+func newDocket(p Plan) *docket {
+	if p.Tolerance > 0 {
+		return &docket{planned: p.Tolerance, fixed: true}
+	}
+	return &docket{planned: DefaultTolerance}
+}
+
+func (d *docket) add(t *lab.Trial, slot int) {
+	t.Faults = t.Invalid
+	d.attempts = append(d.attempts, &attempt{t, t.Invalid, slot})
+}
+
+// filled tells whether a place in the order has a valid trial.
+func (d *docket) filled(slot int) bool {
+	return slices.ContainsFunc(d.attempts, func(a *attempt) bool { return a.slot == slot && a.Valid })
+}
+
+// tolerance is what the trials so far are to be judged by, by one rule for all.
+func (d *docket) tolerance() *lab.Tolerance {
+	t := &lab.Tolerance{Planned: millis(d.planned), Fixed: d.fixed}
+	t.Used = t.Planned
+	var blurs []float64
+	for _, a := range d.attempts {
+		if len(a.faults) > 0 || a.Blur == nil {
+			continue
+		}
+		blurs = append(blurs, a.Blur.Worst())
+		if a.Blur.Worst() > t.Planned {
+			t.Over++
+		}
+	}
+	if t.N = len(blurs); t.N == 0 {
+		return t
+	}
+	slices.Sort(blurs)
+	t.Median, t.Worst = blurs[(t.N-1)/2], blurs[t.N-1] // of two the lower one, as one may be spoilt
+	if !d.fixed && t.N >= relaxFrom && float64(t.Over) > relaxShare*float64(t.N) {
+		t.Used = max(t.Planned, math.Ceil(relaxFactor*t.Median))
+	}
+	return t
+}
+
+// judge says of every trial so far whether it is valid. Of the trials that were
+// made for one place in the order, the first valid one counts.
+func (d *docket) judge() *lab.Tolerance {
+	t := d.tolerance()
+	filled := map[int]int{}
+	for _, a := range d.attempts {
+		a.Invalid = slices.Clone(a.faults)
+		if reason := blurred(a.Trial, t.Used); reason != "" {
+			a.Invalid = append(a.Invalid, reason)
+		}
+		if first, ok := filled[a.slot]; ok && len(a.Invalid) == 0 {
+			a.Invalid = []string{fmt.Sprintf("not needed: it repeats trial %d, which counts again since the tolerance was relaxed to %s", first, lab.Millis(t.Used))}
+		}
+		if a.Valid = len(a.Invalid) == 0; a.Valid {
+			filled[a.slot] = a.Number
+		}
+	}
+	return t
+}
+
+// Explain says that the tolerance was relaxed, why, and what would help; "" if it
+// was not. The trials tell what the machine did besides.
+func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
+	if !t.Relaxed() {
+		return ""
+	}
+	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle and %s at worst. "+
+		"Trials were judged by %s instead, three times the usual, by the same rule for all. "+
+		"So a single time may be too late by that much, and intervals are wider than on a quiet machine; what slows both arms alike is in neither's favour.",
+		lab.Millis(t.Planned), t.Over, t.N, lab.Millis(t.Median), lab.Millis(t.Worst), lab.Millis(t.Used))
+	if causes := usual(trials); causes != "" {
+		text += " What was seen: " + causes + "."
+	}
+	return text + " What would help: " + strings.Join(help(trials), "; ") + "."
+}
+
+// usual sums up what the machine did besides during all trials.
+func usual(trials []*lab.Trial) string {
+	sum, waiting, others, n := lab.Machine{}, 0.0, map[string]lab.Consumer{}, 0.0
+	for _, t := range trials {
+		if m := t.Machine; m != nil {
+			n++
+			sum.Held, sum.Holds, sum.Hot = sum.Held+m.Held, sum.Holds+m.Holds, sum.Hot+m.Hot
+			sum.Stolen, sum.Own = sum.Stolen+m.Stolen, sum.Own+m.Own
+			if m.Waiting != nil {
+				waiting += *m.Waiting
+				sum.Waiting = &waiting
+			}
+			for _, c := range m.Others {
+				have := others[c.Name]
+				others[c.Name] = lab.Consumer{Name: c.Name, PID: c.PID, Cores: have.Cores + c.Cores}
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	sum.Stolen, sum.Own, waiting = sum.Stolen/n, sum.Own/n, waiting/n
+	for _, c := range others {
+		c.Cores /= n
+		sum.Others = append(sum.Others, c)
+	}
+	slices.SortFunc(sum.Others, func(a, b lab.Consumer) int { return int(1e6 * (b.Cores - a.Cores)) })
+	sum.Others = sum.Others[:min(len(sum.Others), 3)]
+	return sum.Causes()
+}
+
+// help lists what would make the machine keep time, the surest first.
+func help(trials []*lab.Trial) (all []string) {
+	var m lab.Machine
+	realtime := true
+	for _, t := range trials {
+		if got, ok := t.Capture["scheduling"].(string); ok && !strings.HasPrefix(got, "SCHED_FIFO") {
+			realtime = false
+		}
+		if t.Machine != nil {
+			m.Held += t.Machine.Held
+			m.Stolen = max(m.Stolen, t.Machine.Stolen)
+			for _, c := range t.Machine.Others {
+				if c.Cores > 0.3 {
+					m.Others = append(m.Others, c)
+				}
+			}
+		}
+	}
+	if !realtime {
+		all = append(all, "real-time priority for the link and the recorder: run as root, or allow it to your user with the line 'NAME - rtprio 20' in /etc/security/limits.conf and log in again (appliance doctor says whether it is there)")
+	}
+	if m.Held > 0 {
+		all = append(all, "a larger quota of processor time for the control group that this runs in (cpu.max, docker --cpus)")
+	}
+	if len(m.Others) > 0 {
+		all = append(all, "ending the other processes that take the processors")
+	}
+	if m.Stolen > 0.02 {
+		all = append(all, "a machine of its own: a hypervisor gives this one's processors to others")
+	}
+	return append(all, "a quieter or faster machine, with more cores")
+}

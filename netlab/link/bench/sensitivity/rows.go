@@ -1,0 +1,88 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	firstChange = "first_visual_change_ms"
+	lastChange  = "last_visual_change_ms"
+)
+
+// row is what stalls of one length that began in one phase did to a metric.
+type row struct {
+	phase, metric        string
+	n                    int
+	shift                float64 // ms, of the mean
+	slope, standardError float64 // per ms of stall
+	most                 float64 // of one load against the mean without a stall, per ms of stall
+}
+
+// rows sorts the stalls by when they began, against when the page usually changes
+// first and last.
+func rows(loads []load, length time.Duration) (out []row) {
+	var without []load
+	for _, l := range loads {
+		if l.stalled < 0 {
+			without = append(without, l)
+		}
+	}
+	first, last := middle(without, firstChange), middle(without, lastChange)
+	d := length.Seconds() * 1e3
+	for _, phase := range []struct {
+		name     string
+		from, to float64
+	}{
+		{"before the first change", 0, first},
+		{"until half of the rest", first, (first + last) / 2},
+		{"until the last change", (first + last) / 2, last},
+		{"after it", last, math.Inf(1)},
+	} {
+		for _, metric := range []string{firstChange, "speed_index_ms", lastChange} {
+			var values []float64
+			for _, l := range loads {
+				if l.stalled >= 0 && phase.from <= l.stalled && l.stalled < phase.to {
+					values = append(values, l.metrics[metric])
+				}
+			}
+			var base []float64
+			for _, l := range without {
+				base = append(base, l.metrics[metric])
+			}
+			if len(values) < 2 || len(base) < 2 {
+				continue
+			}
+			mean, variance := describe(values)
+			zero, variance0 := describe(base)
+			out = append(out, row{
+				phase.name, metric, len(values), mean - zero, (mean - zero) / d,
+				math.Sqrt(variance/float64(len(values))+variance0/float64(len(base))) / d, (slices.Max(values) - zero) / d,
+			})
+		}
+	}
+	return out
+}
+
+func middle(loads []load, metric string) float64 {
+	var values []float64
+	for _, l := range loads {
+		values = append(values, l.metrics[metric])
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+func describe(values []float64) (mean, variance float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		variance += (v - mean) * (v - mean) / float64(len(values)-1)
+	}
+	return mean, variance
+}
