@@ -39,3 +39,6 @@ func (p *Pace) Next(ctx context.Context) (uint64, error) {
 	p.tick = k
 	return k, ctx.Err()
 }
+
+// Due is when tick k is due.
+func (p *Pace) Due(k uint64) lab.Time { return p.start.Add(time.Duration(k) * p.Period) }

@@ -45,6 +45,8 @@ type Recorder struct {
 	meter   meter
 	reasons map[string]int
 
+	bounds bounds // the writer's; others may look when done is closed
+
 	latest sync.Mutex // held while someone looks at last
 	last   *buffer
 	info   lab.FrameInfo // of last
@@ -87,6 +89,7 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 		done:    make(chan struct{}),
 		reasons: make(map[string]int),
 		meter:   meter{period: 1 / f.Rate},
+		bounds:  bounds{period: time.Duration(1e9 / f.Rate)},
 	}
 	go r.grab(ctx, !o.NoPriority)
 	go r.write()
@@ -139,6 +142,7 @@ func (r *Recorder) Stop() (Stats, error) {
 	st := r.meter.stats()
 	st.Frames, st.Lost, st.Reasons, st.Interruptions = r.status.Frames, r.status.Lost, maps.Clone(r.reasons), r.status.Interruptions
 	st.RingPeak = r.ring.peak
+	r.bounds.fill(&st)
 	return st, r.status.Err
 }
 
@@ -338,7 +342,7 @@ func (r *Recorder) write() {
 			f.Pix = it.buf.pix
 			f.Changed = append(rects[:0], r.format.Bounds())
 		}
-		if err := r.sink.WriteFrame(f); err != nil {
+		if err := r.writeFrame(f); err != nil {
 			r.end(fmt.Errorf("record: sink: %w", err))
 			r.drop(it)
 			failed = true
@@ -346,6 +350,26 @@ func (r *Recorder) write() {
 		}
 		r.show(it.buf, f.FrameInfo)
 	}
+	if r.bounds.untold > 0 && !failed {
+		e := lab.SourceEvent{Kind: lab.SourceUntold, Time: r.info.Time, Detail: fmt.Sprintf("%d (%s)", r.bounds.untold, lab.SourceUnseen)}
+		if err := r.sink.WriteEvent(e); err != nil {
+			r.end(fmt.Errorf("record: sink: %w", err))
+		}
+	}
+}
+
+// writeFrame writes a frame and, before it, what went unseen since the one before.
+func (r *Recorder) writeFrame(f lab.Frame) error {
+	// A source that looks by itself says that something was drawn even where the
+	// picture is the same again afterwards: another one may have stood between.
+	drawn := len(f.Changed) > 0 || f.Flags&(lab.FrameLook|lab.FrameRepeat) == lab.FrameLook
+	if late, ok := r.bounds.add(f.FrameInfo, drawn); ok {
+		e := lab.SourceEvent{Kind: lab.SourceUnseen, Time: late.To, From: late.From, Missed: late.Missed, Detail: late.String()}
+		if err := r.sink.WriteEvent(e); err != nil {
+			return err
+		}
+	}
+	return r.sink.WriteFrame(f)
 }
 
 // note writes what stands before an item's frame.

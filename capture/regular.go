@@ -25,7 +25,8 @@ func (c *regular) look(f lab.FrameInfo) string {
 	before, have := c.last, c.have
 	c.last, c.have = f, true
 	c.last.Changed = nil // its memory is the source's
-	if !have {
+	// Who looks by himself stamps when he looked: no driver can have got that wrong.
+	if !have || f.Flags&lab.FrameLook != 0 {
 		return ""
 	}
 	if f.Seq <= before.Seq {

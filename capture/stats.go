@@ -16,16 +16,27 @@ type Stats struct {
 	Short   int            `json:"short"`             // of the corrupt ones, those with bytes missing
 	Lost    int            `json:"lost"`              // frames that are not in the sink
 	Reasons map[string]int `json:"reasons,omitempty"` // why, as in lab.Gap
+	// Ticks at which the source did not look at the screen: MissedProven with nothing
+	// drawn meanwhile, so that the picture is known; MissedDrawn with something drawn,
+	// so that the time of a change is known less well. Neither is lost.
+	MissedProven int `json:"missed_proven"`
+	MissedDrawn  int `json:"missed_drawn"`
+	// NormalBound is how well the time of a change is known usually: a period and the
+	// median of the frames' uncertainty; WorstBound how well that of the worst change is.
+	// Unseen are the changes that are known worse than normal by half a period or more.
+	NormalBound float64      `json:"normal_bound_ms"`
+	WorstBound  float64      `json:"worst_bound_ms"`
+	Unseen      []lab.Unseen `json:"-"`
 	// Irregular frames have a time that does not fit their sequence number;
 	// Interruptions are events of the source other than these.
 	Irregular     int     `json:"irregular"`
 	Interruptions int     `json:"interruptions"`
 	Nominal       float64 `json:"nominal_rate"` // frames per second that the source claims
 	Elapsed       float64 `json:"elapsed_s"`    // from the first to the last frame
-	Rate          float64 `json:"rate"`         // measured frames per second, lost ones included
+	Rate          float64 `json:"rate"`         // measured frames per second, lost and missed ones included
 	// Intervals between neighbouring frames' times, in milliseconds: median,
 	// 99th percentile, longest, and the root mean square deviation from the
-	// nominal period (of the sequence step, where frames were lost).
+	// nominal period (of the sequence step, where frames were lost or ticks missed).
 	IntervalP50 float64 `json:"interval_p50_ms"`
 	IntervalP99 float64 `json:"interval_p99_ms"`
 	IntervalMax float64 `json:"interval_max_ms"`
@@ -44,6 +55,7 @@ type meter struct {
 	irregular   int
 	first, last lab.FrameInfo
 	n           int
+	missed      int       // ticks for which no frame stands
 	intervals   []float32 // ms
 	deviation   float64   // sum of squares, ms²
 }
@@ -61,7 +73,8 @@ func (m *meter) add(info lab.FrameInfo) {
 	if m.n > 0 {
 		ms := info.Time.Sub(m.last.Time).Seconds() * 1e3
 		m.intervals = append(m.intervals, float32(ms))
-		d := ms - 1e3*m.period*float64(info.Seq-m.last.Seq)
+		m.missed += info.Missed
+		d := ms - 1e3*m.period*float64(info.Seq-m.last.Seq+uint64(info.Missed))
 		m.deviation += float64(d * d)
 	} else {
 		m.first = info
@@ -81,7 +94,7 @@ func (m *meter) stats() Stats {
 	}
 	st.Elapsed = m.last.Time.Sub(m.first.Time).Seconds()
 	if st.Elapsed > 0 {
-		st.Rate = float64(m.last.Seq-m.first.Seq) / st.Elapsed
+		st.Rate = float64(m.last.Seq-m.first.Seq+uint64(m.missed)) / st.Elapsed
 	}
 	sorted := slices.Clone(m.intervals)
 	slices.Sort(sorted)

@@ -22,9 +22,8 @@ deb: build ## A Debian package of the service for other machines, out/appliance_
 	go run ./image/deb --version $(IMAGE_VERSION)
 
 .PHONY: test-box
-test-box: ## Boot the test build in a virtual machine and try it (as root; minutes)
-	@if ((EUID == 0)); then $(MAKE) image-test; else echo 'Not root: the boot tests will be skipped.' >&2; fi
-	go test -count 1 -timeout 60m -v ./image/boottest
+test-box: testrun ## Boot the test build in a virtual machine and try it (as root; minutes)
+	@$(testrun) -v box
 
 CUTS ?= 20
 

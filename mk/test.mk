@@ -2,41 +2,34 @@
 
 FUZZTIME ?= 30s
 
-# A package whose tests ask something of the machine (testlab.Need…) uses
-# namespaces, screens or browsers: its timing suffers beside others, so these
-# packages are tested one after another. All others are tested in parallel.
-machine_packages = $(filter-out $(box_package),$(call packages_with,testlab\.Need,*_test.go))
-unit_packages = $(filter-out $(machine_packages) $(box_package),$(shell go list ./...))
+# internal/testrun runs the tests, a failed one twice, and ends whatever they
+# leave behind: see its package comment, and plan.go for which tests run beside
+# which. exec, so that a signal to make reaches it.
+testrun = exec bin/testrun
 
-# The booted image is tried by itself, last: it takes the longest and needs the image.
-box_package = eidetic/image/boottest
-
-# The race detector matters where goroutines share memory.
-concurrent_packages = $(call packages_with,^\s*go [a-z]|\bsync\.|\bchan ,*.go)
-race_packages = $(filter $(unit_packages),$(concurrent_packages))
-
-# The command is concurrent too; these of its tests need namespaces, screens or browsers.
-command_machine_tests = Demo|LiveLoads|KillInATrial|PagesAreRecorded|FullDisk|Doctor$$|Qualify|VNC|KeyToFrame|Story
-
-# packages_with PATTERN,FILES lists the packages in which a file has a match.
-packages_with = $(patsubst ./%/,eidetic/%,$(sort $(dir \
-	$(shell grep -rlE --include='$(2)' --exclude-dir={testlab,repotest,out} '$(1)' .))))
+.PHONY: testrun
+testrun: deps-build ## Build bin/testrun, which runs the tests
+	@go build -o bin/testrun ./internal/testrun
 
 .PHONY: test
-test: deps-test lint test-unit test-race test-net test-box ## Everything: lint, unit, race, machine and boot tests; installs what is missing
+test: deps-test testrun ## Everything: lint, unit, race, machine and boot tests; installs what is missing
+	@if ((EUID == 0)); then scripts/deps.sh image; fi
+	@$(testrun) all
 
 .PHONY: test-unit
-test-unit: ## Tests that need nothing of the machine, with all fuzz seeds
-	go test -timeout 10m $(unit_packages)
-
-.PHONY: test-race
-test-race: ## The unit tests of concurrent packages, under the race detector
-	CGO_ENABLED=1 go test -race -timeout 15m $(race_packages)
-	CGO_ENABLED=1 go test -race -timeout 15m -skip '$(command_machine_tests)' ./cmd/appliance
+test-unit: testrun ## Tests that need nothing of the machine, with all fuzz seeds; concurrent packages under the race detector
+	@$(testrun) unit
 
 .PHONY: test-net
-test-net: ## Tests with namespaces, screens and browsers, one package at a time
-	go test -p 1 -count 1 -timeout 40m $(machine_packages)
+test-net: testrun ## Tests with namespaces, screens and browsers, one package at a time
+	@$(testrun) net
+
+SLOW     ?= 3
+PACKAGES ?= ./internal/testrun ./netlab/dns ./internal/store
+
+.PHONY: test-slow
+test-slow: testrun ## The tests of PACKAGES, held to one part in SLOW of the processors' time (as root); PACKAGES=all for everything
+	@$(testrun) -slow $(SLOW) $(if $(filter all,$(PACKAGES)),all,packages $(PACKAGES))
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck

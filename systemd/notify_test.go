@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/testlab"
 )
 
 // The watchdog must ping while all subsystems turn, stop when one does not,
@@ -196,7 +198,7 @@ func TestRealNotifySocket(t *testing.T) {
 	}
 	defer func() { _ = child.Process.Kill() }()
 
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testlab.Hang)
 	// heard returns the next notification, "" when none comes within d.
 	heard := func(d time.Duration) string {
 		t.Helper()

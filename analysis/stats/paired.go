@@ -28,9 +28,9 @@ type Test struct {
 // have been drawn, P is right whatever the machine does meanwhile, and a trial
 // that is left out, blind to its value, takes no other with it.
 //
-// P is exact, over all reassignments, up to about a hundred pairs in blocks of five.
-// Beyond, P = (1 + as extreme) ÷ (1 + permutations) of as many drawn at random
-// (Phipson and Smyth 2010), the same for the same seed.
+// P is exact, over all reassignments. Only of samples for which that takes too long, such as
+// hundreds of values most of which are equal, it is (1 + as extreme) ÷ (1 + permutations)
+// of as many drawn at random (Phipson and Smyth 2010), the same for the same seed.
 func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
 	if err := checkBlocks(all, 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
@@ -50,12 +50,28 @@ func testRanks(blocks []rankBlock, permutations int, seed uint64) Test {
 	}
 	t.Z = (statistic - mean) / math.Sqrt(variance)
 	observed := math.Abs(statistic-mean) - 1e-9*math.Abs(mean) // equal up to rounding is as extreme
-	if p, ok := exactP(blocks, mean, observed); ok {
-		t.P = p
+	p, ok := exactP(blocks, mean, observed, quickExact)
+	if !ok {
+		p, ok = smoothP(blocks, mean, observed, variance)
+	}
+	if !ok {
+		p, ok = exactP(blocks, mean, observed, maxExact)
+	}
+	if ok {
+		t.P = settled(p)
 		return t
 	}
 	t.P, t.Permutations = sampledP(blocks, mean, observed, permutations, seed), permutations
 	return t
+}
+
+// settled takes the rounding off a share, so that one in twenty is 0.05.
+func settled(p float64) float64 {
+	const places = 1e12
+	if p < 1e-6 {
+		return p
+	}
+	return math.Round(p*places) / places
 }
 
 // score returns the treatment's rank sum, with its mean and variance over all
@@ -98,9 +114,21 @@ type rankBlock struct {
 // alignedRanks ranks the values of all blocks together, those of the treatment less
 // shift.
 func alignedRanks(all []Block, shift float64) []rankBlock {
-	var blocks []rankBlock
-	var values []float64
-	for _, b := range all {
+	aligned := alignedValues(all, shift)
+	ranks := Ranks(slices.Concat(aligned...))
+	blocks := make([]rankBlock, len(all))
+	for i, block := range aligned {
+		blocks[i] = rankBlock{ranks[:len(block):len(block)], len(all[i].Treatment)}
+		ranks = ranks[len(block):]
+	}
+	return blocks
+}
+
+// alignedValues are the values of each block less its median, those of the treatment
+// first and less shift.
+func alignedValues(all []Block, shift float64) [][]float64 {
+	aligned := make([][]float64, len(all))
+	for n, b := range all {
 		block := slices.Concat(b.Treatment, b.Control)
 		for i := range b.Treatment {
 			block[i] -= shift
@@ -109,14 +137,9 @@ func alignedRanks(all []Block, shift float64) []rankBlock {
 		for i := range block {
 			block[i] -= median
 		}
-		blocks, values = append(blocks, rankBlock{block, len(b.Treatment)}), append(values, block...)
+		aligned[n] = block
 	}
-	ranks := Ranks(values)
-	for _, b := range blocks {
-		copy(b.ranks, ranks)
-		ranks = ranks[len(b.ranks):]
-	}
-	return blocks
+	return aligned
 }
 
 func (b rankBlock) sum() (s float64) {

@@ -106,29 +106,47 @@ func TestDriftHidesNothing(t *testing.T) {
 	}
 }
 
-// TestSampledP: it is near the exact one, and the same for the same seed. Where the
-// exact one would take too long it takes its place.
-func TestSampledP(t *testing.T) {
+// TestThreeWays: P from the characteristic function is that of counting, and the one of
+// drawn permutations is near both. Those take their place where neither is feasible.
+func TestThreeWays(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	var control, treatment []float64
-	for range 300 {
-		control, treatment = append(control, r.NormFloat64()), append(treatment, 0.1+r.NormFloat64())
-	}
-	for _, n := range []int{5, 20, 50} {
-		blocks := alignedRanks(inBlocks(control[:n], treatment[:n]), 0)
-		statistic, mean, _ := score(blocks)
-		observed := math.Abs(statistic - mean)
-		exact, ok := exactP(blocks, mean, observed)
-		sampled := sampledP(blocks, mean, observed, 9999, 1)
-		if !ok || math.Abs(sampled-exact) > 0.02 || sampled != sampledP(blocks, mean, observed, 9999, 1) {
-			t.Errorf("%d pairs: exact %v (%v), sampled %v", n, exact, ok, sampled)
+	for _, n := range []int{15, 20, 50, 80} {
+		for uneven := range 2 {
+			var control, treatment []float64
+			for range n {
+				control, treatment = append(control, r.NormFloat64()), append(treatment, 0.8*r.Float64()+r.NormFloat64())
+			}
+			all := inBlocks(control, treatment)
+			for i := range all[:uneven*len(all)/2] { // two and three trials were not valid
+				all[i].Control, all[i].Treatment = all[i].Control[2:], all[i].Treatment[3:]
+			}
+			blocks := alignedRanks(all, 0)
+			statistic, mean, variance := score(blocks)
+			for _, share := range []float64{1, 0.5, 2} {
+				observed := share * math.Abs(statistic-mean)
+				exact, ok := exactP(blocks, mean, observed, maxExact)
+				smooth, faded := smoothP(blocks, mean, observed, variance)
+				if !ok || faded && math.Abs(smooth-exact) > 1e-8 || !faded && n >= 50 {
+					t.Errorf("%d pairs: exact %v (%v), smooth %v (%v)", n, exact, ok, smooth, faded)
+				}
+				if sampled := sampledP(blocks, mean, observed, 9999, 1); math.Abs(sampled-exact) > 0.02 {
+					t.Errorf("%d pairs: exact %v, sampled %v", n, exact, sampled)
+				}
+			}
 		}
 	}
-	many := inBlocks(control, treatment)
-	a, err := AlignedRank(many, 999, 42)
-	b, _ := AlignedRank(many, 999, 42)
-	if err != nil || a != b || a.Permutations != 999 {
-		t.Errorf("300 pairs: %+v and %+v, %v", a, b, err)
+	few := make([]float64, 300) // counts, and two blocks' ranks are no spread
+	for i := range few {
+		few[i] = float64(i % 2)
+	}
+	blocks := alignedRanks([]Block{{few, few[1:]}}, 0)
+	_, mean, variance := score(blocks)
+	if _, ok := smoothP(blocks, mean, 100, variance); ok {
+		t.Error("a function that does not fade was taken for one")
+	}
+	a, b := testRanks(blocks, 999, 42), testRanks(blocks, 999, 42)
+	if a != b || a.Permutations != 999 {
+		t.Errorf("300 counts: %+v and %+v", a, b)
 	}
 }
 

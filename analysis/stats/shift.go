@@ -9,11 +9,16 @@ import (
 // ShiftInBlocks estimates how much larger the treatment is than the control where
 // trials were run in blocks, and tests for a difference, both with AlignedRank's
 // statistic: the estimate is the shift that, taken off the treatment, leaves the
-// statistic at its mean (Hodges and Lehmann 1963), the interval holds the shifts that
-// the test does not reject at 1 − confidence. So the interval excludes 0 if and only if
-// P is at most 1 − confidence, and it covers a constant shift with at least the
+// statistic at its mean (Hodges and Lehmann 1963), the interval reaches from the least
+// to the greatest shift that the test does not reject at 1 − confidence. As the test
+// of the true shift is exact, a constant shift lies in it with at least the
 // confidence, whatever drifts or alternates on the machine, because the order of the
 // arms was drawn by lot. Beyond the shift there is no assumption on the values.
+//
+// With few or uneven blocks p may rise again further out, so that shifts are rejected
+// within the interval. If 0 is one of them, the test's P is raised to that of the
+// interval's end beyond 0: P is at most 1 − confidence if and only if the interval
+// excludes 0. That makes the test more cautious, never less.
 //
 // Confidence is what the test reached at the bounds, a little more than what was
 // asked for, as P takes steps. If the blocks are too few for the confidence, the
@@ -30,33 +35,29 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 	if math.IsInf(16*span, 0) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w: values %v apart", ErrPairs, span)
 	}
-	i := inversion{blocks: all, permutations: permutations, seed: seed, alpha: 1 - confidence, span: span}
+	i := inversion{blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
 	if span == 0 {
-		return Interval{Confidence: 1 - i.at(1).p}, zero, nil
+		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}
 	out := Interval{Value: i.centre()}
 	// At so large a shift no value of one arm lies between those of the other.
 	far := 8 * span
-	least := max(i.at(-far).p, i.at(far).p)
+	least := max(i.p(i.ranks(-far)), i.p(i.ranks(far)))
 	if least > i.alpha {
 		i.alpha = least
 		control, _ := paired(all)
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%d pairs are too few for %g %% confidence: the interval has %.3g %%", len(control), 100*confidence, 100*(1-least)))
 	}
-	// What the test says of 0 decides on which side of the bounds 0 lies.
-	in, left, right := [2]float64{out.Value, out.Value}, -far, far
+	low, high := i.bound(out.Value, -far), i.bound(out.Value, far)
+	out.Low, out.High, out.Confidence = low.shift, high.shift, 1-max(low.beyond, high.beyond)
 	switch held := zero.P > i.alpha; {
-	case held:
-		in[0], in[1] = min(out.Value, 0), max(out.Value, 0)
-	case out.Value > 0:
-		left = 0
-	case out.Value < 0:
-		right = 0
+	case held: // also if it is the very end of an interval, where values tie
+		out.Low, out.High = min(out.Low, 0), max(out.High, 0)
+	case out.Low <= 0 && out.Value >= 0:
+		zero.P = max(zero.P, low.p)
+	case out.High >= 0 && out.Value <= 0:
+		zero.P = max(zero.P, high.p)
 	}
-	var beyond [2]float64
-	out.Low, beyond[0] = i.bound(i.at(in[0]), i.at(left))
-	out.High, beyond[1] = i.bound(i.at(in[1]), i.at(right))
-	out.Confidence = 1 - max(beyond[0], beyond[1])
 	return out, zero, nil
 }
 
@@ -68,21 +69,13 @@ type inversion struct {
 	alpha, span  float64
 }
 
-// tried is a shift with the ranks that it leaves, and their p.
-type tried struct {
-	shift float64
-	ranks []rankBlock
-	p     float64
-}
+func (i *inversion) ranks(shift float64) []rankBlock { return alignedRanks(i.blocks, shift) }
 
-func (i *inversion) at(shift float64) tried {
-	ranks := alignedRanks(i.blocks, shift)
-	return tried{shift, ranks, testRanks(ranks, i.permutations, i.seed).P}
-}
+func (i *inversion) p(ranks []rankBlock) float64 { return testRanks(ranks, i.permutations, i.seed).P }
 
 // z is the standardised statistic, which falls where the shift grows.
 func (i *inversion) z(shift float64) float64 {
-	statistic, mean, variance := score(alignedRanks(i.blocks, shift))
+	statistic, mean, variance := score(i.ranks(shift))
 	if variance == 0 {
 		return 0
 	}
@@ -97,47 +90,82 @@ func (i *inversion) centre() float64 {
 	return (above + from) / 2
 }
 
-// bound finds the last shift that is not rejected on the way from in, which is not,
-// to out, which is, and the p-value beyond it. The normal approximation says where to
-// look; P itself decides, and is computed once for each order of the values.
-func (i *inversion) bound(in, out tried) (shift, beyond float64) {
-	if in.p <= i.alpha || out.p > i.alpha {
-		return in.shift, out.p
-	}
-	try := func(shift float64) (held bool) {
-		t := tried{shift: shift, ranks: alignedRanks(i.blocks, shift)}
-		switch {
-		case slices.EqualFunc(t.ranks, in.ranks, rankBlock.equal):
-			t.p = in.p
-		case slices.EqualFunc(t.ranks, out.ranks, rankBlock.equal):
-			t.p = out.p
-		default:
-			t.p = testRanks(t.ranks, i.permutations, i.seed).P
-		}
-		if held = t.p > i.alpha; held {
-			in = t
-		} else {
-			out = t
-		}
-		return held
-	}
-	cut := normalQuantile(1 - i.alpha/2)
-	probe := bisect(in.shift, out.shift, func(shift float64) bool { return math.Abs(i.z(shift)) < cut })
-	step := (probe - in.shift) / 64
-	held, rejected := false, false
-	for step != 0 && !(held && rejected) && (probe-in.shift)*(out.shift-probe) > 0 {
-		if try(probe) {
-			held, probe = true, in.shift+step
-		} else {
-			rejected, probe = true, out.shift-step
-		}
-		step *= 2
-	}
-	for math.Abs(out.shift-in.shift) > precision*i.span {
-		try((in.shift + out.shift) / 2)
-	}
-	return in.shift, out.p
+// end is an end of the interval.
+type end struct {
+	shift     float64
+	p, beyond float64 // within the interval, and outside of it
 }
+
+// fewTrials are so many that p takes large steps, and that all shifts are looked at.
+const fewTrials = 40
+
+// bound is the shift furthest from the centre, on the way to far, that is not rejected.
+func (i *inversion) bound(centre, far float64) end {
+	trials := 0
+	for _, b := range i.blocks {
+		trials += len(b.Control) + len(b.Treatment)
+	}
+	if trials <= fewTrials {
+		return i.scan(i.cells(far, centre), nil)
+	}
+	// With many trials p is almost a function of z, and z falls almost steadily: the
+	// normal approximation says where to look, P itself decides.
+	cut := normalQuantile(1 - i.alpha/2)
+	at := func(z float64) float64 {
+		return bisect(centre, far, func(shift float64) bool { return math.Abs(i.z(shift)) < z })
+	}
+	_, _, variance := score(i.ranks(centre))
+	for margin := 0.02 + 3/math.Sqrt(variance); ; margin *= 2 {
+		outer, inner := far, centre
+		if margin < 1 {
+			outer, inner = at(cut*(1+margin)), at(cut*(1-margin))
+		}
+		cells := i.cells(outer, inner)
+		last := len(cells) - 1
+		if margin < 1 && (last < 0 || cells[0].p(i) > i.alpha || cells[last].p(i) <= i.alpha) {
+			continue
+		}
+		// The first crossing that bisection finds, and what it shows of p beyond z.
+		rejected, held := 0, last
+		for held-rejected > 1 {
+			if middle := (held + rejected) / 2; cells[middle].p(i) > i.alpha {
+				held = middle
+			} else {
+				rejected = middle
+			}
+		}
+		return i.scan(cells[:held+1], cells[held])
+	}
+}
+
+// scan goes through cells from outside in to the first that is not rejected. With one
+// that is known to be held, those whose z is clearly larger are taken for rejected.
+func (i *inversion) scan(cells []*cell, known *cell) end {
+	for n, c := range cells {
+		z, kurtosis := c.moments(i)
+		switch {
+		case n < len(cells)-1 && math.Pow(z, 4) > kurtosis/i.alpha: // P(|Z| ≥ z) ≤ E Z⁴ ÷ z⁴
+			continue
+		case known != nil && c != known:
+			_, _, variance := score(c.ranks(i))
+			if at, _ := known.moments(i); z > at+sameP/math.Sqrt(variance) {
+				continue
+			}
+		}
+		if p := c.p(i); p > i.alpha || n == len(cells)-1 {
+			beyond := 0.0
+			if n > 0 {
+				beyond = min(cells[n-1].p(i), i.alpha)
+			}
+			return end{c.outer, p, beyond}
+		}
+	}
+	return end{}
+}
+
+// sameP is how far the rank sums of shifts of equal P may differ beyond fewTrials: P takes
+// steps where the sum reaches another whole number, on either side of its mean.
+const sameP = 2.0
 
 // precision of estimates and bounds, relative to the spread of the values.
 const precision = 1e-12
@@ -152,10 +180,6 @@ func bisect(from, to float64, holds func(float64) bool) float64 {
 		}
 	}
 	return (from + to) / 2
-}
-
-func (b rankBlock) equal(other rankBlock) bool {
-	return b.treatment == other.treatment && slices.Equal(b.ranks, other.ranks)
 }
 
 // spread is the distance from the least to the greatest of all values.

@@ -94,7 +94,7 @@ func newResult(f lab.Format, o Options, frames Frames) *Result {
 	}
 	for i := range r.Times {
 		info := frames.Info(o.Start + i)
-		r.infos[i] = frameTime{info.Time, info.Uncertainty}
+		r.infos[i] = frameTime{info.Time, info.Uncertainty, info.Flags&lab.FrameLook != 0}
 		r.Times[i] = milliseconds(info.Time.Sub(r.middle()))
 		if i > 0 {
 			if before := frames.Info(o.Start + i - 1).Seq; info.Seq > before+1 {

@@ -85,15 +85,24 @@ func (r *Result) instant(name string, frame int, method string) lab.Measurement 
 }
 
 // speedIndex bounds an index as if every change had come as early, and as
-// late, as the frames and the origin allow.
+// late, as the frames and the origin allow. Where nobody looked for longer than two
+// periods before a change, any picture may have stood on the screen meanwhile.
 func (r *Result) speedIndex(name string, value float64, method string) lab.Measurement {
-	gap := 0.0
+	gap, unseen := 0.0, 0.0
+	usual := 2e3 / r.Format.Rate
 	for i := 1; i < len(r.infos); i++ {
+		if r.Changed[i] == 0 {
+			continue // whatever time passed since the frame before, nothing moved in it
+		}
 		before := r.infos[i-1]
-		gap = max(gap, milliseconds(r.infos[i].time.Sub(before.time)+before.uncertainty))
+		since := milliseconds(r.infos[i].time.Sub(before.time))
+		gap = max(gap, since+milliseconds(before.uncertainty))
+		if r.infos[i].look && since > usual {
+			unseen += since + milliseconds(before.uncertainty)
+		}
 	}
 	half := milliseconds(r.Origin.Latest.Sub(r.Origin.Earliest)) / 2
-	low, high := max(value-gap-half, 0), value+half+1
+	low, high := max(value-max(gap, unseen)-half, 0), value+unseen+half+1
 	return lab.Measurement{Name: name, Value: value, Unit: "ms", Method: method, Frames: r.ends(), Low: &low, High: &high}
 }
 

@@ -179,6 +179,7 @@ type Result struct {
 type frameTime struct {
 	time        lab.Time
 	uncertainty time.Duration
+	look        bool // lab.FrameLook: the frames' times say how often somebody looked
 }
 
 // Analyze measures the load that starts at frame o.Start.

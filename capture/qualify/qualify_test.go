@@ -18,9 +18,13 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	xtest.Main()
+	testlab.NoLeaks(m)
+}
 
 const (
 	width  = 320

@@ -5,8 +5,9 @@
 // picture up to date from that, and takes it at each tick of a 60 Hz schedule.
 // Every tick also asks the server for a sign that it has done what
 // was sent before (a fence, or where the server has none the update of one
-// pixel), and waits for it for at most half a period. Seq counts ticks, so one that this
-// machine missed shows as a gap.
+// pixel), and waits for it for at most half a period. A tick that this machine
+// missed is no loss: the picture at that tick is known where no update came between
+// the looks around it, and otherwise the time of the change is known less well, see capture.Looks.
 //
 // What a frame shows is what the server had sent. It was the server's picture
 // at some instant in [Time − Uncertainty, Time]: Time is when the frame was taken, and
@@ -58,6 +59,8 @@ type Options struct {
 	// Patience is how long the server may be silent before the signal counts
 	// as lost; default 5 s.
 	Patience time.Duration
+	// Wait waits for the next tick; default capture.SleepUntil. Tests oversleep.
+	Wait func(lab.Time)
 }
 
 // Errors that end a source; a caller may open it again.
@@ -73,7 +76,7 @@ type Source struct {
 	o      Options
 	conn   *rfb.Conn
 	format lab.Format
-	pace   capture.Pace
+	looks  capture.Looks
 	feed   *feed
 	pix    []byte
 	rects  []image.Rectangle
@@ -90,6 +93,9 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 5 * time.Second
+	}
+	if o.Wait == nil {
+		o.Wait = capture.SleepUntil
 	}
 	conn, err := rfb.Dial(ctx, rfb.Options{Address: o.Address, Password: o.Password})
 	if err != nil {
@@ -116,8 +122,8 @@ func open(ctx context.Context, conn *rfb.Conn, o Options) (*Source, error) {
 	period := time.Duration(1e9 / o.Rate)
 	s := &Source{
 		o: o, conn: conn, format: format, first: true, half: period / 2,
-		pace: capture.Pace{Period: period, Clock: lab.Monotonic, Wait: capture.SleepUntil},
-		pix:  make([]byte, format.FrameSize()),
+		looks: capture.Looks{Pace: capture.Pace{Period: period, Clock: lab.Monotonic, Wait: o.Wait}},
+		pix:   make([]byte, format.FrameSize()),
 	}
 	hello := rfb.AppendEncodings(rfb.AppendPixelFormat(nil), list...)
 	if err := conn.Send(rfb.AppendRequest(hello, false, screen.Bounds())); err != nil {
@@ -191,29 +197,28 @@ func (s *Source) Continuous() bool { return s.feed.can().continuous }
 
 // Next waits for the next tick and takes the picture.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
-	tick, err := s.pace.Next(ctx)
-	if err != nil {
-		return lab.Frame{}, err
+	info, proven, err := s.looks.Next(ctx)
+	if err != nil || proven {
+		return lab.Frame{FrameInfo: info, Pix: s.pix}, err
 	}
 	if err := s.sign(ctx); err != nil {
 		return lab.Frame{}, err
 	}
-	f := lab.Frame{FrameInfo: lab.FrameInfo{Seq: tick}, Pix: s.pix}
 	var known lab.Time
 	s.rects, known, err = s.feed.take(s.pix, s.rects[:0])
-	f.Time = lab.Monotonic()
-	f.Uncertainty = f.Time.Sub(known)
+	info.Time = lab.Monotonic()
+	info.Uncertainty = info.Time.Sub(known)
 	if err != nil {
-		return lab.Frame{}, s.ended(f.Time, err)
+		return lab.Frame{}, s.ended(info.Time, err)
 	}
 	if s.first {
 		s.first = false
 		s.rects = append(s.rects[:0], s.format.Bounds())
 	}
-	if f.Changed = s.rects; len(s.rects) == 0 {
-		f.Flags = lab.FrameRepeat
+	if info.Changed = s.rects; len(s.rects) == 0 {
+		info.Flags = lab.FrameRepeat
 	}
-	return f, nil
+	return lab.Frame{FrameInfo: s.looks.Frame(info, known), Pix: s.pix}, nil
 }
 
 // sign asks for a sign of the server and waits for it a little. A server that

@@ -11,7 +11,7 @@ import (
 )
 
 // Y4M writes the frames as a YUV4MPEG2 film at path, on a timeline of constant
-// rate, as WebM does. Whole pictures of YUYV, UYVY, NV12 and grey frames keep every
+// rate in which frames last as long as they stood on the screen. Whole pictures of YUYV, UYVY, NV12 and grey frames keep every
 // sample (4:2:2, 4:2:0, mono); others become 4:2:0.
 func Y4M(ctx context.Context, f Frames, path string, o Options) error {
 	err := save(path, func(w *os.File) error {

@@ -1,6 +1,7 @@
 package video
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"image"
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/basicfont"
 	"golang.org/x/image/math/fixed"
+
+	"eidetic/internal/lab"
 )
 
 // Thumb is one picture of a filmstrip.
@@ -92,9 +95,9 @@ func orDefault(v, d int) int {
 	return v
 }
 
-// thumbs calls each with every picture of the strip, scaled; the image is
-// valid during the call.
-func thumbs(ctx context.Context, f Frames, o StripOptions, each func(int, Thumb, *image.RGBA) error) ([]Thumb, error) {
+// thumbs calls each with every picture of the strip, scaled, and whether it
+// differs from the one before; the image is valid during the call.
+func thumbs(ctx context.Context, f Frames, o StripOptions, each func(n int, t Thumb, img *image.RGBA, differs bool) error) ([]Thumb, error) {
 	picked, err := choose(f, o)
 	if err != nil {
 		return nil, err
@@ -106,9 +109,16 @@ func thumbs(ctx context.Context, f Frames, o StripOptions, each func(int, Thumb,
 	width := min(orDefault(o.Width, 200), in.Dx())
 	small := image.NewRGBA(image.Rect(0, 0, width, max(1, in.Dy()*width/in.Dx())))
 	full := image.NewRGBA(f.Format().Bounds())
+	half := image.NewRGBA(image.Rect(0, 0, in.Dx()/2, in.Dy()/2))
 	for n := range picked {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if n > 0 && still(f, picked[n-1].Frame, picked[n].Frame, in) {
+			if err := each(n, picked[n], small, false); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		pix, err := f.Pixels(picked[n].Frame)
 		if err != nil {
@@ -117,21 +127,62 @@ func thumbs(ctx context.Context, f Frames, o StripOptions, each func(int, Thumb,
 		if err := ToRGBA(full, f.Format(), pix, in); err != nil {
 			return nil, fmt.Errorf("frame %d: %w", picked[n].Frame, err)
 		}
-		draw.BiLinear.Scale(small, small.Rect, full, in, draw.Src, nil)
-		if err := each(n, picked[n], small); err != nil {
+		from, part := halved(half, full, in, width)
+		draw.BiLinear.Scale(small, small.Rect, from, part, draw.Src, nil)
+		if err := each(n, picked[n], small, true); err != nil {
 			return nil, err
 		}
 	}
 	return picked, nil
 }
 
+// still says that no pixel of r changed after frame a, up to frame b.
+func still(f Frames, a, b int, r image.Rectangle) bool {
+	if f.Format().Pixels == lab.MJPEG {
+		return false // it is not known what changed
+	}
+	for i := a + 1; i <= b; i++ {
+		if touches(f.Info(i).Changed, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// halved returns what to scale from: the part of full, or the mean of each four of
+// its pixels where a thumbnail is less than half as wide. Scaling takes time by
+// the pixels that it reads, and takes all of them into account.
+func halved(half, full *image.RGBA, part image.Rectangle, width int) (*image.RGBA, image.Rectangle) {
+	if part.Dx() < 2*width || part.Dy() < 2 {
+		return full, part
+	}
+	for y := range half.Rect.Dy() {
+		a := full.Pix[full.PixOffset(part.Min.X, part.Min.Y+2*y):][:8*half.Rect.Dx()]
+		b := full.Pix[full.PixOffset(part.Min.X, part.Min.Y+2*y+1):][:len(a)]
+		out := half.Pix[y*half.Stride:][:len(a)/2]
+		for x := 0; x < len(out); x += 4 {
+			p, q, o := a[2*x:2*x+8:2*x+8], b[2*x:2*x+8:2*x+8], out[x:x+4:x+4]
+			for c := range 3 {
+				o[c] = byte((int(p[c]) + int(p[c+4]) + int(q[c]) + int(q[c+4]) + 2) / 4)
+			}
+			o[3] = 255
+		}
+	}
+	return half, half.Rect
+}
+
 // Filmstrip writes JPEG thumbnails into the folder dir, which must exist, as
 // strip-000.jpg and so on, and returns them in order.
 func Filmstrip(ctx context.Context, f Frames, dir string, o StripOptions) ([]Thumb, error) {
-	picked, err := thumbs(ctx, f, o, func(n int, _ Thumb, img *image.RGBA) error {
-		return save(filepath.Join(dir, stripName(n)), func(w *os.File) error {
-			return jpeg.Encode(w, img, &jpeg.Options{Quality: 85})
-		})
+	var picture bytes.Buffer
+	picked, err := thumbs(ctx, f, o, func(n int, _ Thumb, img *image.RGBA, differs bool) error {
+		if differs {
+			picture.Reset()
+			if err := jpeg.Encode(&picture, img, &jpeg.Options{Quality: 85}); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(filepath.Join(dir, stripName(n)), picture.Bytes(), 0o644)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("filmstrip: %w", err)
@@ -166,7 +217,7 @@ func Contact(ctx context.Context, f Frames, path string, o StripOptions) ([]Thum
 	if err != nil {
 		return nil, fmt.Errorf("contact sheet: %w", err)
 	}
-	_, err = thumbs(ctx, f, o, func(n int, t Thumb, img *image.RGBA) error {
+	_, err = thumbs(ctx, f, o, func(n int, t Thumb, img *image.RGBA, _ bool) error {
 		w, h := img.Rect.Dx()+margin, img.Rect.Dy()
 		if sheet == nil {
 			sheet = image.NewRGBA(image.Rect(0, 0, w*len(picked)+margin, h+2*margin+line))

@@ -111,13 +111,12 @@ func writeY4M(w io.Writer, f Frames, o Options, p filmPicture, stop func() error
 	if p == nil {
 		p = newYUV(f.Format(), in, o.Width)
 	}
-	width, height, colour := p.header()
 	start := f.Info(first).Time
 	length := f.Info(last).Time.Sub(start).Seconds()
 	if length < 0 || length > longestFilm {
 		return fmt.Errorf("frames %d … %d span %.0f s, a film may last %d", first, last, length, longestFilm)
 	}
-	if _, err := fmt.Fprintf(w, "YUV4MPEG2 W%d H%d F%d:1000 Ip A1:1 C%s\n", width, height, int(rate*1000+0.5), colour); err != nil {
+	if _, err := fmt.Fprint(w, y4mHeader(p, rate)); err != nil {
 		return err
 	}
 	shown := first - 1
@@ -133,14 +132,26 @@ func writeY4M(w io.Writer, f Frames, o Options, p filmPicture, stop func() error
 				return err
 			}
 		}
-		if _, err := io.WriteString(w, "FRAME\n"); err != nil {
-			return err
-		}
-		if _, err := w.Write(p.bytes()); err != nil {
+		if err := writePicture(w, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// y4mHeader begins a stream of pictures.
+func y4mHeader(p filmPicture, rate float64) string {
+	width, height, colour := p.header()
+	return fmt.Sprintf("YUV4MPEG2 W%d H%d F%d:1000 Ip A1:1 C%s\n", width, height, int(rate*1000+0.5), colour)
+}
+
+// writePicture writes one picture of a stream.
+func writePicture(w io.Writer, p filmPicture) error {
+	if _, err := io.WriteString(w, "FRAME\n"); err != nil {
+		return err
+	}
+	_, err := w.Write(p.bytes())
+	return err
 }
 
 // show puts frame i into the film's picture.

@@ -3,11 +3,15 @@ package x11
 import "image"
 
 // damage asks the server what was drawn on the screen since it was asked last.
+//
+// The pointer is hidden meanwhile: it is not in the pictures, and a server that
+// draws it itself (Xvfb 21.1.7) loses damage when its shape changes, of whatever else
+// is drawn just then. See docs/capture.md.
 type damage struct {
 	ask []byte // Subtract into the region, then FetchRegion
 }
 
-// openDamage returns nil when the server lacks DAMAGE or XFIXES.
+// openDamage returns nil when the server lacks DAMAGE, or XFIXES 4 to hide the pointer with.
 func openDamage(w *wire) (*damage, error) {
 	fixes, err := w.extension("XFIXES")
 	if err != nil || fixes == 0 {
@@ -17,7 +21,9 @@ func openDamage(w *wire) (*damage, error) {
 	if err != nil || major == 0 {
 		return nil, err
 	}
-	if _, err := w.call(request(fixes, 0, 2, 0)); err != nil { // QueryVersion: wanted before any other
+	const wanted = 4
+	version, err := w.call(request(fixes, 0, wanted, 0)) // QueryVersion: wanted before any other
+	if err != nil || le.Uint32(version[8:]) < wanted {
 		return nil, err
 	}
 	if _, err := w.call(request(major, 0, 1, 1)); err != nil {
@@ -26,6 +32,7 @@ func openDamage(w *wire) (*damage, error) {
 	object, region := w.id(), w.id()
 	const nonEmpty = 3 // report level: one event until the next Subtract; none is waited for
 	err = w.check(
+		request(fixes, 29, w.root),                  // HideCursor, until the connection ends
 		request(major, 1, object, w.root, nonEmpty), // DamageCreate
 		request(fixes, 5, region))                   // CreateRegion, empty
 	if err != nil {

@@ -6,9 +6,15 @@
 // memory (MIT-SHM), in one request, so that no picture is half drawn by us;
 // without MIT-SHM it comes over the socket. Frames are BGRX, their fourth byte 0.
 //
-// A frame's Time is when the server's answer was there, its Uncertainty reaches
-// back to the request. Seq counts ticks, so a tick that was missed shows as a
-// gap. The protocol is spoken directly, see wire.
+// A frame's Time is when the picture was there, its Uncertainty reaches back to the
+// question; that of a repeat is when the question was asked. A tick that this machine missed is no loss: where the next
+// answer is that nothing was drawn since the one before, the picture at that tick
+// is known and delivered as a repeat; otherwise the time of the change is known
+// less well, see capture.Looks. A server without DAMAGE proves nothing: there a missed
+// tick is a step in Seq. The protocol is spoken directly, see wire.
+//
+// What this rests on stands in docs/capture.md under "What a screen proves". The pointer is hidden
+// on the screen while it is filmed.
 //
 // Standards: X Window System Protocol 11; MIT-SHM 1.1; XFIXES 2.0; DAMAGE 1.1.
 package x11
@@ -34,6 +40,8 @@ type Options struct {
 	Authority string
 	// NoSHM and NoDamage do without these extensions, as when the server lacks them.
 	NoSHM, NoDamage bool
+	// Wait waits for the next tick; default capture.SleepUntil. Tests oversleep.
+	Wait func(lab.Time)
 }
 
 // Source is a capture.Source over an X screen.
@@ -41,7 +49,7 @@ type Source struct {
 	w      *wire
 	format lab.Format
 	region image.Rectangle
-	pace   capture.Pace
+	looks  capture.Looks
 	clock  lab.Clock
 	damage *damage  // nil: the server has no DAMAGE
 	shm    *segment // nil: the server has no MIT-SHM
@@ -55,6 +63,9 @@ type Source struct {
 func Open(o Options) (*Source, error) {
 	if o.Rate == 0 {
 		o.Rate = 60
+	}
+	if o.Wait == nil {
+		o.Wait = capture.SleepUntil
 	}
 	w, err := dial(o.Display, o.Authority)
 	if err != nil {
@@ -83,7 +94,7 @@ func open(w *wire, o Options) (*Source, error) {
 		w: w, region: o.Region,
 		format: lab.Format{Pixels: lab.BGRX, Width: o.Region.Dx(), Height: o.Region.Dy(), Rate: o.Rate},
 		clock:  lab.Monotonic,
-		pace:   capture.Pace{Period: time.Duration(1e9 / o.Rate), Clock: lab.Monotonic, Wait: capture.SleepUntil},
+		looks:  capture.Looks{Pace: capture.Pace{Period: time.Duration(1e9 / o.Rate), Clock: lab.Monotonic, Wait: o.Wait}},
 	}
 	if err := s.format.Validate(); err != nil {
 		return nil, err
@@ -148,24 +159,29 @@ func (s *Source) Damage() bool { return s.damage != nil }
 
 // Next waits for the next tick and takes the picture.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
-	tick, err := s.pace.Next(ctx)
-	if err != nil {
-		return lab.Frame{}, err
+	info, proven, err := s.looks.Next(ctx)
+	if err != nil || proven {
+		return lab.Frame{FrameInfo: info, Pix: s.pix}, err
 	}
-	f := lab.Frame{FrameInfo: lab.FrameInfo{Seq: tick}, Pix: s.pix}
 	asked := s.clock()
 	drawn, err := s.look()
 	if err != nil {
-		return lab.Frame{}, fmt.Errorf("x11: tick %d: %w", tick, err)
+		return lab.Frame{}, fmt.Errorf("x11: tick %d: %w", s.looks.Tick(), err)
 	}
-	f.Time = s.clock()
-	f.Uncertainty = f.Time.Sub(asked)
 	if drawn {
-		f.Changed = s.rects
+		info.Time = s.clock()
+		info.Uncertainty = info.Time.Sub(asked)
+		info.Changed = s.rects
 	} else {
-		f.Flags = lab.FrameRepeat
+		// Until the question at least; when the server answered it is not known.
+		info.Time, info.Flags = asked, lab.FrameRepeat
 	}
-	return f, nil
+	if s.damage == nil {
+		info.Seq = s.looks.Tick() // a step is a loss: nobody says what was drawn meanwhile
+	} else {
+		info = s.looks.Frame(info, asked)
+	}
+	return lab.Frame{FrameInfo: info, Pix: s.pix}, nil
 }
 
 // look asks what was drawn and, if anything was, takes the picture.

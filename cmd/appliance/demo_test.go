@@ -256,7 +256,7 @@ func TestKillInATrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if err := alive.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+	if err := alive.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, alive); err != nil {
@@ -294,7 +294,7 @@ func TestKillInATrial(t *testing.T) {
 // awaitFilming waits until the first trial's reel has some seconds in it.
 func awaitFilming(t *testing.T, cmd *exec.Cmd, out string) (reelPath string) {
 	t.Helper()
-	deadline := time.After(5 * time.Minute)
+	deadline := time.After(testlab.Hang)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"eidetic/internal/testlab/xtest"
 )
 
 // asAppliance makes this test binary behave as the appliance, whose own
@@ -18,6 +20,7 @@ const asAppliance = "EIDETIC_TEST_AS_APPLIANCE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asAppliance) == "" {
+		xtest.Main()
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -21,6 +21,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
+	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/nstest"
@@ -74,7 +75,7 @@ func (p *proxied) get(t *testing.T, roots *x509.CertPool, address string) (statu
 	t.Helper()
 	tr := &http.Transport{Proxy: http.ProxyURL(p.url), TLSClientConfig: &tls.Config{RootCAs: roots}}
 	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr, Timeout: time.Minute}).Get(address)
+	resp, err := (&http.Client{Transport: tr, Timeout: testlab.Hang}).Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,8 @@ type reelInfo struct {
 	Corrupt   int               `json:"corrupt"`   // frames that the source marked as damaged
 	Short     int               `json:"short"`     // of these, frames with bytes missing
 	Irregular int               `json:"irregular"` // frames whose time does not fit their number
+	Proven    int               `json:"proven"`    // frames at whose time nobody looked and nothing was drawn
+	LateLooks int               `json:"late_looks"`
 	Recovered []reel.Damage     `json:"recovered,omitempty"`
 }
 
@@ -62,6 +64,9 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 		if len(f.Changed) > 0 {
 			info.Changed++
 		}
+		if f.Flags&lab.FrameProven != 0 {
+			info.Proven++
+		}
 		if f.Flags&lab.FrameCorrupt != 0 {
 			info.Corrupt++
 		}
@@ -72,6 +77,9 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	for _, e := range info.Events {
 		if e.Kind == lab.SourceIrregular {
 			info.Irregular++
+		}
+		if e.Kind == lab.SourceUnseen {
+			info.LateLooks++
 		}
 	}
 	if n := r.Len(); n > 0 {
@@ -94,6 +102,9 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	fmt.Fprintf(w, "started\t%s\n", info.Wall.Format("2006-01-02 15:04:05 MST"))
 	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
 	fmt.Fprintf(w, "lost\t%d\n", info.Lost)
+	if info.Proven+info.LateLooks > 0 {
+		fmt.Fprintf(w, "looks\t%d frames proven without one; %d late ones, with something drawn meanwhile\n", info.Proven, info.LateLooks)
+	}
 	if info.Rate > 0 {
 		fmt.Fprintf(w, "rate\t%s\n", capture.RateText(info.Rate, f.Rate))
 	}

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/storytest"
+	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )
 
@@ -134,7 +135,7 @@ func TestStory(t *testing.T) {
 	storytest.Plug(t, v.device, "eth0", 1024, 600)
 	story := storytest.Story{
 		Panel: v.panel, Page: samplesite.Home, Leave: func() { v.leave(t) },
-		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 5 * time.Minute,
+		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 3 * testlab.Hang,
 	}
 	recorded, _ := story.Tell(t)
 	if file := os.Getenv("PANEL_PNG"); file != "" {
@@ -147,7 +148,7 @@ func TestStory(t *testing.T) {
 	cut := v.panel.Start(t, request)
 	request["trials"] = 1
 	waits := v.panel.Start(t, request)
-	v.panel.Follow(t, cut, 5*time.Minute, func(p storytest.Progress) bool { return p.Trial == 2 })
+	v.panel.Follow(t, cut, 3*testlab.Hang, func(p storytest.Progress) bool { return p.Trial == 2 })
 	if err := v.service.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestStory(t *testing.T) {
 	} else if film := v.panel.Artifact(t, cut, "trials/001/evidence.webm"); len(film) < 20_000 {
 		t.Errorf("the first trial's video has %d bytes", len(film))
 	}
-	v.panel.Follow(t, waits, 5*time.Minute, nil)
+	v.panel.Follow(t, waits, 3*testlab.Hang, nil)
 	if run := v.panel.Run(t, waits); len(run.Trials) < 1 || run.Trials[0].Misses != 0 || run.Trials[0].Ended != lab.EndStable && !slowed(run.Trials[0]) {
 		t.Errorf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
 	}

@@ -21,7 +21,7 @@ import (
 // intervals are. What the latency is on this machine is logged.
 func TestKeyToFrame(t *testing.T) {
 	server := rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-geometry", "320x200")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	target := controltest.NewWindow(t, server.Display)
 	screen, err := rfbscreen.Open(ctx, rfbscreen.Options{Address: server.Address})

@@ -12,10 +12,11 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/control/keysym"
+	"eidetic/internal/testlab"
 )
 
 // Patience is how long a test waits for what must come; machines are busy.
-const Patience = time.Minute
+const Patience = testlab.Hang
 
 // Window is a window over the whole screen that notes what it gets.
 type Window struct {

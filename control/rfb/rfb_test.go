@@ -17,9 +17,13 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	xtest.Main()
+	testlab.NoLeaks(m)
+}
 
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), controltest.Patience)

@@ -1,11 +1,9 @@
 package x11
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,34 +16,19 @@ import (
 	"eidetic/control/controltest"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
+
+func TestMain(m *testing.M) {
+	xtest.Main()
+	os.Exit(m.Run())
+}
 
 // display starts an X server of the test's own and returns its display.
 func display(t *testing.T) (string, *os.Process) {
 	t.Helper()
-	program := testlab.NeedProgram(t, "Xvfb")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", "640x480x24", "-nolisten", "tcp")
-	cmd.ExtraFiles = []*os.File{w}
-	err = testlab.Start(t, cmd)
-	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	_ = r.SetReadDeadline(time.Now().Add(controltest.Patience))
-	number, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		t.Fatalf("Xvfb did not come up: %v", err)
-	}
-	return ":" + strings.TrimSpace(number), cmd.Process
+	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "640x480x24")
+	return server.Display, server.Process
 }
 
 func open(t *testing.T, display string) *Controller {

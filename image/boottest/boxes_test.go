@@ -10,12 +10,14 @@ import (
 // boxes are the tests that boot boxes of their own, or work as long as if they
 // did, the longest first: they begin in this order, as many at a time as there
 // are processors, and one that is long and begins last would be waited for alone.
+// None asserts a time, so they mind no company.
 // How long each took is logged.
 var boxes = []struct {
 	name string
 	run  func(*testing.T)
 }{
 	{"life", testLife},
+	{"cases", testCases},
 	{"restarts", testRestarts},
 	{"installer", testInstaller},
 	{"rebuild", testRebuild},

@@ -30,7 +30,7 @@
 // restarts the box or changes its disk has a Test function and a StartBox of its own.
 //
 //	make image-test                                       # once, and when image/ or the binary in it changes
-//	go test -count 1 -v -run 'TestBox/grabber' ./image/boottest
+//	go test -count 1 -v -run 'TestBoxes/cases/grabber' ./image/boottest
 package boottest
 
 import (
@@ -224,6 +224,27 @@ func startWithUs(process *exec.Cmd, ended chan<- error) error {
 
 // Since returns the time since the machine was switched on.
 func (m *Machine) Since() time.Duration { return time.Since(m.started) }
+
+// ClockTick is the unit of /proc's processor times on Linux for x86-64.
+const ClockTick = 10 * time.Millisecond
+
+// CPU returns how long processors have worked for the machine since it was
+// switched on (utime and stime of proc(5)); 0 when it is off.
+func (m *Machine) CPU() time.Duration {
+	if m.process == nil {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.process.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(text), ") ") // after the name, which may hold spaces
+	var user, system int64
+	if all := strings.Fields(fields); len(all) > 12 {
+		_, _ = fmt.Sscan(all[11]+" "+all[12], &user, &system)
+	}
+	return time.Duration(user+system) * ClockTick
+}
 
 // CutPower ends the machine at once. What it had not yet written to its disk is lost.
 func (m *Machine) CutPower() error {

@@ -2,8 +2,10 @@ package boottest
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,25 +14,29 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// Two builds of the same packages and the same binary are the same bytes.
+// Two builds of the same packages and the same binary are the same bytes. The
+// images in out/image count as one of them if they are of the present binary.
 func testRebuild(t *testing.T) {
 	archives, err := filepath.Glob(ImagePath(t, ".") + "/root-*")
 	testlab.Need(t, err == nil && len(archives) > 0, "Debian's files in out/image; make them with: make image-test")
+	version, sums := "0.0.1", []string(nil)
+	if v, ok := builtOfThePresent(t); ok {
+		version, sums = v, []string{sha(t, ImagePath(t, "appliance.efi")) + " " + sha(t, ImagePath(t, "appliance.img"))}
+	}
 	key := ImagePath(t, "update.key")
-	var sums [2]string
-	for i := range sums {
+	for len(sums) < 2 {
 		out := t.TempDir()
 		for _, archive := range archives {
 			if err := os.Symlink(archive, filepath.Join(out, filepath.Base(archive))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.CommandContext(t.Context(), "go", "run", "./image/build", "--version", "0.0.1", "--out", out, "--key", key)
+		cmd := exec.CommandContext(t.Context(), "go", "run", "./image/build", "--version", version, "--out", out, "--key", key)
 		cmd.Dir = Root(t)
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		sums[i] = sha(t, filepath.Join(out, "appliance.efi")) + " " + sha(t, filepath.Join(out, "appliance.img"))
+		sums = append(sums, sha(t, filepath.Join(out, "appliance.efi"))+" "+sha(t, filepath.Join(out, "appliance.img")))
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +44,40 @@ func testRebuild(t *testing.T) {
 	if sums[0] != sums[1] {
 		t.Errorf("two builds of the same differ:\n%s\n%s", sums[0], sums[1])
 	}
+}
+
+// builtOfThePresent returns the version of the images in out/image, and whether
+// they were made after everything that another build would take.
+func builtOfThePresent(t *testing.T) (string, bool) {
+	t.Helper()
+	file := ImagePath(t, "inputs.json")
+	text, err := os.ReadFile(file)
+	var record struct {
+		Version string
+		WiFi    bool
+	}
+	if err != nil || json.Unmarshal(text, &record) != nil || record.WiFi {
+		return "", false
+	}
+	made, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := false
+	for _, input := range []string{"bin/appliance", "image", "systemd"} {
+		err := filepath.WalkDir(filepath.Join(Root(t), input), func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			newer = newer || err == nil && !d.IsDir() && info.ModTime().After(made.ModTime())
+			return err
+		})
+		if err != nil {
+			return "", false
+		}
+	}
+	return record.Version, !newer
 }
 
 func sha(t *testing.T, file string) string {

@@ -27,7 +27,10 @@ const (
 	maxEFI   = 150_000_000
 	maxImage = 400_000_000
 	serial   = 0xe1de71c0
-	seed     = "7be9e2a9-9e9f-4b86-9d7e-eb7dd1a5c0de"
+	// bootLoader and ukiStub are systemd's, from this machine.
+	bootLoader = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi"
+	ukiStub    = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
+	seed       = "7be9e2a9-9e9f-4b86-9d7e-eb7dd1a5c0de"
 	// serviceID is the user and group of appliance.service.
 	serviceID = 900
 )
@@ -51,6 +54,26 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	key, err := signingKey(o)
+	if err != nil {
+		return err
+	}
+	sum, err := inputs(o, archive)
+	if err != nil {
+		return err
+	}
+	if !o.accept && !o.refresh && isBuilt(o, sum) {
+		say("image: nothing that it is made of has changed since %s was written", filepath.Join(o.out, "inputs.json"))
+		return nil
+	}
+	if err := assembleAll(ctx, o, archive, key, say); err != nil {
+		return err
+	}
+	return remember(o, sum)
+}
+
+// assembleAll makes the images of the fetched packages.
+func assembleAll(ctx context.Context, o options, archive string, key ed25519.PrivateKey, say func(string, ...any)) error {
 	tree, err := load(archive, filepath.Join(o.source, "prune.txt"))
 	if err != nil {
 		return err
@@ -76,10 +99,6 @@ func build(ctx context.Context, o options, w io.Writer) error {
 		lists = append(lists, "modules-wifi.txt")
 	}
 	if err := prune(ctx, tree, o.source, lists, say); err != nil {
-		return err
-	}
-	key, err := signingKey(o)
-	if err != nil {
 		return err
 	}
 	if err := furnish(tree, o, key); err != nil {
@@ -253,7 +272,7 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 	if err != nil {
 		return err
 	}
-	loader, err := os.ReadFile("/usr/lib/systemd/boot/efi/systemd-bootx64.efi")
+	loader, err := os.ReadFile(bootLoader)
 	if err != nil {
 		return fmt.Errorf("%w; the package systemd-boot-efi has it", err)
 	}
@@ -300,7 +319,7 @@ func installEntry(version string) []byte {
 // writeUKI joins kernel and initrd to one EFI program.
 func writeUKI(ctx context.Context, o options, file string, kernel, initrd []byte) error {
 	return pack.UKI{
-		Stub:      "/usr/lib/systemd/boot/efi/linuxx64.efi.stub",
+		Stub:      ukiStub,
 		OSRelease: osRelease(o.version),
 		Cmdline:   cmdline,
 		Kernel:    kernel,

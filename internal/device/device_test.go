@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"eidetic/internal/isolate"
 	"eidetic/internal/testlab"
@@ -55,7 +54,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	inside(t)
 	testlab.NeedProgram(t, "chromium")
 	testlab.NeedProgram(t, "Xvfb")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	if err := linkUp("lo"); err != nil {
 		t.Fatal(err)

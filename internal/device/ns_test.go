@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"eidetic/internal/testlab"
 )
 
 // TestAddressesAreSteady: an address that is still tentative would become
@@ -36,7 +38,7 @@ func TestAddressesAreSteady(t *testing.T) {
 		var addresses []netlink.Addr
 		// The kernel makes an address good in a work queue, which a busy machine
 		// gets to late.
-		for deadline := time.Now().Add(time.Minute); ; <-time.After(5 * time.Millisecond) {
+		for deadline := time.Now().Add(testlab.Hang); ; <-time.After(5 * time.Millisecond) {
 			if addresses, err = netlink.AddrList(link, netlink.FAMILY_V6); err != nil {
 				return err
 			}

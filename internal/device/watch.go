@@ -38,6 +38,15 @@ type procStat struct {
 	ticks  int64  // that it has used
 }
 
+// since is what the process used since an earlier look, or since its beginning
+// where that look saw another process of its number, or none.
+func (p procStat) since(earlier procStat) int64 {
+	if earlier.begun != p.begun {
+		return p.ticks
+	}
+	return p.ticks - earlier.ticks
+}
+
 // Watch looks at the machine now; what it returns looks again, and says what
 // happened meanwhile. Looking takes some milliseconds of processor time, so that
 // it is done at both ends of a trial and not in between.
@@ -195,9 +204,7 @@ func between(before, after usage, self int) *lab.Machine {
 	others := map[string]*lab.Consumer{}
 	most := map[string]float64{}
 	for pid, p := range after.processes {
-		if old, ok := before.processes[pid]; ok && old.begun == p.begun {
-			p.ticks -= old.ticks
-		}
+		p.ticks = p.since(before.processes[pid])
 		cores := float64(p.ticks) * tick.Seconds() / wall.Seconds()
 		switch {
 		case p.ticks <= 0:

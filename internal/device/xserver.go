@@ -48,6 +48,7 @@ func StartX(ctx context.Context, size Screen) (*XServer, error) {
 	defer ready.Close()
 	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", fmt.Sprintf("%dx%dx24", size.Width, size.Height),
 		"-nolisten", "tcp", "-noreset", "-dpi", "96",
+		"-nocursor",        // nobody sees it, and a change of its shape makes the server lose damage
 		"-s", "0", "-dpms") // a screen saver must never blank what we film
 	cmd.ExtraFiles = []*os.File{theirs}
 	p, err := start(cmd, "Xvfb")

@@ -35,32 +35,20 @@ func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
 		before = step.Sum
 	}
 	b.Link = millis(lab.LateAt(f.link.Late, until))
-	b.Capture = captureBlur(t, f)
+	b.Capture = captureBlur(f, start, until)
 	return b
 }
 
-// captureBlur is how much less well than usual an instant is known, at most:
-// usual is a period of the screen, and half of one by which waking up and fetching
-// a picture may vary. So one frame may be missed where the tolerance is one
-// frame, and two may not.
-func captureBlur(t *lab.Trial, f facts) float64 {
-	rate, _ := t.Capture["rate_hz"].(float64)
-	if rate <= 0 {
-		rate = 60
+// captureBlur is how much less well than usual the time of a change is known, at
+// most, from the start to the last change: usual is the film's normal bound, and
+// half a period by which waking up and fetching a picture may vary. So one look may
+// be missed beside a change where the tolerance is one frame, and two may not.
+func captureBlur(f facts, start, until lab.Time) float64 {
+	worst, ok := lab.WorstUnseen(f.film.Unseen, start, until)
+	if !ok {
+		return 0
 	}
-	allowed := time.Duration(1.5 * float64(time.Second) / rate)
-	// Without a source that knows of each change when it can have been, any two
-	// frames that follow each other may have one between them.
-	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))
-	for i := 1; i < len(t.FrameTimes); i++ {
-		if t.FrameTimes[i-1] > last && last > 0 {
-			break
-		}
-		if t.FrameTimes[i] > 0 {
-			gap = max(gap, t.FrameTimes[i]-t.FrameTimes[i-1])
-		}
-	}
-	return max(0, math.Round((gap-millis(allowed))*1e3)/1e3)
+	return max(0, millis(worst.Bound()-f.film.Normal-f.film.Period/2))
 }
 
 func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
@@ -78,7 +66,7 @@ func blurred(t *lab.Trial, tolerance float64) string {
 	case b.Link >= b.Capture:
 		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", lab.Millis(b.Link), lab.Millis(b.Stall))
 	default:
-		what = fmt.Sprintf("frames were missed: a change may be %s older than its frame", lab.Millis(b.Capture))
+		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual", lab.Millis(b.Capture))
 	}
 	return fmt.Sprintf("%s (tolerance %s): %s", what, lab.Millis(tolerance), t.Machine.Causes())
 }

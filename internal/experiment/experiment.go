@@ -84,6 +84,16 @@ type FilmStatus struct {
 	// Interruptions is how often the source of the pictures reported that it
 	// cannot deliver: a signal that is lost, a device that went away.
 	Interruptions int
+	// Period is the time between two looks at the screen, Normal how well this film
+	// usually knows the time of a change: Period and the median of the frames' uncertainty.
+	Period, Normal time.Duration
+	// MissedProven counts the ticks at which nobody looked and nothing was drawn, so
+	// that the picture is known; MissedDrawn those with something drawn meanwhile.
+	// Neither is in Lost.
+	MissedProven, MissedDrawn int
+	// Unseen are the changes, in order, whose time is known worse than Normal by half
+	// a Period or more. See lab.WorstUnseen.
+	Unseen []lab.Unseen
 	// Notes explain losses and name the measured rate and scheduling.
 	Notes map[string]any
 }
@@ -94,10 +104,11 @@ type Control interface {
 	Key(ctx context.Context, name string) (lab.Event, error)
 }
 
-// Analyst measures a finished trial and makes its evidence: it fills in the
-// fields of t that pixels tell and names its files in t.Files.
+// Analyst measures a finished trial: it fills in the fields of t that pixels
+// tell. The function that it returns makes the evidence, pictures and film for
+// people, and names its files in t.Files; no number rests on it.
 type Analyst interface {
-	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) error
+	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (evidence func(context.Context) error, err error)
 }
 
 // Host tells of the machine that runs the lab what can spoil a trial.
@@ -151,6 +162,8 @@ type Runner struct {
 	Host    Host
 	Clock   lab.Clock
 	Log     *slog.Logger
+	// Usage is the processor time so far by who took it; nil when it is not known.
+	Usage func() map[string]time.Duration
 	// Progress hears of each step; it must not block.
 	Progress func(Step)
 }

@@ -31,6 +31,8 @@ type world struct {
 	stopErr    error
 	filmErr    error
 
+	evidenceErr error
+
 	born, pressed lab.Time
 	dead          chan struct{}
 	stopped       int
@@ -140,10 +142,10 @@ func (f fakeFilm) Stop() (FilmStatus, error) { return f.Status(), nil }
 
 type fakeAnalyst struct{ w *world }
 
-func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start lab.Event) error {
+func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
 	a.w.analysed++
 	t.Metrics["speed_index_ms"] = 1
-	return nil
+	return func(context.Context) error { return a.w.evidenceErr }, nil
 }
 
 type fakeLink struct{ w *world }

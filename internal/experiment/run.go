@@ -27,17 +27,17 @@ type Arm struct {
 // is drawn by lot within blocks of a few trials, so that what drifts hits both
 // alike. save is called after each trial, so that what was whole stays whole.
 //
-// Trials that run holds already are the first ones of the same plan, which was
-// broken off after them: Run goes on behind them.
-//
 // Where the plan leaves the tolerance open it may be relaxed on the way (see
 // docket), and every trial is judged anew whenever it changes; run.Tolerance
 // says what they were judged by in the end.
+//
+// Trials that run holds already are the first ones of the same plan, which was
+// broken off after them: Run goes on behind them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
 	plan := Schedule(p.Seed, p.Trials, len(arms))
 	o := &outing{
-		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p),
-		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block, done: run.Trials,
+		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
+		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
 	}
 	run.Trials = nil
 	for len(plan) > 0 {
@@ -65,7 +65,7 @@ type outing struct {
 	folder Folder
 	save   func() error
 
-	done   []*lab.Trial // before this began
+	done   []*lab.Trial // known from before, and not taken up yet
 	docket *docket
 	slots  []Slot // those that were begun
 	total  int    // trials, as far as is known
@@ -79,8 +79,7 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 	o.slots = append(o.slots, s)
 	for take := 1; ; take++ {
 		n := len(o.run.Trials) + 1
-		known := n <= len(o.done)
-		t, err := o.next(ctx, s, n)
+		t, known, err := o.next(ctx, s, n)
 		if err != nil {
 			return fmt.Errorf("trial %d: %w", n, err)
 		}
@@ -105,23 +104,23 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 	}
 }
 
-// next is the n-th trial, whose blur is not judged yet.
-func (o *outing) next(ctx context.Context, s Slot, n int) (*lab.Trial, error) {
-	if n <= len(o.done) {
-		t := o.done[n-1]
-		t.Invalid = t.Faults
-		return t, nil
+// next returns the next trial for a place in the order: one that is known from
+// before the run was broken off, or a new one.
+func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known bool, err error) {
+	if len(o.done) > 0 {
+		t, o.done = o.done[0], o.done[1:]
+		return t, true, nil
 	}
 	dir, err := o.folder.TrialDir(n)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	t, err := o.one(ctx, o.plan, o.arms[s.Arm], n, o.total, dir)
+	t, err = o.one(ctx, o.plan, o.arms[s.Arm], n, o.total, dir)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	t.Block = s.Block
-	return t, nil
+	return t, false, nil
 }
 
 // judge judges every trial so far, and tells when the tolerance is another one.

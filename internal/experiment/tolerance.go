@@ -28,8 +28,7 @@ const (
 // attempt is a trial with what was found of it besides its blur.
 type attempt struct {
 	*lab.Trial
-	faults []string
-	slot   int // of the plan: each place in the order needs one that is valid
+	slot int // of the plan: each place in the order needs one that is valid
 }
 
 // docket judges the trials of a run. The rule looks at blurs alone, of all arms
@@ -48,8 +47,7 @@ func newDocket(p Plan) *docket {
 }
 
 func (d *docket) add(t *lab.Trial, slot int) {
-	t.Faults = t.Invalid
-	d.attempts = append(d.attempts, &attempt{t, t.Invalid, slot})
+	d.attempts = append(d.attempts, &attempt{t, slot})
 }
 
 // filled tells whether a place in the order has a valid trial.
@@ -63,7 +61,7 @@ func (d *docket) tolerance() *lab.Tolerance {
 	t.Used = t.Planned
 	var blurs []float64
 	for _, a := range d.attempts {
-		if len(a.faults) > 0 || a.Blur == nil {
+		if len(a.Faults) > 0 || a.Blur == nil {
 			continue
 		}
 		blurs = append(blurs, a.Blur.Worst())
@@ -88,7 +86,7 @@ func (d *docket) judge() *lab.Tolerance {
 	t := d.tolerance()
 	filled := map[int]int{}
 	for _, a := range d.attempts {
-		a.Invalid = slices.Clone(a.faults)
+		a.Invalid = slices.Clone(a.Faults)
 		if reason := blurred(a.Trial, t.Used); reason != "" {
 			a.Invalid = append(a.Invalid, reason)
 		}

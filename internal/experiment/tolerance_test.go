@@ -75,7 +75,7 @@ func TestToleranceIsBlind(t *testing.T) {
 				Metrics: map[string]float64{"speed_index_ms": random.Float64()},
 			}, place)
 		}
-		other.add(&lab.Trial{Number: 99, Blur: &lab.Blur{Link: 1e6}, Invalid: []string{"a miss"}}, 99)
+		other.add(&lab.Trial{Number: 99, Blur: &lab.Blur{Link: 1e6}, Faults: []string{"a miss"}}, 99)
 		if got := other.judge(); *got != *want {
 			t.Fatalf("the same blurs in another order, of other arms and with other values: %+v, not %+v", got, want)
 		}

@@ -50,7 +50,13 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Files: map[string]string{},
 	}
 	facts := facts{offsetBefore: r.clockOffset()}
-	start, err := r.perform(ctx, p, t, dir, &facts)
+	spent := r.parts(t)
+	start, err := r.perform(ctx, p, t, dir, &facts, spent)
+	if start == nil {
+		spent.end(PartBirth) // it did not come to more
+	} else {
+		spent.end(PartStop)
+	}
 	if ctx.Err() != nil {
 		return t, ctx.Err()
 	}
@@ -64,11 +70,8 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	}
 	if facts.filmed && start != nil {
 		r.progress(Step{Trial: number, Of: p.Trials, Doing: "measuring"})
-		if err := r.Analyst.Analyse(ctx, dir, t, *start); err != nil {
-			if ctx.Err() != nil {
-				return t, ctx.Err()
-			}
-			t.Invalid = append(t.Invalid, fmt.Sprintf("the recording could not be measured: %v", err))
+		if err := r.measure(ctx, dir, t, *start, spent); err != nil {
+			return t, err
 		}
 	}
 	if confidence, asked := lab.ReplayConfidence(facts.served); asked > 0 {
@@ -82,8 +85,27 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		t.Blur = blurOf(t, facts, start.Earliest)
 	}
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
-	t.Valid = len(t.Invalid) == 0
+	t.Valid, t.Faults = len(t.Invalid) == 0, t.Invalid
 	return t, nil
+}
+
+// measure has a trial measured and its evidence made. The error is ctx's end.
+func (r *Runner) measure(ctx context.Context, dir string, t *lab.Trial, start lab.Event, spent *parts) error {
+	evidence, err := r.Analyst.Analyse(ctx, dir, t, start)
+	spent.end(PartAnalysis)
+	if ctx.Err() == nil && err != nil {
+		t.Invalid = append(t.Invalid, fmt.Sprintf("the recording could not be measured: %v", err))
+		return nil
+	}
+	if err == nil {
+		err = evidence(ctx)
+		spent.end(PartEvidence)
+	}
+	if ctx.Err() == nil && err != nil {
+		// What was measured stands without pictures of it.
+		t.NoEvidence = err.Error()
+	}
+	return ctx.Err()
 }
 
 // brokenError is a trial that failed where the next one may succeed.
@@ -98,7 +120,7 @@ func Broken(err error) error { return &brokenError{err} }
 
 // perform does steps 1 to 5 of a trial and writes the logs. It returns the
 // event from which times count.
-func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts) (start *lab.Event, err error) {
+func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts, spent *parts) (start *lab.Event, err error) {
 	session, err := r.Network.Arm(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("arming the network: %w", err)
@@ -145,6 +167,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, err
 	}
 	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "loading the page"})
+	spent.wall(PartBirth, film.Status().LastChange)
 	seen := r.Host.Watch()
 	defer func() {
 		if t.Machine == nil { // it did not get to its end
@@ -154,6 +177,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err := wait(ctx, phase(p.Seed, t.Number)); err != nil {
 		return nil, err
 	}
+	spent.end(PartSettle)
 	if r.Link != nil {
 		r.Link.Restart()
 		defer func() { err = errors.Join(err, r.reportLink(t, dir, f)) }()
@@ -166,6 +190,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	t.Events = append(t.Events, event)
 	ended, err := r.awaitEnd(ctx, p, life, film, session, event)
 	t.Ended, t.Machine = ended, seen()
+	spent.wall(PartLoad, film.Status().LastChange)
+	spent.end(PartStill)
 	if err != nil {
 		return &event, err
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"eidetic/internal/testlab"
 )
 
 // dials joins the two ends in one process, as Run joins two processes.
@@ -116,7 +117,7 @@ func TestDialsThatFail(t *testing.T) {
 	if _, err := d.DialContext(t.Context(), "tcp", "pipe"); err == nil || !strings.Contains(err.Error(), "cannot be passed on") {
 		t.Errorf("error %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	go func() { <-started; cancel() }()
 	if _, err := d.DialContext(ctx, "tcp", "never"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)

@@ -162,7 +162,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	if err := outer.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(lines)

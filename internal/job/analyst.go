@@ -3,12 +3,14 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
 	"sort"
+	"sync/atomic"
 	"time"
 
 	"eidetic/analysis/visual"
@@ -31,56 +33,70 @@ const (
 const leadIn = 15
 
 // analyst measures a trial's reel and makes its pictures.
-type analyst struct{}
+type analyst struct {
+	encoding atomic.Int64 // processor time of the encoders so far, in nanoseconds
+}
 
-// Analyse fills in what pixels tell of t, and writes the evidence into dir.
-func (analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) error {
-	seen, err := look(dir, start)
+// Analyse fills in what pixels tell of t, and returns what makes its pictures. The
+// film is made meanwhile: the encoder is another process, which a second core has.
+func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
+	r, o, err := open(dir, start)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, area, result := seen.reel, seen.area, seen.result
 	defer r.Close()
+	filming, giveUp := context.WithCancel(ctx)
+	filmed := make(chan error, 1)
+	go func() {
+		defer giveUp()
+		filmed <- a.writeVideo(filming, dir, middle(start), o.Content)
+	}()
+	result, err := visual.Analyze(r, o)
+	if err != nil {
+		giveUp()
+		<-filmed
+		return nil, err
+	}
 	describe(t, result)
 	t.Spans = spans(t, result, start)
-	first := frameAt(r, t.StartTime)
-	for _, write := range []func() error{
-		func() error { return writeHeat(dir, t, result) },
-		func() error { return writeStrip(ctx, dir, t, r, first, area) },
-		func() error { return writeVideo(ctx, dir, t, r, first, area) },
-		func() error { return writeJSON(dir, timelineFile, "timeline", t, t.Spans) },
-	} {
-		if err := write(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, filmed) }, nil
 }
 
-// seen is a reel and what its pixels tell. Whoever looked closes the reel.
-type seen struct {
-	reel   *reel.Reader
-	area   image.Rectangle // of the content
-	result *visual.Result
-}
-
-// look opens the reel of a trial that began at start and analyses it.
-func look(dir string, start lab.Event) (_ seen, err error) {
+// open opens the reel of a trial that began at start, and says what of it is to
+// be measured. The caller closes it.
+func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
 	if err != nil {
-		return seen{}, err
+		return nil, visual.Options{}, err
 	}
-	defer func() {
-		if err != nil {
-			r.Close()
-		}
-	}()
 	area, _, last, err := visual.FindContent(r, visual.SyncOptions{})
 	if err != nil {
-		return seen{}, err
+		r.Close()
+		return nil, visual.Options{}, err
 	}
-	result, err := visual.Analyze(r, visual.Options{Start: last, Origin: start, Content: area})
-	return seen{r, area, result}, err
+	return r, visual.Options{Start: last, Origin: start, Content: area}, nil
+}
+
+// evidence makes the pictures of a trial and waits for its film. What comes to be
+// is named in the trial, whatever becomes of the rest.
+func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Result, filmed <-chan error) error {
+	var errs []error
+	for _, made := range []struct {
+		role, file string
+		write      func() error
+	}{
+		{"heatmap", heatFile, func() error { return writeHeat(dir, result) }},
+		{"filmstrip", stripFile, func() error { return writeStrip(ctx, dir, t, result.Content) }},
+		{"timeline", timelineFile, func() error { return writeJSON(dir, timelineFile, t.Spans) }},
+		{"video", videoFile, func() error { return <-filmed }},
+	} {
+		if err := made.write(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		t.Files[made.role] = made.file
+	}
+	return errors.Join(errs...)
 }
 
 // frameAt finds the last frame that was taken before an instant, or the first.
@@ -89,10 +105,13 @@ func frameAt(r *reel.Reader, at lab.Time) int {
 	return max(0, after-1)
 }
 
+// middle is the best single value for the instant of an event.
+func middle(e lab.Event) lab.Time { return e.Earliest + (e.Latest-e.Earliest)/2 }
+
 // describe copies the result's numbers into the trial.
 func describe(t *lab.Trial, r *visual.Result) {
 	t.StartFrame = r.Start
-	t.StartTime = r.Origin.Earliest + (r.Origin.Latest-r.Origin.Earliest)/2
+	t.StartTime = middle(r.Origin)
 	t.ContentX, t.ContentY = r.Content.Min.X, r.Content.Min.Y
 	t.ContentW, t.ContentH = r.Content.Dx(), r.Content.Dy()
 	t.FinalFrame = r.FinalSHA256
@@ -147,7 +166,7 @@ func spans(t *lab.Trial, r *visual.Result, start lab.Event) []*lab.Span {
 	return []*lab.Span{root}
 }
 
-func writeHeat(dir string, t *lab.Trial, r *visual.Result) error {
+func writeHeat(dir string, r *visual.Result) error {
 	f, err := os.Create(filepath.Join(dir, heatFile))
 	if err != nil {
 		return err
@@ -156,7 +175,6 @@ func writeHeat(dir string, t *lab.Trial, r *visual.Result) error {
 		f.Close()
 		return fmt.Errorf("writing the heat map: %w", err)
 	}
-	t.Files["heatmap"] = heatFile
 	return f.Close()
 }
 
@@ -174,13 +192,18 @@ func stripStep(last float64) float64 {
 	return step
 }
 
-func writeStrip(ctx context.Context, dir string, t *lab.Trial, r *reel.Reader, start int, area image.Rectangle) error {
+func writeStrip(ctx context.Context, dir string, t *lab.Trial, area image.Rectangle) error {
+	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
 	folder := filepath.Join(dir, stripFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{
-		First: start, Crop: area, Width: 240, EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
+		First: frameAt(r, t.StartTime), Crop: area, Width: 240, EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
 	})
 	if err != nil {
 		return err
@@ -190,29 +213,28 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, r *reel.Reader, s
 		// Count from the navigation, as every metric does.
 		thumbs[i].TimeMS = max(0, r.Info(thumbs[i].Frame).Time.Sub(t.StartTime).Seconds()*1e3)
 	}
-	return writeJSON(dir, stripFile, "filmstrip", t, thumbs)
+	return writeJSON(dir, stripFile, thumbs)
 }
 
-func writeVideo(ctx context.Context, dir string, t *lab.Trial, r *reel.Reader, start int, area image.Rectangle) error {
-	err := video.WebM(ctx, r, filepath.Join(dir, videoFile), video.Options{First: max(0, start-leadIn), Crop: area, Rate: r.Format().Rate})
+// writeVideo makes the film of the trial that started at an instant.
+func (a *analyst) writeVideo(ctx context.Context, dir string, start lab.Time, area image.Rectangle) error {
+	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile)) // no reader is for two goroutines
 	if err != nil {
 		return err
 	}
-	t.Files["video"] = videoFile
-	return nil
+	defer r.Close()
+	return video.WebM(ctx, r, filepath.Join(dir, videoFile), video.Options{
+		First: max(0, frameAt(r, start)-leadIn), Crop: area,
+		Ended: func(p *os.ProcessState) { a.encoding.Add(int64(p.UserTime() + p.SystemTime())) },
+	})
 }
 
-// writeJSON writes an artifact and names it in the trial.
-func writeJSON(dir, file, name string, t *lab.Trial, v any) error {
+func writeJSON(dir, file string, v any) error {
 	content, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, file), append(content, '\n'), 0o644); err != nil {
-		return err
-	}
-	t.Files[name] = file
-	return nil
+	return os.WriteFile(filepath.Join(dir, file), append(content, '\n'), 0o644)
 }
 
 // ms is a number of milliseconds as a duration.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 
+	"eidetic/analysis/visual"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -40,12 +41,16 @@ func (v *Virtual) SetFlags(extra []string, files ...*os.File) {
 type measurer struct{}
 
 // Analyse fills in what pixels tell of t.
-func (measurer) Analyse(_ context.Context, dir string, t *lab.Trial, start lab.Event) error {
-	seen, err := look(dir, start)
+func (measurer) Analyse(_ context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
+	r, o, err := open(dir, start)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer seen.reel.Close()
-	describe(t, seen.result)
-	return nil
+	defer r.Close()
+	result, err := visual.Analyze(r, o)
+	if err != nil {
+		return nil, err
+	}
+	describe(t, result)
+	return func(context.Context) error { return nil }, nil
 }

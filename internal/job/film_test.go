@@ -9,6 +9,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/rfb"
 	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/testlab"
 )
 
 // A VNC server that falls silent says so within its patience and is then no
@@ -35,7 +36,7 @@ func TestFilmOfASilentScreen(t *testing.T) {
 			if got != want {
 				t.Fatalf("the watchdog heard %q, want %q", got, want)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(testlab.Hang):
 			t.Fatalf("the watchdog did not hear %q", want)
 		}
 	}

@@ -36,6 +36,8 @@ type Rig struct {
 	Control experiment.Control
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
+	// Usage is the processor time so far by who took it; nil when it is not known.
+	Usage func() map[string]time.Duration
 	// Facts describe the device for the run's environment; they are asked for
 	// at the beginning and at the end.
 	Facts func() map[string]any
@@ -83,6 +85,7 @@ type Job struct {
 	Software string
 
 	profiles map[string]profile // of the arms, by name
+	analyst  *analyst
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -100,7 +103,7 @@ func (j *Job) Run(ctx context.Context) (err error) {
 	if j.profiles, err = j.Order.links(); err != nil {
 		return err
 	}
-	j.begun = time.Now()
+	j.begun, j.analyst = time.Now(), &analyst{}
 	o := j.Order
 	control := o.Arms[0]
 	j.run = &lab.Run{
@@ -126,8 +129,9 @@ func (j *Job) perform(ctx context.Context) error {
 		shaped = j.Rig.Link
 	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: j.Rig.Device, Screen: watched{j.Rig.Screen, j.News.Film}, Control: j.Rig.Control, Analyst: analyst{},
-		Host: device.Host{Processes: j.Processes}, Clock: clock, Log: j.Log, Progress: j.News.Step,
+		Link: shaped, Device: j.Rig.Device, Screen: watched{j.Rig.Screen, j.News.Film}, Control: j.Rig.Control, Analyst: j.analyst,
+		Usage: j.usage(),
+		Host:  device.Host{Processes: j.Processes}, Clock: clock, Log: j.Log, Progress: j.News.Step,
 	}
 	if j.Order.Live {
 		return runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save)
@@ -144,6 +148,19 @@ func (j *Job) perform(ctx context.Context) error {
 		return j.Rig.Finish(j.run)
 	}
 	return nil
+}
+
+// usage is the rig's, with the time of the encoder, whose processes have ended
+// when the rig could look at them.
+func (j *Job) usage() func() map[string]time.Duration {
+	if j.Rig.Usage == nil {
+		return nil
+	}
+	return func() map[string]time.Duration {
+		all := maps.Clone(j.Rig.Usage())
+		all["encoder"] += time.Duration(j.analyst.encoding.Load())
+		return all
+	}
 }
 
 // plan is what experiment is to do.

@@ -105,6 +105,7 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 		return fmt.Errorf("recording: %w", err)
 	}
 	one := *runner
+	one.Analyst = ofFailures{j.analyst}
 	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Order.Seed, wall: j.run.Wall, by: j.Software}
 	plan := j.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
@@ -112,10 +113,24 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	if trial.Ended != lab.EndStable && trial.Ended != lab.EndDone {
+	if !loaded(trial) {
 		return fmt.Errorf("recording: the page did not load (%s)", strings.Join(trial.Invalid, "; "))
 	}
 	return nil
+}
+
+// loaded says whether the page came to its end while it was recorded.
+func loaded(t *lab.Trial) bool { return t.Ended == lab.EndStable || t.Ended == lab.EndDone }
+
+// ofFailures measures and shows only what went wrong: nobody looks at a recording
+// that went well, and its reel is kept.
+type ofFailures struct{ *analyst }
+
+func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
+	if loaded(t) {
+		return func(context.Context) error { return nil }, nil
+	}
+	return f.analyst.Analyse(ctx, dir, t, start)
 }
 
 // open reads a recording into RAM and describes it, with its flaws, in the

@@ -97,7 +97,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
-	v.Facts, v.Sealed, v.Finish = v.facts, c.Sealed, v.isolation
+	v.Facts, v.Sealed, v.Finish, v.Usage = v.facts, c.Sealed, v.isolation, device.NewUsage().Total
 	return v, nil
 }
 

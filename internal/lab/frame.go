@@ -90,6 +90,13 @@ const (
 	// FrameShort, beside FrameCorrupt: the buffer held fewer bytes than the
 	// format has; the missing ones are zero.
 	FrameShort
+	// FrameProven, beside FrameRepeat: nobody looked at the screen at this frame's
+	// time, but the source's next look proved that nothing had been drawn since the
+	// look before. The picture at this time is therefore known.
+	FrameProven
+	// FrameLook: the source looked at the screen by itself, as soon as it could.
+	// Time is when; Seq counts the looks, and need not fit the time.
+	FrameLook
 )
 
 // FrameInfo is what is known of a frame without its pixels.
@@ -97,6 +104,11 @@ type FrameInfo struct {
 	// Seq is the source's own count. A step of more than one means that frames
 	// were lost between the screen and us.
 	Seq uint64
+	// Missed counts the ticks of the source's own schedule, between the frame before
+	// and this one, at which it did not look at the screen. They are not lost
+	// frames: with FrameRepeat nothing was drawn meanwhile; otherwise the time of
+	// the change is known less well, see Unseen. A reel keeps it in its events.
+	Missed int
 	// Time is when the source took the frame; the true instant lies in
 	// [Time − Uncertainty, Time].
 	Time        Time

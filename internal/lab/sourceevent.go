@@ -12,6 +12,9 @@ type SourceEvent struct {
 	Detail string `json:"detail,omitempty"` // for people
 	// Format is what the source delivers from here on, with SourceResized, if it knows.
 	Format *Format `json:"format,omitempty"`
+	// From and Missed belong to SourceUnseen, which is the interval [From, Time].
+	From   Time `json:"from_ns,omitempty"`
+	Missed int  `json:"missed,omitempty"`
 }
 
 // What happens to sources.
@@ -22,6 +25,7 @@ const (
 	SourceSignalBack = "signal back"         // frames come again
 	SourceResized    = "format changed"      // resolution, pixel format or rate
 	SourceIrregular  = "irregular timestamp" // a frame's time does not fit its sequence number
+	SourceUnseen     = "late look"           // the screen was drawn on while nobody looked, for longer than usual: see Unseen
 	SourceUntold     = "events not recorded" // more of them came than a recording keeps; Detail says how many
 )
 

@@ -80,7 +80,7 @@ type Trial struct {
 	// Valid trials enter the statistics; Invalid holds the reasons of the others.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
-	// Faults are those of the reasons that hold whatever blur is tolerated.
+	// Faults are those of these reasons that hold whatever the tolerance is.
 	Faults []string `json:"faults,omitempty"`
 
 	Requests int `json:"requests"`
@@ -104,6 +104,9 @@ type Trial struct {
 	// Capture is what the recording was like: measured rate, jitter, reasons of losses.
 	Capture map[string]any `json:"capture,omitempty"`
 
+	// Parts is what the trial's time went into, in order.
+	Parts []Part `json:"parts,omitempty"`
+
 	// Metrics maps a measurement's name to its value, for machines that want
 	// one number: the unit is the end of the name.
 	Metrics      map[string]float64 `json:"metrics"`
@@ -119,9 +122,21 @@ type Trial struct {
 	// FrameTimes holds the same frames' times in ms since the start.
 	FrameTimes []float64 `json:"frame_times_ms,omitempty"`
 
+	// NoEvidence says why pictures or the film are missing.
+	NoEvidence string `json:"no_evidence,omitempty"`
 	// Files names the artifacts, relative to the trial's folder: "reel",
 	// "video", "filmstrip", "heatmap", "replay", "events".
 	Files map[string]string `json:"files"`
+}
+
+// Part is a stretch of the time that a trial took.
+type Part struct {
+	Name string  `json:"name"` // "birth", "settle", "load", "still", "stop", "analysis", "evidence"
+	MS   float64 `json:"ms"`
+	// Processor is the processor time in ms by who took it, where it is known:
+	// "appliance", "browser", "screen", "link", "encoder". That of a part without it is in
+	// the part that follows.
+	Processor map[string]float64 `json:"processor_ms,omitempty"`
 }
 
 // Summary is one metric over the valid trials of one arm.

@@ -23,6 +23,8 @@ type trial struct {
 	End      string
 	Measured []measured
 	Capture  []pair
+	NoVideo  string // why there is none
+	Cost     []cost
 	HasLog   bool
 	ArmName  string // where there are two
 }
@@ -52,6 +54,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 		}
 		v.Values = append(v.Values, s)
 	}
+	v.NoVideo, v.Cost = noVideo(t, v.Video), costs(t.Parts)
 	for _, reason := range t.Invalid {
 		v.Reasons = append(v.Reasons, sentence(reason))
 	}

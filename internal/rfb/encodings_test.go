@@ -20,9 +20,13 @@ import (
 
 	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	xtest.Main()
+	testlab.NoLeaks(m)
+}
 
 var update = flag.Bool("update", false, "record the sessions in testdata again, from Xvnc")
 

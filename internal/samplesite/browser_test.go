@@ -75,7 +75,7 @@ func TestBrowser(t *testing.T) {
 		pins = append(pins, base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	profile := testlab.TempDir(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	actx, acancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 720),

@@ -216,15 +216,16 @@ func (f *Folder) Save(run *lab.Run) error {
 	return nil
 }
 
-// brief is a run as run.json holds it: without the series of each frame, which
-// are in the trials' own files. They are most of a trial, and run.json is
-// written anew after each.
+// brief is a run as run.json holds it: without the series of each frame and
+// what each part of a trial cost, which are in the trials' own files. They are
+// most of a trial, and run.json is written anew after each.
 func brief(run *lab.Run) *lab.Run {
 	short := *run
 	short.Trials = make([]*lab.Trial, len(run.Trials))
 	for i, t := range run.Trials {
 		bare := *t
 		bare.LoadHistogram, bare.VisualProgress, bare.FrameTimes = nil, nil, nil
+		bare.Parts = nil
 		short.Trials[i] = &bare
 	}
 	return &short

@@ -26,6 +26,9 @@ func long(number int) *lab.Trial {
 		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
 		t.Files[fmt.Sprint("file", i)] = "evidence.webm"
 	}
+	for _, name := range []string{"birth", "settle", "load", "still", "stop", "analysis", "evidence"} {
+		t.Parts = append(t.Parts, lab.Part{Name: name, MS: 735.9, Processor: map[string]float64{"browser": 1480, "appliance": 230, "link": 10, "screen": 30, "encoder": 350}})
+	}
 	for range 8 {
 		t.Spans = append(t.Spans, &lab.Span{Name: "to 85 % visually complete", Level: "detail", Start: 76345123456789, End: 76345123456789})
 	}
@@ -37,7 +40,7 @@ func long(number int) *lab.Trial {
 	return t
 }
 
-// The series of each frame are in trial.json alone, and what is in memory keeps them.
+// The series of each frame and the parts of a trial are in trial.json alone, and what is in memory keeps them.
 func TestSeriesStayWithTheirTrial(t *testing.T) {
 	run := sample("1", StateDone)
 	run.Trials = []*lab.Trial{long(1)}
@@ -46,7 +49,7 @@ func TestSeriesStayWithTheirTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := read.Trials[0]; got.LoadHistogram != nil || got.VisualProgress != nil || got.FrameTimes != nil || len(got.Measurements) != 12 {
+	if got := read.Trials[0]; got.LoadHistogram != nil || got.VisualProgress != nil || got.FrameTimes != nil || got.Parts != nil || len(got.Measurements) != 12 {
 		t.Errorf("run.json has series, or lacks measurements: %d values, %d measurements", len(got.LoadHistogram), len(got.Measurements))
 	}
 	content, err := os.ReadFile(filepath.Join(f.Path(), trialsDir, "001", trialFile))
@@ -58,8 +61,8 @@ func TestSeriesStayWithTheirTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, trial := range []*lab.Trial{&one, run.Trials[0]} {
-		if len(trial.LoadHistogram) != 234 || len(trial.VisualProgress) != 234 || len(trial.FrameTimes) != 234 {
-			t.Error("a trial has lost its series")
+		if len(trial.LoadHistogram) != 234 || len(trial.VisualProgress) != 234 || len(trial.FrameTimes) != 234 || len(trial.Parts) != 7 {
+			t.Error("a trial has lost its series or its parts")
 		}
 	}
 }

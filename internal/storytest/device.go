@@ -38,9 +38,12 @@ type Place interface {
 	Do(func() error) error
 }
 
+// socketsDir is where X servers and their clients meet.
+const socketsDir = "/tmp/.X11-unix"
+
 // patience is how long a step may take that ends by itself; tests wait for
 // events, on machines that may be busy.
-const patience = 3 * time.Minute
+const patience = testlab.Hang
 
 // Device is a computer that shares its screen by VNC and shows nothing but a browser.
 type Device struct {
@@ -83,7 +86,7 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	}
 	// Its name server is its own; the machine's other programs keep theirs.
 	script := fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, resolver, width, height)
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", script)
+	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")
 	d.start(cmd)
@@ -168,13 +171,44 @@ func (d *Device) startScreen(ctx context.Context, width, height int) {
 	}
 }
 
-// start runs a program in the device, with all that it starts, until the test ends.
+// start runs a program in the device, with all that it starts, until the test
+// ends or its process dies. It has PIDs of its own, so the kernel ends
+// everything in it with its first process; and X sockets of its own, because a kiosk
+// without its screen would open its browser on the screen of another test,
+// whose server has taken the same number.
 func (d *Device) start(cmd *exec.Cmd) {
 	d.t.Helper()
+	sockets := filepath.Join(d.dir, "X11-unix")
+	for _, dir := range []string{sockets, socketsDir} {
+		if err := os.MkdirAll(dir, 0o1777); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	wrapped := exec.Command("unshare", append([]string{"--mount", "--pid", "--mount-proc", "--kill-child", "sh", "-c",
+		`mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", sockets, socketsDir}, cmd.Args...)...)
+	wrapped.Env, wrapped.ExtraFiles = cmd.Env, cmd.ExtraFiles
+	*cmd = *wrapped
 	cmd.Stdout, cmd.Stderr = d.log, d.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-	if err := d.at.Do(cmd.Start); err != nil {
+	// The kernel sends that signal when the thread ends that started the
+	// program: Do keeps its thread until the test ends.
+	started, over := make(chan error, 1), make(chan struct{})
+	d.t.Cleanup(func() { close(over) })
+	go func() {
+		err := d.at.Do(func() error {
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			started <- nil
+			<-over
+			return nil
+		})
+		if err != nil {
+			started <- err
+		}
+	}()
+	if err := <-started; err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // mend is the command that installs every program the tests use.
@@ -78,3 +79,8 @@ func unshare() error {
 	}
 	return cmd.Run()
 }
+
+// Hang is how long a test waits for what happens by itself within seconds on a
+// machine with nothing else to do. Only a hang takes so long on one that is a
+// third as fast and stalls: no test asserts that something is quick.
+const Hang = 5 * time.Minute

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
 // exchange asks with these bytes and returns the answer's.
@@ -23,7 +24,7 @@ func exchange(t interface{ Fatal(...any) }, c net.Conn, question []byte) []byte 
 	if _, err := c.Write(question); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, dns.MaxMsgSize)

@@ -69,7 +69,7 @@ func (s *started) ask(t testing.TB, network, name string, qtype uint16) *dns.Msg
 	t.Helper()
 	m := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
 	m.SetEdns0(1232, false)
-	c := dns.Client{Net: network, Timeout: time.Minute}
+	c := dns.Client{Net: network, Timeout: testlab.Hang}
 	r, _, err := c.Exchange(m, s.Addr().String())
 	if err != nil {
 		t.Fatalf("%s %s over %s: %v", name, dns.TypeToString[qtype], network, err)

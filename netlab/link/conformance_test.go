@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )
 
@@ -139,7 +140,7 @@ func round(t testing.TB, c net.Conn) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	b := []byte{1}
-	if err := c.SetDeadline(begin.Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(begin.Add(testlab.Hang)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write(b); err != nil {
@@ -156,7 +157,7 @@ func carry(t testing.TB, from, to net.Conn, n int) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	go func() { _, _ = from.Write(make([]byte, n)) }() // the reader sees what is missing
-	if err := to.SetReadDeadline(begin.Add(time.Minute)); err != nil {
+	if err := to.SetReadDeadline(begin.Add(testlab.Hang)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(to, make([]byte, n)); err != nil {

@@ -130,7 +130,7 @@ func (c *cable) iperf(t testing.TB, seconds int, args ...string) {
 		_ = server.Process.Kill() // it has ended, unless its client failed
 		_ = server.Wait()
 	}()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(testlab.Hang); ; {
 		out, err := c.device.Output(iperf, append([]string{"-c", gatewayAddr, "-t", strconv.Itoa(seconds), "-C", "cubic"}, args...)...)
 		if err == nil {
 			return

@@ -16,7 +16,7 @@ import (
 // await waits for a condition that the box brings about.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(120 * time.Second)
+	deadline := time.Now().Add(testlab.Hang)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

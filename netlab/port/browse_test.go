@@ -128,7 +128,7 @@ func (p *phone) awaitOwnAddress(t *testing.T) {
 func (p *phone) awaitIPv6(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
-	deadline := time.Now().Add(120 * time.Second)
+	deadline := time.Now().Add(testlab.Hang)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 		addrs, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "global", "-tentative")
 		if err != nil {

@@ -219,7 +219,7 @@ func (w *world) settled(t *testing.T) string {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	before := ""
-	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+	for deadline := time.Now().Add(testlab.Hang); ; <-tick.C {
 		done, all := true, ""
 		for _, name := range []string{"up0", "dev0"} {
 			text, err := w.box.Output("ip", "-6", "address", "show", "dev", name)
@@ -245,7 +245,7 @@ func (w *world) unchanged(t *testing.T, before string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(testlab.Hang); ; <-tick.C {
 		now := w.snapshot(t)
 		if now == before {
 			return

@@ -113,7 +113,7 @@ func (b *box) client(t testing.TB, h2 bool) *http.Client {
 		ForceAttemptHTTP2: h2,
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 2 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: tr, Timeout: testlab.Hang, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func get(t testing.TB, c *http.Client, u string) *http.Response {
@@ -180,7 +180,7 @@ func TestOddRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		_ = c.SetDeadline(time.Now().Add(testlab.Hang))
 		go func() { _, _ = io.WriteString(c, request) }()
 		r := bufio.NewReader(c)
 		var got strings.Builder
@@ -339,7 +339,7 @@ func TestExplicitProxy(t *testing.T) {
 	proxyURL, _ := url.Parse("http://" + b.explicit)
 	tr := &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool()}, ForceAttemptHTTP2: true, DisableCompression: true}
 	defer tr.CloseIdleConnections()
-	c := &http.Client{Transport: tr, Timeout: 2 * time.Minute}
+	c := &http.Client{Transport: tr, Timeout: testlab.Hang}
 	for _, x := range []struct{ url, protocol, tls, dest string }{
 		{"https://www.shop.test/a", "h2", "tls/1.3", "invalid AddrPort"},
 		{"https://old.shop.test/a", "http/1.1", "tls/1.3", "invalid AddrPort"},
@@ -394,7 +394,7 @@ func TestUpgradeInATunnel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_ = c.SetDeadline(time.Now().Add(testlab.Hang))
 	// ws:// comes as a CONNECT to port 80 with plain HTTP inside.
 	fmt.Fprint(c, "CONNECT ws.test:80 HTTP/1.1\r\nHost: ws.test:80\r\n\r\n")
 	r := bufio.NewReader(c)
@@ -416,7 +416,7 @@ func TestBadCONNECT(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		_ = c.SetDeadline(time.Now().Add(testlab.Hang))
 		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", target)
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		if !strings.Contains(line, " 400 ") {

@@ -145,7 +145,7 @@ func TestKernel(t *testing.T) {
 	ip := testlab.NeedProgram(t, "ip")
 	await := func(want bool, what string, args ...string) {
 		t.Helper()
-		deadline := time.Now().Add(60 * time.Second)
+		deadline := time.Now().Add(testlab.Hang)
 		for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 			out, err := device.Output(ip, args...)
 			if err != nil {

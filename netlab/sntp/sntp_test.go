@@ -81,7 +81,7 @@ func TestServe(t *testing.T) {
 		if answers == perSecond { // from here on it is silent
 			continue
 		}
-		if err := c.SetReadDeadline(time.Now().Add(60 * time.Second)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := c.Read(b)

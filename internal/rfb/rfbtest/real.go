@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/xtest"
 )
 
 // Real is a real VNC server and the X screen that it shows.
@@ -28,19 +25,21 @@ type Real struct {
 func Xvnc(t testing.TB, program string, args ...string) Real {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rfb")
-	display, stop := startX(t, program, append([]string{
+	server := xtest.Start(t, program, append([]string{
 		"-rfbport", "-1", "-rfbunixpath", socket, "-SecurityTypes", "None", "-depth", "24"}, args...)...)
-	return Real{"unix:" + socket, display, stop}
+	return Real{"unix:" + socket, server.Display, server.Stop}
 }
 
 // X11vnc starts the program x11vnc (LibVNCServer), which shares the screen of
-// an Xvfb as one would a laptop's. It tries whether a port is free before it takes it, and
-// gives up when another did meanwhile: then it is started again.
+// an Xvfb as one would a laptop's. It is killed in the end, because it calls
+// Xlib from its handler of SIGTERM and may hang there; so it uses no shared memory
+// (-noshm), which would outlive it. It tries whether a port is free before it
+// takes it, and gives up when another did meanwhile: then it is started again.
 func X11vnc(t testing.TB, program, xvfb, size string, args ...string) Real {
 	t.Helper()
-	display, _ := startX(t, xvfb, "-screen", "0", size+"x24")
+	display := xtest.Start(t, xvfb, "-screen", "0", size+"x24").Display
 	args = append([]string{"-display", display, "-nopw", "-listen", "127.0.0.1", "-autoport", "15900",
-		"-noipv6", "-rfbportv6", "-1", "-norc", "-shared", "-forever", "-quiet"}, args...)
+		"-noipv6", "-rfbportv6", "-1", "-norc", "-noshm", "-shared", "-forever", "-quiet"}, args...)
 	const most = 5
 	for try := 1; ; try++ {
 		port, stop, err := x11vnc(t, program, args)
@@ -61,7 +60,7 @@ func x11vnc(t testing.TB, program string, args []string) (port string, stop func
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop = start(t, cmd)
+	stop = xtest.Run(t, cmd)
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
@@ -79,60 +78,13 @@ func x11vnc(t testing.TB, program string, args []string) (port string, stop func
 	}
 }
 
-// startX starts an X server, which chooses its display's number itself.
-func startX(t testing.TB, program string, args ...string) (display string, stop func()) {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset"}, args...)...)
-	cmd.ExtraFiles = []*os.File{w}
-	stop = start(t, cmd)
-	w.Close()
-	number, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		t.Fatalf("%s did not start: %v", program, err)
-	}
-	return ":" + strings.TrimSpace(number), stop
-}
-
-// start runs a program until the test ends; the returned function ends it earlier.
-func start(t testing.TB, cmd *exec.Cmd) func() {
-	t.Helper()
-	cmd.Dir = t.TempDir()
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stderr = log
-	if err := testlab.Start(t, cmd); err != nil {
-		t.Fatal(err)
-	}
-	stop := sync.OnceFunc(func() {
-		// An X server that is asked removes its lock; x11vnc may not listen.
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		kill.Stop()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("%s said:\n%s", cmd.Path, text)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
-}
-
 // QEMU starts the program qemu-system-x86_64 with a machine that never runs:
 // its VNC server shows 640 × 480 pixels with a line of text, and takes input.
 func QEMU(t testing.TB, program string) Real {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rfb")
 	cmd := exec.Command(program, "-nodefaults", "-S", "-vga", "std", "-m", "32", "-display", "none", "-vnc", "unix:"+socket)
-	stop := start(t, cmd)
+	stop := xtest.Run(t, cmd)
 	for range 300 {
 		if c, err := net.Dial("unix", socket); err == nil {
 			_ = c.Close()

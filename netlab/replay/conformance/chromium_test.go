@@ -46,7 +46,7 @@ func newChromium(t *testing.T, s *stand) *chromium {
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.Env("HOME="+home),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", fmt.Sprintf("MAP *:443 %s, MAP *:80 %s", s.https, s.http)),
-		chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WSURLReadTimeout(testlab.Hang),
 	)
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	browser, stopBrowser := chromedp.NewContext(alloc)
@@ -87,7 +87,7 @@ func (c *chromium) load(t *testing.T, address string) string {
 	if err := navigate(ctx, address); err != nil {
 		t.Fatalf("load %s: %v", address, err)
 	}
-	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute)))
+	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(testlab.Hang)))
 	if err != nil {
 		t.Fatalf("load %s: the page has no result: %v", address, err)
 	}

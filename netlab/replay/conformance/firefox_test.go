@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
@@ -102,7 +101,7 @@ func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, st
 		t.Fatal("start Firefox: it ended")
 	}
 	f := &firefox{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	f.conn, _, err = websocket.Dial(ctx, url+"/session", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
 	check(t, err)
@@ -115,7 +114,7 @@ func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, st
 // call sends a command and waits for its result.
 func (f *firefox) call(t *testing.T, method string, params map[string]any, result any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	f.last++
 	check(t, wsjson.Write(ctx, f.conn, map[string]any{"id": f.last, "method": method, "params": params}))

@@ -11,6 +11,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
@@ -171,7 +172,7 @@ func ask(t *testing.T, network, name string, qtype uint16) *mdns.Msg {
 
 // askServer asks a name server, again when no answer came for long.
 func askServer(network string, question *mdns.Msg, server string) (r *mdns.Msg, err error) {
-	c := mdns.Client{Net: network, Timeout: 30 * time.Second}
+	c := mdns.Client{Net: network, Timeout: testlab.Hang}
 	for range 2 {
 		if r, _, err = c.Exchange(question, server); err == nil {
 			break

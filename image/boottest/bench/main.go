@@ -1,0 +1,198 @@
+// Command bench measures the booted box under QEMU's software emulation: how
+// long it takes from power-on until all of it works, how much memory it uses
+// then, how soon it is back after its service hung, and how large the images
+// are. It prints a table and writes out/bench/box.json. No test asserts these
+// times: they say as much about the machine as about the box, so the table says
+// how many processors others kept busy meanwhile.
+//
+//	go run ./image/boottest/bench [-boots 3] [-out out/bench/box.json]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"eidetic/image/boottest"
+)
+
+// result is one line of the benchmark's list.
+type result struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Better string  `json:"better"`
+	Goal   float64 `json:"goal,omitempty"`
+	Peer   string  `json:"peer,omitempty"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	boots := flags.Int("boots", 3, "how often the box is started; the medians are printed")
+	out := flags.String("out", "out/bench/box.json", "file for the list of results")
+	images := flags.String("images", "out/image", "folder of the built images")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("a virtual machine's network needs root: sudo -E make bench-box")
+	}
+	var all samples
+	for n := range *boots {
+		fmt.Fprintf(os.Stderr, "boot %d of %d\n", n+1, *boots)
+		if err := all.boot(ctx, filepath.Join(*images, "appliance-test.img")); err != nil {
+			return err
+		}
+	}
+	results := []result{
+		{Name: "power-on to healthy", Value: median(all.healthy), Unit: "s", Better: "lower", Goal: 40},
+		{Name: "processors that others kept busy meanwhile", Value: median(all.others), Unit: "cores", Better: "lower"},
+		{Name: "memory in use when idle", Value: median(all.memory), Unit: "MiB", Better: "lower", Goal: 600},
+		{Name: "hung service to healthy", Value: median(all.hung), Unit: "s", Better: "lower"},
+	}
+	for _, image := range []struct {
+		name string
+		goal float64
+	}{{"appliance.img", 400}, {"appliance.efi", 150}} {
+		info, err := os.Stat(filepath.Join(*images, image.name))
+		if err != nil {
+			return fmt.Errorf("%w; make it with: make image-test", err)
+		}
+		results = append(results, result{Name: image.name, Value: float64(info.Size()) / 1e6, Unit: "MB", Better: "lower", Goal: image.goal})
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range results {
+		goal := ""
+		if r.Goal > 0 {
+			goal = fmt.Sprintf("goal %g", r.Goal)
+		}
+		fmt.Fprintf(table, "%s\t%.1f %s\t%s\n", r.Name, r.Value, r.Unit, goal)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(*out, append(text, '\n'), 0o644)
+}
+
+// samples are what was measured, a value a boot.
+type samples struct{ healthy, others, memory, hung []float64 }
+
+// boot starts a fresh box and measures it once.
+func (s *samples) boot(ctx context.Context, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*boottest.Patience)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "box-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	uplink, err := boottest.NewPort("52:54:00:00:00:01", boottest.Router)
+	if err != nil {
+		return err
+	}
+	defer uplink.Close()
+	if err := uplink.ServeLease(boottest.Lease, boottest.Router.Addr()); err != nil {
+		return err
+	}
+	device, err := boottest.NewPort("52:54:00:00:00:02", boottest.Device)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	m, err := boottest.New(dir, boottest.Options{Disk: image, Size: 2 << 30, Ports: []*boottest.Port{uplink, device}})
+	if err != nil {
+		return err
+	}
+	before, began := busy(), time.Now()
+	if err := m.Boot(ctx); err != nil {
+		return err
+	}
+	defer func() { _ = m.CutPower() }()
+	if _, err := uplink.WaitHealthy(ctx, boottest.Panel); err != nil {
+		return err
+	}
+	s.healthy = append(s.healthy, m.Since().Seconds())
+	s.others = append(s.others, (busy()-before-m.CPU()).Seconds()/time.Since(began).Seconds())
+	if _, err := m.Shell.Run(ctx, "systemctl is-system-running --wait"); err != nil {
+		return err
+	}
+	memory, err := number(m.Shell.Run(ctx, "awk '/MemTotal/ {t=$2} /MemAvailable/ {a=$2} END {print t-a}' /proc/meminfo"))
+	if err != nil {
+		return err
+	}
+	s.memory = append(s.memory, memory/1024)
+	service, err := number(m.Shell.Run(ctx, "systemctl show -P MainPID appliance.service"))
+	if err != nil {
+		return err
+	}
+	began = time.Now()
+	const another = "kill -STOP %[1]d; until now=$(systemctl show -P MainPID appliance.service); [ $now != %[1]d ] && [ $now != 0 ]; do sleep 0.1; done"
+	if _, err := m.Shell.Run(ctx, fmt.Sprintf(another, int(service))); err != nil {
+		return err
+	}
+	if _, err := uplink.WaitHealthy(ctx, boottest.Panel); err != nil {
+		return err
+	}
+	s.hung = append(s.hung, time.Since(began).Seconds())
+	return nil
+}
+
+func number(text string, err error) (float64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(text), 64)
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// busy is how long all processors together have worked, or were taken away, so
+// far: the first line of /proc/stat (proc(5)) without the idle times.
+func busy() (sum time.Duration) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line)[1:] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		// user nice system idle iowait irq softirq steal; guests are in user already.
+		if err == nil && i != 3 && i != 4 && i < 8 {
+			sum += time.Duration(n) * boottest.ClockTick
+		}
+	}
+	return sum
+}

@@ -1,0 +1,255 @@
+// Command bench tells what a trial of the demo costs: it carries out the demo,
+// reads what each trial noted of its parts, and prints the median of each with
+// the processor time by who took it. It writes out/bench/trial.json too.
+//
+//	go run ./internal/experiment/bench [-trials 10] [-appliance FILE] [-out out/bench/trial.json]
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "trial:", err)
+		os.Exit(1)
+	}
+}
+
+// result is one line of the benchmark's list. Its peer, where it has one, is the aim.
+type result struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Better string  `json:"better"`
+	Peer   string  `json:"peer"`
+	PeerV  float64 `json:"peer_value"`
+	Ratio  float64 `json:"ratio,omitempty"`
+	Goal   float64 `json:"goal,omitempty"`
+}
+
+// besides is what a trial may take besides its load and its stillness, in ms,
+// and whole what a demo of ten trials may, in s: on two quiet cores.
+const (
+	besides = 3000
+	whole   = 75
+)
+
+func run(ctx context.Context) error {
+	trials := flag.Int("trials", 10, "trials of the demo")
+	appliance := flag.String("appliance", "", "program to try; built when it is not given")
+	out := flag.String("out", "out/bench/trial.json", "file for the list of results")
+	flag.Parse()
+	if *trials < 1 {
+		return errors.New("-trials must be at least 1")
+	}
+	dir, err := os.MkdirTemp("", "trial-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if *appliance == "" {
+		*appliance = filepath.Join(dir, "appliance")
+		if text, err := exec.CommandContext(ctx, "go", "build", "-o", *appliance, "./cmd/appliance").CombinedOutput(); err != nil {
+			return fmt.Errorf("build the appliance: %w: %s", err, text)
+		}
+	}
+	start := time.Now()
+	text, demoErr := demo(ctx, *appliance, dir, *trials)
+	elapsed := time.Since(start)
+	list, err := read(filepath.Join(dir, "demo", "latest", "trials"))
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return errors.Join(err, demoErr, errors.New(text))
+	}
+	if demoErr != nil { // what trials cost is told by those that do not count as well
+		fmt.Fprintf(os.Stderr, "trial: the demo failed, which says nothing of its cost: %v\n", demoErr)
+	}
+	results := measure(list)
+	results = append(results, result{Name: "trials that are valid", Value: float64(valid(list)), Unit: "1", Better: "higher"})
+	all := result{Name: fmt.Sprintf("demo of %d trials", *trials), Value: elapsed.Seconds(), Unit: "s", Better: "lower"}
+	if *trials == 10 {
+		all.Goal = whole
+	}
+	results = append(results, all)
+	if err := show(os.Stdout, list, results); err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(*out, append(content, '\n'), 0o644)
+}
+
+// demo carries out the demo and returns what it said.
+func demo(ctx context.Context, appliance, dir string, trials int) (string, error) {
+	cmd := exec.CommandContext(ctx, appliance, "demo", "--no-serve", "--trials", fmt.Sprint(trials), "--out", filepath.Join(dir, "demo"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// read reads every trial of a run.
+func read(dir string) ([]*lab.Trial, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "trial.json"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no trial is in %s", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []*lab.Trial
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		t := &lab.Trial{}
+		if err := json.Unmarshal(content, t); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func valid(list []*lab.Trial) (n int) {
+	for _, t := range list {
+		if t.Valid {
+			n++
+		}
+	}
+	return n
+}
+
+// measure takes the medians.
+func measure(list []*lab.Trial) (results []result) {
+	var rest []float64
+	for _, t := range list {
+		sum := 0.0
+		for _, p := range t.Parts {
+			if p.Name != experiment.PartLoad && p.Name != experiment.PartStill {
+				sum += p.MS
+			}
+		}
+		rest = append(rest, sum)
+	}
+	for _, name := range experiment.Parts() {
+		results = append(results, result{Name: name, Value: median(list, name, ""), Unit: "ms", Better: "lower"})
+	}
+	// From one start to the next there is what follows a trial, too: it is saved.
+	var between []float64
+	for i, t := range list[1:] {
+		sum := t.Wall.Sub(list[i].Wall).Seconds() * 1e3
+		for _, p := range list[i].Parts {
+			sum -= p.MS
+		}
+		between = append(between, sum)
+	}
+	saved := middle(between)
+	results = append(results,
+		result{Name: "save", Value: saved, Unit: "ms", Better: "lower"},
+		result{Name: "besides load and stillness", Value: middle(rest) + saved, Unit: "ms", Better: "lower", Goal: besides})
+	for _, who := range takers(list) {
+		sum := 0.0
+		for _, name := range experiment.Parts() {
+			sum += median(list, name, who)
+		}
+		results = append(results, result{Name: "processor time: " + who, Value: sum, Unit: "ms", Better: "lower"})
+	}
+	return results
+}
+
+// takers lists who took processor time.
+func takers(list []*lab.Trial) (names []string) {
+	for _, t := range list {
+		for _, p := range t.Parts {
+			for who := range p.Processor {
+				if !slices.Contains(names, who) {
+					names = append(names, who)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// median is that of a part's time or, where who is named, of its processor time.
+func median(list []*lab.Trial, part, who string) float64 {
+	var values []float64
+	for _, t := range list {
+		for _, p := range t.Parts {
+			switch {
+			case p.Name == part && who == "":
+				values = append(values, p.MS)
+			case p.Name == part:
+				values = append(values, p.Processor[who])
+			}
+		}
+	}
+	return middle(values)
+}
+
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+// show prints the table: a line a part, a column for each who took processor time.
+func show(w io.Writer, list []*lab.Trial, results []result) error {
+	who := takers(list)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "medians of %d trials\tms\t", len(list))
+	for _, name := range who {
+		fmt.Fprintf(table, "%s\t", name)
+	}
+	fmt.Fprintln(table)
+	for _, part := range experiment.Parts() {
+		fmt.Fprintf(table, "%s\t%.0f\t", part, median(list, part, ""))
+		for _, name := range who {
+			if v := median(list, part, name); v > 0 {
+				fmt.Fprintf(table, "%.0f", v)
+			}
+			fmt.Fprint(table, "\t")
+		}
+		fmt.Fprintln(table)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "Processor time, in ms: that of the birth is with the settling, and that of the load with the stillness.")
+	for _, r := range results {
+		goal := ""
+		if r.Goal > 0 {
+			goal = fmt.Sprintf(", the aim is %g", r.Goal)
+		}
+		fmt.Fprintf(w, "%s: %.1f %s%s\n", r.Name, r.Value, r.Unit, goal)
+	}
+	return nil
+}

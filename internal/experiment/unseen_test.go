@@ -1,0 +1,35 @@
+package experiment
+
+import (
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// A change whose time is known badly blurs a trial where it lies between the
+// start and the last change, by what its bound is worse than usual.
+func TestCaptureBlur(t *testing.T) {
+	const ms = lab.Time(time.Millisecond)
+	for _, c := range []struct {
+		name string
+		from lab.Time
+		took lab.Time
+		want float64 // ms
+	}{
+		{"as usual", 2000 * ms, 25 * ms, 0},
+		{"one look missed", 2000 * ms, 35 * ms, 9.667},
+		{"two looks missed", 2000 * ms, 51 * ms, 25.667},
+		{"before the start", 900 * ms, 80 * ms, 0},
+		{"over the start", 960 * ms, 80 * ms, 54.667},
+		{"after the last change", 5001 * ms, 80 * ms, 0},
+	} {
+		film := FilmStatus{
+			Period: time.Second / 60, Normal: 17 * time.Millisecond, LastChange: 5000 * ms,
+			Unseen: []lab.Unseen{{From: c.from, To: c.from + c.took, Missed: int(c.took / (17 * ms))}},
+		}
+		if got := blurOf(&lab.Trial{}, facts{film: film}, 1000*ms).Capture; got != c.want {
+			t.Errorf("%s: blurOf().Capture = %v, want %v", c.name, got, c.want)
+		}
+	}
+}

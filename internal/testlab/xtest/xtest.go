@@ -1,0 +1,145 @@
+// Package xtest starts X servers for tests. In flow the program and its
+// arguments; out flow the display that the server chose, and after a failure
+// what the server said and which windows lay on its screen.
+//
+// X servers take clients through /tmp, which all programs of a machine share,
+// and take the first display number that is free. A browser that an earlier,
+// killed test left behind with DISPLAY=:0 and that is started again and again
+// therefore covers the screen of whichever test comes next. So these servers
+// ask for a cookie (MIT-MAGIC-COOKIE-1, X Window System Protocol 11, chapter 8;
+// libXau's file format), which only the test's own process hands on: see Main.
+package xtest
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/testlab"
+)
+
+const variable = "XAUTHORITY"
+
+// Main makes a cookie and puts it where X clients look for it: call it from
+// TestMain before the tests run. All servers of the process and all clients that it starts
+// share the cookie. It is in memory, so a killed process leaves no file.
+func Main() {
+	fd, err := unix.MemfdCreate("xauthority", unix.MFD_CLOEXEC)
+	if err == nil {
+		_, err = unix.Write(fd, authority())
+	}
+	if err == nil {
+		err = os.Setenv(variable, fmt.Sprintf("%s%d", descriptors(), fd))
+	}
+	if err != nil {
+		panic("the cookie of the tests' X servers: " + err.Error())
+	}
+}
+
+// descriptors is where this process's files are for programs that it starts.
+func descriptors() string { return fmt.Sprintf("/proc/%d/fd/", os.Getpid()) }
+
+// authority is a file with one cookie for any display of any host.
+func authority() []byte {
+	const wild = 65535
+	cookie := make([]byte, 16)
+	_, _ = rand.Read(cookie) // never fails
+	b := binary.BigEndian.AppendUint16(nil, wild)
+	for _, field := range []string{"", "", "MIT-MAGIC-COOKIE-1", string(cookie)} {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(field)))
+		b = append(b, field...)
+	}
+	return b
+}
+
+// Server is an X server.
+type Server struct {
+	Display string // ":7"
+	Process *os.Process
+	Stop    func() // ends it before the test does
+}
+
+// Start starts an X server that refuses clients without the tests' cookie; it
+// chooses its display's number itself, and ends with the test.
+func Start(t testing.TB, program string, args ...string) Server {
+	t.Helper()
+	file := os.Getenv(variable)
+	if !strings.HasPrefix(file, descriptors()) {
+		t.Fatal("this package's TestMain must call xtest.Main before tests can start an X server")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset", "-auth", file}, args...)...)
+	cmd.ExtraFiles = []*os.File{w}
+	display := ""
+	t.Cleanup(func() { // after the program's end
+		if t.Failed() {
+			t.Log(machine())
+		}
+	})
+	stop := run(t, cmd, syscall.SIGTERM) // a killed one leaves its sockets
+	t.Cleanup(func() {                   // before it
+		if t.Failed() && display != "" {
+			t.Log(windows(display))
+		}
+	})
+	w.Close()
+	number, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s did not start: %v", program, err)
+	}
+	display = ":" + strings.TrimSpace(number)
+	return Server{display, cmd.Process, stop}
+}
+
+// Run runs a program until the test ends or its process dies, and tells after a
+// failure what it said; the returned function ends it earlier. It is killed, so
+// it must be one that leaves nothing when it is.
+func Run(t testing.TB, cmd *exec.Cmd) (stop func()) {
+	t.Helper()
+	return run(t, cmd, syscall.SIGKILL)
+}
+
+// run ends the program with a signal.
+func run(t testing.TB, cmd *exec.Cmd, end syscall.Signal) (stop func()) {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: end}
+	if err := testlab.Start(t, cmd); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		const patience = 20 * time.Second // a machine may be busy
+		_ = cmd.Process.Signal(end)
+		_ = cmd.Process.Signal(syscall.SIGCONT) // a test may have stopped it
+		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		kill.Stop()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("%s said:\n%s", strings.Join(cmd.Args, " "), text)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is a line of go test -json (go doc test2json; the build's lines are
+// described by go help buildjson).
+type event struct {
+	Action, Package, Test, Output string
+	ImportPath, FailedBuild       string
+	Elapsed                       float64
+}
+
+// result is what came of one package in one go test.
+type result struct {
+	Package string
+	passed  bool
+	took    time.Duration
+	tests   []*test // in the order in which they began
+	// notBuilt: the package or its tests do not compile, or vet objects.
+	notBuilt bool
+	// raced: the race detector found something. That is a fault however often
+	// the test passes.
+	raced bool
+	// broken: the process ended before its tests did, or they all passed and it
+	// failed: a panic, a time limit, an exit, a leak.
+	broken bool
+	output []string // the package's own lines, without those of its tests
+}
+
+// test is a test or a case of one.
+type test struct {
+	name   string
+	state  string // run, pass, fail, skip
+	took   time.Duration
+	output []string
+}
+
+// failed are the names of the failed tests and cases, less those whose own
+// cases failed.
+func (r *result) failed() (names []string) {
+	for _, t := range r.tests {
+		if t.state == "fail" && !slices.ContainsFunc(r.tests, func(c *test) bool {
+			return c.state == "fail" && strings.HasPrefix(c.name, t.name+"/")
+		}) {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// top counts top-level tests that ended in a state.
+func (r *result) top(state string) (n int) {
+	for _, t := range r.tests {
+		if t.state == state && !strings.Contains(t.name, "/") {
+			n++
+		}
+	}
+	return n
+}
+
+// summaryLine finds the line that go test prints of a package.
+func (r *result) summaryLine() string {
+	for _, line := range slices.Backward(r.output) {
+		if regexp.MustCompile(`^(ok|FAIL|\?)\s+\S`).MatchString(line) {
+			return strings.TrimRight(line, "\n")
+		}
+	}
+	return fmt.Sprintf("FAIL\t%s\t%.3fs [it did not end]", r.Package, r.took.Seconds())
+}
+
+// reader turns the stream of one go test into results.
+type reader struct {
+	verbatim func(string)  // gets what belongs to no package: the compiler's words
+	log      func(event)   // gets every output
+	done     func(*result) // gets each package when it is over
+	open     map[string]*result
+}
+
+// wordOfTesting is what package testing prints when all tests have run and some
+// have failed. A process that panics, exits or is killed does not get there.
+const wordOfTesting = "FAIL\n"
+
+func (d *reader) read(from io.Reader) error {
+	d.open = map[string]*result{}
+	lines := bufio.NewReaderSize(from, 1<<16)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				d.verbatim(string(line))
+			} else {
+				d.take(e)
+			}
+		}
+		if err != nil {
+			// go test itself has ended: what is open has not.
+			for _, r := range d.open {
+				r.broken = true
+				d.done(r)
+			}
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func (d *reader) take(e event) {
+	if e.Action == "build-output" {
+		d.verbatim(e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	r := d.open[e.Package]
+	if r == nil {
+		r = &result{Package: e.Package}
+		d.open[e.Package] = r
+	}
+	if e.Action == "output" {
+		d.log(e)
+		if strings.HasPrefix(e.Output, "WARNING: DATA RACE") {
+			r.raced = true
+		}
+	}
+	took := time.Duration(e.Elapsed * float64(time.Second))
+	if e.Test != "" {
+		r.takeTest(e, took)
+		return
+	}
+	switch e.Action {
+	case "output":
+		r.output = append(r.output, e.Output)
+	case "pass", "fail", "skip":
+		r.took, r.passed, r.notBuilt = took, e.Action != "fail", e.FailedBuild != ""
+		unfinished := slices.ContainsFunc(r.tests, func(t *test) bool { return t.state == "run" })
+		r.broken = !r.passed && !r.notBuilt && (unfinished || len(r.failed()) == 0 || !slices.Contains(r.output, wordOfTesting))
+		delete(d.open, e.Package)
+		d.done(r)
+	}
+}
+
+func (r *result) takeTest(e event, took time.Duration) {
+	at := slices.IndexFunc(r.tests, func(t *test) bool { return t.name == e.Test })
+	if at < 0 {
+		r.tests = append(r.tests, &test{name: e.Test, state: "run"})
+		at = len(r.tests) - 1
+	}
+	switch t := r.tests[at]; e.Action {
+	case "output":
+		t.output = append(t.output, e.Output)
+	case "pass", "fail", "skip":
+		t.state, t.took = e.Action, took
+	}
+}
+
+// story is what is printed of a failed package: the lines of its failed tests
+// and those that did not end, and its own.
+func (r *result) story() string {
+	var b strings.Builder
+	for _, t := range r.tests {
+		if t.state == "fail" || t.state == "run" {
+			for _, line := range t.output {
+				if !strings.HasPrefix(line, "=== ") {
+					b.WriteString(line)
+				}
+			}
+		}
+	}
+	summary := r.summaryLine()
+	for _, line := range r.output {
+		if strings.TrimRight(line, "\n") != summary && line != "FAIL\n" && line != "PASS\n" {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// again is how a failed package is run once more: as a whole when pattern is
+// empty, or the tests that pattern matches, as go test -run takes it.
+// Cases of a test that are named in alone are run by themselves; those of any
+// other test may rest on the cases before them, so all are run.
+func (r *result) again(casesStandAlone bool) (patterns []string) {
+	if r.broken {
+		return []string{""}
+	}
+	for _, name := range r.failed() {
+		parts := strings.Split(name, "/")
+		if !casesStandAlone {
+			parts = parts[:1]
+		}
+		parts = parts[:min(2, len(parts))]
+		for i, p := range parts {
+			parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+		}
+		if pattern := strings.Join(parts, "/"); !slices.Contains(patterns, pattern) {
+			patterns = append(patterns, pattern)
+		}
+	}
+	return patterns
+}

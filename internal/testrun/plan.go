@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// module is the module's name with a slash.
+const module = "eidetic/"
+
+// packageLimit is the -timeout of a package and bootLimit that of the booted
+// image's: only a hang meets them on a machine a third as fast as ours.
+const (
+	packageLimit = 40 * time.Minute
+	bootLimit    = 70 * time.Minute
+)
+
+// The groups.
+const (
+	groupAll      = "all"
+	groupUnit     = "unit"     // needs nothing of the machine but its files
+	groupNet      = "net"      // namespaces, screens, browsers
+	groupBox      = "box"      // the booted image
+	groupPackages = "packages" // by name
+)
+
+// boxPackage boots the image in virtual machines.
+const boxPackage = module + "image/boottest"
+
+// fileTools are packages that need programs of the machine, but neither
+// screens nor links nor more than a moment of a processor: they are run among those that need
+// nothing.
+func fileTools() []string {
+	return []string{
+		"capture/file", "capture/video", "image/deb", "image/fat", "image/pack", "internal/lab", "internal/report",
+		"internal/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
+	}
+}
+
+// companions use namespaces and browsers, but what they assert is no matter of
+// timing: they are run one after another beside the booted image.
+func companions() []string {
+	return []string{
+		"netlab/replay/conformance", "internal/samplesite", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
+	}
+}
+
+// commandPackage is unit and machine tests in one package. Those whose name
+// matches need namespaces, screens or browsers.
+const (
+	commandPackage      = module + "cmd/appliance"
+	commandMachineTests = "Demo|LiveLoads|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|KeyToFrame|Story"
+)
+
+// job is one go test, or another command.
+type job struct {
+	name     string
+	packages []string
+	flags    []string // of go test
+	run      string   // go test's -run, which a second try replaces
+	command  []string // instead of go test
+	env      []string
+	nice     int
+	needed   bool // the rest of its lane makes no sense without it
+	again    bool // it is a second try
+	ownTemp  bool // its temporary files are removed when it ends, however it does
+	// casesStandAlone: a case of a test (t.Run) rests on no other.
+	casesStandAlone bool
+}
+
+// stage is what runs at one time: lanes beside each other.
+type stage struct {
+	name  string
+	lanes [][]job
+}
+
+// sources is what the plan knows of a package.
+type sources struct {
+	path       string
+	tests      bool
+	machine    bool // a test asks something of the machine
+	concurrent bool // it starts goroutines or shares memory between them
+}
+
+// plan says what is run in which order.
+func plan(ctx context.Context, c config) ([]stage, error) {
+	if c.group == groupPackages {
+		return []stage{named(c)}, nil
+	}
+	all, err := survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := planner{config: c, all: all, failures: readTimes(c.out).Failures}
+	switch c.group {
+	case groupUnit:
+		return []stage{{"unit", [][]job{p.unit(0)}}}, nil
+	case groupNet:
+		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.quiet())}}}, nil
+	case groupBox:
+		return []stage{{"box", [][]job{p.box()}}}, nil
+	case groupAll:
+		// A machine that boots the image waits for much of the time, and no test
+		// of the image asserts a time. What is filmed or shaped comes last, with
+		// nothing beside it.
+		const yielding = 5
+		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
+		beside := append([]job{check}, p.unit(yielding)...)
+		return []stage{
+			{"box, and what minds no company", [][]job{p.box(), beside, p.companions(0)}},
+			{"films, links and browsers, one at a time", [][]job{p.quiet()}},
+		}, nil
+	}
+	return nil, fmt.Errorf("there is no group %q: all, unit, net, box, packages", c.group)
+}
+
+type planner struct {
+	config
+	all      []sources
+	failures map[string]int
+}
+
+// named runs packages by name, as a person asks for them.
+func named(c config) stage {
+	flags := []string{"-count", "1", "-timeout", c.timeout.String(), "-p", "1"}
+	j := job{name: strings.Join(c.packages, " "), packages: c.packages, run: c.run, ownTemp: true}
+	if c.race {
+		flags, j.env = append(flags, "-race"), []string{"CGO_ENABLED=1"}
+	}
+	j.flags = flags
+	return stage{"packages", [][]job{{j}}}
+}
+
+// unit are the tests that mind no company, with all fuzz seeds: those of
+// concurrent packages under the race detector, and only there.
+func (p planner) unit(nice int) []job {
+	var plain, raced []string
+	for _, s := range p.all {
+		switch {
+		case !s.isUnit():
+		case s.concurrent:
+			raced = append(raced, s.path)
+		default:
+			plain = append(plain, s.path)
+		}
+	}
+	flags := []string{"-timeout", packageLimit.String()}
+	race := append([]string{"-race"}, flags...)
+	env := []string{"CGO_ENABLED=1"}
+	return []job{
+		{name: "unit, under the race detector", packages: p.order(raced), flags: race, env: env, nice: nice},
+		{name: "unit", packages: p.order(plain), flags: flags, nice: nice},
+		{name: "command, under the race detector", packages: []string{commandPackage}, env: env, nice: nice,
+			flags: append([]string{"-skip", commandMachineTests}, race...)},
+	}
+}
+
+func (s sources) isUnit() bool {
+	return s.path != boxPackage && s.path != commandPackage && (!s.machine || contains(fileTools(), s.path))
+}
+
+// companions are in one lane: they use the same browsers.
+func (p planner) companions(nice int) []job {
+	return p.oneByOne(nice, func(s sources) bool { return contains(companions(), s.path) })
+}
+
+// quiet are the tests that a neighbour would disturb.
+func (p planner) quiet() []job {
+	return p.oneByOne(0, func(s sources) bool {
+		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path)
+	})
+}
+
+func (p planner) oneByOne(nice int, which func(sources) bool) (jobs []job) {
+	var paths []string
+	for _, s := range p.all {
+		if which(s) {
+			paths = append(paths, s.path)
+		}
+	}
+	for _, path := range p.order(paths) {
+		j := job{
+			name: strings.TrimPrefix(path, module), packages: []string{path}, nice: nice, ownTemp: true,
+			flags:           []string{"-count", "1", "-timeout", packageLimit.String()},
+			casesStandAlone: path == module+"netlab/replay/conformance",
+		}
+		if path == commandPackage {
+			j.run = commandMachineTests
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// box builds the image and boots it. Only root can.
+func (p planner) box() []job {
+	boot := job{name: "boot", packages: []string{boxPackage}, ownTemp: true, casesStandAlone: true,
+		flags: []string{"-count", "1", "-timeout", bootLimit.String()}}
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "Not root: the boot tests will be skipped.")
+		return []job{boot}
+	}
+	return []job{{name: "image", command: []string{"make", "image-test"}, needed: true}, boot}
+}
+
+// order puts first what has failed most often here.
+func (p planner) order(paths []string) []string {
+	slices.SortStableFunc(paths, func(a, b string) int { return p.failures[b] - p.failures[a] })
+	return paths
+}
+
+func contains(list []string, path string) bool {
+	return slices.Contains(list, strings.TrimPrefix(path, module))
+}
+
+// survey asks the go command for the packages, and looks into their files.
+func survey(ctx context.Context) (all []sources, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	asks := regexp.MustCompile(`testlab\.Need`)
+	shares := regexp.MustCompile(`(?m)^\s*go [a-z]|\bsync\.|\bchan `)
+	for d := json.NewDecoder(strings.NewReader(string(text))); ; {
+		var p struct {
+			ImportPath, Dir                    string
+			GoFiles, TestGoFiles, XTestGoFiles []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		tests := slices.Concat(p.TestGoFiles, p.XTestGoFiles)
+		s := sources{path: p.ImportPath, tests: len(tests) > 0}
+		for _, name := range slices.Concat(p.GoFiles, tests) {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				return nil, err
+			}
+			// The needs that testlab itself and the rules' examples name are nobody's.
+			if slices.Contains(tests, name) && s.path != module+"internal/testlab" {
+				s.machine = s.machine || asks.Match(text)
+			}
+			s.concurrent = s.concurrent || shares.Match(text)
+		}
+		all = append(all, s)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// times is out/test/times.json.
+type times struct {
+	Seconds  float64        `json:"seconds"`
+	Parts    []note         `json:"parts"` // stages and jobs
+	Packages []packageTime  `json:"packages"`
+	Failures map[string]int `json:"failures"` // first tries that failed here, by package, since out/test was made
+}
+
+type packageTime struct {
+	Package string             `json:"package"`
+	Seconds float64            `json:"seconds"`
+	Passed  bool               `json:"passed"`
+	Tests   map[string]float64 `json:"tests,omitempty"` // seconds, of what took half a second or more
+}
+
+// readTimes reads what an earlier call left; nothing when it left nothing.
+func readTimes(dir string) (t times) {
+	text, err := os.ReadFile(filepath.Join(dir, "times.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil || t.Failures == nil {
+		t.Failures = map[string]int{}
+	}
+	return t
+}
+
+// slowest is how many packages the summary names.
+const slowest = 15
+
+// summary prints how it went, and returns the exit status.
+func (s *session) summary(ctx context.Context) int {
+	all := readTimes(s.out)
+	all.Seconds, all.Parts, all.Packages = time.Since(s.began).Seconds(), s.notes, nil
+	passed, skipped := 0, 0
+	for _, o := range s.first {
+		p := packageTime{Package: o.Package, Seconds: o.took.Seconds(), Passed: o.passed, Tests: map[string]float64{}}
+		for _, t := range o.tests {
+			if t.took >= time.Second/2 {
+				p.Tests[t.name] = t.took.Seconds()
+			}
+		}
+		passed, skipped = passed+o.top("pass"), skipped+o.top("skip")
+		if !o.passed && ctx.Err() == nil {
+			all.Failures[o.Package]++
+		}
+		all.Packages = append(all.Packages, p)
+	}
+	slices.SortStableFunc(all.Packages, func(a, b packageTime) int { return int(b.Seconds*1000) - int(a.Seconds*1000) })
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.out, "times.json"), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		s.printf("testrun: %v\n", err)
+	}
+
+	s.printf("\nWhere the time went (%s has every test):\n", filepath.Join(s.out, "times.json"))
+	for _, n := range s.notes {
+		if strings.HasPrefix(n.Name, "stage ") {
+			s.printf("%7.0f s  %s\n", n.Seconds, n.Name)
+		}
+	}
+	for _, p := range all.Packages[:min(slowest, len(all.Packages))] {
+		s.printf("%7.1f s  %s\n", p.Seconds, p.Package)
+	}
+	if s.slow != nil {
+		s.printf("Held to one part in %v of the processors' time: %s\n", s.config.slow, s.slow.throttled())
+	}
+	if len(s.left) > 0 {
+		s.printf("Left behind by tests, and ended:\n")
+		for _, line := range s.left {
+			s.printf("  %s\n", line)
+		}
+	}
+	if ctx.Err() != nil {
+		s.printf("Interrupted after %.0f s. Nothing is left running.\n", all.Seconds)
+		return statusInterrupted
+	}
+	second, failed := s.verdicts()
+	s.list("Passed on the second try", second)
+	s.list("Failed", failed)
+	s.printf("%d tests of %d packages passed, %d were skipped, in %.0f s.\n", passed, len(s.first), skipped, all.Seconds)
+	if len(failed) > 0 {
+		return statusFailed
+	}
+	return 0
+}
+
+// verdicts lists what needed a second try and passed it, and what failed.
+func (s *session) verdicts() (second, failed []string) {
+	for _, o := range s.second {
+		name := strings.TrimSpace(o.Package + " " + plain(o.pattern))
+		if o.pattern == "" {
+			name += " (the whole package)"
+		}
+		if o.passed {
+			second = append(second, name)
+		} else {
+			failed = append(failed, name+", twice")
+		}
+	}
+	for _, o := range s.first {
+		switch {
+		case o.notBuilt:
+			failed = append(failed, o.Package+" is not built")
+		case o.raced && !o.passed:
+			failed = append(failed, o.Package+" has a data race")
+		}
+	}
+	return second, append(failed, s.broken...)
+}
+
+// plain is a pattern as the name of the test that it matches.
+func plain(pattern string) string {
+	return strings.NewReplacer("^", "", "$", "", `\`, "").Replace(pattern)
+}
+
+func (s *session) list(title string, lines []string) {
+	if len(lines) == 0 {
+		s.printf("%s: none.\n", title)
+		return
+	}
+	s.printf("%s:\n  %s\n", title, strings.Join(lines, "\n  "))
+}

@@ -1,0 +1,3 @@
+module eidetic
+
+go 1.26.0

@@ -1,0 +1,5 @@
+package notbuilt
+
+import "testing"
+
+func TestNotBuilt(t *testing.T) { undefined() }
