@@ -20,7 +20,8 @@ const (
 )
 
 // Data are the trials of a plan, in a folder: the plan, and one line of JSON a
-// trial, written when the trial is done.
+// trial, written when the trial is done. Where later trials of its experiment changed
+// the tolerance and with it whether the trial is valid, it has another line, which counts.
 type Data struct {
 	Plan   Plan
 	Trials []Trial
@@ -141,8 +142,19 @@ func parseTrials(content []byte) (trials []Trial, whole int, err error) {
 		if err := json.Unmarshal(content[whole:whole+length], &t); err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", n, err)
 		}
-		trials, whole = append(trials, t), whole+length+1
+		trials, whole = put(trials, t), whole+length+1
 	}
+}
+
+// put adds a trial, or replaces what was known of it.
+func put(trials []Trial, t Trial) []Trial {
+	for i := len(trials) - 1; i >= 0; i-- { // it is among the last, if it is there
+		if trials[i].Experiment == t.Experiment && trials[i].Number == t.Number {
+			trials[i] = t
+			return trials
+		}
+	}
+	return append(trials, t)
 }
 
 // Add keeps a trial, on the disk before it returns.
@@ -154,7 +166,7 @@ func (d *Data) Add(t Trial) error {
 	if _, err := d.file.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	d.Trials = append(d.Trials, t)
+	d.Trials = put(d.Trials, t)
 	return d.file.Sync()
 }
 

@@ -98,6 +98,8 @@ type Trial struct {
 	Block      int              `json:"block"`
 	Valid      bool             `json:"valid"`
 	Reasons    []string         `json:"reasons,omitempty"`
+	Faults     []string         `json:"faults,omitempty"` // the reasons besides its blur
+	Blur       *lab.Blur        `json:"blur,omitempty"`
 	Metrics    map[string]Value `json:"metrics"`
 	Seconds    float64          `json:"seconds"`
 	Steal      float64          `json:"steal_percent"` // of all processors' time
@@ -110,7 +112,7 @@ type Trial struct {
 func FromLab(e Experiment, t *lab.Trial) Trial {
 	out := Trial{
 		Experiment: e.Name, Delay: e.Delay, Number: t.Number, Arm: t.Arm, Block: t.Block,
-		Valid: t.Valid, Reasons: t.Invalid, Metrics: map[string]Value{},
+		Valid: t.Valid, Reasons: t.Invalid, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]Value{},
 	}
 	for _, m := range t.Measurements {
 		if m.Unit == "ms" {
@@ -122,7 +124,7 @@ func FromLab(e Experiment, t *lab.Trial) Trial {
 
 // Lab is the trial again, as far as an experiment that goes on and a verdict look at it.
 func (t Trial) Lab() *lab.Trial {
-	out := &lab.Trial{Number: t.Number, Arm: t.Arm, Block: t.Block, Valid: t.Valid, Invalid: t.Reasons, Metrics: map[string]float64{}}
+	out := &lab.Trial{Number: t.Number, Arm: t.Arm, Block: t.Block, Valid: t.Valid, Invalid: t.Reasons, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]float64{}}
 	for name, v := range t.Metrics {
 		out.Measurements = append(out.Measurements, lab.Measurement{Name: name, Value: v.Value, Unit: "ms", Low: v.Low, High: v.High})
 		out.Metrics[name] = v.Value

@@ -203,12 +203,16 @@ func TestDataGoOn(t *testing.T) {
 	if aside != "" || len(d.Trials) != 2 {
 		t.Errorf("opened again: %d trials, put aside %q; want 2, none", len(d.Trials), aside)
 	}
-	if err := d.Add(d.Trials[0]); err != nil {
-		t.Fatal(err)
+	again, third := d.Trials[0], d.Trials[0]
+	again.Valid, third.Number = false, 3
+	for _, one := range []Trial{again, third} { // the first is judged anew
+		if err := d.Add(one); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d.Close()
-	if read, err := Read(dir); err != nil || len(read.Trials) != 3 || len(read.Of("aa-01")) != 3 {
-		t.Errorf("Read() = %v, %v; want 3 trials", read, err)
+	if read, err := Read(dir); err != nil || len(read.Trials) != 3 || read.Of("aa-01")[0].Valid {
+		t.Errorf("Read() = %v, %v; want 3 trials, the first one not valid any more", read, err)
 	}
 	other := somePlan()
 	other.Link = "lte"
@@ -221,7 +225,7 @@ func TestDataGoOn(t *testing.T) {
 
 func TestTrialIsKept(t *testing.T) {
 	low, high := 1.0, 2.0
-	from := &lab.Trial{Number: 3, Arm: lab.Treatment, Block: 2, Invalid: []string{"late"}, Metrics: map[string]float64{"a_ms": 1.5},
+	from := &lab.Trial{Number: 3, Arm: lab.Treatment, Block: 2, Invalid: []string{"late"}, Faults: []string{"late"}, Blur: &lab.Blur{Link: 3}, Metrics: map[string]float64{"a_ms": 1.5},
 		Measurements: []lab.Measurement{{Name: "a_ms", Value: 1.5, Unit: "ms", Low: &low, High: &high}}}
 	if d := cmp.Diff(from, FromLab(Experiment{Name: "x"}, from).Lab()); d != "" {
 		t.Error(d)

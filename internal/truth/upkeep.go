@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"eidetic/analysis/stats"
 )
@@ -42,6 +43,9 @@ func upkeep(d *Data) (u Upkeep) {
 		}
 		u.ThrownAway++
 		for _, r := range t.Reasons {
+			if what, _, causes := strings.Cut(r, "): "); causes { // what the machine did meanwhile is another one each time
+				r = what + ")"
+			}
 			reasons[number.ReplaceAllString(r, "…")]++
 		}
 	}

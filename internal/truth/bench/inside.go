@@ -122,6 +122,9 @@ func (b *bench) carryOut(ctx context.Context, e truth.Experiment) error {
 		return err
 	}
 	err = b.rig.Runner.Run(ctx, benchrig.Plan(e.Pairs, b.settings.Plan.Still, e.Seed), arms, run, benchrig.Scratch{Dir: "/tmp/trial"}, func() error {
+		if err := b.rejudge(e, run.Trials[:len(run.Trials)-1]); err != nil {
+			return err
+		}
 		return b.keep(e, run.Trials[len(run.Trials)-1])
 	})
 	if ctx.Err() != nil {
@@ -129,6 +132,23 @@ func (b *bench) carryOut(ctx context.Context, e truth.Experiment) error {
 	}
 	if err != nil { // such as an arm without a valid trial: the others may have more luck
 		fmt.Printf("%s: %v\n", e.Name, err)
+	}
+	return nil
+}
+
+// rejudge notes of which earlier trials the tolerance has changed whether they are valid.
+func (b *bench) rejudge(e truth.Experiment, trials []*lab.Trial) error {
+	known := b.data.Of(e.Name)
+	for i, t := range trials {
+		if i >= len(known) || known[i].Valid == t.Valid {
+			continue
+		}
+		one := known[i]
+		one.Valid, one.Reasons = t.Valid, t.Invalid
+		if err := b.data.Add(one); err != nil {
+			return err
+		}
+		b.left += map[bool]int{true: -1, false: 1}[t.Valid]
 	}
 	return nil
 }
