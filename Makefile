@@ -18,5 +18,5 @@ include mk/build.mk mk/test.mk mk/bench.mk
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z%-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z%-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: DEMO_FLAGS="--trials 3 --no-serve", FUZZTIME=30s, REQUIRE_ALL=1 (a test that would skip fails)\n'

@@ -66,7 +66,7 @@ func (p *parts) endAt(name string, at lab.Time) {
 // with that of the part which follows.
 func (p *parts) wall(name string, at lab.Time) {
 	at = max(at, p.since)
-	p.trial.Parts = append(p.trial.Parts, lab.Part{Name: name, MS: tenth(at.Sub(p.since))})
+	p.trial.Parts = append(p.trial.Parts, lab.TrialPart{Name: name, MS: tenth(at.Sub(p.since))})
 	p.since = at
 }
 

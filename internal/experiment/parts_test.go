@@ -31,7 +31,7 @@ func TestPartsOfATrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		got := map[string]lab.Part{}
+		got := map[string]lab.TrialPart{}
 		for _, part := range trial.Parts {
 			names = append(names, part.Name)
 			got[part.Name] = part

@@ -105,7 +105,7 @@ type Trial struct {
 	Capture map[string]any `json:"capture,omitempty"`
 
 	// Parts is what the trial's time went into, in order.
-	Parts []Part `json:"parts,omitempty"`
+	Parts []TrialPart `json:"parts,omitempty"`
 
 	// Metrics maps a measurement's name to its value, for machines that want
 	// one number: the unit is the end of the name.
@@ -129,8 +129,8 @@ type Trial struct {
 	Files map[string]string `json:"files"`
 }
 
-// Part is a stretch of the time that a trial took.
-type Part struct {
+// TrialPart is a stretch of the time that a trial took.
+type TrialPart struct {
 	Name string  `json:"name"` // "birth", "settle", "load", "still", "stop", "analysis", "evidence"
 	MS   float64 `json:"ms"`
 	// Processor is the processor time in ms by who took it, where it is known:

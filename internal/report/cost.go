@@ -13,7 +13,7 @@ import (
 type cost struct{ Part, MS, Processor string }
 
 // costs lists the parts of a trial and their sum; none for trials of before they were noted.
-func costs(parts []lab.Part) (out []cost) {
+func costs(parts []lab.TrialPart) (out []cost) {
 	var whole float64
 	sums := map[string]float64{}
 	for _, p := range parts {

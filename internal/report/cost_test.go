@@ -20,7 +20,7 @@ func TestReportSaysWhatATrialCostAndLacks(t *testing.T) {
 	}
 	run.Trials[0].NoEvidence = "film: vpxenc: no space left on device"
 	run.Trials[1].Files["video"] = "evidence.webm" // removed by somebody
-	run.Trials[2].Parts = []lab.Part{
+	run.Trials[2].Parts = []lab.TrialPart{
 		{Name: "birth", MS: 612.4},
 		{Name: "settle", MS: 735.9, Processor: map[string]float64{"browser": 1480, "appliance": 230}},
 	}

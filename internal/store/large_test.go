@@ -27,7 +27,7 @@ func long(number int) *lab.Trial {
 		t.Files[fmt.Sprint("file", i)] = "evidence.webm"
 	}
 	for _, name := range []string{"birth", "settle", "load", "still", "stop", "analysis", "evidence"} {
-		t.Parts = append(t.Parts, lab.Part{Name: name, MS: 735.9, Processor: map[string]float64{"browser": 1480, "appliance": 230, "link": 10, "screen": 30, "encoder": 350}})
+		t.Parts = append(t.Parts, lab.TrialPart{Name: name, MS: 735.9, Processor: map[string]float64{"browser": 1480, "appliance": 230, "link": 10, "screen": 30, "encoder": 350}})
 	}
 	for range 8 {
 		t.Spans = append(t.Spans, &lab.Span{Name: "to 85 % visually complete", Level: "detail", Start: 76345123456789, End: 76345123456789})
