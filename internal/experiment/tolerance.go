@@ -80,22 +80,26 @@ func (d *docket) tolerance() *lab.Tolerance {
 	return t
 }
 
-// judge says of every trial so far whether it is valid. Of the trials that were
-// made for one place in the order, the first valid one counts.
+// judge says of every trial so far whether it is valid. Of several for one place
+// in the order that are within the tolerance, which only relaxing it makes, the one
+// with the least blur counts: that choice, too, is blind to what was measured.
 func (d *docket) judge() *lab.Tolerance {
 	t := d.tolerance()
-	filled := map[int]int{}
+	best := map[int]*attempt{}
 	for _, a := range d.attempts {
 		a.Invalid = slices.Clone(a.Faults)
 		if reason := blurred(a.Trial, t.Used); reason != "" {
 			a.Invalid = append(a.Invalid, reason)
 		}
-		if first, ok := filled[a.slot]; ok && len(a.Invalid) == 0 {
-			a.Invalid = []string{fmt.Sprintf("not needed: it repeats trial %d, which counts again since the tolerance was relaxed to %s", first, lab.Millis(t.Used))}
+		if other := best[a.slot]; len(a.Invalid) == 0 && (other == nil || a.Blur.Worst() < other.Blur.Worst()) {
+			best[a.slot] = a
 		}
-		if a.Valid = len(a.Invalid) == 0; a.Valid {
-			filled[a.slot] = a.Number
+	}
+	for _, a := range d.attempts {
+		if counts := best[a.slot]; len(a.Invalid) == 0 && a != counts {
+			a.Invalid = []string{fmt.Sprintf("not needed: trial %d was made for the same place in the order and has less blur", counts.Number)}
 		}
+		a.Valid = len(a.Invalid) == 0
 	}
 	return t
 }

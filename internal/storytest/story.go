@@ -126,7 +126,7 @@ func stillPicture(run *lab.Run) string {
 // OfSlowMachines says whether a trial's reason is one that a busy machine gives.
 func OfSlowMachines(reason string) bool {
 	for _, words := range []string{
-		"frames were lost", "(tolerance ", "not needed: it repeats trial", "the kernel dropped", "the source of the pictures was interrupted",
+		"frames were lost", "(tolerance ", "not needed: trial", "the kernel dropped", "the source of the pictures was interrupted",
 		"did not come to rest within the plan's time limit", "the wall clock stepped",
 	} {
 		if strings.Contains(reason, words) {
