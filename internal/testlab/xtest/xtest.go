@@ -55,12 +55,36 @@ func authority() []byte {
 	const wild = 65535
 	cookie := make([]byte, 16)
 	_, _ = rand.Read(cookie) // never fails
-	b := binary.BigEndian.AppendUint16(nil, wild)
-	for _, field := range []string{"", "", "MIT-MAGIC-COOKIE-1", string(cookie)} {
+	return entry(wild, "", "", string(cookie))
+}
+
+func entry(family uint16, address, number, cookie string) []byte {
+	b := binary.BigEndian.AppendUint16(nil, family)
+	for _, field := range []string{address, number, "MIT-MAGIC-COOKIE-1", cookie} {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(field)))
 		b = append(b, field...)
 	}
 	return b
+}
+
+// File writes a file of authority for one display alone, for a client that takes
+// no entry for all of them, and returns its path.
+func File(t testing.TB, display string) string {
+	t.Helper()
+	const local, length = 256, 16
+	all, err := os.ReadFile(os.Getenv(variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "xauthority")
+	if err := os.WriteFile(path, entry(local, host, strings.TrimPrefix(display, ":"), string(all[len(all)-length:])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Server is an X server.
