@@ -44,6 +44,10 @@ func Mount(m Mounts) error {
 			return fmt.Errorf("mounting a RAM file system at %s: %w", dir, err)
 		}
 	}
+	// TMPDIR may name a folder that is covered now.
+	if err := os.MkdirAll(os.TempDir(), 0o700); err != nil {
+		return fmt.Errorf("making TMPDIR anew: %w", err)
+	}
 	for _, k := range kept {
 		if err := os.MkdirAll(k.path, 0o755); err != nil {
 			return fmt.Errorf("keeping %s: %w", k.path, err)

@@ -115,9 +115,9 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 		// nothing beside it.
 		const yielding = 5
 		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
-		beside := append([]job{check}, p.unit(yielding)...)
+		beside := slices.Concat([]job{check}, p.unit(yielding), p.companions(yielding))
 		return []stage{
-			{"box, and what minds no company", [][]job{p.box(), beside, p.companions(0)}},
+			{"box, and what minds no company", [][]job{p.box(), beside}},
 			{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 		}, nil
 	}
