@@ -35,7 +35,7 @@ func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
 		before = step.Sum
 	}
 	b.Link = millis(lab.LateAt(f.link.Late, until))
-	b.Capture = captureBlur(f, start, until)
+	b.Capture = captureBlur(t, f, start, until)
 	return b
 }
 
@@ -43,12 +43,35 @@ func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
 // most, from the start to the last change: usual is the film's normal bound, and
 // half a period by which waking up and fetching a picture may vary. So one look may
 // be missed beside a change where the tolerance is one frame, and two may not.
-func captureBlur(f facts, start, until lab.Time) float64 {
-	worst, ok := lab.WorstUnseen(f.film.Unseen, start, until)
-	if !ok {
-		return 0
+func captureBlur(t *lab.Trial, f facts, start, until lab.Time) float64 {
+	blur := 0.0
+	if worst, ok := lab.WorstUnseen(f.film.Unseen, start, until); ok {
+		blur = millis(worst.Bound() - f.film.Normal - f.film.Period/2)
 	}
-	return max(0, millis(worst.Bound()-f.film.Normal-f.film.Period/2))
+	if t.FramesLost > 0 {
+		blur = max(blur, lossBlur(t, f))
+	}
+	return max(0, blur)
+}
+
+// lossBlur is the same for frames that were lost, of which no source says what they
+// showed: any two frames that follow each other may have a change between them.
+func lossBlur(t *lab.Trial, f facts) float64 {
+	rate, _ := t.Capture["rate_hz"].(float64)
+	if rate <= 0 {
+		rate = 60
+	}
+	const rounding = 0.01
+	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))
+	for i := 1; i < len(t.FrameTimes); i++ {
+		if t.FrameTimes[i] > last+rounding && last > 0 {
+			break // the picture stays as it is
+		}
+		if t.FrameTimes[i] > 0 {
+			gap = max(gap, t.FrameTimes[i]-t.FrameTimes[i-1])
+		}
+	}
+	return math.Round((gap-1.5e3/rate)*1e3) / 1e3
 }
 
 func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
