@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/internal/client"
 	"eidetic/internal/compare"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
@@ -62,12 +63,12 @@ func (c *CompareCmd) Run(std *streams) error {
 		}
 		return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
 	}
-	fmt.Fprintf(std.out, "%s: %s\n", plain(found.Comparison.Headline), plain(found.Comparison.Detail))
+	fmt.Fprintf(std.out, "%s: %s\n", client.Plain(found.Comparison.Headline), client.Plain(found.Comparison.Detail))
 	printEffects(std.out, found.Comparison, "reference", "run")
 	if len(found.Different) > 0 {
 		fmt.Fprintln(std.out, "Besides, these are not alike, and may be the reason:")
 		for _, f := range found.Different {
-			fmt.Fprintf(std.out, "  %s: %s, then %s\n", plain(f.Name), plain(f.Before), plain(f.After))
+			fmt.Fprintf(std.out, "  %s: %s, then %s\n", client.Plain(f.Name), client.Plain(f.Before), client.Plain(f.After))
 		}
 	}
 	return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")

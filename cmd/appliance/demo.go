@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"eidetic/internal/doctor"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
@@ -25,7 +26,6 @@ import (
 // DemoCmd is the main job, end to end, on this machine alone.
 type DemoCmd struct {
 	Trials  int           `default:"10" help:"How many times the recorded page is loaded, on each link."`
-	Browser string        `default:"chromium" enum:"chromium" help:"The virtual device's browser."`
 	Link    string        `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
 	Against string        `name:"treatment-link" placeholder:"LINK" help:"Compare: trials on this link, as the treatment, take turns with those on --link, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
 	Backend string        `default:"packet" enum:"packet,conn" help:"What emulates the link: packets, or connections to compare with (${default})."`
@@ -131,7 +131,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 	if err := d.choosePage(); err != nil {
 		return usage(err)
 	}
-	if err := checkMachine(ctx); err != nil {
+	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
 	}
 	made, err := makeOut(d.Out)
@@ -203,39 +203,6 @@ func ended(ctx context.Context, err error) error {
 		return &exitError{exit.ExitCode(), nil}
 	}
 	return cannot(fmt.Errorf("the lab ended early: %w", err))
-}
-
-// checkMachine says at once, and all together, what this machine lacks.
-func checkMachine(ctx context.Context) error {
-	needs := []struct {
-		programs []string
-		pkg, why string
-	}{
-		{[]string{"chromium", "chromium-browser", "google-chrome"}, "chromium", "the virtual device's browser"},
-		{[]string{"Xvfb"}, "xvfb", "the virtual device's screen"},
-		{[]string{"certutil"}, "libnss3-tools", "lets the browser trust the box's certificate"},
-		{[]string{"vpxenc"}, "vpx-tools", "encodes the evidence videos"},
-	}
-	var missing, packages string
-	for _, need := range needs {
-		if !installed(need.programs) {
-			missing += fmt.Sprintf(" %s (%s),", need.programs[0], need.why)
-			packages += " " + need.pkg
-		}
-	}
-	if missing != "" {
-		return fmt.Errorf("this machine lacks%s install with: apt-get install%s", missing, packages)
-	}
-	return isolate.Available(ctx)
-}
-
-func installed(programs []string) bool {
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // makeOut makes the output folder and proves that it can be written to. It

@@ -339,7 +339,6 @@ func TestDemoBadInput(t *testing.T) {
 		{"unknown treatment", []string{"--treatment-link", "warp"}, "", exitUsage, "--treatment-link"},
 		{"no trials", []string{"--trials", "0"}, "", exitUsage, "--trials 0"},
 		{"trials that take too long", []string{"--trials", "5000", "--limit", "2m"}, "", exitUsage, "with a limit of 2m0s each"},
-		{"unknown browser", []string{"--browser", "lynx"}, "", exitUsage, "lynx"},
 		{"others can reach it", []string{"--listen", "0.0.0.0:0"}, "", exitUsage, "listen on 127.0.0.1"},
 		{"port taken", []string{"--listen", taken.Addr().String()}, "", exitCannot, "choose another with --listen"},
 		{"truncated archive", []string{"--no-serve", "--archive", truncated}, "", exitUsage, "truncated.wacz"},

@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
+	"eidetic/internal/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )
@@ -14,7 +14,7 @@ import (
 // nothing. Who ran it has been told the verdict already.
 func gate(run *lab.Run, compared bool) error {
 	if run.State != store.StateDone {
-		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, plain(run.Error)))
+		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, client.Plain(run.Error)))
 	}
 	valid := map[string]int{lab.Control: 0}
 	if compared {
@@ -27,7 +27,7 @@ func gate(run *lab.Run, compared bool) error {
 	}
 	for arm, n := range valid {
 		if n == 0 {
-			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", plain(arm)))
+			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", client.Plain(arm)))
 		}
 	}
 	if !compared {
@@ -48,28 +48,6 @@ func gateOf(c *lab.Comparison, slower, more string) error {
 	case lab.Slower, lab.Mixed:
 		return &exitError{exitFailed, nil}
 	default:
-		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, plain(c.Detail), more))
+		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, client.Plain(c.Detail), more))
 	}
-}
-
-// mostPlain bounds what is shown of a text that others wrote.
-const mostPlain = 2000
-
-// plain makes a text that others wrote fit for a terminal: one line, which
-// moves no cursor and sets no colour.
-func plain(text string) string {
-	out := make([]rune, 0, min(len(text), mostPlain))
-	for _, r := range text {
-		switch {
-		case len(out) == mostPlain:
-			return string(out) + "…"
-		case r == '\n' || r == '\t' || r == '\r':
-			out = append(out, ' ')
-		case strconv.IsPrint(r) || r == '\u202f':
-			out = append(out, r)
-		default:
-			out = append(out, '\uFFFD')
-		}
-	}
-	return string(out)
 }

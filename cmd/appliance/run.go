@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/client"
 	"eidetic/internal/lab"
+	"eidetic/internal/service"
 )
 
-// RunCmd asks a box for a run, waits for it, and ends with what it found.
+// RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
 	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default})."`
 	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
@@ -21,7 +23,7 @@ type RunCmd struct {
 	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
 	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
 	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
-	pause     time.Duration // between attempts; tests have no time
+	pause     time.Duration // the first between attempts; tests set a short one
 	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
 }
@@ -87,7 +89,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	token := strings.TrimSpace(os.Getenv(tokenVariable))
 	if c.TokenFile != "" {
 		var err error
-		if token, err = readToken(c.TokenFile); err != nil {
+		if token, err = service.ReadToken(c.TokenFile); err != nil {
 			return usage(fmt.Errorf("--token-file: %w", err))
 		}
 	}
@@ -104,10 +106,13 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if c.JSON {
 		news = std.err
 	}
-	f := &follower{box: newBoxClient(c.Box, token, c.Patience, cmp.Or(c.pause, time.Second)), bar: newProgress(news), out: news}
-	defer f.box.close()
-	defer f.bar.close()
-	id, err := f.start(ctx, q)
+	w := &waiting{
+		box: client.New(client.Config{Base: c.Box, Token: token, Patience: c.Patience, FirstPause: cmp.Or(c.pause, time.Second)}),
+		bar: newProgress(news), out: news,
+	}
+	defer w.box.Close()
+	defer w.bar.close()
+	id, err := w.start(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -115,22 +120,22 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		fmt.Fprintf(std.out, "%s\n", id)
 		return nil
 	}
-	run, err := f.follow(ctx, id)
+	run, err := w.box.Follow(ctx, id, w.show)
 	if ctx.Err() != nil {
-		return f.cancel(ctx, id)
+		return w.cancel(ctx, id)
 	}
 	if err != nil {
-		return err
+		return boxError(err)
 	}
-	return c.conclude(ctx, std, f, run, q.compares())
+	return c.conclude(ctx, std, w, run, q.compares())
 }
 
-// conclude says what was found, and fetches it.
-func (c *RunCmd) conclude(ctx context.Context, std *streams, f *follower, run *lab.Run, compared bool) error {
-	f.bar.close()
-	printFound(f.out, run)
+// conclude prints what was found, and fetches it.
+func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
+	w.bar.close()
+	printFound(w.out, run)
 	if run.Plan != nil { // it got as far as a folder
-		fmt.Fprintf(f.out, "The report is at %s\n", f.box.report(run.ID))
+		fmt.Fprintf(w.out, "The report is at %s\n", w.box.ReportURL(run.ID))
 	}
 	if c.JSON {
 		if err := printJSON(std.out, run); err != nil {
@@ -138,10 +143,10 @@ func (c *RunCmd) conclude(ctx context.Context, std *streams, f *follower, run *l
 		}
 	}
 	if c.Out != "" {
-		if err := f.box.fetchAll(ctx, run.ID, c.Out); err != nil {
-			return err
+		if err := w.box.Fetch(ctx, run.ID, c.Out); err != nil {
+			return boxError(fmt.Errorf("fetching the report into %s: %w", c.Out, err))
 		}
-		fmt.Fprintf(f.out, "Report and numbers are in %s\n", c.Out)
+		fmt.Fprintf(w.out, "Report and numbers are in %s\n", c.Out)
 	}
 	return gate(run, compared)
 }

@@ -18,10 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
 	"eidetic/internal/report/reporttest"
+	"eidetic/internal/service"
 	"eidetic/internal/store"
 )
 
@@ -83,7 +85,7 @@ type testBox struct {
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
 	t.Helper()
 	data := t.TempDir()
-	b := &testBox{scripted: &scripted{root: data, run: run, asked: make(chan panel.RunRequest, 100)}, data: data, token: newToken(), at: "127.0.0.1:0"}
+	b := &testBox{scripted: &scripted{root: data, run: run, asked: make(chan panel.RunRequest, 100)}, data: data, token: "0123456789abcdefghij", at: "127.0.0.1:0"}
 	b.start(t)
 	return b
 }
@@ -96,10 +98,10 @@ func (b *testBox) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.queue, err = store.OpenQueue(t.Context(), filepath.Join(b.data, queueFile)); err != nil {
+	if b.queue, err = store.OpenQueue(t.Context(), filepath.Join(b.data, "queue.db")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := panel.New(panel.Config{Store: runs, Queue: b.queue, Runner: b.scripted, Token: b.token, Version: "v1", Archives: archives{filepath.Join(b.data, archivesDir)}})
+	p, err := panel.New(panel.Config{Store: runs, Queue: b.queue, Runner: b.scripted, Token: b.token, Version: "v1", Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,13 +242,13 @@ func TestRunRefused(t *testing.T) {
 		{"no page", b.url(), b.token, "", exitUsage, []string{"--page URL, or --plan FILE"}},
 		{"no address", "box.local:8080", b.token, page, exitUsage, []string{"--box", "http://127.0.0.1:8080"}},
 		{"no token", b.url(), "", page, exitUsage, []string{"--token-file FILE", "out/box/token", "EIDETIC_TOKEN"}},
-		{"wrong token", b.url(), "0123456789abcdef", page, exitUsage, []string{"the token is not this box's", "--token-file"}},
+		{"wrong token", b.url(), "0123456789abcdef", page, exitUsage, []string{"the token is not the token of this box", "--token-file"}},
 		{"no token file", b.url(), "", page + " --token-file " + dir + "/none", exitUsage, []string{"--token-file", "none"}},
 		{"device", b.url(), b.token, page + " --device toaster", exitUsage, []string{`there is no "toaster"; there are: virtual`}},
 		{"value", b.url(), b.token, page + " --trials 0", exitUsage, []string{"the box refuses", "trials: expected number"}},
 		{"no box", gone.URL, b.token, page, exitCannot, []string{"does not answer", "connection refused", "appliance serve"}},
 		{"only shows", shows.URL, "", page, exitUsage, []string{"only shows runs"}},
-		{"something else", other.URL, "", page, exitUsage, []string{"no panel of ours"}},
+		{"something else", other.URL, "", page, exitUsage, []string{"is not a panel of the appliance"}},
 		{"no archive", b.url(), b.token, page + " --archive " + dir + "/none.wacz", exitUsage, []string{"no file here"}},
 		{"no plan", b.url(), b.token, "--plan " + dir + "/none.yaml", exitUsage, []string{"--plan", "none.yaml"}},
 		{"field", b.url(), b.token, "--plan " + plan("a.yaml", "page: https://a.test/\ntrails: 3\n"), exitUsage, []string{"a.yaml", "[2:1]", `unknown field "trails"`}},
@@ -296,18 +298,18 @@ func TestRunOfAPlan(t *testing.T) {
 	}
 }
 
-// A recording is brought once, under a name that says which it is.
-func TestRunBringsRecordings(t *testing.T) {
+// A recording is uploaded once, under a name that says which it is.
+func TestRunUploadsRecordings(t *testing.T) {
 	b := newTestBox(t, alone)
 	file := shopArchive(t)
 	for i := range 2 {
 		got := ends(t.Context(), b.client(t, func(c *RunCmd) { c.Archive = &file }))
-		if got.status != exitGood || strings.Contains(got.out, "Bringing") != (i == 0) {
+		if got.status != exitGood || strings.Contains(got.out, "Uploading") != (i == 0) {
 			t.Errorf("time %d: %+v", i, got)
 		}
 		q := <-b.asked
 		want, err := os.ReadFile(file)
-		have, err2 := os.ReadFile(filepath.Join(b.data, archivesDir, q.Archive))
+		have, err2 := os.ReadFile(filepath.Join(b.data, service.UploadsDir, q.Archive))
 		if err != nil || err2 != nil || !bytes.Equal(want, have) || !strings.HasPrefix(q.Archive, "shop-") {
 			t.Errorf("the box has %q: %d bytes, want %d (%v, %v)", q.Archive, len(have), len(want), err, err2)
 		}
@@ -481,19 +483,6 @@ func TestRunIsCancelledWhileAskedFor(t *testing.T) {
 	}
 }
 
-func FuzzRunEvents(f *testing.F) {
-	for _, s := range []string{"", ": alive\n\n", "event: progress\r\ndata: {\"state\":\"running\"}\r\n\r\n", "data: {\ndata: }\n\n", "data: [[[\n\n", "data:x"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		lines := 0
-		_ = readEvents(bytes.NewReader(text), func() { lines++ }, func(s panel.Progress) bool { return s.State != "done" })
-		if lines > bytes.Count(text, []byte{'\n'})+1 {
-			t.Errorf("%d lines of %q", lines, text)
-		}
-	})
-}
-
 func FuzzRunPlan(f *testing.F) {
 	for _, s := range []string{"", "page: https://a.test/", "{\"page\": 1}", "treatment: {link: lte}", "treatment: null", "? x\n: y", "a: &a [*a]"} {
 		f.Add([]byte(s))
@@ -509,6 +498,6 @@ func FuzzRunPlan(f *testing.F) {
 		if _, err := json.Marshal(q.body); err != nil {
 			t.Errorf("%q cannot be sent: %v", text, err)
 		}
-		_ = q.where(&refusedError{status: 422, field: "treatment.link", detail: "no"})
+		_ = q.where(&client.RefusedError{Status: 422, Field: "treatment.link", Detail: "no"})
 	})
 }

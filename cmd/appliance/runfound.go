@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"eidetic/internal/client"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
@@ -23,10 +24,10 @@ func printFound(out io.Writer, run *lab.Run) {
 	}
 	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials), time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
-		fmt.Fprintln(out, plain(text))
+		fmt.Fprintln(out, client.Plain(text))
 	}
 	if c := run.Comparison; c != nil {
-		fmt.Fprintf(out, "%s: %s\n", plain(c.Headline), plain(c.Detail))
+		fmt.Fprintf(out, "%s: %s\n", client.Plain(c.Headline), client.Plain(c.Detail))
 		printEffects(out, c, "control", "treatment")
 		return
 	}
@@ -36,7 +37,7 @@ func printFound(out io.Writer, run *lab.Run) {
 		if i == 0 {
 			fmt.Fprint(table, "metric\tmedian\tlow\thigh\ttrials\t\n")
 		}
-		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%d\t\n", plain(s.Metric), s.Median, s.Low, s.High, s.N)
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%d\t\n", client.Plain(s.Metric), s.Median, s.Low, s.High, s.N)
 	}
 }
 
@@ -52,6 +53,6 @@ func printEffects(out io.Writer, c *lab.Comparison, control, treatment string) {
 		if rows++; rows == 1 {
 			fmt.Fprintf(table, "metric\t%s\t%s\tchange\t95 %% interval\tfinding\t\n", control, treatment)
 		}
-		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", plain(e.Metric), e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, plain(e.Finding))
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", client.Plain(e.Metric), e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, client.Plain(e.Finding))
 	}
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"eidetic/internal/client"
 	"eidetic/internal/panel"
 
 	"github.com/goccy/go-yaml"
@@ -109,11 +108,11 @@ func (q runRequest) compares() bool { return q.body["treatment"] != nil }
 
 // where adds to what the box says is wrong with a field the line of the plan
 // that it stands in, if it does.
-func (q runRequest) where(refused *refusedError) error {
-	if q.text == nil || !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)?$`).MatchString(refused.field) {
+func (q runRequest) where(refused *client.RefusedError) error {
+	if q.text == nil || !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)?$`).MatchString(refused.Field) {
 		return refused
 	}
-	field, err := yaml.PathString("$." + refused.field)
+	field, err := yaml.PathString("$." + refused.Field)
 	if err != nil {
 		return refused
 	}
@@ -122,13 +121,13 @@ func (q runRequest) where(refused *refusedError) error {
 		return refused
 	}
 	located := *refused
-	located.detail = fmt.Sprintf("%s: %s\n%s", q.file, refused.detail, source)
+	located.Detail = fmt.Sprintf("%s: %s\n%s", q.file, refused.Detail, source)
 	return &located
 }
 
-// archives brings the recordings that are files here to the box, and puts their
+// archives uploads the recordings that are files here to the box, and puts their
 // names there into the request.
-func (q runRequest) archives(ctx context.Context, b *boxClient, say func(string, ...any)) error {
+func (q runRequest) archives(ctx context.Context, box *client.Client, say func(string, ...any)) error {
 	arms := []map[string]any{q.body}
 	if treatment, ok := q.body["treatment"].(map[string]any); ok {
 		arms = append(arms, treatment)
@@ -146,51 +145,13 @@ func (q runRequest) archives(ctx context.Context, b *boxClient, say func(string,
 		default:
 			continue
 		}
-		there, err := bring(ctx, b, name, info.Size(), say)
+		there, err := box.UploadArchive(ctx, name, func(there string, size int64) {
+			say("Uploading %s (%.1f MB) to the box as %s", name, float64(size)/1e6, there)
+		})
 		if err != nil {
-			return err
+			return boxError(fmt.Errorf("archive %s: %w", name, err))
 		}
 		arm["archive"] = there
 	}
 	return nil
-}
-
-// bring uploads a recording that is not there yet. Its name on the box has a
-// part of its digest, so that two scripts with different files of one name do
-// not get each other's.
-func bring(ctx context.Context, b *boxClient, file string, size int64, say func(string, ...any)) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", usage(fmt.Errorf("archive: %w", err))
-	}
-	defer f.Close()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
-		return "", cannot(fmt.Errorf("archive: %w", err))
-	}
-	name := nameThere(file, digest.Sum(nil))
-	have, err := b.archives(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, a := range have {
-		if a.Name == name && a.Bytes == size {
-			return name, nil
-		}
-	}
-	say("Bringing %s (%.1f MB) to the box as %s", file, float64(size)/1e6, name)
-	return name, b.bring(ctx, name, f, size)
-}
-
-// nameThere is what a recording is called on the box.
-func nameThere(file string, digest []byte) string {
-	base := strings.TrimSuffix(filepath.Base(file), ".wacz")
-	base = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_-]+`).ReplaceAllString(base, "-"), "-_")
-	if len(base) > 80 {
-		base = base[:80]
-	}
-	if base == "" {
-		base = "recording"
-	}
-	return base + "-" + hex.EncodeToString(digest[:8]) + ".wacz"
 }

@@ -200,7 +200,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		return cannot(err)
 	}
 	if !box.Is(root) { // a box has no browser
-		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots, check: checkMachine})
+		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots, check: doctor.CheckVirtualDevice})
 	}
 	config := panel.Config{
 		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts, Warnings: s.warnings,

@@ -18,15 +18,27 @@ func (VersionCmd) Run(std *streams) error {
 	return err
 }
 
-// versionLine names the version, the commit and the toolchain.
+// versionLine names the version, the commit and the toolchain of this binary. It
+// is in every run and every archive that this binary makes.
 func versionLine() string {
-	commit := "unknown commit"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = s.Value
-			}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return fmt.Sprintf("appliance %s (%s, %s %s/%s)", version, commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// commitOf returns the commit in the stamp that the go command puts into a
+// binary, and whether the source differed from it.
+func commitOf(info *debug.BuildInfo) string {
+	commit, modified := "unknown commit", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " with uncommitted changes"
 		}
 	}
-	return fmt.Sprintf("appliance %s (%s, %s %s/%s)", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return commit + modified
 }

@@ -57,7 +57,7 @@ const (
 
 // runVisit starts the inside and waits for it.
 func runVisit(ctx context.Context, v visitJob) error {
-	if err := checkMachine(ctx); err != nil {
+	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
 	}
 	var err error

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"eidetic/internal/programs"
 )
 
 // Chromium starts browsers whose profile is born fresh, in RAM, for each trial.
@@ -25,13 +27,13 @@ type Chromium struct {
 // file system), a home folder in which it trusts the certificate authority
 // whose certificate is the PEM file authority.
 func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) {
-	program, err := find("chromium", "chromium-browser", "google-chrome")
+	program, err := programs.Chromium().Find()
 	if err != nil {
-		return nil, fmt.Errorf("the virtual device needs a browser and there is no Chromium: apt-get install chromium (%w)", err)
+		return nil, err
 	}
-	certutil, err := find("certutil")
+	certutil, err := programs.Certutil().Find()
 	if err != nil {
-		return nil, fmt.Errorf("trusting the box's certificate needs certutil: apt-get install libnss3-tools (%w)", err)
+		return nil, err
 	}
 	version, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -157,14 +156,4 @@ func (t *tail) lastLine() string {
 	defer t.mu.Unlock()
 	lines := bytes.Split(bytes.TrimSpace(t.buf), []byte("\n"))
 	return strings.TrimSpace(string(lines[len(lines)-1]))
-}
-
-// find returns the first of the programs that is installed.
-func find(names ...string) (string, error) {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%s: %w", strings.Join(names, " or "), os.ErrNotExist)
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"eidetic/internal/programs"
 )
 
 // XServer is a virtual X screen (Xvfb) without a window manager.
@@ -33,9 +35,9 @@ type Screen struct {
 
 // StartX starts a virtual screen of 24-bit depth and waits until it takes clients.
 func StartX(ctx context.Context, size Screen) (*XServer, error) {
-	program, err := find("Xvfb")
+	program, err := programs.Xvfb().Find()
 	if err != nil {
-		return nil, fmt.Errorf("a virtual device needs the X server Xvfb, which is not installed: apt-get install xvfb (%w)", err)
+		return nil, err
 	}
 	// X servers make this folder when it is missing, but warn about it.
 	if err := os.MkdirAll("/tmp/.X11-unix", 0o1777); err != nil {

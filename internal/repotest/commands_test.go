@@ -34,17 +34,28 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// buildAppliance builds the binary as make build does and returns its path.
+// buildAppliance builds the binary by make build and returns its path.
 func buildAppliance(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "bin", "appliance")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/appliance")
+	build := exec.CommandContext(t.Context(), "make", "build", "BINARY="+binary)
 	build.Dir = "../.."
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+		t.Fatalf("make build: %v\n%s", err, out)
 	}
 	return binary
+}
+
+// TestBuildNamesItsCommit builds as a person does in a clone and asks the binary
+// for its commit, also where GOFLAGS switches the stamp off.
+func TestBuildNamesItsCommit(t *testing.T) {
+	revision, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "rev-parse", "HEAD").Output()
+	testlab.Need(t, err == nil, "a git repository: the source is a clone")
+	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
+	out, err := exec.CommandContext(t.Context(), buildAppliance(t), "version").CombinedOutput()
+	if want := strings.TrimSpace(string(revision)); err != nil || !strings.Contains(string(out), "("+want) {
+		t.Errorf("appliance version prints %q, %v; want the commit %s, nil", out, err, want)
+	}
 }
 
 // checkCommand looks up a command line in the program's own help.

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -24,32 +24,37 @@ import (
 	"eidetic/netlab/port"
 )
 
-// trials are what is tried out in namespaces.
-func trials() []trial {
-	return []trial{
-		{finding{Name: "packet", For: "links: exact, on every kernel"}, tryPacket, "run as root, or allow packet sockets (CAP_NET_RAW)"},
-		{finding{Name: "tbf", For: "links: by the kernel (rates)"}, tryQdisc(&netlink.Tbf{Rate: 125_000, Limit: 100_000, Buffer: 100_000}), "modprobe sch_tbf; the packet link does without"},
-		{finding{Name: "netem", For: "links: by the kernel (delays, losses)"}, tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})), "modprobe sch_netem; the packet link does without"},
-		{finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
-		{finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort, "a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
-		{finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
-		{finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime, "run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again (LimitRTPRIO=20 in a unit)"},
+// kernelCheck is a check that tries something out in namespaces.
+type kernelCheck struct {
+	Finding
+	// try returns what was found.
+	try    func(ctx context.Context) (string, error)
+	remedy string
+}
+
+// kernelChecks are the checks that run in namespaces.
+func kernelChecks() []kernelCheck {
+	return []kernelCheck{
+		{Finding{Name: "packet", For: "links: exact, on every kernel"}, tryPacket, "run as root, or allow packet sockets (CAP_NET_RAW)"},
+		{Finding{Name: "tbf", For: "links: by the kernel (rates)"}, tryQdisc(&netlink.Tbf{Rate: 125_000, Limit: 100_000, Buffer: 100_000}),
+			"modprobe sch_tbf; the packet link does without"},
+		{Finding{Name: "netem", For: "links: by the kernel (delays, losses)"},
+			tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})), "modprobe sch_netem; the packet link does without"},
+		{Finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
+		{Finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort,
+			"use a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
+		{Finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
+		{Finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime,
+			"run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again (LimitRTPRIO=20 in a unit)"},
 	}
 }
 
-// trial is something to try out.
-type trial struct {
-	finding
-	// try returns what was found.
-	try  func(ctx context.Context) (string, error)
-	mend string
-}
-
-// tryKernel runs the trials in namespaces, or says of each that it cannot.
-func tryKernel(ctx context.Context) (list []finding, err error) {
+// checkKernel runs the kernel's checks in namespaces, or says of each that it
+// could not be tried.
+func checkKernel(ctx context.Context, inside []string) (list []Finding, err error) {
 	if isolate.Available(ctx) != nil {
-		for _, t := range trials() {
-			list = append(list, t.lacking("not tried, for want of namespaces", "see namespaces"))
+		for _, c := range kernelChecks() {
+			list = append(list, c.bad("not tried, because namespaces cannot be made", "see namespaces"))
 		}
 		return list, nil
 	}
@@ -60,7 +65,7 @@ func tryKernel(ctx context.Context) (list []finding, err error) {
 	defer r.Close()
 	result := make(chan error, 1)
 	go func() {
-		err := isolate.Run(ctx, []string{"doctor", "--inside"}, w)
+		err := isolate.Run(ctx, inside, w)
 		_ = w.Close() // the reader sees the end
 		result <- err
 	}()
@@ -75,30 +80,30 @@ func tryKernel(ctx context.Context) (list []finding, err error) {
 	return list, nil
 }
 
-// doctorInside is the half in namespaces.
-func doctorInside(ctx context.Context) error {
-	out := os.NewFile(3, "findings")
-	if _, err := out.Stat(); err != nil || os.Getpid() != 1 {
-		return usage(errors.New("--inside is started by appliance doctor"))
-	}
+// checkLimit bounds one check of the kernel.
+const checkLimit = 20 * time.Second
+
+// CheckInside makes the kernel's checks in the namespaces that this process is
+// the first of, and writes the findings to out for [Check].
+func CheckInside(ctx context.Context, out io.Writer) error {
 	if err := isolate.Mount(isolate.Mounts{TempSize: 64 << 20}); err != nil {
-		return cannot(err)
+		return err
 	}
-	var list []finding
-	for _, t := range trials() {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		found, err := t.try(ctx)
+	var list []Finding
+	for _, c := range kernelChecks() {
+		ctx, cancel := context.WithTimeout(ctx, checkLimit)
+		found, err := c.try(ctx)
 		cancel()
 		if err != nil {
-			list = append(list, t.lacking(err.Error(), t.mend))
+			list = append(list, c.bad(err.Error(), c.remedy))
 			continue
 		}
-		list = append(list, t.good(found))
+		list = append(list, c.good(found))
 	}
 	return json.NewEncoder(out).Encode(list)
 }
 
-// cable makes a veth pair here, for one trial.
+// cable makes a veth pair in this namespace, for one check.
 func cable(name, peer string) (remove func(), err error) {
 	here, err := netspace.Here()
 	if err != nil {
@@ -133,7 +138,7 @@ func tryPacket(context.Context) (string, error) {
 	return "works", p.Close()
 }
 
-// tryQdisc sets one on an interface.
+// tryQdisc sets a queue discipline on an interface.
 func tryQdisc(q netlink.Qdisc) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		remove, err := cable("q0", "q1")

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"eidetic/internal/client"
+	"eidetic/internal/experiment"
+	"eidetic/internal/store"
+)
+
+// waiting is a person or a script that waits for a run.
+type waiting struct {
+	box *client.Client
+	bar *progress
+	out io.Writer
+}
+
+const (
+	// startLimit is how long the box may take, after Ctrl-C, to say whether it has
+	// taken a run: a queue is written to a disk, which may be slow.
+	startLimit = 10 * time.Second
+	// cancelLimit is how long a run may take to end after it was cancelled.
+	cancelLimit = time.Minute
+)
+
+// start asks for the run. Once it has asked, it finds out what became of that even
+// after Ctrl-C: otherwise a run that nobody knows of would go on.
+func (w *waiting) start(ctx context.Context, q runRequest) (id string, err error) {
+	if err := w.box.CheckReady(ctx); err != nil {
+		return "", boxError(err)
+	}
+	if err := q.archives(ctx, w.box, w.bar.say); err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(q.body)
+	if err != nil {
+		return "", usage(err)
+	}
+	if ctx.Err() != nil {
+		return "", cannot(errors.New("interrupted before the run was asked for"))
+	}
+	asking, done := context.WithCancel(context.WithoutCancel(ctx))
+	defer done()
+	leave := context.AfterFunc(ctx, func() {
+		again, stop := untilInterruptedAgain(asking, startLimit)
+		defer stop()
+		<-again.Done()
+		done()
+	})
+	defer leave()
+	id, err = w.box.Start(asking, body)
+	var refused *client.RefusedError
+	if errors.As(err, &refused) {
+		err = q.where(refused)
+	}
+	if err != nil {
+		return "", boxError(err)
+	}
+	w.bar.say("Run %s on %s", id, w.box.Base())
+	return id, nil
+}
+
+// show shows an event of the run.
+func (w *waiting) show(e client.Event) {
+	if e.Queued {
+		w.bar.say("It waits for its device.")
+		return
+	}
+	w.bar.step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
+}
+
+// cancel cancels the run after Ctrl-C, and returns the error that says what became of it.
+func (w *waiting) cancel(ctx context.Context, id string) error {
+	again, stop := untilInterruptedAgain(context.WithoutCancel(ctx), cancelLimit)
+	defer stop()
+	w.bar.say("Cancelling run %s; another Ctrl-C leaves at once.", id)
+	err := w.box.Cancel(again, id)
+	if err != nil && again.Err() != nil {
+		return cannot(fmt.Errorf("interrupted; the box did not answer, and run %s may go on: see %s", id, w.box.Base()))
+	}
+	if err != nil && !client.NotRunning(err) {
+		return cannot(fmt.Errorf("interrupted; run %s may go on: %w; see %s", id, err, w.box.Base()))
+	}
+	run, err := w.box.Await(again, id)
+	switch {
+	case err == nil && run.State != store.StateInterrupted:
+		return cannot(fmt.Errorf("interrupted; run %s had ended: it is %s", id, client.Plain(run.State)))
+	case err == nil || client.NotRunning(err): // the box forgets a run that only waited
+		return cannot(fmt.Errorf("interrupted; run %s was cancelled", id))
+	}
+	return cannot(fmt.Errorf("interrupted; run %s was told to end, and has not yet: see %s", id, w.box.Base()))
+}
+
+// untilInterruptedAgain returns a context that ends with the next Ctrl-C or after limit.
+func untilInterruptedAgain(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, done := context.WithTimeout(ctx, limit)
+	return ctx, func() { done(); stop() }
+}
+
+// tokenHelp says where a person finds the panel's token.
+const tokenHelp = "appliance serve keeps its token in the file token of its data folder (out/box/token), and a box shows it on its screen: " +
+	"pass it with --token-file FILE, or in the environment as " + tokenVariable
+
+// boxError gives an error of the client its exit status, and says what to do.
+func boxError(err error) error {
+	var refused *client.RefusedError
+	var unreachable *client.UnreachableError
+	var unsuitable *client.UnsuitableError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unsuitable):
+		return usage(fmt.Errorf("%w; --box is the address that appliance serve prints", err))
+	case errors.As(err, &unreachable):
+		return cannot(fmt.Errorf("%w; is appliance serve running there, and is --box its address?", err))
+	case !errors.As(err, &refused):
+		return cannot(err)
+	case refused.Status == http.StatusUnauthorized:
+		return usage(fmt.Errorf("%w. %s", err, tokenHelp))
+	case refused.Status/100 == 3:
+		return cannot(fmt.Errorf("%w: name that address with --box if it is the panel's", err))
+	case refused.Rejected():
+		return usage(err)
+	}
+	return cannot(err)
+}

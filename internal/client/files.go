@@ -1,0 +1,165 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"eidetic/internal/panel"
+	"eidetic/internal/report"
+	"eidetic/internal/store"
+)
+
+// maxReport bounds a report, which has pictures in it.
+const maxReport = 1 << 30
+
+// Archives lists the recordings on the box.
+func (c *Client) Archives(ctx context.Context) ([]panel.Archive, error) {
+	text, err := c.request(ctx, http.MethodGet, "/api/v1/archives", nil, nil, maxAnswer)
+	if err != nil {
+		return nil, c.outcome(err)
+	}
+	var list struct{ Archives []panel.Archive }
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, c.garbled("the list of recordings cannot be read")
+	}
+	return list.Archives, nil
+}
+
+// UploadArchive uploads a recording unless the box has it, and returns its name
+// there. The name holds a part of the file's digest, so that two scripts with
+// different files of one name do not get each other's. starts is called before
+// an upload.
+func (c *Client) UploadArchive(ctx context.Context, file string, starts func(name string, size int64)) (name string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	size, err := io.Copy(digest, f)
+	if err != nil {
+		return "", err
+	}
+	name = uploadName(file, digest.Sum(nil))
+	have, err := c.Archives(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range have {
+		if a.Name == name && a.Bytes == size {
+			return name, nil
+		}
+	}
+	starts(name, size)
+	return name, c.upload(ctx, name, f, size)
+}
+
+// uploadName is what a recording is called on the box.
+func uploadName(file string, digest []byte) string {
+	base := strings.TrimSuffix(filepath.Base(file), ".wacz")
+	base = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_-]+`).ReplaceAllString(base, "-"), "-_")
+	if len(base) > 80 {
+		base = base[:80]
+	}
+	if base == "" {
+		base = "recording"
+	}
+	return base + "-" + hex.EncodeToString(digest[:8]) + ".wacz"
+}
+
+// upload sends a recording.
+func (c *Client) upload(ctx context.Context, name string, content io.ReadSeeker, size int64) error {
+	return c.outcome(c.retry(ctx, func() error {
+		if _, err := content.Seek(0, io.SeekStart); err != nil {
+			return &localError{err}
+		}
+		limited, done := context.WithTimeout(ctx, transferLimit(size))
+		defer done()
+		answer, err := c.do(limited, http.MethodPut, "/api/v1/archives/"+url.PathEscape(name), io.NopCloser(content), func(r *http.Request) {
+			r.ContentLength = size
+			r.Header.Set("Content-Type", "application/wacz")
+		})
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}))
+}
+
+// transferLimit is how long a file of so many bytes may take.
+func transferLimit(size int64) time.Duration {
+	return fileLimit + time.Duration(size/slowestRate)*time.Second
+}
+
+// Fetch gets the report and the numbers of a run that has ended into dir. A file
+// that the run does not have is left out: a run that failed early has no report.
+func (c *Client) Fetch(ctx context.Context, id, dir string) error {
+	for _, f := range []struct {
+		name string
+		most int64
+	}{{"run.json", store.MaxRunBytes}, {"report.json", store.MaxRunBytes}, {report.FileName, maxReport}} {
+		err := c.retry(ctx, func() error { return c.fetchFile(ctx, id, f.name, dir, f.most) })
+		var refused *RefusedError
+		if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+			continue
+		}
+		if err != nil {
+			return c.outcome(err)
+		}
+	}
+	return nil
+}
+
+// fetchFile gets one file. Under its name is the whole of it, or what was there before.
+func (c *Client) fetchFile(ctx context.Context, id, name, dir string, most int64) error {
+	limited, done := context.WithTimeout(ctx, transferLimit(most))
+	defer done()
+	answer, err := c.do(limited, http.MethodGet, "/api/v1/runs/"+url.PathEscape(id)+"/artifacts/"+name, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	f, err := os.CreateTemp(dir, ".fetching-")
+	if err != nil {
+		return &localError{err}
+	}
+	defer os.Remove(f.Name()) // it has its final name by then, if all went well
+	into := &localWriter{w: f}
+	n, err := io.Copy(into, io.LimitReader(answer.Body, most+1))
+	local := errors.Join(into.err, f.Chmod(0o644), f.Close())
+	switch {
+	case local != nil:
+		return &localError{local}
+	case err != nil:
+		return err
+	case n > most:
+		return c.garbled(fmt.Sprintf("%s has more than %d MiB", name, most>>20))
+	}
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		return &localError{err}
+	}
+	return nil
+}
+
+// localWriter keeps the errors of a file here apart from those of the connection.
+type localWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (l *localWriter) Write(p []byte) (n int, err error) {
+	n, l.err = l.w.Write(p)
+	return n, l.err
+}

@@ -1,0 +1,129 @@
+// Package doctor finds out what this machine can do for the appliance, and what
+// to do about the rest: which programs are installed, which hardware is plugged
+// in, and, by trying in namespaces of its own, what the kernel can do. It
+// changes nothing of the machine. A check stands for code that exists: nothing
+// is looked for that no command uses.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"eidetic/internal/isolate"
+	"eidetic/internal/programs"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// For says what needs the thing that was checked.
+	For string `json:"for"`
+	// Found is what was found, or why it does not work.
+	Found string `json:"found"`
+	// Remedy says what to do; it is empty when the check is good.
+	Remedy string `json:"mend,omitempty"`
+}
+
+// bad returns the finding of something that is missing or does not work.
+func (f Finding) bad(found, remedy string) Finding {
+	f.OK, f.Found, f.Remedy = false, found, remedy
+	return f
+}
+
+// good returns the finding of something that works.
+func (f Finding) good(found string) Finding {
+	f.OK, f.Found, f.Remedy = true, found, ""
+	return f
+}
+
+// Check makes every check. The checks of the kernel run in namespaces, as
+// another process of this program: inside is its command line, which must call
+// [CheckInside].
+func Check(ctx context.Context, inside []string) ([]Finding, error) {
+	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
+	all = append(all, checkProcessors(), checkNamespaces(ctx))
+	kernel, err := checkKernel(ctx, inside)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, kernel...), nil
+}
+
+// Choose keeps the named findings, in the order of all. No names keep all.
+func Choose(all []Finding, names []string) ([]Finding, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, f := range all {
+		known = append(known, f.Name)
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("no check is called %q; there are %s", n, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(f Finding) bool { return !slices.Contains(names, f.Name) }), nil
+}
+
+// AllGood says whether every finding is good.
+func AllGood(all []Finding) bool {
+	return !slices.ContainsFunc(all, func(f Finding) bool { return !f.OK })
+}
+
+// CheckVirtualDevice returns, as one error, what this machine lacks for a run on
+// a virtual device, or nil.
+func CheckVirtualDevice(ctx context.Context) error {
+	if err := programs.Missing(programs.VirtualDevice()); err != nil {
+		return err
+	}
+	return isolate.Available(ctx)
+}
+
+// checkPrograms looks for every program of the table.
+func checkPrograms() (list []Finding) {
+	for _, p := range programs.All() {
+		f := Finding{Name: p.Name, For: p.For}
+		path, err := p.Find()
+		if err != nil {
+			list = append(list, f.bad("not installed", "apt-get install "+p.Package))
+			continue
+		}
+		list = append(list, f.good(path))
+	}
+	return list
+}
+
+// checkProcessors says whether filming and forwarding have processors beside
+// those that the measured browser takes.
+func checkProcessors() Finding {
+	f := Finding{Name: "processors", For: "filming and forwarding beside a browser"}
+	n := runtime.NumCPU()
+	clock, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	source := strings.TrimSpace(string(clock))
+	if err != nil {
+		source = "unknown"
+	}
+	found := fmt.Sprintf("%d, clock %s", n, source)
+	if n < 2 {
+		return f.bad(found, "use a machine with at least two processors; with one, trials are invalid because of lost frames and late packets")
+	}
+	return f.good(found)
+}
+
+// checkNamespaces says whether namespaces can be made at all.
+func checkNamespaces(ctx context.Context) Finding {
+	f := Finding{Name: "namespaces", For: "appliance demo, virtual devices, link test"}
+	if err := isolate.Available(ctx); err != nil {
+		return f.bad("not allowed", err.Error())
+	}
+	if os.Geteuid() == 0 {
+		return f.good("as root")
+	}
+	return f.good("as an ordinary user")
+}

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestHardware(t *testing.T) {
+	file := &fstest.MapFile{}
+	for name, root := range map[string]fstest.MapFS{
+		"v4l2":  {"dev/video0": file},
+		"radio": {"sys/class/ieee80211/phy0": file},
+		"none":  {},
+	} {
+		for _, f := range checkHardware(root) {
+			if f.OK != (f.Name == name) || f.OK == (f.Remedy != "") {
+				t.Errorf("with the hardware %q: finding %+v; want OK = %v, and a remedy only if it is not", name, f, f.Name == name)
+			}
+		}
+	}
+}
+
+// A machine whose browser of the Chromium family has another name has a browser.
+func TestChromeCountsAsChromium(t *testing.T) {
+	dir := t.TempDir()
+	chrome := filepath.Join(dir, "google-chrome")
+	if err := os.WriteFile(chrome, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	for _, f := range checkPrograms() {
+		if f.Name == "chromium" && (!f.OK || f.Found != chrome) {
+			t.Errorf("finding %+v; want %s", f, chrome)
+		}
+		if f.Name == "xvfb" && (f.OK || f.Remedy != "apt-get install xvfb") {
+			t.Errorf("finding %+v; want a program that is missing, and its package", f)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all := []Finding{{Name: "a", OK: true}, {Name: "b"}, {Name: "c", OK: true}}
+	for _, c := range []struct {
+		names []string
+		want  string
+		good  bool
+	}{{nil, "a b c", false}, {[]string{"c", "a"}, "a c", true}, {[]string{"b"}, "b", false}} {
+		got, err := Choose(all, c.names)
+		var names []string
+		for _, f := range got {
+			names = append(names, f.Name)
+		}
+		if err != nil || strings.Join(names, " ") != c.want || AllGood(got) != c.good {
+			t.Errorf("Choose(%q) = %q, %v, all good: %v; want %q, nil, %v", c.names, names, err, AllGood(got), c.want, c.good)
+		}
+	}
+	if _, err := Choose(all, []string{"warp"}); err == nil || !strings.Contains(err.Error(), "a, b, c") {
+		t.Errorf("Choose of an unknown check: %v; want the names of those that there are", err)
+	}
+}

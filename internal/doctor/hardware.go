@@ -1,0 +1,30 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+)
+
+// checkHardware looks for devices, and for the drivers that make their files, below root.
+func checkHardware(root fs.FS) []Finding {
+	count := func(pattern string) int {
+		m, err := fs.Glob(root, pattern)
+		if err != nil {
+			return 0 // the patterns are constant
+		}
+		return len(m)
+	}
+	grabber := Finding{Name: "v4l2", For: "filming a screen by a grabber"}
+	if n := count("dev/video*"); n > 0 {
+		grabber = grabber.good(fmt.Sprintf("%d video devices; appliance devices tells more", n))
+	} else {
+		grabber = grabber.bad("no /dev/video*", "plug in an HDMI grabber (UVC), or load its driver; to try without one: modprobe vivid")
+	}
+	radio := Finding{Name: "radio", For: "devices by Wi-Fi"}
+	if n := count("sys/class/ieee80211/*"); n > 0 {
+		radio = radio.good(fmt.Sprintf("%d Wi-Fi radios; iw list says whether a radio can be an access point", n))
+	} else {
+		radio = radio.bad("no Wi-Fi radio", "plug one in that can be an access point; to try without one: modprobe mac80211_hwsim")
+	}
+	return []Finding{grabber, radio}
+}

@@ -1,0 +1,84 @@
+// Package programs is the one table of the programs that the appliance starts:
+// the file names that each may have, the Debian package that it comes in, and
+// what needs it. "appliance doctor", the check before a run and the virtual
+// device search here, so that none of them misses a program that another finds.
+package programs
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// Program is a program that the appliance starts.
+type Program struct {
+	Name    string   // the check's name in appliance doctor
+	Files   []string // the file names that it may have, the preferred one first
+	Package string   // the Debian package
+	For     string   // what needs it
+}
+
+// Chromium is the browser of a virtual device.
+func Chromium() Program {
+	return Program{"chromium", []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}, "chromium", "virtual devices: their browser"}
+}
+
+// Certutil puts the box's certificate authority into the browser's store.
+func Certutil() Program {
+	return Program{"certutil", []string{"certutil"}, "libnss3-tools", "virtual devices: their browser trusts the box"}
+}
+
+// Xvfb is the screen of a virtual device.
+func Xvfb() Program {
+	return Program{"xvfb", []string{"Xvfb"}, "xvfb", "virtual devices: their screen"}
+}
+
+// Vpxenc encodes the evidence videos.
+func Vpxenc() Program {
+	return Program{"vpxenc", []string{"vpxenc"}, "vpx-tools", "evidence videos"}
+}
+
+// Hostapd makes a radio an access point.
+func Hostapd() Program {
+	return Program{"hostapd", []string{"hostapd"}, "hostapd", "devices by Wi-Fi"}
+}
+
+// All returns every program of the table.
+func All() []Program {
+	return append(VirtualDevice(), Hostapd())
+}
+
+// VirtualDevice returns the programs without which no run on a virtual device can begin.
+func VirtualDevice() []Program {
+	return []Program{Chromium(), Certutil(), Xvfb(), Vpxenc()}
+}
+
+// Find returns the path of the first of the program's files that is installed.
+// It searches the PATH, and where Debian keeps root's programs, which the PATH
+// of an ordinary user lacks. The error names the package to install.
+func (p Program) Find() (path string, err error) {
+	for _, file := range p.Files {
+		for _, dir := range []string{"", "/usr/sbin/", "/sbin/"} {
+			if path, err = exec.LookPath(dir + file); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is not installed (%s): apt-get install %s: %w", strings.Join(p.Files, " or "), p.For, p.Package, exec.ErrNotFound)
+}
+
+// Missing returns one error that names all the listed programs that are not
+// installed and the command that installs them, or nil.
+func Missing(list []Program) error {
+	var missing, packages []string
+	for _, p := range list {
+		if _, err := p.Find(); err != nil {
+			missing = append(missing, fmt.Sprintf("%s (%s)", p.Files[0], p.For))
+			packages = append(packages, p.Package)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this machine lacks %s; install with: apt-get install %s", strings.Join(missing, ", "), strings.Join(packages, " "))
+}
