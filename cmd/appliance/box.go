@@ -10,10 +10,10 @@ import (
 	"os/user"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"eidetic/image/box"
+	"eidetic/internal/service"
 	"eidetic/systemd"
 )
 
@@ -45,7 +45,7 @@ func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
 		User:     uid,
 		Group:    gid,
 		Patience: 40 * time.Second,
-		Check:    checkBoxConfig,
+		Check:    service.CheckBoxConfig,
 	}.Do(ctx)
 	return nil
 }
@@ -58,7 +58,7 @@ type BoxPortsCmd struct {
 // Run watches the ports until ctx is done.
 func (c BoxPortsCmd) Run(ctx context.Context, std *streams) error {
 	log := systemd.Logger(std.err, slog.LevelInfo)
-	cfg, instead, problem := boxServeConfig(c.Config)
+	cfg, instead, problem := service.LoadBoxConfig(c.Config)
 	if problem != nil {
 		log.Error(instead, "error", problem)
 	}
@@ -187,38 +187,8 @@ func restart(ctx context.Context) error {
 }
 
 func newUpdater(std *streams) box.Updater {
-	return box.Updater{Root: "/", Log: systemd.Logger(std.err, slog.LevelInfo), Now: time.Now, Check: checkBoxConfig}
+	return box.Updater{Root: "/", Log: systemd.Logger(std.err, slog.LevelInfo), Now: time.Now, Check: service.CheckBoxConfig}
 }
-
-// checkBoxConfig is the check of the whole file, by all its components. With an
-// error it returns what boxServeConfig lets the service run with.
-func checkBoxConfig(name string, text []byte) (box.Config, error) {
-	cfg := defaultServeConfig()
-	err := parseServeConfig(name, text, &cfg)
-	if err != nil && !errors.Is(err, errTrust) {
-		return box.DefaultConfig(), withoutSource(err) // cfg is half of what was meant
-	}
-	return cfg.Box, withoutSource(err)
-}
-
-// withoutSource is err without the lines of the configuration that it quotes
-// below its first line: they may hold passwords, and this goes to the journal.
-func withoutSource(err error) error {
-	if err == nil {
-		return nil
-	}
-	return quiet{err}
-}
-
-// quiet says the first line of an error.
-type quiet struct{ error }
-
-func (q quiet) Error() string {
-	line, _, _ := strings.Cut(q.error.Error(), "\n")
-	return line
-}
-
-func (q quiet) Unwrap() error { return q.error }
 
 // serviceAccount is the user and group of appliance.service, or root's where there is none.
 func serviceAccount() (uid, gid int) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,12 +11,12 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
-	"eidetic/internal/isolate"
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
 	"eidetic/internal/samplesite"
+	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
@@ -139,15 +138,11 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	in := d.inside(time.Now())
-	text, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	if err := isolate.Run(ctx, []string{"inside", string(text)}); err != nil {
+	if err := in.Run(ctx, ownCommands()); err != nil {
 		if made {
-			_ = os.Remove(d.Out) // only if nothing came to be in it
+			_ = os.Remove(d.Out) // fails if something is in it, which is then kept
 		}
-		d.tellReport(std, in) // it explains why no trial was valid
+		d.tellReport(std, in) // the report explains why no trial was valid
 		return ended(ctx, err)
 	}
 	d.tellReport(std, in)
@@ -164,19 +159,19 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // folder is where the run is.
-func (d *DemoCmd) folder(in insideJob) string { return filepath.Join(d.Out, "runs", in.Order.ID) }
+func (d *DemoCmd) folder(in sandbox.Task) string { return filepath.Join(d.Out, "runs", in.Order.ID) }
 
 // tellReport names the report, if there is one.
-func (d *DemoCmd) tellReport(std *streams, in insideJob) {
+func (d *DemoCmd) tellReport(std *streams, in sandbox.Task) {
 	file := filepath.Join(d.folder(in), report.FileName)
 	if _, err := os.Stat(file); err == nil {
 		fmt.Fprintf(std.out, "The report opens from disk: %s\n", file)
 	}
 }
 
-// inside is what the demo does, begun at now.
-func (d *DemoCmd) inside(now time.Time) insideJob {
-	in := insideJob{Out: d.Out, Connections: d.Backend == "conn", Order: job.Order{
+// inside is the task of the half in namespaces, begun at now.
+func (d *DemoCmd) inside(now time.Time) sandbox.Task {
+	in := sandbox.Task{Out: d.Out, Connections: d.Backend == "conn", Order: job.Order{
 		ID: store.NewID(now, "demo"), Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed,
 		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit}, Tolerance: job.Duration{Duration: d.Tolerance},
 		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},
@@ -187,13 +182,13 @@ func (d *DemoCmd) inside(now time.Time) insideJob {
 		in.Order.Arms = append(in.Order.Arms, treatment)
 	}
 	if d.Archive == "" {
-		in.Origins = originsSample
+		in.Origins = sandbox.OriginsSample
 	}
 	return in
 }
 
-// ended turns the end of the inside, which has told the person already, into
-// our exit status.
+// ended gives the end of the half in namespaces, which has told the person why it
+// failed, its exit status.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}

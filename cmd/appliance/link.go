@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"text/tabwriter"
 
 	"eidetic/internal/isolate"
@@ -25,24 +23,6 @@ type LinkCmd struct {
 	Inside LinkInsideCmd `cmd:"" hidden:"" help:"The test's half that runs in namespaces."`
 
 	Forward LinkForwardCmd `cmd:"" hidden:"" help:"The process that forwards packets, for another that holds the socket at descriptor 3."`
-}
-
-// LinkForwardCmd is the forwarding process.
-type LinkForwardCmd struct{}
-
-// linkForwarder is the command line that runs it.
-func linkForwarder() []string { return []string{"/proc/self/exe", "link", "forward"} }
-
-// Run forwards until the other end of the socket is closed.
-func (c *LinkForwardCmd) Run() error {
-	conn := os.NewFile(3, "control")
-	if _, err := conn.Stat(); err != nil {
-		return usage(errors.New("this is started by other commands, with a socket at descriptor 3"))
-	}
-	if err := link.Serve(conn); err != nil {
-		return cannot(err)
-	}
-	return nil
 }
 
 // LinkNamesCmd prints the named profiles.
@@ -73,18 +53,6 @@ func (c *LinkNamesCmd) Run(std *streams) error {
 
 // fromHere reads profiles of this machine's user, who may name trace files.
 func fromHere() link.Reader { return link.Reader{Open: link.OpenFile} }
-
-// traceDirs names the folders of a valid profile's trace files.
-func traceDirs(profile string) (dirs []string) {
-	open := func(name string) (io.ReadCloser, error) {
-		if abs, err := filepath.Abs(name); err == nil {
-			dirs = append(dirs, filepath.Dir(abs))
-		}
-		return link.OpenFile(name)
-	}
-	_, _ = link.Reader{Open: open}.Parse(profile) // its errors are told elsewhere
-	return dirs
-}
 
 func rateText(r link.Rate) string {
 	switch {
@@ -161,7 +129,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if err := isolate.Mount(isolate.Mounts{TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}
-	r, err := measure.Measure(ctx, p, measure.Options{Backend: c.Backend, Forwarder: linkForwarder()})
+	r, err := measure.Measure(ctx, p, measure.Options{Backend: c.Backend, Forwarder: ownCommands().Forwarder})
 	if err != nil {
 		return cannot(err)
 	}

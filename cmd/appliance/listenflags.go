@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"eidetic/internal/doctor"
+	"eidetic/internal/sandbox"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/proxy"
 )
@@ -78,7 +81,7 @@ func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots, err := trusted(text)
+	roots, err := sandbox.TrustedRoots(text)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +101,23 @@ func validAddress(flag, addr string) error {
 			return fmt.Errorf("%s %s: give an IP address, such as 127.0.0.1:%s, or 0.0.0.0:%s for all of this machine's", flag, addr, port, port)
 		}
 		return fmt.Errorf("%s %s: give IP:PORT, such as 127.0.0.1:8080", flag, addr)
+	}
+	return nil
+}
+
+// visitPages opens pages in a browser of our own, for record and replay.
+func visitPages(ctx context.Context, v sandbox.Visit) error {
+	if err := doctor.CheckVirtualDevice(ctx); err != nil {
+		return cannot(err)
+	}
+	if v.Record && !v.Resolver.IsValid() {
+		var err error
+		if v.Resolver, err = sandbox.SystemResolver(); err != nil {
+			return cannot(fmt.Errorf("%w; name one with --resolver", err))
+		}
+	}
+	if err := v.Run(ctx, ownCommands()); err != nil {
+		return ended(ctx, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
+	"eidetic/internal/sandbox"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
@@ -155,7 +156,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 	if err != nil {
 		return usage(err)
 	}
-	return runVisit(ctx, visitJob{
+	return visitPages(ctx, sandbox.Visit{
 		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3,
 		Resolver: c.Resolver, Roots: roots,
 	})

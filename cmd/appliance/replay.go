@@ -16,6 +16,7 @@ import (
 
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
+	"eidetic/internal/sandbox"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
@@ -127,9 +128,9 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 
 // pages opens the pages with a virtual device.
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
-	return runVisit(ctx, visitJob{
+	return visitPages(ctx, sandbox.Visit{
 		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link,
-		served: requests.add,
+		Served: requests.add,
 	})
 }
 

@@ -6,20 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"syscall"
-	"time"
 
 	"eidetic/image/box"
-	"eidetic/internal/job"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
-	"eidetic/netlab/ca"
-	"eidetic/netlab/link"
-	"eidetic/netlab/proxy"
+	"eidetic/internal/service"
 	"eidetic/systemd"
 )
 
@@ -56,11 +47,11 @@ func (c ServeCmd) Validate() error {
 
 // Run serves until ctx is done.
 func (c ServeCmd) Run(ctx context.Context, std *streams) error {
-	cfg, instead, problem := c.config(root)
+	cfg, instead, problem := c.config("/")
 	if problem != nil && instead == "" {
 		return usage(problem)
 	}
-	level, err := cfg.level()
+	level, err := cfg.Level()
 	if err != nil {
 		return usage(err)
 	}
@@ -82,214 +73,44 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		log.Error(instead, "error", problem)
 	}
 	if err := sockets.Close(); err != nil {
-		log.Warn("unused sockets", "error", err)
+		log.Warn("unused sockets of systemd cannot be closed", "error", err)
 	}
-	c.Data = dataFolder(c.Data, log)
-	held, err := holdFolder(c.Data)
+	data := service.DataFolder(c.Data, log)
+	held, err := service.HoldFolder(data)
 	if err != nil {
 		return cannot(err)
 	}
 	defer held.Close()
-	token, made, err := c.token()
+	token, file, err := service.Token(c.TokenFile, data)
 	if err != nil {
 		return cannot(err)
 	}
 	if c.TokenFile == "" {
-		fmt.Fprintf(std.out, "The panel is at http://%s/ and asks for the token %s (kept in %s).\n", listener.Addr(), token, made)
+		fmt.Fprintf(std.out, "The panel is at http://%s/ and asks for the token %s (kept in %s).\n", listener.Addr(), token, file)
 	}
-	roots, err := cfg.Network.roots()
+	roots, err := cfg.Network.Roots()
 	if err != nil {
 		return usage(err)
 	}
-	s := &service{config: cfg, data: c.Data, token: token, roots: roots, notifier: notifier, log: log}
-	if instead != "" {
-		s.warnings = []string{instead}
+	o := service.Options{
+		Config: cfg, Data: data, Token: token, Roots: roots, Version: version, Software: versionLine(),
+		Commands: ownCommands(), Notifier: notifier, Log: log,
 	}
-	return s.serve(ctx, listener)
+	if instead != "" {
+		o.Warnings = []string{instead}
+	}
+	return service.New(o).Serve(ctx, listener)
 }
 
-// config reads the configuration. On a box a mistake is a problem that is told,
-// with what is used instead; elsewhere somebody is there to read an error.
-func (c ServeCmd) config(root string) (cfg serveConfig, instead string, problem error) {
+// config reads the configuration. On a box a mistake in it is logged, with what is
+// used instead; elsewhere a person is there to read an error.
+func (c ServeCmd) config(root string) (cfg service.Config, instead string, problem error) {
 	if box.Is(root) {
-		return boxServeConfig(c.Config)
+		return service.LoadBoxConfig(c.Config)
 	}
-	cfg, err := loadServeConfig(c.Config)
-	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errTrust) {
+	cfg, err := service.LoadConfig(c.Config)
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, service.ErrTrust) {
 		err = fmt.Errorf("%w; leave out --config to serve with the defaults", err)
 	}
 	return cfg, "", err
-}
-
-// dataFolder makes the data folder. A service of systemd goes on without it, in
-// memory: a box with a broken disk still measures.
-func dataFolder(dir string, log *slog.Logger) string {
-	err := os.MkdirAll(dir, 0o755)
-	memory := os.Getenv("RUNTIME_DIRECTORY")
-	if err == nil || memory == "" {
-		return dir // what is wrong with it is said when it is used
-	}
-	log.Error("no data folder: runs and recordings live in memory", "data", dir, "memory", memory, "error", err)
-	return memory
-}
-
-// holdFolder keeps other services from the data folder as long as the result
-// is open: they would take the runs that go on here for interrupted ones. It is
-// the folder itself that is locked, which a full disk allows, too.
-func holdFolder(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	// Any other error is that of a file system without locks, which nobody can hold.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		_ = f.Close()
-		return nil, fmt.Errorf("data folder: another appliance serve uses %s: end it, or give this one a folder of its own with --data", dir)
-	}
-	return f, nil
-}
-
-// service is the running box.
-type service struct {
-	config   serveConfig
-	data     string
-	token    string
-	roots    string // PEM, trusted besides the system's
-	warnings []string
-	notifier *systemd.Notifier
-	log      *slog.Logger
-}
-
-// queueFile holds the runs that wait.
-const queueFile = "queue.db"
-
-// serve runs the panel on listener until ctx is done, and keeps systemd informed.
-func (s *service) serve(ctx context.Context, listener net.Listener) error {
-	runs, err := store.Open(ctx, s.data, s.log)
-	if err != nil {
-		return cannot(err)
-	}
-	defer runs.Close()
-	pulse, err := s.notifier.Subsystem("panel")
-	if err != nil {
-		return cannot(err)
-	}
-	network, err := s.notifier.Subsystem("network")
-	if err != nil {
-		return cannot(err)
-	}
-	queue, err := openQueue(ctx, s.data, s.log)
-	if err != nil {
-		return cannot(err)
-	}
-	defer queue.Close()
-	authority, err := ca.LoadOrCreate(filepath.Join(s.data, "ca"), time.Now)
-	if err != nil {
-		return cannot(err)
-	}
-	// In the background: a folder may be large, and nobody waits for it.
-	concluding, enough := context.WithCancel(ctx)
-	concluded := make(chan struct{})
-	go func() { job.ConcludeAll(concluding, runs, s.log); close(concluded) }()
-	defer func() { enough(); <-concluded }()
-	brought := archives{filepath.Join(s.data, archivesDir)}
-	brought.sweep(s.log)
-	all := &deviceList{}
-	plugged, err := s.ports(all, authority)
-	if err != nil {
-		return cannot(err)
-	}
-	if !box.Is(root) { // a box has no browser
-		all.add("virtual", &virtualDevice{data: s.data, resolver: s.config.Network.resolver(), roots: s.roots, check: doctor.CheckVirtualDevice})
-	}
-	config := panel.Config{
-		Store: runs, Token: s.token, Version: version, Log: s.log, Parts: s.parts, Warnings: s.warnings,
-		Queue: queue, Runner: &runner{data: s.data, runs: runs, devices: all, notifier: s.notifier},
-		Devices: all.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: brought,
-		Hosts: append([]string{s.config.Box.Hostname, s.config.Box.Hostname + ".local"}, s.config.Panel.Hosts...),
-	}
-	if box.Is(root) {
-		config.System, config.Settings = boxSystem{root}, boxSettings{root}
-	}
-	p, err := panel.New(config)
-	if err != nil {
-		return cannot(err)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- p.Serve(ctx, listener) }()
-	go probePanel(ctx, listener.Addr(), s.notifier.Period(), pulse, s.log)
-	// The network stays until the runs that it carries have ended.
-	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { plugged.watch(watching, network.Tick); close(down) }()
-	defer func() { unplug(); <-down }()
-	go func() { _ = s.notifier.Run(ctx) }()
-
-	at := "http://" + listener.Addr().String()
-	if err := s.notifier.Ready("panel at " + at); err != nil {
-		s.log.Warn("not announced", "error", err)
-	}
-	s.log.Info("serving", "panel", at, "data", s.data, "version", version)
-	select {
-	case err := <-ended:
-		return cannot(err)
-	case <-ctx.Done():
-	}
-	if err := s.notifier.Stopping("stopping"); err != nil {
-		s.log.Warn("not announced", "error", err)
-	}
-	if err := <-ended; err != nil {
-		return cannot(err)
-	}
-	return nil
-}
-
-// root of the file system.
-const root = "/"
-
-// ports are the networks of devices that are plugged in.
-func (s *service) ports(all *deviceList, authority *ca.Authority) (*ports, error) {
-	upstream := &proxy.UpstreamConfig{Resolver: s.config.Network.resolver()}
-	var err error
-	if upstream.Roots, err = trusted(s.roots); err != nil {
-		return nil, err
-	}
-	return &ports{
-		config: s.config.Devices, data: s.data, authority: authority, upstream: upstream,
-		devices: all, log: s.log, root: root, up: map[string]*portDevice{},
-	}, nil
-}
-
-// parts is what the watchdog sees, for the panel's health.
-func (s *service) parts() []panel.Part {
-	var parts []panel.Part
-	for _, turn := range s.notifier.Turns() {
-		parts = append(parts, panel.Part{Name: turn.Name, OK: turn.OK, AgoMS: turn.Ago.Milliseconds()})
-	}
-	return parts
-}
-
-// openQueue opens the queue. One that is damaged is put aside: a box that
-// forgets what waited is better than one that never starts again. Where the
-// disk takes nothing, it is in memory: a full one can be emptied by the panel.
-func openQueue(ctx context.Context, dir string, log *slog.Logger) (*store.Queue, error) {
-	path := filepath.Join(dir, queueFile)
-	queue, err := store.OpenQueue(ctx, path)
-	if err == nil || ctx.Err() != nil {
-		return queue, err
-	}
-	if !store.Damaged(err) {
-		log.Error("the queue is in memory until the next start; what waits in the file waits for that", "error", err)
-		return store.MemoryQueue(ctx)
-	}
-	aside := path + ".damaged"
-	log.Error("the queue is damaged; it is put aside, and the runs that waited are forgotten", "aside", aside, "error", err)
-	if err := os.Rename(path, aside); err != nil {
-		return nil, err
-	}
-	for _, rest := range []string{path + "-wal", path + "-shm"} {
-		_ = os.Remove(rest) // they belong to the damaged one, and need not be there
-	}
-	return store.OpenQueue(ctx, path)
 }

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"cmp"
@@ -11,15 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/experiment"
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
 	"eidetic/systemd"
 )
-
-// archivesDir holds the recordings that people brought.
-const archivesDir = "archives"
 
 // runner carries out the panel's runs.
 type runner struct {
@@ -66,7 +64,7 @@ func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progres
 	defer watch.hear(job.FilmEnds)
 	err = d.carryOut(ctx, order, job.News{
 		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: order.Trials * len(order.Arms)}) },
-		Step: func(s step) { progress(progressOf(s, order)) },
+		Step: func(s experiment.Step) { progress(progressOf(s, order)) },
 		Film: watch.hear,
 	})
 	return errors.Join(err, r.conclude(ctx, id, err))
@@ -90,10 +88,10 @@ func (r *runner) conclude(ctx context.Context, id string, cause error) error {
 const deviceLimit = 2 * time.Minute
 
 // await returns a device when it is ready.
-func (r *runner) await(ctx context.Context, name string) (boxDevice, error) {
+func (r *runner) await(ctx context.Context, name string) (measurable, error) {
 	ctx, cancel := context.WithTimeout(ctx, deviceLimit)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(updatePeriod)
 	defer ticker.Stop()
 	for {
 		problem := "it is no longer there"
@@ -113,7 +111,7 @@ func (r *runner) await(ctx context.Context, name string) (boxDevice, error) {
 }
 
 // progressOf tells of a step; that before the first trial is the recording.
-func progressOf(s step, o job.Order) panel.Progress {
+func progressOf(s experiment.Step, o job.Order) panel.Progress {
 	if s.Trial == 0 {
 		return panel.Progress{Of: o.Trials * len(o.Arms), Doing: "recording: " + s.Doing}
 	}
@@ -157,7 +155,7 @@ func (r *runner) archive(name string) (string, error) {
 	if !store.ValidID(name) { // which is also one element of a path
 		return "", fmt.Errorf("%q is neither a file name nor the ID of a run", name)
 	}
-	for _, file := range []string{filepath.Join(r.data, archivesDir, name), filepath.Join(r.runs.Root(), "runs", name, job.ArchiveFile)} {
+	for _, file := range []string{filepath.Join(r.data, UploadsDir, name), filepath.Join(r.runs.Root(), "runs", name, job.ArchiveFile)} {
 		info, err := os.Lstat(file)
 		if err == nil && info.Mode().IsRegular() {
 			return file, nil

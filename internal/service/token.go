@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"crypto/rand"
@@ -15,20 +15,21 @@ import (
 	"eidetic/internal/store"
 )
 
-// token reads the panel's token, or makes one in the data folder. It returns
-// the file that it is kept in.
-func (c ServeCmd) token() (token, file string, err error) {
-	if c.TokenFile != "" {
-		token, err = readToken(c.TokenFile)
-		return token, c.TokenFile, err
+// Token reads the panel's token from the file. Without a file name the token is
+// that of the data folder, where one is made if there is none. It returns the
+// file that the token is in.
+func Token(file, data string) (token, kept string, err error) {
+	if file != "" {
+		token, err = ReadToken(file)
+		return token, file, err
 	}
-	file = filepath.Join(c.Data, "token")
-	token, err = readToken(file)
+	file = filepath.Join(data, "token")
+	token, err = ReadToken(file)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, file, err
 	}
-	if err := os.MkdirAll(c.Data, 0o755); err != nil {
-		return "", "", fmt.Errorf("--data: %w", err)
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return "", "", fmt.Errorf("data folder: %w", err)
 	}
 	token = newToken()
 	if err := store.WritePrivate(file, []byte(token+"\n")); err != nil {
@@ -44,8 +45,8 @@ func newToken() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b))
 }
 
-// readToken reads a file that holds nothing but a token.
-func readToken(file string) (string, error) {
+// ReadToken reads a file that holds only a token.
+func ReadToken(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", fmt.Errorf("the panel's token: %w", err)

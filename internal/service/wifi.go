@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"eidetic/netlab/wifi"
 )
 
-// wifiConfig makes a device's port an access point. Its name and passphrase
-// are the box's own, made once; the panel's list of devices tells them.
+// wifiConfig makes a device's port an access point. The network's name and
+// passphrase are made once and kept; the panel's list of devices shows them.
 type wifiConfig struct {
-	// Country says what the radio may do there: "DE".
+	// Country is the country whose rules the radio keeps: "DE".
 	Country string `yaml:"country"`
 	// Channel is 1 to 13, or 36, 40, 44, 48, 149, 153, 157, 161 or 165; 6 without it.
 	Channel int `yaml:"channel"`
@@ -28,18 +28,18 @@ func (c *wifiConfig) validate() error {
 	return wifi.CheckChannel(c.Channel)
 }
 
-// wifiLimit is how long the ports' watch waits for a radio; then it tries again.
+// wifiLimit is how long the ports' watch waits for a radio before it tries again later.
 const wifiLimit = 8 * time.Second
 
-// radiate starts the access point of a port that is one.
-func (p *ports) radiate(ctx context.Context, d *portDevice) error {
+// startAccessPoint starts the access point of a port whose configuration asks for one.
+func (p *ports) startAccessPoint(ctx context.Context, d *portDevice) error {
 	c := d.config
 	if c.WiFi == nil || d.point != nil {
 		return nil
 	}
 	network, broken, err := wifi.Kept(filepath.Join(p.data, "wifi.json"))
 	if broken != nil {
-		p.log.Warn("the Wi-Fi network was made anew: devices must join again", "error", broken)
+		p.log.Warn("the Wi-Fi network has a new name and passphrase: devices must join again", "error", broken)
 	}
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"eidetic/internal/panel"
 )
 
-// boxSystem is the box that the service runs on, for the panel.
+// boxSystem lets the panel update and reset the box that the service runs on.
 type boxSystem struct{ root string }
 
 // Update implements panel.System.
@@ -51,7 +51,7 @@ func (s boxSystem) Updates() (panel.Update, error) {
 // Reset implements panel.System.
 func (s boxSystem) Reset() error { return box.RequestReset(s.root) }
 
-// boxSettings is the box's configuration, for the panel.
+// boxSettings lets the panel read and replace the box's configuration.
 type boxSettings struct{ root string }
 
 // Text implements panel.Settings.
@@ -68,8 +68,8 @@ func (s boxSettings) Set(_ context.Context, text string) error {
 	if len(text) > box.MaxConfig {
 		return &panel.Refusal{Status: http.StatusRequestEntityTooLarge, Err: fmt.Errorf("a configuration of %d bytes: at most %d", len(text), box.MaxConfig)}
 	}
-	cfg := defaultServeConfig()
-	if err := parseServeConfig("the configuration", []byte(text), &cfg); err != nil {
+	cfg := DefaultConfig()
+	if err := ParseConfig("the configuration", []byte(text), &cfg); err != nil {
 		return &panel.Refusal{Status: http.StatusUnprocessableEntity, Err: err}
 	}
 	return box.RequestConfig(s.root, []byte(text))

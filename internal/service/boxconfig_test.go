@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"errors"
@@ -24,14 +24,14 @@ func TestBoxConfigWithAMistake(t *testing.T) {
 		{"box: {hostname: lab7} # secret\nlog: loud\n", "loud", box.DefaultConfig()},
 		{"box: {hostname: lab7} # secret\nnetwork: {trust: /nowhere}\n", "/nowhere", lab7},
 	} {
-		got, err := checkBoxConfig("appliance.yaml", []byte(c.text))
+		got, err := CheckBoxConfig("appliance.yaml", []byte(c.text))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%q (-want +got):\n%s", c.text, d)
 		}
 		if (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%q: %v", c.text, err)
 		}
-		if trust := strings.Contains(c.text, "trust"); errors.Is(err, errTrust) != trust {
+		if trust := strings.Contains(c.text, "trust"); errors.Is(err, ErrTrust) != trust {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}

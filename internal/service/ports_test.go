@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"log/slog"
@@ -97,18 +97,17 @@ func TestLookFollowsTheRoles(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
 	}
-	t.Setenv(asAppliance, "1") // the links are processes of this program
 	authority, err := ca.New(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := fakeRoot(t)
 	var devices deviceList
-	p := &ports{root: root, data: t.TempDir(), authority: authority, devices: &devices, log: slog.New(slog.DiscardHandler), up: map[string]*portDevice{},
+	p := &ports{root: root, data: t.TempDir(), authority: authority, devices: &devices, log: slog.New(slog.DiscardHandler), known: map[string]*portDevice{},
 		config: []deviceConfig{{Name: "tablet", Port: "tst3"}}}
 	t.Cleanup(func() {
-		for name, d := range p.up {
-			p.close(d.started(), name)
+		for name, d := range p.known {
+			p.close(d.network(), name)
 		}
 	})
 	look := func(roles string) {
@@ -116,14 +115,14 @@ func TestLookFollowsTheRoles(t *testing.T) {
 		if roles != "" {
 			write(t, root, box.PortsFile, roles)
 		}
-		p.look(t.Context(), func() {})
+		p.update(t.Context(), func() {})
 	}
 	state := func() string {
 		var all []string
 		for _, name := range devices.list() {
 			d := devices.get(name).(*portDevice)
 			s := "down"
-			if running := d.started(); running != nil {
+			if running := d.network(); running != nil {
 				s = status(t, running).Gateway.String()
 			}
 			all = append(all, name+" "+s)
@@ -149,7 +148,7 @@ func TestLookFollowsTheRoles(t *testing.T) {
 	tablet := devices.get("tablet").(*portDevice)
 	_, _, done := tablet.occupy()
 	look(swapped)
-	if got := tablet.started(); got == nil || status(t, got).Gateway.String() != "192.168.78.1/24" {
+	if got := tablet.network(); got == nil || status(t, got).Gateway.String() != "192.168.78.1/24" {
 		t.Errorf("a run lost its network: %s", state())
 	}
 	if _, err := net.InterfaceByName("lab1"); err != nil {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"cmp"
@@ -9,24 +9,23 @@ import (
 	"eidetic/netlab/port"
 )
 
-// deviceConfig is a device at a network port that shares its screen by VNC.
+// deviceConfig is a device at a network port that shows its screen by VNC.
 type deviceConfig struct {
-	// Name is what runs call it; without it, that of the port.
+	// Name is what runs call it; the default is the name of the port.
 	Name string `yaml:"name"`
 	// Port is the network port that it is plugged into.
 	Port string `yaml:"port"`
-	// Gateway is the box's address there, with the prefix length; without it
-	// 192.168.77.1/24 on the first, 192.168.78.1/24 on the second.
+	// Gateway is the box's address at the port, with the prefix length; the default
+	// is 192.168.77.1/24 at the first port, 192.168.78.1/24 at the second.
 	Gateway string `yaml:"gateway"`
 	// WiFi makes the port, a radio, an access point.
 	WiFi *wifiConfig `yaml:"wifi"`
 	// VNC is the TCP port of its VNC server.
 	VNC      uint16 `yaml:"vnc"`
 	Password string `yaml:"password"`
-	// HTTP3 lets hosts be spoken to over HTTP/3, as their origins are; without
-	// it, yes.
+	// HTTP3 lets the device speak HTTP/3 with hosts whose origins do; the default is true.
 	HTTP3 *bool `yaml:"http3"`
-	// Rate is how often a second its screen is looked at.
+	// Rate is how many times a second its screen is sampled.
 	Rate float64 `yaml:"rate"`
 	// Fresh are the keys that make it fresh before each trial: "key Ctrl+W"
 	// presses, "text WORDS" types. Its browser must open http://box.test/start after them.
@@ -47,7 +46,7 @@ func (c deviceConfig) withDefaults(n int) deviceConfig {
 
 func (c deviceConfig) http3() bool { return c.HTTP3 == nil || *c.HTTP3 }
 
-// gateway was checked.
+// gateway parses Gateway, which was checked.
 func (c deviceConfig) gateway() netip.Prefix {
 	p, _ := netip.ParsePrefix(c.Gateway)
 	return p
@@ -59,14 +58,14 @@ type fieldError struct {
 	err   error
 }
 
-// maxRate bounds how often a screen is looked at.
+// maxRate bounds how many times a second a screen is sampled.
 const maxRate = 240
 
-// maxDevices bounds how many networks somebody's configuration makes.
+// maxDevices bounds how many networks a configuration makes.
 const maxDevices = 64
 
-// validateDevices returns the first field that cannot be used; uplink is the
-// port that leads to the network, when somebody said which.
+// validateDevices returns the first field that cannot be used. uplink is the port
+// that leads to the network, if the configuration names it.
 func validateDevices(all []deviceConfig, uplink string) *fieldError {
 	names, at, gateways := map[string]bool{"virtual": true}, map[string]bool{}, map[string]string{}
 	if len(all) > maxDevices {
@@ -102,7 +101,7 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 		}
 		gateways[c.Gateway] = c.Port
 		if !(c.Rate >= 1 && c.Rate <= maxRate) {
-			return wrong("rate", "%g looks a second; at least 1 and at most %d", c.Rate, maxRate)
+			return wrong("rate", "%g a second: at least 1 and at most %d", c.Rate, maxRate)
 		}
 		if c.WiFi != nil {
 			if err := c.WiFi.validate(); err != nil {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -24,22 +24,24 @@ import (
 type ports struct {
 	config    []deviceConfig
 	data      string
+	software  string // what runs name as the software that made them
 	authority *ca.Authority
 	upstream  *proxy.UpstreamConfig
+	forwarder []string // the command line of the link's process
 	devices   *deviceList
 	log       *slog.Logger
 	root      string // of the file system, where a box says what its ports are for
 
-	up map[string]*portDevice // by interface
+	known map[string]*portDevice // by interface
 }
 
 // wantedPort is a port that leads to a device, with the box's address there.
 type wantedPort struct {
 	deviceConfig
-	why error // why it is not used, or not yet; there is no address then
+	why error // why the port is not used, or not yet; it has no address then
 }
 
-// Why a port is not used; a box's alone.
+// Why a port of a box is not used.
 var (
 	errNoRoles = errors.New("the box has not told its ports apart yet: it waits for a lease at its uplink")
 	errUplink  = errors.New("this port leads to the network: plug the device into another one, and name that in the configuration")
@@ -48,9 +50,9 @@ var (
 	errMoves   = errors.New("the port gets another address")
 )
 
-// wanted are the ports that lead to devices. On a box, which tells its ports
-// apart, the configuration adds what it knows of a port, and nothing else: a
-// port that it names may be the uplink, and addresses are the box's choice.
+// wanted lists the ports that lead to devices. A box finds out itself what its
+// ports lead to: there the configuration only adds to what is known of a port,
+// because a port that it names may be the uplink, and the box chooses the addresses.
 func (p *ports) wanted() (all []wantedPort) {
 	for i, c := range p.config {
 		all = append(all, wantedPort{deviceConfig: c.withDefaults(i)})
@@ -79,7 +81,7 @@ func (p *ports) wanted() (all []wantedPort) {
 			w.Gateway = box.RadioPrefix(radios).String()
 		}
 		if w.WiFi != nil {
-			radios++ // counted always: an address is the same at every start
+			radios++ // also of a radio without an address, so that addresses are the same at every start
 		}
 	}
 	for _, role := range roles.Devices {
@@ -88,7 +90,7 @@ func (p *ports) wanted() (all []wantedPort) {
 		}
 		c := deviceConfig{Port: role.Name, Gateway: role.Address.String()}.withDefaults(0)
 		for slices.ContainsFunc(all, func(w wantedPort) bool { return w.Name == c.Name }) {
-			c.Name = "port " + c.Name // somebody called another device so
+			c.Name = "port " + c.Name // another device has this name
 		}
 		all = append(all, wantedPort{deviceConfig: c})
 	}
@@ -105,40 +107,41 @@ func (p *ports) roles() (roles box.Roles, err error) {
 		p.log.Error("the roles of the ports cannot be read", "error", err)
 	}
 	if err != nil {
-		return box.Roles{}, err // not the half that was understood
+		return box.Roles{}, err // without what was decoded before the error
 	}
 	return roles, nil
 }
 
-// look starts what is wanted and not there yet, and alive after each, since
-// each may take its time.
-func (p *ports) look(ctx context.Context, alive func()) {
+// update starts the wanted ports that are not up, and stops those that are not
+// wanted so any more. It calls tick after each port, because each may take long.
+func (p *ports) update(ctx context.Context, tick func()) {
 	wanted := p.wanted()
 	for _, w := range wanted {
-		if p.up[w.Port] == nil {
-			d := &portDevice{config: w.deviceConfig, data: p.data, log: p.log}
-			p.up[w.Port] = d
+		if p.known[w.Port] == nil {
+			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log}
+			p.known[w.Port] = d
 			p.devices.add(w.Name, d)
 		}
 	}
-	// Before others start: an address that one gives up another may be to have.
-	for name, d := range p.up {
+	// Release first: a starting port may need an address that another frees.
+	for name, d := range p.known {
 		if outdated(name, d, wanted) {
 			p.close(d.release(errMoves), name)
 		}
 	}
 	for _, w := range wanted {
-		if d := p.up[w.Port]; d.started() == nil {
+		if d := p.known[w.Port]; d.network() == nil {
 			p.start(ctx, d, w)
 		}
-		alive()
+		tick()
 	}
 }
 
-// outdated says whether a port runs and should not any more, or not so. One
-// without a role for the moment goes on: the box may be looking again.
+// outdated says whether a port is up and should not be, or has an address that it
+// should not have. A port that has lost its role stays up, because the box may be
+// finding out the roles again.
 func outdated(name string, d *portDevice, wanted []wantedPort) bool {
-	if d.started() == nil {
+	if d.network() == nil {
 		return false
 	}
 	has := d.address()
@@ -156,23 +159,23 @@ func (p *ports) start(ctx context.Context, d *portDevice, w wantedPort) {
 		d.set("", nil, nil, w.why)
 		return
 	}
-	if err := p.radiate(ctx, d); err != nil {
+	if err := p.startAccessPoint(ctx, d); err != nil {
 		d.set(w.Gateway, nil, nil, err)
 		p.log.Error("an access point does not start; trying again", "port", w.Port, "error", err)
 		return
 	}
 	start := job.NewStartPage(netlab.NewBox(p.authority))
 	running, err := port.Start(ctx, port.Config{
-		Interface: w.Port, Gateway: w.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: linkForwarder(), NoHTTP3: !w.http3(),
+		Interface: w.Port, Gateway: w.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: p.forwarder, NoHTTP3: !w.http3(),
 		StateDir: p.data, Direct: []uint16{w.VNC}, Box: start, Clock: lab.Monotonic, Wall: time.Now, Log: p.log,
 	})
 	d.set(w.Gateway, running, start, err)
 	if err != nil {
-		p.log.Error("a port of a device cannot be used; trying again", "port", w.Port, "error", err)
+		p.log.Error("a device's port cannot be used; trying again", "port", w.Port, "error", err)
 	}
 }
 
-// close puts a port back as it was; nil is none.
+// close puts a port back as it was; running may be nil.
 func (p *ports) close(running *port.Port, name string) {
 	if running == nil {
 		return
@@ -182,25 +185,25 @@ func (p *ports) close(running *port.Port, name string) {
 	}
 }
 
-// lookEvery is how often the roles of ports are looked at, and a port that
-// failed is tried again.
-const lookEvery = 3 * time.Second
+// updatePeriod is how often the roles of the ports are read, and a port that failed
+// is tried again.
+const updatePeriod = 3 * time.Second
 
-// watch keeps the ports up until ctx is done, then takes them down. It calls
-// alive for as long as all of them answer.
-func (p *ports) watch(ctx context.Context, alive func()) {
-	ticker := time.NewTicker(lookEvery)
+// watch keeps the ports up until ctx is done, then takes them down. It calls tick
+// for as long as all of them answer.
+func (p *ports) watch(ctx context.Context, tick func()) {
+	ticker := time.NewTicker(updatePeriod)
 	defer ticker.Stop()
 	for {
-		p.look(ctx, alive)
-		for _, d := range p.up {
+		p.update(ctx, tick)
+		for _, d := range p.known {
 			d.describe(ctx) // takes every lock of the port, and asks the kernel
 		}
-		alive()
+		tick()
 		select {
 		case <-ctx.Done():
-			for name, d := range p.up {
-				p.close(d.started(), name)
+			for name, d := range p.known {
+				p.close(d.network(), name)
 				if d.point != nil {
 					if err := d.point.Close(); err != nil {
 						p.log.Warn("an access point did not end well", "port", name, "error", err)

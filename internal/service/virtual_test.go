@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -24,12 +24,12 @@ func TestVirtualDeviceIsAskedSeldom(t *testing.T) {
 			t.Errorf("a good machine: %+v, asked %d times", d, asked)
 		}
 	}
-	v.fine, answer = time.Time{}, errors.New("no Xvfb")
-	v.goes(true)
+	v.good, answer = time.Time{}, errors.New("no Xvfb")
+	v.setBusy(true)
 	if d := v.describe(t.Context()); !d.Ready || asked != 3 {
 		t.Errorf("during a run: %+v, asked %d times", d, asked)
 	}
-	v.goes(false)
+	v.setBusy(false)
 	if d := v.describe(t.Context()); d.Ready || asked != 4 {
 		t.Errorf("after it: %+v, asked %d times", d, asked)
 	}

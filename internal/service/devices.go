@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -14,27 +14,27 @@ import (
 	"eidetic/netlab/wifi"
 )
 
-// boxDevice is something that the box can measure.
-type boxDevice interface {
-	// describe says what it is, and whether and why not it can be measured now.
+// measurable is a device that the service can measure.
+type measurable interface {
+	// describe returns what the panel shows of the device, and whether it is ready.
 	describe(ctx context.Context) panel.Device
-	// carryOut does an order on it, and returns why it was not done. Runs of one
-	// device follow one another.
+	// carryOut carries an order out on the device, and returns why that failed. Runs
+	// of one device follow one another.
 	carryOut(ctx context.Context, o job.Order, news job.News) error
 }
 
-// deviceList holds those that there are, by name; more come as ports find their roles.
+// deviceList holds the devices by name; more come as ports get their roles.
 type deviceList struct {
 	mu    sync.Mutex
-	names []string // in the order of the list
-	all   map[string]boxDevice
+	names []string // in the order in which they came
+	all   map[string]measurable
 }
 
-func (d *deviceList) add(name string, device boxDevice) {
+func (d *deviceList) add(name string, device measurable) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.all == nil {
-		d.all = map[string]boxDevice{}
+		d.all = map[string]measurable{}
 	}
 	if d.all[name] == nil {
 		d.names = append(d.names, name)
@@ -42,7 +42,7 @@ func (d *deviceList) add(name string, device boxDevice) {
 	d.all[name] = device
 }
 
-func (d *deviceList) get(name string) boxDevice {
+func (d *deviceList) get(name string) measurable {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.all[name]
@@ -54,8 +54,8 @@ func (d *deviceList) list() []string {
 	return slices.Clone(d.names)
 }
 
-// describe lists the devices for the panel: those that are ready first, and
-// what is plugged in before the virtual one.
+// describe lists the devices for the panel: ready ones first, and plugged-in ones
+// before the virtual one.
 func (d *deviceList) describe(ctx context.Context) []panel.Device {
 	var all []panel.Device
 	for _, name := range d.list() {
@@ -74,21 +74,22 @@ func (d *deviceList) describe(ctx context.Context) []panel.Device {
 	return all
 }
 
-// portDevice is what is plugged into a port of the box.
+// portDevice is the device that is plugged into a port of the box.
 type portDevice struct {
-	config deviceConfig // its Gateway does not count
-	data   string       // the store
-	log    *slog.Logger
+	config   deviceConfig // its Gateway is not used: see gateway
+	data     string       // the store
+	software string
+	log      *slog.Logger
 
-	point *wifi.AccessPoint // the watch's; nil without Wi-Fi
+	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
 
 	mu      sync.Mutex
-	gateway string // the box's address there; empty before it is known
+	gateway string // the box's address at the port; empty before it is known
 	running *port.Port
 	start   *job.StartPage
-	busy    bool        // a run is on
+	busy    bool        // a run is in progress
 	wifi    *panel.WiFi // what a person needs to join
-	err     error       // why it is not running
+	err     error       // why the network is not up
 }
 
 func (d *portDevice) set(gateway string, running *port.Port, start *job.StartPage, err error) {
@@ -97,7 +98,8 @@ func (d *portDevice) set(gateway string, running *port.Port, start *job.StartPag
 	d.gateway, d.running, d.start, d.err = gateway, running, start, err
 }
 
-// release takes the network away from the device, unless a run is on.
+// release takes the network away from the device and returns it, unless a run is
+// in progress.
 func (d *portDevice) release(why error) *port.Port {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +111,7 @@ func (d *portDevice) release(why error) *port.Port {
 	return running
 }
 
-// occupy keeps the network as it is until the returned function is called.
+// occupy keeps the network as it is, for a run, until the returned function is called.
 func (d *portDevice) occupy() (*port.Port, *job.StartPage, func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,12 +123,14 @@ func (d *portDevice) occupy() (*port.Port, *job.StartPage, func()) {
 	}
 }
 
-func (d *portDevice) started() *port.Port {
+// network returns the device's network, or nil while it is not up.
+func (d *portDevice) network() *port.Port {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.running
 }
 
+// address returns the box's address at the port.
 func (d *portDevice) address() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,7 +169,7 @@ func (d *portDevice) describe(context.Context) panel.Device {
 		lease := s.Leases[0]
 		for _, l := range s.Leases {
 			if l.Until.After(lease.Until) {
-				lease = l // the newest: the others are of devices that were here before
+				lease = l // the newest lease; the others are of devices that were plugged in before
 			}
 		}
 		out.Ready, out.Address, out.MAC, out.Host = true, lease.Addr.String(), lease.MAC, lease.Name
@@ -194,6 +198,6 @@ func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) e
 		return err
 	}
 	defer keys.Close()
-	j := job.Job{Order: o, Rig: rig, Root: d.data, News: news, Log: d.log, Software: versionLine()}
+	j := job.Job{Order: o, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
 	return j.Run(ctx)
 }

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0, vnc: 70000}]", "box.yaml"},
 		{"network: {resolver: example.com}", "network.resolver"},
 	} {
-		cfg := defaultServeConfig()
-		if err := parseServeConfig("box.yaml", []byte(c.text), &cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+		cfg := DefaultConfig()
+		if err := ParseConfig("box.yaml", []byte(c.text), &cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want a word of %q", c.text, err, c.want)
 		}
 	}
@@ -62,18 +62,18 @@ func TestDevicesInOrder(t *testing.T) {
 // An upload that an earlier service was killed in is removed at the start, and
 // nothing else is.
 func TestUploadsThatWereCutOff(t *testing.T) {
-	a := archives{filepath.Join(t.TempDir(), "archives")}
-	if err := a.make(); err != nil {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
+	if err := a.makeDir(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{incoming + "123", "shop.wacz", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(a.dir, name), []byte("x"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(a.Dir, name), []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.sweep(slog.New(slog.DiscardHandler))
+	a.removeIncomplete(slog.New(slog.DiscardHandler))
 	var left []string
-	entries, err := os.ReadDir(a.dir)
+	entries, err := os.ReadDir(a.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,11 @@ func TestUploadsThatWereCutOff(t *testing.T) {
 }
 
 func TestArchivesFolder(t *testing.T) {
-	a := archives{filepath.Join(t.TempDir(), "none-yet")}
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "none-yet")}
 	if all, err := a.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
-	for name, says := range map[string]string{"../x.wacz": "no name of a recording", "x.zip": "no name of a recording", ".x.wacz": "no name of a recording"} {
+	for name, says := range map[string]string{"../x.wacz": "not a name of a recording", "x.zip": "not a name of a recording", ".x.wacz": "not a name of a recording"} {
 		if _, err := a.Put(t.Context(), name, strings.NewReader("x")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -99,7 +99,7 @@ func TestArchivesFolder(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "x.wacz") || strings.Contains(err.Error(), ".incoming-") {
 		t.Errorf("half a recording: %v", err)
 	}
-	left, err := os.ReadDir(a.dir)
+	left, err := os.ReadDir(a.Dir)
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"crypto/x509"
@@ -16,8 +16,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// serveConfig is the whole configuration file; each component declares its part.
-type serveConfig struct {
+// Config is the whole configuration file; each component declares its part.
+type Config struct {
 	// Log is the least level that is logged: debug, info, warn or error.
 	Log     string        `yaml:"log"`
 	Panel   panelConfig   `yaml:"panel"`
@@ -37,17 +37,17 @@ type networkConfig struct {
 	Trust string `yaml:"trust"`
 }
 
-// resolver is zero without one; the configuration was checked.
+// resolver is the zero AddrPort when none is set; the configuration was checked.
 func (c networkConfig) resolver() netip.AddrPort {
 	at, _ := netip.ParseAddrPort(c.Resolver)
 	return at
 }
 
-// errTrust is in the error of a configuration that has no other mistake than Trust.
-var errTrust = errors.New("write the certificates themselves (PEM), or the name of a file of them") // constant
+// ErrTrust is in the error of a configuration whose only mistake is network.trust.
+var ErrTrust = errors.New("write the certificates themselves (PEM), or the name of a file of them") // constant
 
-// roots reads Trust.
-func (c networkConfig) roots() (string, error) {
+// Roots returns the certificates of Trust, in PEM form.
+func (c networkConfig) Roots() (string, error) {
 	if c.Trust == "" {
 		return "", nil
 	}
@@ -59,13 +59,13 @@ func (c networkConfig) roots() (string, error) {
 		err = fmt.Errorf("%.100q holds no certificate in PEM form", c.Trust)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w; %w", err, errTrust)
+		return "", fmt.Errorf("%w; %w", err, ErrTrust)
 	}
 	return string(text), nil
 }
 
-// maxCertificates bounds what is read of a file of certificates; Debian's own
-// bundle has a quarter of it.
+// maxCertificates bounds a file of certificates; Debian's own bundle has a
+// quarter of this size.
 const maxCertificates = 1 << 20
 
 // readCertificates reads a plain file: a device or a pipe would never end.
@@ -75,7 +75,7 @@ func readCertificates(file string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxCertificates {
-		return nil, fmt.Errorf("%.100q is no plain file of at most %d bytes", file, maxCertificates)
+		return nil, fmt.Errorf("%.100q is not a plain file of at most %d bytes", file, maxCertificates)
 	}
 	return os.ReadFile(file)
 }
@@ -102,15 +102,16 @@ func (c panelConfig) checkHosts() (field string, err error) {
 	return "", nil
 }
 
-// defaultServeConfig is what a box runs with that was never configured.
-func defaultServeConfig() serveConfig {
-	return serveConfig{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
+// DefaultConfig is the configuration of a box that was never configured.
+func DefaultConfig() Config {
+	return Config{Log: "info", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
 }
 
-// loadServeConfig reads file over the defaults. An unknown field, a wrong type
-// and a value out of range are errors that name file, line and column.
-func loadServeConfig(file string) (serveConfig, error) {
-	cfg := defaultServeConfig()
+// LoadConfig reads the file over the defaults; no file name means the defaults.
+// An unknown field, a wrong type and a value out of range are errors that name
+// file, line and column.
+func LoadConfig(file string) (Config, error) {
+	cfg := DefaultConfig()
 	if file == "" {
 		return cfg, nil
 	}
@@ -125,35 +126,35 @@ func loadServeConfig(file string) (serveConfig, error) {
 	if err != nil {
 		return cfg, err
 	}
-	err = parseServeConfig(file, text, &cfg)
+	err = ParseConfig(file, text, &cfg)
 	return cfg, err
 }
 
-// boxServeConfig is loadServeConfig for the services of a box: they start
-// whatever the file says, since the panel may be the only way to mend it. With
-// a problem, what is wrong, comes what is used instead.
-func boxServeConfig(file string) (cfg serveConfig, instead string, problem error) {
-	cfg, err := loadServeConfig(file)
+// LoadBoxConfig is [LoadConfig] for the services of a box: they start whatever the
+// file says, because the panel may be the only way to correct it. With a problem
+// it returns what is used instead of the file, in words.
+func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
+	cfg, err := LoadConfig(file)
 	switch {
 	case err == nil:
 		return cfg, "", nil
-	case errors.Is(err, errTrust):
+	case errors.Is(err, ErrTrust):
 		cfg.Network.Trust = ""
 		return cfg, "network.trust of the configuration cannot be used: only the authorities that the system knows are trusted", withoutSource(err)
 	}
-	return defaultServeConfig(), "the configuration has a mistake: the defaults are used", withoutSource(err)
+	return DefaultConfig(), "the configuration has a mistake: the defaults are used", withoutSource(err)
 }
 
-// parseServeConfig decodes text, whose name is file, over cfg.
-func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
+// ParseConfig decodes text over cfg; file is its name, for errors.
+func ParseConfig(file string, text []byte, cfg *Config) error {
 	var anything any
 	if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
-		return nil // nothing but comments; it would make cfg zero
+		return nil // there are only comments, and decoding them would zero cfg
 	}
 	if err := yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()); err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
-	if _, err := cfg.level(); err != nil {
+	if _, err := cfg.Level(); err != nil {
 		return atField(file, text, "$.log", err)
 	}
 	if _, _, err := net.SplitHostPort(cfg.Panel.Listen); err != nil {
@@ -172,14 +173,14 @@ func parseServeConfig(file string, text []byte, cfg *serveConfig) error {
 	if err := cfg.Box.Validate(); errors.As(err, &field) {
 		return atField(file, text, "$.box."+field.Field, field.Err)
 	}
-	if _, err := cfg.Network.roots(); err != nil { // the last: see errTrust
+	if _, err := cfg.Network.Roots(); err != nil { // the last: see ErrTrust
 		return atField(file, text, "$.network.trust", err)
 	}
 	return nil
 }
 
-// level parses Log.
-func (c serveConfig) level() (slog.Level, error) {
+// Level parses Log.
+func (c Config) Level() (slog.Level, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log)); err != nil {
 		return 0, fmt.Errorf("log level %q is not one of debug, info, warn, error", c.Log)
@@ -187,7 +188,7 @@ func (c serveConfig) level() (slog.Level, error) {
 	return level, nil
 }
 
-// atField adds to err the file and the lines around the field that it is about.
+// atField adds to err the file and the lines around the field at path.
 func atField(file string, text []byte, path string, err error) error {
 	field, pathErr := yaml.PathString(path)
 	if pathErr != nil {
@@ -199,3 +200,33 @@ func atField(file string, text []byte, path string, err error) error {
 	}
 	return fmt.Errorf("%s: %s: %w\n%s", file, path[2:], err, source)
 }
+
+// CheckBoxConfig checks the whole file, with all its components. With an error it
+// returns what [LoadBoxConfig] lets the service run with.
+func CheckBoxConfig(name string, text []byte) (box.Config, error) {
+	cfg := DefaultConfig()
+	err := ParseConfig(name, text, &cfg)
+	if err != nil && !errors.Is(err, ErrTrust) {
+		return box.DefaultConfig(), withoutSource(err) // cfg holds half of the file
+	}
+	return cfg.Box, withoutSource(err)
+}
+
+// withoutSource returns err without the lines of the configuration that it quotes
+// below its first line: they may hold passwords, and the error goes to the journal.
+func withoutSource(err error) error {
+	if err == nil {
+		return nil
+	}
+	return firstLineError{err}
+}
+
+// firstLineError prints the first line of an error.
+type firstLineError struct{ error }
+
+func (e firstLineError) Error() string {
+	line, _, _ := strings.Cut(e.error.Error(), "\n")
+	return line
+}
+
+func (e firstLineError) Unwrap() error { return e.error }

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -17,55 +17,59 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// archives are the recordings that people brought.
-type archives struct{ dir string }
+// UploadsDir is the folder of the uploaded recordings, below the data folder.
+const UploadsDir = "archives"
 
-// maxArchive bounds what is taken in.
-const maxArchive = 4 << 30
+// Uploads are the recordings that people uploaded; it implements [panel.Archives].
+type Uploads struct{ Dir string }
 
-// incoming begins the names of uploads that are not whole yet.
+// maxUpload bounds an upload.
+const maxUpload = 4 << 30
+
+// incoming is the prefix of the names of uploads that are not complete yet.
 const incoming = ".incoming-"
 
-// sweep removes the uploads that an earlier service was ended in. It is for the
-// service's start: later they may belong to somebody.
-func (a archives) sweep(log *slog.Logger) {
-	left, _ := filepath.Glob(filepath.Join(a.dir, incoming+"*")) // the pattern is good
+// removeIncomplete removes the uploads during which an earlier service ended. It is
+// for the service's start: later an incomplete upload may be in progress.
+func (a Uploads) removeIncomplete(log *slog.Logger) {
+	left, _ := filepath.Glob(filepath.Join(a.Dir, incoming+"*")) // the pattern is constant and valid
 	for _, file := range left {
 		if err := os.Remove(file); err != nil {
-			log.Warn("an upload that was cut off stays", "error", err)
+			log.Warn("an incomplete upload cannot be removed", "error", err)
 			continue
 		}
-		log.Info("removed an upload that was cut off", "file", file)
+		log.Info("removed an incomplete upload", "file", file)
 	}
 }
 
-// make makes the folder where there is none.
-func (a archives) make() error {
-	err := os.Mkdir(a.dir, 0o755)
+// makeDir makes the folder if there is none.
+func (a Uploads) makeDir() error {
+	err := os.Mkdir(a.Dir, 0o755)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return store.SyncDir(filepath.Dir(a.dir))
+	return store.SyncDir(filepath.Dir(a.Dir))
 }
 
+// refuse returns an error that the panel shows to the one who asked.
 func refuse(status int, format string, args ...any) error {
 	return &panel.Refusal{Status: status, Err: fmt.Errorf(format, args...)}
 }
 
 // path is where a recording is, or would be.
-func (a archives) path(name string) (string, error) {
+func (a Uploads) path(name string) (string, error) {
 	if !store.ValidID(name) || !strings.HasSuffix(name, ".wacz") {
-		return "", refuse(http.StatusUnprocessableEntity, "%q is no name of a recording: letters, digits, '.', '-' and '_', and .wacz at the end", name)
+		return "", refuse(http.StatusUnprocessableEntity, "%q is not a name of a recording: letters, digits, '.', '-' and '_', and .wacz at the end", name)
 	}
-	return filepath.Join(a.dir, name), nil
+	return filepath.Join(a.Dir, name), nil
 }
 
 // List implements panel.Archives.
-func (a archives) List(context.Context) ([]panel.Archive, error) {
-	entries, err := os.ReadDir(a.dir)
+func (a Uploads) List(context.Context) ([]panel.Archive, error) {
+	entries, err := os.ReadDir(a.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -86,37 +90,37 @@ func (a archives) List(context.Context) ([]panel.Archive, error) {
 	return all, nil
 }
 
-// Put implements panel.Archives. The recording has its name only when it is
-// whole and can be read.
-func (a archives) Put(ctx context.Context, name string, content io.Reader) (panel.Archive, error) {
+// Put implements panel.Archives. A recording gets its name only when it is
+// complete and can be read.
+func (a Uploads) Put(ctx context.Context, name string, content io.Reader) (panel.Archive, error) {
 	path, err := a.path(name)
 	if err != nil {
 		return panel.Archive{}, err
 	}
-	if err := a.make(); err != nil {
+	if err := a.makeDir(); err != nil {
 		return panel.Archive{}, err
 	}
-	f, err := os.CreateTemp(a.dir, incoming)
+	f, err := os.CreateTemp(a.Dir, incoming)
 	if err != nil {
 		return panel.Archive{}, err
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	n, err := io.Copy(f, io.LimitReader(content, maxArchive+1))
+	defer os.Remove(f.Name()) // it has its final name by then, if all went well
+	n, err := io.Copy(f, io.LimitReader(content, maxUpload+1))
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	switch {
 	case ctx.Err() != nil:
 		return panel.Archive{}, ctx.Err()
 	case err != nil:
 		return panel.Archive{}, err
-	case n > maxArchive:
-		return panel.Archive{}, refuse(http.StatusRequestEntityTooLarge, "recordings of more than %d GiB are not taken", maxArchive>>30)
+	case n > maxUpload:
+		return panel.Archive{}, refuse(http.StatusRequestEntityTooLarge, "a recording of more than %d GiB is not accepted", maxUpload>>30)
 	}
 	if _, err := archive.Open(f.Name()); err != nil {
-		// The name of our own file is nobody's business.
+		// The error must not show the name of our temporary file.
 		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), f.Name(), name))
 	}
-	// What is answered as taken in outlasts a power cut.
-	if err := errors.Join(os.Rename(f.Name(), path), store.SyncDir(a.dir)); err != nil {
+	// A recording that was acknowledged must survive a power cut.
+	if err := errors.Join(os.Rename(f.Name(), path), store.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)
@@ -127,7 +131,7 @@ func (a archives) Put(ctx context.Context, name string, content io.Reader) (pane
 }
 
 // Open implements panel.Archives.
-func (a archives) Open(name string) (*os.File, error) {
+func (a Uploads) Open(name string) (*os.File, error) {
 	path, err := a.path(name)
 	if err != nil {
 		return nil, err
@@ -140,7 +144,7 @@ func (a archives) Open(name string) (*os.File, error) {
 }
 
 // Remove implements panel.Archives.
-func (a archives) Remove(name string) error {
+func (a Uploads) Remove(name string) error {
 	path, err := a.path(name)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func put(t *testing.T, parts ...string) string {
 
 func TestOrderOfARequest(t *testing.T) {
 	r := newRunner(t)
-	shop := put(t, r.data, archivesDir, "shop.wacz")
+	shop := put(t, r.data, UploadsDir, "shop.wacz")
 	recorded := put(t, r.data, "runs", "20270101-000000-a", job.ArchiveFile)
 	base := panel.RunRequest{Page: "https://www.x.test/", Trials: 3, Still: 1.5, Limit: 60, Seed: 7, Archive: "shop.wacz"}
 
@@ -96,10 +96,10 @@ func TestOrderOfARequest(t *testing.T) {
 func TestRequestsThatAreRefused(t *testing.T) {
 	r := newRunner(t)
 	put(t, r.data, "secret")
-	if err := os.Mkdir(filepath.Join(r.data, archivesDir), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(r.data, UploadsDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../secret", filepath.Join(r.data, archivesDir, "link.wacz")); err != nil {
+	if err := os.Symlink("../secret", filepath.Join(r.data, UploadsDir, "link.wacz")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"eidetic/systemd"
 )
 
-// probePanel asks the panel for its health, as a stranger would, and ticks for
-// each answer: a panel that accepts and never answers is not alive.
+// probePanel asks the panel for its health, as a client without a token would, and
+// ticks for each answer: a panel that accepts connections and never answers is not alive.
 func probePanel(ctx context.Context, addr net.Addr, period time.Duration, pulse *systemd.Pulse, log *slog.Logger) {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		log.Error("panel has no port to probe", "error", err)
+		log.Error("the panel has no port to probe", "error", err)
 		return
 	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
@@ -29,7 +29,7 @@ func probePanel(ctx context.Context, addr net.Addr, period time.Duration, pulse 
 		if err := probe(ctx, client, url); err == nil {
 			pulse.Tick()
 		} else if ctx.Err() == nil {
-			log.Warn("panel does not answer itself", "error", err)
+			log.Warn("the panel does not answer its own service", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -39,7 +39,7 @@ func probePanel(ctx context.Context, addr net.Addr, period time.Duration, pulse 
 	}
 }
 
-// probe returns nil if url gives an answer, whatever it says.
+// probe returns nil if there is an answer, whatever its status.
 func probe(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"log/slog"
@@ -20,17 +20,17 @@ func TestWiFiConfig(t *testing.T) {
 		"{channel: 149}":             "",
 		"{chanel: 1}":                "chanel",
 	} {
-		cfg := defaultServeConfig()
-		err := parseServeConfig("a.yaml", []byte("devices:\n  - port: wlan0\n    wifi: "+text+"\n"), &cfg)
+		cfg := DefaultConfig()
+		err := ParseConfig("a.yaml", []byte("devices:\n  - port: wlan0\n    wifi: "+text+"\n"), &cfg)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}
 }
 
-// TestRadiate starts the access point of a port, with a script in hostapd's
+// TestAccessPoint starts the access point of a port, with a script in hostapd's
 // place, and looks at what the panel says.
-func TestRadiate(t *testing.T) {
+func TestAccessPoint(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "hostapd"), []byte("#!/bin/sh\necho wlan0: AP-ENABLED\nexec sleep 1000\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRadiate(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	p := &ports{data: t.TempDir(), log: slog.New(slog.DiscardHandler)}
 	d := &portDevice{config: deviceConfig{Port: "wlan0", WiFi: &wifiConfig{Country: "DE"}}.withDefaults(0)}
-	if err := p.radiate(t.Context(), d); err != nil {
+	if err := p.startAccessPoint(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -52,7 +52,7 @@ func TestRadiate(t *testing.T) {
 		t.Errorf("the panel says %+v", said)
 	}
 	first := d.point
-	if err := p.radiate(t.Context(), d); err != nil || d.point != first {
+	if err := p.startAccessPoint(t.Context(), d); err != nil || d.point != first {
 		t.Errorf("started twice (%v)", err)
 	}
 	if d.describe(t.Context()).Ready {

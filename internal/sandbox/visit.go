@@ -1,11 +1,11 @@
-package main
+package sandbox
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -31,51 +31,45 @@ import (
 	"github.com/miekg/dns"
 )
 
-// visitJob opens pages in a virtual device, recording or replaying. It is what
-// record and replay ask of their half inside namespaces.
-type visitJob struct {
+// Visit opens pages in a virtual device, recording or replaying them.
+type Visit struct {
 	Record       bool
-	HTTP3        bool // look for it first
+	HTTP3        bool // look first for hosts that offer HTTP/3
 	Archive      string
 	Pages        []string
 	Still, Limit time.Duration
 	Seed         uint64
-	// These are of a recording.
+	// Resolver and Roots are for a recording: the name server of origins, and PEM
+	// certificates to trust besides the system's.
 	Resolver netip.AddrPort
 	Roots    string
-	// These are of a replay.
+	// Timing and Link are for a replay.
 	Timing, Link string
 
-	served func(lab.Served) // hears of each request, outside
+	// Served gets each request, in the outer half; nil gets none.
+	Served func(lab.Served) `json:"-"`
 }
 
-// The descriptors that the inside is given.
+// The descriptors of the inner half of a visit.
 const (
 	visitServed = 3 + iota // takes lab.Served as JSON
 	visitDials
 )
 
-// runVisit starts the inside and waits for it.
-func runVisit(ctx context.Context, v visitJob) error {
-	if err := doctor.CheckVirtualDevice(ctx); err != nil {
-		return cannot(err)
-	}
+// Run visits the pages in namespaces that end with the visit. The error is an
+// *exec.ExitError when the inner half has told the person why it failed.
+func (v Visit) Run(ctx context.Context, c Commands) error {
 	var err error
 	if v.Archive, err = realPath(v.Archive); err != nil {
-		return usage(fmt.Errorf("--archive: %w", err))
+		return err
 	}
-	if v.Record && !v.Resolver.IsValid() {
-		if v.Resolver, err = systemResolver(); err != nil {
-			return cannot(err)
-		}
-	}
-	in, err := json.Marshal(v)
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	outside, inside, err := isolate.DialSockets()
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer inside.Close()
 	if v.Record {
@@ -85,33 +79,32 @@ func runVisit(ctx context.Context, v visitJob) error {
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer read.Close()
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		for d := json.NewDecoder(read); ; {
-			var s lab.Served
-			if d.Decode(&s) != nil {
-				return // the pipe's end is the inside's
-			}
-			if v.served != nil {
-				v.served(s)
-			}
-		}
-	}()
-	err = isolate.Run(ctx, []string{"visit", string(in)}, write, inside)
-	_ = write.Close() // the inside's copy is closed with it
-	<-heard
-	if err != nil {
-		return ended(ctx, err)
-	}
-	return nil
+	ended := make(chan struct{})
+	go func() { v.readServed(read); close(ended) }()
+	err = isolate.Run(ctx, append(slices.Clone(c.Visit), string(text)), write, inside)
+	_ = write.Close() // the inner half's copy was closed with the inner half
+	<-ended
+	return err
 }
 
-// realPath resolves the folder of a file that need not exist: inside, only
-// what really is there can be seen.
+// readServed passes requests on until the pipe ends, which is the end of the inner half.
+func (v Visit) readServed(r io.Reader) {
+	for d := json.NewDecoder(r); ; {
+		var s lab.Served
+		if d.Decode(&s) != nil {
+			return
+		}
+		if v.Served != nil {
+			v.Served(s)
+		}
+	}
+}
+
+// realPath resolves the links in the folder of a file, which need not exist: the
+// inner half sees the real folders only.
 func realPath(path string) (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -121,50 +114,25 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// systemResolver is the name server that this machine asks.
-func systemResolver() (netip.AddrPort, error) {
-	const file = "/etc/resolv.conf"
-	conf, err := dns.ClientConfigFromFile(file)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("finding a name server: %w; say which with --resolver", err)
-	}
-	for _, s := range conf.Servers {
-		if a, err := netip.ParseAddr(s); err == nil {
-			return netip.AddrPortFrom(a, 53), nil
-		}
-	}
-	return netip.AddrPort{}, fmt.Errorf("finding a name server: %s names none; say which with --resolver", file)
-}
-
-// VisitCmd is the half of record and replay that runs in namespaces.
-type VisitCmd struct {
-	Job string `arg:""`
-}
-
-// Run sets the device up, opens the pages, and takes it down.
-func (c *VisitCmd) Run(ctx context.Context, std *streams) error {
+// VisitInside visits pages, as a task in JSON says, in the namespaces that this
+// process is the first of.
+func VisitInside(ctx context.Context, task string, in Inner) error {
 	if os.Getpid() != 1 {
-		return usage(errors.New("visit is the own half of other commands: use appliance record or appliance replay"))
+		return ErrNotInside
 	}
-	var v visitJob
-	if err := json.Unmarshal([]byte(c.Job), &v); err != nil {
-		return usage(err)
+	var v Visit
+	if err := json.Unmarshal([]byte(task), &v); err != nil {
+		return fmt.Errorf("the task of the inner half: %w", err)
 	}
-	log := slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := v.carryOut(ctx, newProgress(std.err), log); err != nil {
-		if ctx.Err() != nil {
-			return &exitError{status: exitCannot} // the outer half says that it was interrupted
-		}
-		return cannot(err)
-	}
-	return nil
+	return v.carryOut(ctx, in)
 }
 
-func (v *visitJob) carryOut(ctx context.Context, bar *progress, log *slog.Logger) error {
+// carryOut brings the device up, opens the pages, and takes the device down.
+func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: []string{filepath.Dir(v.Archive)}, Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := job.VirtualConfig{Forwarder: linkForwarder(), Log: log}
+	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}
 	if v.Record {
 		dialer, err := isolate.NewDialer(os.NewFile(visitDials, "outside"))
 		if err != nil {
@@ -172,7 +140,7 @@ func (v *visitJob) carryOut(ctx context.Context, bar *progress, log *slog.Logger
 		}
 		defer dialer.Close()
 		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) {
-			roots, err := trusted(v.Roots)
+			roots, err := TrustedRoots(v.Roots)
 			return &proxy.UpstreamConfig{
 				Resolver: v.Resolver, Roots: roots, DialContext: dialer.DialContext,
 				DialPacket: func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "udp", addr) },
@@ -184,21 +152,24 @@ func (v *visitJob) carryOut(ctx context.Context, bar *progress, log *slog.Logger
 		return err
 	}
 	defer rig.Close()
-	visit := &visit{visitJob: v, rig: rig, bar: bar, lines: json.NewEncoder(os.NewFile(visitServed, "served"))}
+	visit := &visit{Visit: v, inner: in, rig: rig, lines: json.NewEncoder(os.NewFile(visitServed, "served"))}
 	if v.Record {
 		return visit.record(ctx)
 	}
 	return visit.replay(ctx)
 }
 
-// visit is a visitJob under way.
+// visit is a Visit in progress.
 type visit struct {
-	*visitJob
+	*Visit
+	inner Inner
 	rig   *job.Virtual
-	bar   *progress
 	lines *json.Encoder
-	done  atomic.Bool // the page said so
+	done  atomic.Bool // the page called lab.done()
 }
+
+// say tells the person a sentence.
+func (v *visit) say(format string, args ...any) { v.inner.Say(fmt.Sprintf(format, args...)) }
 
 func (v *visit) annotate(a replay.Annotation) {
 	if a.Name == "done" {
@@ -209,17 +180,17 @@ func (v *visit) annotate(a replay.Annotation) {
 func (v *visit) record(ctx context.Context) error {
 	var offered []string
 	if v.HTTP3 {
-		v.bar.say("Looking for who offers HTTP/3; what is recorded comes after.")
+		v.say("Opening each page once, to find the hosts that offer HTTP/3; the recording comes after that.")
 		var err error
-		if offered, err = v.lookForHTTP3(ctx); err != nil {
+		if offered, err = v.findHTTP3(ctx); err != nil {
 			return err
 		}
 	}
 	return v.recordInto(ctx, v.Archive, offered)
 }
 
-// lookForHTTP3 records the pages once, for nothing but that.
-func (v *visit) lookForHTTP3(ctx context.Context) ([]string, error) {
+// findHTTP3 records the pages once, to find the hosts that offer HTTP/3.
+func (v *visit) findHTTP3(ctx context.Context) ([]string, error) {
 	dir, err := os.MkdirTemp("", "offers-")
 	if err != nil {
 		return nil, err
@@ -236,8 +207,8 @@ func (v *visit) lookForHTTP3(ctx context.Context) ([]string, error) {
 	return offersHTTP3(a), nil
 }
 
-// offersHTTP3 are the hosts of a recording that say they speak HTTP/3 on port
-// 443, in Alt-Svc or an HTTPS record.
+// offersHTTP3 returns the hosts of a recording that say, in Alt-Svc or in an HTTPS
+// record, that they speak HTTP/3 on port 443.
 func offersHTTP3(a *archive.Archive) []string {
 	offers := map[string]bool{}
 	for _, e := range a.Exchanges() {
@@ -266,11 +237,11 @@ func offersHTTP3(a *archive.Archive) []string {
 	return slices.Sorted(maps.Keys(offers))
 }
 
-// recordInto records the pages. With hosts that offer HTTP/3 the browser speaks
-// it with those of them whose origins do.
+// recordInto records the pages. Of the hosts that offer HTTP/3, the browser speaks
+// it with those whose origins answer by it.
 func (v *visit) recordInto(ctx context.Context, path string, offered []string) error {
 	wall := time.Now()
-	w, err := archive.Create(path, archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: v.Seed, PageDate: wall})
+	w, err := archive.Create(path, archive.CreateOptions{Software: v.inner.Software, Wall: wall, Seed: v.Seed, PageDate: wall})
 	if err != nil {
 		return err
 	}
@@ -282,9 +253,9 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 	}
 	v.rig.Network.AskHTTP3(offered)
 	if hosts := v.rig.Network.HTTP3Hosts(); len(hosts) > 0 {
-		v.bar.say("HTTP/3 with %s", strings.Join(hosts, ", "))
+		v.say("HTTP/3 with %s", strings.Join(hosts, ", "))
 	} else if len(offered) > 0 {
-		v.bar.say("%s offered HTTP/3, and did not answer by it", strings.Join(offered, ", "))
+		v.say("%s offered HTTP/3, and did not answer by it", strings.Join(offered, ", "))
 	}
 	for _, page := range v.Pages {
 		if err = w.AddPage(archive.Page{URL: page, Wall: time.Now()}); err != nil {
@@ -319,13 +290,13 @@ func (v *visit) replay(ctx context.Context) error {
 	}
 	var mu sync.Mutex
 	var writing error
-	log := func(s lab.Served) { // the outer half reads at once
+	log := func(s lab.Served) { // does not block for long: the outer half reads at once
 		mu.Lock()
 		defer mu.Unlock()
 		writing = errors.Join(writing, v.lines.Encode(s))
 	}
 	for _, page := range v.Pages {
-		// A session of its own: each browser is a device that was never here.
+		// Each browser is a device that was never here, so it gets a session of its own.
 		session, serr := v.rig.Network.Replay(ctx, a, replay.Options{
 			Seed: v.Seed, Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
 		})
@@ -342,8 +313,8 @@ func (v *visit) replay(ctx context.Context) error {
 	return errors.Join(err, writing)
 }
 
-// look is how often a page's traffic is looked at.
-const look = 50 * time.Millisecond
+// pollPeriod is how often a page's traffic is looked at.
+const pollPeriod = 50 * time.Millisecond
 
 // open starts a browser at a page and returns when the page is still.
 func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats) error {
@@ -355,11 +326,11 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 	}
 	defer func() {
 		if err := life.Stop(); err != nil {
-			v.bar.say("stopping the browser: %v", err)
+			v.say("stopping the browser: %v", err)
 		}
 	}()
 	begun := time.Now()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
 		select {
@@ -371,13 +342,13 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 		asked, still := s.Requests-before, lab.Monotonic().Sub(s.LastActivity)
 		switch {
 		case asked > 0 && (s.InFlight == 0 || v.done.Load()) && still >= v.Still:
-			v.bar.say("%s: %d requests in %.1f s", page, asked, (time.Since(begun) - still).Seconds())
+			v.say("%s: %d requests in %.1f s", page, asked, (time.Since(begun) - still).Seconds())
 			return nil
 		case time.Since(begun) < v.Limit:
 		case asked == 0:
 			return fmt.Errorf("%s: the browser has asked for nothing in %v", page, v.Limit)
 		default:
-			v.bar.say("%s: %d requests, and still %d under way after %v; going on", page, asked, s.InFlight, v.Limit)
+			v.say("%s: %d requests, and still %d under way after %v; going on", page, asked, s.InFlight, v.Limit)
 			return nil
 		}
 	}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"eidetic/internal/sandbox"
+	"eidetic/netlab/link"
+)
+
+// ownCommands are the hidden commands of this program that package sandbox and the
+// service start: they are declared in this file, and here named once.
+func ownCommands() sandbox.Commands {
+	return sandbox.Commands{
+		Inside: []string{"inside"}, Visit: []string{"visit"},
+		Forwarder: []string{"/proc/self/exe", "link", "forward"},
+		Site:      []string{"/proc/self/exe", "site"},
+	}
+}
+
+// InsideCmd carries out a task on a virtual device, in namespaces of its own.
+type InsideCmd struct {
+	Task string `arg:""`
+}
+
+// Run carries the task out and shows its progress.
+func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
+	bar := newProgress(std.out)
+	defer bar.close()
+	return insideError(ctx, sandbox.Inside(ctx, c.Task, inner(std, bar)))
+}
+
+// VisitCmd is the half of record and replay that runs in namespaces.
+type VisitCmd struct {
+	Task string `arg:""`
+}
+
+// Run opens the pages and shows the progress.
+func (c *VisitCmd) Run(ctx context.Context, std *streams) error {
+	bar := newProgress(std.err)
+	defer bar.close()
+	return insideError(ctx, sandbox.VisitInside(ctx, c.Task, inner(std, bar)))
+}
+
+// inner is what the half in namespaces gets from this program.
+func inner(std *streams, bar *progress) sandbox.Inner {
+	return sandbox.Inner{
+		Commands: ownCommands(), Software: versionLine(),
+		Say: func(text string) { bar.say("%s", text) }, Step: bar.step,
+		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+// insideError gives an error of the half in namespaces its exit status.
+func insideError(ctx context.Context, err error) error {
+	var reported *sandbox.ReportedError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, errors.As(err, &reported): // the outer half tells the person
+		return &exitError{status: exitCannot}
+	case errors.Is(err, sandbox.ErrNotInside):
+		return usage(err)
+	}
+	return cannot(err)
+}
+
+// LinkForwardCmd is the process that forwards packets.
+type LinkForwardCmd struct{}
+
+// Run forwards until the other end of the socket is closed.
+func (c *LinkForwardCmd) Run() error {
+	conn := os.NewFile(3, "control")
+	if _, err := conn.Stat(); err != nil {
+		return usage(errors.New("this command is started by other commands, with a socket at descriptor 3"))
+	}
+	if err := link.Serve(conn); err != nil {
+		return cannot(err)
+	}
+	return nil
+}

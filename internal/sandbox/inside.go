@@ -1,0 +1,263 @@
+// Package sandbox is the half of a run that works in namespaces of its own, and the
+// pipe between the two halves. In go a [Task] (measure an order on a virtual
+// device) or a [Visit] (open pages, recording or replaying); the outer half starts
+// this program again in namespaces (package isolate), where the inner half brings
+// up origins, box and device, and tells its events, as JSON, over a descriptor.
+// What the inner half cannot do itself, reaching the outside, the outer half does
+// for it, connection by connection, and only while something is recorded.
+package sandbox
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"eidetic/internal/device"
+	"eidetic/internal/experiment"
+	"eidetic/internal/isolate"
+	"eidetic/internal/job"
+	"eidetic/internal/samplesite"
+	"eidetic/netlab/link"
+	"eidetic/netlab/proxy"
+)
+
+// Commands are the commands of this program that the two halves start as processes.
+type Commands struct {
+	Inside []string // arguments of the command that calls [Inside]
+	Visit  []string // arguments of the command that calls [VisitInside]
+	// Forwarder is the whole command line of the link's process, which calls link.Serve.
+	Forwarder []string
+	// Site is the whole command line of the sample site, to which flags are added.
+	Site []string
+}
+
+// Task is what the outer half asks of the inner one: an order, and what it needs.
+type Task struct {
+	Order job.Order
+	Out   string // the store
+	// Connections are shaped instead of packets.
+	Connections bool
+	// Origins says which origins can be recorded: those of the sample site, which is
+	// started for the run; those that the outside can reach; or none.
+	Origins string
+	// Resolver and Roots are for origins outside: their name server, and PEM
+	// certificates to trust besides the system's.
+	Resolver netip.AddrPort
+	Roots    string
+	// Events go to the outer half, as JSON, instead of to a person.
+	Events bool
+}
+
+// The origins that can be recorded.
+const (
+	OriginsNone    = ""
+	OriginsSample  = "sample"
+	OriginsOutside = "outside"
+)
+
+// The descriptors that the outer half passes to an inner half that tells it events.
+const (
+	eventsFile = 3 + iota
+	dialFile
+)
+
+// tempSize bounds what browsers and sockets may take of RAM.
+const tempSize = 4 << 30
+
+// ErrNotInside says that a process was asked to be the inner half and is not the
+// first one of namespaces.
+var ErrNotInside = errors.New("this command is one half of other commands, such as appliance demo") // constant
+
+// ReportedError is an error that the outer half was told as an event.
+type ReportedError struct{ Err error }
+
+func (e *ReportedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what was told.
+func (e *ReportedError) Unwrap() error { return e.Err }
+
+// Inner is what the inner half gets from the program that it is part of.
+type Inner struct {
+	Commands Commands
+	Software string                // what runs and archives name as the software that made them
+	Say      func(text string)     // a sentence for a person
+	Step     func(experiment.Step) // progress for a person
+	Log      *slog.Logger
+}
+
+// Inside carries out a task, given as JSON, in the namespaces that this process is
+// the first of.
+func Inside(ctx context.Context, task string, in Inner) error {
+	if os.Getpid() != 1 {
+		return ErrNotInside
+	}
+	var t Task
+	if err := json.Unmarshal([]byte(task), &t); err != nil {
+		return fmt.Errorf("the task of the inner half: %w", err)
+	}
+	if !t.Events {
+		return t.carryOut(ctx, job.News{Say: in.Say, Step: in.Step}, in)
+	}
+	events := newEventWriter(os.NewFile(eventsFile, "events"))
+	err := t.carryOut(ctx, events.news(), in)
+	if err != nil && ctx.Err() == nil {
+		events.write(event{Error: err.Error()})
+		return &ReportedError{err}
+	}
+	return err
+}
+
+// carryOut carries the order out on a virtual device.
+func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
+	// The outside's /proc, which shows what else this machine does, stays open
+	// below the inner half's own.
+	processes := ""
+	if outside, err := os.Open("/proc"); err == nil {
+		defer outside.Close()
+		processes = fmt.Sprintf("/proc/self/fd/%d", outside.Fd())
+	}
+	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
+		return err
+	}
+	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	switch t.Origins {
+	case OriginsSample:
+		o := &origins{command: in.Commands.Site}
+		if !t.Order.Live { // a live run is to show what differs from load to load
+			o.seed = &t.Order.Seed
+		}
+		defer o.stop()
+		config.Upstream, config.Sealed = o.start, o.stop
+	case OriginsOutside:
+		dialer, err := isolate.NewDialer(os.NewFile(dialFile, "outside"))
+		if err != nil {
+			return err
+		}
+		config.Upstream = t.outside(dialer)
+		config.Sealed = func() { _ = dialer.Close() } // an error would change nothing: the dialer is not used again
+	}
+	rig, err := job.NewVirtual(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer rig.Close()
+	t.Order.OpenTrace = link.OpenFile // the outer half has decided which files may be named
+	j := job.Job{Order: t.Order, Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes}
+	return j.Run(ctx)
+}
+
+// folders names the folders of the outside that the inner half needs.
+func (t Task) folders() []string {
+	dirs := []string{t.Out}
+	for _, a := range t.Order.Arms {
+		if a.Archive != "" {
+			dirs = append(dirs, filepath.Dir(a.Archive))
+		}
+		dirs = append(dirs, traceDirs(a.Link)...)
+	}
+	return dirs
+}
+
+// traceDirs names the folders of a valid profile's trace files.
+func traceDirs(profile string) (dirs []string) {
+	open := func(name string) (io.ReadCloser, error) {
+		if abs, err := filepath.Abs(name); err == nil {
+			dirs = append(dirs, filepath.Dir(abs))
+		}
+		return link.OpenFile(name)
+	}
+	_, _ = link.Reader{Open: open}.Parse(profile) // the outer half has reported its errors
+	return dirs
+}
+
+// outside reaches origins through connections that the outer half makes.
+func (t Task) outside(dialer *isolate.Dialer) func(context.Context) (*proxy.UpstreamConfig, error) {
+	return func(context.Context) (*proxy.UpstreamConfig, error) {
+		roots, err := TrustedRoots(t.Roots)
+		return &proxy.UpstreamConfig{Resolver: t.Resolver, Roots: roots, DialContext: dialer.DialContext}, err
+	}
+}
+
+// TrustedRoots is the system's pool of certificates with those of a PEM text added;
+// nil stands for the system's pool alone.
+func TrustedRoots(pem string) (*x509.CertPool, error) {
+	if pem == "" {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, err
+	}
+	if !pool.AppendCertsFromPEM([]byte(pem)) {
+		return nil, errors.New("the certificates to trust are not PEM")
+	}
+	return pool, nil
+}
+
+// origins is the sample site in a process and a namespace of its own.
+type origins struct {
+	command   []string // the sample site's
+	seed      *uint64  // what the site draws from, so that every recording is of the same page; nil: another page each time
+	namespace *device.Namespace
+	service   *device.Service
+}
+
+func (o *origins) start(ctx context.Context) (*proxy.UpstreamConfig, error) {
+	addresses := map[netip.Addr]bool{samplesite.Resolver().Addr(): true}
+	for _, a := range samplesite.Hosts() {
+		addresses[a] = true
+	}
+	var list []netip.Addr
+	for a := range addresses {
+		list = append(list, a)
+	}
+	var err error
+	if o.namespace, err = device.NewOrigins(list...); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "origins-")
+	if err != nil {
+		return nil, err
+	}
+	pem := filepath.Join(dir, "ca.pem")
+	args := append(slices.Clone(o.command[1:]), "--ca-out", pem)
+	if o.seed != nil {
+		args = append(args, "--seed", strconv.FormatUint(*o.seed, 10))
+	}
+	cmd := exec.Command(o.command[0], args...)
+	if o.service, err = o.namespace.StartService(ctx, "the sample site", cmd, "ready"); err != nil {
+		return nil, err
+	}
+	roots, err := os.ReadFile(pem)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(roots) {
+		return nil, fmt.Errorf("%s holds no certificate", pem)
+	}
+	return &proxy.UpstreamConfig{Resolver: samplesite.Resolver(), Roots: pool}, nil
+}
+
+// stop ends the origins and unplugs the uplink; it may be called twice.
+func (o *origins) stop() {
+	if o.service != nil {
+		o.service.Stop()
+		o.service = nil
+	}
+	if o.namespace != nil {
+		_ = device.Unplug(device.UplinkPort) // it is gone already when making it failed
+		o.namespace.Close()
+		o.namespace = nil
+	}
+}

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"eidetic/image/box"
+	"eidetic/internal/panel"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestConfigSaysWhere(t *testing.T) {
+	cases := []struct {
+		name, text string
+		want       []string
+	}{
+		{"unknown field", "log: info\npanel:\n  listn: x\n", []string{"box.yaml", "[3:3]", `unknown field "listn"`}},
+		{"wrong type", "panel: 7\n", []string{"box.yaml", "[1:8]"}},
+		{"not YAML", "panel: [\n", []string{"box.yaml", "[1:"}},
+		{"log level", "\nlog: loud\n", []string{"box.yaml", "2 |", `"loud" is not one of debug, info, warn, error`}},
+		{"host name", "box:\n  hostname: Box!\n", []string{"box.yaml", "2 |", "box.hostname", "not a host name"}},
+		{"port", "box:\n  device_ports:\n    - ok0\n    - ../x\n", []string{"box.yaml", "4 |", "box.device_ports[1]"}},
+		{"authority", "log: info\nnetwork:\n  trust: test-ca.pem\n", []string{"box.yaml", "3 |", "network.trust", "test-ca.pem: no such file", "write the certificates themselves"}},
+		{"broken authority", "network:\n  trust: |\n    -----BEGIN CERTIFICATE-----\n    MIIB\n", []string{"box.yaml", "network.trust", "no certificate in PEM form"}},
+		{"endless authority", "network: {trust: /dev/zero}", []string{"network.trust", "not a plain file"}},
+		{"name with a port", "panel:\n  hosts:\n    - lab.example.org\n    - lab.example.org:8080\n", []string{"box.yaml", "4 |", "panel.hosts[1]", "without a port"}},
+		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			err := ParseConfig("box.yaml", []byte(c.text), &cfg)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestConfigKeepsDefaults(t *testing.T) {
+	for _, nothing := range []string{"", "# log: debug\n", "---\n"} {
+		cfg := DefaultConfig()
+		if err := ParseConfig("box.yaml", []byte(nothing), &cfg); err != nil || cmp.Diff(DefaultConfig(), cfg) != "" {
+			t.Errorf("%q: %v, %+v", nothing, err, cfg)
+		}
+	}
+	cfg := DefaultConfig()
+	if err := ParseConfig("box.yaml", []byte("log: debug\n"), &cfg); err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Log: "debug", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
+	if d := cmp.Diff(want, cfg); d != "" {
+		t.Errorf("configuration (-want +got):\n%s", d)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	for _, s := range []string{"", "log: info", "panel: {listen: ':8080'}", "panel: &a [*a]", "? x\n: y", "log: !!binary x"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 4096 {
+			return
+		}
+		cfg := DefaultConfig()
+		if ParseConfig("box.yaml", text, &cfg) != nil {
+			return
+		}
+		if _, err := cfg.Level(); err != nil {
+			t.Errorf("accepted %q with %v", text, err)
+		}
+	})
+}
+
+// What the panel lets through, the box takes; what is too much is said so.
+func TestBoxSettingsHaveOneBound(t *testing.T) {
+	if panel.MaxSettings != box.MaxConfig {
+		t.Errorf("the panel takes %d bytes, the box %d", panel.MaxSettings, box.MaxConfig)
+	}
+	s := boxSettings{fakeRoot(t)}
+	if err := s.Set(t.Context(), strings.Repeat("#", box.MaxConfig)); err != nil {
+		t.Errorf("as much as there may be: %v", err)
+	}
+	var refused *panel.Refusal
+	if err := s.Set(t.Context(), strings.Repeat("#", box.MaxConfig+1)); !errors.As(err, &refused) || refused.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("too much: %v", err)
+	}
+	if err := s.Set(t.Context(), "network: {trust: test-ca.pem}"); !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity {
+		t.Errorf("an authority that is not there: %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"eidetic/internal/store"
+)
+
+// DataFolder makes the data folder and returns its path. A service of systemd that
+// cannot make it gets a folder in memory instead: a box with a broken disk still measures.
+func DataFolder(dir string, log *slog.Logger) string {
+	err := os.MkdirAll(dir, 0o755)
+	memory := os.Getenv("RUNTIME_DIRECTORY")
+	if err == nil || memory == "" {
+		return dir // its first use reports what is wrong with it
+	}
+	log.Error("no data folder: runs and recordings live in memory", "data", dir, "memory", memory, "error", err)
+	return memory
+}
+
+// HoldFolder keeps other services from the data folder for as long as the result
+// is open: they would take the runs in progress here for interrupted ones. It
+// locks the folder itself, which works on a full disk, too.
+func HoldFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	// Any other error comes from a file system without locks, where nobody can hold one.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, fmt.Errorf("data folder: another appliance serve uses %s: end it, or give this one a folder of its own with --data", dir)
+	}
+	return f, nil
+}
+
+// queueFile holds the runs that wait.
+const queueFile = "queue.db"
+
+// openQueue opens the queue. A damaged queue is put aside: a box that forgets what
+// waited is better than one that never starts again. Where the disk takes nothing
+// the queue is in memory, because the panel can empty a full disk.
+func openQueue(ctx context.Context, dir string, log *slog.Logger) (*store.Queue, error) {
+	path := filepath.Join(dir, queueFile)
+	queue, err := store.OpenQueue(ctx, path)
+	if err == nil || ctx.Err() != nil {
+		return queue, err
+	}
+	if !store.Damaged(err) {
+		log.Error("the queue is in memory until the next start; runs that wait in the file wait until then", "error", err)
+		return store.MemoryQueue(ctx)
+	}
+	aside := path + ".damaged"
+	log.Error("the queue is damaged; it is put aside, and the runs that waited are forgotten", "aside", aside, "error", err)
+	if err := os.Rename(path, aside); err != nil {
+		return nil, err
+	}
+	for _, rest := range []string{path + "-wal", path + "-shm"} {
+		_ = os.Remove(rest) // files of the damaged queue, which may be missing
+	}
+	return store.OpenQueue(ctx, path)
+}

@@ -1,0 +1,158 @@
+// Package service is the box's running parts, which "appliance serve" starts: the
+// networks of the ports that devices are plugged into, the devices, the virtual
+// device, uploads, the configuration, the token, and what the watchdog sees.
+//
+// In go a configuration, a data folder and a listener; the service wires the
+// instruments to the panel's interfaces and to the queue of runs, tells systemd
+// that it is ready (sd_notify), and feeds the watchdog while every part turns.
+package service
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"time"
+
+	"eidetic/image/box"
+	"eidetic/internal/doctor"
+	"eidetic/internal/job"
+	"eidetic/internal/panel"
+	"eidetic/internal/sandbox"
+	"eidetic/internal/store"
+	"eidetic/netlab/ca"
+	"eidetic/netlab/link"
+	"eidetic/netlab/proxy"
+	"eidetic/systemd"
+)
+
+// Options are what a service is made of.
+type Options struct {
+	Config   Config
+	Data     string   // the folder of runs, recordings, the queue and what the box must remember
+	Token    string   // the panel's
+	Roots    string   // certificates in PEM form, trusted for origins besides the system's
+	Warnings []string // what somebody should mend, in words that a stranger may read
+	Version  string   // which the panel shows
+	Software string   // what runs name as the software that made them
+	Commands sandbox.Commands
+	Notifier *systemd.Notifier
+	Log      *slog.Logger
+}
+
+// Service is the running box.
+type Service struct{ Options }
+
+// New returns a service that does not run yet.
+func New(o Options) *Service { return &Service{o} }
+
+// root of the file system.
+const root = "/"
+
+// Serve runs the panel on listener until ctx is done, and keeps systemd informed.
+func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
+	runs, err := store.Open(ctx, s.Data, s.Log)
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	panelPulse, err := s.Notifier.Subsystem("panel")
+	if err != nil {
+		return err
+	}
+	networkPulse, err := s.Notifier.Subsystem("network")
+	if err != nil {
+		return err
+	}
+	queue, err := openQueue(ctx, s.Data, s.Log)
+	if err != nil {
+		return err
+	}
+	defer queue.Close()
+	authority, err := ca.LoadOrCreate(filepath.Join(s.Data, "ca"), time.Now)
+	if err != nil {
+		return err
+	}
+	// In the background: the folder may hold many runs, and nobody waits for it.
+	concluding, stopConcluding := context.WithCancel(ctx)
+	concluded := make(chan struct{})
+	go func() { job.ConcludeAll(concluding, runs, s.Log); close(concluded) }()
+	defer func() { stopConcluding(); <-concluded }()
+	uploads := Uploads{filepath.Join(s.Data, UploadsDir)}
+	uploads.removeIncomplete(s.Log)
+	devices := &deviceList{}
+	network, err := s.ports(devices, authority)
+	if err != nil {
+		return err
+	}
+	if !box.Is(root) { // a box has no browser
+		devices.add("virtual", &virtualDevice{
+			data: s.Data, resolver: s.Config.Network.resolver(), roots: s.Roots, commands: s.Commands, check: doctor.CheckVirtualDevice,
+		})
+	}
+	config := panel.Config{
+		Store: runs, Token: s.Token, Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings,
+		Queue: queue, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier},
+		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
+		Hosts: append([]string{s.Config.Box.Hostname, s.Config.Box.Hostname + ".local"}, s.Config.Panel.Hosts...),
+	}
+	if box.Is(root) {
+		config.System, config.Settings = boxSystem{root}, boxSettings{root}
+	}
+	p, err := panel.New(config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended, down := make(chan error, 1), make(chan struct{})
+	go func() { ended <- p.Serve(ctx, listener) }()
+	go probePanel(ctx, listener.Addr(), s.Notifier.Period(), panelPulse, s.Log)
+	// The network stays until the runs that use it have ended.
+	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { network.watch(watching, networkPulse.Tick); close(down) }()
+	defer func() { unplug(); <-down }()
+	go func() { _ = s.Notifier.Run(ctx) }()
+	return s.announce(ctx, listener, ended)
+}
+
+// announce tells systemd that the service is ready, and, when ctx is done, that it
+// stops. It returns when the panel has ended.
+func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-chan error) error {
+	at := "http://" + listener.Addr().String()
+	if err := s.Notifier.Ready("panel at " + at); err != nil {
+		s.Log.Warn("systemd cannot be told that the service is ready", "error", err)
+	}
+	s.Log.Info("serving", "panel", at, "data", s.Data, "version", s.Version)
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	if err := s.Notifier.Stopping("stopping"); err != nil {
+		s.Log.Warn("systemd cannot be told that the service stops", "error", err)
+	}
+	return <-ended
+}
+
+// ports returns the networks of the devices that are plugged in; they are not up yet.
+func (s *Service) ports(devices *deviceList, authority *ca.Authority) (*ports, error) {
+	upstream := &proxy.UpstreamConfig{Resolver: s.Config.Network.resolver()}
+	var err error
+	if upstream.Roots, err = sandbox.TrustedRoots(s.Roots); err != nil {
+		return nil, err
+	}
+	return &ports{
+		config: s.Config.Devices, data: s.Data, software: s.Software, authority: authority, upstream: upstream, forwarder: s.Commands.Forwarder,
+		devices: devices, log: s.Log, root: root, known: map[string]*portDevice{},
+	}, nil
+}
+
+// parts is what the watchdog sees, for the panel's health.
+func (s *Service) parts() []panel.Part {
+	var parts []panel.Part
+	for _, turn := range s.Notifier.Turns() {
+		parts = append(parts, panel.Part{Name: turn.Name, OK: turn.OK, AgoMS: turn.Ago.Milliseconds()})
+	}
+	return parts
+}

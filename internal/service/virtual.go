@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"eidetic/internal/job"
+	"eidetic/internal/panel"
+	"eidetic/internal/sandbox"
+)
+
+// virtualDevice is a browser on this machine, in namespaces that are made for
+// each run. The browser can reach only the box, and the box only the connections
+// that this process makes for it while it records.
+type virtualDevice struct {
+	data     string
+	resolver netip.AddrPort // of origins; the system's when it is not valid
+	roots    string         // PEM, trusted besides the system's
+	commands sandbox.Commands
+	// check returns what the machine lacks; it makes namespaces to find out whether it may.
+	check func(context.Context) error
+
+	mu   sync.Mutex
+	good time.Time // when check last returned nil
+	busy bool      // whether a run is in progress
+}
+
+// goodFor is how long a good result of check is believed.
+const goodFor = time.Minute
+
+func (v *virtualDevice) describe(ctx context.Context) panel.Device {
+	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine"}
+	if err := v.problem(ctx); err != nil {
+		d.Ready, d.Problem = false, err.Error()
+	}
+	return d
+}
+
+// problem returns what the machine lacks. Every open page of the panel asks every
+// few seconds, so the check is not made during a run, which it would disturb.
+func (v *virtualDevice) problem(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.busy || time.Since(v.good) < goodFor {
+		return nil
+	}
+	err := v.check(ctx)
+	if err == nil {
+		v.good = time.Now()
+	}
+	return err
+}
+
+func (v *virtualDevice) setBusy(busy bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.busy = busy
+}
+
+func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+	v.setBusy(true)
+	defer v.setBusy(false)
+	resolver, err := v.nameServer()
+	if err != nil {
+		return err
+	}
+	t := sandbox.Task{Order: o, Out: v.data, Origins: sandbox.OriginsOutside, Resolver: resolver, Roots: v.roots}
+	return t.RunWithEvents(ctx, v.commands, news)
+}
+
+// nameServer is the server that the recorder asks for the addresses of origins.
+func (v *virtualDevice) nameServer() (netip.AddrPort, error) {
+	if v.resolver.IsValid() {
+		return v.resolver, nil
+	}
+	server, err := sandbox.SystemResolver()
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%w; set network.resolver in the configuration", err)
+	}
+	return server, nil
+}
