@@ -1,23 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
-// origin is the event from which times count: the navigation of the trial whose
-// log is named, or lies beside the reel. The zero event is none, and then they
-// count from the start frame. What it is, is told in words.
+// origin returns the event from which times count, and what it is in words: the
+// navigation in the trial's log that is named, or that lies beside the reel. With
+// the zero event times count from the start frame.
 func (c *AnalyzeCmd) origin(frames visual.Frames, start int) (origin lab.Event, told string, err error) {
 	told = fmt.Sprintf("frame %d", start)
 	file := c.Events
@@ -27,7 +22,7 @@ func (c *AnalyzeCmd) origin(frames visual.Frames, start int) (origin lab.Event, 
 	if file == "" {
 		return lab.Event{}, told, nil
 	}
-	found, err := navigation(file)
+	found, err := experiment.ReadNavigation(file)
 	if err == nil && (frames.Len() == 0 || found.Latest < frames.Info(0).Time || found.Earliest > frames.Info(frames.Len()-1).Time) {
 		err = errors.New("its navigation was not while this was filmed")
 	}
@@ -38,32 +33,4 @@ func (c *AnalyzeCmd) origin(frames visual.Frames, start int) (origin lab.Event, 
 		return lab.Event{}, told, nil
 	}
 	return lab.Event{}, "", usage(fmt.Errorf("--events %s: %w", file, err))
-}
-
-// navigation finds the event that a trial's times count from.
-func navigation(file string) (lab.Event, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err // the message has the name
-		}
-		return lab.Event{}, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, store.MaxLineBytes)
-	for n := 1; lines.Scan(); n++ {
-		var e lab.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return lab.Event{}, fmt.Errorf("line %d: %w", n, err)
-		}
-		if e.Name == "navigate" && e.Earliest <= e.Latest {
-			return e, nil
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return lab.Event{}, err
-	}
-	return lab.Event{}, errors.New("no navigation is in it")
 }

@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
-	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
 
-// ArchiveCmd looks into recordings of the network and changes them.
+// ArchiveCmd shows recordings of the network and changes them.
 type ArchiveCmd struct {
 	Ls     ArchiveLsCmd     `cmd:"" help:"List the exchanges. Example: appliance archive ls --url '*.js' shop.wacz"`
 	Cat    ArchiveCatCmd    `cmd:"" help:"Print one body, decoded, or the headers. Example: appliance archive cat shop.wacz 12 --headers"`
@@ -28,23 +25,8 @@ type selection struct {
 	ID  []string `name:"id" help:"The exchange with this number, or whose ID ends so. Repeatable." placeholder:"N|ID"`
 }
 
-// named tells whether anything was chosen.
-func (s selection) named() bool { return len(s.URL)+len(s.ID) > 0 }
-
-// has tells whether e is chosen.
-func (s selection) has(e *lab.Exchange) bool {
-	for _, p := range s.URL {
-		if archive.MatchURL(p, e.URL) {
-			return true
-		}
-	}
-	for _, id := range s.ID {
-		if id == strconv.Itoa(e.Order) || len(id) >= 4 && strings.HasSuffix(e.ID, id) {
-			return true
-		}
-	}
-	return false
-}
+// chosen is the selection without its flags.
+func (s selection) chosen() archive.Selection { return archive.Selection(s) }
 
 // readArchive reads a recording for a command; warnings go to the person.
 func readArchive(std *streams, path string) (*archive.Archive, error) {

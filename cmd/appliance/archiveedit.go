@@ -1,15 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -25,39 +21,33 @@ type ArchiveRmCmd struct {
 
 // Run rewrites the archive without them.
 func (c *ArchiveRmCmd) Run(std *streams) error {
-	if !c.named() {
+	if c.chosen().Empty() {
 		return usage(errors.New("say what to remove, with --url or --id"))
 	}
-	return rewrite(std, c.File, c.DryRun, "removed", func(e *lab.Exchange) bool { return !c.has(e) })
+	return rewrite(std, c.File, c.DryRun, "removed", func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
 }
 
-// rewrite keeps the exchanges that keep says, and tells of the others.
+// rewrite keeps the exchanges for which keep is true, and prints the others.
 func rewrite(std *streams, path string, dry bool, verb string, keep func(*lab.Exchange) bool) error {
 	a, err := readArchive(std, path)
 	if err != nil {
 		return err
 	}
-	var kept []*lab.Exchange
-	gone := 0
-	for _, e := range a.Exchanges() {
-		if keep(e) {
-			kept = append(kept, e)
-			continue
-		}
-		gone++
-		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
-	}
-	if gone == 0 {
+	kept, others := a.Split(keep)
+	if len(others) == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", path))
 	}
+	for _, e := range others {
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
+	}
 	if dry {
-		_, err = fmt.Fprintf(std.out, "%d of %d exchanges would be %s\n", gone, len(a.Exchanges()), verb)
+		_, err = fmt.Fprintf(std.out, "%d of %d exchanges would be %s\n", len(others), len(a.Exchanges()), verb)
 		return err
 	}
 	if err := archive.Save(path, a.With(kept)); err != nil {
 		return cannot(err)
 	}
-	_, err = fmt.Fprintf(std.out, "%d of %d exchanges %s\n", gone, len(a.Exchanges()), verb)
+	_, err = fmt.Fprintf(std.out, "%d of %d exchanges %s\n", len(others), len(a.Exchanges()), verb)
 	return err
 }
 
@@ -75,43 +65,48 @@ type ArchiveEditCmd struct {
 
 // Run rewrites the archive.
 func (c *ArchiveEditCmd) Run(std *streams) error {
-	if !c.named() {
+	if c.chosen().Empty() {
 		return usage(errors.New("say what to edit, with --url or --id"))
 	}
-	if c.Status != 0 && (c.Status < 200 || c.Status > 599) {
-		return usage(fmt.Errorf("--status %d is not a final status (200 … 599)", c.Status))
-	}
-	if c.FirstByte < 0 {
-		return usage(fmt.Errorf("--first-byte %v is negative", c.FirstByte))
-	}
-	if c.unchanged() && len(c.Ignore) == 0 {
-		return usage(errors.New("say what to change: --status, --set, --drop, --body, --first-byte or --ignore"))
-	}
-	if len(c.Ignore) > 0 {
-		return c.rule(std)
-	}
-	var body []byte
+	edit := archive.Edit{Status: c.Status, Set: c.Set, Drop: c.Drop, FirstByte: c.FirstByte}
 	if c.Body != "" {
-		var err error
-		if body, err = os.ReadFile(c.Body); err != nil {
+		body, err := os.ReadFile(c.Body)
+		if err != nil {
 			return usage(err)
 		}
+		edit.Body = append([]byte{}, body...) // an empty file is an empty body
 	}
+	if err := edit.Validate(); err != nil {
+		return usage(err)
+	}
+	switch {
+	case edit.Empty() && len(c.Ignore) == 0:
+		return usage(errors.New("say what to change: --status, --set, --drop, --body, --first-byte or --ignore"))
+	case len(c.Ignore) == 0:
+		return c.edit(std, edit)
+	case !edit.Empty() || len(c.ID) > 0:
+		return usage(errors.New("--ignore is about requests that are still to come: it goes with --url alone"))
+	}
+	return c.addRules(std)
+}
+
+// edit changes the exchanges that are chosen.
+func (c *ArchiveEditCmd) edit(std *streams, edit archive.Edit) error {
 	a, err := readArchive(std, c.File)
 	if err != nil {
 		return err
 	}
-	list := make([]*lab.Exchange, 0, len(a.Exchanges()))
+	list := slices.Clone(a.Exchanges())
 	changed := 0
-	for _, e := range a.Exchanges() {
-		if c.has(e) {
-			changed++
-			if e, err = c.edited(e, body); err != nil {
-				return usage(err)
-			}
-			fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
+	for i, e := range list {
+		if !c.chosen().Has(e) {
+			continue
 		}
-		list = append(list, e)
+		changed++
+		if list[i], err = edit.Apply(e); err != nil {
+			return usage(err)
+		}
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
 	}
 	if changed == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", c.File))
@@ -123,16 +118,8 @@ func (c *ArchiveEditCmd) Run(std *streams) error {
 	return err
 }
 
-// unchanged tells that no exchange is to be changed.
-func (c *ArchiveEditCmd) unchanged() bool {
-	return c.Status == 0 && len(c.Set)+len(c.Drop) == 0 && c.Body == "" && c.FirstByte == 0
-}
-
-// rule adds rules to the archive.
-func (c *ArchiveEditCmd) rule(std *streams) error {
-	if !c.unchanged() || len(c.ID) > 0 {
-		return usage(errors.New("--ignore is about requests that are still to come: it goes with --url alone"))
-	}
+// addRules adds matching rules to the archive.
+func (c *ArchiveEditCmd) addRules(std *streams) error {
 	a, err := readArchive(std, c.File)
 	if err != nil {
 		return err
@@ -152,50 +139,6 @@ func (c *ArchiveEditCmd) rule(std *streams) error {
 	return err
 }
 
-// edited returns a changed copy.
-func (c *ArchiveEditCmd) edited(old *lab.Exchange, body []byte) (*lab.Exchange, error) {
-	e := *old
-	drop := append([]string{}, c.Drop...)
-	var add []lab.HeaderField
-	for _, s := range c.Set {
-		name, value, ok := strings.Cut(s, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") {
-			return nil, fmt.Errorf("--set %q is not of the form 'Name: value'", s)
-		}
-		drop = append(drop, name)
-		add = append(add, lab.HeaderField{Name: name, Value: strings.TrimSpace(value)})
-	}
-	if c.Status != 0 {
-		e.Status, e.Reason = c.Status, ""
-	}
-	if c.Body != "" {
-		drop = append(drop, "Content-Encoding", "Content-Length", "ETag", "Content-MD5", "Digest")
-		add = append(add, lab.HeaderField{Name: "Content-Length", Value: strconv.Itoa(len(body))})
-		e.Response.Body, e.Truncated = body, ""
-		e.Chunks = []lab.Chunk{{At: e.FirstByte, Bytes: len(body)}}
-	}
-	if c.FirstByte > 0 {
-		delta := c.FirstByte - e.FirstByte
-		e.FirstByte = c.FirstByte
-		e.Chunks = append([]lab.Chunk{}, e.Chunks...)
-		for i := range e.Chunks {
-			e.Chunks[i].At = max(e.Chunks[i].At+delta, e.FirstByte)
-		}
-	}
-	var fields []lab.HeaderField
-	for _, f := range e.Response.Header {
-		gone := false
-		for _, name := range drop {
-			gone = gone || strings.EqualFold(f.Name, name)
-		}
-		if !gone {
-			fields = append(fields, f)
-		}
-	}
-	e.Response.Header = append(fields, add...)
-	return &e, nil
-}
-
 // ArchiveTrimCmd keeps a part.
 type ArchiveTrimCmd struct {
 	File string `arg:"" help:"The archive; it is replaced only when the new one is whole."`
@@ -207,37 +150,18 @@ type ArchiveTrimCmd struct {
 
 // Run rewrites the archive with what is kept.
 func (c *ArchiveTrimCmd) Run(std *streams) error {
-	if !c.named() && len(c.Used) == 0 && c.Until <= 0 {
+	if c.chosen().Empty() && len(c.Used) == 0 && c.Until <= 0 {
 		return usage(errors.New("say what to keep, with --url, --id, --used or --until"))
 	}
 	used := map[string]bool{}
 	for _, path := range c.Used {
-		if err := readUsed(path, used); err != nil {
+		if err := archive.ReadServed(path, used); err != nil {
 			return usage(err)
 		}
 	}
 	return rewrite(std, c.File, c.DryRun, "dropped", func(e *lab.Exchange) bool {
-		return (!c.named() || c.has(e)) && (len(c.Used) == 0 || used[e.ID]) && (c.Until <= 0 || e.Start <= c.Until)
+		return (c.chosen().Empty() || c.chosen().Has(e)) && (len(c.Used) == 0 || used[e.ID]) && (c.Until <= 0 || e.Start <= c.Until)
 	})
-}
-
-// readUsed collects the exchanges that a replay log names.
-func readUsed(path string, used map[string]bool) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	d := json.NewDecoder(f)
-	for n := 1; ; n++ {
-		var line lab.Served
-		if err := d.Decode(&line); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("%s, line %d: %w", path, n, err)
-		}
-		used[line.Exchange] = true
-	}
 }
 
 // ArchiveMergeCmd joins recordings.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -18,50 +17,16 @@ type ArchiveLsCmd struct {
 	JSON bool `name:"json" help:"Print JSON, one array."`
 }
 
-// listed is what ls prints of an exchange.
-type listed struct {
-	Order     int     `json:"order"`
-	ID        string  `json:"id"`
-	Method    string  `json:"method"`
-	URL       string  `json:"url"`
-	Status    int     `json:"status"`
-	Protocol  string  `json:"protocol"`
-	Server    string  `json:"server,omitempty"`
-	Type      string  `json:"type"`
-	Bytes     int     `json:"bytes"` // of the body on the wire
-	Start     float64 `json:"start_ms"`
-	FirstByte float64 `json:"first_byte_ms"`
-	End       float64 `json:"end_ms"` // since the request
-	Chunks    int     `json:"chunks"`
-	Truncated string  `json:"truncated,omitempty"`
-}
-
-func listedOf(e *lab.Exchange) listed {
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	kind, _, _ := strings.Cut(e.Response.Get("Content-Type"), ";")
-	l := listed{
-		Order: e.Order, ID: e.ID, Method: e.Method, URL: e.URL, Status: e.Status, Protocol: e.Protocol, Type: kind,
-		Bytes: len(e.Response.Body), Start: ms(e.Start), FirstByte: ms(e.FirstByte), End: ms(e.FirstByte), Chunks: len(e.Chunks), Truncated: e.Truncated,
-	}
-	if n := len(e.Chunks); n > 0 {
-		l.End = ms(e.Chunks[n-1].At)
-	}
-	if e.Server.IsValid() {
-		l.Server = e.Server.String()
-	}
-	return l
-}
-
 // Run prints the list.
 func (c *ArchiveLsCmd) Run(std *streams) error {
 	a, err := readArchive(std, c.File)
 	if err != nil {
 		return err
 	}
-	list := []listed{}
+	list := []archive.Entry{}
 	for _, e := range a.Exchanges() {
-		if !c.named() || c.has(e) {
-			list = append(list, listedOf(e))
+		if c.chosen().Empty() || c.chosen().Has(e) {
+			list = append(list, archive.EntryOf(e))
 		}
 	}
 	if c.JSON {
@@ -98,7 +63,7 @@ func (c *ArchiveCatCmd) Run(std *streams) error {
 	if err != nil {
 		return err
 	}
-	e, err := one(a, c.ID)
+	e, err := a.Find(c.ID)
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", c.File, err))
 	}
@@ -117,26 +82,6 @@ func (c *ArchiveCatCmd) Run(std *streams) error {
 	}
 	_, err = std.out.Write(body)
 	return err
-}
-
-// one finds the exchange that a person means.
-func one(a *archive.Archive, id string) (*lab.Exchange, error) {
-	var found []*lab.Exchange
-	for _, e := range a.Exchanges() {
-		if (selection{ID: []string{id}}).has(e) {
-			return e, nil
-		}
-		if archive.MatchURL(id, e.URL) {
-			found = append(found, e)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return nil, fmt.Errorf("no exchange is %q; appliance archive ls lists them", id)
-	}
-	return nil, fmt.Errorf("%d exchanges match %q, such as %d and %d: name one by its number", len(found), id, found[0].Order, found[1].Order)
 }
 
 func printHeads(w io.Writer, e *lab.Exchange) error {
@@ -181,13 +126,8 @@ func (c *ArchiveVerifyCmd) Run(std *streams) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range q.Problems {
-		if p.Grave {
-			return failed(fmt.Errorf("%s is unfit: %s", c.File, p.What))
-		}
-	}
-	if q.Score < c.MinScore {
-		return failed(fmt.Errorf("%s has the score %.3f, below %g", c.File, q.Score, c.MinScore))
+	if err := q.Unfit(c.MinScore); err != nil {
+		return failed(fmt.Errorf("%s %w", c.File, err))
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/capture"
-	"eidetic/capture/file"
-	"eidetic/capture/preroll"
 	"eidetic/capture/reel"
+	"eidetic/capture/source"
+	"eidetic/capture/tape"
 	"eidetic/internal/lab"
 )
 
@@ -49,20 +49,22 @@ func (c *CaptureCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.tape(src)
+	t, err := tape.Create(tape.Options{
+		File: c.Out, Header: source.Header(src, c.Source, time.Now()), PreRoll: c.PreRoll, Memory: c.Memory << 20,
+	})
 	if err != nil {
 		src.Close()
-		return err
+		return badFile(err)
 	}
 	if c.Duration > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, c.Duration)
 		defer stop()
 	}
-	stop := t.await(std)
-	st, err := record(ctx, src, t.sink())
+	stop := c.awaitTrigger(t, std)
+	st, err := source.Record(ctx, src, t.Sink())
 	stop()
-	if cerr := t.close(); err == nil {
+	if cerr := t.Close(); err == nil {
 		err = cerr
 	}
 	var other *capture.Interruption
@@ -70,8 +72,8 @@ func (c *CaptureCmd) Run(ctx context.Context, std *streams) error {
 	case errors.As(err, &other), errors.Is(err, reel.ErrMemoryFull):
 		err = failed(fmt.Errorf("the recording ended early: %w", err))
 	case err != nil:
-		return fmt.Errorf("%w (%d frames are in %s)", err, t.w.Frames(), c.Out)
-	case t.ring != nil && !t.ring.Begun():
+		return fmt.Errorf("%w (%d frames are in %s)", err, t.Frames(), c.Out)
+	case !t.Begun():
 		_ = os.Remove(c.Out) // it is ours, and empty
 		return failed(errors.New("there was no trigger: nothing was recorded"))
 	}
@@ -83,9 +85,9 @@ func (c *CaptureCmd) Run(ctx context.Context, std *streams) error {
 	if perr := c.print(std, st, r); perr != nil {
 		return perr
 	}
-	// What was lost before a pre-roll's first frame is not missing.
+	// Frames that were lost before a pre-roll's first frame are not missing.
 	lost := st.Lost
-	if t.ring != nil {
+	if t.Waits() {
 		lost = r.Lost() + st.Reasons[capture.GapSink]
 	}
 	if err == nil && lost > 0 {
@@ -129,88 +131,21 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 	return nil
 }
 
-// record films a screen, or copies a file, which has time to wait.
-func record(ctx context.Context, src capture.Source, sink capture.Sink) (capture.Stats, error) {
-	if _, ok := src.(*file.Source); ok {
-		return capture.Copy(ctx, src, sink)
-	}
-	r, err := capture.Start(ctx, src, sink, capture.Options{})
-	if err != nil {
-		src.Close()
-		return capture.Stats{}, err
-	}
-	<-r.Done()
-	return r.Stop()
-}
-
-// tape is where a recording goes: a file, or memory and then the file, behind a
-// pre-roll ring or not.
-type tape struct {
-	w      *reel.Writer
-	ring   *preroll.Ring // nil: the recording begins at once
-	length time.Duration // of the ring
-	memory *reel.Memory  // nil: to the file
-	file   *os.File      // with memory
-}
-
-// tape makes the file.
-func (c *CaptureCmd) tape(src capture.Source) (*tape, error) {
-	h := reel.Header{Format: src.Format(), Source: c.Source, Wall: time.Now(), Notes: notes(src)}
-	if h.Format.Pixels == lab.MJPEG {
-		h.NotLossless = "MJPEG at the source"
-	}
-	if s, ok := src.(interface{ NotLossless() string }); ok {
-		h.NotLossless = s.NotLossless()
-	}
-	t := &tape{length: c.PreRoll}
-	var err error
-	switch {
-	case c.Memory < 0 || c.Memory > 1<<20:
-		return nil, usage(fmt.Errorf("--memory %d is outside 1 … %d MiB", c.Memory, 1<<20))
-	case c.Memory > 0:
-		if t.file, err = os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
-			return nil, badFile(err)
-		}
-		t.memory = reel.NewMemory(c.Memory << 20)
-		t.w, err = reel.NewWriter(t.memory, h)
-	default:
-		t.w, err = reel.Create(c.Out, h)
-	}
-	if err != nil {
-		return nil, badFile(err)
-	}
-	if c.PreRoll > 0 {
-		if t.ring, err = preroll.New(t.w, preroll.Options{Format: h.Format, Length: c.PreRoll}); err != nil {
-			_ = t.w.Close()
-			_ = os.Remove(c.Out)
-			return nil, usage(err)
-		}
-	}
-	return t, nil
-}
-
-// sink is what the recorder writes to.
-func (t *tape) sink() capture.Sink {
-	if t.ring != nil {
-		return t.ring
-	}
-	return t.w
-}
-
-// await pulls the trigger when it is asked for. The result ends the waiting.
-func (t *tape) await(std *streams) (stop func()) {
-	if t.ring == nil {
+// awaitTrigger triggers a recording that waits when the person asks for it. The
+// result ends the waiting.
+func (c *CaptureCmd) awaitTrigger(t *tape.Tape, std *streams) (stop func()) {
+	if !t.Waits() {
 		return func() {}
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, unix.SIGUSR1)
 	done := make(chan struct{})
-	fmt.Fprintf(std.err, "the last %v are kept; press Enter, or send signal USR1 to process %d, to record them and what follows\n", t.length, os.Getpid())
+	fmt.Fprintf(std.err, "the last %v are kept; press Enter, or send signal USR1 to process %d, to record them and what follows\n", c.PreRoll, os.Getpid())
 	pull := func() {
-		t.ring.Trigger()
+		t.Trigger()
 		fmt.Fprintln(std.err, "recording")
 	}
-	// A read of the terminal cannot be ended: it is left behind.
+	// A read of the terminal cannot be interrupted, so its goroutine is left behind.
 	line := make(chan struct{})
 	go func() {
 		var b [1]byte
@@ -241,14 +176,4 @@ func (t *tape) await(std *streams) (stop func()) {
 		close(done)
 		<-ended
 	}
-}
-
-// close ends the reel, and writes it when it is in memory still.
-func (t *tape) close() error {
-	err := t.w.Close()
-	if t.memory == nil {
-		return err
-	}
-	_, werr := t.memory.WriteTo(t.file)
-	return errors.Join(err, werr, t.file.Close())
 }

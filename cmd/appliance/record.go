@@ -139,13 +139,8 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 	if err := printQuality(std.out, a, q); err != nil {
 		return err
 	}
-	for _, p := range q.Problems {
-		if p.Grave {
-			return failed(fmt.Errorf("the recording is unfit: %s", p.What))
-		}
-	}
-	if q.Score < c.MinScore {
-		return failed(fmt.Errorf("the recording has the score %.3f, below %g", q.Score, c.MinScore))
+	if err := q.Unfit(c.MinScore); err != nil {
+		return failed(fmt.Errorf("the recording %w", err))
 	}
 	return nil
 }

@@ -31,26 +31,6 @@ type ReelInfoCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// reelInfo is what reel info prints.
-type reelInfo struct {
-	reel.Header
-	Frames    int               `json:"frames"`
-	Changed   int               `json:"changed"` // frames that differ from the one before
-	Lost      int               `json:"lost"`
-	Seconds   float64           `json:"seconds"`
-	Bytes     int64             `json:"bytes"`
-	Ratio     float64           `json:"ratio"` // uncompressed size over file size
-	Rate      float64           `json:"rate"`  // measured frames per second
-	Gaps      []lab.Gap         `json:"gaps,omitempty"`
-	Events    []lab.SourceEvent `json:"events,omitempty"`
-	Corrupt   int               `json:"corrupt"`   // frames that the source marked as damaged
-	Short     int               `json:"short"`     // of these, frames with bytes missing
-	Irregular int               `json:"irregular"` // frames whose time does not fit their number
-	Proven    int               `json:"proven"`    // frames at whose time nobody looked and nothing was drawn
-	LateLooks int               `json:"late_looks"`
-	Recovered []reel.Damage     `json:"recovered,omitempty"`
-}
-
 // Run prints what the reel holds.
 func (c *ReelInfoCmd) Run(std *streams) error {
 	r, err := openReel(c.File)
@@ -58,37 +38,7 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 		return err
 	}
 	defer r.Close()
-	info := reelInfo{Header: r.Header(), Frames: r.Len(), Lost: r.Lost(), Bytes: r.Size(), Gaps: r.Gaps(), Events: r.Events(), Recovered: r.Recovered()}
-	for i := range r.Len() {
-		f := r.Info(i)
-		if len(f.Changed) > 0 {
-			info.Changed++
-		}
-		if f.Flags&lab.FrameProven != 0 {
-			info.Proven++
-		}
-		if f.Flags&lab.FrameCorrupt != 0 {
-			info.Corrupt++
-		}
-		if f.Flags&lab.FrameShort != 0 {
-			info.Short++
-		}
-	}
-	for _, e := range info.Events {
-		if e.Kind == lab.SourceIrregular {
-			info.Irregular++
-		}
-		if e.Kind == lab.SourceUnseen {
-			info.LateLooks++
-		}
-	}
-	if n := r.Len(); n > 0 {
-		info.Seconds = r.Info(n - 1).Time.Sub(r.Info(0).Time).Seconds()
-		if info.Seconds > 0 {
-			info.Rate = float64(r.Info(n-1).Seq-r.Info(0).Seq) / info.Seconds
-		}
-		info.Ratio = float64(n) * float64(info.Format.FrameSize()) / float64(r.Size())
-	}
+	info := r.Summary()
 	if c.JSON {
 		return printJSON(std.out, info)
 	}

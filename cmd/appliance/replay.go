@@ -3,15 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"eidetic/internal/job"
@@ -105,7 +101,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	for _, w := range a.Warnings() {
 		fmt.Fprintln(std.err, "appliance:", w)
 	}
-	requests, err := newRequestLog(c.Log)
+	requests, err := openLog(c.Log)
 	if err != nil {
 		return usage(err)
 	}
@@ -117,11 +113,16 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	if err := errors.Join(err, requests.close()); err != nil {
 		return err
 	}
-	if err := requests.print(std.out, c.JSON); err != nil {
+	if c.JSON {
+		err = printJSON(std.out, requests.Matches())
+	} else {
+		_, err = fmt.Fprintln(std.out, requests.Matches())
+	}
+	if err != nil {
 		return err
 	}
-	if misses := requests.stages[lab.StageMiss]; misses > 0 && (c.Miss == "fail" || len(c.URL) > 0) {
-		return failed(fmt.Errorf("%d requests are not in %s; the first was %s", misses, c.Archive, requests.firstMiss))
+	if misses, first := requests.Misses(); misses > 0 && (c.Miss == "fail" || len(c.URL) > 0) {
+		return failed(fmt.Errorf("%d requests are not in %s; the first was %s", misses, c.Archive, first))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
 	return visitPages(ctx, sandbox.Visit{
 		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link,
-		Served: requests.add,
+		Served: requests.Add,
 	})
 }
 
@@ -147,7 +148,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if err != nil {
 		return usage(err)
 	}
-	options := replay.Options{Seed: c.Seed, Miss: replay.Miss(c.Miss), Wall: time.Now(), Log: requests.add}
+	options := replay.Options{Seed: c.Seed, Miss: replay.Miss(c.Miss), Wall: time.Now(), Log: requests.Add}
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
@@ -218,77 +219,32 @@ func (c *ReplayCmd) misses(o *replay.Options) (end func(*replay.Session) error, 
 	}, nil
 }
 
-// requestLog counts requests, and writes a line for each if it has a file.
+// requestLog is the file of --log, with the tally of all requests.
 type requestLog struct {
-	mu        sync.Mutex
-	file      *os.File
-	out       *bufio.Writer
-	err       error
-	served    []lab.Served // without what is only for the file
-	stages    map[lab.Stage]int
-	firstMiss string
+	*replay.Tally
+	file *os.File // nil without a file
+	out  *bufio.Writer
 }
 
-func newRequestLog(path string) (*requestLog, error) {
-	l := &requestLog{stages: map[lab.Stage]int{}}
+// openLog makes the file; no path makes none.
+func openLog(path string) (*requestLog, error) {
 	if path == "" {
-		return l, nil
+		return &requestLog{Tally: replay.NewTally(nil)}, nil
 	}
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("--log: %w", err)
 	}
-	l.file, l.out = f, bufio.NewWriter(f)
-	return l, nil
-}
-
-func (l *requestLog) add(s lab.Served) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stages[s.Stage]++
-	if s.Stage == lab.StageMiss && l.firstMiss == "" {
-		l.firstMiss = s.Method + " " + s.URL
-	}
-	l.served = append(l.served, lab.Served{Stage: s.Stage, Score: s.Score})
-	if l.out != nil {
-		l.err = errors.Join(l.err, json.NewEncoder(l.out).Encode(s))
-	}
+	out := bufio.NewWriter(f)
+	return &requestLog{replay.NewTally(out), f, out}, nil
 }
 
 func (l *requestLog) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.file == nil {
 		return nil
 	}
-	if err := errors.Join(l.err, l.out.Flush(), l.file.Close()); err != nil {
+	if err := errors.Join(l.Err(), l.out.Flush(), l.file.Close()); err != nil {
 		return cannot(fmt.Errorf("--log: %w", err))
 	}
 	return nil
-}
-
-// print sums up how requests were matched.
-func (l *requestLog) print(w io.Writer, asJSON bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	confidence, asked := lab.ReplayConfidence(l.served)
-	if asJSON {
-		return printJSON(w, struct {
-			Requests   int               `json:"requests"`
-			Stages     map[lab.Stage]int `json:"stages"`
-			Confidence float64           `json:"replay_confidence"`
-		}{len(l.served), l.stages, confidence})
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d requests", len(l.served))
-	for _, stage := range []lab.Stage{lab.StageExact, lab.StageSequence, lab.StageNormalised, lab.StageFuzzy, lab.StageMiss, lab.StageLive, lab.StageBox} {
-		if n := l.stages[stage]; n > 0 {
-			fmt.Fprintf(&b, ", %d %s", n, stage)
-		}
-	}
-	if asked > 0 {
-		fmt.Fprintf(&b, "; replay_confidence %.3f", confidence)
-	}
-	_, err := fmt.Fprintln(w, b.String())
-	return err
 }

@@ -10,11 +10,7 @@ import (
 	"strings"
 
 	"eidetic/capture"
-	"eidetic/capture/file"
-	"eidetic/capture/rfb"
-	"eidetic/capture/synthetic"
-	"eidetic/capture/v4l2"
-	"eidetic/capture/x11"
+	"eidetic/capture/source"
 	"eidetic/internal/lab"
 )
 
@@ -47,66 +43,19 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, name, _ := strings.Cut(s.Source, ":")
-	if f.Rate == 0 && kind != "file" {
-		f.Rate = 60
-	}
-	switch kind {
-	case "x11":
-		src, err := x11.Open(x11.Options{Display: name, Rate: f.Rate})
-		return opened(src, err, cannot)
-	case "rfb":
-		password, err := readPassword(s.PasswordFile)
-		if err != nil {
-			return nil, usage(err)
-		}
-		src, err := rfb.Open(ctx, rfb.Options{Address: name, Password: password, Rate: f.Rate})
-		return opened(src, err, cannot)
-	case "synthetic":
-		if f.Width == 0 {
-			f.Width, f.Height = 1280, 720
-		}
-		if f.Pixels == "" {
-			f.Pixels = lab.BGRX
-		}
-		src, err := synthetic.New(synthetic.Options{
-			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil, Buffers: 16,
-		})
-		return opened(src, err, usage)
-	case "v4l2":
-		o := v4l2.Options{Path: name, Format: f, Controls: s.Control}
-		if s.EDID != "" {
-			if o.EDID, err = v4l2.NewEDID(s.EDID); err != nil {
-				return nil, usage(err)
-			}
-		}
-		src, err := v4l2.Open(o)
-		return opened(src, err, cannot)
-	case "file":
-		src, err := file.Open(ctx, name, file.Options{Format: f})
-		if errors.Is(err, file.ErrNoDecoder) {
-			return nil, cannot(err)
-		}
-		return opened(src, err, usage)
-	default:
-		return nil, usage(errors.New("--source must be x11:…, v4l2:…, rfb:…, file:… or synthetic:…, not " + s.Source))
-	}
-}
-
-// opened marks the error of opening with an exit status.
-func opened(src capture.Source, err error, mark func(error) error) (capture.Source, error) {
+	password, err := readPassword(s.PasswordFile)
 	if err != nil {
-		return nil, mark(err)
+		return nil, usage(err)
+	}
+	src, err := source.Open(ctx, source.Options{Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID})
+	var wrong *source.OptionError
+	switch {
+	case errors.As(err, &wrong):
+		return nil, usage(fmt.Errorf("--source: %w", err))
+	case err != nil:
+		return nil, cannot(err)
 	}
 	return src, nil
-}
-
-// notes are what a source knows of itself, for the header of a reel.
-func notes(src capture.Source) map[string]string {
-	if s, ok := src.(interface{ Notes() map[string]string }); ok {
-		return s.Notes()
-	}
-	return nil
 }
 
 // readPassword returns a file's first line; no file means no password.

@@ -147,3 +147,17 @@ func references(e *lab.Exchange) []string {
 }
 
 func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+
+// Unfit returns why a recording should not be replayed: it has a grave problem, or
+// its score is below the least good one. It returns nil for a recording that is fit.
+func (q Quality) Unfit(least float64) error {
+	for _, p := range q.Problems {
+		if p.Grave {
+			return fmt.Errorf("is unfit: %s", p.What)
+		}
+	}
+	if q.Score < least {
+		return fmt.Errorf("has the score %.3f, below %g", q.Score, least)
+	}
+	return nil
+}
