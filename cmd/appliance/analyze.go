@@ -34,7 +34,10 @@ type AnalyzeCmd struct {
 
 // Help shows the command at work.
 func (AnalyzeCmd) Help() string {
-	return "Examples:\n  appliance analyze trial.reel\n  appliance analyze --frames shots/ --metrics speed_index_ms,last_visual_change_ms --json\n  appliance analyze trial.reel --ignore 300x40+0+500 --heat heat.png"
+	return `Examples:
+  appliance analyze trial.reel
+  appliance analyze --frames shots/ --metrics speed_index_ms,last_visual_change_ms --json
+  appliance analyze trial.reel --ignore 300x40+0+500 --heat heat.png`
 }
 
 // analysed is what analyze prints.
@@ -90,7 +93,8 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 		}
 	}
 	if c.JSON {
-		return printJSON(std.out, analysed{name, r.Start, told, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256, warnings, ms, r.LoadHistogram, r.Progress, r.Times})
+		return printJSON(std.out, analysed{name, r.Start, told, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256,
+			warnings, ms, r.LoadHistogram, r.Progress, r.Times})
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(std.err, "appliance: note:", w)
@@ -164,7 +168,8 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	area, _, last, err := visual.FindContent(frames, visual.SyncOptions{To: c.End})
 	switch {
 	case errors.Is(err, visual.ErrNoSync):
-		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start and the whole frame the content, unless --start and --content say otherwise")
+		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start and the whole frame the content, "+
+			"unless --start and --content say otherwise")
 	case err != nil:
 		return o, nil, usage(err)
 	default:
@@ -210,7 +215,8 @@ func geometry(r image.Rectangle) string {
 func parseGeometry(s string) (image.Rectangle, error) {
 	var w, h, x, y int
 	var rest string
-	if n, _ := fmt.Sscanf(s, "%dx%d+%d+%d%s", &w, &h, &x, &y, &rest); n != 4 || w < 1 || h < 1 || w > lab.MaxSide || h > lab.MaxSide || x < 0 || y < 0 || x > lab.MaxSide || y > lab.MaxSide {
+	if n, _ := fmt.Sscanf(s, "%dx%d+%d+%d%s", &w, &h, &x, &y, &rest); n != 4 || w < 1 || h < 1 || w > lab.MaxSide || h > lab.MaxSide ||
+		x < 0 || y < 0 || x > lab.MaxSide || y > lab.MaxSide {
 		return image.Rectangle{}, fmt.Errorf("%q is not an area: write WIDTHxHEIGHT+X+Y, such as 300x40+0+500", s)
 	}
 	return image.Rect(x, y, x+w, y+h), nil

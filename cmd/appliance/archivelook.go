@@ -39,12 +39,14 @@ func (c *ArchiveLsCmd) Run(std *streams) error {
 		if l.Truncated != "" {
 			note = " (cut off: " + l.Truncated + ")"
 		}
-		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t%s\t %s %s%s\n", l.Order, l.Start, l.FirstByte, l.End, l.Status, l.Bytes, l.Protocol, l.Method, l.URL, note)
+		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t%s\t %s %s%s\n", l.Order, l.Start, l.FirstByte, l.End, l.Status, l.Bytes,
+			l.Protocol, l.Method, l.URL, note)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.out, "%d of %d exchanges, %d hosts, %d DNS answers\n", len(list), len(a.Exchanges()), len(a.Info().Hosts), len(a.DNS()))
+	_, err = fmt.Fprintf(std.out, "%d of %d exchanges, %d hosts, %d DNS answers\n", len(list), len(a.Exchanges()), len(a.Info().Hosts),
+		len(a.DNS()))
 	return err
 }
 
@@ -142,7 +144,8 @@ func printQuality(w io.Writer, a *archive.Archive, q archive.Quality) error {
 		fmt.Fprintf(&b, "%s  %-13s  %s  %s\n", mark, p.Kind, p.URL, p.What)
 	}
 	info := a.Info()
-	fmt.Fprintf(&b, "score %.3f: %d exchanges, %d bytes of bodies, %d problems, sha256 %s\n", q.Score, info.Exchanges, info.BodyBytes, len(q.Problems), info.SHA256)
+	fmt.Fprintf(&b, "score %.3f: %d exchanges, %d bytes of bodies, %d problems, sha256 %s\n", q.Score, info.Exchanges, info.BodyBytes,
+		len(q.Problems), info.SHA256)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

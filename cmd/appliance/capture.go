@@ -117,7 +117,8 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 	fmt.Fprintf(std.out, "%s: %d frames in %.1f s, %s; %d lost; interval p50 %.2f, p99 %.2f, longest %.2f ms; %d bytes\n",
 		c.Out, r.Len(), st.Elapsed, capture.RateText(st.Rate, st.Nominal), st.Lost, st.IntervalP50, st.IntervalP99, st.IntervalMax, r.Size())
 	if st.MissedProven+st.MissedDrawn > 0 {
-		fmt.Fprintf(std.out, "%d looks at the screen missed with nothing drawn, which proves the picture; %d with something drawn: every change is known to within %.1f ms, %.1f is normal\n",
+		fmt.Fprintf(std.out, "%d looks at the screen missed with nothing drawn, which proves the picture; "+
+			"%d with something drawn: every change is known to within %.1f ms, %.1f is normal\n",
 			st.MissedProven, st.MissedDrawn, st.WorstBound, st.NormalBound)
 	}
 	if st.Corrupt > 0 || st.Irregular > 0 {
@@ -140,7 +141,8 @@ func (c *CaptureCmd) awaitTrigger(t *tape.Tape, std *streams) (stop func()) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, unix.SIGUSR1)
 	done := make(chan struct{})
-	fmt.Fprintf(std.err, "the last %v are kept; press Enter, or send signal USR1 to process %d, to record them and what follows\n", c.PreRoll, os.Getpid())
+	fmt.Fprintf(std.err, "the last %v are kept; press Enter, or send signal USR1 to process %d, to record them and what follows\n",
+		c.PreRoll, os.Getpid())
 	pull := func() {
 		t.Trigger()
 		fmt.Fprintln(std.err, "recording")

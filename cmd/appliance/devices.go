@@ -46,7 +46,8 @@ func (c *DevicesCmd) Run(std *streams) error {
 			fmt.Fprintf(w, "%s\t%s\tsignal: %s\n", g.Path, g.Card, g.Signal)
 		}
 		if g.NeedsEDID {
-			fmt.Fprintf(w, "%s\t%s\tit has no EDID: a source sends nothing until it is given one (appliance capture --edid 1080p60)\n", g.Path, g.Card)
+			fmt.Fprintf(w, "%s\t%s\tit has no EDID: a source sends nothing until it is given one (appliance capture --edid 1080p60)\n",
+				g.Path, g.Card)
 		}
 		for _, m := range g.Modes {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%t\n", g.Path, g.Card, m.Format, m.Size, strings.Join(m.Rates, " "), m.Supported)

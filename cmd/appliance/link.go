@@ -152,7 +152,8 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 			name string
 			link.Direction
 		}{{"down", r.Report.Down}, {"up", r.Report.Up}} {
-			fmt.Fprintf(std.out, "%s: %d packets, %d bytes, dropped %v, late by %v at p99 (worst %v)\n", d.name, d.Packets, d.Bytes, d.Drops, d.Errors.Quantile(.99), d.Errors.Max)
+			fmt.Fprintf(std.out, "%s: %d packets, %d bytes, dropped %v, late by %v at p99 (worst %v)\n", d.name, d.Packets, d.Bytes, d.Drops,
+				d.Errors.Quantile(.99), d.Errors.Max)
 		}
 	}
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
 	Demo    DemoCmd      `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
-	Inside  InsideCmd    `cmd:"" hidden:"" help:"The demo's half that runs in namespaces."`
-	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel and all that it measures with."`
-	Box     BoxCmd       `cmd:"" hidden:"" help:"What the units of the box run."`
+	Inside  InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
+	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
+	Box     BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
-	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or find out what a grabber is worth."`
-	Reel    ReelCmd      `cmd:"" help:"Look into a screen recording: info, verify, recover, frames, export."`
-	Archive ArchiveCmd   `cmd:"" help:"Look into a recording of the network, mend and convert it: ls, cat, verify, rm, edit, trim, merge, import, export."`
+	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
+	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
+	Archive ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
 	Devices DevicesCmd   `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
 	Analyze AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Link    LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
-	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about what it lacks."`
+	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
 	Version VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
 }
 
@@ -45,8 +45,8 @@ const (
 	exitCannot = 3 // this machine, or its state, does not allow it
 )
 
-// exitError is an error that knows its exit status; without one inside, a
-// person has been told already.
+// exitError is an error with an exit status. Without an error inside, a person has
+// been told already.
 type exitError struct {
 	status int
 	err    error
@@ -83,7 +83,7 @@ func main() {
 func run(ctx context.Context, args []string, std *streams) int {
 	var cli CLI
 	status, helped, out := -1, exitGood, std.out
-	if len(args) == 0 { // whoever knows no command is shown them, and a script is told that it named none
+	if len(args) == 0 { // a person sees the commands, and a script gets the status of wrong usage
 		args, helped, out = []string{"--help"}, exitUsage, std.err
 	}
 	parser, err := kong.New(&cli,
@@ -108,11 +108,11 @@ func run(ctx context.Context, args []string, std *streams) int {
 		fmt.Fprintln(std.err, "See appliance --help.")
 		return exitUsage
 	}
-	return tell(command.Run(), std.err)
+	return printError(command.Run(), std.err)
 }
 
-// printHelp prints a command's help and, where a group of commands has one that
-// is meant when none is named, that one's too.
+// printHelp prints a command's help and, for a group of commands with a default
+// command, the help of that one, too.
 func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, c); err != nil {
 		return err
@@ -122,15 +122,16 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 		return nil
 	}
 	fmt.Fprintln(c.Stdout)
-	meant := *c
-	meant.Path = append(slices.Clone(c.Path), &kong.Path{Command: node.DefaultCmd})
-	return kong.DefaultHelpPrinter(o, &meant)
+	inner := *c
+	inner.Path = append(slices.Clone(c.Path), &kong.Path{Command: node.DefaultCmd})
+	return kong.DefaultHelpPrinter(o, &inner)
 }
 
-// tell tells a person of an error and returns the exit status that it stands for.
-func tell(err error, w io.Writer) int {
+// printError prints an error for a person, unless it was printed before, and returns
+// its exit status.
+func printError(err error, w io.Writer) int {
 	var known *exitError
-	if err == nil || errors.As(err, &known) && known.err == nil { // it was told already
+	if err == nil || errors.As(err, &known) && known.err == nil {
 		return statusOf(err)
 	}
 	fmt.Fprintln(w, "appliance:", err)

@@ -176,7 +176,8 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	}
 	defer network.Close()
 	wall := time.Now()
-	w, err := archive.Create(path, archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: c.Seed, PageDate: wall, Title: filepath.Base(c.Archive)})
+	w, err := archive.Create(path,
+		archive.CreateOptions{Software: versionLine(), Wall: wall, Seed: c.Seed, PageDate: wall, Title: filepath.Base(c.Archive)})
 	if err != nil {
 		return cannot(err)
 	}

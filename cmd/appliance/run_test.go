@@ -149,7 +149,7 @@ func compared(slower float64) func() *lab.Run {
 // ends runs the command to its end.
 func ends(ctx context.Context, c *RunCmd) result {
 	var out, errs bytes.Buffer
-	status := tell(c.Run(ctx, &streams{strings.NewReader(""), &out, &errs}), &errs)
+	status := printError(c.Run(ctx, &streams{strings.NewReader(""), &out, &errs}), &errs)
 	return result{status, out.String(), errs.String()}
 }
 

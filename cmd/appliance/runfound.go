@@ -22,7 +22,8 @@ func printFound(out io.Writer, run *lab.Run) {
 			valid++
 		}
 	}
-	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials), time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
+	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials),
+		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
 		fmt.Fprintln(out, client.Plain(text))
 	}
@@ -53,6 +54,7 @@ func printEffects(out io.Writer, c *lab.Comparison, control, treatment string) {
 		if rows++; rows == 1 {
 			fmt.Fprintf(table, "metric\t%s\t%s\tchange\t95 %% interval\tfinding\t\n", control, treatment)
 		}
-		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", client.Plain(e.Metric), e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, client.Plain(e.Finding))
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%s\t\n", client.Plain(e.Metric), e.Control, e.Treatment, e.Shift.Value,
+			e.Shift.Low, e.Shift.High, client.Plain(e.Finding))
 	}
 }

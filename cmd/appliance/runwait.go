@@ -108,8 +108,8 @@ func untilInterruptedAgain(ctx context.Context, limit time.Duration) (context.Co
 }
 
 // tokenHelp says where a person finds the panel's token.
-const tokenHelp = "appliance serve keeps its token in the file token of its data folder (out/box/token), and a box shows it on its screen: " +
-	"pass it with --token-file FILE, or in the environment as " + tokenVariable
+const tokenHelp = "appliance serve keeps its token in the file token of its data folder (out/box/token), " +
+	"and a box shows it on its screen: pass it with --token-file FILE, or in the environment as " + tokenVariable
 
 // boxError gives an error of the client its exit status, and says what to do.
 func boxError(err error) error {

@@ -159,7 +159,8 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 
 // request makes a request that may be made again until it is answered or
 // patience ends, and returns the answer, which may have most bytes.
-func (c *Client) request(ctx context.Context, method, path string, body []byte, change func(*http.Request), most int64) (content []byte, err error) {
+func (c *Client) request(ctx context.Context, method, path string, body []byte, change func(*http.Request),
+	most int64) (content []byte, err error) {
 	err = c.retry(ctx, func() error {
 		limited, done := context.WithTimeout(ctx, answerLimit+time.Duration(most>>20)*time.Second)
 		defer done()
@@ -234,7 +235,8 @@ func (c *Client) refusal(answer *http.Response) error {
 	}
 	// A missing or malformed Content-Type counts as not problem+json.
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if kind == "application/problem+json" && json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&problem) == nil && problem.Detail != "" {
+	if kind == "application/problem+json" && json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&problem) == nil &&
+		problem.Detail != "" {
 		e.Detail = Plain(problem.Detail)
 		for i, one := range problem.Errors[:min(len(problem.Errors), 5)] {
 			field := Plain(strings.TrimPrefix(one.Location, "body."))

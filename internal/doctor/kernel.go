@@ -39,13 +39,15 @@ func kernelChecks() []kernelCheck {
 		{Finding{Name: "tbf", For: "links: by the kernel (rates)"}, tryQdisc(&netlink.Tbf{Rate: 125_000, Limit: 100_000, Buffer: 100_000}),
 			"modprobe sch_tbf; the packet link does without"},
 		{Finding{Name: "netem", For: "links: by the kernel (delays, losses)"},
-			tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})), "modprobe sch_netem; the packet link does without"},
+			tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})),
+			"modprobe sch_netem; the packet link does without"},
 		{Finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
 		{Finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort,
 			"use a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
 		{Finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
 		{Finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime,
-			"run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again (LimitRTPRIO=20 in a unit)"},
+			"run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again " +
+				"(LimitRTPRIO=20 in a unit)"},
 	}
 }
 

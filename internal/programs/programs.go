@@ -20,7 +20,8 @@ type Program struct {
 
 // Chromium is the browser of a virtual device.
 func Chromium() Program {
-	return Program{"chromium", []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}, "chromium", "virtual devices: their browser"}
+	return Program{"chromium", []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}, "chromium",
+		"virtual devices: their browser"}
 }
 
 // Certutil puts the box's certificate authority into the browser's store.
@@ -64,7 +65,8 @@ func (p Program) Find() (path string, err error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s is not installed (%s): apt-get install %s: %w", strings.Join(p.Files, " or "), p.For, p.Package, exec.ErrNotFound)
+	return "", fmt.Errorf("%s is not installed (%s): apt-get install %s: %w", strings.Join(p.Files, " or "), p.For, p.Package,
+		exec.ErrNotFound)
 }
 
 // Missing returns one error that names all the listed programs that are not

@@ -129,7 +129,8 @@ func VisitInside(ctx context.Context, task string, in Inner) error {
 
 // carryOut brings the device up, opens the pages, and takes the device down.
 func (v *Visit) carryOut(ctx context.Context, in Inner) error {
-	if err := isolate.Mount(isolate.Mounts{Keep: []string{filepath.Dir(v.Archive)}, Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
+	if err := isolate.Mount(isolate.Mounts{Keep: []string{filepath.Dir(v.Archive)}, Resolver: device.Gateway().String(),
+		TempSize: tempSize}); err != nil {
 		return err
 	}
 	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}

@@ -140,7 +140,8 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 		return cfg, "", nil
 	case errors.Is(err, ErrTrust):
 		cfg.Network.Trust = ""
-		return cfg, "network.trust of the configuration cannot be used: only the authorities that the system knows are trusted", withoutSource(err)
+		return cfg, "network.trust of the configuration cannot be used: only the authorities that the system knows are trusted",
+			withoutSource(err)
 	}
 	return DefaultConfig(), "the configuration has a mistake: the defaults are used", withoutSource(err)
 }
@@ -164,7 +165,8 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 		return atField(file, text, "$.panel"+field, err)
 	}
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
-		return atField(file, text, "$.network.resolver", fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
+		return atField(file, text, "$.network.resolver",
+			fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

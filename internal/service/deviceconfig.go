@@ -97,7 +97,8 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 			return wrong("gateway", "%w", err)
 		}
 		if other := gateways[c.Gateway]; other != "" {
-			return wrong("gateway", "%s is the box's address at %s already; give each port one of its own, such as 192.168.%d.1/24", c.Gateway, other, 77+len(all))
+			return wrong("gateway", "%s is the box's address at %s already; give each port one of its own, such as 192.168.%d.1/24",
+				c.Gateway, other, 77+len(all))
 		}
 		gateways[c.Gateway] = c.Port
 		if !(c.Rate >= 1 && c.Rate <= maxRate) {

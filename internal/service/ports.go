@@ -45,7 +45,8 @@ type wantedPort struct {
 var (
 	errNoRoles = errors.New("the box has not told its ports apart yet: it waits for a lease at its uplink")
 	errUplink  = errors.New("this port leads to the network: plug the device into another one, and name that in the configuration")
-	errNoRole  = errors.New("the box has no device port of this name (yet): it is not there, or has a lease, or box.device_ports leaves it out")
+	errNoRole  = errors.New("the box has no device port of this name (yet): " +
+		"the port is missing, or has a lease, or box.device_ports leaves it out")
 	errNoRadio = errors.New("there is no radio of this name")
 	errMoves   = errors.New("the port gets another address")
 )

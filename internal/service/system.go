@@ -66,7 +66,8 @@ func (s boxSettings) Text() (string, error) {
 // Set implements panel.Settings.
 func (s boxSettings) Set(_ context.Context, text string) error {
 	if len(text) > box.MaxConfig {
-		return &panel.Refusal{Status: http.StatusRequestEntityTooLarge, Err: fmt.Errorf("a configuration of %d bytes: at most %d", len(text), box.MaxConfig)}
+		return &panel.Refusal{Status: http.StatusRequestEntityTooLarge,
+			Err: fmt.Errorf("a configuration of %d bytes: at most %d", len(text), box.MaxConfig)}
 	}
 	cfg := DefaultConfig()
 	if err := ParseConfig("the configuration", []byte(text), &cfg); err != nil {

@@ -62,7 +62,8 @@ func refuse(status int, format string, args ...any) error {
 // path is where a recording is, or would be.
 func (a Uploads) path(name string) (string, error) {
 	if !store.ValidID(name) || !strings.HasSuffix(name, ".wacz") {
-		return "", refuse(http.StatusUnprocessableEntity, "%q is not a name of a recording: letters, digits, '.', '-' and '_', and .wacz at the end", name)
+		return "", refuse(http.StatusUnprocessableEntity,
+			"%q is not a name of a recording: letters, digits, '.', '-' and '_', and .wacz at the end", name)
 	}
 	return filepath.Join(a.Dir, name), nil
 }

@@ -55,7 +55,8 @@ func (a *Archive) Find(name string) (*lab.Exchange, error) {
 	case 0:
 		return nil, fmt.Errorf("no exchange is %q; appliance archive ls lists them", name)
 	}
-	return nil, fmt.Errorf("%d exchanges match %q, such as %d and %d: name one by its number", len(found), name, found[0].Order, found[1].Order)
+	return nil, fmt.Errorf("%d exchanges match %q, such as %d and %d: name one by its number", len(found), name, found[0].Order,
+		found[1].Order)
 }
 
 // Split returns the exchanges for which keep is true, and the others.

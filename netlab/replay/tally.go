@@ -74,7 +74,8 @@ func (t *Tally) Matches() Matches {
 func (m Matches) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d requests", m.Requests)
-	for _, stage := range []lab.Stage{lab.StageExact, lab.StageSequence, lab.StageNormalised, lab.StageFuzzy, lab.StageMiss, lab.StageLive, lab.StageBox} {
+	for _, stage := range []lab.Stage{lab.StageExact, lab.StageSequence, lab.StageNormalised, lab.StageFuzzy, lab.StageMiss,
+		lab.StageLive, lab.StageBox} {
 		if n := m.Stages[stage]; n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n, stage)
 		}
