@@ -33,7 +33,7 @@ type BoxCmd struct {
 // BoxSetupCmd prepares the box.
 type BoxSetupCmd struct{}
 
-// Run prepares the box; what fails is logged, and the box goes on without it.
+// Run prepares the box. A step that fails is logged, and the box goes on without it.
 func (BoxSetupCmd) Run(ctx context.Context, std *streams) error {
 	log := systemd.Logger(std.err, slog.LevelInfo)
 	uid, gid := serviceAccount()
@@ -74,7 +74,7 @@ func (c BoxPortsCmd) Run(ctx context.Context, std *streams) error {
 // BoxConsoleCmd keeps the banner on the box's screens.
 type BoxConsoleCmd struct {
 	TTY []string `default:"/dev/tty1,/dev/ttyS0" help:"Terminals to write to; those that are missing are left out."`
-	URL string   `default:"http://127.0.0.1:8080/api/v1/health" help:"Whom to ask for the health."`
+	URL string   `default:"http://127.0.0.1:8080/api/v1/health" help:"The address that tells the health."`
 }
 
 // Run shows the banner until ctx is done.
@@ -84,7 +84,7 @@ func (c BoxConsoleCmd) Run(ctx context.Context) error {
 
 // BoxBlessCmd waits for health and marks the running system as good.
 type BoxBlessCmd struct {
-	URL    string        `default:"http://127.0.0.1:8080/api/v1/health" help:"Whom to ask."`
+	URL    string        `default:"http://127.0.0.1:8080/api/v1/health" help:"The address that tells the health."`
 	Steady time.Duration `default:"5s" help:"How long it must stay healthy."`
 	Within time.Duration `default:"90s" help:"How long it may take."`
 }
@@ -104,7 +104,7 @@ func (c BoxBlessCmd) Run(ctx context.Context, std *streams) error {
 	return updater.Bless()
 }
 
-// BoxUpdateCmd installs what the service left.
+// BoxUpdateCmd installs the update that the service left.
 type BoxUpdateCmd struct{}
 
 // Run installs the update and restarts the box into it.
@@ -169,7 +169,7 @@ func (BoxConfigureCmd) Run(ctx context.Context, std *streams) error {
 // BoxResetCmd makes the next boot a factory reset.
 type BoxResetCmd struct{}
 
-// Run leaves the wish on the EFI partition and restarts the box.
+// Run marks the reset on the EFI partition and restarts the box.
 func (BoxResetCmd) Run(ctx context.Context, std *streams) error {
 	if err := newUpdater(std).MarkReset(); err != nil {
 		return failed(err)

@@ -57,7 +57,7 @@ Example:
 func (d *DemoCmd) Validate() error {
 	most := store.MaxTrials
 	if d.Against != "" {
-		if _, err := fromHere().Parse(d.Against); err != nil {
+		if _, err := localProfiles().Parse(d.Against); err != nil {
 			return fmt.Errorf("--treatment-link: %w", err)
 		}
 		most /= 2
@@ -65,7 +65,7 @@ func (d *DemoCmd) Validate() error {
 	if d.Trials < 1 || d.Trials > most {
 		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, most)
 	}
-	if _, err := fromHere().Parse(d.Link); err != nil {
+	if _, err := localProfiles().Parse(d.Link); err != nil {
 		return fmt.Errorf("--link: %w", err)
 	}
 	if d.Still < 200*time.Millisecond || d.Limit < d.Still {

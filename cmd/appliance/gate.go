@@ -9,9 +9,9 @@ import (
 	"eidetic/internal/store"
 )
 
-// gate is the exit status that a run stands for, so that a script can stop at a
-// regression, and cannot take a run that tells nothing for one that found
-// nothing. Who ran it has been told the verdict already.
+// gate returns the error with the exit status that a run stands for, so that a
+// script can stop at a regression, and cannot mistake a run without a verdict for
+// one that found no difference. The verdict itself has been printed already.
 func gate(run *lab.Run, compared bool) error {
 	if run.State != store.StateDone {
 		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, client.Plain(run.Error)))
@@ -39,8 +39,8 @@ func gate(run *lab.Run, compared bool) error {
 	return gateOf(run.Comparison, "the treatment is slower", "ask for more trials with --trials")
 }
 
-// gateOf is the exit status of a comparison; slower is what it was to tell, and
-// more how to have it told.
+// gateOf returns the error with the exit status of a comparison. slower is the
+// question that the comparison answers, and more says how to get an answer.
 func gateOf(c *lab.Comparison, slower, more string) error {
 	switch c.Verdict {
 	case lab.Faster, lab.NoChange:

@@ -51,8 +51,9 @@ func (c *LinkNamesCmd) Run(std *streams) error {
 	return w.Flush()
 }
 
-// fromHere reads profiles of this machine's user, who may name trace files.
-func fromHere() link.Reader { return link.Reader{Open: link.OpenFile} }
+// localProfiles reads profiles that the user of this machine names, which may name
+// trace files.
+func localProfiles() link.Reader { return link.Reader{Open: link.OpenFile} }
 
 func rateText(r link.Rate) string {
 	switch {
@@ -84,10 +85,9 @@ func (LinkTestCmd) Help() string {
 The exit status is 1 when the link did not keep to its profile.`
 }
 
-// Run checks the profile here, where a person sees the error, and measures in
-// namespaces.
+// Run checks the profile, and measures it in namespaces.
 func (c *LinkTestCmd) Run(ctx context.Context) error {
-	if _, err := fromHere().Parse(c.Link); err != nil {
+	if _, err := localProfiles().Parse(c.Link); err != nil {
 		return usage(err)
 	}
 	if err := isolate.Available(ctx); err != nil {
@@ -100,7 +100,7 @@ func (c *LinkTestCmd) Run(ctx context.Context) error {
 	}
 	err := isolate.Run(ctx, args)
 	var exit *exec.ExitError
-	if errors.As(err, &exit) { // the inside has said why
+	if errors.As(err, &exit) { // the half in namespaces has printed why
 		return &exitError{status: max(exit.ExitCode(), exitFailed)}
 	}
 	if err != nil {
@@ -121,11 +121,11 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	if os.Getpid() != 1 {
 		return usage(errors.New("this half runs in namespaces of its own; call: appliance link test"))
 	}
-	p, err := fromHere().Parse(c.Link) // while /tmp is the outer one
+	p, err := localProfiles().Parse(c.Link) // before Mount replaces /tmp, where trace files may be
 	if err != nil {
 		return usage(err)
 	}
-	const tempSize = 16 << 20 // nothing is kept there; the view brings a /proc that counts as we do
+	const tempSize = 16 << 20 // nothing is kept there; Mount is needed for its /proc
 	if err := isolate.Mount(isolate.Mounts{TempSize: tempSize}); err != nil {
 		return cannot(err)
 	}

@@ -16,13 +16,12 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// What record and replay have in common.
-
-// authorityFlags choose the certificate authority.
+// authorityFlags choose the certificate authority of record and replay.
 type authorityFlags struct {
 	CADir string `name:"ca-dir" type:"path" placeholder:"DIR" help:"Where the certificate authority is kept; made when there is none. A folder of your own settings, by default."`
 }
 
+// dir is the folder of the authority.
 func (f *authorityFlags) dir() (string, error) {
 	if f.CADir != "" {
 		return f.CADir, nil
@@ -34,6 +33,7 @@ func (f *authorityFlags) dir() (string, error) {
 	return filepath.Join(dir, "eidetic", "ca"), nil
 }
 
+// load reads the authority, or makes it.
 func (f *authorityFlags) load() (*ca.Authority, error) {
 	dir, err := f.dir()
 	if err != nil {
@@ -42,11 +42,11 @@ func (f *authorityFlags) load() (*ca.Authority, error) {
 	return ca.LoadOrCreate(dir, time.Now)
 }
 
-// usage says how a browser is led through the explicit proxy.
+// usage returns what a person does to lead a browser through the explicit proxy.
 func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) string {
 	dir, err := f.dir()
 	if err != nil {
-		dir = "" // it was found when the authority was loaded
+		dir = "" // cannot happen: the authority was loaded from there
 	}
 	return fmt.Sprintf(`  proxy        http://%[1]v
   certificate  %[2]s, or http://box.test/ through the proxy
@@ -56,12 +56,13 @@ func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) st
 		proxy, filepath.Join(dir, ca.CertFile), authority.Fingerprint(), authority.SPKI())
 }
 
-// originFlags say how origins are reached.
+// originFlags say how record and replay reach origins.
 type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
 }
 
+// pem reads the certificates of --trust.
 func (f *originFlags) pem() (string, error) {
 	if f.Trust == "" {
 		return "", nil
@@ -76,6 +77,7 @@ func (f *originFlags) pem() (string, error) {
 	return string(text), nil
 }
 
+// upstream is what the flags mean.
 func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
 	text, err := f.pem()
 	if err != nil {
@@ -88,10 +90,10 @@ func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
 	return &proxy.UpstreamConfig{Resolver: f.Resolver, Roots: roots}, nil
 }
 
-// ownGateway is what the box calls itself where it is no gateway.
+// ownGateway is the box's address in a network where it is no gateway.
 func ownGateway() netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 77, 1}) }
 
-// validAddress checks a flag that holds where to listen; "" is not at all.
+// validAddress checks a flag that says where to listen; an empty one does not listen.
 func validAddress(flag, addr string) error {
 	if addr == "" {
 		return nil

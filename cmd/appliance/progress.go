@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// progress tells a person what goes on: on a terminal one line that is drawn
-// over, elsewhere a line for each trial that ended.
+// progress shows a person how a run goes: on a terminal one line that is
+// overwritten, elsewhere a line for each trial that has ended.
 type progress struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -59,7 +59,7 @@ func (p *progress) step(s experiment.Step) {
 	fmt.Fprintf(p.out, "Trial %*d of %d: %s\n", len(fmt.Sprint(s.Of)), s.Trial, s.Of, resultOf(s))
 }
 
-// resultOf says in one line how a trial went.
+// resultOf returns a line on how a trial went.
 func resultOf(s experiment.Step) string {
 	t := s.Done
 	if !t.Valid {
@@ -69,7 +69,7 @@ func resultOf(s experiment.Step) string {
 		t.Metrics["first_visual_change_ms"], t.Metrics["speed_index_ms"], t.Metrics["last_visual_change_ms"], t.Requests, t.Frames, flawsOf(t))
 }
 
-// flawsOf says how good a valid trial is.
+// flawsOf returns what is wrong with a valid trial: lost frames, blur.
 func flawsOf(t *lab.Trial) string {
 	text := ", none lost"
 	if t.FramesLost > 0 {
@@ -81,20 +81,21 @@ func flawsOf(t *lab.Trial) string {
 	return text
 }
 
-// barOf draws done of all as 20 cells.
+// barOf draws a progress bar of 20 cells.
 func barOf(done, all int) string {
 	const cells = 20
 	full := cells * done / max(all, 1)
 	return "[" + strings.Repeat("█", full) + strings.Repeat("·", cells-full) + "]"
 }
 
+// close leaves the terminal without a half-drawn line.
 func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wipe()
 }
 
-// wipe removes the line that is drawn over.
+// wipe removes the line that is overwritten.
 func (p *progress) wipe() {
 	if p.drawn {
 		fmt.Fprint(p.out, "\r\033[K")

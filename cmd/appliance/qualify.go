@@ -9,8 +9,7 @@ import (
 	"eidetic/capture/qualify"
 )
 
-// CaptureGroup holds what is done with sources. Recording is what is meant
-// when nothing else is named.
+// CaptureGroup groups what is done with sources. Recording is the default command.
 type CaptureGroup struct {
 	Film    CaptureCmd `cmd:"" default:"withargs" help:"Record a screen, losslessly."`
 	Qualify QualifyCmd `cmd:"" help:"Find out what a grabber loses, delays and alters."`

@@ -19,13 +19,13 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// RecordCmd records pages, or whatever comes to a proxy, into an archive.
+// RecordCmd records pages, or what comes to a proxy, into an archive.
 type RecordCmd struct {
 	Archive string   `required:"" type:"path" placeholder:"A.wacz" help:"The file to make."`
 	URL     []string `arg:"" optional:"" help:"Pages to open one after the other, each in a fresh browser in namespaces of its own."`
 	Force   bool     `help:"Replace an archive that is there."`
 
-	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 what its origin speaks so: each page is opened once before, to see who offers it."`
+	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 where origins speak it: each page is opened once before, to find the hosts that offer it."`
 	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
 	authorityFlags
 	originFlags
@@ -71,11 +71,11 @@ func (c *RecordCmd) Validate() error {
 
 // Run records, and judges the recording.
 func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
-	if err := c.makeRoom(); err != nil {
+	if err := c.checkArchive(); err != nil {
 		return usage(err)
 	}
-	// What replaces another archive is made beside it, so that a recording that
-	// failed, or is unfit, leaves the old one.
+	// An archive that replaces another one is made beside it, so that a recording
+	// that failed, or is unfit, leaves the old one.
 	path := c.Archive
 	if _, err := os.Lstat(path); err == nil {
 		path = filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
@@ -106,8 +106,8 @@ func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
 	return nil
 }
 
-// makeRoom checks that the archive can be made, before anything is started.
-func (c *RecordCmd) makeRoom() error {
+// checkArchive checks that the archive can be made, before anything is started.
+func (c *RecordCmd) checkArchive() error {
 	_, err := os.Stat(c.Archive)
 	switch {
 	case err == nil && !c.Force:
@@ -124,7 +124,7 @@ func (c *RecordCmd) makeRoom() error {
 	return nil
 }
 
-// judge says what was recorded, and how good it is.
+// judge prints what was recorded, and returns an error if it is unfit.
 func (c *RecordCmd) judge(std *streams, path string) error {
 	a, err := archive.Open(path)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 	})
 }
 
-// proxy records what comes until ctx ends.
+// proxy records what comes to an explicit proxy until ctx ends.
 func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error {
 	authority, err := c.load()
 	if err != nil {

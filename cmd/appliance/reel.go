@@ -16,7 +16,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// ReelCmd looks into screen recordings.
+// ReelCmd inspects screen recordings.
 type ReelCmd struct {
 	Info    ReelInfoCmd    `cmd:"" help:"Say what a reel holds. Example: appliance reel info trial.reel"`
 	Verify  ReelVerifyCmd  `cmd:"" help:"Decode every frame and check every checksum. Exit status 1 when something is damaged. Example: appliance reel verify trial.reel"`
@@ -198,8 +198,8 @@ func openReel(path string) (*reel.Reader, error) {
 	return r, nil
 }
 
-// badFile gives an error about a file that the command line names its exit
-// status: what is missing, in the way or no reel is a wrong command line.
+// badFile gives an error about a file that the command line names its exit status.
+// A file that is missing, exists already or is not a reel means a wrong command line.
 func badFile(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, video.ErrNoEncoder) || errors.Is(err, context.Canceled) {
 		return cannot(err)
@@ -207,7 +207,7 @@ func badFile(err error) error {
 	return usage(err)
 }
 
-// printJSON prints a value for machines, indented for people who look at it.
+// printJSON prints a value as indented JSON.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

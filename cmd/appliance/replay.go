@@ -127,7 +127,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	return nil
 }
 
-// pages opens the pages with a virtual device.
+// pages opens the pages in a virtual device.
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
 	return visitPages(ctx, sandbox.Visit{
 		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link,
@@ -152,7 +152,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
-	end, err := c.misses(&options)
+	end, err := c.missPolicy(&options)
 	if err != nil {
 		return err
 	}
@@ -191,9 +191,9 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	return nil
 }
 
-// misses sets up the policies that ask origins. The function that it returns
-// ends what was set up; its session may be nil.
-func (c *ReplayCmd) misses(o *replay.Options) (end func(*replay.Session) error, err error) {
+// missPolicy sets up the policies for missing requests that ask origins. The
+// function that it returns ends what was set up; its session may be nil.
+func (c *ReplayCmd) missPolicy(o *replay.Options) (end func(*replay.Session) error, err error) {
 	if c.Miss != "live" && c.Miss != "fill" {
 		return func(*replay.Session) error { return nil }, nil
 	}
