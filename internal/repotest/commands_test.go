@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/testlab"
 )
 
 // TestDocumentedCommands holds the documents to the program: every command and
