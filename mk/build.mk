@@ -3,10 +3,13 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BINARY := bin/appliance
 
-# The commit that "appliance version" and every report name is the go command's
-# own stamp. It is asked for here because GOFLAGS may switch it off. Without a
-# repository that git can read there is none, and to ask for it would be an error.
-BUILDVCS := $(if $(shell git rev-parse --verify HEAD 2>/dev/null),auto,false)
+# The commit that "appliance version" and every report name is the go command's own
+# stamp. The build asks for it here because GOFLAGS may switch it off; without a
+# repository that git can read there is none, and asking for it would be an error.
+# The go command stamps nothing in a linked worktree of git, so the linker gets the
+# commit as well.
+COMMIT   := $(shell git rev-parse --verify HEAD 2>/dev/null)
+BUILDVCS := $(if $(COMMIT),auto,false)
 
 .PHONY: demo
 demo: deps-demo build ## Install what is missing, build, measure the sample page and show the report
@@ -14,7 +17,7 @@ demo: deps-demo build ## Install what is missing, build, measure the sample page
 
 .PHONY: build
 build: deps-build ## Build bin/appliance, one static binary
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X main.version=$(VERSION)' -o $(BINARY) ./cmd/appliance
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BINARY) ./cmd/appliance
 
 .PHONY: deps
 deps: ## Install every Debian package that any target uses

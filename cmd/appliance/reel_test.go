@@ -103,7 +103,7 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		{[]string{"reel", "export", file, "--out", "x.png", "--difference", copied}, exitUsage, "pictures of"},
 		{[]string{"capture", "--source", "x11::59999", "--out", "x.reel"}, exitCannot, "connect to display :59999"},
 		{[]string{"reel", "export", file, "--out", "x.png", "--frame", "9999"}, exitUsage, "frame 9999 is not among"},
-		{[]string{"capture", "--source", "pipe:1", "--out", "x.reel"}, exitUsage, "--source must be"},
+		{[]string{"capture", "--source", "pipe:1", "--out", "x.reel"}, exitUsage, "--source: a source must be"},
 	} {
 		if status, _, errs := invoke(t, c.args...); status != c.status || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: status %d: %s", c.args, status, errs)

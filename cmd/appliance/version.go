@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 )
 
-// version is set by the linker (-X main.version=…); a plain go build says "dev".
-var version = "dev"
+// These are set by the linker (-X main.version=…); a plain go build leaves them.
+var (
+	version = "dev"
+	commit  string // for a build that the go command does not stamp
+)
 
 // VersionCmd prints what this binary is.
 type VersionCmd struct{}
@@ -25,20 +29,20 @@ func versionLine() string {
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	return fmt.Sprintf("appliance %s (%s, %s %s/%s)", version, commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("appliance %s (%s, %s %s/%s)", version, commitOf(info, commit), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// commitOf returns the commit in the stamp that the go command puts into a
-// binary, and whether the source differed from it.
-func commitOf(info *debug.BuildInfo) string {
-	commit, modified := "unknown commit", ""
+// commitOf returns the commit in the stamp that the go command puts into a binary,
+// and whether the source differed from it; without a stamp, the linker's commit.
+func commitOf(info *debug.BuildInfo, linked string) string {
+	text, modified := cmp.Or(linked, "unknown commit"), ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			commit = s.Value
+			text = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			modified = " with uncommitted changes"
 		}
 	}
-	return commit + modified
+	return text + modified
 }

@@ -51,7 +51,7 @@ func fileTools() []string {
 // timing: they are run one after another beside the booted image.
 func companions() []string {
 	return []string{
-		"netlab/replay/conformance", "internal/samplesite", "internal/service", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
+		"netlab/replay/conformance", "internal/samplesite", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
 	}
 }
 
