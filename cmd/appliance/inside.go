@@ -19,20 +19,22 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 )
 
-// InsideCmd carries out an order on a virtual device, in namespaces of its own.
+// InsideCmd carries out a plan on a virtual device, in namespaces of its own.
 type InsideCmd struct {
 	Job string `arg:""`
 }
 
 // insideJob is what the outer half asks for.
 type insideJob struct {
-	Order job.Order
-	Out   string // the store
+	ID   string // of the run
+	Plan lab.Plan
+	Out  string // the store
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says who can be recorded: the sample site, started for it; whom
@@ -62,7 +64,7 @@ const (
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
 
-// Run sets the lab up, carries out the order, and takes the lab down.
+// Run sets the lab up, carries out the plan, and takes the lab down.
 func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	if os.Getpid() != 1 {
 		return usage(fmt.Errorf("inside is the own half of other commands: use appliance demo"))
@@ -90,7 +92,7 @@ func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	return err
 }
 
-// carryOut does the order on a virtual device.
+// carryOut does the plan on a virtual device.
 func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logger) error {
 	// What else this machine does is seen in the processes' folder of the outside,
 	// which stays open below the inside's own.
@@ -106,8 +108,8 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 	switch in.Origins {
 	case originsSample:
 		o := &origins{}
-		if !in.Order.Live { // a live run is to show what differs from load to load
-			o.seed = &in.Order.Seed
+		if !in.Plan.Live { // a live run is to show what differs from load to load
+			o.seed = &in.Plan.Seed
 		}
 		defer o.stop()
 		config.Upstream, config.Sealed = o.start, o.stop
@@ -124,15 +126,17 @@ func (in insideJob) carryOut(ctx context.Context, news job.News, log *slog.Logge
 		return err
 	}
 	defer rig.Close()
-	in.Order.OpenTrace = link.OpenFile // the outer half has decided which may be named
-	j := job.Job{Order: in.Order, Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine(), Processes: processes}
+	j := job.Job{
+		ID: in.ID, Plan: in.Plan, Traces: link.OpenFile, // the outer half has decided which may be named
+		Rig: rig.Rig, Root: in.Out, News: news, Log: log, Software: versionLine(), Processes: processes,
+	}
 	return j.Run(ctx)
 }
 
 // keep names the folders that the inside needs of the outside.
 func keep(in insideJob) []string {
 	dirs := []string{in.Out}
-	for _, a := range in.Order.Arms {
+	for _, a := range in.Plan.Arms() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
@@ -169,7 +173,7 @@ type tidings struct {
 	Say  string           `json:",omitempty"`
 	Step *experiment.Step `json:",omitempty"`
 	Film job.FilmNews     `json:",omitempty"`
-	// Error is why the order was not carried out.
+	// Error is why the plan was not carried out.
 	Error string `json:",omitempty"`
 }
 

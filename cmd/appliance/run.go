@@ -129,7 +129,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 func (c *RunCmd) conclude(ctx context.Context, std *streams, f *follower, run *lab.Run, compared bool) error {
 	f.bar.close()
 	printFound(f.out, run)
-	if run.Plan != nil { // it got as far as a folder
+	if run.Environment.Appliance != "" { // it got as far as a folder
 		fmt.Fprintf(f.out, "The report is at %s\n", f.box.report(run.ID))
 	}
 	if c.JSON {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/netlab/port"
 	"eidetic/netlab/wifi"
@@ -18,9 +19,9 @@ import (
 type boxDevice interface {
 	// describe says what it is, and whether and why not it can be measured now.
 	describe(ctx context.Context) panel.Device
-	// carryOut does an order on it, and returns why it was not done. Runs of one
+	// carryOut does a plan on it as the run with the ID, and returns why it was not done. Runs of one
 	// device follow one another.
-	carryOut(ctx context.Context, o job.Order, news job.News) error
+	carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error
 }
 
 // deviceList holds those that there are, by name; more come as ports find their roles.
@@ -173,7 +174,7 @@ func (d *portDevice) describe(context.Context) panel.Device {
 	return out
 }
 
-func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
 	running, start, done := d.occupy()
 	defer done()
 	now := d.describe(ctx)
@@ -194,6 +195,6 @@ func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) e
 		return err
 	}
 	defer keys.Close()
-	j := job.Job{Order: o, Rig: rig, Root: d.data, News: news, Log: d.log, Software: versionLine()}
+	j := job.Job{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: versionLine()}
 	return j.Run(ctx)
 }

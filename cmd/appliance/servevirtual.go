@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 
 	"github.com/miekg/dns"
@@ -69,14 +70,14 @@ func (v *virtualDevice) goes(going bool) {
 	v.going = going
 }
 
-func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
 	v.goes(true)
 	defer v.goes(false)
 	resolver, err := v.nameServer()
 	if err != nil {
 		return err
 	}
-	in, err := json.Marshal(insideJob{Order: o, Out: v.data, Origins: originsOutside, Resolver: resolver, Roots: v.roots, News: true})
+	in, err := json.Marshal(insideJob{ID: id, Plan: p, Out: v.data, Origins: originsOutside, Resolver: resolver, Roots: v.roots, News: true})
 	if err != nil {
 		return err
 	}
