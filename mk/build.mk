@@ -21,11 +21,16 @@ build: deps-build ## Build bin/appliance, one static binary
 
 .PHONY: deps
 deps: ## Install every Debian package that any target uses
-	@scripts/deps.sh build demo test image bench
+	@scripts/deps.sh build demo test image bench docs
 
-deps-%: ## Install what one group lacks: build, demo, test, image or bench
+deps-%: ## Install what one group lacks: build, demo, test, image, bench or docs
 	@scripts/deps.sh $*
 
 .PHONY: clean
 clean: ## Remove what was built and measured (bin/, out/)
 	rm -rf bin out
+
+.PHONY: packages
+packages: ## Draw what imports what: docs/img/packages.svg
+	@scripts/deps.sh build docs
+	scripts/packages.sh

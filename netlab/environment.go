@@ -1,44 +1,46 @@
 package netlab
 
+import "eidetic/internal/lab"
+
 // Environment describes what could explain a difference between two runs:
 // congestion control, link back end and profile, kernel settings, counters.
-func (n *Network) Environment() map[string]any {
+func (n *Network) Environment() *lab.NetworkState {
 	n.arming.Lock()
 	armed := n.armed
 	n.arming.Unlock()
 	r := n.shaper.Report()
-	e := map[string]any{
-		"congestion_control": n.congestion, // of the listeners, read back from the kernel
-		"link_backend":       r.Backend,
-		"link_profile":       r.Profile,
-		"link_limits":        r.Limits,
-		"link_slips":         r.Slips,
-		"link_thread":        r.Thread,
-		"gateway":            n.c.Gateway.String(),
-		"synthetic":          n.c.Synthetic.String(),
-		"any_ip":             n.c.Routes,
-		"upstream":           n.c.Upstream != nil,
-		"armed":              armed,
-		"connections":        n.proxy.Connections(),
-		"leaves_issued":      n.c.CA.Issued(),
-		"ca_sha256":          n.c.CA.Fingerprint(),
+	profile := r.Profile.Describe()
+	e := &lab.NetworkState{
+		CongestionControl: n.congestion,
+		LinkBackEnd:       r.Backend,
+		LinkProfile:       &profile,
+		LinkLimits:        r.Limits,
+		LinkSlips:         r.Slips,
+		LinkThread:        r.Thread,
+		Gateway:           n.c.Gateway.String(),
+		Synthetic:         n.c.Synthetic.String(),
+		AnyIP:             n.c.Routes,
+		Upstream:          n.c.Upstream != nil,
+		Armed:             armed,
+		Connections:       n.proxy.Connections(),
+		LeavesIssued:      n.c.CA.Issued(),
+		CASHA256:          n.c.CA.Fingerprint(),
+		KernelSettings:    map[string]string{},
 	}
 	if r.Backend != "conn" { // its connections are no kernel's sockets
-		e["flight_bytes"] = n.proxy.Flight()
+		e.FlightBytes = n.proxy.Flight()
 	}
 	if n.dns != nil {
-		e["dns_dropped"] = n.dns.Dropped()
+		e.DNSDropped = n.dns.Dropped()
 	}
-	kernel := map[string]string{}
 	for _, name := range []string{
 		"net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "net.ipv4.tcp_no_metrics_save",
 		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward",
 	} {
 		// One that this kernel lacks is left out: it cannot have had an effect.
 		if v, err := readSysctl(name); err == nil {
-			kernel[name] = v
+			e.KernelSettings[name] = v
 		}
 	}
-	e["kernel_settings"] = kernel
 	return e
 }

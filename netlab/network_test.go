@@ -348,8 +348,8 @@ func TestNothingArmed(t *testing.T) {
 		t.Errorf("recording without an upstream: %v", err)
 	}
 	e := n.Environment()
-	if e["congestion_control"] != "cubic" || e["link_backend"] != "native" || e["upstream"] != false {
-		t.Errorf("environment %v", e)
+	if e.CongestionControl != "cubic" || e.LinkBackEnd != "native" || e.Upstream {
+		t.Errorf("Environment() = %+v; want cubic, the link native, no upstream", e)
 	}
 	p, err := link.Parse("rtt=40ms")
 	if err != nil {

@@ -71,6 +71,7 @@ needs() {
 		bench|mitmproxy|mitmdump|the peer that replays what it recorded
 		bench|dnsperf|dnsperf|the client that asks every name server alike
 		bench|dnsmasq-base|dnsmasq|a peer in answering DNS
+		docs|graphviz|dot tred|draws the picture of the packages
 	TABLE
 }
 
@@ -171,7 +172,7 @@ main() {
 	local group wanted=' build '
 	for group; do
 		case $group in
-		build | demo | image | bench) wanted+="$group " ;;
+		build | demo | image | bench | docs) wanted+="$group " ;;
 		test) wanted+="demo test " ;;
 		*) usage ;;
 		esac

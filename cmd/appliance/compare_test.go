@@ -35,7 +35,7 @@ func writeResult(t *testing.T, path string, v any) string {
 func later(trials int, slower float64) *lab.Run {
 	run := reporttest.Run(2, trials)
 	run.ID = "20261122-091400-demo"
-	run.Environment["browser"] = map[string]any{"name": "Chromium", "version": "157.0.1.2"}
+	run.Environment.Browser = "Chromium 157.0.1.2"
 	for _, trial := range run.Trials {
 		for i, m := range trial.Measurements {
 			if m.Unit == "ms" {
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"slower":        {[]string{"--reference", old, slower}, exitFailed, []string{"The run is slower than the reference, by more than 5 %: SpeedIndex +393 ms", "11 and 11 trials", "reference", "browser.version: 142.0.7444.59, then 157.0.1.2"}},
+		"slower":        {[]string{"--reference", old, slower}, exitFailed, []string{"The run is slower than the reference, by more than 5 %: SpeedIndex +393 ms", "11 and 11 trials", "reference", "browser: Chromium 142.0.7444.59, then Chromium 157.0.1.2"}},
 		"of a folder":   {[]string{"--reference", filepath.Dir(old), slower}, exitFailed, []string{"slower"}},
 		"the same":      {[]string{"--reference", old, same}, exitGood, []string{"No difference of more than 5 % from the reference was found"}},
 		"in the margin": {[]string{"--reference", old, "--margin", "80", slower}, exitGood, []string{"No difference of more than 80 %"}},
@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 // exampleOutput is what the guide says that compare prints, line by line.
 func exampleOutput(t *testing.T) []string {
 	t.Helper()
-	guide, err := os.ReadFile("../../docs/guide.md")
+	guide, err := os.ReadFile("../../docs/compare.md")
 	if err != nil {
 		t.Fatal(err)
 	}

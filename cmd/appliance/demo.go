@@ -80,9 +80,7 @@ func (d *DemoCmd) Validate() error {
 	// The page is found later, and checked then; the rest is what the inside would refuse.
 	whole := *d
 	whole.Page = samplesite.Home
-	o := whole.inside(time.Unix(0, 0)).Order
-	o.OpenTrace = link.OpenFile
-	return o.Validate()
+	return job.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
 }
 
 // choosePage opens the archive that is to be replayed, so that what is wrong
@@ -106,7 +104,7 @@ func (d *DemoCmd) choosePage() error {
 		}
 		d.Page = a.Pages()[0].URL
 	}
-	if err := job.ValidPage(d.Page); err != nil {
+	if err := job.CheckPage(d.Page); err != nil {
 		return fmt.Errorf("--page %w", err)
 	}
 	return nil
@@ -159,7 +157,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // folder is where the run is.
-func (d *DemoCmd) folder(in sandbox.Task) string { return filepath.Join(d.Out, "runs", in.Order.ID) }
+func (d *DemoCmd) folder(in sandbox.Task) string { return filepath.Join(d.Out, "runs", in.ID) }
 
 // tellReport names the report, if there is one.
 func (d *DemoCmd) tellReport(std *streams, in sandbox.Task) {
@@ -171,15 +169,13 @@ func (d *DemoCmd) tellReport(std *streams, in sandbox.Task) {
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
-	in := sandbox.Task{Out: d.Out, Connections: d.Backend == "conn", Order: job.Order{
-		ID: store.NewID(now, "demo"), Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed,
-		Still: job.Duration{Duration: d.Still}, Limit: job.Duration{Duration: d.Limit}, Tolerance: job.Duration{Duration: d.Tolerance},
-		Arms: []job.Arm{{Name: lab.Control, Page: d.Page, Archive: d.Archive, Link: d.Link}},
+	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", Plan: lab.Plan{
+		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded",
+		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
+		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link},
 	}}
 	if d.Against != "" {
-		treatment := in.Order.Arms[0]
-		treatment.Name, treatment.Link = lab.Treatment, d.Against
-		in.Order.Arms = append(in.Order.Arms, treatment)
+		in.Plan.Treatment = &lab.Arm{Link: d.Against}
 	}
 	if d.Archive == "" {
 		in.Origins = sandbox.OriginsSample

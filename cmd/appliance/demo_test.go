@@ -152,9 +152,9 @@ func TestDemoReplaysTheSameEveryTime(t *testing.T) {
 	if still < trials/2 {
 		t.Errorf("the page came to rest in %d of %d trials", still, len(run.Trials))
 	}
-	isolation, _ := run.Environment["isolation"].(map[string]any) // a run that failed tells none
-	if run.State == store.StateDone && (fmt.Sprint(isolation["interfaces"]) != "[dev0p lab0 lab0p]" || fmt.Sprint(isolation["packets_for_outside"]) != "0") {
-		t.Errorf("isolation: %v, want the interfaces of the link alone and no packet for outside", isolation)
+	isolation := run.Environment.Isolation // a run that failed tells none
+	if run.State == store.StateDone && (isolation == nil || fmt.Sprint(isolation.Interfaces) != "[dev0p lab0 lab0p]" || *isolation.OutsidePackets != 0) {
+		t.Errorf("isolation: %+v, want the interfaces of the link alone and no packet for outside", isolation)
 	}
 	checkReportJSON(t, filepath.Join(dir, "report.json"))
 	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
@@ -209,7 +209,7 @@ func TestDemoOverConnections(t *testing.T) {
 	if len(run.Trials) < 1 || run.Trials[0].Misses != 0 || run.Trials[0].Requests < 50 {
 		t.Errorf("the run is %s: %s", run.State, run.Error)
 	}
-	if backend := run.Link["back_end"]; backend != "conn" {
+	if backend := run.Link.BackEnd; backend != "conn" {
 		t.Errorf("the link is by %v", backend)
 	}
 }

@@ -59,7 +59,7 @@ func (c *RecordCmd) Validate() error {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
 	for _, u := range c.URL {
-		if err := job.ValidPage(u); err != nil {
+		if err := job.CheckPage(u); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func (c *ReplayCmd) Validate() error {
 		}
 	}
 	for _, u := range c.URL {
-		if err := job.ValidPage(u); err != nil {
+		if err := job.CheckPage(u); err != nil {
 			return err
 		}
 	}

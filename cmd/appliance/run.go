@@ -134,7 +134,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
 	w.bar.close()
 	printFound(w.out, run)
-	if run.Plan != nil { // it got as far as a folder
+	if run.Environment.Appliance != "" { // it got as far as a folder
 		fmt.Fprintf(w.out, "The report is at %s\n", w.box.ReportURL(run.ID))
 	}
 	if c.JSON {

@@ -31,18 +31,18 @@ import (
 type scripted struct {
 	root  string
 	run   func() *lab.Run // what each becomes
-	asked chan panel.RunRequest
+	asked chan lab.Plan
 	hold  chan struct{} // after its first trial a run waits until this is closed; nil does not
 }
 
-func (r *scripted) Accept(_ context.Context, q panel.RunRequest) (panel.RunRequest, error) {
+func (r *scripted) Accept(_ context.Context, q lab.Plan) (lab.Plan, error) {
 	if q.Device = cmp.Or(q.Device, "virtual"); q.Device != "virtual" {
 		return q, fmt.Errorf("device: there is no %q; there are: virtual", q.Device)
 	}
 	return q, nil
 }
 
-func (r *scripted) Run(ctx context.Context, id string, q panel.RunRequest, news func(panel.Progress)) error {
+func (r *scripted) Run(ctx context.Context, id string, q lab.Plan, news func(panel.Progress)) error {
 	r.asked <- q
 	run := r.run()
 	all, end := run.Trials, run.State
@@ -85,7 +85,7 @@ type testBox struct {
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
 	t.Helper()
 	data := t.TempDir()
-	b := &testBox{scripted: &scripted{root: data, run: run, asked: make(chan panel.RunRequest, 100)}, data: data, token: "0123456789abcdefghij", at: "127.0.0.1:0"}
+	b := &testBox{scripted: &scripted{root: data, run: run, asked: make(chan lab.Plan, 100)}, data: data, token: "0123456789abcdefghij", at: "127.0.0.1:0"}
 	b.start(t)
 	return b
 }

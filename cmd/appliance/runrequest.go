@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"eidetic/internal/client"
-	"eidetic/internal/panel"
+	"eidetic/internal/lab"
 
 	"github.com/goccy/go-yaml"
 )
@@ -45,7 +45,7 @@ func readPlan(file string) (runRequest, error) {
 }
 
 func (q *runRequest) parse() error {
-	var checked panel.RunRequest
+	var checked lab.Plan
 	err := yaml.UnmarshalWithOptions(q.text, &checked, yaml.Strict())
 	if err == nil {
 		err = yaml.Unmarshal(q.text, &q.body)

@@ -23,6 +23,7 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
@@ -140,7 +141,11 @@ func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 }
 
 // Browser is the version of the rig's.
-func (r *Rig) Browser() string { return fmt.Sprint(r.Facts()["browser"]) }
+func (r *Rig) Browser() string {
+	var e lab.Environment
+	r.Describe(&e)
+	return e.Browser
+}
 
 // Scratch keeps trials' artifacts for as long as somebody looks at them.
 type Scratch struct{ Dir string }

@@ -27,31 +27,26 @@ func (Host) Wall() time.Time { return time.Now() }
 // Awake keeps the processors from sleeping until release is called.
 func (Host) Awake() (release func()) { return lab.Awake() }
 
-// Facts describes the machine: names as in report.json's environment.
-func (Host) Facts() map[string]any {
-	facts := map[string]any{
-		"os":           field("/etc/os-release", "PRETTY_NAME=", "="),
-		"kernel":       kernel(),
-		"processor":    field("/proc/cpuinfo", "model name", ":"),
-		"cores":        runtime.NumCPU(),
-		"memory_bytes": memory(),
-		"go":           runtime.Version(),
-		"governor":     first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-		"load_average": first("/proc/loadavg"),
-		"kept_awake":   lab.MayStayAwake(), // the processors, during trials
-		"idle_driver":  first("/sys/devices/system/cpu/cpuidle/current_driver"),
-		"smt":          first("/sys/devices/system/cpu/smt/active"),
-		"no_turbo":     first("/sys/devices/system/cpu/intel_pstate/no_turbo"),
-		"huge_pages":   chosen(first("/sys/kernel/mm/transparent_hugepage/enabled")),
-		"realtime":     realtime(), // the priority that the link can have
-		"root":         os.Getuid() == 0 && !userNamespace(),
+// Facts describes the machine.
+func (Host) Facts() lab.Host {
+	awake, priority, root := lab.MayStayAwake(), realtime(), os.Getuid() == 0 && !userNamespace()
+	return lab.Host{
+		OS:          field("/etc/os-release", "PRETTY_NAME=", "="),
+		Kernel:      kernel(),
+		Processor:   field("/proc/cpuinfo", "model name", ":"),
+		Cores:       runtime.NumCPU(),
+		MemoryBytes: memory(),
+		Go:          runtime.Version(),
+		Governor:    first("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		LoadAverage: first("/proc/loadavg"),
+		KeptAwake:   &awake,
+		IdleDriver:  first("/sys/devices/system/cpu/cpuidle/current_driver"),
+		SMT:         first("/sys/devices/system/cpu/smt/active"),
+		NoTurbo:     first("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+		HugePages:   chosen(first("/sys/kernel/mm/transparent_hugepage/enabled")),
+		Realtime:    &priority,
+		Root:        &root,
 	}
-	for name, value := range facts {
-		if value == "" {
-			delete(facts, name)
-		}
-	}
-	return facts
 }
 
 // chosen is the word in brackets: always [madvise] never.

@@ -57,9 +57,9 @@ func captureBlur(t *lab.Trial, f facts, start, until lab.Time) float64 {
 // lossBlur is the same for frames that were lost, of which no source says what they
 // showed: any two frames that follow each other may have a change between them.
 func lossBlur(t *lab.Trial, f facts) float64 {
-	rate, _ := t.Capture["rate_hz"].(float64)
-	if rate <= 0 {
-		rate = 60
+	rate := 60.0
+	if t.Capture != nil && t.Capture.Rate > 0 {
+		rate = t.Capture.Rate
 	}
 	const rounding = 0.01
 	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))

@@ -94,8 +94,8 @@ type FilmStatus struct {
 	// Unseen are the changes, in order, whose time is known worse than Normal by half
 	// a Period or more. See lab.WorstUnseen.
 	Unseen []lab.Unseen
-	// Notes explain losses and name the measured rate and scheduling.
-	Notes map[string]any
+	// Capture explains losses and names the measured rate and scheduling; nil while the film goes on.
+	Capture *lab.CaptureState
 }
 
 // Control drives the device.

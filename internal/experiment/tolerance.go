@@ -156,7 +156,7 @@ func help(trials []*lab.Trial) (all []string) {
 	var m lab.Machine
 	realtime := true
 	for _, t := range trials {
-		if got, ok := t.Capture["scheduling"].(string); ok && !strings.HasPrefix(got, "SCHED_FIFO") {
+		if c := t.Capture; c != nil && c.Scheduling != "" && !strings.HasPrefix(c.Scheduling, "SCHED_FIFO") {
 			realtime = false
 		}
 		if t.Machine != nil {

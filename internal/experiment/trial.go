@@ -158,7 +158,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		}
 		f.filmed = status.Frames > 0
 		f.film = status
-		t.Capture = status.Notes
+		t.Capture = status.Capture
 		t.Frames, t.FramesLost, t.FirstFrame = status.Frames, status.Lost, status.FirstFrame
 	}()
 

@@ -14,9 +14,9 @@ import (
 )
 
 // conclude makes the result of the trials that a run has, once its state is final.
-func conclude(run *lab.Run, seed uint64) {
+func conclude(run *lab.Run) {
 	run.Summary = summarise(run.Trials)
-	run.Comparison = verdict.Of(run, seed)
+	run.Comparison = verdict.Of(run, run.Plan.Seed)
 	if run.Comparison != nil && run.State != store.StateDone {
 		verdict.Stopped(run.Comparison)
 		run.Warnings = append(run.Warnings, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.", len(run.Trials)))
@@ -48,20 +48,11 @@ func Conclude(dir, reason string) error {
 	}
 	defer folder.Close()
 	run.State, run.Error = store.StateInterrupted, reason
-	conclude(run, seedOf(run))
+	conclude(run)
 	if err := report.Write(folder.Path(), run); err != nil {
 		return err
 	}
 	return folder.Save(run)
-}
-
-// seedOf is that of the order, as it came from a file.
-func seedOf(run *lab.Run) uint64 {
-	seed, _ := run.Plan["seed"].(float64)
-	if seed < 0 || seed >= 1<<63 {
-		return 0 // not of ours; the comparison tells which it used
-	}
-	return uint64(seed)
 }
 
 // ConcludeAll concludes the runs of a store that were cut off. What cannot be

@@ -20,7 +20,7 @@ func cut(t *testing.T, root, id string) string {
 	t.Helper()
 	run := reporttest.Compared(7, 8, 800)
 	run.ID, run.State, run.Summary, run.Comparison = id, store.StateRunning, []lab.Summary{}, nil
-	run.Plan["seed"] = 7
+	run.Plan.Seed = 7
 	folder, err := store.Create(root, run)
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/lab"
 )
 
-// The link in the report.json of docs/formats/run-folder.md is one of ours,
-// every field of it; to the rest of the report it is any map.
+// TestDocumentedLink: the link in the report.json of docs/formats/run-folder.md is
+// the one that the profile lte makes, every field of it.
 func TestDocumentedLink(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/formats/run-folder.md")
 	if err != nil {
@@ -24,13 +26,12 @@ func TestDocumentedLink(t *testing.T) {
 	if err := json.Unmarshal(found[1], &documented); err != nil {
 		t.Fatal(err)
 	}
-	o := Order{Arms: []Arm{{Name: "control", Link: "lte"}}}
-	profiles, err := o.links()
+	profiles, err := links(lab.Plan{Arm: lab.Arm{Link: "lte"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := profiles["control"].facts
-	want["back_end"] = "packet"
+	want := profiles[lab.Control].Describe()
+	want.BackEnd = "packet"
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

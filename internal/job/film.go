@@ -9,6 +9,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
 )
 
 // Screen films whatever Open opens.
@@ -65,14 +66,10 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	out.Frames, out.Lost = stats.Frames, stats.Lost
 	out.Period, out.Normal = ms(1e3/stats.Nominal), ms(stats.NormalBound)
 	out.MissedProven, out.MissedDrawn, out.Unseen = stats.MissedProven, stats.MissedDrawn, stats.Unseen
-	out.Notes = map[string]any{
-		"rate_hz": micro(stats.Rate), "interval_p99_ms": micro(stats.IntervalP99), "interval_max_ms": micro(stats.IntervalMax),
-		"jitter_ms": micro(stats.Jitter), "scheduling": stats.Scheduling,
-		"missed_proven": stats.MissedProven, "missed_drawn": stats.MissedDrawn,
-		"normal_bound_ms": micro(stats.NormalBound), "worst_bound_ms": micro(stats.WorstBound),
-	}
-	if len(stats.Reasons) > 0 {
-		out.Notes["lost_because"] = stats.Reasons
+	out.Capture = &lab.CaptureState{
+		Rate: micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
+		Jitter: micro(stats.Jitter), Scheduling: stats.Scheduling, MissedProven: stats.MissedProven, MissedDrawn: stats.MissedDrawn,
+		NormalBound: micro(stats.NormalBound), WorstBound: micro(stats.WorstBound), LostBecause: stats.Reasons,
 	}
 	return out, err
 }

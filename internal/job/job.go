@@ -1,9 +1,9 @@
-// Package job carries out one order from beginning to end: pages are recorded
+// Package job carries out one plan from beginning to end: pages are recorded
 // through the device's network, the recordings replayed trial by trial on the
 // device, filmed and measured, and a run folder is left that says how it went,
 // however it ended.
 //
-// In go an [Order], a [Rig] (a device with the box's network around it) and a
+// In go a [lab.Plan], a [Rig] (a device with the box's network around it) and a
 // store; out come a run folder and news of its progress. It is the one place
 // where the instruments meet the procedure of package experiment, so that the
 // demo and the box's service measure in the same way.
@@ -26,6 +26,7 @@ import (
 	"eidetic/internal/report"
 	"eidetic/internal/store"
 	"eidetic/netlab"
+	"eidetic/netlab/link"
 )
 
 // Rig is a device with the box's network around it, ready to be measured.
@@ -38,9 +39,9 @@ type Rig struct {
 	Link experiment.Link
 	// Usage is the processor time so far by who took it; nil when it is not known.
 	Usage func() map[string]time.Duration
-	// Facts describe the device for the run's environment; they are asked for
-	// at the beginning and at the end.
-	Facts func() map[string]any
+	// Describe fills in what the environment of a run says of the device; it is
+	// called at the beginning and at the end.
+	Describe func(*lab.Environment)
 	// Sealed is called when everything is recorded and nobody outside is needed
 	// any more; nil does nothing.
 	Sealed func()
@@ -72,11 +73,14 @@ func (n News) say(format string, args ...any) {
 	}
 }
 
-// Job is an order with what it takes to carry it out.
+// Job is a plan with what it takes to carry it out.
 type Job struct {
-	Order Order
-	Rig   Rig
-	Root  string // of the store
+	ID   string // of the run
+	Plan lab.Plan
+	// Traces opens the files that links name; nil refuses them.
+	Traces TraceOpener
+	Rig    Rig
+	Root   string // of the store
 	// Processes is device.Host's.
 	Processes string
 	News      News
@@ -84,7 +88,7 @@ type Job struct {
 	// Software names the appliance and its version.
 	Software string
 
-	profiles map[string]profile // of the arms, by name
+	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
 	begun    time.Time
 	run      *lab.Run
@@ -97,21 +101,22 @@ func clock() lab.Time { return lab.Monotonic() }
 // Run makes the run's folder and fills it. The error says why the run is not
 // done; the folder, once there is one, says it too.
 func (j *Job) Run(ctx context.Context) (err error) {
-	if err := j.Order.Validate(); err != nil {
+	if !store.ValidID(j.ID) {
+		return fmt.Errorf("%q is no identifier of a run", j.ID)
+	}
+	if err := Check(j.Plan, j.Traces); err != nil {
 		return err
 	}
-	if j.profiles, err = j.Order.links(); err != nil {
+	if j.profiles, err = links(j.Plan, j.Traces); err != nil {
 		return err
 	}
 	j.begun, j.analyst = time.Now(), &analyst{}
-	o := j.Order
-	control := o.Arms[0]
+	arms := j.Plan.Arms()
 	j.run = &lab.Run{
-		ID: o.ID, Name: o.Name, Wall: j.begun, State: store.StateRunning,
-		Page: control.Page, Plan: asMap(o), Trials: []*lab.Trial{}, Summary: []lab.Summary{},
-		Environment: j.environment(),
+		ID: j.ID, Name: j.Plan.Name, Wall: j.begun, State: store.StateRunning,
+		Page: arms[0].Page, Plan: j.Plan.WithArms(arms), Link: j.profiles[lab.Control].Describe(),
+		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: j.environment(),
 	}
-	j.run.Link = j.profiles[control.Name].facts
 	if j.folder, err = store.Create(j.Root, j.run); err != nil {
 		return err
 	}
@@ -123,7 +128,7 @@ func (j *Job) Run(ctx context.Context) (err error) {
 // perform records what is missing and carries out the trials.
 func (j *Job) perform(ctx context.Context) error {
 	// Asked for when a profile is set: without one, connections pass untouched.
-	defer func() { j.run.Link["back_end"] = j.Rig.Network.LinkReport().Backend }()
+	defer func() { j.run.Link.BackEnd = j.Rig.Network.LinkReport().Backend }()
 	var shaped experiment.Link = emulated{j.Rig.Network}
 	if j.Rig.Link != nil {
 		shaped = j.Rig.Link
@@ -133,7 +138,7 @@ func (j *Job) perform(ctx context.Context) error {
 		Usage: j.usage(),
 		Host:  device.Host{Processes: j.Processes}, Clock: clock, Log: j.Log, Progress: j.News.Step,
 	}
-	if j.Order.Live {
+	if j.Plan.Live {
 		return runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save)
 	}
 	arms, err := j.recordings(ctx, runner)
@@ -143,7 +148,7 @@ func (j *Job) perform(ctx context.Context) error {
 	if err := runner.Run(ctx, j.plan(), arms, j.run, j.folder, j.save); err != nil {
 		return err
 	}
-	maps.Copy(j.run.Environment, j.Rig.Facts())
+	j.Rig.Describe(&j.run.Environment)
 	if j.Rig.Finish != nil {
 		return j.Rig.Finish(j.run)
 	}
@@ -165,9 +170,9 @@ func (j *Job) usage() func() map[string]time.Duration {
 
 // plan is what experiment is to do.
 func (j *Job) plan() experiment.Plan {
-	p := experiment.DefaultPlan("", "", j.Order.Trials)
-	p.Still, p.Limit, p.Seed = j.Order.Still.Duration, j.Order.Limit.Duration, j.Order.Seed
-	p.Tolerance = j.Order.Tolerance.Duration
+	p := experiment.DefaultPlan("", "", j.Plan.Trials)
+	p.Still, p.Limit, p.Seed = j.Plan.StillTime(), j.Plan.LimitTime(), j.Plan.Seed
+	p.Tolerance = j.Plan.ToleranceTime()
 	return p
 }
 
@@ -187,7 +192,7 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 	case cause != nil:
 		run.State, run.Error = store.StateFailed, cause.Error()
 	}
-	conclude(run, j.Order.Seed)
+	conclude(run)
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
 		j.News.say("%s", text)
 	}
@@ -208,11 +213,10 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 }
 
 // environment is what could explain a difference to another run.
-func (j *Job) environment() map[string]any {
-	env := device.Host{}.Facts()
-	env["appliance"] = j.Software
-	maps.Copy(env, j.Rig.Facts())
-	return env
+func (j *Job) environment() lab.Environment {
+	e := lab.Environment{Appliance: j.Software, Host: device.Host{}.Facts()}
+	j.Rig.Describe(&e)
+	return e
 }
 
 func valid(trials []*lab.Trial) (n int) {

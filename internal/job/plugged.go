@@ -43,24 +43,39 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 		Screen: Screen{Name: "rfb:" + at, Open: func(ctx context.Context) (capture.Source, error) {
 			return rfb.Open(ctx, rfb.Options{Address: at, Password: c.Password, Rate: c.Rate})
 		}},
-		Facts: func() map[string]any {
-			facts := map[string]any{"screen": fmt.Sprintf("VNC at %s, looked at %g times a second", at, c.Rate), "network": network.Environment()}
+		Describe: func(e *lab.Environment) {
+			e.Screen = fmt.Sprintf("VNC at %s, looked at %g times a second", at, c.Rate)
+			e.Network = network.Environment()
 			if s, err := c.Port.Status(); err == nil { // a port that cannot be asked fails the trials
-				facts["port"] = s
+				e.Port = describePort(s)
 			}
-			return facts
 		},
 		Finish: func(run *lab.Run) error {
 			s, err := c.Port.Status()
 			if err != nil {
 				return err
 			}
-			run.Environment["isolation"] = map[string]any{
-				"packets_for_nobody": s.Strays,
-				"how":                "what the device sends to anybody but the box ends in the box; nothing is forwarded",
+			run.Environment.Isolation = &lab.Isolation{
+				StrayPackets: &s.Strays,
+				How:          "what the device sends to anybody but the box ends in the box; nothing is forwarded",
 			}
 			return nil
 		},
 	}
 	return rig, keys, nil
+}
+
+// describePort is a port's status as a run keeps it.
+func describePort(s port.Status) *lab.PortState {
+	d := &lab.PortState{
+		Interface: s.Interface, Lab: s.Lab, Gateway: s.Gateway.String(), Present: s.Present, Carrier: s.Carrier,
+		Problem: s.Problem, Flaps: s.Flaps, Strays: s.Strays, Limits: s.Limits,
+	}
+	if s.Gateway6.IsValid() {
+		d.Gateway6 = s.Gateway6.String()
+	}
+	for _, l := range s.Leases {
+		d.Leases = append(d.Leases, lab.Lease{MAC: l.MAC, Address: l.Addr.String(), Name: l.Name, Until: l.Until})
+	}
+	return d
 }

@@ -29,7 +29,7 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 	type source struct{ page, archive string }
 	made := map[source]string{} // the same page is recorded once for both arms
 	files := map[string]string{}
-	for _, a := range j.Order.Arms {
+	for _, a := range j.Plan.Arms() {
 		from := source{archive: a.Archive}
 		if a.Archive == "" {
 			from.page = a.Page
@@ -37,7 +37,7 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 		name, done := made[from]
 		if !done {
 			name = map[string]string{lab.Control: ArchiveFile, lab.Treatment: treatmentFile}[a.Name]
-			if err := j.bring(ctx, runner, a, name); err != nil {
+			if err := j.provide(ctx, runner, a, name); err != nil {
 				return nil, err
 			}
 			made[from] = name
@@ -47,12 +47,12 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 	if j.Rig.Sealed != nil {
 		j.Rig.Sealed()
 	}
-	timing, err := replay.ParseTiming(j.Order.Timing)
+	timing, err := replay.ParseTiming(j.Plan.Timing)
 	if err != nil {
 		return nil, err
 	}
 	opened := map[string]*archive.Archive{}
-	for _, a := range j.Order.Arms {
+	for _, a := range j.Plan.Arms() {
 		recorded := opened[files[a.Name]]
 		if recorded == nil {
 			if recorded, err = j.open(files[a.Name], a.Archive == ""); err != nil {
@@ -68,26 +68,26 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 }
 
 // arm is a side of the comparison as experiment wants it.
-func (j *Job) arm(a Arm, network experiment.Network) experiment.Arm {
+func (j *Job) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
-		Ready: func() error { return j.Rig.Network.SetLink(j.profiles[a.Name].Profile) },
+		Ready: func() error { return j.Rig.Network.SetLink(j.profiles[a.Name]) },
 	}
 }
 
 // live is every arm loaded from its origins.
 func (j *Job) live() (arms []experiment.Arm) {
 	j.run.Warnings = append(j.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
-	for _, a := range j.Order.Arms {
+	for _, a := range j.Plan.Arms() {
 		arms = append(arms, j.arm(a, &recording{
-			network: j.Rig.Network, path: filepath.Join(os.TempDir(), j.Order.ID+".live.wacz"), page: a.Page, wall: j.begun, by: j.Software, plain: true,
+			network: j.Rig.Network, path: filepath.Join(os.TempDir(), j.ID+".live.wacz"), page: a.Page, wall: j.begun, by: j.Software, plain: true,
 		}))
 	}
 	return arms
 }
 
-// bring copies the arm's archive into the run's folder, or records its page.
-func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name string) error {
+// provide copies the arm's archive into the run's folder, or records its page.
+func (j *Job) provide(ctx context.Context, runner *experiment.Runner, a lab.NamedArm, name string) error {
 	path := filepath.Join(j.folder.Path(), name)
 	if a.Archive != "" {
 		return copyFile(a.Archive, path)
@@ -106,7 +106,7 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 	}
 	one := *runner
 	one.Analyst = ofFailures{j.analyst}
-	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Order.Seed, wall: j.run.Wall, by: j.Software}
+	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Plan.Seed, wall: j.run.Wall, by: j.Software}
 	plan := j.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
 	trial, err := one.Trial(ctx, plan, 0, dir)
@@ -114,7 +114,7 @@ func (j *Job) bring(ctx context.Context, runner *experiment.Runner, a Arm, name 
 		return fmt.Errorf("recording: %w", err)
 	}
 	if !loaded(trial) {
-		return fmt.Errorf("recording: the page did not load (%s)", strings.Join(trial.Invalid, "; "))
+		return errors.New(bracketed("recording: the page did not load", strings.Join(trial.Invalid, "; ")))
 	}
 	return nil
 }
@@ -148,11 +148,19 @@ func (j *Job) open(name string, requireGood bool) (*archive.Archive, error) {
 	j.run.Warnings = append(j.run.Warnings, a.Warnings()...)
 	for _, p := range archive.Assess(a).Problems {
 		if p.Grave && requireGood {
-			return nil, fmt.Errorf("the recording is unfit for a measurement: %s (%s); try again", p.What, p.URL)
+			return nil, fmt.Errorf("the recording is unfit for a measurement: %s; try again", bracketed(p.What, p.URL))
 		}
-		j.run.Warnings = append(j.run.Warnings, fmt.Sprintf("The recording has a flaw: %s (%s)", p.What, p.URL))
+		j.run.Warnings = append(j.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
 	}
 	return a, nil
+}
+
+// bracketed adds a detail in brackets, if there is one.
+func bracketed(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + " (" + detail + ")"
 }
 
 // copyFile makes the run's folder complete in itself.

@@ -51,11 +51,11 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 		live bool
 	}{{"1-over-3g", true}, {"2-records", false}} {
 		j := &Job{
-			Order: Order{
-				ID: run.id, Trials: 1, Timing: "recorded", Still: Duration{time.Second}, Limit: Duration{time.Minute}, Live: run.live,
-				Arms: []Arm{{Name: lab.Control, Page: "https://www.x.test/", Link: "3g"}},
+			ID: run.id,
+			Plan: lab.Plan{
+				Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Live: run.live, Arm: lab.Arm{Page: "https://www.x.test/", Link: "3g"},
 			},
-			Rig:  Rig{Network: network, Device: seen, Facts: func() map[string]any { return nil }},
+			Rig:  Rig{Network: network, Device: seen, Describe: func(*lab.Environment) {}},
 			Root: root,
 		}
 		if err := j.Run(t.Context()); !errors.Is(err, errUnborn) {
@@ -64,5 +64,14 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 	}
 	if got := strings.Join(seen.links, ", "); got != "3g, native" {
 		t.Errorf("a trial over 3g and a recording after it met the links %s; want 3g, native", got)
+	}
+}
+
+// TestBracketed: a message whose detail is not known has no empty brackets.
+func TestBracketed(t *testing.T) {
+	for detail, want := range map[string]string{"": "it did not load", "no answer": "it did not load (no answer)"} {
+		if got := bracketed("it did not load", detail); got != want {
+			t.Errorf("bracketed(%q) = %q, want %q", detail, got, want)
+		}
 	}
 }

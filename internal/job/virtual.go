@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"time"
@@ -97,7 +96,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
-	v.Facts, v.Sealed, v.Finish, v.Usage = v.facts, c.Sealed, v.isolation, device.NewUsage().Total
+	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	return v, nil
 }
 
@@ -127,13 +126,12 @@ func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
 	return b.Virtual.Birth(url)
 }
 
-func (v *Virtual) facts() map[string]any {
+// describe implements Rig.Describe.
+func (v *Virtual) describe(e *lab.Environment) {
 	size := v.device.Size
-	return map[string]any{
-		"browser": v.device.Browser.Version,
-		"screen":  fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate),
-		"network": v.Network.Environment(),
-	}
+	e.Browser = v.device.Browser.Version
+	e.Screen = fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate)
+	e.Network = v.Network.Environment()
 }
 
 // isolation writes down what proves that nobody outside was contacted.
@@ -146,10 +144,10 @@ func (v *Virtual) isolation(run *lab.Run) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(run.Environment, map[string]any{"isolation": map[string]any{
-		"interfaces": ways, "packets_for_outside": strays,
-		"how": "own network namespaces without an uplink; default-deny rule that counts on device and box",
-	}})
+	run.Environment.Isolation = &lab.Isolation{
+		Interfaces: ways, OutsidePackets: &strays,
+		How: "own network namespaces without an uplink; default-deny rule that counts on device and box",
+	}
 	if strays > 0 {
 		run.Warnings = append(run.Warnings, fmt.Sprintf("%d packets were meant for somebody outside the lab and were dropped", strays))
 	}

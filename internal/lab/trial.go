@@ -101,8 +101,8 @@ type Trial struct {
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`
 
-	// Capture is what the recording was like: measured rate, jitter, reasons of losses.
-	Capture map[string]any `json:"capture,omitempty"`
+	// Capture is what the recording was like.
+	Capture *CaptureState `json:"capture,omitempty"`
 
 	// Parts is what the trial's time went into, in order.
 	Parts []TrialPart `json:"parts,omitempty"`
@@ -139,6 +139,20 @@ type TrialPart struct {
 	Processor map[string]float64 `json:"processor_ms,omitempty"`
 }
 
+// CaptureState is what the recording of a trial was like. Times are in ms.
+type CaptureState struct {
+	Rate         float64        `json:"rate_hz"` // measured
+	IntervalP99  float64        `json:"interval_p99_ms"`
+	IntervalMax  float64        `json:"interval_max_ms"`
+	Jitter       float64        `json:"jitter_ms"`
+	Scheduling   string         `json:"scheduling"`      // "SCHED_FIFO", "nice -10" or "normal"
+	MissedProven int            `json:"missed_proven"`   // ticks missed, with the picture proved all the same
+	MissedDrawn  int            `json:"missed_drawn"`    // ticks missed while something was drawn
+	NormalBound  float64        `json:"normal_bound_ms"` // how well the time of a change is usually known
+	WorstBound   float64        `json:"worst_bound_ms"`  // and at worst
+	LostBecause  map[string]int `json:"lost_because,omitempty"`
+}
+
 // Summary is one metric over the valid trials of one arm.
 type Summary struct {
 	Metric string  `json:"metric"`
@@ -168,17 +182,16 @@ type Run struct {
 	State   string    `json:"state"` // "running", "done", "failed", "interrupted"
 	Error   string    `json:"error,omitempty"`
 
-	Page    string         `json:"page"`    // URL under test
-	Archive ArchiveInfo    `json:"archive"` // what was replayed
-	Link    map[string]any `json:"link"`    // name, back end and parameters
-	Plan    map[string]any `json:"plan"`
+	Page    string      `json:"page"`    // URL under test
+	Archive ArchiveInfo `json:"archive"` // what was replayed
+	Link    Link        `json:"link"`    // of the control
+	Plan    Plan        `json:"plan"`
 
 	// Tolerance is how late the instruments may have been in a valid trial.
 	Tolerance *Tolerance `json:"tolerance,omitempty"`
 
-	// Environment is what could explain a difference between two runs: kernel,
-	// processor, memory, browser, congestion control, our version, isolation counters.
-	Environment map[string]any `json:"environment"`
+	// Environment is what could explain a difference between two runs.
+	Environment Environment `json:"environment"`
 
 	Trials  []*Trial  `json:"trials"`
 	Summary []Summary `json:"summary"`

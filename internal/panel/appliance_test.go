@@ -150,7 +150,7 @@ func TestRestartWaitsForRuns(t *testing.T) {
 			r.Body = io.NopCloser(strings.NewReader(body))
 		})
 	}
-	if err := q.Add(t.Context(), store.Job{ID: "waits", Device: "a", Request: []byte(`{}`)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "waits", Device: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := send("PUT", "/api/v1/config", "log: warn"); got.StatusCode != http.StatusAccepted {

@@ -18,7 +18,7 @@ func TestCompareRuns(t *testing.T) {
 	for id, change := range map[string]func(*lab.Run){
 		"old": func(*lab.Run) {},
 		"new": func(run *lab.Run) {
-			run.Environment["kernel"] = "Linux 6.12"
+			run.Environment.Kernel = "Linux 6.12"
 			for _, trial := range run.Trials {
 				for i := range trial.Measurements {
 					trial.Measurements[i].Value += 500
@@ -64,7 +64,7 @@ func TestCompareInBrowser(t *testing.T) {
 		run := reporttest.Run(uint64(i), 12)
 		run.ID, run.Name, run.Wall = id, "shop", run.Wall.AddDate(0, 0, i)
 		if i == 2 {
-			run.Environment["kernel"] = `Linux <img src=x onerror="document.title='owned'">`
+			run.Environment.Kernel = `Linux <img src=x onerror="document.title='owned'">`
 			for _, trial := range run.Trials {
 				for k := range trial.Measurements {
 					trial.Measurements[k].Value += 500

@@ -132,13 +132,11 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
 	if p.Queue != nil {
 		if job, err := p.Queue.Get(ctx, run.ID); err == nil {
-			return requestOf(job).planned()
+			return job.Plan.Total()
 		}
 	}
-	trials, _ := run.Plan["trials"].(float64)
-	arms, _ := run.Plan["arms"].([]any)
-	if n := trials * float64(len(arms)); n >= 1 && n <= store.MaxTrials {
-		return int(n)
+	if n := run.Plan.Total(); n >= 1 && n <= store.MaxTrials {
+		return n
 	}
 	return len(run.Trials)
 }

@@ -28,9 +28,9 @@ func daily(t *testing.T, st *store.Store, n, step int) {
 		median := 900 + 6*r.NormFloat64()
 		if i >= step {
 			median += 84
-			run.Environment["browser"] = "Chromium 157"
+			run.Environment.Browser = "Chromium 157"
 		} else {
-			run.Environment["browser"] = "Chromium 156"
+			run.Environment.Browser = "Chromium 156"
 		}
 		for k, name := range []string{"speed_index_ms", "time_to_stable_ms", "unique_fps"} {
 			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k), Low: median - 25, High: median + float64(100*k+30)})

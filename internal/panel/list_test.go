@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )
 
@@ -42,7 +43,7 @@ func TestListHasItsOrder(t *testing.T) {
 	for id, at := range map[string]time.Time{
 		"20200101-000000-old": time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), "20270101-000000-new": time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		if err := q.Add(t.Context(), store.Job{ID: id, Device: "gone", Created: at, Request: json.RawMessage(request)}); err != nil {
+		if err := q.Add(t.Context(), store.Job{ID: id, Device: "gone", Created: at, Plan: plan(t)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Leave(t.Context(), id, store.StateFailed, "the device is gone"); err != nil {
@@ -132,7 +133,7 @@ func withJob(t *testing.T) (*Panel, *store.Queue) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Add(t.Context(), store.Job{ID: "1", Device: "a", Request: json.RawMessage(request)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "1", Device: "a", Plan: plan(t)}); err != nil {
 		t.Fatal(err)
 	}
 	return p, q
@@ -161,7 +162,7 @@ func TestAskedWhileStopping(t *testing.T) {
 	stop()
 	_, getErr := p.get(ctx, &idInput{ID: "1"})
 	_, listErr := p.list(ctx, &listInput{Limit: 1})
-	_, startErr := p.start(ctx, &startInput{Body: RunRequest{Page: "https://a.test/", Archive: "missing.wacz"}})
+	_, startErr := p.start(ctx, &startInput{Body: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "missing.wacz"}}})
 	for what, err := range map[string]error{"a run": getErr, "the list": listErr, "a new run": startErr} {
 		var status huma.StatusError
 		if !errors.As(err, &status) || status.GetStatus() != http.StatusServiceUnavailable {

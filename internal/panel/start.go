@@ -15,42 +15,16 @@ import (
 	"eidetic/internal/store"
 )
 
-// RunRequest asks for a run.
-type RunRequest struct {
-	Name    string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
-	Device  string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
-	Page    string `json:"page" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
-	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
-	Link    string `json:"link,omitempty" maxLength:"1000" default:"native" doc:"Access network: the name of a profile, or parameters" example:"rtt=28ms,down=5mbit,up=1mbit"`
-	Browser string `json:"browser,omitempty" enum:"chromium" doc:"Browser of a virtual device"`
-	Trials  int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
-	Timing  string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
-	// Times are in seconds, as people write them.
-	Still     float64    `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
-	Limit     float64    `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
-	Seed      uint64     `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
-	Tolerance float64    `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
-	Treatment *Treatment `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself"`
-}
-
-// Treatment is what differs in the second arm of a comparison; what is left
-// out is as in the control.
-type Treatment struct {
-	Page    string `json:"page,omitempty" format:"uri" maxLength:"8192" doc:"URL under test"`
-	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay"`
-	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network"`
-}
-
 // Runner carries out runs.
 type Runner interface {
-	// Accept fills in what a request leaves to the appliance, and says what is
+	// Accept fills in what a plan leaves to the appliance, and says what is
 	// wrong with it; the error is shown to the one who asked.
-	Accept(ctx context.Context, r RunRequest) (RunRequest, error)
-	// Run carries out a request as the run with the ID: it creates the run's
+	Accept(ctx context.Context, p lab.Plan) (lab.Plan, error)
+	// Run carries out a plan as the run with the ID: it creates the run's
 	// folder in the store, fills it, and tells of its progress. It returns
 	// when the run has ended, soon after the context does. An error is for a run
 	// that left no folder behind; one that did says in its run.json how it ended.
-	Run(ctx context.Context, id string, r RunRequest, progress func(Progress)) error
+	Run(ctx context.Context, id string, p lab.Plan, progress func(Progress)) error
 }
 
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
@@ -60,7 +34,7 @@ func archiveType() reflect.Type { return reflect.TypeFor[Archive]() }
 type (
 	startInput struct {
 		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Of your choice, another one for each run: a request that is made again with its key, because the answer was lost, gets the answer of the first and starts nothing. It is remembered for a day"`
-		Body RunRequest
+		Body lab.Plan
 	}
 	cancelInput struct {
 		ID    string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261121-091400-demo"`
@@ -86,6 +60,7 @@ func (p *Panel) starts(api huma.API) {
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
 	}, p.start)
+	requirePage(api)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}", Summary: "Cancel a run that waits or goes on, or delete one that has ended", Tags: []string{tagRuns},
 		Description:   "A run that waits is forgotten. One that goes on is stopped and stays as an interrupted one. With files=true one that has ended is deleted with all its files, and so is the recording that it made; nothing brings them back.",
@@ -113,12 +88,8 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
-	request, err := json.Marshal(accepted)
-	if err != nil {
-		return nil, p.ours(err)
-	}
 	now := p.Now()
-	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: accepted.Device, Created: now, Request: request}
+	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: accepted.Device, Created: now, Plan: accepted}
 	base := job.ID
 	for n := 2; ; n++ {
 		id, err := p.add(ctx, job, once)
@@ -133,9 +104,17 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 		}
 		job.ID = nth(base, n)
 	}
-	p.events.publish(Progress{Run: job.ID, State: store.StateQueued, Of: accepted.planned()})
+	p.events.publish(Progress{Run: job.ID, State: store.StateQueued, Of: accepted.Total()})
 	p.worker.wake()
 	return startedAs(job.ID), nil
+}
+
+// requirePage completes the plan's schema: a request names a page, while a treatment,
+// which has the same type as the control, need not.
+func requirePage(api huma.API) {
+	schema := api.OpenAPI().Components.Schemas.Map()["Plan"]
+	schema.Required = append(schema.Required, "page")
+	schema.PrecomputeMessages()
 }
 
 // startedAs is the answer to a request that became a run, each time it is made.
@@ -209,26 +188,10 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 	return nil, nil
 }
 
-// planned is how many trials a request asks for.
-func (r RunRequest) planned() int {
-	if r.Treatment != nil {
-		return 2 * r.Trials
-	}
-	return r.Trials
-}
-
 // runOf shows a job as the run that it will become.
 func runOf(j store.Job) *lab.Run {
-	r := requestOf(j)
 	return &lab.Run{
-		ID: j.ID, Name: r.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: r.Page,
+		ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.Page, Plan: j.Plan,
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{},
 	}
-}
-
-// requestOf is what was asked for.
-func requestOf(j store.Job) (r RunRequest) {
-	// The queue holds what we put in; a request of an older version shows as far as it fits.
-	_ = json.Unmarshal(j.Request, &r)
-	return r
 }

@@ -35,7 +35,7 @@ type fakeRunner struct {
 	killed  error // why a run ends that cannot say so in its folder
 }
 
-func (r *fakeRunner) Accept(_ context.Context, q RunRequest) (RunRequest, error) {
+func (r *fakeRunner) Accept(_ context.Context, q lab.Plan) (lab.Plan, error) {
 	if q.Archive == "missing.wacz" {
 		return q, errors.New("there is no archive missing.wacz")
 	}
@@ -43,7 +43,7 @@ func (r *fakeRunner) Accept(_ context.Context, q RunRequest) (RunRequest, error)
 	return q, nil
 }
 
-func (r *fakeRunner) Run(ctx context.Context, id string, q RunRequest, progress func(Progress)) error {
+func (r *fakeRunner) Run(ctx context.Context, id string, q lab.Plan, progress func(Progress)) error {
 	if r.waits {
 		r.started <- id
 		<-ctx.Done()
@@ -168,6 +168,15 @@ func (b *box) states(t *testing.T, path string) []string {
 }
 
 const request = `{"name":"Checkout page","page":"https://www.shop.example/","archive":"shop.wacz","trials":3}`
+
+// plan is what request asks for.
+func plan(t *testing.T) (p lab.Plan) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(request), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
 
 func TestStart(t *testing.T) {
 	st := newStore(t)
@@ -361,7 +370,7 @@ func TestListAfterPowerCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	const cut, newer = "19700101-000001-cut", "20261121-091400-demo" // the latter is in newStore
-	if err := q.Add(t.Context(), store.Job{ID: cut, Device: "a", Created: time.Unix(1, 0), Request: json.RawMessage(request)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: cut, Device: "a", Created: time.Unix(1, 0), Plan: plan(t)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Next(t.Context()); err != nil {

@@ -217,7 +217,7 @@ func TestDeleteInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0), Request: []byte("{}")}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
@@ -267,7 +267,7 @@ func TestCancelInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0), Request: []byte("{}")}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})

@@ -2,7 +2,6 @@ package panel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -108,11 +107,10 @@ func (w *worker) drop(id string) {
 // run; it ends with ctx, that of the service.
 func (w *worker) carryOut(ctx, own context.Context, job store.Job) {
 	p := w.panel
-	var request RunRequest
 	p.Publish(Progress{Run: job.ID, State: store.StateRunning})
-	err := json.Unmarshal(job.Request, &request)
+	err := job.PlanError
 	if err == nil {
-		err = p.Runner.Run(own, job.ID, request, func(s Progress) {
+		err = p.Runner.Run(own, job.ID, job.Plan, func(s Progress) {
 			s.Run, s.State = job.ID, store.StateRunning
 			p.Publish(s)
 		})

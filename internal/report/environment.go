@@ -1,9 +1,13 @@
 package report
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"math"
-	"sort"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -17,22 +21,41 @@ type group struct {
 
 type pair struct{ Name, Value string }
 
+// rows collects pairs, and leaves out those that have no value.
+type rows []pair
+
+func (r *rows) add(name, value string) {
+	if value != "" {
+		*r = append(*r, pair{name, value})
+	}
+}
+
 func groupsOf(run *lab.Run) []group {
-	a := run.Archive
-	archive := group{"Archive", []pair{
-		{"File", a.File}, {"SHA-256", a.SHA256}, {"Exchanges", count(a.Exchanges)}, {"File size", size(a.Bytes)},
-		{"Body bytes", size(a.BodyBytes)}, {"Hosts", strings.Join(a.Hosts, ", ")}, {"Protocols", strings.Join(a.Protocols, ", ")},
-	}}
 	var out []group
-	for _, g := range []group{{linkTitle(run), flat(run.Link)}, {"Environment", flat(run.Environment)}, {"Plan", flat(run.Plan)}} {
+	for _, g := range []group{
+		{linkTitle(run), linkRows(run.Link)},
+		{"Environment", environmentRows(run.Environment)},
+		{"Plan", planRows(run.Plan)},
+		{"Archive", archiveRows(run.Archive)},
+	} {
 		if len(g.Rows) > 0 {
 			out = append(out, g)
 		}
 	}
-	if a.File != "" || a.Exchanges > 0 {
-		out = append(out, archive)
-	}
 	return out
+}
+
+// rawOf is the record that the tables are made of, for people who search for a field.
+func rawOf(run *lab.Run) string {
+	text, err := json.MarshalIndent(struct {
+		Link        lab.Link        `json:"link"`
+		Environment lab.Environment `json:"environment"`
+		Plan        lab.Plan        `json:"plan"`
+	}{run.Link, run.Environment, run.Plan}, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // linkTitle names the table of run.Link, which is the control's.
@@ -43,59 +66,173 @@ func linkTitle(run *lab.Run) string {
 	return "Link"
 }
 
-// flat lists a tree of values by their paths: "browser.version", in order.
-func flat(m map[string]any) []pair {
-	var out []pair
-	var visit func(prefix string, v any, depth int)
-	visit = func(prefix string, v any, depth int) {
-		tree, ok := v.(map[string]any)
-		if ok && len(tree) > 0 && depth < 8 {
-			names := make([]string, 0, len(tree))
-			for name := range tree {
-				names = append(names, name)
-			}
-			sort.Strings(names)
-			for _, name := range names {
-				path := name
-				if prefix != "" {
-					path = prefix + "." + name
-				}
-				visit(path, tree[name], depth+1)
-			}
-			return
-		}
-		if list, ok := v.([]any); ok && depth < 8 && len(list) > 0 {
-			if _, trees := list[0].(map[string]any); trees {
-				for i, one := range list {
-					visit(fmt.Sprintf("%s.%d", prefix, i+1), one, depth+1)
-				}
-				return
-			}
-		}
-		if prefix != "" {
-			out = append(out, pair{prefix, plain(v)})
-		}
+func archiveRows(a lab.ArchiveInfo) (r rows) {
+	if a.File == "" && a.Exchanges == 0 {
+		return nil
 	}
-	visit("", m, 0)
-	return out
+	r.add("File", a.File)
+	r.add("SHA-256", a.SHA256)
+	r.add("Exchanges", count(a.Exchanges))
+	r.add("File size", size(a.Bytes))
+	r.add("Body bytes", size(a.BodyBytes))
+	r.add("Hosts", strings.Join(a.Hosts, ", "))
+	r.add("Protocols", strings.Join(a.Protocols, ", "))
+	return r
 }
 
-func plain(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "–"
-	case []any:
-		parts := make([]string, len(v))
-		for i, one := range v {
-			parts[i] = plain(one)
+// planRows says what was asked for.
+func planRows(p lab.Plan) (r rows) {
+	if p.Trials == 0 { // a run that was not begun by a plan
+		return nil
+	}
+	arms := p.Arms()
+	control := arms[0]
+	r.add("Page", control.Page)
+	r.add("Link", control.Link)
+	r.add("Recording", recordingOf(p, control))
+	for _, t := range arms[1:] {
+		if t.Page != control.Page {
+			r.add("Page of the treatment", t.Page)
 		}
-		return strings.Join(parts, ", ")
-	case []string:
-		return strings.Join(v, ", ")
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-			return fmt.Sprintf("%.0f", v)
+		if t.Link != control.Link {
+			r.add("Link of the treatment", t.Link)
+		}
+		if t.Archive != control.Archive {
+			r.add("Recording of the treatment", recordingOf(p, t))
 		}
 	}
-	return fmt.Sprint(v)
+	trials := count(p.Trials)
+	if len(arms) > 1 {
+		trials += " of each arm"
+	}
+	r.add("Trials", trials)
+	if !p.Live {
+		r.add("Answers come", map[string]string{"recorded": "when they came in the recording", "none": "at once"}[cmp.Or(p.Timing, "recorded")])
+		if fixed, ok := strings.CutPrefix(p.Timing, "fixed:"); ok {
+			r.add("Answers come", "after "+fixed)
+		}
+	}
+	r.add("A load has ended after", spell(p.Still)+" of stillness")
+	r.add("A load may take", spell(p.Limit))
+	r.add("Tolerance", "one frame, more where the machine cannot keep it")
+	if p.Tolerance != 0 {
+		r[len(r)-1].Value = lab.Millis(p.Tolerance)
+	}
+	r.add("Seed", strconv.FormatUint(p.Seed, 10))
+	r.add("Device", p.Device)
+	return r
+}
+
+// recordingOf says what an arm replays.
+func recordingOf(p lab.Plan, a lab.NamedArm) string {
+	switch {
+	case p.Live:
+		return "none: each load came from the origins"
+	case a.Archive == "":
+		return "made for this run"
+	}
+	return path.Base(a.Archive)
+}
+
+// spell writes a number of seconds.
+func spell(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s" }
+
+// environmentRows says on what was measured.
+func environmentRows(e lab.Environment) (r rows) {
+	r.add("Appliance", e.Appliance)
+	r.add("Browser", e.Browser)
+	r.add("Screen", e.Screen)
+	r.add("Operating system", e.OS)
+	r.add("Kernel", e.Kernel)
+	r.add("Processor", e.Processor)
+	r.add("Cores", nonzero(e.Cores))
+	if e.MemoryBytes > 0 {
+		r.add("Memory", size(e.MemoryBytes))
+	}
+	r.add("Load average at the start", e.LoadAverage)
+	r.add("Frequency governor", e.Governor)
+	r.add("Processors kept awake", yesNo(e.KeptAwake))
+	r.add("Idle driver", e.IdleDriver)
+	r.add("Two threads share a core (SMT)", onOff(e.SMT, "yes", "no"))
+	r.add("Turbo", onOff(e.NoTurbo, "off", "on"))
+	r.add("Huge pages", e.HugePages)
+	if e.Realtime != nil {
+		r.add("Real-time priority of the link", map[bool]string{true: "not permitted", false: "up to " + strconv.Itoa(*e.Realtime)}[*e.Realtime == 0])
+	}
+	r.add("Root", yesNo(e.Root))
+	if n := e.Network; n != nil {
+		r.add("Congestion control", n.CongestionControl)
+		r.add("The link's process", strings.Join(n.LinkThread, ", "))
+		r.add("The link cannot do", strings.Join(n.LinkLimits, "; "))
+		r.add("Packets that left late", nonzero(n.LinkSlips))
+		r.add("DNS queries dropped", nonzero(n.DNSDropped))
+		for _, name := range slices.Sorted(maps.Keys(n.KernelSettings)) {
+			r.add(name, strings.Join(strings.Fields(n.KernelSettings[name]), " "))
+		}
+	}
+	if p := e.Port; p != nil {
+		r.add("Port", p.Interface)
+		var leases []string
+		for _, l := range p.Leases {
+			leases = append(leases, strings.TrimSpace(l.Name+" "+l.Address+" ("+l.MAC+")"))
+		}
+		r.add("Devices at the port", strings.Join(leases, ", "))
+		r.add("Times the cable was lost", nonzero(p.Flaps))
+		r.add("Problem of the port", p.Problem)
+		r.add("The port cannot do", strings.Join(p.Limits, "; "))
+	}
+	if i := e.Isolation; i != nil {
+		r.add("Isolation", i.How)
+		r.add("Interfaces of device and box", strings.Join(i.Interfaces, ", "))
+		r.add("Packets for somebody outside", optional(i.OutsidePackets))
+		r.add("Packets for nobody", optional(i.StrayPackets))
+	}
+	return r
+}
+
+// nonzero writes a number that is worth a row only where it is not 0.
+func nonzero[T int | int64](n T) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n)
+}
+
+func optional(n *uint64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatUint(*n, 10)
+}
+
+func yesNo(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return map[bool]string{true: "yes", false: "no"}[*b]
+}
+
+// onOff reads a switch of the kernel, which is "1" or "0".
+func onOff(value, one, zero string) string {
+	return map[string]string{"1": one, "0": zero}[value]
+}
+
+// captureRows says what the recording of a trial was like.
+func captureRows(c *lab.CaptureState) (r rows) {
+	if c == nil {
+		return nil
+	}
+	r.add("Frames per second", precise(c.Rate))
+	r.add("Time between frames, 99th percentile", precise(c.IntervalP99)+" ms")
+	r.add("Longest time between frames", precise(c.IntervalMax)+" ms")
+	r.add("Jitter", precise(c.Jitter)+" ms")
+	r.add("Scheduling of the recorder", c.Scheduling)
+	r.add("Looks missed, with nothing drawn", nonzero(c.MissedProven))
+	r.add("Looks missed, with something drawn", nonzero(c.MissedDrawn))
+	r.add("Time of a change is known to", precise(c.NormalBound)+" ms")
+	r.add("and at worst to", precise(c.WorstBound)+" ms")
+	for _, why := range slices.Sorted(maps.Keys(c.LostBecause)) {
+		r.add("Frames lost: "+why, fmt.Sprint(c.LostBecause[why]))
+	}
+	return r
 }

@@ -131,8 +131,10 @@ func size(n int64) string {
 		return strconv.FormatInt(n, 10) + " B"
 	case n < 1_000_000:
 		return number(float64(n)/1e3, "") + " kB"
-	default:
+	case n < 1_000_000_000:
 		return number(float64(n)/1e6, "") + " MB"
+	default:
+		return number(float64(n)/1e9, "") + " GB"
 	}
 }
 

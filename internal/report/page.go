@@ -43,6 +43,7 @@ type page struct {
 	Trials      []trial
 	Columns     []metric
 	Groups      []group
+	Raw         string // link, environment and plan as JSON
 	Methods     []method
 	Data        data
 }
@@ -100,7 +101,7 @@ type method struct {
 func pageOf(files *os.Root, run *lab.Run) *page {
 	p := &page{
 		Run: run, RowLabels: map[string]metric{}, Arms: armsOf(run),
-		Columns: metricsOf(run), Strips: strips(run), Groups: groupsOf(run),
+		Columns: metricsOf(run), Strips: strips(run), Groups: groupsOf(run), Raw: rawOf(run),
 		When: run.Wall.UTC().Format("2 January 2006, 15:04 UTC"), WhenMachine: run.Wall.UTC().Format(time.RFC3339),
 		Warnings: warningsOf(run),
 	}
@@ -187,14 +188,11 @@ func zeroOf(t *lab.Trial) lab.Time {
 func onOf(run *lab.Run) []string {
 	var on []string
 	// run.Link is the control's: where the arms differ in it, they say so themselves.
-	if name, ok := run.Link["name"].(string); ok && name != "" && !strings.HasPrefix(differsOf(run, lab.Control), "link ") {
+	if name := run.Link.Name; name != "" && !strings.HasPrefix(differsOf(run, lab.Control), "link ") {
 		on = append(on, "link "+name)
 	}
-	switch b := run.Environment["browser"].(type) {
-	case string:
-		on = append(on, b)
-	case map[string]any:
-		on = append(on, strings.TrimSpace(plain(b["name"])+" "+plain(b["version"])))
+	if browser := run.Environment.Browser; browser != "" {
+		on = append(on, browser)
 	}
 	return on
 }

@@ -198,7 +198,7 @@ func TestLiveRunHasNoReplayedRequests(t *testing.T) {
 	if !strings.Contains(labels(), "Replayed requests") {
 		t.Error("a replay does not tell of its requests")
 	}
-	run.Plan["live"] = true
+	run.Plan.Live = true
 	if strings.Contains(labels(), "Replayed requests") {
 		t.Error("a live run claims that requests were replayed")
 	}

@@ -103,8 +103,8 @@ func TestReportHostileStrings(t *testing.T) {
 	run := reporttest.Run(1, 2)
 	run.Name, run.Page, run.Error = evil, "https://h/"+evil, evil
 	run.Warnings = []string{evil}
-	run.Environment[evil] = evil
-	run.Link["name"] = evil
+	run.Environment.Kernel, run.Environment.Browser, run.Link.Name, run.Plan.Device = evil, evil, evil, evil
+	run.Environment.Network.KernelSettings = map[string]string{evil: evil}
 	run.Archive.Hosts = []string{evil}
 	for _, t := range run.Trials {
 		t.Arm, t.Invalid, t.Ended, t.FinalFrame = evil, []string{evil}, lab.End(evil), evil

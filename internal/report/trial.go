@@ -44,7 +44,7 @@ type measured struct {
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
 		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"),
-		Timeline: timelineOf(t, zero, columns), Capture: append(flat(t.Capture), timely(t)...),
+		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
 	for _, m := range columns {

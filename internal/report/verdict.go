@@ -107,7 +107,7 @@ func factsOf(run *lab.Run) []fact {
 			finals[t.Arm][t.FinalFrame] = true
 		}
 	}
-	if live, _ := run.Plan["live"].(bool); !live { // of a live run, nothing was replayed
+	if !run.Plan.Live { // of a live run, nothing was replayed
 		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
 	}
 	facts = append(facts,

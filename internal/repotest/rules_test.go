@@ -89,6 +89,12 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"a/a_test.go":                 "package a\nfunc f(t *testing.T) { t.Skip(); x.Skip() }",
 			"internal/testlab/testlab.go": "package testlab\nfunc f(t *testing.T) { t.Skipf(``) }",
 		}, []string{"Skip"}},
+		{"typed records", map[string]string{
+			"internal/lab/a.go":      "package lab\ntype A struct { M map[string]any }\ntype b struct { M map[string]any }\ntype C map[string]string",
+			"internal/lab/a_test.go": "package lab\ntype D struct { M map[string]any }",
+			"internal/store/a.go":    "package store\ntype E struct { F []struct{ M map[string]interface{} } }",
+			"netlab/a.go":            "package netlab\ntype F struct { M map[string]any }",
+		}, []string{"A has a map", "E has a map"}},
 		{"short files", map[string]string{
 			"a/a.go": "package a\n" + strings.Repeat("\n", maxLines),
 			"a/b.go": "package a\n" + strings.Repeat("\n", maxLines-1),

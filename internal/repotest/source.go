@@ -26,6 +26,7 @@ func sourceRules() []Rule {
 		{"context first", "a reader finds the context of every call in one place", checkContext},
 		{"tests wait for events", "a sleep is too short on a busy machine and too long on every other", checkSleep},
 		{"no silent skips", "a skipped test looks like a passed one; testlab.Need makes CI fail instead", checkSkip},
+		{"typed records", "a field of a map has no type, no comment and no place in the schema", checkTyped},
 		{"short files", "a file of more than " + fmt.Sprint(maxLines) + " lines has a second subject, or a reason in internal/repotest/source.go", checkLength},
 	}
 }
@@ -115,6 +116,42 @@ func wellKnown(d *ast.FuncDecl) bool {
 		"LocalAddr", "RemoteAddr", "SetDeadline", "SetReadDeadline", "SetWriteDeadline",
 		"ColorModel", "Bounds", "At", "Header", "WriteHeader", "Flush",
 	}, d.Name.Name)
+}
+
+// checkTyped finds map[string]any in what the packages of the product's records export.
+func checkTyped(t *Tree) (found []Violation) {
+	for _, g := range t.GoFiles {
+		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/job"}, g.Dir) {
+			continue
+		}
+		for _, decl := range g.AST.Decls {
+			d, ok := decl.(*ast.GenDecl)
+			if !ok || d.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range d.Specs {
+				s := spec.(*ast.TypeSpec)
+				if !s.Name.IsExported() {
+					continue
+				}
+				ast.Inspect(s.Type, func(n ast.Node) bool {
+					if m, ok := n.(*ast.MapType); ok && isAny(m.Value) {
+						found = append(found, g.at(m.Pos(), "%s has a map of anything: give it a type", s.Name.Name))
+					}
+					return true
+				})
+			}
+		}
+	}
+	return found
+}
+
+func isAny(x ast.Expr) bool {
+	if id, ok := x.(*ast.Ident); ok {
+		return id.Name == "any"
+	}
+	i, ok := x.(*ast.InterfaceType)
+	return ok && len(i.Methods.List) == 0
 }
 
 func checkInit(t *Tree) (found []Violation) {

@@ -17,7 +17,7 @@ type event struct {
 	Say  string           `json:",omitempty"`
 	Step *experiment.Step `json:",omitempty"`
 	Film job.FilmNews     `json:",omitempty"`
-	// Error is why the order was not carried out.
+	// Error is why the plan was not carried out.
 	Error string `json:",omitempty"`
 }
 

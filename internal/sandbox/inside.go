@@ -1,5 +1,5 @@
 // Package sandbox is the half of a run that works in namespaces of its own, and the
-// pipe between the two halves. In go a [Task] (measure an order on a virtual
+// pipe between the two halves. In go a [Task] (measure a plan on a virtual
 // device) or a [Visit] (open pages, recording or replaying); the outer half starts
 // this program again in namespaces (package isolate), where the inner half brings
 // up origins, box and device, and tells its events, as JSON, over a descriptor.
@@ -26,6 +26,7 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
@@ -41,10 +42,11 @@ type Commands struct {
 	Site []string
 }
 
-// Task is what the outer half asks of the inner one: an order, and what it needs.
+// Task is what the outer half asks of the inner one: a plan, and what it needs.
 type Task struct {
-	Order job.Order
-	Out   string // the store
+	ID   string // of the run
+	Plan lab.Plan
+	Out  string // the store
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says which origins can be recorded: those of the sample site, which is
@@ -117,7 +119,7 @@ func Inside(ctx context.Context, task string, in Inner) error {
 	return err
 }
 
-// carryOut carries the order out on a virtual device.
+// carryOut carries the plan out on a virtual device.
 func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 	// The outside's /proc, which shows what else this machine does, stays open
 	// below the inner half's own.
@@ -133,8 +135,8 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
-		if !t.Order.Live { // a live run is to show what differs from load to load
-			o.seed = &t.Order.Seed
+		if !t.Plan.Live { // a live run is to show what differs from load to load
+			o.seed = &t.Plan.Seed
 		}
 		defer o.stop()
 		config.Upstream, config.Sealed = o.start, o.stop
@@ -151,15 +153,17 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 		return err
 	}
 	defer rig.Close()
-	t.Order.OpenTrace = link.OpenFile // the outer half has decided which files may be named
-	j := job.Job{Order: t.Order, Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes}
+	j := job.Job{
+		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
+		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+	}
 	return j.Run(ctx)
 }
 
 // folders names the folders of the outside that the inner half needs.
 func (t Task) folders() []string {
 	dirs := []string{t.Out}
-	for _, a := range t.Order.Arms {
+	for _, a := range t.Plan.Arms() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}

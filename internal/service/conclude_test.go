@@ -18,8 +18,8 @@ type killedDevice struct {
 	root string
 }
 
-func (d killedDevice) carryOut(_ context.Context, o job.Order, _ job.News) error {
-	folder, err := store.Create(d.root, &lab.Run{ID: o.ID, State: store.StateRunning})
+func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ job.News) error {
+	folder, err := store.Create(d.root, &lab.Run{ID: id, State: store.StateRunning})
 	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())
 }
 
@@ -27,7 +27,7 @@ func (d killedDevice) carryOut(_ context.Context, o job.Order, _ job.News) error
 func TestRunOfAKilledProcess(t *testing.T) {
 	r := newRunner(t)
 	r.devices.add("killed", killedDevice{root: r.data})
-	q := panel.RunRequest{Device: "killed", Page: "https://www.x.test/", Trials: 1, Timing: "recorded", Still: 1, Limit: 60}
+	q := lab.Plan{Device: "killed", Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
 	if err := r.Run(t.Context(), "1", q, func(panel.Progress) {}); err == nil {
 		t.Error("no error")
 	}

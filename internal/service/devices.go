@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/netlab/port"
 	"eidetic/netlab/wifi"
@@ -18,9 +19,9 @@ import (
 type measurable interface {
 	// describe returns what the panel shows of the device, and whether it is ready.
 	describe(ctx context.Context) panel.Device
-	// carryOut carries an order out on the device, and returns why that failed. Runs
-	// of one device follow one another.
-	carryOut(ctx context.Context, o job.Order, news job.News) error
+	// carryOut carries a plan out on the device, as the run with the ID, and returns
+	// why that failed. Runs of one device follow one another.
+	carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error
 }
 
 // deviceList holds the devices by name; more come as ports get their roles.
@@ -177,7 +178,7 @@ func (d *portDevice) describe(context.Context) panel.Device {
 	return out
 }
 
-func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
 	running, start, done := d.occupy()
 	defer done()
 	now := d.describe(ctx)
@@ -198,6 +199,6 @@ func (d *portDevice) carryOut(ctx context.Context, o job.Order, news job.News) e
 		return err
 	}
 	defer keys.Close()
-	j := job.Job{Order: o, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
+	j := job.Job{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
 	return j.Run(ctx)
 }

@@ -28,7 +28,7 @@ type runner struct {
 }
 
 // Accept implements panel.Runner.
-func (r *runner) Accept(ctx context.Context, q panel.RunRequest) (panel.RunRequest, error) {
+func (r *runner) Accept(ctx context.Context, q lab.Plan) (lab.Plan, error) {
 	if q.Device == "" {
 		all := r.devices.describe(ctx)
 		if len(all) == 0 {
@@ -40,7 +40,10 @@ func (r *runner) Accept(ctx context.Context, q panel.RunRequest) (panel.RunReque
 	if d == nil {
 		return q, fmt.Errorf("device: there is no %q; there are: %s", q.Device, strings.Join(r.devices.list(), ", "))
 	}
-	if _, err := r.order("check", q); err != nil {
+	if q.Live {
+		return q, errors.New("live: the box has no such runs; appliance demo --live makes one")
+	}
+	if _, err := r.resolve(q); err != nil {
 		return q, err
 	}
 	if now := d.describe(ctx); !now.Ready {
@@ -50,21 +53,21 @@ func (r *runner) Accept(ctx context.Context, q panel.RunRequest) (panel.RunReque
 }
 
 // Run implements panel.Runner.
-func (r *runner) Run(ctx context.Context, id string, q panel.RunRequest, progress func(panel.Progress)) error {
+func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(panel.Progress)) error {
 	progress(panel.Progress{Doing: "waiting for the device"})
 	d, err := r.await(ctx, q.Device)
 	if err != nil {
 		return err
 	}
-	order, err := r.order(id, q)
+	plan, err := r.resolve(q)
 	if err != nil {
 		return err
 	}
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
 	defer watch.hear(job.FilmEnds)
-	err = d.carryOut(ctx, order, job.News{
-		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: order.Trials * len(order.Arms)}) },
-		Step: func(s experiment.Step) { progress(progressOf(s, order)) },
+	err = d.carryOut(ctx, id, plan, job.News{
+		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: plan.Total()}) },
+		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
 	})
 	return errors.Join(err, r.conclude(ctx, id, err))
@@ -111,43 +114,29 @@ func (r *runner) await(ctx context.Context, name string) (measurable, error) {
 }
 
 // progressOf tells of a step; that before the first trial is the recording.
-func progressOf(s experiment.Step, o job.Order) panel.Progress {
+func progressOf(s experiment.Step, p lab.Plan) panel.Progress {
 	if s.Trial == 0 {
-		return panel.Progress{Of: o.Trials * len(o.Arms), Doing: "recording: " + s.Doing}
+		return panel.Progress{Of: p.Total(), Doing: "recording: " + s.Doing}
 	}
 	return panel.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
-// order is what a request means.
-func (r *runner) order(id string, q panel.RunRequest) (job.Order, error) {
-	control := job.Arm{Name: lab.Control, Page: q.Page, Archive: q.Archive, Link: cmp.Or(q.Link, "native")}
-	o := job.Order{
-		ID: id, Name: q.Name, Device: q.Device, Trials: q.Trials, Timing: q.Timing, Seed: q.Seed,
-		Still: seconds(q.Still), Limit: seconds(q.Limit), Tolerance: seconds(q.Tolerance / 1e3), Arms: []job.Arm{control},
-	}
-	if t := q.Treatment; t != nil {
-		other := job.Arm{Name: lab.Treatment, Page: cmp.Or(t.Page, control.Page), Archive: t.Archive, Link: cmp.Or(t.Link, control.Link)}
-		if other.Archive == "" && other.Page == control.Page {
-			other.Archive = control.Archive
-		}
-		o.Arms = append(o.Arms, other)
-	}
-	for i := range o.Arms {
-		a := &o.Arms[i]
+// resolve writes out the arms of a plan, with the files of their recordings, and checks it.
+func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
+	arms := p.Arms()
+	for i := range arms {
+		a := &arms[i]
 		if a.Archive == "" {
 			continue
 		}
 		file, err := r.archive(a.Archive)
 		if err != nil {
-			return o, fmt.Errorf("archive of the %s: %w", a.Name, err)
+			return p, fmt.Errorf("archive of the %s: %w", a.Name, err)
 		}
 		a.Archive = file
 	}
-	return o, o.Validate()
-}
-
-func seconds(s float64) job.Duration {
-	return job.Duration{Duration: time.Duration(s * float64(time.Second))}
+	p = p.WithArms(arms)
+	return p, job.Check(p, nil)
 }
 
 // archive finds a recording by its file name or by the run that made it.

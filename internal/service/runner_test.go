@@ -23,7 +23,7 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
-func (noDevice) carryOut(context.Context, job.Order, job.News) error { return nil }
+func (noDevice) carryOut(context.Context, string, lab.Plan, job.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()
@@ -50,50 +50,39 @@ func put(t *testing.T, parts ...string) string {
 	return file
 }
 
-func TestOrderOfARequest(t *testing.T) {
+func TestResolvePlan(t *testing.T) {
 	r := newRunner(t)
 	shop := put(t, r.data, UploadsDir, "shop.wacz")
 	recorded := put(t, r.data, "runs", "20270101-000000-a", job.ArchiveFile)
-	base := panel.RunRequest{Page: "https://www.x.test/", Trials: 3, Still: 1.5, Limit: 60, Seed: 7, Archive: "shop.wacz"}
+	base := lab.Plan{Trials: 3, Still: 1.5, Limit: 60, Seed: 7, Arm: lab.Arm{Page: "https://www.x.test/", Archive: "shop.wacz"}}
 
 	q, err := r.Accept(t.Context(), base)
 	if err != nil || q.Device != "port" {
-		t.Errorf("device %q, %v; want the first", q.Device, err)
+		t.Errorf("Accept() = a plan for device %q, %v; want the first device", q.Device, err)
 	}
-	control := job.Arm{Name: lab.Control, Page: base.Page, Archive: shop, Link: "native"}
-	treatment := func(change func(*job.Arm)) job.Arm {
-		a := control
-		a.Name = lab.Treatment
-		change(&a)
-		return a
-	}
-	for name, c := range map[string]struct {
-		treatment *panel.Treatment
-		want      []job.Arm
-	}{
-		"control alone": {nil, []job.Arm{control}},
-		"another link":  {&panel.Treatment{Link: "lte"}, []job.Arm{control, treatment(func(a *job.Arm) { a.Link = "lte" })}},
-		"another page":  {&panel.Treatment{Page: "https://y.test/"}, []job.Arm{control, treatment(func(a *job.Arm) { a.Page, a.Archive = "https://y.test/", "" })}},
-		"a run's":       {&panel.Treatment{Archive: "20270101-000000-a"}, []job.Arm{control, treatment(func(a *job.Arm) { a.Archive = recorded })}},
-		"nothing else":  {&panel.Treatment{}, []job.Arm{control, treatment(func(*job.Arm) {})}},
+	control := lab.Arm{Page: base.Page, Archive: shop, Link: "native"}
+	for name, c := range map[string]struct{ treatment, want *lab.Arm }{
+		"control alone": {nil, nil},
+		"another link":  {&lab.Arm{Link: "lte"}, &lab.Arm{Page: base.Page, Archive: shop, Link: "lte"}},
+		"another page":  {&lab.Arm{Page: "https://y.test/"}, &lab.Arm{Page: "https://y.test/", Link: "native"}},
+		"a run's":       {&lab.Arm{Archive: "20270101-000000-a"}, &lab.Arm{Page: base.Page, Archive: recorded, Link: "native"}},
+		"nothing else":  {&lab.Arm{}, &control},
 	} {
 		q := base
-		q.Treatment, q.Device = c.treatment, "port"
-		o, err := r.order("id", q)
+		q.Treatment = c.treatment
+		got, err := r.resolve(q)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: resolve() = %v", name, err)
 		}
-		want := job.Order{
-			ID: "id", Device: "port", Trials: 3, Seed: 7, Arms: c.want,
-			Still: job.Duration{Duration: 1500 * time.Millisecond}, Limit: job.Duration{Duration: time.Minute},
-		}
-		if d := cmp.Diff(want, o); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
+		want := base
+		want.Arm, want.Treatment = control, c.want
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: resolve() (-want +got):\n%s", name, d)
 		}
 	}
 }
 
-func TestRequestsThatAreRefused(t *testing.T) {
+func TestAcceptRefuses(t *testing.T) {
 	r := newRunner(t)
 	put(t, r.data, "secret")
 	if err := os.Mkdir(filepath.Join(r.data, UploadsDir), 0o755); err != nil {
@@ -104,21 +93,22 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*panel.RunRequest)
+		change func(*lab.Plan)
 		says   string
 	}{
-		{"device", func(q *panel.RunRequest) { q.Device = "toaster" }, "there are: port"},
-		{"no such archive", func(q *panel.RunRequest) { q.Archive = "none.wacz" }, `no recording "none.wacz"`},
-		{"a path", func(q *panel.RunRequest) { q.Archive = "../secret" }, "neither a file name"},
-		{"a link", func(q *panel.RunRequest) { q.Archive = "link.wacz" }, "no recording"},
-		{"a script", func(q *panel.RunRequest) { q.Page = "javascript:alert(1)" }, "absolute http or https"},
-		{"link", func(q *panel.RunRequest) { q.Link = "warp" }, "warp"},
-		{"link of the treatment", func(q *panel.RunRequest) { q.Treatment = &panel.Treatment{Link: "warp"} }, "link of the treatment"},
-		{"timing", func(q *panel.RunRequest) { q.Timing = "soon" }, "timing"},
-		{"limit", func(q *panel.RunRequest) { q.Limit = 1 }, "the limit no shorter"},
-		{"too many", func(q *panel.RunRequest) { q.Trials = store.MaxTrials; q.Treatment = &panel.Treatment{} }, "at most"},
+		{"device", func(q *lab.Plan) { q.Device = "toaster" }, "there are: port"},
+		{"no such archive", func(q *lab.Plan) { q.Archive = "none.wacz" }, `no recording "none.wacz"`},
+		{"a path", func(q *lab.Plan) { q.Archive = "../secret" }, "neither a file name"},
+		{"a link", func(q *lab.Plan) { q.Archive = "link.wacz" }, "no recording"},
+		{"a script", func(q *lab.Plan) { q.Page = "javascript:alert(1)" }, "absolute http or https"},
+		{"link", func(q *lab.Plan) { q.Link = "warp" }, "warp"},
+		{"link of the treatment", func(q *lab.Plan) { q.Treatment = &lab.Arm{Link: "warp"} }, "link of the treatment"},
+		{"timing", func(q *lab.Plan) { q.Timing = "soon" }, "timing"},
+		{"limit", func(q *lab.Plan) { q.Limit = 1 }, "the limit no shorter"},
+		{"live", func(q *lab.Plan) { q.Live = true }, "appliance demo --live"},
+		{"too many", func(q *lab.Plan) { q.Trials = store.MaxTrials; q.Treatment = &lab.Arm{} }, "at most"},
 	} {
-		q := panel.RunRequest{Page: "https://www.x.test/", Trials: 1, Still: 1.5, Limit: 60}
+		q := lab.Plan{Trials: 1, Still: 1.5, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
 		c.change(&q)
 		if _, err := r.Accept(t.Context(), q); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want a word of %q", c.name, err, c.says)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eidetic/internal/job"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
 )
@@ -60,14 +61,14 @@ func (v *virtualDevice) setBusy(busy bool) {
 	v.busy = busy
 }
 
-func (v *virtualDevice) carryOut(ctx context.Context, o job.Order, news job.News) error {
+func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
 	resolver, err := v.nameServer()
 	if err != nil {
 		return err
 	}
-	t := sandbox.Task{Order: o, Out: v.data, Origins: sandbox.OriginsOutside, Resolver: resolver, Roots: v.roots}
+	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Resolver: resolver, Roots: v.roots}
 	return t.RunWithEvents(ctx, v.commands, news)
 }
 

@@ -4,7 +4,7 @@
 // A store is a folder (what --out names). It holds
 //
 //	runs/<ID>/run.json              the run: plan, environment, trials without the series of each frame, summary
-//	runs/<ID>/report.json           the machine's view, schema eidetic/report/1
+//	runs/<ID>/report.json           the machine's view, schema eidetic/report/2
 //	runs/<ID>/report.html           the person's view (package report)
 //	runs/<ID>/trials/NNN/trial.json one trial, whole, beside its artifacts
 //	latest                          symbolic link to the newest run's folder

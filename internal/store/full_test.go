@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
 
@@ -156,7 +156,7 @@ func TestQueueOnAFullDisk(t *testing.T) {
 	defer q.Close()
 	fill(t, dir)
 	for n := 0; ; n++ {
-		err := q.Add(t.Context(), Job{ID: strings.Repeat("x", n), Created: time.Unix(1, 0), Request: json.RawMessage(`"` + strings.Repeat("x", 9000) + `"`)})
+		err := q.Add(t.Context(), Job{ID: strings.Repeat("x", n), Created: time.Unix(1, 0), Plan: lab.Plan{Name: strings.Repeat("x", 9000)}})
 		if errors.Is(err, syscall.ENOSPC) {
 			break
 		}
@@ -169,7 +169,7 @@ func TestQueueOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	if err := memory.Add(t.Context(), Job{ID: "1", Created: time.Unix(1, 0), Request: json.RawMessage(`{}`)}); err != nil {
+	if err := memory.Add(t.Context(), Job{ID: "1", Created: time.Unix(1, 0)}); err != nil {
 		t.Error(err)
 	}
 	if j, err := memory.Next(t.Context()); err != nil || j.ID != "1" {

@@ -48,7 +48,7 @@ type Found struct {
 }
 
 // schemaVersion is in the file's user_version; another one means another layout.
-const schemaVersion = 3
+const schemaVersion = 4
 
 const schema = `
 CREATE TABLE runs (

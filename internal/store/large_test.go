@@ -17,7 +17,7 @@ import (
 func long(number int) *lab.Trial {
 	t := &lab.Trial{
 		Number: number, Arm: lab.Control, Page: "https://www.shop.example/", Valid: true, FinalFrame: strings.Repeat("a", 64),
-		Capture: map[string]any{"rate_hz": 59.998, "interval_p99_ms": 17.2, "interval_max_ms": 18.4, "jitter_ms": 0.2, "scheduling": "SCHED_FIFO"},
+		Capture: &lab.CaptureState{Rate: 59.998, IntervalP99: 17.2, IntervalMax: 18.4, Jitter: 0.2, Scheduling: "SCHED_FIFO"},
 		Metrics: map[string]float64{}, Events: []lab.Event{{Name: "navigate", Detail: "Return on the page"}, {Name: "end"}}, Files: map[string]string{},
 	}
 	for i := range 12 {
@@ -91,11 +91,9 @@ func TestMostTrialsCanBeOpened(t *testing.T) {
 func TestSaveKeepsWhatCanBeRead(t *testing.T) {
 	run := sample("1", StateRunning)
 	f := create(t, t.TempDir(), run)
-	var deep any
 	for range maxDepth {
-		deep = []any{deep}
+		run.Link = lab.Link{Changes: []lab.LinkChange{{Profile: run.Link}}}
 	}
-	run.Environment = map[string]any{"deep": deep}
 	if err := f.Save(run); err == nil || !strings.Contains(err.Error(), "too large to be read again") {
 		t.Errorf("error %v", err)
 	}

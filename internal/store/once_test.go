@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 )
 
 func onceJob(id string, at time.Time) Job {
-	return Job{ID: id, Device: "virtual", Created: at, Request: json.RawMessage(`{}`)}
+	return Job{ID: id, Device: "virtual", Created: at}
 }
 
 // A request that is made again makes one job, also after a restart and after the

@@ -1,13 +1,15 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"sort"
-	"strconv"
+	"maps"
+	"slices"
 	"time"
 
 	"eidetic/internal/lab"
@@ -55,9 +57,7 @@ type Past struct {
 
 // pastOf takes what is kept of a run, and the series that it belongs to.
 func pastOf(run *lab.Run, report bool) (Series, Past) {
-	control := armOf(run)
-	series := seriesOf(run, control)
-	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run, control), Summary: []lab.Summary{}}
+	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run), Summary: []lab.Summary{}}
 	for _, t := range run.Trials {
 		if t.Arm == lab.Control {
 			p.Trials++
@@ -72,23 +72,18 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 			p.Summary = append(p.Summary, s)
 		}
 	}
-	return series, p
+	return seriesOf(run), p
 }
 
 // seriesOf is the series that a run belongs to.
-func seriesOf(run *lab.Run, control map[string]any) Series {
-	s := Series{Name: run.Name, Page: run.Page, Link: text(control["link"]), Device: text(run.Plan["device"])}
-	if s.Link == "" {
-		s.Link = text(run.Link["name"])
-	}
-	return s
+func seriesOf(run *lab.Run) Series {
+	return Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
 }
 
 // Facts are what could explain a difference between the controls of two runs, by
 // name: page, link and device, and what a history watches.
 func Facts(run *lab.Run) map[string]string {
-	control := armOf(run)
-	series, facts := seriesOf(run, control), factsOf(run, control)
+	series, facts := seriesOf(run), factsOf(run)
 	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device} {
 		if value != "" {
 			facts[name] = shorten(value, maxFactBytes)
@@ -97,70 +92,83 @@ func Facts(run *lab.Run) map[string]string {
 	return facts
 }
 
-// armOf is the plan of the control.
-func armOf(run *lab.Run) map[string]any {
-	arms, _ := run.Plan["arms"].([]any)
-	for _, a := range arms {
-		if arm, ok := a.(map[string]any); ok && arm["name"] == lab.Control {
-			return arm
-		}
-	}
-	return nil
-}
-
 // Bounds of the facts of a run; those that we write are some thirty.
 const (
 	maxFacts     = 64
 	maxFactBytes = 200
+	maxFactDepth = 5
 )
 
+// watched is what stays as it is from run to run until somebody changes it. The names in
+// its JSON, joined by points, are the names of the facts.
+type watched struct {
+	lab.Environment
+	Network *watchedNetwork `json:"network,omitempty"`
+	Link    lab.Link        `json:"link"`
+	Plan    watchedPlan     `json:"plan"`
+	// Recording is a digest: a run that makes its own recording has another one each time.
+	Recording string `json:"recording,omitempty"`
+}
+
+type watchedNetwork struct {
+	CongestionControl string            `json:"congestion_control,omitempty"`
+	KernelSettings    map[string]string `json:"kernel_settings,omitempty"`
+	LinkLimits        []string          `json:"link_limits,omitempty"`
+}
+
+type watchedPlan struct {
+	Timing string  `json:"timing,omitempty"`
+	Still  float64 `json:"still_s,omitempty"`
+	Limit  float64 `json:"limit_s,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
+	Live   bool    `json:"live"`
+}
+
 // factsOf takes from a run what stays as it is until somebody changes it.
-func factsOf(run *lab.Run, control map[string]any) map[string]string {
-	facts := facts{}
-	for _, name := range []string{
-		"appliance", "browser", "congestion_control", "cores", "governor", "kept_awake", "kernel", "memory", "memory_bytes", "os", "processor", "root", "screen",
-	} {
-		facts.add(name, run.Environment[name], 0)
+func factsOf(run *lab.Run) facts {
+	e := run.Environment
+	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // differ from run to run by themselves
+	w := watched{
+		Environment: e, Link: run.Link,
+		Plan: watchedPlan{run.Plan.Timing, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live},
 	}
-	if network, ok := run.Environment["network"].(map[string]any); ok {
-		for _, name := range []string{"congestion_control", "kernel_settings", "link_limits"} {
-			facts.add("network."+name, network[name], 0)
-		}
+	w.Link.Name = ""
+	if n := e.Network; n != nil {
+		w.Network = &watchedNetwork{n.CongestionControl, n.KernelSettings, n.LinkLimits}
 	}
-	for name, value := range run.Link {
-		if name != "name" {
-			facts.add("link."+name, value, 0)
-		}
-	}
-	for _, name := range []string{"timing", "still", "limit", "seed"} {
-		facts.add("plan."+name, run.Plan[name], 0)
-	}
-	live, _ := run.Plan["live"].(bool)
-	facts.add("plan.live", live, 0)
-	// A run that makes its own recording has another one each time.
 	switch {
-	case live:
-	case text(control["archive"]) == "":
-		facts.add("recording", "made by the run", 0)
+	case run.Plan.Live:
+	case run.Plan.Archive == "":
+		w.Recording = "made by the run"
 	default:
-		facts.add("recording", run.Archive.SHA256[:min(12, len(run.Archive.SHA256))], 0)
+		w.Recording = run.Archive.SHA256[:min(12, len(run.Archive.SHA256))]
+	}
+	facts := facts{}
+	text, err := json.Marshal(w)
+	if err != nil {
+		return facts // numbers that JSON cannot hold, which Save refuses
+	}
+	var tree any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // a seed keeps its digits
+	if decoder.Decode(&tree) == nil {
+		facts.add("", tree, 0)
 	}
 	return facts
 }
 
-// facts are values by their paths: "browser.version".
+// facts are values by their paths: "network.congestion_control".
 type facts map[string]string
 
 func (f facts) add(path string, v any, depth int) {
 	if tree, ok := v.(map[string]any); ok {
-		names := make([]string, 0, len(tree))
-		for name := range tree {
-			names = append(names, name)
+		if path != "" {
+			path += "."
 		}
-		sort.Strings(names) // so that a bound cuts off the same ones in each run
+		names := slices.Sorted(maps.Keys(tree)) // so that a bound cuts off the same ones in each run
 		for _, name := range names {
-			if depth < 4 {
-				f.add(path+"."+name, tree[name], depth+1)
+			if depth < maxFactDepth {
+				f.add(path+name, tree[name], depth+1)
 			}
 		}
 		return
@@ -177,8 +185,8 @@ func text(v any) string {
 		return ""
 	case string:
 		return v
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+	case json.Number:
+		return v.String()
 	}
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -17,14 +17,16 @@ import (
 func done(id, name string, hour int) *lab.Run {
 	run := sample(id, StateDone)
 	run.Name, run.Wall = name, run.Wall.Add(time.Duration(hour)*time.Hour)
-	run.Link = map[string]any{"name": "", "rtt_ns": 28e6, "back_end": "packet"}
-	run.Plan = map[string]any{"device": "virtual", "timing": "recorded", "trials": 10.0, "arms": []any{
-		map[string]any{"name": lab.Treatment, "link": "3g"}, map[string]any{"name": lab.Control, "link": "rtt=28ms", "archive": "/data/shop.wacz"},
-	}}
+	run.Link = lab.Link{RTT: 28 * time.Millisecond, BackEnd: "packet"}
+	run.Plan = lab.Plan{
+		Device: "virtual", Timing: "recorded", Trials: 10, Seed: 1<<64 - 1,
+		Arm: lab.Arm{Link: "rtt=28ms", Archive: "/data/shop.wacz"}, Treatment: &lab.Arm{Link: "3g"},
+	}
 	run.Archive.SHA256 = strings.Repeat("5ab", 20)
-	run.Environment = map[string]any{
-		"browser": map[string]any{"name": "Chromium", "version": "142"}, "kernel": "Linux 6.1", "cores": 2.0, "load_average": "0.5 0.4",
-		"network": map[string]any{"connections": 12.0, "kernel_settings": map[string]any{"net.ipv4.tcp_wmem": "4096\t16384"}},
+	run.Environment = lab.Environment{
+		Host: lab.Host{Kernel: "Linux 6.1", Cores: 2, LoadAverage: "0.5 0.4"}, Browser: "Chromium 142",
+		Network:   &lab.NetworkState{Connections: 12, KernelSettings: map[string]string{"net.ipv4.tcp_wmem": "4096\t16384"}},
+		Isolation: &lab.Isolation{How: "a namespace"}, Port: &lab.PortState{Interface: "eth1"},
 	}
 	run.Summary = append(run.Summary,
 		lab.Summary{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Treatment, N: 1, Median: 1},
@@ -40,7 +42,7 @@ func TestSeries(t *testing.T) {
 		create(t, root, done(fmt.Sprint("a", i), "checkout", i))
 	}
 	other := done("b", "checkout", 9)
-	other.Plan["device"] = "laptop"
+	other.Plan.Device = "laptop"
 	create(t, root, other)
 	create(t, root, done("c", "", 8))
 	for _, state := range []string{StateRunning, StateFailed, StateInterrupted} {
@@ -108,8 +110,10 @@ func TestPast(t *testing.T) {
 	want := Past{
 		ID: "a", Wall: time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC), Trials: 2, Valid: 1, Report: true,
 		Facts: map[string]string{
-			"browser.name": "Chromium", "browser.version": "142", "kernel": "Linux 6.1", "cores": "2", "network.kernel_settings.net.ipv4.tcp_wmem": "4096\t16384",
-			"link.rtt_ns": "28000000", "link.back_end": "packet", "plan.timing": "recorded", "plan.live": "false", "recording": "5ab5ab5ab5ab",
+			"browser": "Chromium 142", "kernel": "Linux 6.1", "cores": "2", "network.kernel_settings.net.ipv4.tcp_wmem": "4096\t16384",
+			"link.rtt_ns": "28000000", "link.back_end": "packet", "link.down_bits_per_second": "0", "link.up_bits_per_second": "0",
+			"link.loss": "0", "link.jitter_ns": "0", "link.seed": "0",
+			"plan.timing": "recorded", "plan.live": "false", "plan.seed": "18446744073709551615", "recording": "5ab5ab5ab5ab",
 		},
 		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
 	}
@@ -118,7 +122,7 @@ func TestPast(t *testing.T) {
 	}
 	// A plan without arms, and a recording that is made anew each time.
 	run := done("a", "", 0)
-	run.Plan, run.Link["name"] = nil, "lte"
+	run.Plan, run.Link.Name = lab.Plan{}, "lte"
 	series, got = pastOf(run, false)
 	if series.Link != "lte" || series.Device != "" || got.Facts["recording"] != "made by the run" {
 		t.Errorf("%+v, %+v", series, got)
@@ -131,18 +135,11 @@ func TestPast(t *testing.T) {
 // What is kept stays short, whatever a run holds.
 func TestPastIsShort(t *testing.T) {
 	run := done("a", strings.Repeat("n", 1<<20), 0)
-	many, deep := map[string]any{}, map[string]any{}
+	many := map[string]string{}
 	for i := range 1000 {
 		many[fmt.Sprint("k", i)] = strings.Repeat("v", 1000)
 	}
-	inner := deep
-	for range 60 {
-		next := map[string]any{}
-		inner["deeper"] = next
-		inner = next
-	}
-	inner["deeper"] = "x"
-	run.Environment["screen"], run.Environment["browser"] = many, deep
+	run.Environment.Network.KernelSettings, run.Environment.Browser = many, strings.Repeat("b", 1<<20)
 	run.Summary = make([]lab.Summary, 1000)
 	for i := range run.Summary {
 		run.Summary[i] = lab.Summary{Metric: strings.Repeat("m", 5000), Arm: lab.Control, N: 1}
@@ -158,7 +155,7 @@ func TestPastIsShort(t *testing.T) {
 	if err != nil || len(past) != 1 {
 		t.Fatal(err)
 	}
-	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["screen.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
+	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["browser"]) > maxFactBytes+10 || len(p.Facts["network.kernel_settings.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
 		t.Errorf("%d facts, %d summaries", len(p.Facts), len(p.Summary))
 	}
 }

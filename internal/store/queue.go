@@ -10,16 +10,20 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"eidetic/internal/lab"
 )
 
 // Job is a run that waits or is being carried out.
 type Job struct {
-	ID      string          // of the run that it becomes
-	Device  string          // jobs of one device run one after the other
-	Created time.Time       // when it was accepted
-	State   string          // StateQueued or StateRunning; StateFailed or StateInterrupted when it left no run behind
-	Error   string          // why it failed
-	Request json.RawMessage // what was asked for
+	ID      string    // of the run that it becomes
+	Device  string    // jobs of one device run one after the other
+	Created time.Time // when it was accepted
+	State   string    // StateQueued or StateRunning; StateFailed or StateInterrupted when it left no run behind
+	Error   string    // why it failed
+	Plan    lab.Plan  // what was asked for
+	// PlanError says why Plan could not be read: another version of the appliance wrote it.
+	PlanError error
 }
 
 // ErrExists is returned for a job whose ID is in the queue already.
@@ -33,7 +37,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 	created INTEGER NOT NULL, -- Unix ns
 	state   TEXT NOT NULL,
 	error   TEXT NOT NULL DEFAULT '',
-	request TEXT NOT NULL     -- JSON
+	request TEXT NOT NULL     -- the plan as JSON
 ) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_by_device ON jobs (device, state, seq);
 `
@@ -88,8 +92,12 @@ func (q *Queue) Add(ctx context.Context, j Job) error { return add(ctx, q.db, j)
 func add(ctx context.Context, db interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 }, j Job) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
-		j.ID, j.Device, j.Created.UnixNano(), string(j.Request))
+	plan, err := json.Marshal(j.Plan)
+	if err != nil {
+		return fmt.Errorf("add job: %w", err)
+	}
+	_, err = db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
+		j.ID, j.Device, j.Created.UnixNano(), string(plan))
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return ErrExists
@@ -176,14 +184,17 @@ const jobColumns = `id, device, created, state, error, request`
 func scanJob(row interface{ Scan(...any) error }) (Job, error) {
 	var j Job
 	var created int64
-	var request string
-	err := row.Scan(&j.ID, &j.Device, &created, &j.State, &j.Error, &request)
+	var plan string
+	err := row.Scan(&j.ID, &j.Device, &created, &j.State, &j.Error, &plan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return j, ErrNotFound
 	}
 	if err != nil {
 		return j, fmt.Errorf("read job: %w", err)
 	}
-	j.Created, j.Request = time.Unix(0, created).UTC(), json.RawMessage(request)
+	j.Created = time.Unix(0, created).UTC()
+	if err := json.Unmarshal([]byte(plan), &j.Plan); err != nil {
+		j.PlanError = fmt.Errorf("the plan of the job cannot be read: %w", err)
+	}
 	return j, nil
 }

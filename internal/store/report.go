@@ -10,7 +10,10 @@ import (
 
 // ReportSchema names the layout of report.json. The number grows when a field
 // changes its meaning or goes; new fields may appear under the same number.
-const ReportSchema = "eidetic/report/1"
+const ReportSchema = "eidetic/report/2"
+
+// reportSchemaV1 had another form of the plan, which lab.Plan still reads.
+const reportSchemaV1 = "eidetic/report/1"
 
 // Report is the machine's view of a run, as it is written to report.json.
 type Report struct {
@@ -31,10 +34,10 @@ type ReportRun struct {
 	State       string          `json:"state"`
 	Error       string          `json:"error,omitempty"`
 	Page        string          `json:"page"`
-	Plan        map[string]any  `json:"plan"`
+	Plan        lab.Plan        `json:"plan"`
 	Archive     lab.ArchiveInfo `json:"archive"`
-	Link        map[string]any  `json:"link"`
-	Environment map[string]any  `json:"environment"`
+	Link        lab.Link        `json:"link"`
+	Environment lab.Environment `json:"environment"`
 	Warnings    []string        `json:"warnings"`
 }
 
@@ -66,9 +69,6 @@ func NewReport(run *lab.Run) *Report {
 		},
 		Trials:  make([]ReportTrial, 0, len(run.Trials)),
 		Summary: list(run.Summary), Comparison: run.Comparison,
-	}
-	if r.Run.Plan == nil {
-		r.Run.Plan = map[string]any{}
 	}
 	for _, t := range run.Trials {
 		metrics := t.Metrics

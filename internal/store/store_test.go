@@ -106,7 +106,7 @@ func TestCreateSaveRead(t *testing.T) {
 // The fields that the acceptance of the project reads, by their exact names.
 func TestReportJSON(t *testing.T) {
 	run := sample("a", StateDone)
-	run.Plan = map[string]any{"timing": "recorded"}
+	run.Plan = lab.Plan{Timing: "recorded", Seed: 1<<64 - 1}
 	f := create(t, t.TempDir(), run)
 	b, err := os.ReadFile(filepath.Join(f.Path(), "report.json"))
 	if err != nil {
@@ -121,7 +121,10 @@ func TestReportJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Schema != "eidetic/report/1" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" || !cmp.Equal(got.Run["plan"], any(run.Plan)) {
+	if !strings.Contains(string(b), `"seed": 18446744073709551615`) {
+		t.Errorf("the seed lost its digits: %s", b)
+	}
+	if got.Schema != "eidetic/report/2" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" || got.Run["plan"].(map[string]any)["timing"] != "recorded" {
 		t.Fatalf("got %s", b)
 	}
 	for name, want := range map[string]any{
@@ -427,12 +430,12 @@ func TestQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, j := range []Job{{ID: "1", Device: "a"}, {ID: "2", Device: "a"}, {ID: "3", Device: "b"}} {
-		j.Request, j.Created = json.RawMessage(`{}`), time.Unix(5, 0)
+		j.Plan, j.Created = lab.Plan{Trials: 3, Seed: 1<<64 - 1}, time.Unix(5, 0)
 		if err := q.Add(ctx, j); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := q.Add(ctx, Job{ID: "1", Request: json.RawMessage(`{}`)}); !errors.Is(err, ErrExists) {
+	if err := q.Add(ctx, Job{ID: "1"}); !errors.Is(err, ErrExists) {
 		t.Errorf("got %v", err)
 	}
 	next := func(want string) {
@@ -441,7 +444,7 @@ func TestQueue(t *testing.T) {
 		if want == "" && errors.Is(err, ErrNotFound) {
 			return
 		}
-		if err != nil || j.ID != want || j.State != StateRunning {
+		if err != nil || j.ID != want || j.State != StateRunning || j.Plan != (lab.Plan{Trials: 3, Seed: 1<<64 - 1}) {
 			t.Fatalf("got %+v, %v, want %s", j, err, want)
 		}
 	}

@@ -72,7 +72,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 			Metrics        map[string]float64
 		}
 	}
-	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/1" || len(report.Trials) != len(second.Trials) {
+	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/2" || len(report.Trials) != len(second.Trials) {
 		t.Errorf("report.json: %+v, %v", report, err)
 	}
 	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) && !bytes.Contains(page, []byte("<!DOCTYPE html>")) {

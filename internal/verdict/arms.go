@@ -9,43 +9,34 @@ import (
 
 // differences says what each arm has that the other has not, from the plan of the run.
 func differences(run *lab.Run) (control, treatment string) {
-	a, b := armOf(run, lab.Control), armOf(run, lab.Treatment)
+	arms := run.Plan.Arms()
+	if len(arms) < 2 {
+		return "", sameAsControl
+	}
+	a, b := arms[0], arms[1]
 	var left, right []string
 	add := func(what, x, y string) {
 		if x != y {
 			left, right = append(left, what+" "+clip(x)), append(right, what+" "+clip(y))
 		}
 	}
-	add("link", a["link"], b["link"])
-	add("page", a["page"], b["page"])
-	if a["page"] == b["page"] {
-		x, y := recording(a["archive"]), recording(b["archive"])
-		if x == y && a["archive"] != b["archive"] {
-			x, y = a["archive"], b["archive"]
+	add("link", a.Link, b.Link)
+	add("page", a.Page, b.Page)
+	if a.Page == b.Page {
+		x, y := recording(a.Archive), recording(b.Archive)
+		if x == y && a.Archive != b.Archive {
+			x, y = a.Archive, b.Archive
 		}
 		add("recording", x, y)
 	}
 	if left == nil {
-		return "", "the same as the control"
+		return "", sameAsControl
 	}
 	return strings.Join(left, ", "), strings.Join(right, ", ")
 }
 
-// armOf finds an arm in the plan, as it is in memory or came from a file.
-func armOf(run *lab.Run, name string) map[string]string {
-	out := map[string]string{}
-	arms, _ := run.Plan["arms"].([]any)
-	for _, one := range arms {
-		arm, _ := one.(map[string]any)
-		if arm["name"] != name {
-			continue
-		}
-		for _, key := range []string{"page", "archive", "link"} {
-			out[key], _ = arm[key].(string)
-		}
-	}
-	return out
-}
+// sameAsControl is what a treatment has that the control has not, where that is nothing.
+const sameAsControl = "the same as the control"
 
 // recording names an archive by its file, and one that another run made by that run.
 func recording(file string) string {

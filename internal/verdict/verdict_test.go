@@ -14,10 +14,7 @@ import (
 // run makes pairs of trials; times of the treatment are later by shift. The
 // treatment's trial is the first of every other pair.
 func run(pairs int, shift float64) *lab.Run {
-	r := &lab.Run{Plan: map[string]any{"arms": []any{
-		map[string]any{"name": "control", "page": "https://a.test/", "link": "lte"},
-		map[string]any{"name": "treatment", "page": "https://a.test/", "link": "3g"},
-	}}}
+	r := &lab.Run{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Link: "lte"}, Treatment: &lab.Arm{Link: "3g"}}}
 	rng := rand.New(rand.NewPCG(5, 6))
 	for n := 1; n <= 2*pairs; n++ {
 		t := &lab.Trial{Number: n, Arm: lab.Control, Block: 1 + (n-1)/10, Valid: true}
@@ -163,28 +160,24 @@ func TestFalseAlarms(t *testing.T) {
 }
 
 func TestDifferences(t *testing.T) {
-	arm := func(name, page, archive, link string) map[string]any {
-		return map[string]any{"name": name, "page": page, "archive": archive, "link": link}
-	}
 	for _, c := range []struct {
-		a, b               map[string]any
+		a, b               lab.Arm
 		control, treatment string
 	}{
-		{arm("control", "p", "", "lte"), arm("treatment", "p", "", "3g"), "link lte", "link 3g"},
-		{arm("control", "p", "/x/a.wacz", "lte"), arm("treatment", "p", "/x/b.wacz", "lte"), "recording a.wacz", "recording b.wacz"},
-		{arm("control", "p", "", "lte"), arm("treatment", "p", "/runs/R1/archive.wacz", "lte"), "recording made for this run", "recording R1"},
-		{arm("control", "p", "/a/x.wacz", "lte"), arm("treatment", "q", "", "3g"), "link lte, page p", "link 3g, page q"},
-		{arm("control", "p", "/a/x.wacz", "lte"), arm("treatment", "p", "/b/x.wacz", "lte"), "recording /a/x.wacz", "recording /b/x.wacz"},
-		{arm("control", "p", "", "lte"), arm("treatment", "p", "", "lte"), "", "the same as the control"},
+		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "3g"}, "link lte", "link 3g"},
+		{lab.Arm{Page: "p", Archive: "/x/a.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/x/b.wacz", Link: "lte"}, "recording a.wacz", "recording b.wacz"},
+		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "/runs/R1/archive.wacz", Link: "lte"}, "recording made for this run", "recording R1"},
+		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "q", Archive: "", Link: "3g"}, "link lte, page p", "link 3g, page q"},
+		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/b/x.wacz", Link: "lte"}, "recording /a/x.wacz", "recording /b/x.wacz"},
+		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "lte"}, "", "the same as the control"},
 	} {
-		control, treatment := differences(&lab.Run{Plan: map[string]any{"arms": []any{c.a, c.b}}})
+		control, treatment := differences(&lab.Run{Plan: lab.Plan{Arm: c.a, Treatment: &c.b}})
 		if control != c.control || treatment != c.treatment {
 			t.Errorf("%q and %q, want %q and %q", control, treatment, c.control, c.treatment)
 		}
 	}
-	// A plan from elsewhere may be anything.
-	for _, plan := range []map[string]any{nil, {"arms": 3}, {"arms": []any{3, nil, map[string]any{"name": "control", "link": 3}}}} {
-		differences(&lab.Run{Plan: plan})
+	if _, treatment := differences(&lab.Run{}); treatment != "the same as the control" { // a run from elsewhere
+		t.Errorf("differences() of a run without a plan: %q", treatment)
 	}
 }
 

@@ -33,12 +33,12 @@ func Run(seed uint64, n int) *lab.Run {
 			File: "shop.wacz", SHA256: hex.EncodeToString(make([]byte, 32)), Exchanges: 62, Bytes: 1_571_204, BodyBytes: 1_498_331,
 			Hosts: hosts(), Protocols: []string{"h2", "http/1.1"},
 		},
-		Link: map[string]any{"name": "4g", "back_end": "conn", "rtt_ms": 60.0, "down_mbit": 9.0, "up_mbit": 3.0, "queue_ms": 100.0},
-		Plan: map[string]any{"trials": float64(n), "still_s": 1.5, "limit_s": 60.0, "seed": 1.0},
-		Environment: map[string]any{
-			"appliance": "v0.1.0 (1a2b3c4)", "browser": map[string]any{"name": "Chromium", "version": "142.0.7444.59", "profile": "fresh, in RAM"},
-			"kernel": "Linux 6.1.0-41-amd64", "processor": "2 × AMD EPYC 7763", "memory": "7.8 GiB", "congestion_control": "cubic",
-			"screen": map[string]any{"size": "1280×720", "rate_hz": 60.0, "source": "x11 MIT-SHM"}, "throttled": 0.0, "run_queue": 0.4,
+		Link: lab.Link{Name: "4g", BackEnd: "conn", RTT: 60 * time.Millisecond, Down: 9e6, Up: 3e6, Queue: lab.LinkQueue{Time: 100 * time.Millisecond}},
+		Plan: lab.Plan{Trials: n, Timing: "recorded", Still: 1.5, Limit: 60, Seed: 1, Arm: lab.Arm{Page: "https://www.shop.example/", Link: "4g"}},
+		Environment: lab.Environment{
+			Appliance: "v0.1.0 (1a2b3c4)", Browser: "Chromium 142.0.7444.59", Screen: "1280×720 at 60 Hz, Xvfb, read by MIT-SHM",
+			Host:    lab.Host{Kernel: "Linux 6.1.0-41-amd64", Processor: "AMD EPYC 7763", Cores: 2, MemoryBytes: 8 << 30},
+			Network: &lab.NetworkState{CongestionControl: "cubic", Connections: 12},
 		},
 	}
 	for i := 1; i <= n; i++ {
@@ -57,11 +57,8 @@ func Run(seed uint64, n int) *lab.Run {
 // 3g, which is slower by so many ms. The treatment's trial is the first of all.
 func Compared(seed uint64, pairs int, slower float64) *lab.Run {
 	run := Run(seed, 0)
-	run.ID, run.Name, run.Link["name"] = "20261121-101400-links", "links", "lte"
-	arm := func(name, link string) map[string]any {
-		return map[string]any{"name": name, "page": run.Page, "link": link}
-	}
-	run.Plan["arms"] = []any{arm(lab.Control, "lte"), arm(lab.Treatment, "3g")}
+	run.ID, run.Name, run.Link.Name = "20261121-101400-links", "links", "lte"
+	run.Plan.Trials, run.Plan.Link, run.Plan.Treatment = pairs, "lte", &lab.Arm{Page: run.Page, Link: "3g"}
 	rng := rand.New(rand.NewPCG(seed, 3))
 	for i := range 2 * pairs {
 		t := delayed(rng, i+1, 0)
@@ -105,7 +102,7 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 		Number: n, Arm: lab.Control, Page: "https://www.shop.example/", Wall: time.Date(2026, 11, 21, 9, 14+n, 0, 0, time.UTC),
 		Ended: lab.EndStable, Valid: true, Requests: 62, FirstFrame: lab.Time(1e12), StartFrame: 68 + n, StartTime: lab.Time(1e12 + 1_150_000_000),
 		ContentW: 1280, ContentH: 633, ContentY: 87, FinalFrame: hex.EncodeToString(sum[:]),
-		Capture: map[string]any{"rate_hz": 59.998, "jitter_p99_us": 412.0}, Files: map[string]string{},
+		Capture: &lab.CaptureState{Rate: 59.998, Jitter: 0.412, Scheduling: "SCHED_FIFO"}, Files: map[string]string{},
 	}
 	noise := rng.NormFloat64() * 22
 	paint, hero := 510+noise+delay/2, 1320+noise*1.4+rng.ExpFloat64()*30+delay

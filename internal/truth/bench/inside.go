@@ -49,7 +49,7 @@ func inside(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	end := &lab.Run{Environment: map[string]any{}}
+	end := &lab.Run{}
 	err = rig.Finish(end)
 	for _, w := range end.Warnings {
 		fmt.Println(w)

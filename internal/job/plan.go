@@ -1,0 +1,84 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+	"eidetic/netlab/link"
+	"eidetic/netlab/replay"
+)
+
+// MinStill is the shortest time after which a page may be taken for loaded.
+const MinStill = 200 * time.Millisecond
+
+// MaxTolerance is the largest blur that a plan may allow.
+const MaxTolerance = time.Minute
+
+// maxLoading bounds what all trials of a plan may take to load together. The
+// series of each frame are held for the report until the run ends: at 60 frames
+// a second half a gigabyte.
+const maxLoading = store.MaxTrials * time.Minute
+
+// TraceOpener opens the trace files that links name; nil refuses them, as is
+// right for plans that came over a network.
+type TraceOpener func(name string) (io.ReadCloser, error)
+
+// Check says what is wrong with a plan.
+func Check(p lab.Plan, traces TraceOpener) error {
+	if p.Trials < 1 || p.Total() > store.MaxTrials {
+		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", p.Trials, len(p.Arms()), store.MaxTrials)
+	}
+	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
+	if limit > maxLoading/time.Duration(p.Total()) {
+		return fmt.Errorf("limit_s: %d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit", p.Total(), limit, maxLoading)
+	}
+	if still < MinStill || limit < still {
+		return fmt.Errorf("still_s %v and limit_s %v: still is at least %v, and the limit no shorter", still, limit, MinStill)
+	}
+	if tolerance < 0 || tolerance > MaxTolerance || p.Tolerance != 0 && tolerance == 0 {
+		return fmt.Errorf("tolerance_ms: %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it", tolerance, MaxTolerance)
+	}
+	if _, err := replay.ParseTiming(p.Timing); err != nil {
+		return fmt.Errorf("timing: %w", err)
+	}
+	for _, a := range p.Arms() {
+		if err := CheckPage(a.Page); err != nil {
+			return fmt.Errorf("page of the %s: %w", a.Name, err)
+		}
+		if p.Live && a.Archive != "" {
+			return errors.New("live: such a run replays nothing; leave out the archive")
+		}
+	}
+	_, err := links(p, traces)
+	return err
+}
+
+// CheckPage says what is wrong with the URL of a page.
+func CheckPage(page string) error {
+	u, err := url.Parse(page)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
+	}
+	return nil
+}
+
+// links are the profiles of a plan's arms, by their names.
+func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
+	all := map[string]link.Profile{}
+	for _, a := range p.Arms() {
+		profile, err := link.Reader{Open: traces}.Parse(a.Link)
+		if err != nil {
+			return nil, fmt.Errorf("link of the %s: %w", a.Name, err)
+		}
+		all[a.Name] = profile
+	}
+	return all, nil
+}
+
+// SyncURL leads from the box's green page to a page under test.
+func SyncURL(page string) string { return "http://box.test/sync?next=" + url.QueryEscape(page) }

@@ -1,0 +1,58 @@
+package job
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// good is a plan that asks for as little as is possible.
+func good() lab.Plan {
+	return lab.Plan{Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://x.test/"}}
+}
+
+// TestCheckBoundsTheWhole: what a plan may ask for together is bounded, and the
+// most of it is allowed.
+func TestCheckBoundsTheWhole(t *testing.T) {
+	for _, c := range []struct {
+		trials int
+		limit  time.Duration
+		says   string
+	}{
+		{store.MaxTrials / 2, time.Minute, ""},
+		{store.MaxTrials/2 + 1, time.Minute, "at most 5000 in all"},
+		{store.MaxTrials / 2, time.Minute + time.Second, "more than 83h20m0s in all"},
+		{1, math.MaxInt64, "in all"},
+		{10, time.Hour, ""},
+	} {
+		p := good()
+		p.Trials, p.Limit, p.Treatment = c.trials, c.limit.Seconds(), &lab.Arm{Link: "3g"}
+		err := Check(p, nil)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("Check(two arms of %d trials, each at most %v) = %v, want an error with %q", c.trials, c.limit, err, c.says)
+		}
+	}
+}
+
+// TestCheckTolerance: a tolerance is above 0, or left out, which the plan's JSON then does too.
+func TestCheckTolerance(t *testing.T) {
+	for tolerance, accepted := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false, -1: false} {
+		p := good()
+		p.Tolerance = float64(tolerance) / 1e6
+		if err := Check(p, nil); (err == nil) != accepted {
+			t.Errorf("Check(tolerance %v) = %v, want accepted: %t", tolerance, err, accepted)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written := strings.Contains(string(text), "tolerance"); written != (tolerance != 0) {
+			t.Errorf("a tolerance of %v is written: %t (%s)", tolerance, written, text)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package lab
+
+import "time"
+
+// Environment is what could explain a difference between two runs. What is not known is
+// left out.
+type Environment struct {
+	Appliance string `json:"appliance,omitempty"` // our version
+	Host
+	Browser   string        `json:"browser,omitempty"`
+	Screen    string        `json:"screen,omitempty"` // size, rate, and how it is filmed
+	Network   *NetworkState `json:"network,omitempty"`
+	Port      *PortState    `json:"port,omitempty"` // where the device is plugged in
+	Isolation *Isolation    `json:"isolation,omitempty"`
+}
+
+// Host is the machine that measures.
+type Host struct {
+	OS          string `json:"os,omitempty"`
+	Kernel      string `json:"kernel,omitempty"`
+	Processor   string `json:"processor,omitempty"`
+	Cores       int    `json:"cores,omitempty"`
+	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+	Go          string `json:"go,omitempty"`
+	Governor    string `json:"governor,omitempty"`     // of the processors' frequency
+	LoadAverage string `json:"load_average,omitempty"` // as /proc/loadavg has it
+	KeptAwake   *bool  `json:"kept_awake,omitempty"`   // the processors, during trials
+	IdleDriver  string `json:"idle_driver,omitempty"`
+	SMT         string `json:"smt,omitempty"`      // 1: two hardware threads share a core
+	NoTurbo     string `json:"no_turbo,omitempty"` // 1: the processors keep their base frequency
+	HugePages   string `json:"huge_pages,omitempty"`
+	Realtime    *int   `json:"realtime,omitempty"` // highest real-time priority that the link can have, 0 for none
+	Root        *bool  `json:"root,omitempty"`     // the appliance has all rights on this machine
+}
+
+// NetworkState is the box's network as a run found or left it.
+type NetworkState struct {
+	CongestionControl string            `json:"congestion_control,omitempty"` // of the listeners, read back from the kernel
+	LinkBackEnd       string            `json:"link_backend,omitempty"`
+	LinkProfile       *Link             `json:"link_profile,omitempty"`
+	LinkLimits        []string          `json:"link_limits,omitempty"` // what the back end cannot do of the profile
+	LinkSlips         int64             `json:"link_slips"`            // packets that left late
+	LinkThread        []string          `json:"link_thread,omitempty"` // what was done for its punctuality
+	Gateway           string            `json:"gateway,omitempty"`
+	Synthetic         string            `json:"synthetic,omitempty"` // addresses that origins get
+	AnyIP             bool              `json:"any_ip"`
+	Upstream          bool              `json:"upstream"` // origins can be reached
+	Armed             string            `json:"armed,omitempty"`
+	Connections       int               `json:"connections"`
+	LeavesIssued      int               `json:"leaves_issued"` // certificates for hosts
+	CASHA256          string            `json:"ca_sha256,omitempty"`
+	FlightBytes       int               `json:"flight_bytes,omitempty"` // that a connection may have on its way
+	DNSDropped        int64             `json:"dns_dropped,omitempty"`
+	KernelSettings    map[string]string `json:"kernel_settings,omitempty"`
+}
+
+// PortState is the port that the device is plugged into.
+type PortState struct {
+	Interface string   `json:"interface"`
+	Lab       string   `json:"lab"` // the box's end of the link
+	Gateway   string   `json:"gateway"`
+	Gateway6  string   `json:"gateway6,omitempty"`
+	Present   bool     `json:"present"`
+	Carrier   bool     `json:"carrier"`
+	Leases    []Lease  `json:"leases,omitempty"`
+	Problem   string   `json:"problem,omitempty"`
+	Flaps     int      `json:"flaps"`  // how often the cable was lost
+	Strays    uint64   `json:"strays"` // packets for nobody whom the device may reach
+	Limits    []string `json:"limits,omitempty"`
+}
+
+// Lease is an address that the port gave to a device.
+type Lease struct {
+	MAC     string    `json:"mac"`
+	Address string    `json:"addr"`
+	Name    string    `json:"name,omitempty"`
+	Until   time.Time `json:"until"`
+}
+
+// Isolation is what proves that a replay contacted nobody.
+type Isolation struct {
+	Interfaces []string `json:"interfaces,omitempty"` // all that the device's and the box's namespaces have
+	// OutsidePackets were meant for somebody outside the lab, and dropped; nil where
+	// StrayPackets are counted instead, at the port of a device that is plugged in.
+	OutsidePackets *uint64 `json:"packets_for_outside,omitempty"`
+	StrayPackets   *uint64 `json:"packets_for_nobody,omitempty"`
+	How            string  `json:"how"`
+}

@@ -1,0 +1,101 @@
+package lab
+
+import (
+	"cmp"
+	"math"
+	"time"
+)
+
+// Plan is what is asked for. It is the body of a request to the service, the content
+// of a plan file, and the plan in run.json; one type, so that a field has one name.
+// The embedded Arm is the control. The tags "doc", "example" and the bounds become the
+// plan's JSON Schema.
+type Plan struct {
+	Name   string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
+	Device string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
+	Arm    `yaml:",inline"`
+	Trials int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
+	// Times are in seconds, as people write them.
+	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
+	Limit     float64 `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
+	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
+	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
+	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
+	// Live is set by the demo alone: the service has no such runs.
+	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
+}
+
+// Arm is one side of a comparison. In the plan of a run, Archive is the path of a file.
+type Arm struct {
+	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
+	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
+	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
+}
+
+// NativeLink is the name of the link that changes nothing.
+const NativeLink = "native"
+
+// NamedArm is an arm with its name: Control or Treatment.
+type NamedArm struct {
+	Name string
+	Arm
+}
+
+// Arms lists the arms with nothing left out: the control, and the treatment where
+// there is one.
+func (p Plan) Arms() []NamedArm {
+	control := p.Arm
+	control.Link = cmp.Or(control.Link, NativeLink)
+	arms := []NamedArm{{Control, control}}
+	if p.Treatment == nil {
+		return arms
+	}
+	t := *p.Treatment
+	t.Page, t.Link = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link)
+	if t.Archive == "" && t.Page == control.Page {
+		t.Archive = control.Archive
+	}
+	return append(arms, NamedArm{Treatment, t})
+}
+
+// WithArms returns the plan with the arms, each written out.
+func (p Plan) WithArms(arms []NamedArm) Plan {
+	p.Arm, p.Treatment = arms[0].Arm, nil
+	if len(arms) > 1 {
+		p.Treatment = &arms[1].Arm
+	}
+	return p
+}
+
+// Total is how many trials the plan asks for, of all arms together.
+func (p Plan) Total() int {
+	if p.Treatment != nil {
+		return 2 * p.Trials
+	}
+	return p.Trials
+}
+
+// StillTime is how long screen and network must be still at a load's end.
+func (p Plan) StillTime() time.Duration { return seconds(p.Still) }
+
+// LimitTime is how long a load may take.
+func (p Plan) LimitTime() time.Duration { return seconds(p.Limit) }
+
+// ToleranceTime is how much blur a valid trial may have, 0 for the default.
+func (p Plan) ToleranceTime() time.Duration { return seconds(p.Tolerance / 1e3) }
+
+// seconds is a duration, the longest one for what no duration can hold.
+func seconds(s float64) time.Duration {
+	ns := math.Round(s * 1e9)
+	switch {
+	case math.IsNaN(ns):
+		return 0
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	case ns <= math.MinInt64:
+		return math.MinInt64
+	}
+	return time.Duration(ns)
+}

@@ -1,0 +1,77 @@
+package lab
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPlanOfTheFirstVersions: a plan that was written with a list of arms and
+// durations as text is read as what it means.
+func TestPlanOfTheFirstVersions(t *testing.T) {
+	const old = `{"id": "20261121-091400-demo", "name": "demo", "trials": 10, "still": "1.5s", "limit": "1m0s", "tolerance": "20ms",
+		"timing": "recorded", "seed": 18446744073709551615, "arms": [
+		{"name": "treatment", "page": "https://x.test/", "link": "3g"}, {"name": "control", "page": "https://x.test/", "archive": "/a.wacz", "link": "lte"}]}`
+	want := Plan{
+		Name: "demo", Trials: 10, Still: 1.5, Limit: 60, Tolerance: 20, Timing: "recorded", Seed: math.MaxUint64,
+		Arm: Arm{Page: "https://x.test/", Archive: "/a.wacz", Link: "lte"}, Treatment: &Arm{Page: "https://x.test/", Link: "3g"},
+	}
+	var got Plan
+	if err := json.Unmarshal([]byte(old), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Plan
+	if err := json.Unmarshal(text, &again); err != nil || cmp.Diff(want, again) != "" {
+		t.Errorf("written and read again: %+v, %v; want %+v", again, err, want)
+	}
+	for _, bad := range []string{`{"still": "soon"}`, `{"still": 3}`, `{"arms": 3}`, `{"trials": "ten"}`} {
+		if err := json.Unmarshal([]byte(bad), &got); err == nil {
+			t.Errorf("%s was read as a plan", bad)
+		}
+	}
+}
+
+func TestArms(t *testing.T) {
+	p := Plan{Trials: 3, Arm: Arm{Page: "p", Archive: "a"}}
+	if d := cmp.Diff([]NamedArm{{Control, Arm{"p", "a", NativeLink}}}, p.Arms()); d != "" || p.Total() != 3 {
+		t.Errorf("Total() = %d, want 3; Arms() (-want +got):\n%s", p.Total(), d)
+	}
+	for _, c := range []struct{ treatment, want Arm }{
+		{Arm{}, Arm{"p", "a", NativeLink}},
+		{Arm{Link: "3g"}, Arm{"p", "a", "3g"}},
+		{Arm{Page: "q"}, Arm{"q", "", NativeLink}}, // the control's recording is of another page
+		{Arm{Page: "q", Archive: "b"}, Arm{"q", "b", NativeLink}},
+	} {
+		p.Treatment = &c.treatment
+		arms := p.Arms()
+		if d := cmp.Diff(NamedArm{Treatment, c.want}, arms[1]); d != "" || p.Total() != 6 {
+			t.Errorf("the arm of %+v (-want +got):\n%s", c.treatment, d)
+		}
+		if d := cmp.Diff(arms, p.WithArms(arms).Arms()); d != "" {
+			t.Errorf("WithArms(%+v) has other arms (-want +got):\n%s", c.treatment, d)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]time.Duration{
+		0: 0, 1.5: 1500 * time.Millisecond, 0.0167: 16700 * time.Microsecond, 1e300: math.MaxInt64, -1e300: math.MinInt64, math.Inf(1): math.MaxInt64,
+	} {
+		if got := seconds(s); got != want {
+			t.Errorf("seconds(%v) = %v, want %v", s, got, want)
+		}
+	}
+	if got := seconds(math.NaN()); got != 0 {
+		t.Errorf("seconds(NaN) = %v, want 0", got)
+	}
+}
