@@ -23,6 +23,7 @@ import (
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
 	"eidetic/internal/report/reporttest"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/service"
 	"eidetic/internal/store"
 )
@@ -101,7 +102,8 @@ func (b *testBox) start(t *testing.T) {
 	if b.queue, err = store.OpenQueue(t.Context(), filepath.Join(b.data, "queue.db")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := panel.New(panel.Config{Store: runs, Queue: b.queue, Runner: b.scripted, Token: b.token, Version: "v1", Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)}})
+	queue := runqueue.New(runqueue.Config{Jobs: b.queue, Store: runs, Runner: b.scripted})
+	p, err := panel.New(panel.Config{Store: runs, Queue: queue, Token: b.token, Version: "v1", Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +113,9 @@ func (b *testBox) start(t *testing.T) {
 	}
 	b.at = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
+	done := make(chan error, 2)
 	go func() { done <- p.Serve(ctx, l) }()
+	go func() { done <- queue.Work(ctx) }()
 	stopped := false
 	b.stop = func() {
 		if stopped {
@@ -120,7 +123,7 @@ func (b *testBox) start(t *testing.T) {
 		}
 		stopped = true
 		cancel()
-		if err := errors.Join(<-done, b.queue.Close(), runs.Close()); err != nil {
+		if err := errors.Join(<-done, <-done, b.queue.Close(), runs.Close()); err != nil {
 			t.Errorf("the box: %v", err)
 		}
 	}

@@ -142,7 +142,7 @@ func TestRestartWaitsForRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config.Queue, config.Runner, config.Token = q, &fakeRunner{}, ""
+	config.Queue, config.Token = queueOf(config.Store, q, &fakeRunner{}), ""
 	s := newServer(t, config)
 	send := func(method, path, body string) reply {
 		return ask(t, s, method, path, func(r *http.Request) {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"eidetic/internal/store"
 )
@@ -27,8 +26,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 	defer q.Close()
 	config, _, _ := whole(t)
-	config.Queue, config.Runner = q, &fakeRunner{}
-	config.Now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	s := newServer(t, config)
 	// A request, and right after it the status and body of its answer.
 	example := regexp.MustCompile("(?s)```http\n(\\w+) (\\S+)\n(.*?)```\n```json (\\d+)\n(.*?)```")

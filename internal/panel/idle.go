@@ -6,8 +6,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"eidetic/internal/store"
 )
 
 // idle refuses what restarts the box while a run goes on, unless that is meant.
@@ -17,16 +15,12 @@ func (p *Panel) idle(ctx context.Context, interrupt bool) error {
 	if interrupt || p.Queue == nil {
 		return nil
 	}
-	jobs, err := p.Queue.Jobs(ctx)
-	if err != nil {
+	id, err := p.Queue.InProgress(ctx)
+	if err != nil || id == "" {
 		return err
 	}
-	for _, j := range jobs {
-		if j.State == store.StateRunning {
-			return &Refusal{http.StatusConflict, fmt.Errorf("run %s goes on, and this restarts the box: wait for it, or cancel it (DELETE /api/v1/runs/%s); with ?interrupt=true the box restarts although it goes on", j.ID, j.ID)}
-		}
-	}
-	return nil
+	return &Refusal{http.StatusConflict, fmt.Errorf("run %[1]s goes on, and this restarts the box: wait for it, or cancel it (DELETE /api/v1/runs/%[1]s); "+
+		"with ?interrupt=true the box restarts although it goes on", id)}
 }
 
 func interruptParam() []*huma.Param {

@@ -30,7 +30,7 @@ func TestLateListInBrowser(t *testing.T) {
 	other := reporttest.Run(0, 0)
 	other.ID = "20261121-080000-other"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestReadAgainInBrowser(t *testing.T) {
 	if want := "50 61 true"; err != nil || got != want {
 		t.Errorf("older runs: %q (%v), want %q", got, err, want)
 	}
-	p.Publish(Progress{Run: "20261121-105900-r", State: store.StateDone})
+	p.events.Publish(Progress{Run: "20261121-105900-r", State: store.StateDone})
 	got, err = reporttest.Eval[string](b, `(async () => {`+until+lists(4)+`
 		return document.querySelectorAll(".run").length + "";
 	})()`)

@@ -78,7 +78,7 @@ func (p *Panel) unbegun(ctx context.Context) (waiting, ended []store.Entry, err 
 	if p.Queue == nil {
 		return waiting, nil, nil
 	}
-	jobs, err := p.Queue.Jobs(ctx)
+	jobs, err := p.Queue.List(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -129,7 +129,8 @@ func withJob(t *testing.T) (*Panel, *store.Queue) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { q.Close() })
-	p, err := New(Config{Store: newStore(t), Queue: q, Runner: &fakeRunner{}})
+	st := newStore(t)
+	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,38 +172,11 @@ func TestAskedWhileStopping(t *testing.T) {
 	}
 }
 
-// A run that has ended is forgotten also in the moment before its worker lets go of it.
-func TestForgetAtTheEnd(t *testing.T) {
-	p, q := withJob(t)
-	if _, _, err := p.worker.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer p.worker.drop("1")
-	if err := q.Leave(t.Context(), "1", store.StateFailed, "no lease"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.cancel(t.Context(), &cancelInput{ID: "1"}); err != nil {
-		t.Fatal(err)
-	}
-	if job, err := q.Get(t.Context(), "1"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("it is said to be gone, and is %+v (%v)", job, err)
-	}
-}
-
 // A run that begins between the look at the queue and that at the folders is listed once.
 func TestListHasARunOnce(t *testing.T) {
 	got := begun([]store.Entry{{ID: "b", State: store.StateQueued}, {ID: "a", State: store.StateQueued}}, []store.Entry{{ID: "a", State: store.StateRunning}, {ID: "0"}})
 	if len(got) != 1 || got[0].ID != "b" {
 		t.Errorf("still waiting: %+v", got)
-	}
-}
-
-// Whoever is seen as running in the queue can be stopped.
-func TestTakenJobsCanBeStopped(t *testing.T) {
-	p, _ := withJob(t)
-	_, own, err := p.worker.take(t.Context())
-	if err != nil || !p.worker.stop("1") || !errors.Is(context.Cause(own), errCancelled) {
-		t.Errorf("taken, and not stopped (%v)", err)
 	}
 }
 

@@ -4,7 +4,7 @@
 // and web pages that list the runs of a store, open their reports and show
 // how their numbers change from run to run.
 //
-// In go a store of runs and, where runs can be started, a queue and a Runner;
+// In go a store of runs and, where runs can be started, a queue of runs;
 // out comes an http.Handler. Requests pass, in this order: the guard (Host
 // header against DNS rebinding, security headers, cross-origin writes, token),
 // the router, the handler. The guard knows what is public and asks for the
@@ -17,12 +17,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/history"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )
 
@@ -43,9 +43,8 @@ type Config struct {
 	// Hosts are the names by which the panel may be called besides localhost
 	// and addresses, without ports. It guards against DNS rebinding.
 	Hosts []string
-	// Queue and Runner let runs be started; without them the panel only reads.
-	Queue  *store.Queue
-	Runner Runner
+	// Queue lets runs be started; without it the panel only reads.
+	Queue *runqueue.Queue
 	// Devices lists what can be measured; nil when nothing can.
 	Devices func(context.Context) []Device
 	// Links are the names of access networks that a run can ask for.
@@ -61,8 +60,6 @@ type Config struct {
 	Parts func() []Part
 	// Warnings are what somebody should mend, in words that a stranger may read.
 	Warnings []string
-	// Now tells the wall clock time; nil is time.Now.
-	Now func() time.Time
 	// Log receives what went wrong on our side; nil discards it.
 	Log *slog.Logger
 }
@@ -72,8 +69,7 @@ type Panel struct {
 	Config
 	handler http.Handler
 	api     huma.API
-	events  *hub
-	worker  *worker
+	events  *runqueue.Events
 	finder  *history.Finder
 }
 
@@ -84,42 +80,24 @@ func New(c Config) (*Panel, error) {
 		return nil, errors.New("panel: no store")
 	case c.Token != "" && len(c.Token) < MinToken:
 		return nil, fmt.Errorf("panel: the token has %d characters, it needs at least %d", len(c.Token), MinToken)
-	case (c.Queue == nil) != (c.Runner == nil):
-		return nil, errors.New("panel: a queue and a runner go together")
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Panel{Config: c, events: newHub(), finder: history.NewFinder()}
+	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
+	if c.Queue != nil {
+		p.events = c.Queue.Events()
+	}
 	e := echo.New()
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
 	p.handler = p.guard(e)
-	if c.Runner != nil {
-		p.worker = newWorker(p)
-	}
 	return p, nil
 }
 
 // ServeHTTP answers a request.
 func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, asked(r)) }
-
-// Publish tells everyone who listens how a run is going. It never blocks: a
-// listener that is slow misses steps, and never the last one.
-func (p *Panel) Publish(s Progress) { p.events.publish(s) }
-
-// Work carries out the queue until the context ends, and returns when the
-// runs that were going on then have stopped. It returns at once without a Runner.
-func (p *Panel) Work(ctx context.Context) error {
-	if p.worker == nil {
-		return nil
-	}
-	return p.worker.work(ctx)
-}
 
 // fail writes any error as problem details.
 func (p *Panel) fail(err error, c echo.Context) {

@@ -310,7 +310,7 @@ func TestHostAndOrigin(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	st := newStore(t)
-	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: "short"}, "runner without queue": {Store: st, Runner: &fakeRunner{}}} {
+	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: "short"}} {
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -343,7 +343,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	defer q.Close()
 	config, _, _ := whole(t)
-	config.Queue, config.Runner = q, &fakeRunner{}
+	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func TestPlanSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	p, err := New(Config{Store: newStore(t), Queue: q, Runner: &fakeRunner{}})
+	st := newStore(t)
+	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
 	if err != nil {
 		t.Fatal(err)
 	}

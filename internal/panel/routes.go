@@ -91,7 +91,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.betweens(api)
 	p.artifacts(e, api)
 	p.streams(e, api)
-	if p.Runner != nil {
+	if p.Queue != nil {
 		p.starts(api)
 	}
 	p.appliance(e, api)
@@ -102,7 +102,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
-	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Runner != nil, Parts: []Part{}, Warnings: p.Warnings}
+	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings}
 	status := http.StatusOK
 	if p.Parts != nil {
 		answer.Parts = append(answer.Parts, p.Parts()...)

@@ -36,9 +36,8 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s (set with %s): %w", addr, flag, err)
 }
 
-// Serve answers requests on the listener and carries out the queue until the
-// context ends; then it lets requests end for a few seconds, closes everything
-// and returns nil. It refuses a listener that others can reach when there is no token.
+// Serve answers requests on the listener until the context ends; then it lets
+// requests end for a few seconds, closes everything and returns nil. It refuses a listener that others can reach when there is no token.
 func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
 	if p.Token == "" && !Loopback(l.Addr()) {
 		_ = l.Close()
@@ -68,6 +67,5 @@ func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return p.Work(ctx) })
 	return group.Wait()
 }

@@ -12,20 +12,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )
-
-// Runner carries out runs.
-type Runner interface {
-	// Accept fills in what a plan leaves to the appliance, and says what is
-	// wrong with it; the error is shown to the one who asked.
-	Accept(ctx context.Context, p lab.Plan) (lab.Plan, error)
-	// Run carries out a plan as the run with the ID: it creates the run's
-	// folder in the store, fills it, and tells of its progress. It returns
-	// when the run has ended, soon after the context does. An error is for a run
-	// that left no folder behind; one that did says in its run.json how it ended.
-	Run(ctx context.Context, id string, p lab.Plan, progress func(Progress)) error
-}
 
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
 
@@ -73,40 +62,17 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if err != nil {
 		return nil, p.ours(err)
 	}
-	if once.Key != "" { // before anything is checked: what was accepted then may not be now
-		switch id, err := p.Queue.Known(ctx, once); {
-		case err == nil:
-			return startedAs(id), nil
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, p.keyed(err)
-		}
+	id, err := p.Queue.Add(ctx, in.Body, once)
+	var rejected *runqueue.RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		return nil, huma.Error422UnprocessableEntity(rejected.Error())
+	case errors.Is(err, store.ErrKeyUsed):
+		return nil, huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
+	case err != nil:
+		return nil, p.ours(err)
 	}
-	accepted, err := p.Runner.Accept(ctx, in.Body)
-	if err != nil && ctx.Err() != nil {
-		return nil, p.ours(ctx.Err())
-	}
-	if err != nil {
-		return nil, huma.Error422UnprocessableEntity(err.Error())
-	}
-	now := p.Now()
-	job := store.Job{ID: p.Store.FreeID(now, in.Body.Name), Device: accepted.Device, Created: now, Plan: accepted}
-	base := job.ID
-	for n := 2; ; n++ {
-		id, err := p.add(ctx, job, once)
-		if err == nil && id != job.ID { // it came twice at the same time
-			return startedAs(id), nil
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, store.ErrExists) || n > 1000 {
-			return nil, p.keyed(err)
-		}
-		job.ID = nth(base, n)
-	}
-	p.events.publish(Progress{Run: job.ID, State: store.StateQueued, Of: accepted.Total()})
-	p.worker.wake()
-	return startedAs(job.ID), nil
+	return startedAs(id), nil
 }
 
 // requirePage completes the plan's schema: a request names a page, while a treatment,
@@ -133,21 +99,6 @@ func onceOf(in *startInput) (store.Once, error) {
 	return store.Once{Key: in.Key, Request: hex.EncodeToString(digest[:])}, nil
 }
 
-func (p *Panel) add(ctx context.Context, job store.Job, once store.Once) (string, error) {
-	if once.Key == "" {
-		return job.ID, p.Queue.Add(ctx, job)
-	}
-	return p.Queue.AddOnce(ctx, job, once)
-}
-
-// keyed is the answer to an error of the queue.
-func (p *Panel) keyed(err error) error {
-	if errors.Is(err, store.ErrKeyUsed) {
-		return huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
-	}
-	return p.ours(err)
-}
-
 func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
 	job, err := p.Queue.Get(ctx, in.ID)
 	if errors.Is(err, store.ErrNotFound) && in.Files {
@@ -165,26 +116,18 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 	if err != nil {
 		return nil, p.ours(err)
 	}
-	// One that has ended may still be in the worker's hands for a moment.
-	if job.State == store.StateRunning && p.worker.stop(in.ID) {
-		return nil, nil
-	}
-	if in.Files && p.Store.Has(in.ID) { // one that was cut off is in the queue as well
+	if in.Files && p.Store.Has(in.ID) { // a run that was cut off is in the queue as well
 		if err := p.remove(in.ID); err != nil {
 			return nil, err
 		}
 	}
-	gone, err := p.Queue.Forget(ctx, job.ID)
-	if err != nil {
+	err = p.Queue.Cancel(ctx, job.ID)
+	switch {
+	case errors.Is(err, runqueue.ErrEnding):
+		return nil, huma.NewError(http.StatusConflict, err.Error())
+	case err != nil && !errors.Is(err, store.ErrNotFound): // gone meanwhile is as good as cancelled
 		return nil, p.ours(err)
 	}
-	if !gone { // it has begun since it was asked for
-		if p.worker.stop(in.ID) {
-			return nil, nil
-		}
-		return nil, huma.NewError(http.StatusConflict, "the run is about to end; look at it again")
-	}
-	p.events.publish(Progress{Run: job.ID, State: store.StateInterrupted, Error: "cancelled before it began"})
 	return nil, nil
 }
 

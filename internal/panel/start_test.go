@@ -23,6 +23,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )
 
@@ -72,7 +73,15 @@ func (r *fakeRunner) Run(ctx context.Context, id string, q lab.Plan, progress fu
 	return f.Save(run)
 }
 
-// box is a panel that serves with a queue on disk.
+// testNow is the time at which tests ask for runs, whose IDs hold it.
+func testNow() time.Time { return time.Unix(1_800_000_000, 0) }
+
+// queueOf is a queue of runs that nobody carries out yet.
+func queueOf(st *store.Store, jobs *store.Queue, r runqueue.Runner) *runqueue.Queue {
+	return runqueue.New(runqueue.Config{Jobs: jobs, Store: st, Runner: r, Now: testNow})
+}
+
+// box is a panel that serves with a queue on disk, which is carried out.
 type box struct {
 	url    string
 	runner *fakeRunner
@@ -91,7 +100,8 @@ func newBoxAt(t *testing.T, st *store.Store, queue, addr string) *box {
 		t.Fatal(err)
 	}
 	b := &box{runner: &fakeRunner{root: st.Root(), started: make(chan string, 10), release: make(chan error)}}
-	p, err := New(Config{Store: st, Queue: q, Runner: b.runner, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	queued := queueOf(st, q, b.runner)
+	p, err := New(Config{Store: st, Queue: queued})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +111,9 @@ func newBoxAt(t *testing.T, st *store.Store, queue, addr string) *box {
 		t.Fatal(err)
 	}
 	b.url = "http://" + l.Addr().String()
-	done := make(chan error, 1)
+	done := make(chan error, 2)
 	go func() { done <- p.Serve(ctx, l) }()
+	go func() { done <- queued.Work(ctx) }()
 	stopped := false
 	b.stop = func() {
 		if stopped {
@@ -110,8 +121,8 @@ func newBoxAt(t *testing.T, st *store.Store, queue, addr string) *box {
 		}
 		stopped = true
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("serve: %v", err)
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Errorf("serving and carrying out the queue: %v", err)
 		}
 		_ = q.Close()
 		http.DefaultClient.CloseIdleConnections()
@@ -440,27 +451,5 @@ func TestServeNeedsTokenBeyondLoopback(t *testing.T) {
 	}
 	if err := p.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// A slow listener gets the newest news, and the last.
-func TestHub(t *testing.T) {
-	h := newHub()
-	h.publish(Progress{Run: "a", State: "running", Trial: 1})
-	l := h.listen("")
-	defer h.leave(l)
-	for i := 2; i < 100; i++ {
-		h.publish(Progress{Run: "a", State: "running", Trial: i})
-	}
-	h.publish(Progress{Run: "b", State: "done"})
-	h.publish(Progress{Run: "a", State: "done"})
-	want := []Progress{{Run: "a", State: "done"}, {Run: "b", State: "done"}}
-	if diff := diff.Diff(want, h.take(l)); diff != "" {
-		t.Error(diff)
-	}
-	late := h.listen("a")
-	defer h.leave(late)
-	if got := h.take(late); len(got) != 0 {
-		t.Errorf("news of a run that ended: %v", got)
 	}
 }

@@ -34,7 +34,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: q, Runner: waiting, Archives: fakeArchives{}, Certificate: []byte("x"),
+	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{}, Certificate: []byte("x"),
 		Links: []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
 			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100", WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
@@ -112,7 +112,7 @@ func TestOlderRunsInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	defer q.Close()
 	var unplugged atomic.Bool
-	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Links: []string{"native", "lte"},
+	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Links: []string{"native", "lte"},
 		Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
 			laptop := Device{Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0"}
@@ -220,7 +220,7 @@ func TestDeleteInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestCancelInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: q, Runner: &fakeRunner{}, Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/report"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )
 
@@ -28,7 +28,7 @@ func TestRunOfAKilledProcess(t *testing.T) {
 	r := newRunner(t)
 	r.devices.add("killed", killedDevice{root: r.data})
 	q := lab.Plan{Device: "killed", Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
-	if err := r.Run(t.Context(), "1", q, func(panel.Progress) {}); err == nil {
+	if err := r.Run(t.Context(), "1", q, func(runqueue.Progress) {}); err == nil {
 		t.Error("no error")
 	}
 	run, err := r.runs.Run("1")

@@ -14,12 +14,12 @@ import (
 	"eidetic/internal/experiment"
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 	"eidetic/systemd"
 )
 
-// runner carries out the panel's runs.
+// runner carries out the runs of the queue on the service's devices.
 type runner struct {
 	data     string
 	runs     *store.Store
@@ -27,7 +27,7 @@ type runner struct {
 	notifier *systemd.Notifier
 }
 
-// Accept implements panel.Runner.
+// Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, q lab.Plan) (lab.Plan, error) {
 	if q.Device == "" {
 		all := r.devices.describe(ctx)
@@ -52,9 +52,9 @@ func (r *runner) Accept(ctx context.Context, q lab.Plan) (lab.Plan, error) {
 	return q, nil
 }
 
-// Run implements panel.Runner.
-func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(panel.Progress)) error {
-	progress(panel.Progress{Doing: "waiting for the device"})
+// Run implements runqueue.Runner.
+func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(runqueue.Progress)) error {
+	progress(runqueue.Progress{Doing: "waiting for the device"})
 	d, err := r.await(ctx, q.Device)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(p
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
 	defer watch.hear(job.FilmEnds)
 	err = d.carryOut(ctx, id, plan, job.News{
-		Say:  func(text string) { progress(panel.Progress{Doing: text, Of: plan.Total()}) },
+		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: plan.Total()}) },
 		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
 	})
@@ -114,11 +114,11 @@ func (r *runner) await(ctx context.Context, name string) (measurable, error) {
 }
 
 // progressOf tells of a step; that before the first trial is the recording.
-func progressOf(s experiment.Step, p lab.Plan) panel.Progress {
+func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	if s.Trial == 0 {
-		return panel.Progress{Of: p.Total(), Doing: "recording: " + s.Doing}
+		return runqueue.Progress{Of: p.Total(), Doing: "recording: " + s.Doing}
 	}
-	return panel.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
+	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
 // resolve writes out the arms of a plan, with the files of their recordings, and checks it.

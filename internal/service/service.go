@@ -14,10 +14,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"eidetic/image/box"
 	"eidetic/internal/doctor"
 	"eidetic/internal/job"
 	"eidetic/internal/panel"
+	"eidetic/internal/runqueue"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/ca"
@@ -64,11 +67,11 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	queue, err := openQueue(ctx, s.Data, s.Log)
+	jobs, err := openQueue(ctx, s.Data, s.Log)
 	if err != nil {
 		return err
 	}
-	defer queue.Close()
+	defer jobs.Close()
 	authority, err := ca.LoadOrCreate(filepath.Join(s.Data, "ca"), time.Now)
 	if err != nil {
 		return err
@@ -90,9 +93,11 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 			data: s.Data, resolver: s.Config.Network.resolver(), roots: s.Roots, commands: s.Commands, check: doctor.CheckVirtualDevice,
 		})
 	}
+	queue := runqueue.New(runqueue.Config{
+		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier}, Log: s.Log,
+	})
 	config := panel.Config{
-		Store: runs, Token: s.Token, Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings,
-		Queue: queue, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier},
+		Store: runs, Token: s.Token, Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: append([]string{s.Config.Box.Hostname, s.Config.Box.Hostname + ".local"}, s.Config.Panel.Hosts...),
 	}
@@ -106,7 +111,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- p.Serve(ctx, listener) }()
+	go func() { ended <- serveBoth(ctx, p, listener, queue) }()
 	go probePanel(ctx, listener.Addr(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
@@ -114,6 +119,15 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	defer func() { unplug(); <-down }()
 	go func() { _ = s.Notifier.Run(ctx) }()
 	return s.announce(ctx, listener, ended)
+}
+
+// serveBoth serves the panel and carries out the queue until ctx is done or one of
+// them fails, and returns when both have ended.
+func serveBoth(ctx context.Context, p *panel.Panel, listener net.Listener, queue *runqueue.Queue) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.Serve(ctx, listener) })
+	group.Go(func() error { return queue.Work(ctx) })
+	return group.Wait()
 }
 
 // announce tells systemd that the service is ready, and, when ctx is done, that it
