@@ -182,8 +182,8 @@ func (n *Network) core(h http.Handler, protocols func(string) []string, http3 fu
 	return &core{n, h, protocols, http3}
 }
 
-// Serve implements proxy.Core.
-func (c *core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
+// ServeHTTP implements proxy.Core.
+func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch host := r.URL.Hostname(); {
 	case c.n.isBox(host):
 		c.n.c.Box.ServeHTTP(w, r)
@@ -191,9 +191,7 @@ func (c *core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
 	case c.handler == nil:
 		http.Error(w, "The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
 	default:
-		c.handler.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
-			Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS, QUIC: pc.QUIC,
-		})))
+		c.handler.ServeHTTP(w, r)
 	}
 }
 

@@ -74,7 +74,7 @@ func newIndexLine(e *lab.Exchange, payload string, length int64) indexLine {
 // bodyQuery renders a request body as the query that pywb and wabac append to
 // the URL of a POST: forms as they are, other bodies as __wb_post_data.
 func bodyQuery(e *lab.Exchange) string {
-	const most = 4096 // longer keys help nobody
+	const most = 4096 // longer keys are of no use
 	if len(e.Request.Body) == 0 || len(e.Request.Body) > most {
 		return ""
 	}
@@ -147,7 +147,7 @@ type packageDigest struct {
 	Hash string `json:"hash"`
 }
 
-// pack writes the WACZ beside its final name and moves it there when it is whole.
+// pack writes the WACZ beside its final name and renames it when it is complete.
 func (w *Writer) pack(data *os.File) (err error) {
 	like, err := data.Stat()
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *Writer) pack(data *os.File) (err error) {
 	if err := w.writeZip(temp, io.NewSectionReader(data, 0, w.size)); err != nil {
 		return err
 	}
-	// Who may read the recording, which holds cookies and passwords, was decided
+	// The users who may read the recording, which holds cookies and passwords, were chosen
 	// when its working file was made.
 	if err := errors.Join(copyMode(temp, like), temp.Sync(), temp.Close()); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (w *Writer) pack(data *os.File) (err error) {
 	return syncDir(filepath.Dir(w.path))
 }
 
-// copyMode lets those read f who may read like.
+// copyMode makes f readable for the users that can read like.
 func copyMode(f *os.File, like os.FileInfo) error {
 	if st, ok := like.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid)) // root can; for others it is theirs already, or becomes so

@@ -84,7 +84,7 @@ func measureDNS(ctx context.Context, o options, t *table) error {
 	return nil
 }
 
-// dnsRate is how many questions a server answers in a second of its processor time.
+// dnsRate returns the questions that a server answers in a second of its processor time.
 func dnsRate(ctx context.Context, s *server, o options, file string) (float64, error) {
 	before, err := s.cpu()
 	if err != nil {
@@ -180,8 +180,8 @@ func main() { coremain.Run() }
 
 const coreDNSVersion = "v1.14.3"
 
-// buildCoreDNS builds it in a module of its own, so that ours does not depend
-// on it, and keeps it for the next run.
+// buildCoreDNS builds CoreDNS in a module of its own, so that ours does not depend on it, and keeps
+// the program for the next run.
 func buildCoreDNS(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// text serves a body of a type.
+// text serves a body with a media type.
 func text(mime, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mime)
@@ -63,8 +63,8 @@ func determinism() []kase {
 	}
 }
 
-// policies are the cases of Content-Security-Policy: the page's scripts run,
-// ours runs, and nothing else is let in.
+// policies are the cases of Content-Security-Policy: the page's scripts and ours run, and nothing
+// else is permitted.
 func policies() []kase {
 	body := `<script nonce="abc">` + sample + `window.result=sample()+" "+(window.evil||"safe")</script><script>window.evil=1</script>`
 	ordered := `<script>window.evil=1</script><script nonce="abc">` + sample + `window.result=sample()+" "+(window.evil||"safe")</script>`

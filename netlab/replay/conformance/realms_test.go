@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// realms are the cases of scripts that run where no document or worker of
-// their own came from the network, or before it: frames that a document
-// carries along, imports of module workers, workers and worklets from strings.
+// realms are the cases of scripts that run where no document or worker of their own was fetched, or
+// before it was: frames with their document in an attribute, imports of module workers, workers and
+// worklets from strings.
 func realms() []kase {
 	const date = "2026-05-06T07:08:09.000Z"
 	const listen = `<script nonce="abc">onmessage=function(e){window.result=e.data}</script>`

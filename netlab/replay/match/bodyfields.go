@@ -1,4 +1,4 @@
-package replay
+package match
 
 import (
 	"bytes"
@@ -14,39 +14,39 @@ import (
 	"strconv"
 	"strings"
 
-	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
 )
 
-// What a request's body is taken apart into is bounded, since 64 KB of gzip
-// can hold millions of fields. A body with more is compared as a whole.
+// Bounds of what a request's body is taken apart into, since 64 KB of gzip can hold
+// millions of fields. A body that exceeds them is compared as one value.
 const (
 	maxFields = 10_000
-	// maxApart bounds the bytes, and those of all names that nested JSON has.
-	maxApart = 4 << 20
-	// maxPlain bounds what a content coding is undone for.
-	maxPlain = 64 << 20
-	// maxText is how long a value may be that differences are shown of.
+	// maxParsed bounds the bytes of a body, and those of all field names of nested JSON.
+	maxParsed = 4 << 20
+	// maxDecoded bounds the bytes that a body is decoded to.
+	maxDecoded = 64 << 20
+	// maxText bounds a multipart value that is kept as text; a longer one is kept
+	// as its SHA-256.
 	maxText = 256
 )
 
-// bodyFields takes a request body apart, so that key order, spaces and
-// multipart boundaries make no difference and fields can be compared; sum is
-// the body's. A recorded body and one that is asked with pass here alike.
-func bodyFields(header *lab.Message, body []byte, sum string) (kind string, fields []pair) {
+// bodyFields takes a request body apart, so that key order, spaces and multipart
+// boundaries make no difference and fields can be compared. sum is BodySum of the
+// body. Recorded requests and those of the device are both taken apart here.
+func bodyFields(header Header, body []byte, sum string) (kind string, fields []pair) {
 	if coding := header.Get("Content-Encoding"); coding != "" {
-		var whole bool
-		if body, sum, whole = plainBody(strings.ToLower(coding), body, sum); !whole {
+		var complete bool
+		if body, sum, complete = decodeBody(strings.ToLower(coding), body, sum); !complete {
 			return "bytes", []pair{{"", sum}}
 		}
 	}
 	media, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	ok := false
 	switch {
-	case media == "multipart/form-data" && params["boundary"] != "": // its large parts stay in one piece
+	case media == "multipart/form-data" && params["boundary"] != "": // of any size, since large parts become their SHA-256
 		kind = "multipart"
 		fields, ok = multipartFields(body, params["boundary"])
-	case len(body) > maxApart:
+	case len(body) > maxParsed:
 	case media == "application/x-www-form-urlencoded":
 		if kind = "form"; bytes.Count(body, []byte("&")) < maxFields {
 			fields, ok = splitQuery(string(body)), true
@@ -61,25 +61,25 @@ func bodyFields(header *lab.Message, body []byte, sum string) (kind string, fiel
 	return kind, fields
 }
 
-// plainBody undoes a content coding and returns the SHA-256 of what comes out.
-// Of what is longer than maxApart there is only that; what does not decode, or
-// to too much, stays as it is.
-func plainBody(coding string, coded []byte, sum string) (body []byte, plainSum string, whole bool) {
+// decodeBody undoes a content coding and returns the decoded body with its SHA-256.
+// complete is false for a body that decodes to more than maxParsed: then only the
+// SHA-256 is returned. A body that does not decode is returned as it is.
+func decodeBody(coding string, coded []byte, sum string) (body []byte, decodedSum string, complete bool) {
 	r, err := inject.NewDecoder(coding, bytes.NewReader(coded))
 	if err != nil {
 		return coded, sum, true
 	}
 	defer r.Close()
-	var plain bytes.Buffer
-	if _, err := plain.ReadFrom(io.LimitReader(r, maxApart+1)); err != nil {
+	var decoded bytes.Buffer
+	if _, err := decoded.ReadFrom(io.LimitReader(r, maxParsed+1)); err != nil {
 		return coded, sum, true
 	}
 	h := sha256.New()
-	h.Write(plain.Bytes())
-	if plain.Len() <= maxApart {
-		return plain.Bytes(), hexOf(h), true
+	h.Write(decoded.Bytes())
+	if decoded.Len() <= maxParsed {
+		return decoded.Bytes(), hexOf(h), true
 	}
-	if _, err := io.CopyN(h, r, maxPlain-maxApart); err != io.EOF {
+	if _, err := io.CopyN(h, r, maxDecoded-maxParsed); err != io.EOF {
 		return nil, sum, false
 	}
 	return nil, hexOf(h), false
@@ -128,9 +128,9 @@ func jsonFields(body []byte) ([]pair, bool) {
 		return nil, false
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, false // JSON lines, or something behind it
+		return nil, false // JSON lines, or other text behind the value
 	}
-	f := flattener{room: maxApart}
+	f := flattener{room: maxParsed}
 	if f.flatten("", v); f.room < 0 || len(f.out) >= maxFields {
 		return nil, false
 	}
@@ -138,8 +138,8 @@ func jsonFields(body []byte) ([]pair, bool) {
 	return f.out, true
 }
 
-// jsonValues is no less than the number of values in a JSON text, to be known
-// before each of them takes memory.
+// jsonValues returns an upper bound of the number of values in a JSON text, so that
+// it can be refused before the values take memory.
 func jsonValues(text []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
@@ -155,8 +155,8 @@ func jsonValues(text []byte) int {
 	return n
 }
 
-// flattener collects fields until there are too many, or names have used up
-// the room: each level repeats those above it.
+// flattener collects fields until there are too many of them, or until their names
+// have used up the room: the name of each level repeats those above it.
 type flattener struct {
 	out  []pair
 	room int
@@ -190,7 +190,7 @@ func (f *flattener) flatten(name string, v any) {
 	}
 }
 
-// inner flattens a value within the one that is called name.
+// inner flattens the value that has a key inside the value called name.
 func (f *flattener) inner(name, key string, v any) {
 	if f.room -= len(name) + 1 + len(key); f.room < 0 || len(f.out) >= maxFields {
 		return

@@ -1,4 +1,4 @@
-package replay
+package match
 
 import (
 	"fmt"
@@ -6,46 +6,38 @@ import (
 	"strings"
 )
 
-// threshold is the least similarity of a fuzzy match. Below it an answer is
-// more likely to be wrong than right, and a miss says more.
-const threshold = 0.6
+// Threshold is the least similarity of a fuzzy match. Below it an answer is more
+// likely to be wrong than right, and a miss says more.
+const Threshold = 0.6
 
-// one is full similarity. Whole numbers, so that the index (neighbours) may
-// add in another order and find the same; divisible by all up to 20, so that
-// the shares of most texts are exact.
+// one is full similarity. Similarities are whole numbers up to one, so that a sum
+// does not depend on its order and equally similar requests compare as equal. It
+// is divisible by all numbers up to 20, so that most shares are exact.
 const one int64 = 232_792_560
 
-// similarity compares two requests of one method and origin: 1 for equal, 0
-// for no relation.
-func similarity(a, b *shape) float64 {
-	query, body := int64(0), int64(0)
-	if len(a.query)+len(b.query) > 0 {
-		query = pairSimilarity(a.query, b.query)
-	}
-	if a.kind != "" || b.kind != "" {
-		body = bodySimilarity(a, b)
-	}
-	return weigh(pathSimilarity(a.path, b.path), query, body, len(a.query)+len(b.query) > 0, a.kind != "" || b.kind != "")
-}
-
-// weigh weighs path segments, query and body, each only if one of the two
+// similarity compares two requests of one method and origin: 1 for equal, 0 for no
+// relation. Path segments, query and body are weighed, each only if one of the two
 // requests has it.
-func weigh(path, query, body int64, hasQuery, hasBody bool) float64 {
-	if 10*path < 6*one || hasBody && 2*body < one { // another question put to the same address
+func similarity(a, b *Request) float64 {
+	path := pathSimilarity(a.path, b.path)
+	if 10*path < 6*one {
 		return 0
 	}
 	sum, weight := 4*path, 4*one
-	if hasQuery {
-		sum, weight = sum+3*query, weight+3*one
+	if len(a.query)+len(b.query) > 0 {
+		sum, weight = sum+3*pairSimilarity(a.queryByName, b.queryByName), weight+3*one
 	}
-	if hasBody {
+	if a.kind != "" || b.kind != "" {
+		body := bodySimilarity(a, b)
+		if 2*body < one { // another question put to the same address
+			return 0
+		}
 		sum, weight = sum+3*body, weight+3*one
 	}
 	return float64(sum) / float64(weight)
 }
 
-// pathSimilarity is the mean over the segments; what the last one ends with
-// (".js", ".png") must be equal.
+// pathSimilarity is the mean over the segments; the file extension must be equal.
 func pathSimilarity(a, b []string) int64 {
 	if len(a) != len(b) || extension(a[len(a)-1]) != extension(b[len(b)-1]) {
 		return 0
@@ -57,6 +49,7 @@ func pathSimilarity(a, b []string) int64 {
 	return sum / int64(len(a))
 }
 
+// extension is what a path segment ends with, from its last dot on: ".js", ".png".
 func extension(s string) string {
 	if i := strings.LastIndexByte(s, '.'); i >= 0 {
 		return s[i:]
@@ -66,21 +59,12 @@ func extension(s string) string {
 
 // textSimilarity is the share of common prefix and suffix.
 func textSimilarity(a, b string) int64 {
-	if a == b || volatile(a) && volatile(b) {
+	if a == b || isVolatile(a) && isVolatile(b) {
 		return one
 	}
-	return textShare(commonPrefix(a, b), commonSuffix(a, b), len(a), len(b))
-}
-
-// textShare is that of texts of two lengths, from their common ends.
-func textShare(prefix, suffix, a, b int) int64 {
-	long, short := max(a, b), min(a, b)
-	if long == 0 {
-		return one
-	}
-	// Floats divide quicker than whole numbers, and exactly enough: a quotient
-	// that is no whole number is farther from one than they are wrong.
-	return int64(float64(int64(prefix+min(suffix, short-prefix))*one) / float64(long))
+	prefix := commonPrefix(a, b)
+	suffix := min(commonSuffix(a, b), min(len(a), len(b))-prefix)
+	return int64(prefix+suffix) * one / int64(max(len(a), len(b)))
 }
 
 func commonPrefix(a, b string) int {
@@ -99,28 +83,55 @@ func commonSuffix(a, b string) int {
 	return n
 }
 
-// pairSimilarity: equal pairs count 1, equal names up to 0.5 by how near
-// their values are, volatile ones 0.9; over the union of names.
+// pairSimilarity compares pairs that are sorted by name: equal pairs count 1, equal
+// names up to 0.5 by how similar their values are, volatile ones 0.9. The mean is
+// over the union of names.
 func pairSimilarity(a, b []pair) int64 {
 	if len(a) == 0 && len(b) == 0 {
 		return one
 	}
-	rest := map[string][]string{}
-	for _, p := range b {
-		rest[p.name] = append(rest[p.name], p.value)
-	}
-	sum, union := int64(0), int64(len(b))
-	for _, p := range a {
-		values := rest[p.name]
-		if len(values) == 0 {
-			union++
-			continue
+	sum, union := int64(0), int64(len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch order := strings.Compare(a[0].name, b[0].name); {
+		case order < 0:
+			a = a[1:]
+		case order > 0:
+			b = b[1:]
+		default:
+			n, m := sameName(a), sameName(b)
+			sum += namesakeSimilarity(a[:n], b[:m])
+			union -= int64(min(n, m)) // counted twice
+			a, b = a[n:], b[m:]
 		}
-		i := max(0, slices.Index(values, p.value))
-		sum += valueSimilarity(p, pair{p.name, values[i]})
-		rest[p.name] = slices.Delete(values, i, i+1)
 	}
 	return sum / union
+}
+
+// sameName counts the pairs at the beginning that have the first one's name.
+func sameName(pairs []pair) int {
+	n := 1
+	for n < len(pairs) && pairs[n].name == pairs[0].name {
+		n++
+	}
+	return n
+}
+
+// namesakeSimilarity adds up the similarities of pairs that all have one name. Each
+// of a is compared with one of b: that of the same value, or else the first that is left.
+func namesakeSimilarity(a, b []pair) int64 {
+	if len(a) == 1 && len(b) == 1 { // the common case
+		return valueSimilarity(a[0], b[0])
+	}
+	sum, left := int64(0), slices.Clone(b)
+	for _, p := range a {
+		if len(left) == 0 {
+			break
+		}
+		i := max(0, slices.Index(left, p))
+		sum += valueSimilarity(p, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+	return sum
 }
 
 // valueSimilarity is that of two pairs of one name.
@@ -128,24 +139,24 @@ func valueSimilarity(a, b pair) int64 {
 	switch {
 	case a.value == b.value:
 		return one
-	case a.volatile() && b.volatile():
+	case a.isVolatile() && b.isVolatile():
 		return one / 10 * 9
 	}
 	return textSimilarity(a.value, b.value) / 2
 }
 
-func bodySimilarity(a, b *shape) int64 {
+func bodySimilarity(a, b *Request) int64 {
 	if a.kind != b.kind {
 		return 0
 	}
 	if a.sum == b.sum {
 		return one
 	}
-	return pairSimilarity(a.body, b.body)
+	return pairSimilarity(a.bodyByName, b.bodyByName)
 }
 
 // differences names what is not equal, for the replay log: at most ten.
-func differences(recorded, asked *shape) []string {
+func differences(recorded, asked *Request) []string {
 	const most = 10
 	var out []string
 	for i := range min(len(recorded.path), len(asked.path)) {

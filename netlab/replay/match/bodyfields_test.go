@@ -1,15 +1,14 @@
-package replay
+package match
 
 import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-
-	"eidetic/internal/lab"
 )
 
 func gzipped(t testing.TB, text string) []byte {
@@ -25,8 +24,8 @@ func gzipped(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// TestBodiesThatExpand: what is compared of a hostile body takes little memory,
-// and it is still told from another.
+// TestBodiesThatExpand: taking a hostile body apart needs little memory, and the body
+// still differs from another.
 func TestBodiesThatExpand(t *testing.T) {
 	const most = 48 << 20 // bytes allocated for one, of which little stays
 	const json, form, parts = "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"
@@ -55,57 +54,55 @@ func TestBodiesThatExpand(t *testing.T) {
 			packed := func(tail string) []byte {
 				return slices.Concat(gzipped(t, c.head), bytes.Repeat(units, c.times), gzipped(t, tail))
 			}
-			header := &lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: c.media}, {Name: "Content-Encoding", Value: "gzip"}}}
+			header := http.Header{"Content-Type": {c.media}, "Content-Encoding": {"gzip"}}
 			body, other := packed(c.tail), packed(c.tail+"!")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			kind, fields := bodyFields(header, body, sumOf(body))
+			kind, fields := bodyFields(header, body, BodySum(body))
 			runtime.ReadMemStats(&after)
 			if got := after.TotalAlloc - before.TotalAlloc; got > most {
-				t.Errorf("%d bytes of request took %d MiB of memory", len(body), got>>20)
+				t.Errorf("a body of %d bytes took %d MiB of memory, want at most %d", len(body), got>>20, most>>20)
 			}
 			if kind != "bytes" || len(fields) != 1 || len(fields[0].value) != 64 {
-				t.Errorf("%s with %d fields", kind, len(fields))
+				t.Errorf("the body is of kind %s with %d fields, want its SHA-256 alone", kind, len(fields))
 			}
-			if _, differs := bodyFields(header, other, sumOf(other)); differs[0] == fields[0] {
-				t.Error("another body is the same")
+			if _, differs := bodyFields(header, other, BodySum(other)); differs[0] == fields[0] {
+				t.Errorf("two different bodies have the same field %v", fields[0])
 			}
 		})
 	}
 }
 
-// TestLongBodiesMatch: by their plain bytes, however they were compressed; an
-// upload by its parts, whatever its boundary.
+// TestLongBodiesMatch: a long body is compared by its decoded bytes, however it was
+// compressed; an upload by its parts, whatever its boundary.
 func TestLongBodiesMatch(t *testing.T) {
 	text := strings.Repeat("a line of a log\n", 400_000)
-	coded := &lab.Message{Header: []lab.HeaderField{{Name: "Content-Encoding", Value: "gzip"}}}
-	shapes := []*shape{}
+	var requests []*Request
 	for _, c := range []struct {
-		header *lab.Message
+		header http.Header
 		body   []byte
-	}{{&lab.Message{}, []byte(text)}, {coded, gzipped(t, text)}} {
-		s, err := newShape("POST", "https://a.example/log", c.header, c.body)
+	}{{http.Header{}, []byte(text)}, {http.Header{"Content-Encoding": {"gzip"}}, gzipped(t, text)}} {
+		r, err := NewRequest("POST", "https://a.example/log", c.header, c.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shapes = append(shapes, s)
+		requests = append(requests, r)
 	}
-	l := &learned{}
-	if a, b := shapes[0].normalKey(l), shapes[1].normalKey(l); a != b {
-		t.Errorf("%s and %s", a, b)
+	if a, b := requests[0].normalKey(&Ignored{}), requests[1].normalKey(&Ignored{}); a != b {
+		t.Errorf("the normal keys of one body, plain and compressed, are %s and %s; want one key", a, b)
 	}
 	upload := func(boundary, file string) []pair {
 		body := fmt.Sprintf("--%[1]s\r\nContent-Disposition: form-data; name=f; filename=x.bin\r\n\r\n%[2]s\r\n--%[1]s--\r\n", boundary, file)
-		kind, fields := bodyFields(&lab.Message{Header: fields("Content-Type: multipart/form-data; boundary=" + boundary)}, []byte(body), "")
+		kind, fields := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=" + boundary}}, []byte(body), "")
 		if kind != "multipart" || len(fields) != 1 {
-			t.Fatalf("%s with %d fields", kind, len(fields))
+			t.Fatalf("the body is of kind %s with %d fields, want multipart with 1", kind, len(fields))
 		}
 		return fields
 	}
 	if a, b := upload("one", text), upload("two", text); a[0] != b[0] {
-		t.Errorf("an upload with another boundary: %v and %v", a, b)
+		t.Errorf("one upload with two boundaries has the fields %v and %v, want the same", a, b)
 	}
 	if a, b := upload("one", text), upload("two", text+"."); a[0] == b[0] {
-		t.Errorf("another file is the same upload: %v", a)
+		t.Errorf("uploads of two different files have the same field %v", a)
 	}
 }
