@@ -173,7 +173,7 @@ func TestTwoDevices(t *testing.T) {
 			t.Errorf("%v %s", err, out)
 		}
 	}
-	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "2 devices spoke") {
+	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "2 devices were active") {
 		t.Errorf("Reasons() with two devices at one port = %q, want that", why)
 	}
 }
