@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("no answer, or no remedy: %+v", f)
 		}
 	}
-	for _, want := range []string{"packet", "tbf", "netem", "ifb", "port", "cubic", "v4l2", "uinput", "gadget", "chromium", "xvfb", "vpxenc", "adb", "hostapd"} {
+	for _, want := range []string{"packet", "port", "cubic", "v4l2", "uinput", "gadget", "chromium", "xvfb", "vpxenc", "adb", "hostapd"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("nothing is said of %s", want)
 		}

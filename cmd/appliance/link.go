@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/measure"
+	"eidetic/netlab/link/packet"
 )
 
 // LinkCmd groups what is done with link profiles.
@@ -39,7 +40,7 @@ func (c *LinkForwardCmd) Run() error {
 	if _, err := conn.Stat(); err != nil {
 		return usage(errors.New("this is started by other commands, with a socket at descriptor 3"))
 	}
-	if err := link.Serve(conn); err != nil {
+	if err := packet.Serve(conn); err != nil {
 		return cannot(err)
 	}
 	return nil
@@ -101,7 +102,7 @@ func rateText(r link.Rate) string {
 // LinkTestCmd measures a profile.
 type LinkTestCmd struct {
 	Link    string `default:"lte" placeholder:"PROFILE" help:"A name or settings: lte, or \"rtt=150ms,down=1.6mbit,up=768kbit\" (${default})."`
-	Backend string `default:"packet" enum:"packet,kernel,conn" help:"What emulates it: packet, kernel or conn (${default})."`
+	Backend string `default:"packet" enum:"packet,conn" help:"What emulates it: packet or conn (${default})."`
 	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
 }
 
@@ -111,7 +112,7 @@ func (LinkTestCmd) Help() string {
 
   appliance link test --link 3g
   appliance link test --link "rtt=20ms,down=10mbit,up=2mbit,queue=100p" --json
-  appliance link test --backend kernel --link "down=10mbit,up=2mbit"
+  appliance link test --backend conn --link "rtt=20ms,down=10mbit,up=2mbit"
 
 The exit status is 1 when the link did not keep to its profile.`
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
@@ -48,7 +49,7 @@ func (a archives) make() error {
 	if err != nil {
 		return err
 	}
-	return store.SyncDir(filepath.Dir(a.dir))
+	return atomicfile.SyncDir(filepath.Dir(a.dir))
 }
 
 func refuse(status int, format string, args ...any) error {
@@ -116,7 +117,7 @@ func (a archives) Put(ctx context.Context, name string, content io.Reader) (pane
 		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), f.Name(), name))
 	}
 	// What is answered as taken in outlasts a power cut.
-	if err := errors.Join(os.Rename(f.Name(), path), store.SyncDir(a.dir)); err != nil {
+	if err := errors.Join(os.Rename(f.Name(), path), atomicfile.SyncDir(a.dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)

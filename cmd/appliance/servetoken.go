@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // token reads the panel's token, or makes one in the data folder. It returns
@@ -31,7 +31,7 @@ func (c ServeCmd) token() (token, file string, err error) {
 		return "", "", fmt.Errorf("--data: %w", err)
 	}
 	token = newToken()
-	if err := store.WritePrivate(file, []byte(token+"\n")); err != nil {
+	if err := atomicfile.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		return "", "", fmt.Errorf("keep the token: %w", err)
 	}
 	return token, file, nil

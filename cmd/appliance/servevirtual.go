@@ -17,8 +17,7 @@ import (
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-
-	"github.com/miekg/dns"
+	"eidetic/netlab/dns"
 )
 
 type step = experiment.Step
@@ -109,17 +108,11 @@ func (v *virtualDevice) nameServer() (netip.AddrPort, error) {
 	if v.resolver.IsValid() {
 		return v.resolver, nil
 	}
-	const file = "/etc/resolv.conf"
-	conf, err := dns.ClientConfigFromFile(file)
+	resolver, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("finding a name server: %w", err)
+		err = fmt.Errorf("%w; set network.resolver in the configuration", err)
 	}
-	for _, s := range conf.Servers {
-		if a, err := netip.ParseAddr(s); err == nil {
-			return netip.AddrPortFrom(a, 53), nil
-		}
-	}
-	return netip.AddrPort{}, fmt.Errorf("finding a name server: %s names none; set network.resolver in the configuration", file)
+	return resolver, err
 }
 
 // hear passes on what the inside tells, until it ends, and returns the error

@@ -23,12 +23,13 @@ import (
 	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/dns"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
 
-	"github.com/miekg/dns"
+	mdns "github.com/miekg/dns"
 )
 
 // visitJob opens pages in a virtual device, recording or replaying. It is what
@@ -123,17 +124,11 @@ func realPath(path string) (string, error) {
 
 // systemResolver is the name server that this machine asks.
 func systemResolver() (netip.AddrPort, error) {
-	const file = "/etc/resolv.conf"
-	conf, err := dns.ClientConfigFromFile(file)
+	resolver, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("finding a name server: %w; say which with --resolver", err)
+		err = fmt.Errorf("%w; say which with --resolver", err)
 	}
-	for _, s := range conf.Servers {
-		if a, err := netip.ParseAddr(s); err == nil {
-			return netip.AddrPortFrom(a, 53), nil
-		}
-	}
-	return netip.AddrPort{}, fmt.Errorf("finding a name server: %s names none; say which with --resolver", file)
+	return resolver, err
 }
 
 // VisitCmd is the half of record and replay that runs in namespaces.
@@ -253,10 +248,10 @@ func offersHTTP3(a *archive.Archive) []string {
 	}
 	for _, d := range a.DNS() {
 		for _, line := range d.Records {
-			rr, err := dns.NewRR(line)
-			if record, ok := rr.(*dns.HTTPS); err == nil && ok {
+			rr, err := mdns.NewRR(line)
+			if record, ok := rr.(*mdns.HTTPS); err == nil && ok {
 				for _, kv := range record.Value {
-					if alpn, ok := kv.(*dns.SVCBAlpn); ok && slices.Contains(alpn.Alpn, "h3") {
+					if alpn, ok := kv.(*mdns.SVCBAlpn); ok && slices.Contains(alpn.Alpn, "h3") {
 						offers[d.Name] = true
 					}
 				}
