@@ -36,6 +36,8 @@ type kase struct {
 	routes map[string]http.HandlerFunc
 	// want must be in the result; empty means any.
 	want string
+	// label is what the page tells the box, such as "done=NAME" by lab.done.
+	label string
 	// check, if set, checks the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
@@ -225,8 +227,14 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 	for i := range times {
 		var mu sync.Mutex
 		var served []lab.Served
+		labels := ""
 		session, err := replay.NewSession(a, replay.Options{
 			Clock: lab.Monotonic, Wall: time.Now(), Timing: k.timing,
+			Annotate: func(a replay.Annotation) {
+				mu.Lock()
+				defer mu.Unlock()
+				labels += a.Name + "=" + a.Label() + " "
+			},
 			Log: func(line lab.Served) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -253,6 +261,9 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 			if u, err := url.Parse(line.URL); line.Stage == lab.StageMiss && err == nil && strings.HasSuffix(u.Hostname(), ".test") {
 				t.Errorf("replay %d missed %s %s (nearest %s)", i+1, line.Method, line.URL, line.RunnerUp)
 			}
+		}
+		if strings.TrimSpace(labels) != k.label {
+			t.Errorf("replay %d: the page told the box %q, want %q", i+1, labels, k.label)
 		}
 		if k.check != nil {
 			k.check(t, got, served)
