@@ -25,10 +25,9 @@ type bounds struct {
 // step is how finely the median of the uncertainty is known.
 const step = 250 * time.Microsecond
 
-// add takes the next frame, in the order of the recording. drawn says that it may
-// hold something new: what the source proved to be a repeat does not. The
-// result is true for a change that is listed: its time is known worse than normal by half
-// a period or more.
+// add takes the next frame, in the order of the recording. drawn is false for a frame
+// that the source proved to be a repeat. The result is true for a change that is
+// listed, because its time is known worse than normal by half a period or more.
 func (b *bounds) add(f lab.FrameInfo, drawn bool) (late lab.Unseen, ok bool) {
 	before, have := b.before, b.have
 	b.before, b.have = f, true
@@ -46,10 +45,10 @@ func (b *bounds) add(f lab.FrameInfo, drawn bool) (late lab.Unseen, ok bool) {
 	if !drawn || !have {
 		return late, false
 	}
-	// The picture before was that of an instant after its time less its uncertainty.
+	// The frame before shows the screen at an instant after its time less its uncertainty.
 	late = lab.Unseen{From: before.Time.Add(-before.Uncertainty), To: f.Time, Missed: f.Missed}
 	b.worst = max(b.worst, late.Bound())
-	// Of other sources, gaps and irregular timestamps tell.
+	// Only looks are listed: for other sources, gaps and irregular timestamps say it.
 	if f.Flags&lab.FrameLook == 0 || late.Bound() < b.normal()+b.period/2 {
 		return late, false
 	}

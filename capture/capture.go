@@ -25,7 +25,7 @@ type Source interface {
 	Format() lab.Format
 	// Next blocks until the next frame on the source's own clock. The frame's
 	// Pix and Changed are valid until the next call; Pix is there with
-	// lab.FrameRepeat too, which only says that nobody has to look at it. A
+	// lab.FrameRepeat too, which only says that it need not be compared. A
 	// source that does not know what changed says so with Format().Bounds().
 	// Next returns io.EOF when a finite source ends, ctx's error when ctx ends,
 	// and an *Interruption when something else came in the place of a frame.

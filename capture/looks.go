@@ -6,9 +6,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Looks makes frames of the looks that a source takes at its screen, when the
-// screen itself tells whether something was drawn since the look before: what a
-// look that finds nothing proves for the ticks that were missed becomes frames too.
+// Looks turns the looks that a source takes at its screen into frames, for screens
+// that tell whether something was drawn since the look before. A look that finds
+// nothing drawn proves the picture of the ticks missed since then: they become frames too.
 //
 // The ticks between two looks were missed because this machine was held up. If
 // nothing was drawn between the looks, the picture at each of them is known: it
@@ -68,7 +68,7 @@ func (l *Looks) Frame(f lab.FrameInfo, known lab.Time) lab.FrameInfo {
 	l.waiting, l.look, l.known = true, f, known
 	l.proven = l.tick - min(missed, maxProven)
 	for l.proven < l.tick && l.Pace.Due(l.proven) <= l.last {
-		l.proven++ // the look before took that long: it stands for this tick too
+		l.proven++ // the look before took longer than a period and covers this tick
 	}
 	skipped := int(missed - (l.tick - l.proven))
 	first := l.deliver()

@@ -33,7 +33,7 @@ func (p *Pace) Next(ctx context.Context) (uint64, error) {
 	k := max(p.tick+1, uint64(now.Sub(p.start)/p.Period))
 	if due := p.start.Add(time.Duration(k) * p.Period); due > now {
 		p.Wait(due)
-		// Who oversleeps until the next one is due has missed this one too.
+		// A caller that oversleeps until the next tick is due has missed this one too.
 		k = max(k, uint64(p.Clock().Sub(p.start)/p.Period))
 	}
 	p.tick = k

@@ -45,15 +45,15 @@ type Recorder struct {
 	meter   meter
 	reasons map[string]int
 
-	bounds bounds // the writer's; others may look when done is closed
+	bounds bounds // only the writer uses it until done is closed
 
-	latest sync.Mutex // held while someone looks at last
+	latest sync.Mutex // held while last is read or replaced
 	last   *buffer
 	info   lab.FrameInfo // of last
 }
 
-// item is what the grabber hands to the writer: a gap, what happened to the
-// source, and a frame, in this order; each may be missing.
+// item is what the grabber hands to the writer: a gap, events of the source, and
+// a frame, in this order; each may be missing.
 type item struct {
 	gap    lab.Gap // Count 0: none
 	events []lab.SourceEvent
@@ -228,8 +228,8 @@ func (g *grabber) note(e lab.SourceEvent) {
 	g.events = append(g.events, e)
 }
 
-// interrupted queues what happened to the source at once: the next frame may
-// be long in coming.
+// interrupted queues an event of the source at once: the next frame may come
+// much later.
 func (r *Recorder) interrupted(g *grabber, e lab.SourceEvent) {
 	r.mu.Lock()
 	r.status.Interruptions++
@@ -255,7 +255,7 @@ func (g *grabber) lose(seq uint64, count int, reason string, from, to lab.Time) 
 	g.stale = true
 }
 
-// GapSeveral is the reason of a gap in which frames were lost for several.
+// GapSeveral is the reason of a gap in which frames were lost for both reasons.
 const GapSeveral = lab.GapSource + ", and " + lab.GapRing
 
 // enqueue copies a frame into the ring, or counts it as lost.
@@ -316,15 +316,15 @@ func (r *Recorder) write() {
 	defer close(r.done)
 	var find diff.Finder
 	var rects []image.Rectangle
-	failed := false // the sink; what a failed source delivered before is kept
+	sinkFailed := false // a source's failure does not set it: its earlier frames are kept
 	for it := range r.queue {
-		if !failed {
+		if !sinkFailed {
 			if err := r.note(it); err != nil {
 				r.end(fmt.Errorf("record: sink: %w", err))
-				failed = true
+				sinkFailed = true
 			}
 		}
-		if failed {
+		if sinkFailed {
 			r.drop(it)
 			continue
 		}
@@ -345,12 +345,12 @@ func (r *Recorder) write() {
 		if err := r.writeFrame(f); err != nil {
 			r.end(fmt.Errorf("record: sink: %w", err))
 			r.drop(it)
-			failed = true
+			sinkFailed = true
 			continue
 		}
 		r.show(it.buf, f.FrameInfo)
 	}
-	if r.bounds.untold > 0 && !failed {
+	if r.bounds.untold > 0 && !sinkFailed {
 		e := lab.SourceEvent{Kind: lab.SourceUntold, Time: r.info.Time, Detail: fmt.Sprintf("%d (%s)", r.bounds.untold, lab.SourceUnseen)}
 		if err := r.sink.WriteEvent(e); err != nil {
 			r.end(fmt.Errorf("record: sink: %w", err))
@@ -360,8 +360,8 @@ func (r *Recorder) write() {
 
 // writeFrame writes a frame and, before it, what went unseen since the one before.
 func (r *Recorder) writeFrame(f lab.Frame) error {
-	// A source that looks by itself says that something was drawn even where the
-	// picture is the same again afterwards: another one may have stood between.
+	// A source that looks by itself reports drawing even where the picture is the same
+	// again afterwards: another picture may have been on the screen in between.
 	drawn := len(f.Changed) > 0 || f.Flags&(lab.FrameLook|lab.FrameRepeat) == lab.FrameLook
 	if late, ok := r.bounds.add(f.FrameInfo, drawn); ok {
 		e := lab.SourceEvent{Kind: lab.SourceUnseen, Time: late.To, From: late.From, Missed: late.Missed, Detail: late.String()}

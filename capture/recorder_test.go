@@ -103,7 +103,7 @@ func TestSequenceGapIsCountedAndWritten(t *testing.T) {
 	<-r.Done()
 	st, err := r.Stop()
 	if err != nil || st.Frames != 3 || st.Lost != 3 || st.Reasons[lab.GapSource] != 3 || !src.closed {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("Stop() = %+v, %v, source closed: %v; want 3 frames, 3 lost by the source, true", st, err, src.closed)
 	}
 	if len(sink.gaps) != 1 || sink.gaps[0].Seq != 9 || sink.gaps[0].Count != 3 {
 		t.Errorf("gaps %+v", sink.gaps)
@@ -134,7 +134,7 @@ func TestFullRingLosesWholeFramesAndSaysSo(t *testing.T) {
 	<-r.Done()
 	st, err := r.Stop()
 	if err != nil || st.Lost == 0 || st.Frames+st.Lost != frames+3 || st.Reasons[lab.GapRing] != st.Lost {
-		t.Fatalf("%+v, %v", st, err)
+		t.Fatalf("Stop() = %+v, %v; want %d frames, some of them lost because the ring was full", st, err, frames+3)
 	}
 	if st.RingPeak > ring {
 		t.Errorf("%d buffers of %d were used", st.RingPeak, ring)
@@ -179,7 +179,7 @@ func TestChangesAreExact(t *testing.T) {
 		t.Errorf("changes %v, want %v", got, box)
 	}
 	if s := r.Status(); s.LastChange != c.Time || s.LastFrame != c.Time || s.FirstFrame != a.Time {
-		t.Errorf("%+v", s)
+		t.Errorf("Status() = %+v, want the last change and frame at %v, the first frame at %v", s, c.Time, a.Time)
 	}
 	seen := r.Latest(func(_ lab.Format, f lab.Frame) {
 		if !bytes.Equal(f.Pix, c.Pix) || f.Seq != 2 {
@@ -207,7 +207,7 @@ func TestFailingSinkEndsTheRecording(t *testing.T) {
 	<-r.Done()
 	st, err := r.Stop()
 	if !errors.Is(err, errSink) || st.Frames != 3 || !src.closed {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("Stop() = %+v, %v, source closed: %v; want 3 frames, %v, true", st, err, src.closed, errSink)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestRecordingProvesThatItIsWhole(t *testing.T) {
 		<-r.Done()
 		st, err := r.Stop()
 		if err != nil || st.Frames != 200 || st.Lost != 0 {
-			t.Fatalf("%s: %+v, %v", content, st, err)
+			t.Fatalf("%s: Stop() = %+v, %v; want 200 frames, none lost", content, st, err)
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
@@ -299,7 +299,7 @@ func TestEventsOfTheSourceAreRecordedInOrder(t *testing.T) {
 	<-r.Done()
 	st, err := r.Stop()
 	if !errors.Is(err, errUnplugged) || st.Frames != 5 || st.Lost != 10 || st.Interruptions != 3 || st.Irregular != 1 || !src.closed {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf("Stop() = %+v, %v, source closed: %v; want 5 frames, 10 lost, 3 interruptions, 1 irregular, %v, true", st, err, src.closed, errUnplugged)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestCopyKeepsEvents(t *testing.T) {
 	var sink gated
 	st, err := capture.Copy(context.Background(), src, &sink)
 	if err != nil || st.Frames != 2 || st.Interruptions != 1 || len(sink.events) != 1 || sink.events[0].Before != 1 || len(sink.gaps) != 1 {
-		t.Errorf("%+v, %v, %+v", st, err, sink.events)
+		t.Errorf("Copy() = %+v, %v, events %+v, %d gaps; want 2 frames, 1 interruption before frame 1, 1 gap", st, err, sink.events, len(sink.gaps))
 	}
 }
 

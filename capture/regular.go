@@ -25,7 +25,7 @@ func (c *regular) look(f lab.FrameInfo) string {
 	before, have := c.last, c.have
 	c.last, c.have = f, true
 	c.last.Changed = nil // its memory is the source's
-	// Who looks by himself stamps when he looked: no driver can have got that wrong.
+	// A source that looks by itself stamps its own look: no driver can get that wrong.
 	if !have || f.Flags&lab.FrameLook != 0 {
 		return ""
 	}
@@ -38,7 +38,7 @@ func (c *regular) look(f lab.FrameInfo) string {
 	}
 	steps := float64(f.Seq - before.Seq)
 	due := time.Duration(steps * float64(c.period))
-	// Half a period parts two frames; what a stamp leaves open is no fault of it.
+	// Frames are told apart by half a period. A stamp's stated uncertainty is allowed on top.
 	slack := c.period/2 + time.Duration(drift*float64(due))
 	if took-f.Uncertainty > due+slack || took+before.Uncertainty < due-slack {
 		return fmt.Sprintf("frame number %d is stamped %.2f ms after number %d, %.2f are due", f.Seq, took.Seconds()*1e3, before.Seq, due.Seconds()*1e3)
@@ -46,5 +46,5 @@ func (c *regular) look(f lab.FrameInfo) string {
 	return ""
 }
 
-// forget starts anew: after an interruption no time is due.
+// forget drops the last frame: after an interruption no particular time is expected.
 func (c *regular) forget() { c.have = false }

@@ -33,7 +33,7 @@ func CheckPoint(x, y, width, height int) error {
 	return nil
 }
 
-// CheckButton says whether there is such a button.
+// CheckButton refuses a button that a mouse does not have.
 func CheckButton(b Button) error {
 	if b < Left || b > Right {
 		return fmt.Errorf("click: there is no button %d: 1 is left, 2 middle, 3 right", b)

@@ -10,25 +10,23 @@ import (
 	"strings"
 	"time"
 
-	mdns "github.com/miekg/dns"
-
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
 )
 
-// disarmTimeout bounds the wait for requests whose connections are closed.
+// disarmTimeout bounds the wait for the requests of closed connections.
 const disarmTimeout = 30 * time.Second
 
-// Record puts a recorder behind the listeners: every request goes to its
-// origin and into w, and so do the answers of DNS. o.Protocols and o.Clock have
-// defaults here. Connections of before are closed. Call Disarm before w.Close.
+// Record puts a recorder behind the listeners: every request goes to its origin, and
+// w gets the exchange and the answers of DNS. o.Protocols and o.Clock have defaults.
+// Earlier connections are closed. Call Disarm before w.Close.
 func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.RecordOptions) (*replay.Recorder, error) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
 	if n.c.Upstream == nil {
-		return nil, errors.New("record: this network was started without a way to the origins (Config.Upstream)")
+		return nil, errors.New("record: this network was started without Config.Upstream, so it cannot reach origins")
 	}
 	if err := n.disarm(ctx); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -66,7 +64,7 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols, n.up.HTTP3)); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	anyHost := func(string) bool { return true } // the origin is asked in the handshake
+	anyHost := func(string) bool { return true } // the proxy asks the origin in the handshake
 	n.quicFor.Store(&anyHost)
 	if n.dns != nil {
 		n.dns.Use(forwarder)
@@ -75,28 +73,22 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	return recorder, nil
 }
 
-// resolverOf finds the resolver to forward to.
+// resolverOf returns the resolver that is configured, or the system's.
 func resolverOf(c proxy.UpstreamConfig) (netip.AddrPort, error) {
 	if c.Resolver.IsValid() {
 		return c.Resolver, nil
 	}
-	const file = "/etc/resolv.conf"
-	conf, err := mdns.ClientConfigFromFile(file)
+	resolver, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("find a resolver: %w", err)
+		err = fmt.Errorf("%w; set UpstreamConfig.Resolver", err)
 	}
-	for _, s := range conf.Servers {
-		if a, err := netip.ParseAddr(s); err == nil {
-			return netip.AddrPortFrom(a, 53), nil
-		}
-	}
-	return netip.AddrPort{}, fmt.Errorf("find a resolver: %s names none; set UpstreamConfig.Resolver", file)
+	return resolver, err
 }
 
-// Replay puts a fresh session of a behind the listeners and fills the name
-// server's table from it. An archive is prepared the first time, and again only
-// when another one, or another script, was asked for in between. Connections and session tickets of before are no
-// longer good. o.Clock has a default here.
+// Replay puts a new session of a behind the listeners and fills the name server's
+// table from it. An archive is prepared the first time, and again only after another
+// archive or another script. Earlier connections are closed, and earlier session
+// tickets become invalid. o.Clock has a default.
 func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -115,7 +107,7 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	}
 	quicFor := session.HTTP3
 	for _, host := range a.Info().Hosts {
-		if n.c.HTTP3 && !strings.Contains(host, ":") && quicFor(host) { // no port of its own
+		if n.c.HTTP3 && !strings.Contains(host, ":") && quicFor(host) { // only the default port
 			n.quicHosts = append(n.quicHosts, host)
 		}
 	}
@@ -134,9 +126,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	return session, nil
 }
 
-// Disarm takes the core away, closes the device's connections and waits until
-// their requests have ended and are recorded. Only the box itself answers until
-// the next Record or Replay.
+// Disarm removes the core, closes the device's connections and waits until their
+// requests have ended and are recorded. Until the next Record or Replay only the box
+// itself answers.
 func (n *Network) Disarm() {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -169,8 +161,8 @@ func (n *Network) disarm(ctx context.Context) error {
 	return err
 }
 
-// core is what the listeners call: the box for its own names, then a recorder,
-// a session, or nobody.
+// core answers the listeners' requests: the box those for its own names, a recorder or
+// a session all others, if there is one.
 type core struct {
 	n         *Network
 	handler   http.Handler
@@ -182,18 +174,17 @@ func (n *Network) core(h http.Handler, protocols func(string) []string, http3 fu
 	return &core{n, h, protocols, http3}
 }
 
-// Serve implements proxy.Core.
-func (c *core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
+// ServeHTTP implements proxy.Core.
+func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch host := r.URL.Hostname(); {
 	case c.n.isBox(host):
 		c.n.c.Box.ServeHTTP(w, r)
 	case answerProbe(w, r):
 	case c.handler == nil:
-		http.Error(w, "The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
+		http.Error(w,
+			"The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
 	default:
-		c.handler.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
-			Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS, QUIC: pc.QUIC,
-		})))
+		c.handler.ServeHTTP(w, r)
 	}
 }
 
@@ -205,8 +196,8 @@ func (c *core) Protocols(host string) []string {
 	return c.protocols(host)
 }
 
-// AskHTTP3 asks the origins of hosts whether they speak HTTP/3, while
-// recording. Those that do are among HTTP3Hosts then.
+// AskHTTP3 asks the origins of hosts whether they support HTTP/3, while recording.
+// HTTP3Hosts then includes those that do.
 func (n *Network) AskHTTP3(hosts []string) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -217,17 +208,17 @@ func (n *Network) AskHTTP3(hosts []string) {
 	}
 }
 
-// HTTP3Hosts are those that a device may be told to speak HTTP/3 with, on port
-// 443: those recorded so in a replay, and those that AskHTTP3 found while
-// recording. Browsers that the box's certificate was installed in do not try by
-// themselves.
+// HTTP3Hosts returns the hosts with which a browser can be told to use HTTP/3, on port
+// 443: in a replay those that were recorded so, while recording those that AskHTTP3
+// found. A browser does not use HTTP/3 by itself with a certificate of an installed
+// authority.
 func (n *Network) HTTP3Hosts() []string {
 	n.arming.Lock()
 	defer n.arming.Unlock()
 	return slices.Clone(n.quicHosts)
 }
 
-// http3 tells the name server what may be said of a host.
+// http3 tells the name server whether a host's records may name HTTP/3.
 func (n *Network) http3(host string) bool {
 	f := n.quicFor.Load()
 	return n.c.HTTP3 && f != nil && (*f)(host)
@@ -238,7 +229,7 @@ func (c *core) HTTP3(host string) bool {
 	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
 }
 
-// usePorts tells which other TCP ports the device may use.
+// usePorts passes on which other TCP ports the device can use.
 func (n *Network) usePorts(p Ports) error {
 	if n.c.OnPorts == nil {
 		return nil

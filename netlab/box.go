@@ -124,7 +124,8 @@ func certificatePage() *template.Template {
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
-a.button{display:inline-block;padding:.6rem 1rem;margin:.2rem .4rem .2rem 0;border-radius:.4rem;background:#0b5cad;color:#fff;text-decoration:none}
+a.button{display:inline-block;padding:.6rem 1rem;margin:.2rem .4rem .2rem 0;border-radius:.4rem;
+background:#0b5cad;color:#fff;text-decoration:none}
 code{overflow-wrap:anywhere;background:#f2f2f2;padding:.1rem .2rem}
 </style></head><body>
 <h1>Set up this device</h1>
@@ -138,9 +139,11 @@ Chrome honours it; other apps mostly do not.</li>
 <li><b>iPhone, iPad:</b> allow the profile, install it in Settings → General → VPN and Device Management, and then switch it on in
 Settings → General → About → Certificate Trust Settings.</li>
 <li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import.</li>
-<li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for <code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
+<li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for
+<code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
 </ul>
-{{with .Code}}<p><img src="{{.}}" width="116" height="116" alt="QR code of http://box.test/"><br>The way to this page, for another device in this network.</p>
+{{with .Code}}<p><img src="{{.}}" width="116" height="116" alt="QR code of http://box.test/"><br>
+The address of this page, for another device in this network.</p>
 {{end}}<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
 </body></html>
 `))

@@ -32,13 +32,15 @@ func TestBoxPages(t *testing.T) {
 		status            int
 		has               []string
 	}{
-		{"/", "text/html; charset=utf-8", 200, []string{`href="/ca.crt"`, `href="/ca.mobileconfig"`, `src="data:image/png;base64,`, authority.Certificate().Subject.CommonName}},
+		{"/", "text/html; charset=utf-8", 200, []string{`href="/ca.crt"`, `href="/ca.mobileconfig"`,
+			`src="data:image/png;base64,`, authority.Certificate().Subject.CommonName}},
 		{"/ca.crt", "application/x-x509-ca-cert", 200, []string{string(authority.DER())}},
 		{"/ca.pem", "application/x-pem-file", 200, []string{"BEGIN CERTIFICATE"}},
 		{"/ca.mobileconfig", "application/x-apple-aspen-config", 200, []string{"com.apple.security.root"}},
 		{"/red", "text/html; charset=utf-8", 200, []string{"background:#ff0000", "cursor:none"}},
 		{"/sync", "text/html; charset=utf-8", 200, []string{"background:#00ff00", "cursor:none", "<title>sync</title>"}},
-		{"/sync?next=https://www.shop.test/?a=1%26b=%3Cx%3E", "text/html; charset=utf-8", 200, []string{`location.replace("https://www.shop.test/?a=1`, `e.key==="Enter"`}},
+		{"/sync?next=https://www.shop.test/?a=1%26b=%3Cx%3E", "text/html; charset=utf-8", 200,
+			[]string{`location.replace("https://www.shop.test/?a=1`, `e.key==="Enter"`}},
 		{"/sync?next=javascript:alert(1)", "", 400, nil},
 		{"/sync?next=/relative", "", 400, nil},
 		{"/sync?next=https://", "", 400, nil},
@@ -52,7 +54,7 @@ func TestBoxPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.StatusCode != c.status || c.contentType != "" && r.Header.Get("Content-Type") != c.contentType {
-			t.Errorf("%s: %s, %s", c.path, r.Status, r.Header.Get("Content-Type"))
+			t.Errorf("%s: status %s, type %s; want %d, %s", c.path, r.Status, r.Header.Get("Content-Type"), c.status, c.contentType)
 		}
 		for _, s := range c.has {
 			if !bytes.Contains(body, []byte(s)) {
@@ -62,7 +64,7 @@ func TestBoxPages(t *testing.T) {
 	}
 }
 
-// TestSyncEscapes puts in what would end the script or the string.
+// TestSyncEscapes passes a URL with characters that would end the script or its string.
 func TestSyncEscapes(t *testing.T) {
 	authority, err := ca.New(time.Now)
 	if err != nil {
@@ -73,14 +75,15 @@ func TestSyncEscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(body), "<script>") != 1 || strings.Contains(string(body), `");alert`) || !strings.Contains(string(body), "location.replace") {
-		t.Errorf("the page lets a URL out of its string:\n%s", body)
+	if strings.Count(string(body), "<script>") != 1 || strings.Contains(string(body), `");alert`) ||
+		!strings.Contains(string(body), "location.replace") {
+		t.Errorf("the URL ends its string in the page:\n%s", body)
 	}
 }
 
-// TestProbes asks what devices ask to see whether they are on the internet, by
-// the names and paths that their makers publish, and compares with what they
-// must hear to stay.
+// TestProbes makes the requests with which devices check that they are on the
+// internet, as their makers publish them, and compares the answers with those that
+// devices expect.
 func TestProbes(t *testing.T) {
 	const apple = "200 <HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>"
 	_, fallback := boxNames(netip.MustParseAddr("192.168.77.1"), netip.Addr{})
@@ -99,7 +102,8 @@ func TestProbes(t *testing.T) {
 		{"Windows 10, 11", "http://ipv6.msftconnecttest.com/connecttest.txt", "200 Microsoft Connect Test"},
 		{"Windows 7, 8", "http://www.msftncsi.com/ncsi.txt", "200 Microsoft NCSI"},
 		{"Firefox", "http://detectportal.firefox.com/success.txt?ipv4", "200 success\n"},
-		{"Firefox", "http://detectportal.firefox.com/canonical.html", `200 <meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`},
+		{"Firefox", "http://detectportal.firefox.com/canonical.html",
+			`200 <meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`},
 		{"Chrome, ChromeOS", "http://www.gstatic.com/generate_204", "204 "},
 		{"Chrome, ChromeOS", "http://clients3.google.com/generate_204", "204 "},
 		{"NetworkManager, GNOME", "http://nmcheck.gnome.org/check_network_status.txt", "200 NetworkManager is online\n"},
@@ -108,7 +112,8 @@ func TestProbes(t *testing.T) {
 		{"NetworkManager, Ubuntu", "http://connectivity-check.ubuntu.com/", "204 "},
 		{"NetworkManager, Fedora", "http://fedoraproject.org/static/hotspot.txt", "200 OK\n"},
 		{"KDE", "http://networkcheck.kde.org/", "200 OK\n"},
-		{"Kindle", "http://spectrum.s3.amazonaws.com/kindle-wifi/wifistub.html", "200 <html><body>81ce4465-7167-4dcb-835b-dcc9e44c112a</body></html>"},
+		{"Kindle", "http://spectrum.s3.amazonaws.com/kindle-wifi/wifistub.html",
+			"200 <html><body>81ce4465-7167-4dcb-835b-dcc9e44c112a</body></html>"},
 		// These are no probes, and belong to the archive.
 		{"", "https://www.google.com/search", ""},
 		{"", "https://www.google.com/gen_204?atyp=i", ""},
@@ -126,11 +131,11 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s: %s: %q, want %q", c.who, c.url, got, c.want)
 		}
 		if c.who != "" && len(fallback[r.URL.Hostname()]) == 0 {
-			t.Errorf("%s: %s has no address when it was not recorded", c.who, r.URL.Hostname())
+			t.Errorf("%s: %s has no address, want the box's when it was not recorded", c.who, r.URL.Hostname())
 		}
 	}
 	if a := fallback["dns.msftncsi.com"]; len(a) != 2 || a[0].String() != "131.107.255.255" || a[1].String() != "fd3e:4f5a:5b81::1" {
-		t.Errorf("Windows' name has %v", a)
+		t.Errorf("dns.msftncsi.com has %v, want the addresses that Windows expects", a)
 	}
 }
 
@@ -141,9 +146,9 @@ func TestCodeIsAPicture(t *testing.T) {
 	}
 	picture, err := png.Decode(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil || picture.Bounds().Dx() < 21 {
-		t.Errorf("the code is no picture: %v", err)
+		t.Errorf("the QR code is no PNG picture: %v", err)
 	}
 	if got := pictureOf(strings.Repeat("x", 5000)); got != "" {
-		t.Error("a text that is too long has a code")
+		t.Error("a text that is too long for a QR code has one")
 	}
 }

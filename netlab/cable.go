@@ -10,10 +10,11 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 )
 
-// cable is the packet link of a port that a device, or the whole port, may be
-// taken out of at any time. What was set meanwhile holds for the next one.
+// cable is the packet link of a port whose interface can vanish at any time. What is
+// set without an interface applies to the next one.
 type cable struct {
 	port  Port
 	clock lab.Clock
@@ -21,55 +22,55 @@ type cable struct {
 	mu      sync.Mutex
 	profile link.Profile
 	extra   map[netip.Addr]time.Duration
-	packet  packetLink  // nil while there is no port
-	last    link.Report // of the packet link before
+	packets packetLink  // nil while there is no port
+	last    link.Report // of the last packet link
 }
 
 func newCable(port Port, p link.Profile, clock lab.Clock) *cable {
 	return &cable{port: port, clock: clock, profile: p, last: link.Report{Backend: "packet", Profile: p}}
 }
 
-// plug begins to forward between an interface and the lab.
+// plug starts to forward between an interface and the lab.
 func (c *cable) plug(device string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.packet != nil {
-		return errors.New("plug: there is a cable already")
+	if c.packets != nil {
+		return errors.New("plug: an interface is plugged in already")
 	}
-	pc := link.PacketConfig{Device: device, Lab: c.port.Lab, Profile: c.profile, Direct: c.port.Direct, Clock: c.clock}
+	pc := packet.Config{Device: device, Lab: c.port.Lab, Profile: c.profile, Direct: c.port.Direct, Clock: c.clock}
 	var p packetLink
 	var err error
 	if command := c.port.Forwarder; len(command) > 0 {
-		p, err = link.StartProcess(pc, command)
+		p, err = packet.StartProcess(pc, command)
 	} else {
-		p, err = link.NewPacket(pc)
+		p, err = packet.New(pc)
 	}
 	if err != nil {
 		return fmt.Errorf("plug: %w", err)
 	}
 	p.SetExtra(c.extra)
-	c.packet = p
+	c.packets = p
 	return nil
 }
 
-// unplug ends forwarding; without a cable it does nothing.
+// unplug ends forwarding; without an interface it does nothing.
 func (c *cable) unplug() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.packet == nil {
+	if c.packets == nil {
 		return nil
 	}
-	c.last = c.packet.Report()
-	err := c.packet.Close()
-	c.packet = nil
+	c.last = c.packets.Report()
+	err := c.packets.Close()
+	c.packets = nil
 	return err
 }
 
-// broken says whether the process that forwarded has ended by itself.
+// broken reports whether the forwarding process has ended by itself.
 func (c *cable) broken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.packet.(interface{ Ended() <-chan struct{} })
+	p, ok := c.packets.(interface{ Ended() <-chan struct{} })
 	if !ok {
 		return false
 	}
@@ -87,8 +88,8 @@ func (c *cable) Set(p link.Profile) {
 	defer c.mu.Unlock()
 	c.profile = p
 	c.last = link.Report{Backend: "packet", Profile: p}
-	if c.packet != nil {
-		c.packet.Set(p)
+	if c.packets != nil {
+		c.packets.Set(p)
 	}
 }
 
@@ -97,8 +98,8 @@ func (c *cable) SetExtra(extra map[netip.Addr]time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.extra = maps.Clone(extra)
-	if c.packet != nil {
-		c.packet.SetExtra(extra)
+	if c.packets != nil {
+		c.packets.SetExtra(extra)
 	}
 }
 
@@ -107,23 +108,23 @@ func (c *cable) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = link.Report{Backend: "packet", Profile: c.profile}
-	if c.packet != nil {
-		c.packet.Restart()
+	if c.packets != nil {
+		c.packets.Restart()
 	}
 }
 
-// Report implements shaper. While there is no cable it is that of the last one.
+// Report implements shaper. Without an interface it returns the last link's report.
 func (c *cable) Report() link.Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.packet != nil {
-		return c.packet.Report()
+	if c.packets != nil {
+		return c.packets.Report()
 	}
 	return c.last
 }
 
-// Plug makes an interface of this network namespace the device's side of the
-// link: a port that has come back. Only a Network with a Port has one.
+// Plug makes an interface of this network namespace the device's side of the link. It
+// is for a Network with a Port, whose interface has appeared.
 func (n *Network) Plug(device string) error {
 	if n.cable == nil {
 		return errors.New("plug: this network was started without a port (Config.Port)")
@@ -131,8 +132,7 @@ func (n *Network) Plug(device string) error {
 	return n.cable.plug(device)
 }
 
-// Unplug ends the link to the device's side; names, listeners and what is
-// armed stay.
+// Unplug ends the link to the device's side. Name server, listeners and core go on.
 func (n *Network) Unplug() error {
 	if n.cable == nil {
 		return nil
@@ -140,6 +140,6 @@ func (n *Network) Unplug() error {
 	return n.cable.unplug()
 }
 
-// LinkBroken says whether nothing is forwarded any more, because the process
-// that did has ended by itself; Unplug and Plug mend it.
+// LinkBroken reports whether nothing is forwarded because the forwarding process has
+// ended by itself. Unplug and Plug start another one.
 func (n *Network) LinkBroken() bool { return n.cable != nil && n.cable.broken() }

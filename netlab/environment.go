@@ -2,8 +2,8 @@ package netlab
 
 import "eidetic/internal/lab"
 
-// Environment describes what could explain a difference between two runs:
-// congestion control, link back end and profile, kernel settings, counters.
+// Environment returns what can explain a difference between two runs: congestion
+// control, link back end and profile, kernel settings, counters.
 func (n *Network) Environment() *lab.NetworkState {
 	n.arming.Lock()
 	armed := n.armed
@@ -27,7 +27,7 @@ func (n *Network) Environment() *lab.NetworkState {
 		CASHA256:          n.c.CA.Fingerprint(),
 		KernelSettings:    map[string]string{},
 	}
-	if r.Backend != "conn" { // its connections are no kernel's sockets
+	if r.Backend != "conn" { // whose connections are no sockets of the kernel
 		e.FlightBytes = n.proxy.Flight()
 	}
 	if n.dns != nil {
@@ -37,7 +37,7 @@ func (n *Network) Environment() *lab.NetworkState {
 		"net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "net.ipv4.tcp_no_metrics_save",
 		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward",
 	} {
-		// One that this kernel lacks is left out: it cannot have had an effect.
+		// A setting that this kernel lacks is left out.
 		if v, err := readSysctl(name); err == nil {
 			e.KernelSettings[name] = v
 		}

@@ -11,9 +11,9 @@ import (
 	"eidetic/netlab/dns"
 )
 
-// tableOf makes the name server's table of a recording: the answers that were
-// recorded, and for hosts that were asked without (an import, an explicit
-// proxy) the addresses of their exchanges.
+// tableOf returns the name server's table for a recording: the recorded answers, and
+// for hosts without one (an import, an explicit proxy) the addresses of their
+// exchanges.
 func tableOf(a *archive.Archive) *dns.Table {
 	t := dns.NewTable()
 	for _, d := range a.DNS() {
@@ -41,8 +41,8 @@ func tableOf(a *archive.Archive) *dns.Table {
 	return t
 }
 
-// standIn invents an origin address for a host of which none was recorded, one
-// for each, from 240.0.0.0/4, which no origin has.
+// standIn derives an origin address from the name of a host without a recorded one. It
+// is in 240.0.0.0/4, where no origin is.
 func standIn(name string) netip.Addr {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // a hash does not fail
@@ -50,8 +50,8 @@ func standIn(name string) netip.Addr {
 	return netip.AddrFrom4([4]byte{240 | byte(s>>24)&7, byte(s >> 16), byte(s >> 8), byte(s)})
 }
 
-// extras turns the host names of a profile's extra delays into the synthetic
-// addresses that the device connects to.
+// extras maps the host names of a profile's extra delays to the synthetic addresses
+// that the device connects to.
 type extras struct {
 	want  map[string]time.Duration // by name or origin address
 	hosts map[string][]netip.Addr  // origins, by name
@@ -80,7 +80,8 @@ func (n *Network) setHosts(t *dns.Table) {
 	n.extras.apply(n)
 }
 
-// onQuery passes a question on, and learns addresses while recording.
+// onQuery passes a query on, and while recording takes the addresses of hosts with an
+// extra delay from it.
 func (n *Network) onQuery(q dns.Query) {
 	n.mu.Lock()
 	if d, ok := n.extras.want[q.Name]; ok && d > 0 && len(q.Origins) > 0 && q.Source == "upstream" {

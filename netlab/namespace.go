@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareNamespace makes this network namespace take in all addresses of the
-// prefixes (AnyIP: a local route), and makes TCP forget: with
-// tcp_no_metrics_save a trial does not begin with the slow-start threshold that
-// the one before ended with. It returns what undoes each step.
+// prepareNamespace makes this network namespace accept packets to all addresses of
+// the prefixes (AnyIP: a local route), and sets tcp_no_metrics_save, so that no trial
+// starts with the slow-start threshold of the one before. It returns what undoes each
+// step.
 func prepareNamespace(prefixes ...netip.Prefix) (undo []func() error, err error) {
 	fail := func(err error) ([]func() error, error) {
 		for i := len(undo) - 1; i >= 0; i-- {
@@ -39,7 +39,7 @@ func prepareNamespace(prefixes ...netip.Prefix) (undo []func() error, err error)
 			LinkIndex: lo.Attrs().Index, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST,
 			Dst: &net.IPNet{IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
 		}
-		// Replaced, not added: a run that was killed may have left it.
+		// It is replaced, because a killed run may have left one.
 		if err := netlink.RouteReplace(route); err != nil {
 			return fail(fmt.Errorf("route %v to this host: %w", p, err))
 		}
@@ -57,7 +57,7 @@ func prepareNamespace(prefixes ...netip.Prefix) (undo []func() error, err error)
 	return append(undo, restore), nil
 }
 
-// sysctlPath is where the kernel's settings of this namespace are.
+// sysctlPath returns the file of a kernel setting of this namespace.
 func sysctlPath(name string) string {
 	return "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
 }
@@ -67,8 +67,8 @@ func readSysctl(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// sysctl sets a value and returns what sets it back. A setting that is read-only
-// here (some containers) is left; the environment record shows its value.
+// sysctl sets a value and returns what restores the old one. A setting that is
+// read-only (in some containers) stays; the environment record has its value.
 func sysctl(name, value string) (restore func() error, err error) {
 	nothing := func() error { return nil }
 	old, err := readSysctl(name)

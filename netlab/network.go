@@ -2,17 +2,16 @@
 // listeners for what the device sends to ports 80 and 443, an explicit proxy,
 // an emulated link, and the core behind them that records or replays.
 //
-// In flow packets of one device; out flow answers, and a log line for each
-// question and each request. Start makes the listeners; Record or Replay puts
-// a core behind them; Disarm takes it away, and then only the box itself
-// answers. Nothing is ever sent to an origin unless Config.Upstream is set and
-// Record was called.
+// In go packets of one device; out come answers, and a log line for each query and
+// each request. Start makes the listeners, Record or Replay puts a core behind them,
+// and Disarm removes it, after which only the box itself answers. Nothing is sent to
+// an origin unless Config.Upstream is set and Record was called.
 //
-// The process is expected in a network namespace of its own (root there, or in
-// a user namespace). Recorded addresses are given out as synthetic ones, by
-// default from 198.18.0.0/15 (RFC 2544), one for each, so that connections
-// coalesce as they did; the namespace takes them all in by a local route
-// (AnyIP), so listeners on 0.0.0.0 see the synthetic destination.
+// The process should be in a network namespace of its own (as root there, or in a
+// user namespace). The device gets a synthetic address for each recorded one, by
+// default from 198.18.0.0/15 (RFC 2544), so that connections coalesce as they did.
+// The namespace accepts packets to all of them by a local route (AnyIP), so that
+// listeners on 0.0.0.0 see the synthetic destination.
 package netlab
 
 import (
@@ -31,61 +30,62 @@ import (
 	"eidetic/netlab/ca"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/conn"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
 )
 
-// Config of a Network. Gateway, CA and Clock are required; the zero value of
-// everything else is a sensible default.
+// Config of a Network. Gateway, CA and Clock are required; every other field has a
+// useful zero value.
 type Config struct {
-	// Gateway is the box's address on the device's side: 192.168.77.1. It is
-	// what box.test resolves to, and Gateway6, when valid, for IPv6.
+	// Gateway is the box's address on the device's side: 192.168.77.1. box.test
+	// resolves to it, and to Gateway6 when that is valid.
 	Gateway, Gateway6 netip.Addr
-	// Synthetic holds the addresses that stand for origins, default
-	// 198.18.0.0/15. Synthetic6 does so for IPv6 (fd00:198:18::/48 is ours by
-	// habit); the zero Prefix answers AAAA with no data.
+	// Synthetic contains the addresses that stand for origins, default
+	// 198.18.0.0/15. Synthetic6 does so for IPv6 (usually fd00:198:18::/48); with the
+	// zero Prefix the answer to AAAA has no data.
 	Synthetic, Synthetic6 netip.Prefix
-	// Routes says whether Start routes the synthetic prefixes to this host
-	// (needs CAP_NET_ADMIN in this network namespace). Close removes the routes.
+	// Routes makes Start route the synthetic prefixes to this host (it needs
+	// CAP_NET_ADMIN in this network namespace). Close removes the routes.
 	Routes bool
 
-	// Addresses to listen on, "0.0.0.0:80". Empty means not at all, port 0 a
-	// free port (see Network.Addrs). DNSAddr is both UDP and TCP.
+	// Addresses to listen on, "0.0.0.0:80". An empty one has no listener, port 0
+	// chooses a free port (see Network.Addrs). DNSAddr is for UDP and TCP.
 	HTTPAddr, HTTPSAddr, DNSAddr, ProxyAddr string
-	// HTTP3 opens HTTPSAddr's port for QUIC too. Hosts that were recorded over
-	// HTTP/3 are then served so. Only a packet-level link (Port) shapes it: a
-	// connection-level one must be native.
+	// HTTP3 opens HTTPSAddr's port for QUIC too, for the hosts that were recorded
+	// over HTTP/3. Only a packet-level link (Port) shapes it; a connection-level one
+	// must be native.
 	HTTP3 bool
-	// OtherAddr takes connections that were meant for any other port, led here
-	// with their destination kept (TPROXY); TLS and plain HTTP are told apart.
+	// OtherAddr takes connections to all other ports, which are redirected here with
+	// their destination kept (TPROXY). The proxy recognises TLS and plain HTTP.
 	OtherAddr string
 	// Control, when set, prepares every listening socket before it is bound.
 	Control func(network, address string, c syscall.RawConn) error
-	// OnPorts is told which TCP ports beyond 80 and 443 are of use from now
-	// on, before the core that serves them is in place.
+	// OnPorts is called with the TCP ports other than 80 and 443 that are served from
+	// now on, before the core that serves them is in place.
 	OnPorts func(Ports) error
 
-	// CA signs for every name.
+	// CA signs certificates for every name.
 	CA *ca.Authority
-	// Upstream says how origins are reached while recording. Nil: nobody is
-	// ever contacted, and Record is an error.
+	// Upstream says how origins are reached while recording. With nil no origin is
+	// ever contacted, and Record returns an error.
 	Upstream *proxy.UpstreamConfig
-	// Link is the profile to begin with.
+	// Link is the first profile.
 	Link link.Profile
-	// Port, when set, is where the device is plugged in, and the link is the
-	// packet-level one between it and lab0. Without it connections are delayed
-	// and paced in this process, which promises less; see link.Conn.
+	// Port, when set, is where the device is plugged in; the link is then a
+	// packet-level one between it and lab0. Without it the link delays and paces
+	// connections in this process, which promises less; see package conn.
 	Port *Port
-	// ShapeConnections shapes connections although there is a Port, whose
-	// packets then pass untouched: to compare the two, and for nothing else.
+	// ShapeConnections shapes connections although there is a Port, whose packets
+	// then pass unshaped. It is only for comparing the two back ends.
 	ShapeConnections bool
-	// CongestionControl of the listeners' sockets, default "cubic". The
-	// machine's own default (bbr, on some) would change what a link shows.
+	// CongestionControl of the listeners' sockets, default "cubic". With the
+	// machine's own default results would differ between machines.
 	CongestionControl string
 
 	// Box answers for box.test and for the gateway's address; default NewBox.
 	Box http.Handler
-	// OnQuery is told of every DNS question. It must not block.
+	// OnQuery is called for every DNS query. It must not block.
 	OnQuery func(dns.Query)
 
 	Clock lab.Clock
@@ -96,26 +96,25 @@ type Config struct {
 // between them; the interface with the gateway's address is the other end of
 // Lab's veth pair.
 type Port struct {
-	// Device is a network port, or the inner end of a veth pair whose other
-	// end is the device's ("dev0p"); when empty there is none yet, see
-	// Network.Plug. Lab is the inner end ("lab0p") of the pair whose other end
-	// ("lab0") has Config.Gateway.
+	// Device is a network port, or the inner end ("dev0p") of a veth pair whose
+	// other end is the device's; when it is empty, Network.Plug sets it later. Lab is
+	// the inner end ("lab0p") of the pair whose other end ("lab0") has Config.Gateway.
 	Device, Lab string
-	// Forwarder is the command of a process that calls link.Serve, which then
-	// forwards, undisturbed by what else this process does. Without it a thread
-	// of this process does.
+	// Forwarder is the command of a process that calls packet.Serve and forwards,
+	// undisturbed by this process. Without it a thread of this process forwards.
 	Forwarder []string
-	// Direct are TCP ports of the device to which connections pass the link by.
+	// Direct are TCP ports of the device whose connections bypass the link.
 	Direct []uint16
 }
 
-// Ports are TCP ports other than 80 and 443: every one, or those listed.
+// Ports are TCP ports other than 80 and 443: all, or those of a list.
 type Ports struct {
 	All  bool
 	List []uint16
 }
 
-// Addrs are the addresses that a Network listens on; those not asked for are zero.
+// Addrs are the addresses on which a Network listens; those without a listener are
+// zero.
 type Addrs struct {
 	HTTP, HTTPS, DNS, Proxy, Other netip.AddrPort
 }
@@ -126,21 +125,21 @@ type Network struct {
 	pool       *dns.Pool
 	dns        *dns.Server // nil when not asked for
 	proxy      *proxy.Server
-	link       *link.Conn // native when packets are shaped
+	link       *conn.Link // native when packets are shaped
 	cable      *cable     // nil without a Port
-	shaper     shaper     // the one of the two that shapes
+	shaper     shaper     // link or cable, whichever shapes
 	addrs      Addrs
 	congestion string // as read back from a listener
 	undo       []func() error
 
-	// quicFor tells which hosts are served over HTTP/3 now; nil for none.
+	// quicFor reports which hosts are served over HTTP/3 now; nil means none.
 	quicFor atomic.Pointer[func(host string) bool]
 
 	arming    sync.Mutex // one Record, Replay, Disarm or Close at a time
 	quicHosts []string   // see HTTP3Hosts
 	up        *proxy.Upstream
 	armed     string // "record", "replay", ""
-	// recorder is the one to wait for.
+	// recorder is the current one, for which Disarm waits.
 	recorder *replay.Recorder
 	prepared prepared // the archive of the last Replay
 
@@ -148,7 +147,7 @@ type Network struct {
 	extras extras
 }
 
-// withDefaults fills in and checks.
+// withDefaults sets defaults and checks the configuration.
 func (c Config) withDefaults() (Config, error) {
 	if !c.Gateway.Is4() {
 		return c, fmt.Errorf("the gateway's address %v is not IPv4", c.Gateway)
@@ -166,7 +165,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Link.Name = "native"
 	}
 	if c.HTTP3 && c.Port == nil && c.Link.Name != "native" {
-		return c, fmt.Errorf("HTTP/3 would pass by the link %s, which shapes connections: give the network a port, or leave HTTP/3 out", c.Link.Name)
+		return c,
+			fmt.Errorf("HTTP/3 would bypass the link %s, which shapes connections: give the network a port, or leave HTTP/3 out", c.Link.Name)
 	}
 	if c.Box == nil {
 		c.Box = NewBox(c.CA)
@@ -177,7 +177,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Start listens. The context bounds starting only; Close ends the Network.
+// Start starts to listen. The context bounds starting only; Close ends the Network.
 func Start(ctx context.Context, c Config) (*Network, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -261,8 +261,8 @@ func ignoreClosed(err error) error {
 // Addrs returns where the Network listens.
 func (n *Network) Addrs() Addrs { return n.addrs }
 
-// Close ends every listener and connection, waits for their goroutines, and
-// removes the routes.
+// Close ends all listeners and connections, waits for their goroutines, and removes
+// the routes.
 func (n *Network) Close() error {
 	n.arming.Lock()
 	defer n.arming.Unlock()

@@ -78,23 +78,24 @@ func (w *world) serveNames(t *testing.T) netip.AddrPort {
 	}
 	ready, done := make(chan struct{}), make(chan struct{})
 	names := map[string]string{"www.shop.test.": "203.0.113.1", "cdn.shop.test.": "203.0.113.1", "old.shop.test.": "203.0.113.2"}
-	s := &mdns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) }, Handler: mdns.HandlerFunc(func(rw mdns.ResponseWriter, r *mdns.Msg) {
-		m := new(mdns.Msg).SetReply(r)
-		if a, ok := names[r.Question[0].Name]; !ok {
-			m.Rcode = mdns.RcodeNameError
-		} else if r.Question[0].Qtype == mdns.TypeA {
-			rr, _ := mdns.NewRR(r.Question[0].Name + " 30 IN A " + a)
-			m.Answer = append(m.Answer, rr)
-		}
-		_ = rw.WriteMsg(m)
-	})}
+	s := &mdns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) },
+		Handler: mdns.HandlerFunc(func(rw mdns.ResponseWriter, r *mdns.Msg) {
+			m := new(mdns.Msg).SetReply(r)
+			if a, ok := names[r.Question[0].Name]; !ok {
+				m.Rcode = mdns.RcodeNameError
+			} else if r.Question[0].Qtype == mdns.TypeA {
+				rr, _ := mdns.NewRR(r.Question[0].Name + " 30 IN A " + a)
+				m.Answer = append(m.Answer, rr)
+			}
+			_ = rw.WriteMsg(m)
+		})}
 	go func() { _ = s.ActivateAndServe(); close(done) }()
 	<-ready
 	t.Cleanup(func() { _ = s.Shutdown(); <-done })
 	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// dial leads the origins' addresses to the servers, until the world is down.
+// dial connects to the servers of the origins' addresses, until the world is down.
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w.mu.Lock()
 	down := w.down
@@ -112,8 +113,8 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// device asks the box's name server and connects where it says; on a machine
-// without routes the synthetic addresses are led to the listeners.
+// device asks the box's name server and connects to the answer. Where the synthetic
+// addresses are not routed it connects to the listeners instead.
 type device struct {
 	http.Client
 	mu    sync.Mutex
@@ -193,7 +194,8 @@ func startNetwork(t *testing.T, change func(*Config)) (*Network, *ca.Authority) 
 	return n, authority
 }
 
-var urls = []string{"https://www.shop.test/", "https://www.shop.test/a", "https://cdn.shop.test/b", "https://old.shop.test/c", "https://www.shop.test/"}
+var urls = []string{"https://www.shop.test/", "https://www.shop.test/a", "https://cdn.shop.test/b",
+	"https://old.shop.test/c", "https://www.shop.test/"}
 
 func TestRecordThenReplay(t *testing.T) {
 	recordThenReplay(t, false)
@@ -266,17 +268,17 @@ func recordThenReplay(t *testing.T, routed bool) {
 		d := newDevice(t, n, authority, routed)
 		for i, u := range urls {
 			if _, body, proto := d.get(t, u); proto+" "+body != live[i] {
-				t.Errorf("trial %d, request %d: %q, recorded was %q", trial, i, proto+" "+body, live[i])
+				t.Errorf("trial %d, request %d: %q, want %q, as recorded", trial, i, proto+" "+body, live[i])
 			}
 		}
 		if status, _, _ := d.get(t, "https://www.shop.test/unknown"); status != http.StatusNotFound {
-			t.Errorf("trial %d: what was not recorded has status %d", trial, status)
+			t.Errorf("trial %d: a page that was not recorded has status %d, want 404", trial, status)
 		}
 		if st := s.Stats(); st.Misses != 1 {
-			t.Errorf("trial %d: %d misses, want the one", trial, st.Misses)
+			t.Errorf("trial %d: %d misses, want 1", trial, st.Misses)
 		}
 		if _, err := d.Get("https://unknown.test/"); err == nil {
-			t.Error("a host that was not recorded has an address")
+			t.Error("a host that was not recorded has an address, want NXDOMAIN")
 		}
 		d.mu.Lock()
 		if len(d.conns) != 2 {
@@ -287,20 +289,21 @@ func recordThenReplay(t *testing.T, routed bool) {
 	}
 	w.mu.Lock()
 	if w.hits != hits {
-		t.Errorf("%d requests reached the origins while replaying", w.hits-hits)
+		t.Errorf("%d requests reached the origins while replaying, want none", w.hits-hits)
 	}
 	w.mu.Unlock()
 	mu.Lock()
 	defer mu.Unlock()
 	if len(queries) == 0 || len(queries[0].Origins) == 0 {
-		t.Errorf("the DNS log: %+v", queries)
+		t.Errorf("the DNS log is %+v", queries)
 	}
 }
 
-// TestPreparesOnce replays trial after trial of one archive.
+// TestPreparesOnce: several trials of one archive prepare it once.
 func TestPreparesOnce(t *testing.T) {
 	n, _ := startNetwork(t, nil)
-	a := archive.New([]*lab.Exchange{{ID: "1", Method: "GET", URL: "https://www.shop.test:8443/", Status: 200, Protocol: "h2"}}, nil, nil, archive.CreateOptions{Wall: time.Now()})
+	a := archive.New([]*lab.Exchange{{ID: "1", Method: "GET", URL: "https://www.shop.test:8443/", Status: 200,
+		Protocol: "h2"}}, nil, nil, archive.CreateOptions{Wall: time.Now()})
 	b := archive.New(nil, nil, nil, archive.CreateOptions{Wall: time.Now()})
 	arm := func(a *archive.Archive, seed uint64) *replay.Prepared {
 		t.Helper()
@@ -311,14 +314,14 @@ func TestPreparesOnce(t *testing.T) {
 	}
 	first := arm(a, 1)
 	if len(n.prepared.ports) != 1 || n.prepared.ports[0] != 8443 {
-		t.Errorf("ports %v", n.prepared.ports)
+		t.Errorf("the ports of the archive are %v", n.prepared.ports)
 	}
 	n.Disarm()
 	if arm(a, 1) != first {
 		t.Error("the same archive was prepared again")
 	}
 	if arm(a, 2) == first {
-		t.Error("another seed did not make another script")
+		t.Error("another seed made the same script, want another one")
 	}
 	if arm(b, 2) == nil || len(n.prepared.ports) != 0 {
 		t.Error("another archive was not prepared")
@@ -329,10 +332,10 @@ func TestNothingArmed(t *testing.T) {
 	n, authority := startNetwork(t, nil)
 	d := newDevice(t, n, authority, false)
 	if status, body, _ := d.get(t, "http://box.test/sync"); status != 200 || !strings.Contains(body, "#00ff00") {
-		t.Errorf("the synchronisation page: %d %s", status, body)
+		t.Errorf("the synchronisation page has status %d: %s", status, body)
 	}
 	if status, _, _ := d.get(t, "http://captive.apple.com/hotspot-detect.html"); status != 200 {
-		t.Errorf("a phone's probe: %d", status)
+		t.Errorf("a phone's probe has status %d, want 204", status)
 	}
 	r, err := http.NewRequest("GET", "http://"+n.Addrs().HTTP.String()+"/", nil)
 	if err != nil {
@@ -345,7 +348,7 @@ func TestNothingArmed(t *testing.T) {
 	}
 	_, err = n.Record(t.Context(), nil, replay.RecordOptions{Wall: time.Now})
 	if err == nil || !strings.Contains(err.Error(), "Upstream") {
-		t.Errorf("recording without an upstream: %v", err)
+		t.Errorf("Record() without Config.Upstream = %v, want an error", err)
 	}
 	e := n.Environment()
 	if e.CongestionControl != "cubic" || e.LinkBackEnd != "native" || e.Upstream {
@@ -362,10 +365,10 @@ func TestNothingArmed(t *testing.T) {
 	begin := time.Now()
 	d.get(t, "http://box.test/red")
 	if took := time.Since(begin); took < 120*time.Millisecond { // DNS, handshake, request
-		t.Errorf("through 40 ms a page took %v, want 120 ms at least", took)
+		t.Errorf("over a link of 40 ms a page took %v, want at least 120 ms", took)
 	}
 	if r := n.LinkReport(); r.Backend != "conn" || r.Down.Bytes == 0 {
-		t.Errorf("report %+v", r)
+		t.Errorf("LinkReport() = %+v", r)
 	}
 }
 
@@ -395,7 +398,7 @@ func TestStartRefuses(t *testing.T) {
 			_ = n.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("error %v, want one that says %q", err, says)
+			t.Errorf("Start() = %v, want an error that says %q", err, says)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type prepared struct {
 	ports   []uint16 // TCP ports other than 80 and 443
 }
 
-// ready prepares a, unless that was done last.
+// ready prepares a, unless it was the last one that was prepared.
 func (p *prepared) ready(a *archive.Archive, o replay.Options) error {
 	o.Inject.Seed = cmp.Or(o.Seed, o.Inject.Seed)
 	script := replay.InjectOptions(a, o.Inject)

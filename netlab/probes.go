@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// boxNames returns the names that the box answers itself: its own, and, when
-// an archive does not have them, those of time servers and those that devices
-// ask to see whether they are on the internet. A phone leaves a network that
-// does not answer, and one whose clock is wrong believes no certificate.
+// boxNames returns the names that the box answers itself: its own, and, when an
+// archive does not have them, those of time servers and those with which devices
+// check that they are on the internet. A phone leaves a network where that check
+// fails, and a phone with a wrong clock accepts no certificate.
 func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Addr) {
 	own := []netip.Addr{gateway}
 	if gateway6.IsValid() {
@@ -28,7 +28,8 @@ func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Ad
 const (
 	probeHosts = `
 		connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients3.google.com www.google.com play.googleapis.com
-		captive.apple.com www.apple.com gsp1.apple.com www.appleiphonecell.com www.airport.us www.ibook.info www.itools.info www.thinkdifferent.us
+		captive.apple.com www.apple.com gsp1.apple.com www.appleiphonecell.com www.airport.us www.ibook.info
+		www.itools.info www.thinkdifferent.us
 		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com
 		detectportal.firefox.com
 		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org networkcheck.kde.org fedoraproject.org

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/conn"
+	"eidetic/netlab/link/packet"
 )
 
 // shaper is what a Network asks of the packet back end and of the
@@ -24,27 +26,27 @@ type packetLink interface {
 }
 
 var (
-	_ packetLink = (*link.Packet)(nil)
-	_ packetLink = (*link.Process)(nil)
+	_ packetLink = (*packet.Link)(nil)
+	_ packetLink = (*packet.Process)(nil)
 	_ shaper     = (*cable)(nil)
-	_ shaper     = (*link.Conn)(nil)
+	_ shaper     = (*conn.Link)(nil)
 )
 
-// startLink sets up the back ends: with a port the packets are shaped, and
-// the connections pass untouched.
+// startLink sets up the back ends. With a port the link shapes packets, and connections
+// pass unshaped.
 func (n *Network) startLink() error {
 	if n.c.Port == nil {
-		n.link = link.NewConn(n.c.Link, n.c.Clock)
+		n.link = conn.New(n.c.Link, n.c.Clock)
 		n.shaper = n.link
 		return nil
 	}
 	native := link.Profile{Name: "native"}
 	if n.c.ShapeConnections {
-		n.link = link.NewConn(n.c.Link, n.c.Clock)
+		n.link = conn.New(n.c.Link, n.c.Clock)
 		n.cable = newCable(*n.c.Port, native, n.c.Clock)
 		n.shaper = n.link
 	} else {
-		n.link = link.NewConn(native, n.c.Clock)
+		n.link = conn.New(native, n.c.Clock)
 		n.cable = newCable(*n.c.Port, n.c.Link, n.c.Clock)
 		n.shaper = n.cable
 	}
@@ -54,15 +56,15 @@ func (n *Network) startLink() error {
 	return n.cable.plug(n.c.Port.Device)
 }
 
-// SetLink changes the profile at once, for connections that are open as well
-// (at the connection level, unless they were made under a native profile). The
-// times of its changes count from now, or from RestartLink.
+// SetLink changes the profile at once, also for open connections (with the conn back
+// end, unless they were made under a native profile). The times of its changes count
+// from now, or from RestartLink.
 func (n *Network) SetLink(p link.Profile) error {
 	if p.Name == "" {
 		p.Name = "native"
 	}
 	if n.c.HTTP3 && (n.cable == nil || n.c.ShapeConnections) && p.Name != "native" {
-		return fmt.Errorf("set the link %s: HTTP/3 would pass it by, since it shapes connections and not packets", p.Name)
+		return fmt.Errorf("set the link %s: HTTP/3 would bypass it, because it shapes connections and not packets", p.Name)
 	}
 	n.shaper.Set(p)
 	n.proxy.SetFlight(p.Flight())
@@ -73,10 +75,9 @@ func (n *Network) SetLink(p link.Profile) error {
 	return nil
 }
 
-// RestartLink begins the times of the profile's changes, its random streams
-// and its counters anew: call it at the start of a trial, so that equal trials
-// meet equal losses.
+// RestartLink restarts the times of the profile's changes, its random streams and its
+// counters. Call it at the start of a trial, so that equal trials have equal losses.
 func (n *Network) RestartLink() { n.shaper.Restart() }
 
-// LinkReport returns what the link did since SetLink, RestartLink or Start.
+// LinkReport says what the link did since SetLink, RestartLink or Start.
 func (n *Network) LinkReport() link.Report { return n.shaper.Report() }

@@ -8,7 +8,7 @@ import (
 // cell is a range of shifts that leave the values in one order, and so one p.
 type cell struct {
 	outer, inner float64
-	blocks       []rankBlock // once they were asked for
+	blocks       []rankBlock // nil until they are asked for
 	known        bool
 	value        float64 // p, where it is known
 }

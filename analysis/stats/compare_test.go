@@ -27,7 +27,7 @@ func TestCompare(t *testing.T) {
 		t.Error("not repeatable", d)
 	}
 	if got.Test.P > 0.001 || got.Shift.Low > 40 || got.Shift.High < 40 || got.Shift.Low < 20 || got.ModeChange || got.Delta < 0.4 {
-		t.Errorf("%+v", got)
+		t.Errorf("Compare() = %+v; want a shift of 40 inside an interval above 20, p ≤ 0.001, no change of modes", got)
 	}
 	near(t, "per cent", got.Percent.Value, got.Shift.Value/15, 0.1)
 
@@ -41,9 +41,9 @@ func TestCompare(t *testing.T) {
 	}
 	zero := []float64{0, 0, 0, 0, 0, 0}
 	if got, err = Compare(inBlocks(zero, zero), Plan{}); err != nil || got.Test.P != 1 || got.MinimalEffect != 0 || len(got.Warnings) != 1 {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("Compare() of zeros = %+v, %v; want p 1, no minimal effect, one warning", got, err)
 	}
 	if got, err = Compare([]Block{{zero, []float64{1, 1}}}, Plan{}); err != nil || got.Pairs != 2 || got.Delta != 1 || got.Treatment != 1 {
-		t.Errorf("unequal arms: %+v %v", got, err)
+		t.Errorf("unequal arms: Compare() = %+v, %v; want 2 pairs, δ 1, a median of 1", got, err)
 	}
 }

@@ -20,9 +20,9 @@ func smoothP(blocks []rankBlock, mean, observed, variance float64) (p float64, o
 	if observed <= 0 || lower >= upper {
 		return 1, true
 	}
-	// Ranks that lie on a comb, as few different values have, give a function that comes
-	// back. Beside ties, of which an odd block has one at its median, there is that of
-	// every second rank, which is added up, and of every third, fourth and sixth.
+	// Ranks that are all multiples of a number, as where few values differ, give a periodic
+	// function. Ties cause it (an odd block has one at its median); the period of every
+	// second rank is added up here, and those of every third, fourth and sixth are checked.
 	function := func(t float64) complex128 { return characteristic(blocks, t*scale, mean) }
 	if tied(blocks) > len(blocks) {
 		return 0, false

@@ -13,11 +13,12 @@ const maxDifferences = 4 << 20
 // share no block: with Wilcoxon's rank sum test, and the Hodges–Lehmann estimate
 // of two samples.
 //
-// A difference of no more than margin, in the metric's unit and in either direction, is
-// none: P is that of the test of the difference within it that fits the values
-// best (an interval null hypothesis; Wellek, Testing Statistical Hypotheses of
-// Equivalence and Noninferiority, §2). The shift is told as it is. Nothing in the
-// samples tells how the world changed between them, which is what margin is for.
+// A difference of no more than margin, in the metric's unit and in either direction,
+// counts as no difference: P is that of the test of the difference within the margin that
+// fits the values best (an interval null hypothesis; Wellek, Testing Statistical Hypotheses of
+// Equivalence and Noninferiority, §2). The margin does not change the shift that is
+// returned. The margin stands for what changed around the device between the two samples, of which
+// the values themselves say nothing.
 func Independent(control, treatment []float64, margin float64, p Plan) (Comparison, error) {
 	if !(margin >= 0) || math.IsInf(margin, 1) {
 		return Comparison{}, fmt.Errorf("independent samples: margin %v: a number of at least 0", margin)

@@ -123,7 +123,7 @@ func TestIndependentRefuses(t *testing.T) {
 		"infinite": {good, []float64{1, math.Inf(1)}, 0}, "overflow": {[]float64{-math.MaxFloat64, 1}, []float64{math.MaxFloat64, 2}, 0},
 	} {
 		if _, err := Independent(c.a, c.b, c.margin, Plan{}); !errors.Is(err, ErrPairs) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want %v", name, err, ErrPairs)
 		}
 	}
 	for _, margin := range []float64{-1, math.NaN(), math.Inf(1)} {

@@ -102,7 +102,7 @@ func TestDriftHidesNothing(t *testing.T) {
 	}
 	got, err := AlignedRank(inBlocks(control, treatment), 9, 42)
 	if err != nil || got.P > 0.01 || got.Z < 2.5 || got.Permutations != 0 {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("AlignedRank() = %+v, %v; want an exact p ≤ 0.01 and z ≥ 2.5", got, err)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestPairErrors(t *testing.T) {
 		"no values": func() error { _, _, err := ShiftInBlocks(nil, 0.95, 9, 1); return err },
 	} {
 		if err := f(); !errors.Is(err, ErrPairs) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want %v", name, err, ErrPairs)
 		}
 	}
 	two := []float64{1, 2}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"image"
+	"image/color"
 	"math"
 	"slices"
 	"time"
@@ -29,12 +30,6 @@ func (o Options) withDefaults(f lab.Format, n int) (Options, error) {
 	if o.Origin.Latest < o.Origin.Earliest {
 		return o, fmt.Errorf("origin %q: latest is %v before earliest", o.Origin.Name, o.Origin.Earliest.Sub(o.Origin.Latest))
 	}
-	if o.LumaStep == 0 {
-		o.LumaStep = 5
-	}
-	if o.StablePixels == 0 {
-		o.StablePixels = 4096
-	}
 	return o, nil
 }
 
@@ -44,9 +39,12 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyse: %w", err)
 	}
-	s, err := newScreen(f, o.Content, o.Ignore, o.LumaStep)
+	s, err := newScreen(f, o.Content, o.Ignore)
 	if err != nil {
 		return nil, fmt.Errorf("analyse: %w", err)
+	}
+	if o.End, err = s.contentEnd(frames, o); err != nil {
+		return nil, fmt.Errorf("analyse %w", err)
 	}
 	for _, ends := range []struct {
 		frame int
@@ -67,7 +65,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	r.FinalSHA256 = final
 	if r.Baseline == BaselineAuto {
 		r.Baseline = BaselineStart
-		if s.shows(SyncGreen().R, SyncGreen().G, SyncGreen().B) {
+		if s.shows(lab.SyncGreen()) {
 			r.Baseline = BaselineWhite
 		}
 	}
@@ -168,7 +166,7 @@ func (r *Result) summarise() {
 			}
 			r.LastChange = r.Start + i
 		}
-		if r.LumaChanged[i] > r.opts.StablePixels {
+		if r.LumaChanged[i] > stablePixels {
 			lastLarge = r.Start + i
 		}
 		if r.unique(i) {
@@ -229,15 +227,15 @@ func SpeedIndex(times, progress []float64) float64 {
 	return math.Trunc(sum)
 }
 
-// shows says whether at least 99 % of the content has the colour.
-func (s *screen) shows(red, green, blue uint8) bool {
+// shows says whether the content has the colour.
+func (s *screen) shows(c color.RGBA) bool {
 	n := 0
 	for _, v := range s.cur {
-		if near(s.plane.rgb(v), red, green, blue, 30) {
+		if isNear(s.plane.rgb(v), c) {
 			n++
 		}
 	}
-	return 100*n >= 99*len(s.cur)
+	return isFilled(n, len(s.cur))
 }
 
 // finalHash is the SHA-256 of the final frame's content as BGRX, the whole of

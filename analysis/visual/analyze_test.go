@@ -104,7 +104,7 @@ func TestRules(t *testing.T) {
 // TestGreenStart: blanking the green page is a visual change, but no progress.
 func TestGreenStart(t *testing.T) {
 	f := bgrx(40, 40)
-	green := canvas(f, SyncGreen())
+	green := canvas(f, lab.SyncGreen())
 	page := paint(f, canvas(f, white), image.Rect(0, 0, 40, 10), grey)
 	m := newFilm(f, green, green, canvas(f, white), page, page)
 	r, err := Analyze(m, Options{Start: 1})

@@ -3,22 +3,16 @@ package visual
 import (
 	"fmt"
 	"image"
+	"image/color"
+
+	"eidetic/internal/lab"
 )
 
 // findContent walks the frames that changed. A frame whose biggest box is large
-// enough opens the run; while the run lasts a bigger box replaces the first,
-// and the run ends with the frame in which the box lost its colour.
+// enough begins the run. During the run a bigger box replaces the first, and the
+// run ends before the frame in which the box loses its colour.
 func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
 	f := frames.Format()
-	if o.Colour.A == 0 {
-		o.Colour = SyncGreen()
-	}
-	if o.Tolerance == 0 {
-		o.Tolerance = 30
-	}
-	if o.MinShare == 0 {
-		o.MinShare = 1.0 / 16
-	}
 	if o.To == 0 {
 		o.To = frames.Len()
 	}
@@ -32,7 +26,7 @@ func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 	if err != nil {
 		return fail(err)
 	}
-	m := &mask{plane: p, bounds: f.Bounds(), set: make([]bool, f.Width*f.Height), row: make([]code, f.Width), o: o}
+	m := &mask{plane: p, bounds: f.Bounds(), colour: lab.SyncGreen(), set: make([]bool, f.Width*f.Height), row: make([]code, f.Width)}
 	first, biggest := -1, 0
 	for i := o.From; i < o.To; i++ {
 		changed := frames.Info(i).Changed
@@ -56,38 +50,33 @@ func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 		if first >= 0 && !m.filled(area) {
 			return area, first, i - 1, nil
 		}
-		if float64(m.count) < o.MinShare*float64(len(m.set)) {
+		if !isLarge(m.count, len(m.set)) {
 			continue
 		}
 		box := m.biggestBox()
-		if size := box.Dx() * box.Dy(); float64(size) >= o.MinShare*float64(len(m.set)) && size > area.Dx()*area.Dy() {
+		if size := box.Dx() * box.Dy(); isLarge(size, len(m.set)) && size > area.Dx()*area.Dy() {
 			area, first = box, i
 		}
 	}
 	if first < 0 {
-		return fail(fmt.Errorf("%w: of %d frames the one with the most had %d pixels of #%02x%02x%02x, a box of at least %.0f is needed",
-			ErrNoSync, o.To-o.From, biggest, o.Colour.R, o.Colour.G, o.Colour.B, o.MinShare*float64(len(m.set))))
+		return fail(fmt.Errorf("%w: of %d frames the one with the most had %d pixels of #%02x%02x%02x, a box of at least %d is needed",
+			ErrNoSync, o.To-o.From, biggest, m.colour.R, m.colour.G, m.colour.B, len(m.set)/16))
 	}
 	return area, first, o.To - 1, nil
 }
+
+// isLarge says whether hits of n pixels are enough for a page: the content area
+// is at least 1/16 of the frame.
+func isLarge(hits, n int) bool { return 16*hits >= n }
 
 // mask says of each pixel of the frame whether it has the colour.
 type mask struct {
 	plane  plane
 	bounds image.Rectangle
+	colour color.RGBA
 	set    []bool
 	count  int
 	row    []code
-	o      SyncOptions
-}
-
-// near is Eideticker's test for a colour: the sum over the channels.
-func near(rgb uint32, r, g, b uint8, tolerance int) bool {
-	d := func(x uint32, y uint8) int {
-		v := int(x&255) - int(y)
-		return max(v, -v)
-	}
-	return d(rgb>>16, r)+d(rgb>>8, g)+d(rgb, b) < tolerance
 }
 
 // update takes in the changed regions and says whether the mask changed.
@@ -102,7 +91,7 @@ func (m *mask) update(pix []byte, changed []image.Rectangle) bool {
 			lastCode, lastHit := ^code(0), false
 			for x, c := range row {
 				if c != lastCode {
-					lastCode, lastHit = c, near(m.plane.rgb(c), m.o.Colour.R, m.o.Colour.G, m.o.Colour.B, m.o.Tolerance)
+					lastCode, lastHit = c, isNear(m.plane.rgb(c), m.colour)
 				}
 				if set[x] == lastHit {
 					continue
@@ -120,11 +109,8 @@ func (m *mask) update(pix []byte, changed []image.Rectangle) bool {
 	return any
 }
 
-// filled says whether at least 99 % of the box has the colour: a pointer or a
-// blinking caret does not end the run.
-func (m *mask) filled(r image.Rectangle) bool {
-	return 100*m.within(r) >= 99*r.Dx()*r.Dy()
-}
+// filled says whether the box has the colour: while it has, the run goes on.
+func (m *mask) filled(r image.Rectangle) bool { return isFilled(m.within(r), r.Dx()*r.Dy()) }
 
 func (m *mask) within(r image.Rectangle) int {
 	n := 0
@@ -138,9 +124,9 @@ func (m *mask) within(r image.Rectangle) int {
 	return n
 }
 
-// biggestBox returns the largest rectangle of the colour, grown over what is
-// enclosed in it, such as a pointer: a side moves out while nine tenths of the
-// next row or column have the colour.
+// biggestBox returns the largest rectangle of the colour, extended over what it
+// encloses, such as a pointer: a side moves out while nine tenths of the next row
+// or column have the colour.
 func (m *mask) biggestBox() image.Rectangle {
 	box := m.largestRectangle()
 	if box.Empty() {

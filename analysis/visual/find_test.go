@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"eidetic/internal/lab"
 )
 
 func TestFindContent(t *testing.T) {
@@ -17,11 +19,11 @@ func TestFindContent(t *testing.T) {
 	on := func(pix []byte, r image.Rectangle, c color.RGBA) []byte {
 		return paint(f, append([]byte(nil), pix...), r, c)
 	}
-	green := on(desk, window, SyncGreen())
+	green := on(desk, window, lab.SyncGreen())
 	noisy := on(desk, window, color.RGBA{9, 246, 11, 255}) // 9 + 9 + 11 = 29
 	tooFar := on(desk, window, color.RGBA{10, 245, 10, 255})
 	pointer := on(green, image.Rect(30, 20, 32, 24), black)
-	half := on(desk, image.Rect(4, 10, 60, 28), SyncGreen())
+	half := on(desk, image.Rect(4, 10, 60, 28), lab.SyncGreen())
 	page := on(desk, window, white)
 	tests := []struct {
 		name        string
@@ -41,8 +43,8 @@ func TestFindContent(t *testing.T) {
 		{"a later run", [][]byte{desk, green, page, green, green}, SyncOptions{From: 2}, window, 3, 4, ""},
 		{"near enough", [][]byte{noisy, page}, SyncOptions{}, window, 0, 0, ""},
 		{"not near enough", [][]byte{tooFar, page}, SyncOptions{}, image.Rectangle{}, 0, 0, "no frame shows"},
-		{"red", [][]byte{desk, on(desk, window, SyncRed())}, SyncOptions{Colour: SyncRed()}, window, 1, 1, ""},
-		{"too small", [][]byte{on(desk, image.Rect(0, 0, 9, 9), SyncGreen())}, SyncOptions{}, image.Rectangle{}, 0, 0, "had 81 pixels"},
+		{"red is another page", [][]byte{desk, on(desk, window, lab.SyncRed())}, SyncOptions{}, image.Rectangle{}, 0, 0, "no frame shows"},
+		{"too small", [][]byte{on(desk, image.Rect(0, 0, 9, 9), lab.SyncGreen())}, SyncOptions{}, image.Rectangle{}, 0, 0, "had 81 pixels"},
 		{"empty range", [][]byte{desk}, SyncOptions{From: 1}, image.Rectangle{}, 0, 0, "recording of 1"},
 	}
 	for _, tt := range tests {

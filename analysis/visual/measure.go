@@ -47,7 +47,7 @@ func (r *Result) measurements() []lab.Measurement {
 			ms = append(ms, r.speedIndex(also.name, also.value, also.method))
 		}
 	}
-	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or more from the frame before (Eideticker, get_stable_frame)", r.opts.StablePixels, r.opts.LumaStep))
+	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or more from the frame before (Eideticker, get_stable_frame)", stablePixels, lumaStep))
 	for _, percent := range []int{85, 95, 99} {
 		at(fmt.Sprintf("visual_complete_%d_ms", percent), r.Complete[percent], fmt.Sprintf(methodComplete, percent))
 	}
@@ -64,7 +64,7 @@ func (r *Result) ends() []int { return []int{r.Start, r.End - 1} }
 
 func (r *Result) uniqueRule() string {
 	if n := r.opts.UniquePixels; n > 0 {
-		return fmt.Sprintf("frames with at least %d pixels whose luma differs by %d or more from the frame before", n, r.opts.LumaStep)
+		return fmt.Sprintf("frames with at least %d pixels whose luma differs by %d or more from the frame before", n, lumaStep)
 	}
 	return "frames in which any pixel differs from the frame before"
 }

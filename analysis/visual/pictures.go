@@ -1,7 +1,6 @@
 package visual
 
 import (
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -10,8 +9,6 @@ import (
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/basicfont"
 	"golang.org/x/image/math/fixed"
-
-	"eidetic/internal/lab"
 )
 
 // Height of the parts below a heat map: the bar of colours and its numbers.
@@ -26,13 +23,10 @@ const (
 // picture is as wide as the content area and 28 pixels higher.
 func HeatImage(r *Result) *image.RGBA {
 	w, h := r.Heat.Area.Dx(), r.Heat.Area.Dy()
-	most := uint16(0)
-	for _, c := range r.Heat.Counts {
-		most = max(most, c)
-	}
-	colours := make([]color.RGBA, int(most)+1)
+	most := int(r.Heat.Most())
+	colours := make([]color.RGBA, most+1)
 	for c := range colours {
-		colours[c] = heatColour(heatScale(c, int(most)))
+		colours[c] = heatColour(heatScale(c, most))
 	}
 	img := image.NewRGBA(image.Rect(0, 0, w, h+legendBar+legendText))
 	for i, c := range r.Heat.Counts {
@@ -44,7 +38,7 @@ func HeatImage(r *Result) *image.RGBA {
 			img.SetRGBA(x, y, colour)
 		}
 	}
-	legend(img, w, h+legendBar, int(most))
+	legend(img, w, h+legendBar, most)
 	return img
 }
 
@@ -137,36 +131,3 @@ func oklab(lightness, a, b float64) (color.RGBA, bool) {
 }
 
 func cube(v float64) float64 { return v * v * v }
-
-// DiffImage shows where two frames of one format differ within area: pixels
-// that are equal are dimmed to grey, those that differ are red, brighter where
-// the difference of luma is larger. It also returns how many pixels differ.
-func DiffImage(f lab.Format, a, b []byte, area image.Rectangle) (*image.RGBA, int, error) {
-	if area.Empty() {
-		area = f.Bounds()
-	}
-	if !area.In(f.Bounds()) {
-		return nil, 0, fmt.Errorf("difference: the area %v is not inside the frame %v", area, f.Bounds())
-	}
-	s, err := newScreen(f, area, nil, 1)
-	if err != nil {
-		return nil, 0, fmt.Errorf("difference: %w", err)
-	}
-	if err := errors.Join(s.read(s.cur, a), s.read(s.final, b)); err != nil {
-		return nil, 0, fmt.Errorf("difference: %w", err)
-	}
-	img := image.NewRGBA(image.Rectangle{Max: area.Size()})
-	n := 0
-	for i := range s.cur {
-		was, is := s.plane.rgb(s.cur[i]), s.plane.rgb(s.final[i])
-		grey := uint8(160 + luma(is)*3/8)
-		c := color.RGBA{grey, grey, grey, 255}
-		if s.cur[i] != s.final[i] {
-			n++
-			d := luma(was) - luma(is)
-			c = color.RGBA{uint8(min(160+max(d, -d), 255)), 0, 0, 255}
-		}
-		img.SetRGBA(i%area.Dx(), i/area.Dx(), c)
-	}
-	return img, n, nil
-}

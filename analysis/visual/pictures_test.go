@@ -5,14 +5,15 @@ import (
 	"image/color"
 	"math"
 	"testing"
-
-	"eidetic/internal/lab"
 )
 
 func TestHeatImage(t *testing.T) {
 	area := image.Rect(10, 20, 210, 60)
 	r := &Result{Heat: Heat{Area: area, Counts: make([]uint16, area.Dx()*area.Dy())}}
 	r.Heat.Counts[3*200+7] = 40
+	if got := r.Heat.Most(); got != 40 {
+		t.Errorf("Most() = %d, want 40", got)
+	}
 	img := HeatImage(r)
 	if got, want := img.Rect, image.Rect(0, 0, 200, 40+legendBar+legendText); got != want {
 		t.Fatalf("size %v, want %v", got, want)
@@ -64,30 +65,5 @@ func TestHeatColour(t *testing.T) {
 	}
 	if before < 90 {
 		t.Errorf("the last colour has lightness %.1f, too dark for a scale", before)
-	}
-}
-
-func TestDiffImage(t *testing.T) {
-	f := bgrx(8, 4)
-	a := canvas(f, white)
-	b := paint(f, canvas(f, white), image.Rect(2, 1, 4, 3), black)
-	img, n, err := DiffImage(f, a, b, image.Rect(1, 1, 8, 4))
-	if err != nil || n != 4 {
-		t.Fatalf("%d pixels differ (%v), want 4", n, err)
-	}
-	if got, want := img.RGBAAt(1, 0), (color.RGBA{255, 0, 0, 255}); got != want {
-		t.Errorf("a pixel that differs is %v, want %v", got, want)
-	}
-	if got := img.RGBAAt(0, 0); got.R != got.G || got.R < 200 {
-		t.Errorf("an equal white pixel is %v, want a light grey", got)
-	}
-	for _, bad := range []struct {
-		f    lab.Format
-		a, b []byte
-		area image.Rectangle
-	}{{f, a, b[:5], f.Bounds()}, {f, a, b, image.Rect(0, 0, 9, 9)}, {lab.Format{}, a, b, image.Rect(0, 0, 1, 1)}} {
-		if _, _, err := DiffImage(bad.f, bad.a, bad.b, bad.area); err == nil {
-			t.Errorf("%v %d %d %v: no error", bad.f, len(bad.a), len(bad.b), bad.area)
-		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// screen holds the content area of the present frame as codes, and of the
-// final frame, and takes in one frame after another.
+// screen holds the content area of the present and of the final frame as codes, and
+// is updated frame by frame.
 type screen struct {
 	plane  plane
 	area   image.Rectangle   // in frame coordinates
@@ -18,23 +18,22 @@ type screen struct {
 	equal  int // pixels of parts where cur equals final
 	pixels int // pixels of parts
 	heat   []uint16
-	step   int    // of luma
 	row    []code // scratch
 }
 
 // change is what one frame changed.
 type change struct {
 	pixels int             // that differ from the frame before
-	luma   int             // whose luma differs by the step or more
+	luma   int             // whose luma differs by lumaStep or more
 	dirty  image.Rectangle // covers them; its origin is the content area's corner
 }
 
-func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle, step int) (*screen, error) {
+func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle) (*screen, error) {
 	p, err := newPlane(f)
 	if err != nil {
 		return nil, err
 	}
-	s := &screen{plane: p, area: area, parts: []image.Rectangle{area}, step: step}
+	s := &screen{plane: p, area: area, parts: []image.Rectangle{area}}
 	for _, r := range ignore {
 		s.parts = subtract(s.parts, r)
 	}
@@ -74,9 +73,8 @@ func subtract(rs []image.Rectangle, r image.Rectangle) []image.Rectangle {
 
 // read decodes a whole frame's content area into dst.
 func (s *screen) read(dst []code, pix []byte) error {
-	if want := s.plane.format.FrameSize(); len(pix) != want {
-		return fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d",
-			len(pix), s.plane.format.Pixels, s.plane.format.Width, s.plane.format.Height, want)
+	if err := s.plane.check(pix); err != nil {
+		return err
 	}
 	w := s.area.Dx()
 	for y := s.area.Min.Y; y < s.area.Max.Y; y++ {
@@ -85,8 +83,8 @@ func (s *screen) read(dst []code, pix []byte) error {
 	return nil
 }
 
-// start takes in the final and the start frame's codes, already in s.final
-// and s.cur. What is ignored is frozen as it was at the start.
+// start begins the walk with the final frame's codes in s.final and the start frame's
+// in s.cur. Areas that are ignored keep their content of the start frame.
 func (s *screen) start() {
 	w := s.area.Dx()
 	live := make([]bool, len(s.cur))
@@ -108,13 +106,12 @@ func (s *screen) start() {
 	}
 }
 
-// apply takes in the next frame, of which nothing outside changed differs
-// from the one before.
+// apply updates the screen to the next frame, which differs from the one before only
+// inside the rectangles of changed.
 func (s *screen) apply(pix []byte, changed []image.Rectangle) (change, error) {
 	var c change
-	if want := s.plane.format.FrameSize(); len(pix) != want {
-		return c, fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d",
-			len(pix), s.plane.format.Pixels, s.plane.format.Width, s.plane.format.Height, want)
+	if err := s.plane.check(pix); err != nil {
+		return c, err
 	}
 	for _, r := range changed {
 		for _, part := range s.parts {
@@ -155,7 +152,7 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 			case was:
 				s.equal--
 			}
-			if d := luma(s.plane.rgb(was)) - luma(s.plane.rgb(is)); d >= s.step || -d >= s.step {
+			if d := luma(s.plane.rgb(was)) - luma(s.plane.rgb(is)); d >= lumaStep || -d >= lumaStep {
 				c.luma++
 			}
 			cur[i] = is

@@ -36,29 +36,21 @@ type Frames interface {
 	Pixels(i int) ([]byte, error)
 }
 
-// SyncGreen returns the colour of the page that fixes content area and start.
-func SyncGreen() color.RGBA { return color.RGBA{G: 255, A: 255} }
-
-// SyncRed returns the colour of the page that marks the end of a test.
-func SyncRed() color.RGBA { return color.RGBA{R: 255, A: 255} }
-
 // ErrNoSync is returned, wrapped with what was seen, when no frame shows the
 // synchronisation colour.
 var ErrNoSync = errors.New("no frame shows the synchronisation colour")
 
-// SyncOptions says what FindContent looks for. The zero value looks for
-// Eideticker's green in the whole recording.
+// SyncOptions says where FindContent looks. The zero value searches the whole
+// recording.
 type SyncOptions struct {
-	Colour    color.RGBA // zero: SyncGreen()
-	Tolerance int        // |ΔR|+|ΔG|+|ΔB| must be below this; zero: 30
-	MinShare  float64    // smallest box as a share of the frame; zero: 1/16
-	From, To  int        // frames From … To−1 are searched; zero To: all
+	From, To int // frames From … To−1 are searched; zero To: all
 }
 
-// FindContent returns the biggest box of the synchronisation colour in the
-// first run of frames that show it, and the first and the last frame in which
-// that box has the colour. The frame after last is the first that shows
-// something else. A mouse pointer inside the box does not split it.
+// FindContent returns the biggest box of the synchronisation colour (Eideticker's
+// green) in the first run of frames that show it, and the first and the last
+// frame in which that box has the colour. The frame after last is the first that
+// shows something else. The box covers at least 1/16 of the frame. A mouse
+// pointer inside the box does not split it.
 func FindContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
 	return findContent(frames, o)
 }
@@ -86,6 +78,11 @@ type Options struct {
 	Start int
 	// End is one past the last frame, which is the final one; zero: all.
 	End int
+	// EndPage is the colour of a page that ends the load without being part of it
+	// (lab.SyncRed). Where the frames before End show nothing but that page, they
+	// are left out, and Result.End is the first of them: the last frame before it
+	// is the final one. The zero value looks for no such page.
+	EndPage color.RGBA
 	// Origin is the event from which times count, with its uncertainty. With
 	// a zero Origin they count from the time of frame Start. Value times are
 	// from the middle of the interval; Low and High allow for all of it.
@@ -101,17 +98,17 @@ type Options struct {
 	// Also asks for indices that cost more than the rest.
 	Also Indices
 
-	// LumaStep is the smallest difference of luma that counts as a changed
-	// pixel in Eideticker's rules; zero: 5.
-	LumaStep int
-	// StablePixels: a frame with more changed pixels than this is not stable;
-	// zero: 4096 (Eideticker).
-	StablePixels int
 	// UniquePixels: a frame is unique with at least this many changed pixels;
 	// zero: 1 pixel that differs at all. Eideticker used 2048 pixels of
-	// LumaStep for HDMI and 4096 for cameras; if set, LumaStep applies.
+	// lumaStep for HDMI and 4096 for cameras; if set, lumaStep applies.
 	UniquePixels int
 }
+
+// Eideticker's values.
+const (
+	lumaStep     = 5    // the smallest difference of luma that counts as a changed pixel
+	stablePixels = 4096 // a frame with more changed pixels than this is not stable
+)
 
 // Indices is a set of further page-load indices.
 type Indices uint
@@ -133,6 +130,14 @@ type Heat struct {
 	Counts []uint16        // rows from the top, Area.Dx() each; saturates at 65535
 }
 
+// Most returns the count of the pixel that changed in the most frames.
+func (h Heat) Most() (most uint16) {
+	for _, n := range h.Counts {
+		most = max(most, n)
+	}
+	return most
+}
+
 // Result is the analysis of one load. The slices have one element for each
 // frame from Start to End−1.
 type Result struct {
@@ -147,7 +152,7 @@ type Result struct {
 	LoadHistogram []float64 // % of content pixels equal to the final frame's
 	Progress      []float64 // visual progress of SpeedIndex (browsertime), %, whole numbers
 	Changed       []int     // content pixels that differ from the frame before
-	LumaChanged   []int     // those whose luma differs by LumaStep or more
+	LumaChanged   []int     // those whose luma differs by lumaStep or more
 
 	Heat Heat
 	// FinalSHA256 is the hash of the final frame's content area as BGRX.

@@ -57,11 +57,11 @@ func TestY4M(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Format() != c.format {
-			t.Errorf("%s: %+v", c.header, s.Format())
+			t.Errorf("%s: Format() = %+v, want %+v", c.header, s.Format(), c.format)
 		}
 		got, err := frames(s)
 		if err != nil || len(got) != 2 || !bytes.Equal(got[1].Pix, c.pix) {
-			t.Errorf("%s: %v, %v", c.header, got, err)
+			t.Errorf("%s: frames %v, %v; want two, the second with the pixels %v", c.header, got, err, c.pix)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestRaw(t *testing.T) {
 	}
 	got, err := frames(s)
 	if err != nil || len(got) != 2 || string(got[1].Pix) != "ABCDEF" || got[1].Time != 20e6 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("raw frames: %v, %v; want two, the second ABCDEF after 20 ms", got, err)
 	}
 }
 

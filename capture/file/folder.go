@@ -131,7 +131,7 @@ func (p *Folder) Format() lab.Format { return p.format }
 // Len is the number of frames.
 func (p *Folder) Len() int { return len(p.files) }
 
-// Info says when a frame is from; of what changed nothing is known.
+// Info returns a frame's time. What changed is not known.
 func (p *Folder) Info(i int) lab.FrameInfo {
 	return lab.FrameInfo{Seq: uint64(i), Time: p.files[i].time, Changed: []image.Rectangle{p.format.Bounds()}}
 }

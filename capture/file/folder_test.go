@@ -54,7 +54,7 @@ func TestNamesSayTheTime(t *testing.T) {
 	} {
 		f, err := OpenFolder(picturesIn(t, c.names...), c.rate)
 		if err != nil {
-			t.Errorf("%v: %v", c.names, err)
+			t.Errorf("OpenFolder(%v) = %v", c.names, err)
 			continue
 		}
 		for i, want := range c.times {
@@ -66,7 +66,7 @@ func TestNamesSayTheTime(t *testing.T) {
 	}
 	f, err := OpenFolder(picturesIn(t, "1.jpg", "5.png"), 0)
 	if err != nil || f.NotLossless() != "JPEG pictures" || f.Len() != 2 {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf("a folder with a JPEG: %+v, %v; want two frames, not lossless because of JPEG pictures", f, err)
 	}
 }
 

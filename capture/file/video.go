@@ -94,8 +94,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return l.kept.Write(b)
 }
 
-// complaint keeps the first bytes written to it. What comes after is taken and
-// dropped: a program that cannot complain ends.
+// complaint keeps the first bytes written to it and drops the rest: a program whose
+// standard error is closed would end.
 type complaint struct{ kept bytes.Buffer }
 
 const maxComplaint = 1 << 10

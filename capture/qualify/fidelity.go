@@ -30,7 +30,7 @@ type comparer struct {
 	frames int
 }
 
-// The readings of what a frame's values mean.
+// How the values of a frame can be read.
 const (
 	asRGB = iota
 	asFull
@@ -99,7 +99,7 @@ func brightness(f lab.Format, pix []byte, x, y int) byte {
 	}
 }
 
-// fidelity says what came out.
+// fidelity sums up the comparison.
 func (c *comparer) fidelity() Fidelity {
 	f := Fidelity{Compared: c.frames}
 	if c.pixels == 0 {

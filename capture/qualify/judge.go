@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Judge is a capture.Sink that looks for the numbers that were shown. Shown is
-// called by the one who shows, WriteFrame by the recorder.
+// Judge is a capture.Sink that looks for the numbers that were shown. Whoever shows
+// them calls Shown; the recorder calls WriteFrame.
 type Judge struct {
 	format lab.Format // of the frames; for MJPEG of what is decoded from them
 
@@ -85,7 +85,7 @@ func (j *Judge) WriteFrame(f lab.Frame) error {
 	n, ok := synthetic.ReadCounter(j.format, pix)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	// What was on the screen before the first number is nobody's matter.
+	// Frames from before the first number are not judged.
 	if !j.begun && (!ok || n != 0) {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (j *Judge) WriteEvent(e lab.SourceEvent) error {
 	return nil
 }
 
-// Report is what a grabber is worth.
+// Report says how well a grabber delivers what is on the screen.
 type Report struct {
 	Good     bool     `json:"good"`
 	Problems []string `json:"problems,omitempty"` // why not
@@ -172,7 +172,7 @@ func (j *Judge) Report(st capture.Stats, showRate float64) Report {
 			}
 			r.MostFrames = max(r.MostFrames, s.frames)
 		}
-		// What a frame shows had appeared before it was taken.
+		// A picture had appeared on the screen before the frame that shows it was taken.
 		most := s.time.Sub(at.earliest)
 		least := max(0, s.time.Sub(at.latest)-s.uncertainty)
 		latency = append(latency, ((most+least)/2).Seconds()*1e3)

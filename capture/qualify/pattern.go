@@ -1,6 +1,6 @@
-// Package qualify finds out what a grabber is worth: a picture with a number
-// that changes is shown on a screen that the grabber sees, and what it
-// delivers is compared with what was shown.
+// Package qualify measures how well a grabber delivers what is on a screen: a
+// picture with a changing number is shown on a screen that the grabber sees, and the
+// frames that it delivers are compared with what was shown.
 //
 // In flow the times at which numbers were shown, and frames; out flows a
 // [Report]: numbers that never arrived, frames that were torn, how regular the frames'

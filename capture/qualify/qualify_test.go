@@ -89,7 +89,7 @@ func TestFormatsWithoutLossAreGood(t *testing.T) {
 			return [][]byte{c, c}
 		})
 		if !r.Good || r.Shown != 40 || r.FewestFrames != 2 || r.MostFrames != 2 || r.ExpectedFrames != 2 || r.Fidelity.Compared != 4 {
-			t.Errorf("%s: %+v", pixels, r)
+			t.Errorf("%s: Report() = %+v; want a good one of 40 numbers with 2 frames each, 4 compared", pixels, r)
 		}
 		// Shown within 1 ms, taken 10 ms later within 2 ms: 8.5 ± 1.5.
 		if r.LatencyMedian != 8.5 || r.LatencyBound != 3 {
@@ -165,7 +165,7 @@ func TestJPEGIsLossy(t *testing.T) {
 		return [][]byte{b.Bytes(), b.Bytes()}
 	})
 	if r.Missing != 0 || r.Torn != 1 || r.Fidelity.Lossless || !strings.Contains(r.Fidelity.Words, "JPEG") || r.Fidelity.Compared == 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("a JPEG that is cut off: Report() = %+v; want 1 torn frame, lossy because of JPEG", r)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestScreens(t *testing.T) {
 			t.Logf("%s: %+v", name, r)
 		}
 		if r.Shown != 11 || r.Missing > 5 || r.Torn != 0 || r.Back != 0 || !r.Fidelity.Lossless || r.LatencyMin < 0 {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: Report() = %+v; want 11 numbers, at most 5 missing, lossless", name, r)
 		}
 		t.Logf("%s: latency %.1f … %.1f ms, median %.1f ± %.1f", name, r.LatencyMin, r.LatencyMax, r.LatencyMedian, r.LatencyBound/2)
 	}

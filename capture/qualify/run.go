@@ -101,8 +101,8 @@ func show(ctx context.Context, r *capture.Recorder, judge *Judge, screen Screen,
 	return arrived(ctx, r, judge, numbers, o.Patience)
 }
 
-// arrived waits until a number has been seen; one that does not come in time is
-// for the judge to report.
+// arrived waits until a number has been seen, or for the time of patience: the judge
+// reports a number that is missing.
 func arrived(ctx context.Context, r *capture.Recorder, judge *Judge, n uint32, patience time.Duration) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()

@@ -115,7 +115,7 @@ func (s *XScreen) Show(n uint32) (earliest, latest lab.Time, err error) {
 			uint16(s.width), uint16(len(part)/(4*s.width)), 0, int16(y), 0, s.depth, part)
 		pix = pix[len(part):]
 	}
-	// The answer to a question comes when all before it is done.
+	// The server answers a request when it has done all earlier ones.
 	reply, err := xproto.GetInputFocus(s.conn).Reply()
 	if err == nil && reply == nil {
 		err = errors.New("the X server closed the connection")

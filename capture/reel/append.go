@@ -49,6 +49,6 @@ func (w *Writer) appendFrame(r *Reader, i int) error {
 	return w.block(blockFrame, h.append(nil), body)
 }
 
-// first says whether the next frame stands by itself: the encoder does not
-// have the one before it.
+// first says whether the next frame must be coded by itself, because the encoder does
+// not have the frame before it.
 func (w *Writer) first() bool { return w.frames == 0 || w.foreign }

@@ -234,8 +234,8 @@ func (s *Source) sign(ctx context.Context) error {
 	}
 	s.await(ctx, s.half)
 	if !s.silent && s.feed.silence(lab.Monotonic()) > s.o.Patience {
-		// It may be this machine that was held up: what has come meanwhile is
-		// still to be read, and the server to be given time for what has not.
+		// This machine may have been held up, not the server: first read what has
+		// come meanwhile, and give the server time for the rest.
 		s.await(ctx, s.o.Patience/10)
 	}
 	for silence := s.feed.silence(lab.Monotonic()); silence > s.o.Patience || s.silent; silence = s.feed.silence(lab.Monotonic()) {

@@ -330,7 +330,7 @@ func record(t *testing.T, sv server, rgb uint32) capture.Stats {
 		t.Fatal(err)
 	}
 	if st.Repeats == 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("Stop() = %+v, want repeats of a still screen", st)
 	}
 	report, err := reel.Verify(path)
 	if err != nil || !report.Good() || report.Frames != st.Frames || report.Lost != st.Lost {

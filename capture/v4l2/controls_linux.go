@@ -27,7 +27,7 @@ type Control struct {
 const maxControls = 1024
 
 // controls lists a device's knobs that have a number.
-func controls(dev device) ([]Control, error) {
+func controls(dev device, set settings) ([]Control, error) {
 	var list []Control
 	var q query
 	for range maxControls {
@@ -53,10 +53,8 @@ func controls(dev device) ([]Control, error) {
 			Name: unix.ByteSliceToString(q[8:40]), Min: number(40), Max: number(44), Step: number(48), Default: number(52),
 			ReadOnly: flags&controlReadOnly != 0, id: u32(q[:], 0),
 		}
-		var v control
-		setU32(v[:], 0, c.id)
-		if dev.ioctl(reqGetControl, pointer(&v)) == nil { // a button has no value
-			c.Value = int(int32(u32(v[:], 4)))
+		if v, err := set.control(c.id); err == nil { // a button has no value
+			c.Value = v
 		}
 		list = append(list, c)
 	}
@@ -64,11 +62,11 @@ func controls(dev device) ([]Control, error) {
 }
 
 // setControls sets knobs by name, compared without case.
-func setControls(dev device, values map[string]int) error {
+func setControls(dev device, set settings, values map[string]int) error {
 	if len(values) == 0 {
 		return nil
 	}
-	list, err := controls(dev)
+	list, err := controls(dev, set)
 	if err != nil {
 		return err
 	}
@@ -88,10 +86,7 @@ func setControls(dev device, values map[string]int) error {
 		if value < c.Min || value > c.Max {
 			return fmt.Errorf("control %q: %d is outside %d … %d", c.Name, value, c.Min, c.Max)
 		}
-		var v control
-		setU32(v[:], 0, c.id)
-		setU32(v[:], 4, uint32(int32(value)))
-		if err := dev.ioctl(reqSetControl, pointer(&v)); err != nil {
+		if err := set.setControl(c.id, value); err != nil {
 			return fmt.Errorf("set control %q to %d: %w", c.Name, value, err)
 		}
 	}

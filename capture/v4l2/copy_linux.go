@@ -56,7 +56,7 @@ func unpad(dst, src []byte, tight, stride int) int {
 	return len(dst)
 }
 
-// clearFourth clears the byte of each pixel that no colour uses: drivers leave anything there.
+// clearFourth clears the byte of each pixel that holds no colour: drivers do not set it.
 func clearFourth(pix []byte) {
 	for ; len(pix) >= 8; pix = pix[8:] {
 		binary.NativeEndian.PutUint64(pix, binary.NativeEndian.Uint64(pix)&0x00ffffff_00ffffff)

@@ -16,7 +16,7 @@ type device interface {
 	ioctl(request uint, arg unsafe.Pointer) error
 	mmap(offset int64, length int) ([]byte, error)
 	munmap([]byte) error
-	// wait returns what there is, nothingCame after the limit.
+	// wait returns what the device has, or nothingCame after the limit.
 	wait(ctx context.Context, limit time.Duration) (readiness, error)
 	close() error
 }

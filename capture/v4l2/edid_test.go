@@ -3,6 +3,7 @@ package v4l2
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,24 +35,30 @@ func TestEDID(t *testing.T) {
 	}
 }
 
+// TestControls: controls are set by name, through the library and by our ioctls.
 func TestControls(t *testing.T) {
-	for _, c := range []struct {
-		values map[string]int
-		want   string
-	}{
-		{map[string]int{"gain": 7}, ""},
-		{map[string]int{"Gain": 11}, `control "Gain": 11 is outside 0 … 10`},
-		{map[string]int{"Temperature": 1}, `control "Temperature" can only be read`},
-		{map[string]int{"Zoom": 1}, `the device has no control "Zoom"; it has: Gain, Temperature`},
+	for name, open := range map[string]func(*fake) settings{
+		"library": func(f *fake) settings { return fakeLibrary{f} },
+		"ioctls":  func(f *fake) settings { return direct{dev: f, kind: typeCapture} },
 	} {
-		dev := newFake(4, 4, "BGR3", 12)
-		dev.controls = []Control{{Name: "Gain", Max: 10, Default: 3, Value: 3, id: 5}, {Name: "Temperature", Max: 100, Value: 40, ReadOnly: true, id: 9}}
-		err := setControls(dev, c.values)
-		if c.want == "" && (err != nil || dev.controls[0].Value != 7) || c.want != "" && (err == nil || err.Error() != c.want) {
-			t.Errorf("%v: %v, %+v", c.values, err, dev.controls)
-		}
-		if list, err := controls(dev); err != nil || len(list) != 2 || list[1] != dev.controls[1] {
-			t.Errorf("%+v, %v", list, err)
+		for _, c := range []struct {
+			values map[string]int
+			want   string
+		}{
+			{map[string]int{"gain": 7}, ""},
+			{map[string]int{"Gain": 11}, `control "Gain": 11 is outside 0 … 10`},
+			{map[string]int{"Temperature": 1}, `control "Temperature" can only be read`},
+			{map[string]int{"Zoom": 1}, `the device has no control "Zoom"; it has: Gain, Temperature`},
+		} {
+			dev := newFake(4, 4, "BGR3", 12)
+			dev.controls = []Control{{Name: "Gain", Max: 10, Default: 3, Value: 3, id: 5}, {Name: "Temperature", Max: 100, Value: 40, ReadOnly: true, id: 9}}
+			err := setControls(dev, open(dev), c.values)
+			if c.want == "" && (err != nil || dev.controls[0].Value != 7) || c.want != "" && (err == nil || err.Error() != c.want) {
+				t.Errorf("%s: setControls(%v) = %v, want %q; the device has %+v", name, c.values, err, c.want, dev.controls)
+			}
+			if list, err := controls(dev, open(dev)); err != nil || !slices.Equal(list, dev.controls) {
+				t.Errorf("%s: controls() = %+v, %v; want %+v", name, list, err, dev.controls)
+			}
 		}
 	}
 }

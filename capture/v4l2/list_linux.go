@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-
-	"github.com/blackjack/webcam"
-	"golang.org/x/sys/unix"
 )
 
 // Grabber is what a video device says it can do.
@@ -17,7 +14,7 @@ type Grabber struct {
 	Card string `json:"card,omitempty"` // its name for itself
 	Bus  string `json:"bus,omitempty"`  // where it is plugged in: two of a kind differ here
 	// Signal is what an HDMI receiver measures on its input, or why it has
-	// none; empty for cameras and for USB grabbers, which do not tell.
+	// none; empty for cameras and for USB grabbers, which do not say.
 	Signal string `json:"signal,omitempty"`
 	// NeedsEDID says that the receiver has no EDID: a source will not send
 	// until it is given one.
@@ -54,8 +51,7 @@ func List(pattern string) ([]Grabber, error) {
 	return list, nil
 }
 
-// describe asks one device. Where its formats lie in one piece of memory,
-// blackjack/webcam enumerates them; it knows no other kind.
+// describe asks one device.
 func describe(path string) Grabber {
 	g := Grabber{Path: path}
 	n, err := openNode(path)
@@ -69,10 +65,7 @@ func describe(path string) Grabber {
 		g.Problem = fmt.Sprintf("it is no video capture device: %v", err)
 		return g
 	}
-	var c capability
-	if n.ioctl(reqQueryCap, pointer(&c)) == nil {
-		g.Card, g.Bus = unix.ByteSliceToString(c[16:48]), unix.ByteSliceToString(c[48:80])
-	}
+	g.Card, g.Bus = s.card, s.bus
 	t, err := queryTimings(n)
 	switch {
 	case err == nil:
@@ -84,56 +77,16 @@ func describe(path string) Grabber {
 		e, err := getEDID(n)
 		g.NeedsEDID = err == nil && len(e) == 0
 	}
-	g.Controls, _ = controls(n) // one that lists none is still a grabber
-	if s.kind == typePlanes {
-		g.Modes = planarModes(n)
-	} else {
-		g.Modes = modesOf(path)
+	set, err := openSettings(path, n, s.kind)
+	if err != nil { // it was there a moment ago, and is unplugged
+		g.Problem = fmt.Sprintf("it cannot be asked: %v", err)
+		return g
 	}
+	defer func() { _ = set.close() }() // nothing was written
+	g.Controls, _ = controls(n, set)   // a device that lists none is still a grabber
+	g.Modes = set.modes()
 	slices.SortFunc(g.Modes, func(a, b Mode) int {
 		return cmp.Or(cmp.Compare(a.Format, b.Format), cmp.Compare(a.Size, b.Size))
 	})
 	return g
-}
-
-func modesOf(path string) (list []Mode) {
-	cam, err := webcam.Open(path)
-	if err != nil {
-		return nil // it was there a moment ago, and is unplugged
-	}
-	defer cam.Close()
-	for format, words := range cam.GetSupportedFormats() {
-		_, supported := known(uint32(format))
-		for _, size := range cam.GetSupportedFrameSizes(format) {
-			m := Mode{Format: words, Size: size.GetString(), Supported: supported}
-			for _, rate := range cam.GetSupportedFramerates(format, size.MaxWidth, size.MaxHeight) {
-				m.Rates = append(m.Rates, rate.String())
-			}
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
-// planarModes lists the formats of a multi-planar device, whose size is that
-// of the signal.
-func planarModes(dev device) (list []Mode) {
-	const most = 256
-	var f format
-	setU32(f[:], 0, typePlanes)
-	size := "as the signal"
-	if dev.ioctl(reqGetFormat, pointer(&f)) == nil {
-		size = fmt.Sprintf("%dx%d", f.get().width, f.get().height)
-	}
-	for i := range uint32(most) {
-		var d [64]byte // v4l2_fmtdesc: index 0, type 4, description 12, pixelformat 44
-		setU32(d[:], 0, i)
-		setU32(d[:], 4, typePlanes)
-		if dev.ioctl(reqEnumFormat, pointer(&d)) != nil {
-			break
-		}
-		_, supported := known(u32(d[:], 44))
-		list = append(list, Mode{Format: unix.ByteSliceToString(d[12:44]), Size: size, Supported: supported})
-	}
-	return list
 }

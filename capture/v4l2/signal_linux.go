@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// interruption is an event in the place of a frame; ends is nil when Next is
-// to be called again.
+// interruption returns an event in the place of a frame; ends says why the source
+// ends, nil when Next is to be called again.
 func (s *Source) interruption(kind, detail string, f *lab.Format, ends error) error {
 	if ends != nil {
 		ends = fmt.Errorf("v4l2: %s: %w", s.o.Path, ends)
@@ -24,7 +24,7 @@ func (s *Source) event() error {
 	var e event
 	if err := s.dev.ioctl(reqDequeueEvent, pointer(&e)); err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) {
-			return nil // somebody else's
+			return nil // no event waits for this handle
 		}
 		return s.trouble(fmt.Errorf("dequeue event: %w", err))
 	}
@@ -63,14 +63,13 @@ func (s *Source) look() error {
 	return nil
 }
 
-// lookAtFormat does without timings: the driver's format says what changed.
+// lookAtFormat is look for an input without timings: the driver's format says what
+// changed.
 func (s *Source) lookAtFormat() error {
-	var f format
-	setU32(f[:], 0, s.kind)
-	if err := s.dev.ioctl(reqGetFormat, pointer(&f)); err != nil {
-		return s.trouble(fmt.Errorf("get format: %w", err))
+	now, err := s.granted()
+	if err != nil {
+		return s.trouble(err)
 	}
-	now := f.get()
 	if now.width == s.pad.width && now.height == s.pad.height && now.fourcc == s.pad.fourcc {
 		return nil
 	}
@@ -79,8 +78,8 @@ func (s *Source) lookAtFormat() error {
 	return s.interruption(lab.SourceResized, "", &to, fmt.Errorf("%w to %d × %d", ErrResolution, now.width, now.height))
 }
 
-// silence is what follows when no frame came in time: the signal is lost, once.
-// Some drivers do not report that it is back, so it is looked for.
+// silence handles a frame that did not come in time. It reports the signal as lost,
+// once. Some drivers do not report its return, so later calls look for it.
 func (s *Source) silence() error {
 	if !s.lost {
 		s.lost = true
@@ -92,8 +91,8 @@ func (s *Source) silence() error {
 	return nil
 }
 
-// back is the end of a loss. With timings the stream is started again: drivers
-// may have stopped it.
+// back reports that a lost signal has returned. With timings the stream is started
+// again, because drivers may have stopped it.
 func (s *Source) back() error {
 	if s.timings != nil {
 		if err := s.restart(); err != nil {
@@ -104,7 +103,7 @@ func (s *Source) back() error {
 	return s.interruption(lab.SourceSignalBack, "", nil, nil)
 }
 
-// trouble makes an interruption of what an ioctl said. A stream that failed is
+// trouble turns the error of an ioctl into an interruption. A stream that failed is
 // started again, unless it fails at once each time.
 func (s *Source) trouble(err error) error {
 	var already *capture.Interruption

@@ -9,11 +9,11 @@ import (
 	"eidetic/internal/lab"
 )
 
-// buffers is how many lie with the driver (the kernel allows 32).
+// buffers is how many buffers the driver is asked for (the kernel allows 32).
 const buffers = 16
 
-// fourccs are the formats that are understood. Of the codes for one format the
-// first is asked for first.
+// fourccs lists the formats that are understood. Of several codes for one format,
+// earlier ones are preferred.
 func fourccs() map[lab.PixelFormat][]uint32 {
 	return map[lab.PixelFormat][]uint32{
 		lab.BGRX:  {fourcc("XR24"), fourcc("BGR4"), fourcc("AR24")},
@@ -37,14 +37,13 @@ func known(code uint32) (lab.PixelFormat, bool) {
 	return "", false
 }
 
-// negotiate asks for the format, and believes only what the driver answers.
-func (s *Source) negotiate() error {
-	var f format
-	setU32(f[:], 0, s.kind)
-	if err := s.dev.ioctl(reqGetFormat, pointer(&f)); err != nil {
-		return fmt.Errorf("get format: %w", err)
+// negotiate asks for a format, and goes by what the driver has granted.
+func (s *Source) negotiate(set settings) error {
+	now, err := s.granted()
+	if err != nil {
+		return err
 	}
-	now, want := f.get(), s.o.Format
+	want := s.o.Format
 	width, height, codes := int(now.width), int(now.height), []uint32{now.fourcc}
 	if want.Width > 0 {
 		width, height = want.Width, want.Height
@@ -55,14 +54,13 @@ func (s *Source) negotiate() error {
 		}
 	}
 	for _, code := range codes {
-		ask := newFormat(s.kind, width, height, code)
-		if s.o.stride > 0 {
-			ask.setStride(s.o.stride)
-		}
-		if err := s.dev.ioctl(reqSetFormat, pointer(ask)); err != nil {
+		if err := set.setFormat(code, width, height); err != nil {
 			return fmt.Errorf("set format: %w", err)
 		}
-		if s.pad = ask.get(); s.pad.fourcc == code {
+		if s.pad, err = s.granted(); err != nil {
+			return err
+		}
+		if s.pad.fourcc == code {
 			break
 		}
 	}
@@ -78,8 +76,7 @@ func (s *Source) negotiate() error {
 	if s.pad.field > fieldNone {
 		return fmt.Errorf("the device delivers interlaced pictures (field order %d): set it to a progressive mode", s.pad.field)
 	}
-	var err error
-	if got.Rate, err = s.rate(want.Rate); err != nil {
+	if got.Rate, err = s.rate(set, want.Rate); err != nil {
 		return err
 	}
 	if err := got.Validate(); err != nil {
@@ -87,6 +84,16 @@ func (s *Source) negotiate() error {
 	}
 	s.format = got
 	return s.checkPlanes()
+}
+
+// granted reads the format that the driver has now.
+func (s *Source) granted() (pixFormat, error) {
+	var f format
+	setU32(f[:], 0, s.kind)
+	if err := s.dev.ioctl(reqGetFormat, pointer(&f)); err != nil {
+		return pixFormat{}, fmt.Errorf("get format: %w", err)
+	}
+	return f.get(), nil
 }
 
 // pieces returns, for each plane of memory, the bytes of a tight row and the rows.
@@ -123,31 +130,28 @@ func (s *Source) checkPlanes() error {
 	return nil
 }
 
-// rate returns the signal's rate; without timings it asks for one and returns
-// the granted one; 60 where the driver does not know.
-func (s *Source) rate(want float64) (float64, error) {
+// rate returns the signal's rate; without timings it asks for the wanted one and
+// returns the granted one; 60 where the driver does not know.
+func (s *Source) rate(set settings, want float64) (float64, error) {
 	if s.timings != nil {
 		if r := s.timings.get().Rate; r > 0 {
 			return r, nil
 		}
 	}
-	var p parameters
-	setU32(p[:], 0, s.kind)
-	if err := s.dev.ioctl(reqGetParm, pointer(&p)); err != nil {
+	now, err := set.rate()
+	if err != nil {
 		return 60, nil // HDMI receivers run at the signal's rate and have no parameter
 	}
-	if want > 0 {
-		setU32(p[:], 12, 1000)
-		setU32(p[:], 16, uint32(want*1000+0.5))
-		if err := s.dev.ioctl(reqSetParm, pointer(&p)); err != nil {
-			return 0, fmt.Errorf("set a rate of %g: %w", want, err)
-		}
+	if want <= 0 {
+		return now, nil
 	}
-	num, den := u32(p[:], 12), u32(p[:], 16)
-	if num == 0 || den == 0 {
-		return 60, nil
+	if err := set.setRate(want); err != nil {
+		return 0, fmt.Errorf("set a rate of %g: %w", want, err)
 	}
-	return float64(den) / float64(num), nil
+	if now, err = set.rate(); err != nil {
+		return 0, fmt.Errorf("get the rate: %w", err)
+	}
+	return now, nil
 }
 
 // stream maps the buffers, gives them to the driver and switches on.

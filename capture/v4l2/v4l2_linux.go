@@ -9,9 +9,25 @@
 // capture.Interruption. A signal that is lost can come back; a stream that fails is
 // started again; another resolution and an unplugged device end the source.
 //
-// The ioctls are issued directly: blackjack/webcam, the usual Go library, hides
-// sequence, timestamp and flags, and returns memory that is already queued
-// again. Standard: Linux Media API, part I (struct v4l2_buffer, digital video timings).
+// blackjack/webcam opens a device for its settings, lists its formats, sizes and
+// rates, sets format and rate, and reads and sets controls. It is closed again before
+// the stream begins: the driver of USB grabbers lets only that handle stream which
+// has set the format, until it is closed, and the stream needs a handle of our own,
+// because the library shows neither its descriptor nor
+//
+//   - a buffer's sequence number, timestamp and flags (and the memory that it returns
+//     is queued again already);
+//   - events, digital video timings and EDID;
+//   - what the driver has granted: SetImageFormat returns the size that was asked
+//     for, and not the length of rows, the field order and the colour space;
+//   - a control's default value, whether it can be written, and buttons, bit masks
+//     and menus of numbers;
+//   - the capabilities of one node: the node for the metadata of a USB camera passes
+//     for one that delivers pictures;
+//   - multi-planar devices, which it refuses to open.
+//
+// For these the ioctls are issued here. Standard: Linux Media API, part I (struct
+// v4l2_buffer, digital video timings).
 package v4l2
 
 import (
@@ -44,7 +60,7 @@ type Options struct {
 	// Clock is only used when the driver's timestamps are not CLOCK_MONOTONIC.
 	Clock lab.Clock
 
-	stride uint32 // rows that a test asks for, longer than needed
+	stride uint32 // length of a row that a test asks for, longer than needed
 }
 
 // Errors that end a source; a caller may open it again.
@@ -71,6 +87,7 @@ type Source struct {
 	pad     pixFormat
 	timings *timings // nil: the input has none
 	card    string
+	bus     string
 
 	maps      [][][]byte // of each buffer, its planes
 	planes    *planes    // scratch for ioctls
@@ -80,11 +97,11 @@ type Source struct {
 
 	seq     uint64 // of the last frame, never going back
 	driver  uint32 // the driver's count of it
-	started bool   // driver is valid
-	any     bool   // seq is valid
+	started bool   // driver holds a count of this stream
+	any     bool   // seq holds a number
 
-	lost   bool // the signal, and it was reported
-	blind  bool // the timings say so: what is delivered nevertheless is no picture
+	lost   bool // the loss of the signal was reported
+	blind  bool // the timings say that there is no signal: buffers hold no picture
 	failed int  // streams that failed since the last frame
 }
 
@@ -97,11 +114,16 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("v4l2: %w", err)
 	}
-	return start(n, o)
+	return start(n, o, func(kind uint32) (settings, error) {
+		if o.stride > 0 {
+			return direct{n, kind, o.stride}, nil // the library cannot ask for it
+		}
+		return openSettings(o.Path, n, kind)
+	})
 }
 
 // start sets up an open device; it is closed when that fails.
-func start(dev device, o Options) (*Source, error) {
+func start(dev device, o Options, open func(kind uint32) (settings, error)) (*Source, error) {
 	if o.Patience <= 0 {
 		o.Patience = 5 * time.Second
 	}
@@ -113,8 +135,8 @@ func start(dev device, o Options) (*Source, error) {
 	for _, step := range []func() error{
 		s.capabilities,
 		func() error { return setEDID(dev, o.EDID) },
-		func() error { return setControls(dev, o.Controls) },
-		s.adopt, s.negotiate, s.stream,
+		func() error { return s.configure(open) },
+		s.stream,
 	} {
 		if err := step(); err != nil {
 			_ = s.Close() // the first error is the one to tell
@@ -122,6 +144,23 @@ func start(dev device, o Options) (*Source, error) {
 		}
 	}
 	return s, nil
+}
+
+// configure sets controls, timings, format and rate. The settings are closed
+// before it returns, so that the source may stream.
+func (s *Source) configure(open func(kind uint32) (settings, error)) (err error) {
+	set, err := open(s.kind)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set.close()) }()
+	if err := setControls(s.dev, set, s.o.Controls); err != nil {
+		return err
+	}
+	if err := s.adopt(); err != nil {
+		return err
+	}
+	return s.negotiate(set)
 }
 
 func (s *Source) capabilities() error {
@@ -141,7 +180,7 @@ func (s *Source) capabilities() error {
 	default:
 		s.kind = typePlanes
 	}
-	s.card = unix.ByteSliceToString(c[16:48])
+	s.card, s.bus = unix.ByteSliceToString(c[16:48]), unix.ByteSliceToString(c[48:80])
 	return nil
 }
 
@@ -191,8 +230,8 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	}
 }
 
-// frame dequeues a buffer, takes its content and queues it again. Not ok is
-// one that is no picture.
+// frame dequeues a buffer, takes its content and queues it again. It returns false
+// for a buffer that holds no picture.
 func (s *Source) frame() (lab.Frame, bool, error) {
 	if s.lost && !s.blind {
 		return lab.Frame{}, false, s.back() // the frame waits for the next call

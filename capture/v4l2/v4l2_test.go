@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,11 +26,41 @@ type fake struct {
 	queued    []uint32
 	streaming bool
 	closed    bool
+	interval  [8]byte // of frames: numerator, denominator
 	script    []delivery
 	signal    *signal // nil: a camera, which has no timings
 	streams   int     // how often streaming was switched on
 	controls  []Control
+	open      int // settings that are open
 	wrongUse  []string
+}
+
+// fakeLibrary sets a fake as blackjack/webcam sets a device.
+type fakeLibrary struct{ f *fake }
+
+// settings is the opener that start takes.
+func (f *fake) settings(uint32) (settings, error) {
+	f.open++
+	return fakeLibrary{f}, nil
+}
+
+func (l fakeLibrary) close() error                     { l.f.open--; return nil }
+func (l fakeLibrary) setFormat(uint32, int, int) error { return nil } // grants what it can, as drivers do
+func (l fakeLibrary) rate() (float64, error)           { return exactRate(60000.0 / 1001), nil }
+func (l fakeLibrary) setRate(float64) error            { return nil }
+func (l fakeLibrary) modes() []Mode                    { return nil }
+
+func (l fakeLibrary) control(id uint32) (int, error) {
+	return l.f.controls[l.f.find(id)].Value, nil
+}
+
+func (l fakeLibrary) setControl(id uint32, value int) error {
+	l.f.controls[l.f.find(id)].Value = value
+	return nil
+}
+
+func (f *fake) find(id uint32) int {
+	return slices.IndexFunc(f.controls, func(c Control) bool { return c.id == id })
 }
 
 // delivery is what the fake device does next.
@@ -82,11 +113,14 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 	case reqGetFormat:
 		*as[format](arg) = f.format
 	case reqSetFormat:
-		*as[format](arg) = f.format // grants what it can, as drivers do
+		asked := as[format](arg)
+		setU32(f.format[:], 16, asked.get().fourcc)
+		setU32(f.format[:], 24, max(asked.get().planes[0].stride, f.format.get().planes[0].stride))
+		*asked = f.format
 	case reqGetParm:
-		p := as[parameters](arg)
-		setU32(p[:], 12, 1001)
-		setU32(p[:], 16, 60000)
+		copy(as[parameters](arg)[12:20], f.interval[:])
+	case reqSetParm:
+		copy(f.interval[:], as[parameters](arg)[12:20])
 	case reqQueryControl:
 		q := as[query](arg)
 		for _, c := range f.controls { // the first after the one that is named
@@ -105,17 +139,13 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 			return nil
 		}
 		return unix.EINVAL
-	case reqGetControl, reqSetControl:
+	case reqGetControl:
 		v := as[control](arg)
-		for i := range f.controls {
-			if c := &f.controls[i]; c.id == u32(v[:], 0) {
-				if request == reqSetControl {
-					c.Value = int(u32(v[:], 4))
-				}
-				setU32(v[:], 4, uint32(c.Value))
-			}
-		}
-	case reqSetParm, reqSubscribe:
+		setU32(v[:], 4, uint32(f.controls[f.find(u32(v[:], 0))].Value))
+	case reqSetControl:
+		v := as[control](arg)
+		f.controls[f.find(u32(v[:], 0))].Value = int(int32(u32(v[:], 4)))
+	case reqSubscribe:
 	case reqRequestBufs:
 		r := as[requestBuf](arg)
 		setU32(r[:], 0, 4) // fewer than asked for
@@ -129,6 +159,9 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 	case reqQueue:
 		f.queued = append(f.queued, as[buffer](arg).index())
 	case reqStreamOn:
+		if f.open > 0 {
+			f.wrongUse = append(f.wrongUse, "streams beside open settings, which the driver of USB grabbers refuses")
+		}
 		f.streaming = true
 		f.streams++
 	case reqStreamOff:
@@ -201,12 +234,12 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		delivery{sequence: 2, flags: clockMonotonic, value: 30, short: 5},
 		delivery{sequence: 3, value: 40},
 		delivery{sequence: 4, value: 50}, delivery{sequence: 5, value: 60}, delivery{gone: true})
-	s, err := start(dev, Options{Clock: func() lab.Time { return 777 }})
+	s, err := start(dev, Options{Clock: func() lab.Time { return 777 }}, dev.settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := s.Format(); f.Pixels != lab.YUYV || f.Width != 6 || f.Rate < 59.93 || f.Rate > 59.95 || s.Card() != "A grabber" {
-		t.Errorf("%+v of %q", f, s.Card())
+		t.Errorf("Format() = %+v, Card() = %q; want YUYV, 6 pixels wide, at 59.94/s, of \"A grabber\"", f, s.Card())
 	}
 	for n, want := range []struct {
 		seq   uint64
@@ -235,7 +268,7 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		t.Errorf("the end: %v", err)
 	}
 	if err := s.Close(); err != nil || !dev.closed || dev.wrongUse != nil {
-		t.Errorf("close: %v, %v", err, dev.wrongUse)
+		t.Errorf("Close() = %v, device closed: %v; the driver was used wrongly: %q", err, dev.closed, dev.wrongUse)
 	}
 }
 
@@ -287,7 +320,7 @@ func TestInterruptions(t *testing.T) {
 	} {
 		dev := newFake(4, 4, "BGR3", 12, c.script...)
 		dev.signal = c.signal
-		s, err := start(dev, Options{})
+		s, err := start(dev, Options{}, dev.settings)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
@@ -296,7 +329,7 @@ func TestInterruptions(t *testing.T) {
 			t.Errorf("%s: %q after %d streams (%v), want %q after %d", c.name, g, dev.streams, last, c.want, c.streams)
 		}
 		if err := s.Close(); err != nil || dev.wrongUse != nil {
-			t.Errorf("%s: %v %v", c.name, err, dev.wrongUse)
+			t.Errorf("%s: Close() = %v; the driver was used wrongly: %q", c.name, err, dev.wrongUse)
 		}
 	}
 }
@@ -305,7 +338,7 @@ func TestInterruptions(t *testing.T) {
 func TestResolutionIsTold(t *testing.T) {
 	dev := newFake(4, 4, "BGR3", 12, delivery{change: &signal{8, 2, 800}})
 	dev.signal = &signal{4, 4, 960}
-	s, err := start(dev, Options{})
+	s, err := start(dev, Options{}, dev.settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +349,7 @@ func TestResolutionIsTold(t *testing.T) {
 	_, err = s.Next(t.Context())
 	var i *capture.Interruption
 	if !errors.As(err, &i) || i.Event.Format == nil || *i.Event.Format != (lab.Format{Pixels: lab.BGR24, Width: 8, Height: 2, Rate: 50}) {
-		t.Errorf("%v", err)
+		t.Errorf("Next() = %v, want an interruption with 8 × 2 BGR24 at 50/s", err)
 	}
 }
 
@@ -334,12 +367,42 @@ func TestWhatTheDeviceCannotDoIsSaid(t *testing.T) {
 		{"size", newFake(4, 4, "BGR3", 12), Options{Format: lab.Format{Width: 8, Height: 4, Pixels: lab.BGR24}}, "v4l2: : 8 × 4 BGR24 was asked for, the device grants 4 × 4 BGR24"},
 		{"stride", newFake(4, 4, "BGR3", 4), Options{}, "v4l2: : the device claims rows of 4 bytes, 12 are needed"},
 	} {
-		_, err := start(c.dev, c.o)
+		_, err := start(c.dev, c.o, c.dev.settings)
 		if err == nil || err.Error() != c.want {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: start() = %v, want %s", c.name, err, c.want)
 		}
 		if !c.dev.closed {
 			t.Errorf("%s: the device stays open", c.name)
+		}
+	}
+}
+
+// TestDirectSettings: what a multi-planar device is asked for is what it grants.
+func TestDirectSettings(t *testing.T) {
+	dev := newFake(4, 4, "BGR3", 12)
+	set := direct{dev: dev, kind: typeCapture, stride: 64}
+	if _, err := set.rate(); err == nil {
+		t.Error("rate() of a driver without an interval gave no error")
+	}
+	if err := set.setRate(59.94); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := set.rate(); err != nil || r != 59.94 {
+		t.Errorf("rate() = %v, %v; want 59.94", r, err)
+	}
+	if err := set.setFormat(fourcc("RGB3"), 4, 4); err != nil {
+		t.Fatal(err)
+	}
+	if f := dev.format.get(); f.fourcc != fourcc("RGB3") || f.planes[0].stride != 64 {
+		t.Errorf("the device has the format %+v, want RGB3 in rows of 64", f)
+	}
+}
+
+// TestExactRate: the library tells rates as float32.
+func TestExactRate(t *testing.T) {
+	for rate, want := range map[float32]float64{60: 60, 25: 25, 60000.0 / 1001: 60000.0 / 1001, 30000.0 / 1001: 30000.0 / 1001, 7.5: 7.5} {
+		if got := exactRate(rate); got != want {
+			t.Errorf("exactRate(%v) = %v, want %v", rate, got, want)
 		}
 	}
 }

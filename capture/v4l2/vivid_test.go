@@ -105,7 +105,18 @@ func opened(t *testing.T, o Options) *Source {
 // set turns knobs while the device streams.
 func set(t *testing.T, s *Source, name string, value int) {
 	t.Helper()
-	if err := setControls(s.dev, map[string]int{name: value}); err != nil {
+	turn(t, s.o.Path, s.dev, s.kind, name, value)
+}
+
+// turn turns a knob of the device at path, which is open as dev.
+func turn(t *testing.T, path string, dev device, kind uint32, name string, value int) {
+	t.Helper()
+	knobs, err := openSettings(path, dev, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = knobs.close() }() // a device that was told to disconnect is gone
+	if err := setControls(dev, knobs, map[string]int{name: value}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -269,7 +280,7 @@ func TestVividSignal(t *testing.T) {
 			continue // the same timings, or interlaced ones of the same size
 		}
 		if !errors.Is(err, ErrResolution) || i.Event.Format == nil || i.Event.Format.Width == before.Width {
-			t.Errorf("%v, %+v", err, i)
+			t.Errorf("Next() = %v, %+v; want %v and the new format", err, i, ErrResolution)
 		}
 		t.Log(err)
 		break
@@ -298,15 +309,13 @@ func TestVividNoSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.close()
-	if err := setControls(n, map[string]int{"DV Timings Signal Mode": 1}); err != nil {
-		t.Fatal(err)
-	}
+	turn(t, path, n, typeCapture, "DV Timings Signal Mode", 1)
 	if _, err := Open(Options{Path: path}); !errors.Is(err, ErrSignal) {
 		t.Error(err)
 	}
 	list, err := List(path)
 	if err != nil || len(list) != 1 || !strings.Contains(list[0].Signal, "nothing is plugged in") || len(list[0].Modes) == 0 || len(list[0].Controls) == 0 {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("List() = %+v, %v; want one device without a signal, with modes and controls", list, err)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 )
 
 // Y4M writes the frames as a YUV4MPEG2 film at path, on a timeline of constant
-// rate in which frames last as long as they stood on the screen. Whole pictures of YUYV, UYVY, NV12 and grey frames keep every
-// sample (4:2:2, 4:2:0, mono); others become 4:2:0.
+// rate in which frames last as long as they stood on the screen. Whole pictures of
+// YUYV, UYVY, NV12 and grey frames keep every sample (4:2:2, 4:2:0, mono); others
+// become 4:2:0.
 func Y4M(ctx context.Context, f Frames, path string, o Options) error {
 	err := save(path, func(w *os.File) error {
 		b := bufio.NewWriterSize(w, 1<<20)
@@ -28,7 +29,7 @@ func Y4M(ctx context.Context, f Frames, path string, o Options) error {
 	return nil
 }
 
-// picture chooses what keeps every sample, if something does; nil otherwise.
+// picture returns a film picture that keeps every sample, or nil if there is none.
 func picture(f lab.Format, o Options) filmPicture {
 	if !o.Crop.Empty() && o.Crop != f.Bounds() || o.Width > 0 && o.Width < f.Width {
 		return nil

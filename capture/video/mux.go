@@ -40,7 +40,7 @@ func (i *ivf) next() ([]byte, error) {
 	packet := make([]byte, size)
 	if _, err := io.ReadFull(i.r, packet); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF // an end is one between packets
+			err = io.ErrUnexpectedEOF // the stream may end only between packets
 		}
 		return nil, fmt.Errorf("the encoder's output: %w", err)
 	}
@@ -103,7 +103,7 @@ func element(id uint32, content ...[]byte) []byte {
 	return append(out, body...)
 }
 
-// identifier is an element's, whose length its first bits tell.
+// identifier encodes an element's identifier, whose first bits tell its length.
 func identifier(id uint32) []byte {
 	return bytes.TrimLeft(binary.BigEndian.AppendUint32(nil, id), "\x00")
 }
@@ -146,7 +146,7 @@ func newMuxer(out io.WriterAt, width, height int) (*muxer, error) {
 		number(0x4286, 1), number(0x42F7, 1), number(0x42F2, 4), number(0x42F3, 8), // versions, and the longest identifier and size
 		text(0x4282, "webm"), number(0x4287, 2), number(0x4285, 2))
 	head = append(head, identifier(idSegment)...)
-	head = binary.BigEndian.AppendUint64(head, 1<<56) // its size is told at the end
+	head = binary.BigEndian.AppendUint64(head, 1<<56) // finish writes the size here
 	m.segment = int64(len(head))
 	head = append(head, make([]byte, seekRoom)...)
 	m.info = int64(len(head))
@@ -193,7 +193,7 @@ func (m *muxer) add(packet []byte, at, duration int64) error {
 		m.begins, m.key = at, key
 	}
 	head := []byte{0x81, byte((at - m.begins) >> 8), byte(at - m.begins), 0} // of track 1
-	// Groups hold the duration, without which readers guess it from a frame rate that there is none of.
+	// A block group holds the duration. Without one, readers guess it from a frame rate, and this film has none.
 	group := [][]byte{element(idBlock, head, packet), number(idBlockDuration, uint64(duration))}
 	if !key {
 		before := binary.BigEndian.AppendUint64(nil, uint64(m.last-at)) // a signed difference

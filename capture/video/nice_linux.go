@@ -17,7 +17,7 @@ func startNice(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread ends with this function
-		// To give way needs no right; where it fails the film is made all the same.
+		// Lowering a priority needs no privilege. If it fails, the film is made all the same.
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), niceness)
 		started <- cmd.Start()
 	}()

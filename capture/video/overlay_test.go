@@ -2,7 +2,6 @@ package video_test
 
 import (
 	"bytes"
-	"context"
 	"image"
 	"testing"
 
@@ -38,22 +37,6 @@ func blinking(times ...lab.Time) list {
 		l.infos = append(l.infos, lab.FrameInfo{Time: at, Changed: changed})
 	}
 	return l
-}
-
-func TestHeat(t *testing.T) {
-	img, most, err := video.Heat(context.Background(), blinking(0, 10, 20, 30), 0, 0)
-	if err != nil || most != 3 {
-		t.Fatalf("most %d, %v", most, err)
-	}
-	if c := img.RGBAAt(1, 0); c.R < 200 || c.B > 60 {
-		t.Errorf("the pixel that changes most is %v", c)
-	}
-	if c := img.RGBAAt(2, 1); c.B < 200 || c.R > 60 {
-		t.Errorf("the pixel that changes once is %v", c)
-	}
-	if c := img.RGBAAt(0, 0); c.R != c.B {
-		t.Errorf("a pixel that does not change is %v", c)
-	}
 }
 
 func TestDifference(t *testing.T) {

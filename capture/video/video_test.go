@@ -114,7 +114,7 @@ func TestFilmstripAtChangesEndsWithTheLastChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(thumbs) != 6 || thumbs[0].Frame != 0 || thumbs[5].Frame != 199 {
-		t.Errorf("%+v", thumbs)
+		t.Errorf("Filmstrip() = %+v; want 6 pictures from frame 0 to frame 199", thumbs)
 	}
 	for _, th := range thumbs {
 		file, err := os.Open(filepath.Join(dir, th.File))
@@ -124,13 +124,13 @@ func TestFilmstripAtChangesEndsWithTheLastChange(t *testing.T) {
 		img, err := jpeg.Decode(file)
 		file.Close()
 		if err != nil || img.Bounds().Dx() != 200 || img.Bounds().Dy() != 106 {
-			t.Errorf("%s: %v (%v)", th.File, img.Bounds(), err)
+			t.Errorf("%s has the bounds %v (%v), want 200 × 106", th.File, img.Bounds(), err)
 		}
 	}
 	sheet := filepath.Join(dir, "contact.png")
 	thumbs, err = video.Contact(context.Background(), r, sheet, video.StripOptions{EveryMS: 500})
 	if err != nil || len(thumbs) != 7 || thumbs[1].Frame != 30 {
-		t.Errorf("%+v, %v", thumbs, err)
+		t.Errorf("Contact() = %+v, %v; want 7 pictures, the second of frame 30", thumbs, err)
 	}
 	file, err := os.Open(sheet)
 	if err != nil {

@@ -140,7 +140,7 @@ func (s *film) encode(ctx context.Context, program string, out *os.File) error {
 	}()
 	writeErr := s.mux(packets, out, p)
 	if writeErr != nil {
-		// The encoder would wait for its packets to be taken.
+		// Nobody reads the encoder's packets any more, so it would wait for ever.
 		_ = cmd.Process.Kill() // it may have ended already
 	}
 	feedErr := <-fed
@@ -226,7 +226,7 @@ func (s *film) mux(packets io.Reader, out io.WriterAt, p *yuvPicture) error {
 	}
 }
 
-// isPipe says that the encoder went away while it was fed; its own error is the better one.
+// isPipe says that the encoder ended while it was fed: its own error then says more.
 func isPipe(err error) bool {
 	var p *os.PathError
 	return errors.As(err, &p) || errors.Is(err, io.ErrClosedPipe)

@@ -94,7 +94,7 @@ const longestFilm = 24 * 60 * 60
 
 // writeY4M writes the frames on a constant timeline of rate frames per second
 // (YUV4MPEG2, as mjpegtools defines it): at each instant the newest frame. p makes
-// the pictures; nil means 4:2:0 for eyes.
+// the pictures; nil means 4:2:0, for people.
 func writeY4M(w io.Writer, f Frames, o Options, p filmPicture, stop func() error) error {
 	first, last, err := span(f, o.First, o.Last)
 	if err != nil {

@@ -7,6 +7,12 @@ import (
 	"image"
 )
 
+// Shared says whether pictures come through shared memory.
+func (s *Source) Shared() bool { return s.shm != nil }
+
+// Damage says whether the server tells what was drawn.
+func (s *Source) Damage() bool { return s.damage != nil }
+
 // Proof is what came of comparing the server's word with every picture.
 type Proof struct {
 	Looks     int // pictures fetched, one at each look

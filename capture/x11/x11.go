@@ -1,16 +1,16 @@
 // Package x11 films an X server's screen at a fixed rate on an absolute schedule.
 //
 // At each tick the source asks the server what was drawn since the last one
-// (DAMAGE extension). When nothing was, the frame is the one before, and
-// no pixel is touched. Otherwise the server copies the whole picture into shared
+// (DAMAGE extension). When nothing was drawn, the frame is a repeat of the one before,
+// and no pixel is read. Otherwise the server copies the whole picture into shared
 // memory (MIT-SHM), in one request, so that no picture is half drawn by us;
 // without MIT-SHM it comes over the socket. Frames are BGRX, their fourth byte 0.
 //
-// A frame's Time is when the picture was there, its Uncertainty reaches back to the
-// question; that of a repeat is when the question was asked. A tick that this machine missed is no loss: where the next
-// answer is that nothing was drawn since the one before, the picture at that tick
-// is known and delivered as a repeat; otherwise the time of the change is known
-// less well, see capture.Looks. A server without DAMAGE proves nothing: there a missed
+// A frame's Time is when the picture had arrived, and its Uncertainty reaches back to
+// the request; the Time of a repeat is that of the request. A tick that this machine
+// missed is no loss: where the server's next answer is that nothing was drawn since the
+// one before, the picture at that tick is known and delivered as a repeat; otherwise the
+// time of the change is known less well, see capture.Looks. A server without DAMAGE proves nothing: there a missed
 // tick is a step in Seq. The protocol is spoken directly, see wire.
 //
 // What this rests on stands in docs/capture.md under "What a screen proves". The pointer is hidden
@@ -129,7 +129,7 @@ func (s *Source) openSHM() error {
 	}
 	seg, err := newSegment(s.format.FrameSize())
 	if err != nil {
-		return nil // no System V memory here (a container's policy): the socket will do
+		return nil // no System V memory here (a container's policy): pictures come over the socket
 	}
 	id := s.w.id()
 	var refused xError
@@ -150,12 +150,6 @@ func (s *Source) openSHM() error {
 
 // Format describes the frames: BGRX.
 func (s *Source) Format() lab.Format { return s.format }
-
-// Shared says whether pictures come through shared memory.
-func (s *Source) Shared() bool { return s.shm != nil }
-
-// Damage says whether the server tells what was drawn.
-func (s *Source) Damage() bool { return s.damage != nil }
 
 // Next waits for the next tick and takes the picture.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {

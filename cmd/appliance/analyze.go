@@ -23,7 +23,7 @@ type AnalyzeCmd struct {
 	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
 	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
 	Events  string   `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
-	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all)."`
+	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
 	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name, separated by commas; all computes every index. See docs/metrics.md."`
@@ -80,6 +80,9 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
+	if r.End < frames.Len() && c.End == 0 {
+		warnings = append(warnings, fmt.Sprintf("the red page ends the load with frame %d and is not measured (--end %d measures it all the same)", r.End, frames.Len()))
+	}
 	if r.Lost > 0 {
 		warnings = append(warnings, fmt.Sprintf("%d frames were lost while recording: times of changes next to them are less certain", r.Lost))
 	}
@@ -132,6 +135,9 @@ func (c *AnalyzeCmd) open() (frames visual.Frames, name string, done func(), err
 // options turns the flags into the analysis's, asking the green page for what they leave open.
 func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, error) {
 	o := visual.Options{Start: max(c.Start, 0), End: c.End}
+	if c.End == 0 {
+		o.EndPage = lab.SyncRed()
+	}
 	var warnings []string
 	if c.Content != "" {
 		r, err := parseGeometry(c.Content)

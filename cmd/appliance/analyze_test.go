@@ -85,6 +85,20 @@ func TestAnalyzeGreen(t *testing.T) {
 	}
 }
 
+// TestAnalyzeRed: the red page ends the load, and --end measures it all the same.
+func TestAnalyzeRed(t *testing.T) {
+	green, red := color.RGBA{0, 255, 0, 255}, color.RGBA{255, 0, 0, 255}
+	dir := shots(t, map[int]color.Color{0: green, 20: color.White, 40: color.Black, 60: color.Black, 80: red, 100: red})
+	status, out, errs := invoke(t, "analyze", "--frames", dir)
+	if status != exitGood || !strings.Contains(out, "frames 0 … 3,") || !strings.Contains(errs, "the red page ends the load with frame 4") {
+		t.Errorf("analyze: status %d: %s%s; want frames 0 … 3, and a note about the red page", status, out, errs)
+	}
+	status, out, errs = invoke(t, "analyze", "--frames", dir, "--end", "6")
+	if status != exitGood || !strings.Contains(out, "frames 0 … 5,") || errs != "" {
+		t.Errorf("analyze --end 6: status %d: %s%s; want frames 0 … 5", status, out, errs)
+	}
+}
+
 func TestAnalyzeReel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "screen.reel")
 	if status, _, errs := invoke(t, "capture", "--source", "synthetic:load", "--size", "320x200", "--out", file, "--duration", "300ms"); status != exitGood {

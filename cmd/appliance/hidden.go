@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"eidetic/internal/sandbox"
-	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 )
 
 // ownCommands are the hidden commands of this program that package sandbox and the
@@ -76,7 +76,7 @@ func (c *LinkForwardCmd) Run() error {
 	if _, err := conn.Stat(); err != nil {
 		return usage(errors.New("this command is started by other commands, with a socket at descriptor 3"))
 	}
-	if err := link.Serve(conn); err != nil {
+	if err := packet.Serve(conn); err != nil {
 		return cannot(err)
 	}
 	return nil

@@ -70,7 +70,7 @@ func rateText(r link.Rate) string {
 // LinkTestCmd measures a profile.
 type LinkTestCmd struct {
 	Link    string `default:"lte" placeholder:"PROFILE" help:"A name or settings: lte, or \"rtt=150ms,down=1.6mbit,up=768kbit\" (${default})."`
-	Backend string `default:"packet" enum:"packet,kernel,conn" help:"What emulates it: packet, kernel or conn (${default})."`
+	Backend string `default:"packet" enum:"packet,conn" help:"What emulates it: packet or conn (${default})."`
 	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
 }
 
@@ -80,7 +80,7 @@ func (LinkTestCmd) Help() string {
 
   appliance link test --link 3g
   appliance link test --link "rtt=20ms,down=10mbit,up=2mbit,queue=100p" --json
-  appliance link test --backend kernel --link "down=10mbit,up=2mbit"
+  appliance link test --backend conn --link "rtt=20ms,down=10mbit,up=2mbit"
 
 The exit status is 1 when the link did not keep to its profile.`
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 )
 
 // LinkTraceCmd groups what is done with traces.
@@ -87,7 +88,7 @@ func (c *LinkTraceRecordCmd) readPcap() (log []event, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	err = link.ReadPcap(c.Pcap, f, c.To, func(at time.Duration, bytes int) {
+	err = packet.ReadPcap(c.Pcap, f, c.To, func(at time.Duration, bytes int) {
 		if len(log) <= mostEvents {
 			log = append(log, event{at, bytes})
 		}

@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/doctor"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
 )
 
@@ -114,7 +115,7 @@ func visitPages(ctx context.Context, v sandbox.Visit) error {
 	}
 	if v.Record && !v.Resolver.IsValid() {
 		var err error
-		if v.Resolver, err = sandbox.SystemResolver(); err != nil {
+		if v.Resolver, err = dns.SystemResolver(dns.ResolvConf); err != nil {
 			return cannot(fmt.Errorf("%w; name one with --resolver", err))
 		}
 	}

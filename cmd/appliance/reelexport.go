@@ -22,7 +22,7 @@ type ReelExportCmd struct {
 	Out        string `required:"" help:"What to write, by its name: FILM.webm, FILM.y4m, or PICTURE.png."`
 	Frame      int    `default:"0" help:"The frame of a PNG, counted from --start when that is given or found."`
 	Strip      bool   `help:"PNG: a filmstrip, pictures at visual changes, with their times."`
-	Heat       bool   `help:"PNG: a heat map over the last picture, how often each pixel changed."`
+	Heat       bool   `help:"PNG: a heat map, how often each pixel changed, with its scale below."`
 	Beside     string `placeholder:"REEL" help:"Show this reel to the right of the first, both from their start."`
 	Difference string `placeholder:"REEL" help:"Show where this reel differs from the first, both from their start."`
 	Start      int    `default:"-1" placeholder:"FRAME" help:"Where the first reel starts. Default with --beside and --difference: at the last frame of the green page, as a trial does, or at its first frame."`
@@ -123,12 +123,15 @@ func (c *ReelExportCmd) write(ctx context.Context, std *streams, f video.Frames,
 	case ext != ".png":
 		return fmt.Errorf("--out %s: the name must end in .webm, .y4m or .png", c.Out)
 	case c.Heat:
-		img, most, err := video.Heat(ctx, f, first, 0)
+		if whole := f.Format().Bounds(); !part.Empty() && part.Intersect(whole).Empty() {
+			return outside(whole)
+		}
+		r, err := visual.Analyze(f, visual.Options{Start: first, Content: part.Intersect(f.Format().Bounds())})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(std.err, "the pixel that changed most did so %d times\n", most)
-		return writePNG(img, part, c.Out)
+		fmt.Fprintf(std.err, "the pixel that changed most did so %d times\n", r.Heat.Most())
+		return writePNG(visual.HeatImage(r), image.Rectangle{}, c.Out)
 	case c.Strip:
 		_, err := video.Contact(ctx, f, c.Out, video.StripOptions{First: first, Crop: part, Width: c.Width})
 		return err
@@ -149,12 +152,17 @@ func writeStill(f video.Frames, frame int, part image.Rectangle, out string) err
 	return writePNG(img, part, out)
 }
 
+// outside says that --crop names a part that the picture does not have.
+func outside(picture image.Rectangle) error {
+	return fmt.Errorf("--crop: nothing of the picture, which is %v, is in it", picture.Size())
+}
+
 // writePNG writes an image, or a part of it.
 func writePNG(img *image.RGBA, part image.Rectangle, out string) error {
 	var shown image.Image = img
 	if !part.Empty() {
 		if part = part.Intersect(img.Rect); part.Empty() {
-			return fmt.Errorf("--crop: nothing of the picture, which is %v, is in it", img.Rect.Size())
+			return outside(img.Rect)
 		}
 		shown = img.SubImage(part)
 	}

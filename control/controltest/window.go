@@ -1,5 +1,5 @@
-// Package controltest is where input arrives: an X client with a window over
-// the whole screen, for tests of controllers. What was typed and clicked flows out.
+// Package controltest receives the input that controllers send, in their tests: an X
+// client with a window over the whole screen. What was typed and clicked flows out.
 package controltest
 
 import (
@@ -123,8 +123,8 @@ func (w *Window) Typed(n int) (syms []xproto.Keysym, state []uint16) {
 	return syms, state
 }
 
-// at returns a column of a key's keysyms. A missing second column of a letter
-// is its capital, of all else the first (X Protocol, chapter 5).
+// at returns a column of a key's keysyms. Where the second column is missing, it is the
+// capital of a letter, and the first column of any other key (X Protocol, chapter 5).
 func at(syms []xproto.Keysym, column int) xproto.Keysym {
 	if column < len(syms) && syms[column] != 0 {
 		return syms[column]

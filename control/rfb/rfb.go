@@ -110,13 +110,13 @@ func (c *Controller) read() {
 	}
 }
 
-// The answers that stand for updates; fences count from 1.
+// Answers other than fences, which count from 1.
 const (
 	pixelCame = 0
 	noPixel   = 1<<64 - 1 // the server told a size or a pointer's shape
 )
 
-// answer passes an answer on; when nobody waits for so many, they are old.
+// answer passes an answer on, or drops it when the queue is full: nobody waits for old ones.
 func (c *Controller) answer(id uint64) {
 	select {
 	case c.answers <- id:
@@ -174,7 +174,7 @@ func (c *Controller) await(ctx context.Context, ask func() (uint64, error)) erro
 			case got == id:
 				return nil
 			case got == noPixel && id == pixelCame:
-				// The request is used up, the pixel still owed.
+				// The server has used up the request and not sent the pixel.
 				err = c.conn.Send(rfb.AppendRequest(nil, true, pixel))
 			}
 		case <-c.done:
@@ -195,7 +195,7 @@ func (c *Controller) fail(err error) error {
 	return c.broken
 }
 
-// act runs f between two readings of the clock and makes the event of it; the
+// act runs f between two readings of the clock, which are the event's interval; the
 // releases that follow are not part of it.
 func (c *Controller) act(ctx context.Context, name, detail string, f func() error) (lab.Event, error) {
 	err := c.broken

@@ -158,7 +158,7 @@ func TestQEMU(t *testing.T) {
 		"scroll": func() (lab.Event, error) { return c.Scroll(within(t), 1, 1, 0, 3) },
 	} {
 		if e, err := f(); err != nil || e.Name != name || e.Latest <= e.Earliest {
-			t.Errorf("%s: %+v, %v", name, e, err)
+			t.Errorf("%s: event %+v, %v; want an interval and no error", name, e, err)
 		}
 	}
 	if err := c.Close(); err != nil {

@@ -37,7 +37,7 @@ type Controller struct {
 	// bound holds the spare keycodes that were given a keysym, to be taken back.
 	bound  map[xproto.Keysym]xproto.Keycode
 	held   []held
-	broken error // set when an answer did not come: the connection is unusable
+	broken error // set when an answer did not come: the connection cannot be used any more
 }
 
 // held is a key or button that is down.
@@ -118,13 +118,13 @@ func (c *Controller) await(ctx context.Context, f func() error) error {
 	}
 }
 
-// act runs f between two readings of the clock and makes the event of it.
+// act runs f between two readings of the clock, which are the event's interval.
 func (c *Controller) act(ctx context.Context, name, detail string, f func(sent func() error) error) (lab.Event, error) {
 	e := lab.Event{Name: name, Detail: detail}
 	err := c.await(ctx, func() error {
 		e.Earliest = c.clock()
 		err := f(func() error {
-			// The first confirmation ends the interval: what follows is the release.
+			// The first confirmation ends the interval: the release that follows is not part of it.
 			err := c.sync()
 			if e.Latest == 0 {
 				e.Latest = c.clock()

@@ -10,23 +10,22 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"sort"
 	"sync"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"eidetic/netlab/netspace"
 )
 
 // Port is a network port of the machine and the namespace that its cable leads to.
 type Port struct {
 	MAC   string
-	ns    netns.NsHandle
+	ns    *netspace.Namespace
 	tap   *os.File
 	stops []func()
 }
@@ -36,7 +35,7 @@ const tapName = "cable"
 
 // NewPort makes a namespace with one TAP that has address; the machine gets the other end.
 func NewPort(mac string, address netip.Prefix) (*Port, error) {
-	p := &Port{MAC: mac, ns: netns.None()}
+	p := &Port{MAC: mac}
 	if err := p.make(address); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("port %s: %w", mac, err)
@@ -44,38 +43,21 @@ func NewPort(mac string, address netip.Prefix) (*Port, error) {
 	return p, nil
 }
 
-func (p *Port) make(address netip.Prefix) error {
-	// A new namespace belongs to this thread: it must not return to the pool.
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		result <- func() error {
-			var err error
-			if p.ns, err = netns.New(); err != nil {
-				return fmt.Errorf("new namespace (as root?): %w", err)
-			}
-			if p.tap, err = openTAP(tapName); err != nil {
-				return err
-			}
-			for _, name := range []string{"lo", tapName} {
-				link, err := netlink.LinkByName(name)
-				if err != nil {
-					return err
-				}
-				if err := netlink.LinkSetUp(link); err != nil {
-					return err
-				}
-				if name == tapName && address.IsValid() {
-					ip := &net.IPNet{IP: address.Addr().AsSlice(), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}
-					if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ip}); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		}()
-	}()
-	return <-result
+func (p *Port) make(address netip.Prefix) (err error) {
+	if p.ns, err = netspace.New(); err != nil {
+		return fmt.Errorf("%w (as root?)", err)
+	}
+	err = p.ns.Do(func() (err error) {
+		p.tap, err = openTAP(tapName)
+		return err
+	})
+	if err == nil {
+		err = p.ns.Up(tapName)
+	}
+	if err == nil && address.IsValid() {
+		err = p.ns.Address(tapName, address.String())
+	}
+	return err
 }
 
 // openTAP makes a TAP in the present namespace; it lives as long as the file.
@@ -97,18 +79,7 @@ func openTAP(name string) (*os.File, error) {
 }
 
 // Do runs f in the port's namespace. Sockets that f opens stay there.
-func (p *Port) Do(f func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function
-		if err := netns.Set(p.ns); err != nil {
-			result <- err
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
+func (p *Port) Do(f func() error) error { return p.ns.Do(f) }
 
 // Dial connects from the port's namespace.
 func (p *Port) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
@@ -168,8 +139,8 @@ func (p *Port) Close() {
 	if p.tap != nil {
 		_ = p.tap.Close()
 	}
-	if p.ns.IsOpen() {
-		_ = p.ns.Close()
+	if p.ns != nil {
+		p.ns.Close()
 	}
 }
 

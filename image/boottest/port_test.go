@@ -28,7 +28,7 @@ func testDoctor(t *testing.T, b *Box) {
 		t.Logf("%-12s %-6v %s", c.Name, c.OK, c.Found)
 		found[c.Name] = c.OK
 	}
-	for _, name := range []string{"packet", "tbf", "netem", "ifb", "port", "cubic", "realtime", "vpxenc", "hostapd"} {
+	for _, name := range []string{"packet", "port", "cubic", "realtime", "vpxenc", "hostapd"} {
 		if !found[name] {
 			t.Errorf("the box cannot do %s", name)
 		}

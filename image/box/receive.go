@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"eidetic/image/update"
+	"eidetic/internal/atomicfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,16 +61,16 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if err := removeAll(filepath.Join(dir, ".part-*")); err != nil { // of interrupted ones
 		return update.Manifest{}, err
 	}
-	f, err := os.CreateTemp(dir, ".part-")
+	f, err := atomicfile.Create(u.path(Incoming), ".part-")
 	if err != nil {
 		return update.Manifest{}, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
+	defer f.Discard()
 	m, err := copyBundle(f, cancellable{ctx, bundle}, func(m update.Manifest) error { return m.Allowed(running) }, key)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return m, err
+	if err == nil {
+		err = f.Commit()
 	}
-	if err := os.Rename(f.Name(), u.path(Incoming)); err != nil {
+	if err != nil {
 		return m, err
 	}
 	if err := writeFile(u.path(UpdateRequest), nil, 0o600); err != nil {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"eidetic/internal/atomicfile"
 )
 
 // Setup prepares the box once at each boot, before the service starts.
@@ -225,20 +227,10 @@ func (s Setup) processors(ctx context.Context) error {
 	return nil
 }
 
-// writeFile replaces a file as a whole, on the medium before it has its name.
+// writeFile replaces a file as a whole, and makes its folder.
 func writeFile(name string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return atomicfile.WriteFile(name, data, mode)
 }

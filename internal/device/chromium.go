@@ -230,6 +230,7 @@ func (b *Browser) Err() error { return b.process.ended() }
 // written back: there is nothing to be kept of a trial's profile.
 func (b *Browser) Stop() error {
 	b.process.stop(0)
+	reapOrphans("chrome_crashpad_handler")
 	return removeAll(b.home)
 }
 

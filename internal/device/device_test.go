@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/isolate"
 	"eidetic/internal/testlab"
+	"eidetic/netlab/netspace"
 )
 
 // The tests of this package run inside namespaces: TestMain runs the binary
@@ -56,7 +57,12 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	testlab.NeedProgram(t, "Xvfb")
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
-	if err := linkUp("lo"); err != nil {
+	box, err := netspace.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	if err := box.Up("lo"); err != nil {
 		t.Fatal(err)
 	}
 	ns, err := NewNamespace()
@@ -64,18 +70,13 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	if err := ns.Cable("lab0", "eth0"); err != nil {
+	if err := ns.cable("lab0", "eth0", netip.MustParsePrefix("192.168.77.1/24")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Address("lab0", netip.MustParsePrefix("192.168.77.1/24")); err != nil {
+	if err := ns.Address("eth0", "192.168.77.2/24"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ns.Do(func() error {
-		if err := Address("eth0", netip.MustParsePrefix("192.168.77.2/24")); err != nil {
-			return err
-		}
-		return DefaultRoute(netip.MustParseAddr("192.168.77.1"))
-	}); err != nil {
+	if err := ns.Default("192.168.77.1"); err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan string, 10)

@@ -8,20 +8,22 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"eidetic/netlab/netspace"
 )
 
 // Guard is a default-deny rule on everything that a namespace sends: what is
 // not meant for the lab is dropped and counted. Routes and the missing uplink
 // already leave such packets nowhere to go; the guard proves that there were none.
 type Guard struct {
-	ns    *Namespace
+	ns    *netspace.Namespace
 	table *nftables.Table
 	chain *nftables.Chain
 }
 
 // NewGuard lets ns send to the given prefixes, to link-local and multicast
 // destinations on the cable itself, and to itself. Everything else is dropped.
-func NewGuard(ns *Namespace, allowed ...netip.Prefix) (*Guard, error) {
+func NewGuard(ns *netspace.Namespace, allowed ...netip.Prefix) (*Guard, error) {
 	g := &Guard{ns: ns}
 	conn, err := g.connect()
 	if err != nil {
@@ -55,7 +57,7 @@ func NewGuard(ns *Namespace, allowed ...netip.Prefix) (*Guard, error) {
 
 // connect opens netfilter's socket inside the namespace.
 func (g *Guard) connect() (conn *nftables.Conn, err error) {
-	conn, err = nftables.New(nftables.WithNetNSFd(int(g.ns.handle)))
+	conn, err = nftables.New(nftables.WithNetNSFd(g.ns.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("opening netfilter: %w", err)
 	}

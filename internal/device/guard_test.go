@@ -13,22 +13,17 @@ func TestGuardCountsStrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	if err := ns.Cable("guard0", "eth0"); err != nil {
+	if err := ns.cable("guard0", "eth0", netip.MustParsePrefix("10.55.0.1/24")); err != nil {
 		t.Fatal(err)
 	}
 	defer Unplug("guard0")
-	if err := Address("guard0", netip.MustParsePrefix("10.55.0.1/24")); err != nil {
+	if err := ns.Address("eth0", "10.55.0.2/24"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ns.Do(func() error {
-		if err := Address("eth0", netip.MustParsePrefix("10.55.0.2/24")); err != nil {
-			return err
-		}
-		return DefaultRoute(netip.MustParseAddr("10.55.0.1"))
-	}); err != nil {
+	if err := ns.Default("10.55.0.1"); err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGuard(ns, netip.MustParsePrefix("10.55.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"))
+	g, err := NewGuard(ns.Namespace, netip.MustParsePrefix("10.55.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"))
 	if err != nil {
 		t.Fatal(err)
 	}

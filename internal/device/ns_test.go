@@ -23,14 +23,14 @@ func TestAddressesAreSteady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	if err := ns.Cable("steady0", "eth0"); err != nil {
+	if err := ns.cable("steady0", "eth0", netip.Prefix{}); err != nil {
 		t.Fatal(err)
 	}
 	defer Unplug("steady0")
+	if err := ns.Address("eth0", "fd00:55::2/64"); err != nil {
+		t.Fatal(err)
+	}
 	if err := ns.Do(func() error {
-		if err := Address("eth0", netip.MustParsePrefix("fd00:55::2/64")); err != nil {
-			return err
-		}
 		link, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
+	"eidetic/netlab/netspace"
 )
 
 // The names of the lab's cables, which are those of a box with a device port:
@@ -54,13 +55,19 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 
-	guards []*Guard // of the device and of the box
+	box    *netspace.Namespace // for its guard
+	guards []*Guard            // of the device and of the box
 }
 
 // NewVirtual makes the device's network and screen; the browser is prepared by
 // NewChromium. The box's loopback is brought up on the way.
 func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
-	if err := linkUp("lo"); err != nil {
+	box, err := netspace.Here()
+	if err != nil {
+		return nil, err
+	}
+	defer box.Close()
+	if err := box.Up("lo"); err != nil {
 		return nil, err
 	}
 	ns, err := NewNamespace()
@@ -87,43 +94,42 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 // plug lays the device's cable and the box's inner one, and gives the outer
 // ends their addresses. Packets between them need the link (netlab.Port).
 func (v *Virtual) plug() error {
-	if err := v.Namespace.Cable(DevicePort, inner); err != nil {
+	if err := v.Namespace.cable(DevicePort, inner, netip.Prefix{}); err != nil {
 		return err
 	}
-	box, err := Here()
+	box, err := netspace.Here()
 	if err != nil {
 		return err
 	}
 	defer box.Close()
-	if err := box.Cable(BoxPort, InnerPort); err != nil {
+	if err := netspace.Veth(box, BoxPort, box, InnerPort); err != nil {
 		return err
 	}
-	if err := Address(BoxPort, gateway); err != nil {
+	if err := box.Address(BoxPort, gateway.String()); err != nil {
 		return err
 	}
-	return v.Namespace.Do(func() error {
-		// What the device merges the link could not tell apart.
-		if err := link.DisableOffloads(inner); err != nil {
-			return err
-		}
-		if err := Address(inner, deviceAddr); err != nil {
-			return err
-		}
-		return DefaultRoute(gateway.Addr())
-	})
+	// The link cannot separate segments that the device merges.
+	if err := v.Namespace.Do(func() error { return packet.DisableOffloads(inner) }); err != nil {
+		return err
+	}
+	if err := v.Namespace.Address(inner, deviceAddr.String()); err != nil {
+		return err
+	}
+	return v.Namespace.Default(gateway.Addr().String())
 }
 
 // guard puts a default-deny rule on all that device and box send.
 func (v *Virtual) guard() error {
-	box, err := Here()
+	box, err := netspace.Here()
 	if err != nil {
 		return err
 	}
+	v.box = box
 	for _, side := range []struct {
-		ns      *Namespace
+		ns      *netspace.Namespace
 		allowed []netip.Prefix
 	}{
-		{v.Namespace, []netip.Prefix{gateway.Masked(), synthetic}},
+		{v.Namespace.Namespace, []netip.Prefix{gateway.Masked(), synthetic}},
 		{box, []netip.Prefix{gateway.Masked(), synthetic, uplinkAddr.Masked()}},
 	} {
 		g, err := NewGuard(side.ns, side.allowed...)
@@ -164,12 +170,11 @@ func (v *Virtual) Close() error {
 	if v.X != nil {
 		v.X.Stop()
 	}
-	for _, g := range v.guards {
-		if g.ns != v.Namespace {
-			g.ns.Close()
-		}
+	if v.box != nil {
+		v.box.Close()
 	}
-	return v.Namespace.Close()
+	v.Namespace.Close()
+	return nil
 }
 
 // NewOrigins makes a namespace for origin servers, behind the box's uplink,
@@ -187,23 +192,18 @@ func NewOrigins(addresses ...netip.Addr) (*Namespace, error) {
 }
 
 func plugOrigins(ns *Namespace, addresses []netip.Addr) error {
-	if err := ns.Cable(UplinkPort, inner); err != nil {
+	if err := ns.cable(UplinkPort, inner, uplinkAddr); err != nil {
 		return err
 	}
-	if err := Address(UplinkPort, uplinkAddr); err != nil {
-		return err
-	}
-	return ns.Do(func() error {
-		for _, a := range addresses {
-			if !uplinkAddr.Contains(a) {
-				return fmt.Errorf("origin address %s is outside %s", a, uplinkAddr.Masked())
-			}
-			if err := Address(inner, netip.PrefixFrom(a, originPrefix)); err != nil {
-				return err
-			}
+	for _, a := range addresses {
+		if !uplinkAddr.Contains(a) {
+			return fmt.Errorf("origin address %s is outside %s", a, uplinkAddr.Masked())
 		}
-		return nil
-	})
+		if err := ns.Address(inner, netip.PrefixFrom(a, originPrefix).String()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Ways lists the interfaces of the current namespace other than the loopback:

@@ -20,6 +20,7 @@ import (
 	"eidetic/internal/priority"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/port"
 )
@@ -36,12 +37,6 @@ type kernelCheck struct {
 func kernelChecks() []kernelCheck {
 	return []kernelCheck{
 		{Finding{Name: "packet", For: "links: exact, on every kernel"}, tryPacket, "run as root, or allow packet sockets (CAP_NET_RAW)"},
-		{Finding{Name: "tbf", For: "links: by the kernel (rates)"}, tryQdisc(&netlink.Tbf{Rate: 125_000, Limit: 100_000, Buffer: 100_000}),
-			"modprobe sch_tbf; the packet link does without"},
-		{Finding{Name: "netem", For: "links: by the kernel (delays, losses)"},
-			tryQdisc(netlink.NewNetem(netlink.QdiscAttrs{}, netlink.NetemQdiscAttrs{Latency: 1000})),
-			"modprobe sch_netem; the packet link does without"},
-		{Finding{Name: "ifb", For: "links: by the kernel (towards the box)"}, tryIfb, "modprobe ifb; the packet link does without"},
 		{Finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort,
 			"use a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
 		{Finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
@@ -133,45 +128,11 @@ func tryPacket(context.Context) (string, error) {
 		return "", err
 	}
 	defer removeLab()
-	p, err := link.NewPacket(link.PacketConfig{Device: "d0", Lab: "l0", Profile: link.Profile{Name: "native"}, Clock: lab.Monotonic})
+	p, err := packet.New(packet.Config{Device: "d0", Lab: "l0", Profile: link.Profile{Name: "native"}, Clock: lab.Monotonic})
 	if err != nil {
 		return "", err
 	}
 	return "works", p.Close()
-}
-
-// tryQdisc sets a queue discipline on an interface.
-func tryQdisc(q netlink.Qdisc) func(context.Context) (string, error) {
-	return func(context.Context) (string, error) {
-		remove, err := cable("q0", "q1")
-		if err != nil {
-			return "", err
-		}
-		defer remove()
-		l, err := netlink.LinkByName("q0")
-		if err != nil {
-			return "", err
-		}
-		a := q.Attrs()
-		a.LinkIndex, a.Handle, a.Parent = l.Attrs().Index, netlink.MakeHandle(1, 0), netlink.HANDLE_ROOT
-		if err := netlink.QdiscAdd(q); errors.Is(err, unix.ENOENT) {
-			return "", fmt.Errorf("this kernel has no %s", q.Type())
-		} else if err != nil {
-			return "", err
-		}
-		return "works", nil
-	}
-}
-
-func tryIfb(context.Context) (string, error) {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = "ifb7"
-	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); errors.Is(err, unix.EOPNOTSUPP) {
-		return "", errors.New("this kernel has no ifb")
-	} else if err != nil {
-		return "", err
-	}
-	return "works", nil
 }
 
 func tryPort(ctx context.Context) (string, error) {

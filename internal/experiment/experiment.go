@@ -12,6 +12,7 @@ package experiment
 
 import (
 	"context"
+	"image/color"
 	"log/slog"
 	"time"
 
@@ -35,8 +36,9 @@ type Session interface {
 type Traffic struct {
 	Requests, Misses, InFlight int
 	LastActivity               lab.Time
-	// Done is set when the page called lab.done().
-	Done bool
+	// Done is the first call of lab.done() that arrived, with the name that the page
+	// gave as its Detail; nil before.
+	Done *lab.Event
 }
 
 // Link is the emulated access network.
@@ -71,6 +73,8 @@ type Screen interface {
 // Film is a recording that runs.
 type Film interface {
 	Status() FilmStatus
+	// Shows says whether the newest picture is all of one colour.
+	Shows(color.RGBA) bool
 	// Latest shows the newest picture; it must not be kept. False when there is none.
 	Latest(fn func(lab.Format, lab.Frame)) bool
 	Done() <-chan struct{} // closed when the recording ended by itself

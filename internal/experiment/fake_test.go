@@ -3,7 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
-	"image"
+	"image/color"
 	"time"
 
 	"eidetic/internal/lab"
@@ -18,7 +18,7 @@ func now() lab.Time { return lab.Time(time.Now().UnixNano()) }
 type world struct {
 	// the page
 	changes  []time.Duration // after the key
-	final    [3]byte         // BGR of the last picture
+	final    color.RGBA      // of the last picture
 	requests []lab.Served
 	traffic  func(since time.Duration) Traffic
 
@@ -120,21 +120,19 @@ func (f fakeFilm) Status() FilmStatus {
 	return s
 }
 
-func (f fakeFilm) Latest(fn func(lab.Format, lab.Frame)) bool {
-	colour := [3]byte{255, 255, 255}
+func (f fakeFilm) Shows(c color.RGBA) bool {
 	t := now()
 	switch {
 	case f.w.pressed != 0 && len(f.w.changes) > 0 && t >= f.w.pressed.Add(f.w.changes[len(f.w.changes)-1]):
-		colour = f.w.final
+		return c == f.w.final
 	case !f.w.neverGreen && t.Sub(f.w.born) >= greenAfter:
-		colour = [3]byte{0, 255, 0}
+		return c == lab.SyncGreen()
 	}
-	format := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 16, Rate: 60}
-	pix := make([]byte, format.FrameSize())
-	for i := 0; i < len(pix); i += 4 {
-		copy(pix[i:], colour[:])
-	}
-	fn(format, lab.Frame{FrameInfo: lab.FrameInfo{Time: t, Changed: []image.Rectangle{format.Bounds()}}, Pix: pix})
+	return false
+}
+
+func (f fakeFilm) Latest(fn func(lab.Format, lab.Frame)) bool {
+	fn(lab.Format{}, lab.Frame{FrameInfo: lab.FrameInfo{Time: now()}})
 	return true
 }
 func (f fakeFilm) Done() <-chan struct{}     { return nil }

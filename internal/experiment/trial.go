@@ -195,6 +195,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err != nil {
 		return &event, err
 	}
+	if done := session.Traffic().Done; done != nil {
+		t.Events = append(t.Events, *done)
+	}
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil
@@ -231,7 +234,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 			return err
 		}
 		status := film.Status()
-		if status.Frames > 0 && stillFor(film, status) >= p.Settle && shows(film, green) {
+		if status.Frames > 0 && stillFor(film, status) >= p.Settle && film.Shows(lab.SyncGreen()) {
 			return nil
 		}
 		if r.Clock() > deadline {
@@ -249,13 +252,13 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 			return "", err
 		}
 		status, traffic := film.Status(), session.Traffic()
-		if traffic.Done {
+		if traffic.Done != nil {
 			return lab.EndDone, nil
 		}
 		if status.LastChange > start.Latest {
 			if status.LastChange != seen {
 				seen = status.LastChange
-				if shows(film, red) {
+				if film.Shows(lab.SyncRed()) {
 					return lab.EndRed, nil
 				}
 			}

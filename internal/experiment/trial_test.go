@@ -21,6 +21,45 @@ func plan() Plan {
 	return p
 }
 
+// doneAfter is the page's call of lab.done("cart shown") once so much time has passed.
+func doneAfter(at, since time.Duration) *lab.Event {
+	if since <= at {
+		return nil
+	}
+	arrived := now().Add(at - since)
+	return &lab.Event{Name: "done", Detail: "cart shown", Earliest: arrived, Latest: arrived}
+}
+
+// TestDoneIsAnEvent: what the page calls the instant is among the trial's events,
+// before the end that follows from it.
+func TestDoneIsAnEvent(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{200 * time.Millisecond}, traffic: func(since time.Duration) Traffic {
+			return Traffic{Done: doneAfter(time.Second, since)}
+		}}
+		got, err := w.runner().Trial(t.Context(), plan(), 1, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, e := range got.Events {
+			all = append(all, e.Name+" "+e.Detail)
+		}
+		want := []string{"navigate Return on the synchronisation page, which leads to https://www.shop.test/", "done cart shown", "end done"}
+		if !slices.Equal(all, want) {
+			t.Errorf("the trial's events are %q, want %q", all, want)
+		}
+		if at := got.Events[1].Latest; at != w.pressed.Add(time.Second) {
+			t.Errorf("lab.done() is logged at %v, it arrived at %v", at, w.pressed.Add(time.Second))
+		}
+	})
+	log, err := os.ReadFile(filepath.Join(dir, EventsFile))
+	if err != nil || !strings.Contains(string(log), `"detail":"cart shown"`) {
+		t.Errorf("%s holds %s, %v; want the name that the page gave", EventsFile, log, err)
+	}
+}
+
 func TestTrial(t *testing.T) {
 	page := []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}
 	tests := []struct {
@@ -33,9 +72,9 @@ func TestTrial(t *testing.T) {
 		requests int
 	}{
 		{name: "a page that comes to rest", world: world{changes: page}, ended: lab.EndStable, valid: true, analysed: 1},
-		{name: "a red page ends at once", world: world{changes: page, final: [3]byte{0, 0, 255}}, ended: lab.EndRed, valid: true, analysed: 1},
+		{name: "a red page ends at once", world: world{changes: page, final: lab.SyncRed()}, ended: lab.EndRed, valid: true, analysed: 1},
 		{name: "lab.done ends at once", world: world{changes: page, traffic: func(since time.Duration) Traffic {
-			return Traffic{InFlight: 1, Done: since > time.Second}
+			return Traffic{InFlight: 1, Done: doneAfter(time.Second, since)}
 		}}, ended: lab.EndDone, valid: true, analysed: 1},
 		{name: "a request in flight keeps it from ending", world: world{changes: page, traffic: func(time.Duration) Traffic {
 			return Traffic{InFlight: 1}

@@ -74,7 +74,7 @@ func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
 		r.Close()
 		return nil, visual.Options{}, err
 	}
-	return r, visual.Options{Start: last, Origin: start, Content: area}, nil
+	return r, visual.Options{Start: last, Origin: start, Content: area, EndPage: lab.SyncRed()}, nil
 }
 
 // evidence makes the pictures of a trial and waits for its film. What comes to be

@@ -3,9 +3,11 @@ package job
 import (
 	"context"
 	"fmt"
+	"image/color"
 	"math"
 	"time"
 
+	"eidetic/analysis/visual"
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/internal/experiment"
@@ -42,6 +44,13 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 type film struct {
 	*capture.Recorder
 	reel *reel.Writer
+}
+
+// Shows implements [experiment.Film] by the rule of the analysis, so that a page
+// which ends a trial is the one that the analysis leaves out.
+func (f *film) Shows(c color.RGBA) (all bool) {
+	f.Latest(func(format lab.Format, frame lab.Frame) { all = visual.Shows(format, frame.Pix, c) })
+	return all
 }
 
 func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }

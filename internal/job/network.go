@@ -47,7 +47,7 @@ type armed struct {
 	network *netlab.Network
 	core    counted
 	log     *servedLog
-	done    *atomic.Bool // the page called lab.done()
+	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	finish  func() error
 }
 
@@ -56,10 +56,11 @@ func (a *armed) Traffic() experiment.Traffic {
 	return experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
 }
 
-// annotate hears what pages tell the box.
+// annotate hears what pages tell the box. The first lab.done() ends a trial; its
+// time is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
 	if n.Name == "done" {
-		a.done.Store(true)
+		a.done.CompareAndSwap(nil, &lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time})
 	}
 }
 
@@ -90,7 +91,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Bool{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
@@ -120,7 +121,7 @@ type replaying struct {
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Bool{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	session, err := r.network.Replay(ctx, r.archive, replay.Options{
 		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 	})

@@ -119,8 +119,11 @@ func (j *Job) provide(ctx context.Context, runner *experiment.Runner, a lab.Name
 	return nil
 }
 
-// loaded says whether the page came to its end while it was recorded.
-func loaded(t *lab.Trial) bool { return t.Ended == lab.EndStable || t.Ended == lab.EndDone }
+// loaded says whether the page came to its end while it was recorded: it was still,
+// called lab.done(), or showed the red page. At the time limit it did not.
+func loaded(t *lab.Trial) bool {
+	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed
+}
 
 // ofFailures measures and shows only what went wrong: nobody looks at a recording
 // that went well, and its reel is kept.

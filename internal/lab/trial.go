@@ -8,7 +8,7 @@ import (
 // it at some instant in [Earliest, Latest]; no latency finer than that
 // interval may be reported.
 type Event struct {
-	Name     string `json:"name"` // "key", "navigate", "sync", "end"
+	Name     string `json:"name"` // "key", "navigate", "sync", "done", "end"
 	Detail   string `json:"detail,omitempty"`
 	Earliest Time   `json:"earliest_ns"`
 	Latest   Time   `json:"latest_ns"`

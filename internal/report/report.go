@@ -21,8 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // FileName is the report's name in a run's folder.
@@ -45,7 +45,7 @@ func Write(dir string, run *lab.Run) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if err := store.WriteFile(filepath.Join(dir, FileName), b); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(dir, FileName), b, 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

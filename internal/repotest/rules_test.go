@@ -34,7 +34,9 @@ func TestRules(t *testing.T) {
 			"analysis/a_test.go":  `package analysis; import "os"`,
 			"analysis/bench/m.go": `package main; import "os"`,
 			"netlab/n.go":         `package netlab; import "os"`,
-		}, []string{"imports os", "imports net/netip", "time.Now", "rand.Float64"}},
+
+			"netlab/replay/match/m.go": `package match; import ("net/http"; "net/url")`,
+		}, []string{"imports os", "imports net/netip", "time.Now", "rand.Float64", "imports net/http"}},
 		{"test packages", map[string]string{
 			"netlab/netlabtest/n.go": `package netlabtest`,
 			"netlab/a.go":            `package netlab; import "eidetic/netlab/netlabtest"`,

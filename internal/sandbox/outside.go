@@ -4,17 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
 
 	"eidetic/internal/isolate"
 	"eidetic/internal/job"
-
-	"github.com/miekg/dns"
 )
 
 // Run carries the task out in namespaces that end with it, and shows a person its
@@ -58,19 +54,4 @@ func (t Task) RunWithEvents(ctx context.Context, c Commands, news job.News) erro
 		return reported
 	}
 	return err
-}
-
-// SystemResolver is the name server that this machine asks.
-func SystemResolver() (netip.AddrPort, error) {
-	const file = "/etc/resolv.conf"
-	conf, err := dns.ClientConfigFromFile(file)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("finding a name server: %w", err)
-	}
-	for _, s := range conf.Servers {
-		if a, err := netip.ParseAddr(s); err == nil {
-			return netip.AddrPortFrom(a, 53), nil
-		}
-	}
-	return netip.AddrPort{}, fmt.Errorf("finding a name server: %s names none", file)
 }

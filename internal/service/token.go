@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // Token reads the panel's token from the file. Without a file name the token is
@@ -32,7 +32,7 @@ func Token(file, data string) (token, kept string, err error) {
 		return "", "", fmt.Errorf("data folder: %w", err)
 	}
 	token = newToken()
-	if err := store.WritePrivate(file, []byte(token+"\n")); err != nil {
+	if err := atomicfile.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		return "", "", fmt.Errorf("keep the token: %w", err)
 	}
 	return token, file, nil

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
@@ -51,7 +52,7 @@ func (a Uploads) makeDir() error {
 	if err != nil {
 		return err
 	}
-	return store.SyncDir(filepath.Dir(a.Dir))
+	return atomicfile.SyncDir(filepath.Dir(a.Dir))
 }
 
 // refuse returns an error that the panel shows to the one who asked.
@@ -121,7 +122,7 @@ func (a Uploads) Put(ctx context.Context, name string, content io.Reader) (panel
 		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), f.Name(), name))
 	}
 	// A recording that was acknowledged must survive a power cut.
-	if err := errors.Join(os.Rename(f.Name(), path), store.SyncDir(a.Dir)); err != nil {
+	if err := errors.Join(os.Rename(f.Name(), path), atomicfile.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)

@@ -11,6 +11,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
+	"eidetic/netlab/dns"
 )
 
 // virtualDevice is a browser on this machine, in namespaces that are made for
@@ -77,7 +78,7 @@ func (v *virtualDevice) nameServer() (netip.AddrPort, error) {
 	if v.resolver.IsValid() {
 		return v.resolver, nil
 	}
-	server, err := sandbox.SystemResolver()
+	server, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%w; set network.resolver in the configuration", err)
 	}

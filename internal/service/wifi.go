@@ -37,7 +37,7 @@ func (p *ports) startAccessPoint(ctx context.Context, d *portDevice) error {
 	if c.WiFi == nil || d.point != nil {
 		return nil
 	}
-	network, broken, err := wifi.Kept(filepath.Join(p.data, "wifi.json"))
+	network, broken, err := wifi.LoadOrCreate(filepath.Join(p.data, "wifi.json"))
 	if broken != nil {
 		p.log.Warn("the Wi-Fi network has a new name and passphrase: devices must join again", "error", broken)
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"syscall"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/lab"
 )
 
@@ -85,7 +86,7 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
 	f.dir = dir
-	if err := SyncDir(runs); err != nil {
+	if err := atomicfile.SyncDir(runs); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
 	}
@@ -197,7 +198,7 @@ func (f *Folder) Save(run *lab.Run) error {
 		if err := syncTree(dir); err != nil {
 			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
 		}
-		if err := WriteFile(filepath.Join(dir, trialFile), b); err != nil {
+		if err := atomicfile.WriteFile(filepath.Join(dir, trialFile), b, 0o644); err != nil {
 			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
 		}
 		f.trials[t.Number] = digest
@@ -210,7 +211,7 @@ func (f *Folder) Save(run *lab.Run) error {
 			return fmt.Errorf("save run: %w", err)
 		}
 	}
-	if err := WriteFile(filepath.Join(f.dir, runFile), whole); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(f.dir, runFile), whole, 0o644); err != nil {
 		return fmt.Errorf("save run: %w", err)
 	}
 	return nil
@@ -276,7 +277,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return WriteFile(path, b)
+	return atomicfile.WriteFile(path, b, 0o644)
 }
 
 func encode(v any) ([]byte, error) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"eidetic/internal/atomicfile"
 )
 
 // ErrHeld is returned for a run that goes on.
@@ -35,7 +37,7 @@ func (s *Store) Remove(id string) error {
 	if err := os.Rename(dir, gone); err != nil {
 		return fmt.Errorf("remove run: %w", err)
 	}
-	if err := errors.Join(os.RemoveAll(gone), SyncDir(runs), s.unpublish(id)); err != nil {
+	if err := errors.Join(os.RemoveAll(gone), atomicfile.SyncDir(runs), s.unpublish(id)); err != nil {
 		return fmt.Errorf("remove run: %w", err)
 	}
 	return nil

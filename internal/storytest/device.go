@@ -29,7 +29,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/testlab"
-	shaped "eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 )
 
 // Place is a network namespace.
@@ -107,7 +107,7 @@ func (d *Device) lease(ctx context.Context, port string) error {
 	}
 	// A cable carries segments one by one; what a virtual one merges, the box
 	// could not tell apart.
-	if err := shaped.DisableOffloads(port); err != nil {
+	if err := packet.DisableOffloads(port); err != nil {
 		return err
 	}
 	for {

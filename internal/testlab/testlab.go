@@ -11,9 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"eidetic/internal/unshare"
 )
 
 // mend is the command that installs every program the tests use.
@@ -62,22 +63,10 @@ func NeedRoot(t testing.TB) {
 // namespace unless we are root. Some kernels and most containers forbid them.
 func NeedNamespaces(t testing.TB) {
 	t.Helper()
-	err := unshare()
+	// Sysctls, seccomp filters and security modules can each forbid it, so that
+	// only trying tells.
+	err := unshare.Run(exec.Command("/bin/true"), unshare.Network|unshare.Mounts)
 	Need(t, err == nil, fmt.Sprintf("network namespaces, but: %v; as root, or after: sysctl -w kernel.unprivileged_userns_clone=1", err))
-}
-
-// unshare starts a program in namespaces of its own, which is the only
-// question to the kernel whose answer counts: sysctls, seccomp filters and
-// security modules can each say no.
-func unshare() error {
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	return cmd.Run()
 }
 
 // Hang is how long a test waits for what happens by itself within seconds on a

@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Archive is a recording in RAM. It is not changed after it was opened and
-// may be shared by sessions.
+// Archive is a recording in RAM. It does not change after it was opened, and sessions may
+// share it.
 type Archive struct {
 	exchanges []*lab.Exchange
 	dns       []DNS
@@ -19,11 +19,11 @@ type Archive struct {
 	info      lab.ArchiveInfo
 	warnings  []string
 
-	sums map[*byte]payload // bodies that were read, by their first byte
+	sums map[*byte]payload // of the bodies that were read, by their first byte
 }
 
-// New returns an archive of exchanges that are in RAM already, for imports
-// and tests. They are not copied.
+// New returns an archive of exchanges that are in RAM already, for imports and tests. It does
+// not copy them.
 func New(exchanges []*lab.Exchange, dns []DNS, pages []Page, o CreateOptions) *Archive {
 	a := &Archive{exchanges: exchanges, dns: dns, pages: pages, options: o}
 	a.finish()
@@ -36,8 +36,8 @@ func (a *Archive) Exchanges() []*lab.Exchange { return a.exchanges }
 // DNS returns the recorded answers in the order of the recording.
 func (a *Archive) DNS() []DNS { return a.dns }
 
-// BodySHA256 is the hash of a body of this archive or any other, in hex. That
-// of one that was read is known already.
+// BodySHA256 returns the hex SHA-256 of a body of this archive or any other. For a body of this
+// archive it was computed while the file was read.
 func (a *Archive) BodySHA256(body []byte) string {
 	if len(body) > 0 {
 		if p, ok := a.sums[&body[0]]; ok && len(p.bytes) == len(body) {
@@ -51,17 +51,17 @@ func (a *Archive) BodySHA256(body []byte) string {
 // Pages returns the documents that were visited.
 func (a *Archive) Pages() []Page { return a.pages }
 
-// Options returns what the recording was created with, as far as the file says.
+// Options returns the options that the recording was created with, as far as the file has them.
 func (a *Archive) Options() CreateOptions { return a.options }
 
 // Info describes the archive for a report.
 func (a *Archive) Info() lab.ArchiveInfo { return a.info }
 
-// Warnings says what was wrong with the file and could be mended, such as a
-// cut-off end: one line each.
+// Warnings lists the defects of the file that could be repaired, such as a cut-off end: one
+// line each.
 func (a *Archive) Warnings() []string { return a.warnings }
 
-// finish sorts the exchanges and sums up.
+// finish sorts the exchanges and counts them.
 func (a *Archive) finish() {
 	slices.SortStableFunc(a.exchanges, func(x, y *lab.Exchange) int { return x.Order - y.Order })
 	hosts, protocols := map[string]bool{}, map[string]bool{}

@@ -104,10 +104,10 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("DNS (-written +read):\n%s", diff)
 		}
 		if o := a.Options(); o.Seed != 1<<63+5 || !o.PageDate.Equal(pageDate) || o.Title != "A title" || o.Software != "test 1" {
-			t.Errorf("options: %+v", o)
+			t.Errorf("Options() = %+v, want those of the recording", o)
 		}
 		if len(a.Warnings()) != 0 {
-			t.Errorf("warnings: %q", a.Warnings())
+			t.Errorf("Warnings() = %q, want none", a.Warnings())
 		}
 	}
 	working, err := Open(path + WorkingSuffix)
@@ -119,7 +119,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := dirNames(t, filepath.Dir(path)); cmp.Diff([]string{"a.wacz"}, names) != "" {
-		t.Errorf("files left: %q", names)
+		t.Errorf("the files %q are left, want a.wacz alone", names)
 	}
 	a, err := Open(path)
 	if err != nil {
@@ -127,21 +127,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 	check(a)
 	if diff := cmp.Diff([]Page{{URL: want[0].URL, Title: want[0].URL, Wall: wall}}, a.Pages()); diff != "" {
-		t.Errorf("pages:\n%s", diff)
+		t.Errorf("Pages() (-want +got):\n%s", diff)
 	}
 	info := a.Info()
 	if info.Exchanges != 4 || len(info.SHA256) != 64 || info.BodyBytes != 12004 || !strings.HasSuffix(info.File, "a.wacz") {
-		t.Errorf("info: %+v", info)
+		t.Errorf("Info() = %+v; want 4 exchanges of 12004 bytes in a.wacz", info)
 	}
 	if diff := cmp.Diff([]string{"api.example.com:8080", "cdn.example.com", "www.example.com"}, info.Hosts); diff != "" {
-		t.Errorf("hosts:\n%s", diff)
+		t.Errorf("Info().Hosts (-want +got):\n%s", diff)
 	}
 	if &a.Exchanges()[0].Response.Body[0] != &a.Exchanges()[1].Response.Body[0] {
-		t.Error("equal bodies are kept twice")
+		t.Error("two equal bodies are kept, want one")
 	}
 	for _, body := range [][]byte{a.Exchanges()[0].Response.Body, a.Exchanges()[2].Response.Body[:3], nil} {
 		if got, want := a.BodySHA256(body), fmt.Sprintf("%x", sha256.Sum256(body)); got != want {
-			t.Errorf("hash of %q…: %s instead of %s", body[:min(10, len(body))], got, want)
+			t.Errorf("BodySHA256(%q…) = %s, want %s", body[:min(10, len(body))], got, want)
 		}
 	}
 }
@@ -180,17 +180,17 @@ func TestCutOff(t *testing.T) {
 		}
 		got := len(a.Exchanges())
 		if got < before || got > before+1 {
-			t.Fatalf("cut at %d: %d exchanges after %d", n, got, before)
+			t.Fatalf("cut at %d: %d exchanges, want %d or one more", n, got, before)
 		}
 		before = got
 		for i, e := range a.Exchanges() {
 			if !bytes.Equal(e.Response.Body, exchanges[i].Response.Body) || e.Method != exchanges[i].Method {
-				t.Fatalf("cut at %d: exchange %d is not whole", n, i)
+				t.Fatalf("cut at %d: exchange %d is incomplete, want it left out", n, i)
 			}
 		}
 	}
 	if before < len(exchanges)-1 {
-		t.Errorf("%d exchanges at the end", before)
+		t.Errorf("%d exchanges at the end, want at least %d", before, len(exchanges)-1)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestTruncatedWACZ(t *testing.T) {
 	for _, n := range []int{0, 3, 4, 100, len(data) / 2, len(data) - 1} {
 		_, err := OpenReader(bytes.NewReader(data[:n]), int64(n), Limits{})
 		if err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("cut at %d: error %v", n, err)
+			t.Errorf("cut at %d: error %v, want one of one line", n, err)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestDamage(t *testing.T) {
 			continue
 		}
 		if !reflect.DeepEqual(whole.Exchanges(), a.Exchanges()) {
-			t.Fatalf("byte %d: changed without a word:\n%s", i, cmp.Diff(whole.Exchanges(), a.Exchanges(), addrEqual))
+			t.Fatalf("byte %d was changed: the exchanges differ without a warning (-want +got):\n%s", i, cmp.Diff(whole.Exchanges(), a.Exchanges(), addrEqual))
 		}
 	}
 }
@@ -253,7 +253,7 @@ func bothWays(t *testing.T, data []byte, l Limits) (*Archive, error) {
 	byParts, err1 := open(1)
 	inOne, err2 := open(1 << 40)
 	if fmt.Sprint(err1) != fmt.Sprint(err2) {
-		t.Fatalf("by parts: %v; from front to back: %v", err1, err2)
+		t.Fatalf("read by parts: %v; from front to back: %v; want one result", err1, err2)
 	}
 	if err1 != nil {
 		return nil, err1
@@ -281,7 +281,7 @@ func TestManyHeaders(t *testing.T) {
 	}
 	a, err := bothWays(t, zipOf(t, warc.Bytes(), index.Bytes()), Limits{})
 	if err != nil || len(a.Exchanges()) != 80 || len(a.Warnings()) > 0 {
-		t.Fatalf("%v, %+v", err, a)
+		t.Fatalf("read by parts: %v, %+v; want 80 exchanges, no warning", err, a)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestHostileZip(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := OpenReader(bytes.NewReader(tt.data), int64(len(tt.data)), Limits{Entries: 20, Index: 4000, Record: 1 << 20})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error %v does not say %q", err, tt.says)
+				t.Errorf("OpenReader: %v, want an error with %q", err, tt.says)
 			}
 		})
 	}
@@ -340,22 +340,22 @@ func TestCreateRefuses(t *testing.T) {
 	path := filepath.Join(dir, "a.wacz")
 	w := record1(t, path, nil)
 	if _, err := Create(path, CreateOptions{Wall: wall}); !errors.Is(err, os.ErrExist) {
-		t.Errorf("a second recording to the same file: %v", err)
+		t.Errorf("Create over a recording: %v, want os.ErrExist", err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Add(sample()[0]); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("add after close: %v", err)
+		t.Errorf("Add after Close: %v, want os.ErrClosed", err)
 	}
 	if _, err := Create(path, CreateOptions{Wall: wall}); !errors.Is(err, os.ErrExist) {
-		t.Errorf("over a finished archive: %v", err)
+		t.Errorf("Create over a finished archive: %v, want os.ErrExist", err)
 	}
 	if _, err := Create(filepath.Join(dir, "none", "a.wacz"), CreateOptions{Wall: wall}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("in no directory: %v", err)
+		t.Errorf("Create in a missing directory: %v, want os.ErrNotExist", err)
 	}
 	if _, err := Create(filepath.Join(dir, "b.wacz"), CreateOptions{}); err == nil {
-		t.Error("without a time")
+		t.Error("Create without a time = nil error, want one")
 	}
 }
 
@@ -382,11 +382,11 @@ func TestConcurrentAdd(t *testing.T) {
 	}
 	for i, e := range a.Exchanges() {
 		if e.Order != i || e.URL != sample()[i%4].URL {
-			t.Fatalf("exchange %d is %s, order %d", i, e.URL, e.Order)
+			t.Fatalf("exchange %d is %s with order %d; want %s, order %d", i, e.URL, e.Order, sample()[i%4].URL, i)
 		}
 	}
 	if len(a.Exchanges()) != 64 {
-		t.Errorf("%d exchanges", len(a.Exchanges()))
+		t.Errorf("%d exchanges, want 64", len(a.Exchanges()))
 	}
 }
 

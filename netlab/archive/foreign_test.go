@@ -60,10 +60,10 @@ func TestForeignRecords(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if len(a.DNS()) != 1 || a.DNS()[0].Records[0] != "a.example.\t60\tIN\tA\t192.0.2.9" {
-		t.Errorf("DNS: %+v", a.DNS())
+		t.Errorf("DNS() = %+v; want one A record of 192.0.2.9", a.DNS())
 	}
 	if len(a.Warnings()) != 2 {
-		t.Errorf("warnings: %q", a.Warnings())
+		t.Errorf("Warnings() = %q, want 2", a.Warnings())
 	}
 }
 
@@ -137,7 +137,7 @@ func FuzzOpen(f *testing.F) {
 		a, err := bothWays(t, data, limits)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error has two lines: %q", err)
+				t.Errorf("error %q, want one line", err)
 			}
 			return
 		}
@@ -147,10 +147,10 @@ func FuzzOpen(f *testing.F) {
 				sum += c.Bytes
 			}
 			if sum != len(e.Response.Body) {
-				t.Errorf("chunks of %d bytes, body of %d", sum, len(e.Response.Body))
+				t.Errorf("chunks of %d bytes, want the body's %d", sum, len(e.Response.Body))
 			}
 			if e.Status < 100 || e.Method == "" || e.ID == "" {
-				t.Errorf("exchange without a status, method or ID: %+v", e)
+				t.Errorf("exchange %+v, want one with status, method and ID", e)
 			}
 		}
 	})

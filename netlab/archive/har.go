@@ -108,12 +108,12 @@ func (n *harInt) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// harBody bounds what a body is decoded to for an export: a few bytes of a
-// hostile recording become gigabytes.
+// harBody bounds the bytes that a body is decoded to for an export, since a few bytes of a
+// hostile recording can decode to gigabytes.
 const harBody = 256 << 20
 
-// WriteHAR writes the exchanges as HAR 1.2, bodies decoded, bytes in base64. A
-// body that was cut off, or cannot be decoded, is left out, which its comment says.
+// WriteHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
+// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so.
 func WriteHAR(w io.Writer, a *Archive) error {
 	if err := writeHAR(w, a, harBody); err != nil {
 		return fmt.Errorf("export HAR: %w", err)
@@ -121,7 +121,7 @@ func WriteHAR(w io.Writer, a *Archive) error {
 	return nil
 }
 
-// writeHAR writes the entries one by one: all bodies at once need not fit into memory.
+// writeHAR writes the entries one by one, since the bodies together may not fit into memory.
 func writeHAR(w io.Writer, a *Archive, most int64) error {
 	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}}}
 	for i, p := range a.pages {
@@ -192,7 +192,7 @@ func harEntryOf(e *lab.Exchange, most int64) harEntry {
 	return h
 }
 
-// harCut begins the comment of a body that was cut off, before WARC's word for why.
+// harCut begins the comment of a body that was cut off; the reason follows in WARC's words.
 const harCut = "the body was cut off: "
 
 func harContentOf(e *lab.Exchange, most int64) harContent {
@@ -219,8 +219,8 @@ func harPairs(fields []lab.HeaderField) []harPair {
 	return out
 }
 
-// harText returns bytes as text if they are UTF-8 and are not said to be
-// something else: of charsets such as ISO-2022-JP all bytes are ASCII.
+// harText returns bytes as text if they are UTF-8 and declared as nothing else: in charsets such
+// as ISO-2022-JP all bytes are ASCII.
 func harText(b []byte, contentType string) (text, encoding string) {
 	charset, _ := charsetOf(contentType)
 	if utf8.Valid(b) && (charset == "" || charset == "utf-8" || charset == "utf8") {

@@ -57,20 +57,20 @@ func TestHARDialects(t *testing.T) {
 			for _, e := range a.Exchanges() {
 				got = strings.Join([]string{e.Method, e.URL, e.Protocol, list(e.Request.Header), "200", list(e.Response.Header), string(e.Response.Body)}, " ")
 				if e.FirstByte.String() != "10.5ms" || e.Server.String() != "[2001:db8::1]:443" {
-					t.Errorf("first byte %v, server %v", e.FirstByte, e.Server)
+					t.Errorf("first byte %v, server %v; want 10.5ms, [2001:db8::1]:443", e.FirstByte, e.Server)
 				}
 			}
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 			if warns := strings.Join(a.Warnings(), "\n"); tt.warns == "" && warns != "" || !strings.Contains(warns, tt.warns) {
-				t.Errorf("warnings %q", warns)
+				t.Errorf("Warnings() = %q, want %q", warns, tt.warns)
 			}
 		})
 	}
 	for text, says := range map[string]string{`{"a":1}`: "not a HAR", `{"log":`: "HAR", `{  }`: "not a HAR"} {
 		if _, err := openText(t, text); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("open %s: %v, want an error with %q", text, err, says)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := WriteWARC(warc, a); err == nil {
-		t.Error("an export went over a file that was there")
+		t.Error("WriteWARC over an existing file = nil error, want one")
 	}
 	wacz := filepath.Join(dir, "a.wacz")
 	if err := os.WriteFile(wacz, []byte("old"), 0o644); err != nil {
@@ -126,16 +126,16 @@ func TestFormats(t *testing.T) {
 		w := want[i]
 		if w.Truncated != "" { // the half of a body that there is, is not the body
 			if e.Truncated != w.Truncated || e.Response.Body != nil {
-				t.Errorf("HAR entry %d, cut off: %q, %q", i, e.Truncated, e.Response.Body)
+				t.Errorf("HAR entry %d, cut off: truncated %q, body %q; want %q, none", i, e.Truncated, e.Response.Body, w.Truncated)
 			}
 			continue
 		}
 		if e.Method != w.Method || e.URL != w.URL || e.Status != w.Status || !bytes.Equal(e.Response.Body, w.Response.Body) || !bytes.Equal(e.Request.Body, w.Request.Body) || e.Protocol != w.Protocol {
-			t.Errorf("HAR entry %d: %+v", i, e)
+			t.Errorf("HAR entry %d is %+v, want %+v", i, e, w)
 		}
 	}
 	if names := dirNames(t, dir); len(names) != 2 {
-		t.Errorf("files left: %q", names)
+		t.Errorf("the files %q are left, want 2", names)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestMerge(t *testing.T) {
 	}
 	a := Merge(New(one, nil, nil, CreateOptions{Seed: 1}), New(two, nil, nil, CreateOptions{Seed: 2}), New(one[:1], nil, nil, CreateOptions{}))
 	if n := len(a.Exchanges()); n != 8 || a.Options().Seed != 1 || a.Exchanges()[4].ID != two[0].ID || a.Exchanges()[7].Order != 7 || two[0].Order != 0 {
-		t.Errorf("%d exchanges, %+v", n, a.Options())
+		t.Errorf("Merge gives %d exchanges with %+v; want 8, in the order of the recordings, with the first one's seed", n, a.Options())
 	}
 }
 
@@ -196,7 +196,7 @@ func TestMergeImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := Open(path); err != nil || len(again.Exchanges()) != len(got) || len(again.Warnings()) > 0 {
-		t.Errorf("%v, %v", err, again)
+		t.Errorf("open the merged archive again: %v, %v; want %d exchanges, no warning", err, again, len(got))
 	}
 }
 
@@ -233,18 +233,18 @@ func TestHARBounds(t *testing.T) {
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil || indented.String() != out.String() {
-		t.Errorf("not as encoding/json indents it (%v):\n%s", err, out.String())
+		t.Errorf("the JSON is not indented as encoding/json does it (%v):\n%s", err, out.String())
 	}
 	if out.n < len(list) {
-		t.Errorf("%d writes for %d exchanges", out.n, len(list))
+		t.Errorf("%d writes for %d exchanges, want at least one for each", out.n, len(list))
 	}
 	got, err := openText(t, out.String())
 	if err != nil {
-		t.Fatalf("%v in %s", err, out.String())
+		t.Fatalf("open the export: %v in %s", err, out.String())
 	}
 	for i, e := range got.Exchanges() {
 		if gone := i < 2; len(got.Exchanges()) != 3 || gone != (e.Truncated != "") || gone != (len(e.Response.Body) == 0) {
-			t.Errorf("%s: %q, %d bytes", e.URL, e.Truncated, len(e.Response.Body))
+			t.Errorf("%s: truncated %q, %d bytes; want the first two of three truncated, without bytes", e.URL, e.Truncated, len(e.Response.Body))
 		}
 	}
 
@@ -259,7 +259,7 @@ func TestHARBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openText(t, packed.String()); !errors.Is(err, errLimit) {
-		t.Errorf("%d bytes that expand to 100 MiB: %v", packed.Len(), err)
+		t.Errorf("%d bytes that decode to 100 MiB: %v, want %v", packed.Len(), err, errLimit)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestAssess(t *testing.T) {
 			kinds = append(kinds, p.Kind)
 		}
 		if q.Score != tt.score || strings.Join(kinds, " ") != tt.kinds {
-			t.Errorf("%s: %+v", tt.name, q)
+			t.Errorf("%s: %+v; want the score %v with %q", tt.name, q, tt.score, tt.kinds)
 		}
 	}
 }
@@ -325,10 +325,10 @@ func FuzzHARText(f *testing.F) {
 		var got harString
 		err := json.Unmarshal([]byte(`"`+escaped+`"`), &want)
 		if err2 := json.Unmarshal([]byte(`"`+escaped+`"`), &got); (err == nil) != (err2 == nil) {
-			t.Fatalf("%v and %v", err, err2)
+			t.Fatalf("encoding/json: %v, harString: %v; want both or neither to fail", err, err2)
 		}
 		if !strings.Contains(want, "\ufffd") && want != string(got) {
-			t.Errorf("%q instead of %q", got, want)
+			t.Errorf("harString = %q, want %q", got, want)
 		}
 	})
 }
@@ -352,7 +352,7 @@ func TestHARText(t *testing.T) {
 		{"abc", 3, "abc", true, true}, {"abc", 6, "abc", true, true}, {"\xf6", 1, "\xf6", false, true}, {"", 0, "", false, true},
 	} {
 		if got := harString(x.text).wire(x.size); string(got.bytes) != x.want || got.recoded != x.recoded || got.same != x.same {
-			t.Errorf("%q of %d bytes: %q, %t, %t", x.text, x.size, got.bytes, got.recoded, got.same)
+			t.Errorf("wire(%q, %d bytes) = %q, recoded %t, same %t; want %q, %t, %t", x.text, x.size, got.bytes, got.recoded, got.same, x.want, x.recoded, x.same)
 		}
 	}
 }
@@ -378,7 +378,7 @@ func TestHARCharsets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := e.Response.Get("Content-Type"); got != x.want || string(e.Response.Body) != x.text {
-			t.Errorf("%s %q: %s, %q", x.kind, x.text, got, e.Response.Body)
+			t.Errorf("%s %q: Content-Type %s, body %q; want %s, the text", x.kind, x.text, got, e.Response.Body, x.want)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func TestHARKeepsCharsets(t *testing.T) {
 		}
 		got := a.Exchanges()[0].Response
 		if string(got.Body) != body || !strings.EqualFold(got.Get("Content-Type"), kind) {
-			t.Errorf("%s %q: %s %q", kind, body, got.Get("Content-Type"), got.Body)
+			t.Errorf("%s %q: Content-Type %s, body %q; want them unchanged", kind, body, got.Get("Content-Type"), got.Body)
 		}
 	}
 }

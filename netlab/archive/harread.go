@@ -18,7 +18,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// isHAR tells a HAR by how it starts, behind a byte order mark and blanks, or
+// isHAR tells a HAR by its beginning, after a byte order mark and blanks, or when it is
 // compressed by zlib.
 func isHAR(head []byte) bool {
 	if isZlib(head) {
@@ -33,8 +33,8 @@ func isZlib(head []byte) bool {
 	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
 }
 
-// openHAR reads the exchanges of a HAR. Bodies there are decoded, so content
-// codings are taken away; one that is missing is marked as cut off.
+// openHAR reads the exchanges of a HAR. Its bodies are decoded, so content codings are removed
+// from the headers; a missing body is marked as cut off.
 func (a *Archive) openHAR(file *io.SectionReader, l Limits) error {
 	buffered := bufio.NewReader(file)
 	most, r := l.Decoded, io.Reader(buffered)
@@ -44,7 +44,7 @@ func (a *Archive) openHAR(file *io.SectionReader, l Limits) error {
 			return fmt.Errorf("HAR: %w", err)
 		}
 		defer z.Close()
-		// JSON and base64 shrink to a tenth; a few bytes that become gigabytes are no HAR.
+		// JSON and base64 compress to a tenth; a few bytes that decode to gigabytes are no HAR.
 		most, r = min(most, 64<<20+50*file.Size()), z
 	}
 	text, err := readAllLimited(r, most)
@@ -158,9 +158,9 @@ func harHeaders(pairs []harPair) []lab.HeaderField {
 	return out
 }
 
-// splitCookies takes Set-Cookie fields apart that an exporter joined by
-// commas (mitmproxy does), when it lists more cookies than there are fields.
-// The comma of a date is followed by no name.
+// splitCookies splits Set-Cookie fields that an exporter joined by commas (mitmproxy does), when
+// the exporter lists more cookies than there are fields. The comma of a date is not followed
+// by a name.
 func splitCookies(fields []lab.HeaderField, cookies int) []lab.HeaderField {
 	var out []lab.HeaderField
 	have := 0
@@ -191,8 +191,7 @@ func splitCookies(fields []lab.HeaderField, cookies int) []lab.HeaderField {
 	return out
 }
 
-// bytes returns the request's body, of which size is what the exporter says
-// that it had.
+// bytes returns the request's body; size is its length as the exporter states it.
 func (p *harPost) bytes(size harInt) ([]byte, error) {
 	switch {
 	case p == nil:
@@ -216,7 +215,7 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 // truncations are WARC's words for why a body was cut off.
 var truncations = []string{"length", "time", "disconnect", "unspecified"}
 
-// fill sets the body, and a header that fits what HAR keeps of it.
+// fill sets the body, and adapts the header to how HAR keeps the body.
 func (c *harContent) fill(e *lab.Exchange) error {
 	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
 	var text wireText
@@ -254,7 +253,7 @@ func (c *harContent) fill(e *lab.Exchange) error {
 			switch _, at := charsetOf(f.Value); {
 			case at >= 0 && text.recoded:
 				f.Value = f.Value[:at] + "charset=utf-8"
-			case text.recoded && !text.same && hasCharset(f.Value): // or what a <meta> names would be believed
+			case text.recoded && !text.same && hasCharset(f.Value): // else the browser would use the charset of a <meta>
 				f.Value += "; charset=utf-8"
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// harString is a text as exporters write it. Python's, such as mitmproxy,
-// write a byte that is no text as a lone low surrogate (PEP 383), which
-// encoding/json would turn into U+FFFD: here it is that byte again.
+// harString is a text as exporters write it. Exporters in Python, such as mitmproxy, write a byte
+// that is no text as a lone low surrogate (PEP 383), which encoding/json would turn into
+// U+FFFD: harString has the original byte.
 type harString string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -19,7 +19,7 @@ func (s *harString) UnmarshalJSON(raw []byte) error {
 		return json.Unmarshal(raw, (*string)(s))
 	}
 	var out strings.Builder
-	begin := 1 // of what is not in out yet, behind the quote
+	begin := 1 // of the bytes that are not in out yet, after the quote
 	for i := 1; i < len(raw)-1; i++ {
 		if raw[i] != '\\' {
 			continue
@@ -38,7 +38,7 @@ func (s *harString) UnmarshalJSON(raw []byte) error {
 		case unit >= 0:
 			i += 5
 		default:
-			i++ // what is escaped is no beginning
+			i++ // an escaped character begins nothing
 		}
 	}
 	var text string
@@ -67,15 +67,15 @@ func quoted(raw []byte) []byte { return bytes.Join([][]byte{nil, raw, nil}, []by
 // wireText is a text of a HAR as bytes.
 type wireText struct {
 	bytes []byte
-	// recoded: it may have had another charset, and is UTF-8 now.
+	// recoded: the text may have had another charset, and is UTF-8 now.
 	recoded bool
-	// same: as far as can be known, these are the bytes that were on the wire.
+	// same: as far as can be known, these bytes were on the wire.
 	same bool
 }
 
-// wire returns what was on the wire, as far as that can be known. It can be
-// known by how long it was, in any of sizes: exporters read text without a
-// charset as Latin 1, where a byte is a character.
+// wire returns the bytes that were on the wire, as far as they can be known. They are known by
+// their number, if it is one of sizes: exporters read text without a charset as Latin 1, where
+// each byte is one character.
 func (s harString) wire(sizes ...int64) wireText {
 	text := string(s)
 	if text == "" || !utf8.ValidString(text) {
@@ -95,12 +95,11 @@ func (s harString) wire(sizes ...int64) wireText {
 	if asLatin && !same {
 		return wireText{bytes: latin, same: true}
 	}
-	ascii := isLatin && len(latin) == len(text) // the same in whatever a page may name
+	ascii := isLatin && len(latin) == len(text) // the same in every charset that a page may name
 	return wireText{bytes: []byte(text), recoded: true, same: same || ascii}
 }
 
-// charsetOf returns the charset that a Content-Type names, in lower case, and
-// where it is told.
+// charsetOf returns the charset that a Content-Type names, in lower case, and its position.
 func charsetOf(contentType string) (name string, at int) {
 	lower := strings.ToLower(contentType)
 	at = strings.Index(lower, "charset=")
@@ -111,8 +110,8 @@ func charsetOf(contentType string) (name string, at int) {
 	return strings.Trim(name, "\"' \t"), at
 }
 
-// hasCharset tells the types whose charset may be told in the text itself, or
-// by the page that loads it, and where Content-Type overrides that.
+// hasCharset tells the types whose charset the text itself or the loading page may declare, and
+// for which Content-Type overrides that.
 func hasCharset(contentType string) bool {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	media = strings.TrimSpace(media)

@@ -49,8 +49,8 @@ func writeFields(b *bytes.Buffer, fields []lab.HeaderField) {
 	}
 }
 
-// splitHead parses the head of a request or response block: its start line,
-// its fields and what follows the blank line.
+// splitHead parses the head of a request or response block: its start line, its fields and the
+// bytes after the blank line.
 func splitHead(block []byte, limit int) (start string, fields []lab.HeaderField, body []byte, err error) {
 	rest := block
 	for first := true; ; first = false {
@@ -81,7 +81,7 @@ func splitHead(block []byte, limit int) (start string, fields []lab.HeaderField,
 	}
 }
 
-// appendField adds a header line; what is not one is left out.
+// appendField adds a header line; it leaves out a malformed one.
 func appendField(fields []lab.HeaderField, line string) []lab.HeaderField {
 	if line == "" {
 		return fields
@@ -137,8 +137,8 @@ func parseResponse(e *lab.Exchange, block []byte, limit int) error {
 	return nil
 }
 
-// dechunk removes a transfer coding that other tools keep. A body that is
-// not really chunked, although its header says so, stays as it is.
+// dechunk removes a transfer coding that other tools keep. A body that is not chunked, although
+// its header says so, stays as it is.
 func dechunk(m *lab.Message) {
 	if !strings.EqualFold(m.Get("Transfer-Encoding"), "chunked") {
 		return

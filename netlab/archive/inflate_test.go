@@ -29,7 +29,7 @@ func BenchmarkInflate(b *testing.B) {
 				for b.Loop() {
 					p := part{to: int64(member.Len())}
 					p.read(bytes.NewReader(member.Bytes()), u, Limits{}.withDefaults(), new(atomic.Int64))
-					if !p.whole || len(p.items) != 1 {
+					if !p.complete || len(p.items) != 1 {
 						b.Fatal("the member is not whole")
 					}
 				}

@@ -8,7 +8,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// done joins what was read into exchanges and answers.
+// done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
 	payloads := ld.payloads()
 	var timed, untimed []*lab.Exchange
@@ -99,5 +99,5 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 	return true, false
 }
 
-// ours tells whether this program wrote the file: then every response has its request.
+// ours tells whether this program wrote the file: if so, every response has its request.
 func (ld *loader) ours() bool { return len(ld.sidecars) > 0 }

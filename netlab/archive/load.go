@@ -28,7 +28,7 @@ type loader struct {
 	order     []*pending          // responses in the order of the file
 	byID      map[string]*pending // by the response's record ID
 	requests  map[string][]byte   // request blocks by the response's ID, seen first
-	loose     map[string][][]byte // request blocks by URL, without a tie
+	loose     map[string][][]byte // request blocks that name no response, by URL
 	sidecars  map[string]*sidecar
 	shared    map[[32]byte][]byte // bodies by their SHA-256, so that equal ones are kept once
 	dnsMeta   map[string]*DNS
@@ -43,7 +43,7 @@ type pending struct {
 	digest  string // of the body, as the file says
 }
 
-// revisit names the payload that a revisit record leaves out.
+// revisit refers to the payload that a revisit record leaves out.
 type revisit struct {
 	id, url, date, digest string
 }
@@ -56,7 +56,7 @@ func newLoader(a *Archive, l Limits) *loader {
 	}
 }
 
-// read takes the records of one WARC; an error is that of its first record that is not whole.
+// read takes the records of one WARC. It returns the error of the first incomplete record.
 func (ld *loader) read(r io.Reader) error {
 	rr := newRecordReader(r, ld.limits, &ld.decoded)
 	rr.count = ld.records
@@ -74,12 +74,12 @@ func (ld *loader) read(r io.Reader) error {
 	}
 }
 
-// item is a record with all that can be found out about it alone, and so by
-// many goroutines at once.
+// item is a record parsed as far as it can be without the other records, so that many goroutines
+// can do it at once.
 type item struct {
 	*record
 	url string
-	p   *pending // what a response, revisit or resource holds; nil without
+	p   *pending // of a response, revisit or resource; nil for other records
 	sum [32]byte // SHA-256 of p's body, if it has one
 	err error    // why the record is left out
 }
@@ -100,8 +100,8 @@ func parse(rec *record, l Limits) *item {
 // records bounds the records of a file: an exchange has three.
 func (l Limits) records() int { return 8 * l.Exchanges }
 
-// take files one record; what is damaged or unknown is left out with a
-// warning. An error says that there are too many.
+// take adds one record. A damaged or unknown record is left out with a warning; an error says that
+// there are too many.
 func (ld *loader) take(it *item) error {
 	ld.records++
 	if len(ld.order) > ld.limits.Exchanges || ld.records > ld.limits.records() {
@@ -204,7 +204,7 @@ type payload struct {
 	sum   [32]byte
 }
 
-// share returns the one copy of a body that is kept.
+// share returns the copy of a body that is kept, one for all equal bodies.
 func (ld *loader) share(b []byte, sum [32]byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -235,9 +235,9 @@ func (it *item) response(l Limits) {
 	it.p = p
 }
 
-// digestMatches compares a labelled digest in base 32 or hex with the
-// payload. An unknown label cannot be compared; a tool that keeps a transfer
-// coding may have hashed the body with it. bodySum is the SHA-256 of body.
+// digestMatches compares a labelled digest in base 32 or hex with the payload. A digest with an
+// unknown label counts as a match. A tool that keeps a transfer coding may have hashed the body
+// with it, so the coded body is compared too. bodySum is the SHA-256 of body.
 func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
 	label, value, ok := strings.Cut(want, ":")
 	if !ok {

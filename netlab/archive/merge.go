@@ -10,10 +10,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Merge joins recordings one after another: the orders and starts of each
-// follow those of the one before, so that sequences stay sequences. What is in
-// several of them is taken once, and the matching rules of each go for all.
-// Title, seed and page date are the first's.
+// Merge joins recordings one after another: the orders and starts of each follow those of the
+// recording before, so that sequences stay sequences. An exchange that is in several recordings
+// is taken once, and the matching rules of all of them apply. Title, seed and page date are those
+// of the first.
 func Merge(list ...*Archive) *Archive {
 	var o CreateOptions
 	if len(list) > 0 {
@@ -38,8 +38,8 @@ func Merge(list ...*Archive) *Archive {
 // merger joins the exchanges of recordings.
 type merger struct {
 	exchanges []*lab.Exchange
-	known     map[string][]*lab.Exchange // by the ID that they had
-	ids       map[string]bool            // that are taken
+	known     map[string][]*lab.Exchange // by the ID in their recording
+	ids       map[string]bool            // in use
 	order     int                        // of the next recording's first
 	start     time.Duration
 }
@@ -63,7 +63,7 @@ func (m *merger) add(list []*lab.Exchange) {
 	}
 }
 
-// end is when the last of an exchange came, since the recording began.
+// end returns when the last exchange ended, since the recording began.
 func end(e *lab.Exchange) time.Duration {
 	last := e.FirstByte
 	if n := len(e.Chunks); n > 0 {
@@ -72,13 +72,13 @@ func end(e *lab.Exchange) time.Duration {
 	return e.Start + last
 }
 
-// sameExchange tells that two recordings hold one exchange.
+// sameExchange tells whether two recordings hold the same exchange.
 func sameExchange(a, b *lab.Exchange) bool {
 	return a.Method == b.Method && a.URL == b.URL && a.Wall.Equal(b.Wall) &&
 		bytes.Equal(a.Request.Body, b.Request.Body) && bytes.Equal(a.Response.Body, b.Response.Body)
 }
 
-// uuid makes a UUID of version 8 (RFC 9562) from what it is to name.
+// uuid makes a UUID of version 8 (RFC 9562) from a text that identifies the exchange.
 func uuid(of []byte) string {
 	h := sha256.Sum256(of)
 	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80

@@ -41,7 +41,7 @@ func Open(path string) (*Archive, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, e := os.Lstat(path + WorkingSuffix); e == nil {
-			return nil, fmt.Errorf("open archive %s: the recording was cut off; open %s instead, which holds what was whole: %w", path, path+WorkingSuffix, fs.ErrNotExist)
+			return nil, fmt.Errorf("open archive %s: the recording was cut off; open %s instead, which holds the complete records: %w", path, path+WorkingSuffix, fs.ErrNotExist)
 		}
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func Open(path string) (*Archive, error) {
 	return a, nil
 }
 
-// OpenReader reads the same from r, which holds size bytes.
+// OpenReader reads the same formats from r, which holds size bytes.
 func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	l = l.withDefaults()
 	if size > l.File {
@@ -96,7 +96,7 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	return a, nil
 }
 
-// openStream reads one WARC file and mends a cut-off end.
+// openStream reads one WARC file and repairs a cut-off end.
 func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	plain, closer, err := decompress(r, magic, l)
 	if err != nil {
@@ -112,12 +112,12 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	case ld.records == 0:
 		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
 	default:
-		a.warn("the file is cut off or damaged after %d whole records (%v): what came before is used", ld.records, err)
+		a.warn("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
 	}
 	return ld.done()
 }
 
-// decompress returns the plain stream of a WARC by its first bytes.
+// decompress returns the decompressed stream of a WARC, whose first bytes tell the compression.
 func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	switch {
@@ -248,7 +248,7 @@ func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int6
 		if errors.Is(err, errLimit) || ld.records == 0 {
 			return err
 		}
-		a.warn("%s is damaged after %d whole records (%v): what came before is used", f.Name, ld.records, err)
+		a.warn("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
 	}
 	switch got, err := sum.wait(); {
 	case err != nil:
@@ -259,9 +259,8 @@ func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int6
 	return nil
 }
 
-// readWARC reads a WARC of the WACZ: by parts as far as they are whole, and
-// from there from front to back. Whether the zip's checksum is right is told
-// by who makes the hash.
+// readWARC reads a WARC of the WACZ: by parts as far as they are complete, and the rest from front
+// to back. The caller, which computes the hash, checks the zip's checksum.
 func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 	if f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 {
 		rc, err := f.Open()
@@ -297,7 +296,7 @@ func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 	return ld.read(z)
 }
 
-// readPacked reads a WARC whose compression its first bytes tell.
+// readPacked reads a WARC whose first bytes tell the compression.
 func (ld *loader) readPacked(r io.Reader) error {
 	raw := bufio.NewReader(r)
 	magic, err := raw.Peek(4)
@@ -313,7 +312,7 @@ func (ld *loader) readPacked(r io.Reader) error {
 }
 
 func (a *Archive) warn(format string, args ...any) {
-	const most = 200 // a hostile file must not fill the memory with complaints
+	const most = 200 // a hostile file must not fill the memory with warnings
 	if len(a.warnings) < most {
 		a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 	}

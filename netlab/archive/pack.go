@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/url"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/internal/atomicfile"
 	"eidetic/internal/lab"
 )
 
@@ -74,7 +74,7 @@ func newIndexLine(e *lab.Exchange, payload string, length int64) indexLine {
 // bodyQuery renders a request body as the query that pywb and wabac append to
 // the URL of a POST: forms as they are, other bodies as __wb_post_data.
 func bodyQuery(e *lab.Exchange) string {
-	const most = 4096 // longer keys help nobody
+	const most = 4096 // longer keys are of no use
 	if len(e.Request.Body) == 0 || len(e.Request.Body) > most {
 		return ""
 	}
@@ -147,51 +147,34 @@ type packageDigest struct {
 	Hash string `json:"hash"`
 }
 
-// pack writes the WACZ beside its final name and moves it there when it is whole.
-func (w *Writer) pack(data *os.File) (err error) {
+// pack writes the WACZ beside its final name and moves it there when it is complete.
+func (w *Writer) pack(data *os.File) error {
 	like, err := data.Stat()
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(w.path), filepath.Base(data.Name())+".*.tmp")
+	temp, err := atomicfile.Create(w.path, filepath.Base(data.Name())+".*.tmp")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = temp.Close()
-			_ = os.Remove(temp.Name())
-		}
-	}()
+	defer temp.Discard()
 	if err := w.writeZip(temp, io.NewSectionReader(data, 0, w.size)); err != nil {
 		return err
 	}
-	// Who may read the recording, which holds cookies and passwords, was decided
+	// The users who may read the recording, which holds cookies and passwords, were chosen
 	// when its working file was made.
-	if err := errors.Join(copyMode(temp, like), temp.Sync(), temp.Close()); err != nil {
+	if err := copyMode(temp.File, like); err != nil {
 		return err
 	}
-	if err := os.Rename(temp.Name(), w.path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(w.path))
+	return temp.Commit()
 }
 
-// copyMode lets those read f who may read like.
+// copyMode makes f readable for the users that can read like.
 func copyMode(f *os.File, like os.FileInfo) error {
 	if st, ok := like.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid)) // root can; for others it is theirs already, or becomes so
 	}
 	return f.Chmod(like.Mode().Perm())
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 func (w *Writer) writeZip(out io.Writer, data io.Reader) error {

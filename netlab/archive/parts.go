@@ -15,16 +15,15 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// part is a stretch of a WARC that one goroutine reads while others read
-// others. Where it begins is what an index says, which may be wrong: only one
-// that was read to its end as whole gzip members and whole records counts.
-// When all before it are so too, its records are the ones that reading the
-// file from its beginning finds.
+// part is a section of a WARC that one goroutine reads while others read other sections. Its
+// beginning comes from an index, which may be wrong: a part only counts if it was read to its end
+// as complete gzip members and complete records. If all parts before it are complete too, its
+// records are those that reading the file from its beginning finds.
 type part struct {
 	from, to int64
 	items    []*item
 	decoded  int64 // bytes of records
-	whole    bool
+	complete bool
 	done     chan struct{}
 }
 
@@ -41,8 +40,8 @@ func partsOf(size int64, cuts []int64, least int64) []part {
 	return append(parts, part{from: from, to: size})
 }
 
-// readParts takes the records of the parts in their order, and returns where
-// the first part begins that is not whole, or the file's size.
+// readParts takes the records of the parts in their order. It returns the beginning of the first
+// incomplete part, or the file's size.
 func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) {
 	var running sync.WaitGroup
 	started, taken := 0, ld.decoded.Load()
@@ -58,7 +57,7 @@ func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) 
 			unzippers.Put(u)
 		})
 	}
-	defer func() { // what was read for nothing does not count
+	defer func() { // the bytes of incomplete parts do not count
 		running.Wait()
 		ld.decoded.Store(taken)
 	}()
@@ -68,7 +67,7 @@ func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) 
 	for i := range parts {
 		p := &parts[i]
 		<-p.done
-		if !p.whole {
+		if !p.complete {
 			return p.from, nil
 		}
 		if started < len(parts) {
@@ -85,8 +84,8 @@ func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) 
 	return end, nil
 }
 
-// unzipper is what one goroutine needs to read a part. It is used again: made
-// anew for each part, they would be a tenth of all memory.
+// unzipper holds the buffers that one goroutine needs to read a part. It is reused: new buffers for
+// each part would be a tenth of all memory.
 type unzipper struct {
 	file  *bufio.Reader
 	plain gzip.Reader
@@ -104,12 +103,12 @@ func (p *part) read(r io.ReaderAt, u *unzipper, l Limits, decoded *atomic.Int64)
 	}
 	u.text.Reset(&u.plain)
 	rr := &recordReader{r: u.text, limits: l, decoded: decoded}
-	// A bomb of headers is for who reads from front to back and drops them.
+	// A header that expands too much is left to the reader from front to back, which drops it.
 	const most, each = 64 << 20, 512
 	for kept := 0; kept < most; {
 		rec, err := rr.next()
 		if err != nil {
-			p.whole = err == io.EOF
+			p.complete = err == io.EOF
 			return
 		}
 		kept += each
@@ -121,8 +120,8 @@ func (p *part) read(r io.ReaderAt, u *unzipper, l Limits, decoded *atomic.Int64)
 	}
 }
 
-// cuts returns where the index says that records of a WARC begin, sorted. An
-// index that cannot be read says nothing.
+// cuts returns the offsets of records in a WARC according to the index, sorted. It returns none if
+// the index cannot be read.
 func cuts(index *zip.File, name string, l Limits) []int64 {
 	if index == nil {
 		return nil

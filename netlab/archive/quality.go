@@ -11,39 +11,37 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Problem is one thing that is wrong with a recording.
+// Problem is one defect of a recording.
 type Problem struct {
 	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing"
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
-	// Grave problems make the recording unfit for a measurement.
+	// A grave problem makes the recording unfit for a measurement.
 	Grave bool `json:"grave"`
 }
 
-// Quality is the judgement of a recording.
+// Quality is the assessment of a recording.
 type Quality struct {
-	// Score is the share of what a replay needs that is there and whole, 0 to
-	// 1: exchanges without a problem over exchanges and missing resources; 0
-	// with a grave problem.
+	// Score is the share of what a replay needs that is present and complete, 0 to 1: exchanges
+	// without a problem over exchanges and missing resources; 0 with a grave problem.
 	Score    float64   `json:"score"`
 	Problems []Problem `json:"problems"`
 }
 
-// Assess judges a recording: failed main documents, cut-off bodies, bodies
-// that do not decode, errors of sub-resources, and resources that recorded
-// documents name and the archive lacks.
+// Assess assesses a recording: failed main documents, cut-off bodies, bodies that do not decode,
+// errors of sub-resources, and resources that recorded documents refer to and the archive lacks.
 func Assess(a *Archive) Quality {
 	q := Quality{Problems: []Problem{}}
 	for _, w := range a.warnings {
 		q.Problems = append(q.Problems, Problem{Kind: "damaged", What: w, Grave: true})
 	}
 	have := map[string]bool{}
-	whole := map[string]bool{} // method and URL of whole exchanges
+	complete := map[string]bool{} // method and URL of complete exchanges
 	for _, e := range a.exchanges {
 		have[e.URL] = true
 		if e.Truncated == "" {
-			whole[e.Method+" "+e.URL] = true
+			complete[e.Method+" "+e.URL] = true
 		}
 	}
 	pages := map[string]bool{}
@@ -52,7 +50,7 @@ func Assess(a *Archive) Quality {
 	}
 	bad, missing := 0, 0
 	for _, e := range a.exchanges {
-		problem, ok := judge(e, pages[e.URL], whole[e.Method+" "+e.URL])
+		problem, ok := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
 		if !ok {
 			bad++
 			q.Problems = append(q.Problems, problem)
@@ -79,15 +77,15 @@ func Assess(a *Archive) Quality {
 	return q
 }
 
-func judge(e *lab.Exchange, page, whole bool) (Problem, bool) {
+func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
 	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
-	case e.Truncated != "" && !whole:
+	case e.Truncated != "" && !hasComplete:
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
 	case e.Truncated != "":
-		p.Kind, p.What = "truncated", "a try that was cut off; a whole one is there and is replayed"
+		p.Kind, p.What = "truncated", "an attempt that was cut off; a complete one is in the archive and is replayed"
 	case e.Status >= 400 && main:
 		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
 	case e.Status >= 400:

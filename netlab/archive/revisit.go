@@ -35,7 +35,7 @@ func (ld *loader) payloads() *payloads {
 		if _, ok := ps.byURL[p.e.URL]; !ok {
 			ps.byURL[p.e.URL] = p
 		}
-		// What the tool says of a body, it may have hashed with its transfer coding.
+		// The tool may have hashed the body with its transfer coding.
 		digests := []string{"sha256:" + ld.a.BodySHA256(p.e.Response.Body)}
 		if said := labelled(p.digest); said != "" {
 			digests = append(digests, said)
@@ -52,7 +52,7 @@ func (ld *loader) payloads() *payloads {
 	return ps
 }
 
-// resolve gives a revisit the body that it refers to, if the file has it.
+// resolve gives a revisit the body that it refers to, if the file has that body.
 func (ps *payloads) resolve(p *pending) bool {
 	r := p.revisit
 	day := r.date
@@ -74,8 +74,8 @@ func (ps *payloads) resolve(p *pending) bool {
 	return false
 }
 
-// has tells whether a body has a digest, as far as that can be known: of an
-// algorithm that is not ours only what the tool said of both can be compared.
+// has tells whether a body has a digest, as far as that can be known: with an unknown algorithm
+// only the digests in the file can be compared with each other.
 func (ps *payloads) has(p *pending, want string) bool {
 	label, _, _ := strings.Cut(want, ":")
 	known := label == "sha256" || label == "sha1" || ps.byDigest[want] != nil
@@ -88,8 +88,8 @@ func (ps *payloads) has(p *pending, want string) bool {
 	return !known
 }
 
-// labelled brings a labelled digest to one form: sha256 or sha1 in hex. Another
-// algorithm's stays as it is; "" for what is no labelled digest.
+// labelled normalises a labelled digest to sha256 or sha1 in hex. The digest of another algorithm
+// stays as it is; a text that is no labelled digest gives "".
 func labelled(digest string) string {
 	label, value, ok := strings.Cut(digest, ":")
 	if !ok {

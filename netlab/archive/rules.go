@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Rule says what does not matter when requests are matched with a recording.
+// Rule says which parts of a request do not matter when it is matched with a recording.
 type Rule struct {
-	// URL chooses requests, as MatchURL does.
+	// URL selects requests by a pattern; see MatchURL.
 	URL string `json:"url"`
-	// Ignore names query parameters, form fields and JSON members ("user.session")
-	// whose values, presence and number mean nothing. * stands for anything.
+	// Ignore names query parameters, form fields and JSON members ("user.session") that do not matter:
+	// neither their values nor whether, or how often, they are there. * stands for any text.
 	Ignore []string `json:"ignore"`
 }
 
-// maxRules bounds what a file may bring.
+// maxRules bounds the rules of a file.
 const maxRules = 1000
 
 // Validate checks a rule.
@@ -47,8 +47,8 @@ func (r Rule) Ignores(url, name string) bool {
 	return false
 }
 
-// MatchURL matches a pattern in which * stands for anything; without one the
-// text may stand anywhere.
+// MatchURL matches a pattern in which * stands for any text. A pattern without * matches if the
+// URL contains it.
 func MatchURL(pattern, url string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -70,7 +70,7 @@ func MatchURL(pattern, url string) bool {
 	return true
 }
 
-// parseRules reads the field of warcinfo.
+// parseRules reads the rules field of warcinfo.
 func parseRules(text string) ([]Rule, error) {
 	var rules []Rule
 	if err := json.Unmarshal([]byte(text), &rules); err != nil {

@@ -24,11 +24,11 @@ func TestRulesAreKept(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"sid": true, "user.session": true, "q": false, "sidx": false} {
 		if got := rules[0].Ignores("https://a.test/x?sid=1", name); got != want {
-			t.Errorf("%s is ignored: %v", name, got)
+			t.Errorf("Ignores(%s) = %v, want %v", name, got, want)
 		}
 	}
 	if rules[0].Ignores("https://b.test/", "sid") {
-		t.Error("a rule is heeded for another host")
+		t.Error("Ignores for another host = true, want false")
 	}
 }
 

@@ -14,13 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// editSuffix is added to the path of an archive for the working file of a new
-// one that will stand in its place.
+// editSuffix is added to the path of an archive for the working file of the new version that will
+// replace it.
 const editSuffix = ".edit" + WorkingSuffix
 
-// Save writes a as a WACZ to path, in place of what is there, for the same
-// people to read. A save that fails leaves the old file untouched and nothing
-// beside it.
+// Save writes a as a WACZ to path. It replaces the file there, and the same users can read the new
+// one. A Save that fails leaves the old file untouched and no other file behind.
 func Save(path string, a *Archive) error {
 	w, err := edit(path, a)
 	if err != nil {
@@ -36,8 +35,8 @@ func Save(path string, a *Archive) error {
 	return nil
 }
 
-// edit starts to write what will be path. The working file is locked until it
-// is closed; one that nobody holds was left by a process that died.
+// edit creates the working file of path. The working file is locked until it is closed; an unlocked
+// one was left by a process that died.
 func edit(path string, a *Archive) (*Writer, error) {
 	perm := fs.FileMode(0o644) // less the umask
 	old, err := os.Stat(path)
@@ -57,7 +56,7 @@ func edit(path string, a *Archive) (*Writer, error) {
 	return newWriter(path, f, createOptions(a))
 }
 
-// lockFile makes the file empty and its own, or takes over one that is not locked.
+// lockFile locks and empties the file; one that exists is taken over if it is not locked.
 func lockFile(name string, perm fs.FileMode) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, perm)
@@ -72,13 +71,13 @@ func lockFile(name string, perm fs.FileMode) (*os.File, error) {
 		if err == nil && err2 == nil && os.SameFile(mine, there) {
 			return f, f.Truncate(0)
 		}
-		if err := errors.Join(err, f.Close()); err != nil { // else who held it has just removed it
+		if err := errors.Join(err, f.Close()); err != nil { // else the process that held the file has just removed it
 			return nil, err
 		}
 	}
 }
 
-// removeParts removes what packing a working file left when the process died.
+// removeParts removes what is left of the packing of a working file by a process that died.
 func removeParts(name string) error {
 	entries, err := os.ReadDir(filepath.Dir(name))
 	for _, e := range entries {
@@ -136,12 +135,12 @@ func copyInto(w *Writer, a *Archive) error {
 	return nil
 }
 
-// With returns an archive with other exchanges and all else of a.
+// With returns a copy of a with other exchanges.
 func (a *Archive) With(exchanges []*lab.Exchange) *Archive {
 	return New(exchanges, a.dns, a.pages, a.options)
 }
 
-// readAllLimited reads r, at most n bytes.
+// readAllLimited reads all of r. It returns an error if r has more than n bytes.
 func readAllLimited(r io.Reader, n int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, n+1))
 	if err == nil && int64(len(b)) > n {

@@ -59,19 +59,19 @@ func TestSaveAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Save(path, a); err == nil || !strings.Contains(err.Error(), "another process is writing it now") {
-		t.Errorf("two at once: %v", err)
+		t.Errorf("Save while another process writes: %v, want an error that says so", err)
 	}
 	if err := w.file.Close(); err != nil { // as the kernel does for a dead process
 		t.Fatal(err)
 	}
 	if err := Save(path, a); err != nil {
-		t.Errorf("after a dead one: %v", err)
+		t.Errorf("Save after a process died in it: %v, want nil", err)
 	}
 	if names := dirNames(t, dir); len(names) != 1 {
-		t.Errorf("files left: %q", names)
+		t.Errorf("the files %q are left, want the archive alone", names)
 	}
 	if again, err := Open(path); err != nil || len(again.Exchanges()) != len(a.Exchanges()) || len(again.Warnings()) > 0 {
-		t.Errorf("%v, %v", again, err)
+		t.Errorf("Open after Save = %v, %v; want the same exchanges", again, err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestWriterKeepsTheLimits(t *testing.T) {
 	}
 	for name, e := range map[string]*lab.Exchange{"a large body": get("body", 5100), "a long URL": get(strings.Repeat("u", 1000), 1)} {
 		if err := w.Add(e); err == nil || !strings.Contains(err.Error(), "more than a reader takes") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Add of %s: %v, want an error that it is more than a reader takes", name, err)
 		}
 	}
 	n := 1
@@ -114,6 +114,6 @@ func TestWriterKeepsTheLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(a.Exchanges()) != n || n < 3 || n == 10 || len(a.Warnings()) > 0 {
-		t.Errorf("%d were recorded, %d are there: %q", n, len(a.Exchanges()), a.Warnings())
+		t.Errorf("%d exchanges are in the archive with the warnings %q; want %d (3 to 9), none", len(a.Exchanges()), a.Warnings(), n)
 	}
 }

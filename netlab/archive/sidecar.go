@@ -16,8 +16,8 @@ const (
 	typePage     = "application/vnd.eidetic.page+json"
 )
 
-// sidecar is what a WARC record has no field for, as JSON in a metadata
-// record concurrent to the response. docs/formats/archive.md specifies it.
+// sidecar is the metadata that a WARC record has no field for, as JSON in a metadata record that is
+// concurrent to the response. docs/formats/archive.md specifies it.
 type sidecar struct {
 	Version   int    `json:"v"` // 1
 	Order     int    `json:"order"`
@@ -29,7 +29,7 @@ type sidecar struct {
 	FirstByte int64  `json:"first_byte_ns"`
 	// Chunks are pairs: arrival since the request in ns, bytes.
 	Chunks [][2]int64 `json:"chunks,omitempty"`
-	// Socket is what followed a 101: arrival in ns, who sent it, raw frames.
+	// Socket is the traffic after a 101: arrival in ns, sender, raw frames.
 	Socket          []socketPiece     `json:"socket,omitempty"`
 	Interim         []interim         `json:"interim,omitempty"` // 1xx responses
 	HostAdded       bool              `json:"host_added,omitempty"`
@@ -72,13 +72,13 @@ func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
 	return s
 }
 
-// maxTime bounds the times that a file may claim: a day.
+// maxTime bounds the times in a file: a day.
 const maxTime = int64(24 * time.Hour)
 
-// apply puts what the sidecar says into e, whose body is there already.
+// apply copies the sidecar into e, whose body is already there.
 func (s *sidecar) apply(e *lab.Exchange) error {
 	if s.Version != 1 {
-		return fmt.Errorf("version %d of the exchange's metadata is not known (this program reads 1)", s.Version)
+		return fmt.Errorf("version %d of the exchange's metadata is unknown (this program reads version 1)", s.Version)
 	}
 	if s.Order < 0 || s.Start < 0 || s.FirstByte < 0 || s.FirstByte > maxTime {
 		return fmt.Errorf("negative or impossible order or time")
@@ -137,7 +137,7 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	return nil
 }
 
-// marshal cannot fail for the types of this package: they hold strings and numbers.
+// marshal cannot fail for the types of this package, which hold strings and numbers only.
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// summing is the SHA-256 of something, made beside all else: the hashes of an
-// archive take as long as all other work on it.
+// summing computes a SHA-256 in the background: hashing an archive takes as long as all other work
+// on it.
 type summing struct {
 	stopped atomic.Bool
 	done    chan struct{}
@@ -16,7 +16,7 @@ type summing struct {
 	err     error
 }
 
-// background starts to read what open opens.
+// background starts to hash what open opens.
 func background(open func() (io.ReadCloser, error)) *summing {
 	s := &summing{done: make(chan struct{})}
 	go func() {
@@ -53,7 +53,7 @@ func (s *summing) wait() (string, error) {
 	return s.sum, s.err
 }
 
-// stop ends the reading; nothing reads any more when it returns.
+// stop ends the hashing; when it returns, nothing is read any more.
 func (s *summing) stop() {
 	s.stopped.Store(true)
 	<-s.done

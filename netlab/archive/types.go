@@ -13,11 +13,11 @@ type CreateOptions struct {
 	Wall time.Time
 	// Title is for people; empty means the file's name.
 	Title string
-	// Seed and PageDate are what the determinism script was given while
-	// recording, so that a replay shows pages the same numbers.
+	// Seed and PageDate are the options of the determinism script during the recording, so that a
+	// replay shows pages the same numbers.
 	Seed     uint64
 	PageDate time.Time
-	// Rules are heeded when requests are matched.
+	// Rules apply when requests are matched.
 	Rules []Rule
 }
 
@@ -44,7 +44,7 @@ type DNS struct {
 	Server string `json:"server,omitempty"`
 }
 
-// Limits bound what a file may claim. The zero value of a field means its default.
+// Limits bound what a file may contain. The zero value of a field means its default.
 type Limits struct {
 	File      int64 // bytes of the file, default 8 GiB
 	Decoded   int64 // bytes of all records once decompressed, default 4 GiB
@@ -54,6 +54,6 @@ type Limits struct {
 	Index     int64 // bytes of one JSON or index file in the zip, default 64 MiB
 	Entries   int   // files in the zip, default 10,000
 
-	// part is the least that one goroutine reads of a WARC at a time, default 1 MiB.
+	// part is the least number of bytes of a WARC that one goroutine reads at a time, default 1 MiB.
 	part int64
 }

@@ -31,14 +31,14 @@ func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
-// members are records that are written at once, each a gzip member.
+// members are records that are written together, each as a gzip member.
 type members struct {
 	bytes.Buffer
 	limits Limits
-	blocks int64 // bytes of their blocks: what a reader counts
+	blocks int64 // bytes of their blocks, which a reader counts
 }
 
-// add appends a record, unless every reader would refuse the file for it.
+// add appends a record, unless it is so large that every reader would refuse the file.
 func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) error {
 	size, fields := int64(0), 0
 	for _, b := range block {
@@ -55,8 +55,8 @@ func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) erro
 	return appendMember(&m.Buffer, level, header, block...)
 }
 
-// appendMember appends the record to dst as one gzip member (WARC 1.1, annex D).
-// Level is that of the compressor: bodies that are compressed already are only stored.
+// appendMember appends the record to dst as one gzip member (WARC 1.1, annex D). level is the
+// compressor's: bodies that are compressed already are only stored.
 func appendMember(dst *bytes.Buffer, level int, header []lab.HeaderField, block ...[]byte) error {
 	z, err := gzip.NewWriterLevel(dst, level)
 	if err != nil {
@@ -94,10 +94,10 @@ func oneLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }
 
-// errLimit marks a file that claims more than the limits allow; reading stops.
+// errLimit marks a file that exceeds the limits; reading stops.
 var errLimit = errors.New("the file is larger than the limit")
 
-// recordBuffer is that of a recordReader; bodies go past it.
+// recordBuffer is the buffer of a recordReader; bodies bypass it.
 const recordBuffer = 16 << 10
 
 // recordReader reads records from a decompressed stream.
@@ -112,8 +112,8 @@ func newRecordReader(r io.Reader, l Limits, decoded *atomic.Int64) *recordReader
 	return &recordReader{r: bufio.NewReaderSize(r, recordBuffer), limits: l, decoded: decoded}
 }
 
-// next returns the next whole record, or io.EOF at a clean end. Any other
-// error means that the rest cannot be read: io.ErrUnexpectedEOF for a cut-off end.
+// next returns the next complete record, or io.EOF at a clean end. Any other error means that the
+// rest cannot be read: io.ErrUnexpectedEOF for a cut-off end.
 func (rr *recordReader) next() (*record, error) {
 	version, err := rr.startLine()
 	if err != nil {
@@ -193,7 +193,7 @@ func (rr *recordReader) line(budget *int) (string, error) {
 	}
 }
 
-// readBlock reads size bytes. What a header claims is not allocated before it came.
+// readBlock reads size bytes. It allocates memory as they arrive, since size may be a lie.
 func readBlock(r io.Reader, size int64) ([]byte, error) {
 	const trusted = 1 << 20
 	if size <= trusted {

@@ -20,25 +20,25 @@ import (
 
 // Writer records. Its methods may be called from many goroutines.
 type Writer struct {
-	path string // of the WACZ to be
+	path string // of the WACZ that Close makes
 	o    CreateOptions
-	// limits are those of a reader: what goes beyond is not recorded, rather
-	// than making the whole file one that nobody opens.
+	// limits are a reader's: what exceeds them is not recorded, since a reader would refuse the
+	// complete file.
 	limits Limits
 
 	mu     sync.Mutex
 	file   *os.File // nil once closed
-	size   int64    // of the whole records in file
-	blocks int64    // bytes in them, which readers bound
+	size   int64    // of the complete records in file
+	blocks int64    // bytes of their blocks, which readers bound
 	serial int      // records, for their IDs
 	count  int      // exchanges
 	index  []indexLine
 	pages  []Page
-	first  *Page // the first document seen, for want of pages
+	first  *Page // the first document seen, used if there are no pages
 }
 
-// Create starts a recording that will be packed as path. Until Close the
-// records are in path + [WorkingSuffix]; either file in the way is an error.
+// Create starts a recording that Close packs as path. Until then the records are in path +
+// [WorkingSuffix]. It is an error if either file exists.
 func Create(path string, o CreateOptions) (*Writer, error) {
 	if o.Wall.IsZero() {
 		return nil, fmt.Errorf("create archive %s: no wall-clock time was given", path)
@@ -104,8 +104,8 @@ func (w *Writer) writeInfo() error {
 	return w.append(&out, nil)
 }
 
-// newID makes a record ID that is unique in this and unlikely in another
-// recording, from what is recorded and when.
+// newID makes a record ID from the recording's content and time. It is unique in this recording and
+// unlikely in another.
 func (w *Writer) newID(what string) string {
 	w.mu.Lock()
 	w.serial++
@@ -123,8 +123,8 @@ func digest(b []byte) string {
 	return "sha256:" + base32.StdEncoding.EncodeToString(h[:])
 }
 
-// append writes whole members at the end. After an error (a full disk) the
-// file is cut back to its last whole record, so that recording can go on.
+// append writes complete members at the end. After an error (a full disk) it truncates the file to
+// its last complete record, so that recording can go on.
 func (w *Writer) append(m *members, line *indexLine) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,9 +149,8 @@ func (w *Writer) append(m *members, line *indexLine) error {
 	return nil
 }
 
-// Add appends an exchange; when it returns nil the records are with the
-// operating system. An exchange without an ID is given one. The writer keeps
-// no reference to e.
+// Add appends an exchange; when it returns nil the records are with the operating system. It gives
+// an ID to an exchange without one. The writer keeps no reference to e.
 func (w *Writer) Add(e *lab.Exchange) error {
 	if e.ID == "" {
 		e.ID = w.newID(e.Method + " " + e.URL)
@@ -221,15 +220,15 @@ func (w *Writer) Add(e *lab.Exchange) error {
 	return nil
 }
 
-// isDocument tells the exchange of a page that a person looked at.
+// isDocument tells the exchange of a page that the browser navigated to.
 func isDocument(e *lab.Exchange) bool {
 	dest := e.Request.Get("Sec-Fetch-Dest")
 	return e.Method == "GET" && e.Status == 200 && (dest == "" || dest == "document") &&
 		strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html")
 }
 
-// level stores what is compressed already and compresses the rest lightly:
-// recording must not slow the device, and a load must be quick.
+// level stores bodies that are compressed already and compresses the rest lightly: recording must
+// not slow the device, and opening must be quick.
 func level(e *lab.Exchange) int {
 	kind := strings.ToLower(e.Response.Get("Content-Type"))
 	if e.Response.Get("Content-Encoding") != "" || strings.HasPrefix(kind, "font/") ||
@@ -276,7 +275,7 @@ func (w *Writer) AddDNS(d DNS) error {
 	return nil
 }
 
-// AddPage notes a document that was visited.
+// AddPage notes a visited document.
 func (w *Writer) AddPage(p Page) error {
 	out := members{limits: w.limits}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{

@@ -22,6 +22,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"eidetic/internal/atomicfile"
 )
 
 const (
@@ -30,14 +32,14 @@ const (
 	KeyFile  = "ca.key"
 	// lifetime of the authority. Devices are set up by hand, so it is long.
 	lifetime = 10 * 365 * 24 * time.Hour
-	// renewBefore is when an authority is replaced instead of loaded: a leaf
-	// must never outlive it.
+	// renewBefore is how long before its end an authority is replaced, so that no
+	// leaf outlives it.
 	renewBefore = leafLifetime
-	// backdate hides a device's clock that is late.
+	// backdate makes certificates valid on devices whose clock is slow.
 	backdate = 48 * time.Hour
 )
 
-// Authority signs leaves. Its methods may be called at once from anywhere.
+// Authority signs leaves. Its methods may be called from any goroutine.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -45,7 +47,7 @@ type Authority struct {
 	leaves
 }
 
-// New makes an authority that lives in memory.
+// New makes an authority that is kept only in memory.
 func New(now func() time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,8 +60,8 @@ func New(now func() time.Time) (*Authority, error) {
 	t := now()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// The serial makes the name unique: two boxes' authorities in one trust
-		// store must not be taken for one another.
+		// The serial number makes the name unique, so that a trust store can
+		// distinguish the authorities of two boxes.
 		Subject:               pkix.Name{CommonName: "Eidetic box " + hex.EncodeToString(serial.Bytes()[:4]), Organization: []string{"Eidetic"}},
 		NotBefore:             t.Add(-backdate),
 		NotAfter:              t.Add(lifetime),
@@ -74,7 +76,7 @@ func New(now func() time.Time) (*Authority, error) {
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("read the authority back: %w", err)
+		return nil, fmt.Errorf("parse the new authority: %w", err)
 	}
 	return assemble(cert, key, now)
 }
@@ -90,9 +92,9 @@ func assemble(cert *x509.Certificate, key *ecdsa.PrivateKey, now func() time.Tim
 	return a, nil
 }
 
-// LoadOrCreate reads the authority from dir, or makes one there. One that ends
-// within a leaf's lifetime is replaced. The key file has mode 0600; a key that
-// others can read is refused.
+// LoadOrCreate reads the authority from dir, or makes one there. An authority that
+// ends within a leaf's lifetime is replaced. The key file has mode 0600; a key that
+// other users can read is an error.
 func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
 	a, err := load(dir, now)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +104,7 @@ func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
 		return nil, err
 	}
 	if err := a.save(dir); err != nil {
-		return nil, fmt.Errorf("keep the authority: %w", err)
+		return nil, fmt.Errorf("save the authority: %w", err)
 	}
 	return a, nil
 }
@@ -114,7 +116,8 @@ func load(dir string, now func() time.Time) (*Authority, error) {
 		return nil, fmt.Errorf("load the authority: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("load the authority: %s can be read by others (mode %04o); run: chmod 600 %s", keyPath, info.Mode().Perm(), keyPath)
+		return nil, fmt.Errorf("load the authority: other users can read %s (mode %04o); run: chmod 600 %s", keyPath,
+			info.Mode().Perm(), keyPath)
 	}
 	keyPEM, err := os.ReadFile(keyPath)
 	if err != nil {
@@ -125,7 +128,7 @@ func load(dir string, now func() time.Time) (*Authority, error) {
 		return nil, fmt.Errorf("load the authority: %w", err)
 	}
 	bad := func(path string, err error) error {
-		return fmt.Errorf("load the authority: %s is not one of ours (%w); move it away to have a new one made", path, err)
+		return fmt.Errorf("load the authority: %s is no authority that this program made (%w); move it away to get a new one", path, err)
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -145,7 +148,7 @@ func load(dir string, now func() time.Time) (*Authority, error) {
 	return assemble(cert, key, now)
 }
 
-// save writes the key first, then the certificate, each whole or not at all.
+// save writes the certificate and the key, each as a whole or not at all.
 func (a *Authority) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -154,37 +157,21 @@ func (a *Authority) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	// The certificate goes first: load looks for the key, so a crash between
-	// the two leaves "no authority" and not a broken one.
-	if err := replace(filepath.Join(dir, CertFile), a.PEM(), 0o644); err != nil {
+	// The certificate comes first. load starts with the key, so that after a crash
+	// between the two there is no authority, instead of a broken one.
+	if err := atomicfile.WriteFile(filepath.Join(dir, CertFile), a.PEM(), 0o644); err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, KeyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
-}
-
-func replace(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.WriteFile(filepath.Join(dir, KeyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 // Certificate returns the authority's certificate; do not change it.
 func (a *Authority) Certificate() *x509.Certificate { return a.cert }
 
-// DER returns the certificate as Android's settings want it (.crt).
+// DER returns the certificate in the form that Android's settings import (.crt).
 func (a *Authority) DER() []byte { return a.cert.Raw }
 
-// PEM returns the certificate as most programs want it.
+// PEM returns the certificate in the form that most programs import.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
@@ -210,7 +197,7 @@ func (a *Authority) SPKI() string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// KeyPair returns the authority as a signer, for proxies that sign themselves.
+// KeyPair returns the authority with its key, for proxies that sign leaves.
 func (a *Authority) KeyPair() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{a.cert.Raw}, PrivateKey: a.key, Leaf: a.cert}
 }
@@ -220,6 +207,6 @@ func serialNumber() (*big.Int, error) {
 	if _, err := rand.Read(b); err != nil {
 		return nil, fmt.Errorf("make a serial number: %w", err)
 	}
-	b[0] = b[0]&0x7f | 0x40 // positive, and never short
+	b[0] = b[0]&0x7f | 0x40 // positive and of full length
 	return new(big.Int).SetBytes(b), nil
 }

@@ -39,7 +39,7 @@ func TestLoadOrCreateKeepsTheAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Fingerprint() != second.Fingerprint() {
-		t.Error("the second start made a new authority: every device would have to be set up again")
+		t.Error("the second start made a new authority, want the first one")
 	}
 	info, err := os.Stat(filepath.Join(dir, KeyFile))
 	if err != nil {
@@ -50,14 +50,14 @@ func TestLoadOrCreateKeepsTheAuthority(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("the folder holds %d files (%v), want the certificate and the key alone", len(entries), err)
+		t.Errorf("the folder has %d files (%v), want only the certificate and the key", len(entries), err)
 	}
 	late, err := LoadOrCreate(dir, fixed(noon.Add(lifetime-time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if late.Fingerprint() == first.Fingerprint() {
-		t.Error("an authority in its last hour was kept: its leaves would outlive it")
+		t.Error("an authority in its last hour was loaded, want a new one: leaves would outlive it")
 	}
 }
 
@@ -93,7 +93,7 @@ func TestLoadRefuses(t *testing.T) {
 			c.spoil(t, dir)
 			_, err := LoadOrCreate(dir, fixed(noon))
 			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v, want one that says %q", err, c.says)
+				t.Errorf("LoadOrCreate() = %v, want an error that says %q", err, c.says)
 			}
 		})
 	}
@@ -108,7 +108,8 @@ func TestLeafVerifies(t *testing.T) {
 		"192.0.2.7":        "192.0.2.7",
 		"[2001:db8::1]":    "2001:db8::1",
 		"a_b.example":      "a_b.example",
-		strings.Repeat("a", 63) + "." + strings.Repeat("b", 60) + ".example": strings.Repeat("a", 63) + "." + strings.Repeat("b", 60) + ".example",
+		strings.Repeat("a", 63) + "." + strings.Repeat("b", 60) + ".example": strings.Repeat("a",
+			63) + "." + strings.Repeat("b", 60) + ".example",
 	} {
 		cert, err := a.Leaf(host)
 		if err != nil {
@@ -126,9 +127,10 @@ func TestLeafVerifies(t *testing.T) {
 
 func TestLeafRefuses(t *testing.T) {
 	a := newAuthority(t, fixed(noon))
-	for _, host := range []string{"", ".", "a..b", "a b", "*.example.com", "x\x00y", strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 200)} {
+	for _, host := range []string{"", ".", "a..b", "a b", "*.example.com", "x\x00y", strings.Repeat("a",
+		64) + ".example", strings.Repeat("a.", 200)} {
 		if _, err := a.Leaf(host); err == nil {
-			t.Errorf("%q got a certificate", host)
+			t.Errorf("Leaf(%q) = nil, want an error", host)
 		}
 	}
 }
@@ -144,7 +146,7 @@ func TestLeafIsSignedOnceAndAgainWhenItEnds(t *testing.T) {
 	all.Wait()
 	for _, c := range certs {
 		if c == nil || c != certs[0] {
-			t.Fatal("handshakes at once got different leaves")
+			t.Fatal("simultaneous handshakes got different leaves, want one")
 		}
 	}
 	if a.Issued() != 1 {
@@ -155,7 +157,7 @@ func TestLeafIsSignedOnceAndAgainWhenItEnds(t *testing.T) {
 	mu.Unlock()
 	c, err := a.Leaf("www.example.com")
 	if err != nil || c == certs[0] || c.Leaf.NotAfter.Before(now) {
-		t.Errorf("an ended leaf was given out (%v)", err)
+		t.Errorf("Leaf() returned an expired leaf (%v), want a new one", err)
 	}
 }
 
@@ -201,7 +203,7 @@ func TestMobileConfigIsXML(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(a.MobileConfig(), a.MobileConfig()) {
-		t.Error("two profiles differ: a device would install both")
+		t.Error("two profiles differ, want one, which a device replaces")
 	}
 }
 
@@ -213,7 +215,7 @@ func FuzzLeaf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, host string) {
 		cert, err := a.Leaf(host)
 		if (cert == nil) == (err == nil) {
-			t.Errorf("%q: certificate %v with error %v", host, cert, err)
+			t.Errorf("Leaf(%q) = %v, %v; want either a certificate or an error", host, cert, err)
 		}
 	})
 }

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// leafLifetime is below the 398 days that browsers allow.
+	// leafLifetime is less than the 398 days that browsers allow.
 	leafLifetime = 90 * 24 * time.Hour
-	// reissueBefore is how long a leaf must still hold when it is given out.
+	// reissueBefore is how long a leaf must still be valid when Leaf returns it.
 	reissueBefore = 24 * time.Hour
 	// maxLeaves bounds the cache against a device that invents names.
 	maxLeaves = 10_000
 )
 
-// leaves is the cache. All leaves share one key: the key is what is slow to
-// make, and a device cannot tell.
+// leaves is the cache of leaves. They share one key, because making a key is slow,
+// and a device does not notice.
 type leaves struct {
 	leafKey *ecdsa.PrivateKey
 	mu      sync.Mutex
@@ -34,8 +34,8 @@ type leaves struct {
 	issued  int
 }
 
-// entry is one leaf; ready is closed when cert or err is set, so that many
-// handshakes for a new name sign once.
+// entry is one leaf. ready is closed when cert or err is set, so that of many
+// handshakes for a new name only one signs.
 type entry struct {
 	ready chan struct{}
 	cert  *tls.Certificate
@@ -43,8 +43,8 @@ type entry struct {
 	until time.Time
 }
 
-// Leaf returns the certificate for a host name or an IP address, from the
-// cache when it holds for another day.
+// Leaf returns the certificate for a host name or an IP address, from the cache
+// when it is valid for another day.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	name, err := canonical(host)
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	return e.cert, e.err
 }
 
-// GetCertificate has the form that crypto/tls asks for. A client without SNI
-// asked for an address, so it gets a leaf for the one that it connected to.
+// GetCertificate is for tls.Config. A client without SNI gets a leaf for the address
+// that it connected to.
 func (a *Authority) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	host := hello.ServerName
 	if host == "" {
@@ -103,7 +103,7 @@ func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) 
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	// A common name holds 64 bytes at most, and only the SAN counts.
+	// A common name has at most 64 bytes; clients check only the SAN.
 	if len(name) <= 64 {
 		template.Subject = pkix.Name{CommonName: name}
 	}
@@ -118,13 +118,13 @@ func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) 
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("read the leaf for %q back: %w", name, err)
+		return nil, fmt.Errorf("parse the leaf for %q: %w", name, err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leafKey, Leaf: leaf}, nil
 }
 
-// canonical makes one key of all spellings of a host, and refuses what cannot
-// stand in a certificate.
+// canonical returns one form for all spellings of a host, or an error when the host
+// cannot be in a certificate.
 func canonical(host string) (string, error) {
 	h := strings.TrimSuffix(strings.ToLower(host), ".")
 	if ip, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {

@@ -14,7 +14,7 @@ import (
 // About → Certificate Trust Settings.
 func (a *Authority) MobileConfig() []byte {
 	var name bytes.Buffer
-	// The name is ours, but the profile is XML, so it is escaped all the same.
+	// The profile is XML, so the name is escaped, although it has no special characters.
 	_ = xml.EscapeText(&name, []byte(a.cert.Subject.CommonName)) // a Buffer does not fail
 	return fmt.Appendf(nil, mobileConfig,
 		base64.StdEncoding.EncodeToString(a.cert.Raw), name.String(), a.uuid("certificate"),

@@ -1,11 +1,11 @@
 // Package dhcp gives the device its address. In go DHCPv4 messages (RFC 2131)
 // on one interface, out come leases from one prefix with the gateway, the name
 // server and a time server as options (RFC 2132), and a callback for each lease.
-// Leases are kept in a file when one is named, so that a device keeps its
-// address when the box restarts. The protocol is insomniacslk/dhcp's.
+// With a file, leases survive a restart of the box. insomniacslk/dhcp implements
+// the protocol.
 //
-// Messages come from anybody with a cable: they are handled one at a time, the
-// table is never larger than the prefix, and the file is written at most once
+// Anything on the cable can send messages, so the server handles one at a time,
+// its table is never larger than the prefix, and it writes the file at most once
 // a second.
 package dhcp
 
@@ -24,34 +24,36 @@ import (
 )
 
 const (
-	// offerTime is how long an offered address is held for the one who asked.
+	// offerTime is how long an offered address is reserved for its device.
 	offerTime = time.Minute
-	// declineTime is how long an address that a device found in use is left out.
+	// declineTime is how long the server does not give out an address that a
+	// device found in use.
 	declineTime = 10 * time.Minute
-	maxPrefix   = 16 // bits: the table stays small
+	maxPrefix   = 16 // bits; it bounds the table
 	// saveEvery bounds how often the file is written.
 	saveEvery = time.Second
-	// maxFile is more than a full table needs.
+	// maxFile bounds the file that is read; a full table needs less.
 	maxFile = 16 << 20
-	// Unrestricted is the CaptivePortal of a network that has none (RFC 8910, 2).
+	// Unrestricted is the CaptivePortal of a network without one (RFC 8910, 2).
 	Unrestricted = "urn:ietf:params:capport:unrestricted"
 )
 
 // Config of a Server. Interface (or Conn), Gateway, Prefix and Now are required.
 type Config struct {
-	// Interface is where the device is: "lab0".
+	// Interface leads to the device: "lab0".
 	Interface string
 	// Conn replaces the socket on Interface.
 	Conn net.PacketConn
-	// Gateway is the box's address there; it is the router, and the name and
-	// time server unless others are given.
+	// Gateway is the box's address on Interface: the router, and the name and
+	// time server unless DNS and NTP are set.
 	Gateway netip.Addr
-	// Prefix holds the addresses that are given out, lowest first, except the
-	// gateway's: 192.168.77.0/24.
+	// Prefix contains the addresses that the server gives out, lowest first and
+	// without the gateway's: 192.168.77.0/24.
 	Prefix netip.Prefix
-	// DNS and NTP default to the gateway; an empty, non-nil NTP is left out.
+	// DNS and NTP default to the gateway. With an empty, non-nil NTP the option is
+	// left out.
 	DNS, NTP []netip.Addr
-	// Lease is how long an address holds, default an hour.
+	// Lease is how long a lease is valid, default an hour.
 	Lease time.Duration
 	// Reserved gives devices addresses of their own, by MAC ("02:00:00:00:00:01").
 	Reserved map[string]netip.Addr
@@ -59,10 +61,11 @@ type Config struct {
 	CaptivePortal string
 	// File keeps the leases; empty keeps them in memory.
 	File string
-	// OnLease is told of each lease that is given or renewed.
+	// OnLease is called for each lease that is given or renewed.
 	OnLease func(Lease)
-	// OnDoubt is told when the MAC address of a lease that holds asks in
-	// another voice: it was set up anew, or two devices have one address.
+	// OnDoubt is called when a request for a valid lease has the same MAC address
+	// and another signature: the device was reinstalled, or two devices have one
+	// MAC address.
 	OnDoubt func(Lease)
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -72,14 +75,14 @@ type Config struct {
 type Lease struct {
 	MAC   string     `json:"mac"`
 	Addr  netip.Addr `json:"addr"`
-	Name  string     `json:"name,omitempty"` // as the device calls itself
+	Name  string     `json:"name,omitempty"` // the host name that the device sent
 	Until time.Time  `json:"until"`
 }
 
-// held is a lease, and how the device that has it speaks.
+// held is a lease with the signature of the device that has it.
 type held struct {
 	Lease
-	voice voice
+	signature signature
 }
 
 // Server gives out leases. End it with Close.
@@ -91,14 +94,14 @@ type Server struct {
 	mu     sync.Mutex
 	leases map[netip.Addr]*held // also offers and declined addresses (no MAC)
 	closed bool
-	saved  time.Time // of the file, by the machine's own clock
+	saved  time.Time // when the file was written, by the machine's own clock
 	later  *time.Timer
 }
 
 // Serve starts to answer.
 func Serve(c Config) (*Server, error) {
 	if !c.Gateway.Is4() || !c.Prefix.IsValid() || !c.Prefix.Contains(c.Gateway) || c.Prefix.Bits() < maxPrefix || c.Prefix.Bits() > 30 {
-		return nil, fmt.Errorf("start DHCP: gateway %v and prefix %v do not fit: the gateway lies in an IPv4 prefix of %d to 30 bits", c.Gateway, c.Prefix, maxPrefix)
+		return nil, fmt.Errorf("start DHCP: the gateway %v is not in an IPv4 prefix of %d to 30 bits: %v", c.Gateway, maxPrefix, c.Prefix)
 	}
 	if c.Now == nil {
 		return nil, errors.New("start DHCP: a clock is required")
@@ -140,8 +143,8 @@ func Serve(c Config) (*Server, error) {
 	return s, nil
 }
 
-// run reads until Close. One message after the other: a flood waits in the
-// socket, and is lost there.
+// run reads until Close, one message after the other. A flood overflows the
+// socket's buffer and is lost there.
 func (s *Server) run() {
 	defer close(s.done)
 	buffer := make([]byte, maxMessage)
@@ -152,7 +155,7 @@ func (s *Server) run() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // the interface is down: it passes
+		if err != nil { // the interface is down; try again
 			s.c.Log.Warn("a DHCP message was not read", "interface", s.c.Interface, "error", err)
 			pause.Reset(100 * time.Millisecond)
 			<-pause.C
@@ -160,7 +163,7 @@ func (s *Server) run() {
 		}
 		m, err := dhcpv4.FromBytes(buffer[:n])
 		if err != nil {
-			s.c.Log.Debug("no DHCP message", "from", peer, "error", err)
+			s.c.Log.Debug("a packet is no DHCP message", "from", peer, "error", err)
 			continue
 		}
 		s.handle(s.conn, peer, m)
@@ -172,7 +175,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
-	if s.later != nil { // though it may run already: then it waits for us, and leaves it to us
+	if s.later != nil { // its function may wait for the lock, and does nothing once closed is set
 		s.later.Stop()
 		s.later = nil
 		s.write()
@@ -189,7 +192,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Leases returns those that hold, by address.
+// Leases returns the valid leases, sorted by address.
 func (s *Server) Leases() []Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ var (
 	noon    = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// table is a server without a socket, and a clock that the test moves.
+// table is a server without a socket, with a clock that the test sets.
 type table struct {
 	*Server
 	now time.Time
@@ -48,7 +48,7 @@ func newTable(t testing.TB, change func(*Config)) *table {
 	return x
 }
 
-// nopConn is a socket on which nothing comes.
+// nopConn is a socket that receives nothing.
 type nopConn struct{ net.PacketConn }
 
 func (nopConn) ReadFrom([]byte) (int, net.Addr, error) { return 0, nil, net.ErrClosed }
@@ -83,15 +83,15 @@ func said(m *dhcpv4.DHCPv4) string {
 	return m.MessageType().String() + " " + m.YourIPAddr.String()
 }
 
-// TestCloseWritesWhatIsLate: also when the time to write has come and waits for
-// the lock that Close has.
+// TestCloseWritesWhatIsLate: Close writes the leases that a timer would have written,
+// also when the timer's function already waits for the lock that Close has.
 func TestCloseWritesWhatIsLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "leases.json")
 	x := newTable(t, func(c *Config) { c.File = file })
 	x.saved = time.Now().Add(time.Hour) // so that the next is late, whenever this machine gets there
 	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9")
 	if _, err := os.Stat(file); x.later == nil || err == nil {
-		t.Fatalf("the lease was written at once: %v", err)
+		t.Fatalf("the lease was written at once (%v), want it written later", err)
 	}
 	x.later.Stop()
 	fired := make(chan struct{})
@@ -101,7 +101,7 @@ func TestCloseWritesWhatIsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(file); !strings.Contains(string(b), "192.168.77.9") {
-		t.Errorf("kept: %s (%v)", b, err)
+		t.Errorf("the file has %s (%v), want both leases", b, err)
 	}
 }
 
@@ -166,14 +166,14 @@ func TestFloodLeavesLeasesAlone(t *testing.T) {
 		x.ask(t, dhcpv4.MessageTypeDiscover, 100+i, "")
 	}
 	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "silence" {
-		t.Errorf("with no address left: %s", got)
+		t.Errorf("with no address left the answer is %s, want none", got)
 	}
 	x.now = x.now.Add(offerTime + time.Second)
 	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "OFFER 192.168.77.3" {
-		t.Errorf("after the offers ended: %s", got)
+		t.Errorf("after the offers have ended the answer is %s", got)
 	}
 	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.2")); got != "ACK 192.168.77.2" {
-		t.Errorf("the first device: %s", got)
+		t.Errorf("the first device gets %s", got)
 	}
 }
 
@@ -184,30 +184,32 @@ func TestLeasesSurviveARestart(t *testing.T) {
 	x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.9", dhcpv4.WithOption(dhcpv4.OptHostName("-<b>Anna\x00\n's phone")))
 	want := x.Leases()
 	y := newTable(t, keep)
-	if d := cmp.Diff(want, y.Leases(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" || len(want) != 1 || want[0].Name != "b-Anna-s-phone" {
+	if d := cmp.Diff(want, y.Leases(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" ||
+		len(want) != 1 || want[0].Name != "b-Anna-s-phone" {
 		t.Errorf("leases after a restart (-want +got):\n%s%+v", d, want)
 	}
 	if got := said(y.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.9" {
 		t.Errorf("the device is offered %s", got)
 	}
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o644 {
-		t.Errorf("the file: %v %v", st, err)
+		t.Errorf("the file is %v (%v)", st, err)
 	}
-	for _, broken := range []string{"{broken", "", "null", `[{"mac":"02:00:00:00:00:01","addr":"10.0.0.1","until":"2027-01-01T00:00:00Z"},{"mac":"x","addr":"192.168.77.9"}]`} {
+	for _, broken := range []string{"{broken", "", "null",
+		`[{"mac":"02:00:00:00:00:01","addr":"10.0.0.1","until":"2027-01-01T00:00:00Z"},{"mac":"x","addr":"192.168.77.9"}]`} {
 		if err := os.WriteFile(file, []byte(broken), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		z := newTable(t, keep)
 		if got := said(z.ask(t, dhcpv4.MessageTypeDiscover, 1, "")); got != "OFFER 192.168.77.2" {
-			t.Errorf("with the file %q: %s", broken, got)
+			t.Errorf("with the file %q the answer is %s", broken, got)
 		}
 	}
 	if _, err := os.Stat(file + ".broken"); err != nil {
-		t.Errorf("the broken file was not kept: %v", err)
+		t.Errorf("the broken file was not renamed: %v", err)
 	}
 }
 
-// TestFileWrites counts how often a busy server writes its file.
+// TestFileWrites: a busy server writes its file at most once a second.
 func TestFileWrites(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "leases.json")
 	x := newTable(t, func(c *Config) { c.File = file })
@@ -219,18 +221,19 @@ func TestFileWrites(t *testing.T) {
 	last, waits := x.saved, x.later != nil
 	x.mu.Unlock()
 	if took := time.Since(begin); took < saveEvery && (last.Sub(begin) > took || !waits) {
-		t.Errorf("after 500 leases in %v it wrote last %v ago, and one waits: %v", took, time.Since(last), waits)
+		t.Errorf("500 leases took %v; the last write was %v ago, and another one waits: %v; want one that waits", took, time.Since(last), waits)
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
 	y := newTable(t, func(c *Config) { c.File = file })
 	if n := len(y.Leases()); n != 200 {
-		t.Errorf("%d of 200 leases were kept", n)
+		t.Errorf("the file has %d leases, want 200", n)
 	}
 }
 
-// TestOneAddressTwoDevices has two devices with one MAC address renew in turn.
+// TestOneAddressTwoDevices: two devices with one MAC address renew in turn, and each
+// change is noticed.
 func TestOneAddressTwoDevices(t *testing.T) {
 	var doubts int
 	x := newTable(t, func(c *Config) { c.OnDoubt = func(Lease) { doubts++ } })
@@ -246,7 +249,7 @@ func TestOneAddressTwoDevices(t *testing.T) {
 	}
 }
 
-// TestUnanswered sends what no device on this cable sends.
+// TestUnanswered: messages that no device on this cable sends get no answer.
 func TestUnanswered(t *testing.T) {
 	for name, mod := range map[string]dhcpv4.Modifier{
 		"a server":        func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootReply },
@@ -263,13 +266,13 @@ func TestUnanswered(t *testing.T) {
 		if mod != nil {
 			mod(m)
 		}
-		if got := answerable(m); got != (mod == nil) {
-			t.Errorf("%s is answered: %v", name, got)
+		if got := isAnswerable(m); got != (mod == nil) {
+			t.Errorf("isAnswerable() of %s = %v, want %v", name, got, mod == nil)
 		}
 	}
 }
 
-// stalled is a socket whose deadline passes before the first writing begins.
+// stalled is a socket whose deadline expires before the first write.
 type stalled struct {
 	nopConn
 	tries int
@@ -282,7 +285,8 @@ func (s *stalled) WriteTo(b []byte, _ net.Addr) (int, error) {
 	return len(b), nil
 }
 
-// A machine that stalls loses no answer: the device would ask again after seconds.
+// On a machine that stalls no answer is lost. The device would ask again only after
+// seconds.
 func TestStallsLoseNoAnswer(t *testing.T) {
 	m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover))
 	if err != nil {
@@ -291,7 +295,7 @@ func TestStallsLoseNoAnswer(t *testing.T) {
 	var socket stalled
 	newTable(t, nil).handle(&socket, &net.UDPAddr{}, m)
 	if socket.tries != 2 {
-		t.Errorf("%d writings, want a second one", socket.tries)
+		t.Errorf("the answer was written %d times, want 2", socket.tries)
 	}
 }
 
@@ -305,13 +309,13 @@ func TestServeRefuses(t *testing.T) {
 		c.Now = time.Now
 		if s, err := Serve(c); err == nil {
 			_ = s.Close()
-			t.Errorf("%+v was taken", c)
+			t.Errorf("Serve(%+v) = nil, want an error", c)
 		}
 	}
 }
 
-// TestClients runs the library's own client and Debian's against the server
-// over a cable between namespaces.
+// TestClients runs the library's own client and Debian's against the server, over a
+// cable between namespaces.
 func TestClients(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -352,7 +356,8 @@ func TestClients(t *testing.T) {
 	dhclient := testlab.NeedProgram(t, "dhclient")
 	dir := t.TempDir()
 	script, pid := filepath.Join(dir, "script"), filepath.Join(dir, "pid")
-	const sh = "#!/bin/sh\ncase $reason in BOUND|REBOOT) ip address add $new_ip_address/24 dev $interface && ip route add default via $new_routers && echo $new_domain_name_servers > %s;; esac\n"
+	const sh = "#!/bin/sh\ncase $reason in BOUND|REBOOT) ip address add $new_ip_address/24 dev $interface && ip route add default via $new_routers " +
+		"&& echo $new_domain_name_servers > %s;; esac\n"
 	if err := os.WriteFile(script, fmt.Appendf(nil, sh, filepath.Join(dir, "dns")), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +376,7 @@ func TestClients(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(leased) < 2 || len(s.Leases()) != 1 {
-		t.Errorf("leases given: %+v, held: %+v", leased, s.Leases())
+		t.Errorf("OnLease got %+v and Leases() = %+v, want the same leases", leased, s.Leases())
 	}
 }
 
@@ -391,12 +396,12 @@ func FuzzMessage(f *testing.F) {
 		}
 		x.handle(discard{}, &net.UDPAddr{}, m)
 		if n := len(x.Leases()); n > 253 {
-			t.Fatalf("%d leases in a /24", n)
+			t.Fatalf("there are %d leases in a /24, want at most 253", n)
 		}
 	})
 }
 
-// discard takes every answer.
+// discard is a socket that drops every answer.
 type discard struct{ net.PacketConn }
 
 func (discard) SetWriteDeadline(time.Time) error { return nil }
@@ -414,7 +419,7 @@ func FuzzLeaseFile(f *testing.F) {
 		}
 		for _, l := range x.Leases() {
 			if !x.usable(l.Addr) || l.Until.After(x.now.Add(x.c.Lease)) || l.Name != hostname(l.Name) {
-				t.Fatalf("took the lease %+v", l)
+				t.Fatalf("the file's lease %+v was accepted, want it refused", l)
 			}
 		}
 	})

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"eidetic/internal/atomicfile"
 )
 
-// load reads the leases of before. A broken file is moved out of the way: a
-// device without an address is worse than one with a new address.
+// load reads the leases from the file. A broken file is renamed, because a device
+// without an address is worse than a device with a new one.
 func (s *Server) load() error {
 	if s.c.File == "" {
 		return nil
@@ -31,7 +33,7 @@ func (s *Server) load() error {
 		err = s.parse(b)
 	}
 	if err != nil {
-		s.c.Log.Warn("the file of leases is broken and begins anew", "file", s.c.File, "error", err)
+		s.c.Log.Warn("the file of leases is broken; starting with an empty one", "file", s.c.File, "error", err)
 		if err := os.Rename(s.c.File, s.c.File+".broken"); err != nil {
 			return fmt.Errorf("start DHCP: move the broken leases away: %w", err)
 		}
@@ -39,8 +41,8 @@ func (s *Server) load() error {
 	return nil
 }
 
-// parse fills the table from a file's bytes. Entries that do not fit this
-// network are left out: it may have been configured anew.
+// parse fills the table from a file's bytes. Entries that do not fit this network,
+// whose configuration may have changed, are left out.
 func (s *Server) parse(b []byte) error {
 	if len(b) > maxFile {
 		return fmt.Errorf("more than %d bytes", maxFile)
@@ -49,8 +51,8 @@ func (s *Server) parse(b []byte) error {
 	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
-	// None can hold for longer than one that is given now; a clock that was
-	// wrong would keep an address for ever.
+	// No lease is valid for longer than one that is given now. Without this bound a
+	// clock that was wrong would reserve an address forever.
 	latest := s.c.Now().Add(s.c.Lease)
 	for _, l := range list {
 		mac, err := net.ParseMAC(l.MAC)
@@ -66,8 +68,7 @@ func (s *Server) parse(b []byte) error {
 	return nil
 }
 
-// save sees to it that the file is written, now or within saveEvery; the
-// caller holds the lock.
+// save writes the file now, or later within saveEvery; the caller holds the lock.
 func (s *Server) save() {
 	if s.c.File == "" || s.later != nil {
 		return
@@ -86,16 +87,15 @@ func (s *Server) save() {
 	s.write()
 }
 
-// write replaces the file as a whole, on the medium before it has its name;
-// the caller holds the lock.
+// write replaces the file; the caller holds the lock.
 func (s *Server) write() {
 	s.saved = time.Now()
-	if err := replace(s.c.File, s.list()); err != nil {
-		s.c.Log.Error("the leases were not kept", "file", s.c.File, "error", err)
+	if err := writeLeases(s.c.File, s.list()); err != nil {
+		s.c.Log.Error("the leases were not saved", "file", s.c.File, "error", err)
 	}
 }
 
-func replace(file string, list []Lease) (err error) {
+func writeLeases(file string, list []Lease) error {
 	b, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return err
@@ -103,18 +103,5 @@ func replace(file string, list []Lease) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".leases-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the other error counts
-		}
-	}()
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return atomicfile.WriteFile(file, append(b, '\n'), 0o644)
 }

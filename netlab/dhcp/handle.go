@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// writeTimeout bounds how long an answer may wait for the socket.
+	// writeTimeout bounds how long writing an answer can block.
 	writeTimeout = 50 * time.Millisecond
 	maxMessage   = 4096 // bytes; a UDP packet on Ethernet has fewer
 	maxName      = 63
 )
 
-// usable reports whether an address may be given out.
+// usable reports whether the server can give out an address.
 func (s *Server) usable(a netip.Addr) bool {
 	last := s.c.Prefix.Addr().As4()
 	for i := s.c.Prefix.Bits(); i < 32; i++ {
@@ -28,7 +28,7 @@ func (s *Server) usable(a netip.Addr) bool {
 	return s.c.Prefix.Contains(a) && a != s.c.Gateway && a != s.c.Prefix.Addr() && a != netip.AddrFrom4(last)
 }
 
-// free reports whether a device may have an address now; the caller holds the lock.
+// free reports whether a device can have an address now; the caller holds the lock.
 func (s *Server) free(a netip.Addr, mac string) bool {
 	if !s.usable(a) {
 		return false
@@ -42,8 +42,8 @@ func (s *Server) free(a netip.Addr, mac string) bool {
 	return l == nil || l.MAC == mac || !s.c.Now().Before(l.Until)
 }
 
-// choose finds the address for a device: its reservation, the one it has or
-// had, the one it asks for, the lowest free one. The caller holds the lock.
+// choose returns the address for a device: its reservation, the one that it has or
+// had, the one that it asks for, or the lowest free one. The caller holds the lock.
 func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 	if a, ok := s.c.Reserved[mac]; ok {
 		return a, true
@@ -67,7 +67,7 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 		if s.leases[a] == nil {
 			return a, true
 		}
-		// One that has ended may still be on its device's mind: last choice.
+		// A device may ask for its expired address again, so expired ones come last.
 		if !oldest.IsValid() || s.leases[a].Until.Before(s.leases[oldest].Until) {
 			oldest = a
 		}
@@ -79,7 +79,7 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !answerable(m) {
+	if s.closed || !isAnswerable(m) {
 		return
 	}
 	mac := m.ClientHWAddr.String()
@@ -88,11 +88,12 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 		return
 	}
 	peer = destination(m, reply, peer)
-	// An answer to an address that nobody has would wait for three seconds; on a
-	// machine that stalls the deadline may pass before the writing begins.
+	// Without a deadline an answer to an address that nobody has would block for
+	// three seconds. On a machine that stalls the deadline can expire before the
+	// write starts, hence the second try.
 	var err error
 	for range 2 {
-		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails when closed, as the write does
 		if _, err = conn.WriteTo(reply.ToBytes(), peer); !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
@@ -102,16 +103,16 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	}
 }
 
-// answerable reports whether a message comes from a device on this cable: not
-// from a server, another medium, a relay, or somebody who is everybody.
-func answerable(m *dhcpv4.DHCPv4) bool {
+// isAnswerable reports whether a message comes from a device on this cable, and
+// not from a server, another medium, a relay, or a group or empty MAC address.
+func isAnswerable(m *dhcpv4.DHCPv4) bool {
 	mac := m.ClientHWAddr
 	return m.OpCode == dhcpv4.OpcodeBootRequest && len(mac) == 6 && mac[0]&1 == 0 && !bytes.Equal(mac, make([]byte, 6)) &&
 		!addrOf(m.GatewayIPAddr).IsValid()
 }
 
-// destination of an answer: a device that has its address is answered there,
-// one that has none yet by broadcast, as is a refusal (RFC 2131, 4.1).
+// destination returns where an answer goes: to the device's address if it has one,
+// else to the broadcast address, as does a refusal (RFC 2131, 4.1).
 func destination(m, reply *dhcpv4.DHCPv4, peer net.Addr) net.Addr {
 	u, ok := peer.(*net.UDPAddr)
 	if !ok {
@@ -123,7 +124,7 @@ func destination(m, reply *dhcpv4.DHCPv4, peer net.Addr) net.Addr {
 	return &net.UDPAddr{IP: u.IP, Port: dhcpv4.ClientPort}
 }
 
-// answer decides; nil is silence. The caller holds the lock.
+// answer returns the answer to a message, or nil for none. The caller holds the lock.
 func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 	now := s.c.Now()
 	requested := addrOf(m.RequestedIPAddress())
@@ -140,7 +141,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		return s.reply(m, dhcpv4.MessageTypeOffer, a)
 	case dhcpv4.MessageTypeRequest:
 		if id := addrOf(m.ServerIdentifier()); id.IsValid() && id != s.c.Gateway {
-			return nil // it took another server's offer
+			return nil // the device took another server's offer
 		}
 		a := requested
 		if !a.IsValid() {
@@ -149,11 +150,11 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		if r, ok := s.c.Reserved[mac]; !s.free(a, mac) || ok && r != a {
 			return s.refuse(m)
 		}
-		l := &held{Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)}, voiceOf(m)}
-		if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.voice.differs(l.voice) {
+		l := &held{Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)}, signatureOf(m)}
+		if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.signature.differs(l.signature) {
 			s.c.OnDoubt(l.Lease)
 		}
-		for other, old := range s.leases { // a device holds one address
+		for other, old := range s.leases { // a device has one address
 			if old.MAC == mac && other != a {
 				delete(s.leases, other)
 			}
@@ -171,7 +172,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		}
 	case dhcpv4.MessageTypeRelease:
 		if l := s.leases[addrOf(m.ClientIPAddr)]; l != nil && l.MAC == mac {
-			l.Until = now // kept, so that the device gets it again
+			l.Until = now // the entry stays, so that the device gets the address again
 			s.save()
 		}
 	case dhcpv4.MessageTypeInform:
@@ -201,7 +202,7 @@ func (s *Server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 	return s.build(m, mods...)
 }
 
-// refuse makes a device that holds a foreign or taken address start over.
+// refuse makes a device with an address that is not free start over.
 func (s *Server) refuse(m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	return s.build(m, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.c.Gateway.AsSlice())))
 }
@@ -209,7 +210,7 @@ func (s *Server) refuse(m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 func (s *Server) build(m *dhcpv4.DHCPv4, mods ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	r, err := dhcpv4.NewReplyFromRequest(m, mods...)
 	if err != nil {
-		s.c.Log.Warn("a DHCP answer was not made", "error", err)
+		s.c.Log.Warn("a DHCP answer cannot be made", "error", err)
 		return nil
 	}
 	return r
@@ -230,8 +231,8 @@ func ips(in []netip.Addr) (out []net.IP) {
 	return out
 }
 
-// hostname keeps what may stand in a name, a log and a list; anything else
-// becomes one dash.
+// hostname returns a name with only letters, digits, dots and underscores; every
+// run of other characters becomes one dash.
 func hostname(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -248,15 +249,15 @@ func hostname(name string) string {
 	return strings.Trim(b.String(), "-.")
 }
 
-// voice is what tells two devices with one MAC address apart: who they say
-// they are, and what they ask for.
-type voice struct{ client, class, wants string }
+// signature distinguishes two devices with one MAC address: by client identifier,
+// vendor class and requested options.
+type signature struct{ client, class, wants string }
 
-func voiceOf(m *dhcpv4.DHCPv4) voice {
-	v := voice{client: string(m.Options.Get(dhcpv4.OptionClientIdentifier)), class: m.ClassIdentifier()}
+func signatureOf(m *dhcpv4.DHCPv4) signature {
+	v := signature{client: string(m.Options.Get(dhcpv4.OptionClientIdentifier)), class: m.ClassIdentifier()}
 	v.wants = string(m.Options.Get(dhcpv4.OptionParameterRequestList))
 	return v
 }
 
-// differs reports a change; one that was not heard yet is no change.
-func (v voice) differs(now voice) bool { return v != voice{} && v != now }
+// differs reports a change. The first signature after a restart is no change.
+func (v signature) differs(now signature) bool { return v != signature{} && v != now }

@@ -1,9 +1,9 @@
-// Package dns is the device's name server. In go questions over UDP and TCP,
-// and either an upstream resolver (recording) or a table (replaying); out come
-// answers whose addresses are synthetic, one for each of the origins', and a
-// Query for the log. It follows RFC 1035, EDNS (RFC 6891) and HTTPS/SVCB
-// (RFC 9460), of which ECH is stripped, because it would hide the name that a
-// leaf is for.
+// Package dns is the device's name server. In go queries over UDP and TCP, and
+// either an upstream resolver (recording) or a table (replaying); out come answers
+// with synthetic addresses, one for each origin address, and a Query for the log.
+// It follows RFC 1035, EDNS (RFC 6891) and HTTPS/SVCB (RFC 9460). It removes ECH
+// from service records, because ECH would hide the name for which the proxy has to
+// sign a certificate.
 package dns
 
 import (
@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Query is one question and what was said to it.
+// Query is one query and its answer, for the log.
 type Query struct {
 	Time      lab.Time       `json:"time_ns"`
 	Client    netip.AddrPort `json:"client"`
@@ -21,10 +21,10 @@ type Query struct {
 	Name      string         `json:"name"`      // lower case, without the last dot
 	Type      string         `json:"type"`
 	RCode     string         `json:"rcode"`
-	// Source says who knew: "box", "table", "upstream", "policy" (refused
-	// by rule), "none".
+	// Source says where the answer came from: "box", "table", "upstream", "policy"
+	// (a rule of this server), "none".
 	Source string `json:"source"`
-	// Origins are the true addresses, Answers the synthetic ones given out.
+	// Origins are the origins' addresses, Answers the synthetic ones in the answer.
 	Origins []netip.Addr  `json:"origins,omitempty"`
 	Answers []netip.Addr  `json:"answers,omitempty"`
 	Elapsed time.Duration `json:"elapsed_ns"`

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Pool gives each origin address a synthetic one and remembers the pair. The
-// synthetic address is a hash of the origin's, moved on when it is taken, so
-// that it does not depend on the order of questions: equal archives show a
-// device equal addresses. A Pool may be used from many goroutines.
+// Pool assigns a synthetic address to each origin address. The synthetic address is
+// a hash of the origin's, or the next free one, so that it rarely depends on the
+// order of queries: equal archives give a device equal addresses. A Pool may be used
+// from many goroutines.
 type Pool struct {
 	prefix4, prefix6 netip.Prefix
 
@@ -20,7 +20,7 @@ type Pool struct {
 	origin    map[netip.Addr]netip.Addr // by synthetic
 }
 
-// maxPool bounds the pool well below a /15, so that probing stays short.
+// maxPool is much less than the addresses of a /15, so that probing stays short.
 const maxPool = 50_000
 
 // NewPool makes a pool. prefix4 must be IPv4 and leave at least 8 bits;
@@ -62,7 +62,7 @@ func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
 	}
 }
 
-// mix spreads FNV's weak low bits (the finaliser of MurmurHash3).
+// mix improves FNV's weak low bits (it is the finaliser of MurmurHash3).
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -71,12 +71,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// most is how many addresses may be given out.
+// most returns how many addresses the pool can assign.
 func (p *Pool) most() int { return min(maxPool, p.usable4()) }
 
-// usable4 is how many addresses of the IPv4 prefix may be used. The first 256
-// stay free for the box where there is room, and none ends in 0 or 255, which
-// some devices take for a network or a broadcast.
+// usable4 returns how many addresses of the IPv4 prefix the pool uses. It leaves the
+// first 256 to the box if the prefix is large enough, and uses none that ends in 0
+// or 255, which some devices treat as a network or broadcast address.
 func (p *Pool) usable4() int {
 	return max(1, 1<<(24-p.prefix4.Bits())-1) * 254
 }
@@ -107,5 +107,5 @@ func (p *Pool) Origin(synthetic netip.Addr) (netip.Addr, bool) {
 	return o, ok
 }
 
-// IPv6 reports whether the pool has IPv6 addresses to give.
+// IPv6 reports whether the pool has IPv6 addresses.
 func (p *Pool) IPv6() bool { return p.prefix6.IsValid() }

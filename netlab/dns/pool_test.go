@@ -43,16 +43,17 @@ func TestPoolDoesNotDependOnOrder(t *testing.T) {
 	b2, _ := two.Synthetic(b)
 	a2, _ := two.Synthetic(a)
 	if a1 != a2 || b1 != b2 {
-		t.Errorf("%v,%v in one order, %v,%v in the other", a1, b1, a2, b2)
+		t.Errorf("Synthetic() gives %v and %v in one order, %v and %v in the other; want the same", a1, b1, a2, b2)
 	}
 }
 
 func TestPoolRefusesPrefixes(t *testing.T) {
-	for _, c := range [][2]string{{"198.18.0.0/30", ""}, {"fd00::/48", ""}, {"198.18.0.0/15", "198.18.0.0/15"}, {"198.18.0.0/15", "fd00::/96"}} {
+	for _, c := range [][2]string{{"198.18.0.0/30", ""}, {"fd00::/48", ""}, {"198.18.0.0/15", "198.18.0.0/15"},
+		{"198.18.0.0/15", "fd00::/96"}} {
 		p4 := netip.MustParsePrefix(c[0])
 		p6, _ := netip.ParsePrefix(c[1])
 		if _, err := NewPool(p4, p6); err == nil {
-			t.Errorf("%v and %v were taken", p4, p6)
+			t.Errorf("NewPool(%v, %v) = nil, want an error", p4, p6)
 		}
 	}
 }
@@ -68,6 +69,6 @@ func TestSmallPoolUsesAllItCan(t *testing.T) {
 		}
 	}
 	if a, err := pool.Synthetic(netip.AddrFrom4([4]byte{203, 0, 114, 1})); err == nil {
-		t.Errorf("the 255th of 254 addresses is %v", a)
+		t.Errorf("Synthetic() of a full pool = %v, want an error", a)
 	}
 }

@@ -15,44 +15,40 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 )
 
 const (
-	// ttl of addresses in seconds: long enough for a page, short for a person
-	// who goes on to the next archive.
+	// ttl of addresses, in seconds: long enough for loading a page, and short for
+	// the tester who changes to the next archive.
 	ttl = 60
-	// negativeTTL of names that do not exist.
+	// negativeTTL of names that do not exist, in seconds.
 	negativeTTL = 5
-	// maxInFlight bounds the questions that wait; more are dropped, as a busy
-	// server does.
+	// maxInFlight bounds the queries that are being answered; more are dropped.
 	maxInFlight = 1024
-	// writeTimeout bounds how long an answer over UDP may wait for the socket.
-	writeTimeout = 50 * time.Millisecond
-	// writeRetry is how often a full socket is tried meanwhile.
-	writeRetry = 5 * time.Millisecond
-	// ednsSize is DNS flag day 2020's.
+	// ednsSize is the packet size of DNS flag day 2020.
 	ednsSize = 1232
 )
 
 // Config of a Server. Addr, Pool and Clock are required.
 type Config struct {
-	// Addr is where UDP and TCP listen: "0.0.0.0:53". Port 0 finds one that is
-	// free for both.
+	// Addr is where UDP and TCP listen: "0.0.0.0:53". With port 0 the server
+	// chooses a port that is free for both.
 	Addr string
 	// Pool gives the synthetic addresses.
 	Pool *Pool
-	// Box maps names that the box answers itself to its addresses. They come
-	// before every Source; those of Fallback come after.
+	// Box maps names that the box answers itself to its addresses. They take
+	// precedence over every Source; the Source takes precedence over Fallback.
 	Box, Fallback map[string][]netip.Addr
-	// HTTP3 tells whether a host is served over HTTP/3, so that HTTPS records
-	// may say so; nil means none is.
+	// HTTP3 reports whether a host is served over HTTP/3, so that its HTTPS
+	// records may say so; nil means that no host is.
 	HTTP3 func(host string) bool
-	// Delay returns how long a question waits before it is answered, given the
-	// bytes of the question and of the answer; nil means not at all.
+	// Delay returns how long the server waits before it answers, given the
+	// bytes of the query and of the answer; nil means not at all.
 	Delay func(up, down int) time.Duration
-	// OnQuery is told of every question that was answered. It must not block.
+	// OnQuery is called for every query that was answered. It must not block.
 	OnQuery func(Query)
 	// Control, when set, prepares both sockets before they are bound.
 	Control func(network, address string, c syscall.RawConn) error
@@ -64,18 +60,18 @@ type Config struct {
 type Server struct {
 	c        Config
 	source   atomic.Pointer[Source]
-	kept     atomic.Pointer[kept] // of source
+	udp      syscall.RawConn // the UDP socket
 	servers  []*dns.Server
 	addr     netip.AddrPort
 	inFlight chan struct{}
 	dropped  atomic.Int64
-	ctx      context.Context // ends the waits of answers under way
+	ctx      context.Context // ends the waits of the answers in flight
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 	closing  sync.Once
 }
 
-// Listen starts a Server, which knows the box's own names only until Use.
+// Listen starts a Server. Until Use it knows only the box's own names.
 func Listen(c Config) (*Server, error) {
 	udp, tcp, err := listen(c.Addr, net.ListenConfig{Control: c.Control})
 	if err != nil {
@@ -85,12 +81,11 @@ func Listen(c Config) (*Server, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{c: c, addr: tcp.Addr().(*net.TCPAddr).AddrPort(), inFlight: make(chan struct{}, maxInFlight)}
-	batches, err := newBatchConn(udp, s)
-	if err != nil {
+	if s.udp, err = udp.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the name server: %w", err), udp.Close(), tcp.Close())
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, d := range []*dns.Server{{PacketConn: batches}, {Listener: tcp}} {
+	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
 		d.Handler = s
 		d.UDPSize = ednsSize
 		d.ReadTimeout, d.WriteTimeout = 5*time.Second, 5*time.Second
@@ -109,11 +104,11 @@ func Listen(c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen binds one port for both protocols.
+// listen binds the same port for UDP and TCP.
 func listen(addr string, lc net.ListenConfig) (*net.UDPConn, net.Listener, error) {
-	ctx := context.Background() // binding does not wait
+	ctx := context.Background() // binding does not block
 	var errs error
-	for range 10 { // a free TCP port may be taken for UDP
+	for range 10 { // a port that is free for TCP can be taken for UDP
 		tcp, err := lc.Listen(ctx, "tcp", addr)
 		if err != nil {
 			return nil, nil, err
@@ -134,23 +129,20 @@ func listen(addr string, lc net.ListenConfig) (*net.UDPConn, net.Listener, error
 // Addr returns the address that both protocols listen on.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
-// Dropped returns how many questions were dropped because too many waited.
+// Dropped returns how many queries got no answer, because too many were in flight
+// or because the UDP socket had no room.
 func (s *Server) Dropped() int64 { return s.dropped.Load() }
 
-// Use makes src answer from now on; nil leaves the box's own names.
+// Use makes the server answer from src; nil leaves only the box's own names.
 func (s *Server) Use(src Source) {
-	// An answer that is under way goes to the kept ones of the source before:
-	// ServeDNS loads kept first. So these come last, and go first.
-	s.kept.Store(nil)
 	if src == nil {
 		s.source.Store(nil)
 		return
 	}
 	s.source.Store(&src)
-	s.kept.Store(newKept(src))
 }
 
-// Close stops listening and waits for the answers under way.
+// Close stops listening and waits for the answers in flight.
 func (s *Server) Close() (err error) {
 	s.closing.Do(func() {
 		s.cancel()
@@ -162,13 +154,13 @@ func (s *Server) Close() (err error) {
 	return err
 }
 
-// Canonical returns a name in the form of tables and logs: lower case, no
+// Canonical returns a name in the form that tables and logs use: lower case, no
 // final dot.
 func Canonical(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
 // ServeDNS implements dns.Handler.
 func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
-	start, kept := s.c.Clock(), s.kept.Load()
+	start := s.c.Clock()
 	select {
 	case s.inFlight <- struct{}{}:
 		defer func() { <-s.inFlight }()
@@ -182,9 +174,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		if r.Opcode != dns.OpcodeQuery {
 			m.Rcode = dns.RcodeNotImplemented
 		}
-		if packed, err := m.Pack(); err == nil {
-			_, _ = w.Write(packed) // when that fails the device went away, and there is nothing to do
-		}
+		s.write(w, m)
 		return
 	}
 	q := Query{
@@ -209,34 +199,47 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 	if q.Transport == "udp" {
 		m.Truncate(size)
 	}
-	up, down := r.Len(), m.Len()
-	packed, err := m.Pack()
-	if err == nil {
-		if from, ok := w.RemoteAddr().(*client); ok {
-			kept.keep(from.key, &keptAnswer{answer: packed, up: up, down: down, query: q}, m)
-		}
+	if s.c.Delay != nil {
+		s.wait(s.c.Delay(r.Len(), m.Len()))
 	}
-	s.wait(s.delay(up, down))
-	if err == nil {
-		_, _ = w.Write(packed) // as above
-	}
-	q.Elapsed = s.c.Clock().Sub(start)
-	s.log(q)
-}
-
-func (s *Server) log(q Query) {
+	s.write(w, m)
 	if s.c.OnQuery != nil {
+		q.Elapsed = s.c.Clock().Sub(start)
 		s.c.OnQuery(q)
 	}
 }
 
-func (s *Server) delay(up, down int) time.Duration {
-	if s.c.Delay == nil {
-		return 0
+// write sends an answer. An answer for which the UDP socket has no room is
+// dropped, and the device asks again: answers to addresses that nobody on the cable
+// has stay in the socket's buffer for seconds, and after a flood of forged queries
+// the answers to the device would wait behind them.
+func (s *Server) write(w dns.ResponseWriter, m *dns.Msg) {
+	packed, err := m.Pack()
+	if err != nil {
+		s.c.Log.Error("an answer cannot be packed", "question", m.Question, "error", err)
+		return
 	}
-	return s.c.Delay(up, down)
+	if w.LocalAddr().Network() == "udp" && !s.hasRoom() {
+		s.dropped.Add(1)
+		return
+	}
+	_, _ = w.Write(packed) // fails when the device has gone
 }
 
+// hasRoom reports whether the UDP socket takes an answer without blocking.
+func (s *Server) hasRoom() (room bool) {
+	if s.udp == nil { // of a server that does not listen
+		return true
+	}
+	err := s.udp.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(fds, 0)
+		room = n > 0 || err != nil // on an error (EINTR) the write below decides
+	})
+	return room || err != nil
+}
+
+// wait returns after d, or when the server is closed.
 func (s *Server) wait(d time.Duration) {
 	if d <= 0 {
 		return
@@ -260,8 +263,8 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		})
 	}
 	if q.Name == "use-application-dns.net" {
-		// Firefox's canary: NXDOMAIN keeps it from DNS over HTTPS, which would
-		// walk around us (support.mozilla.org/kb/canary-domain-use-application-dnsnet).
+		// Firefox's canary: after NXDOMAIN Firefox does not use DNS over HTTPS, which
+		// would bypass this server (support.mozilla.org/kb/canary-domain-use-application-dnsnet).
 		negative(dns.RcodeNameError, "policy")
 		return
 	}
@@ -282,7 +285,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		s.box(m, q, addrs, negative)
 		return
 	}
-	if failure(found.RCode) {
+	if isFailure(found.RCode) {
 		m.Rcode, q.Source = found.RCode, found.Source
 		return
 	}
@@ -292,8 +295,8 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		return
 	}
 	if qtype == dns.TypeA && found.RCode == dns.RcodeSuccess && len(found.Origins) == 0 && !s.c.Pool.IPv6() {
-		// The network here is IPv4 only, so a host that has IPv6 only is
-		// given an IPv4 stand-in.
+		// The device's network has only IPv4, so a host that has only IPv6 addresses
+		// gets synthetic IPv4 addresses.
 		if six, err := s.lookup(q.Name, dns.TypeAAAA); err == nil && len(six.Origins) > 0 {
 			found.Origins, found.Chain = six.Origins, six.Chain
 		}
@@ -303,7 +306,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		m.Answer = append(m.Answer, withTTL(dns.Copy(rr)))
 	}
 	owner := m.Question[0].Name
-	for _, rr := range found.Chain { // the addresses are the last alias's
+	for _, rr := range found.Chain { // the addresses belong to the last alias
 		if c, ok := rr.(*dns.CNAME); ok {
 			owner = c.Target
 		}
@@ -329,7 +332,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 	}
 }
 
-// lookup asks the source, for the types that it may know.
+// lookup asks the source, for the types that sources know.
 func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
 	src := s.source.Load()
 	if src == nil {
@@ -339,8 +342,8 @@ func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
 	case dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeCNAME, dns.TypeTXT, dns.TypeSRV, dns.TypePTR:
 		return (*src).Lookup(s.ctx, name, qtype)
 	}
-	// A zone transfer, ANY and the like are no business of a device: it only
-	// learns whether the name exists, if that is known.
+	// For other types (ANY, zone transfers) a device only learns whether the name
+	// exists, if that is known.
 	if _, forwards := (*src).(*Forwarder); forwards {
 		return Answer{Source: "policy"}, nil
 	}
@@ -348,7 +351,8 @@ func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
 	return Answer{RCode: a.RCode, Source: a.Source}, err
 }
 
-// reverse answers for synthetic addresses as was answered for the origins'.
+// reverse answers a PTR query for a synthetic address with the recorded pointers of
+// the origin's address.
 func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 	addr, ok := reversed(q.Name)
 	if !ok {
@@ -366,7 +370,7 @@ func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 		}
 	}
 	origin, ok := s.c.Pool.Origin(addr)
-	if !ok { // of this network, or of nobody that the device could know
+	if !ok { // no synthetic address
 		negative(dns.RcodeNameError, "policy")
 		return
 	}
@@ -380,7 +384,7 @@ func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 		return
 	}
 	q.Source, q.Origins = found.Source, []netip.Addr{origin}
-	if failure(found.RCode) {
+	if isFailure(found.RCode) {
 		m.Rcode = found.RCode
 		return
 	}
@@ -399,7 +403,7 @@ func withTTL(rr dns.RR) dns.RR {
 	return rr
 }
 
-// box answers with those of the box's addresses that are of the type asked for.
+// box answers with those of the box's addresses that have the queried type.
 func (s *Server) box(m *dns.Msg, q *Query, addrs []netip.Addr, negative func(int, string)) {
 	want := m.Question[0].Qtype
 	for _, a := range addrs {

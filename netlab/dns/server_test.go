@@ -3,6 +3,7 @@ package dns
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -26,7 +27,7 @@ var (
 	v6      = netip.MustParsePrefix("fd00:198:18::/48")
 )
 
-// started is a server and what it logged.
+// started is a server with its log.
 type started struct {
 	*Server
 	pool    *Pool
@@ -97,7 +98,8 @@ func table() *Table {
 	}
 	t.AddAnswer("none.shop.test", "A", "NOERROR", nil)
 	t.AddAnswer("gone.shop.test", "A", "NXDOMAIN", nil)
-	t.AddAnswer("alias.shop.test", "A", "NOERROR", []string{"alias.shop.test. 9 IN CNAME edge.shop.test.", "edge.shop.test. 9 IN A 203.0.113.7"})
+	t.AddAnswer("alias.shop.test", "A", "NOERROR", []string{"alias.shop.test. 9 IN CNAME edge.shop.test.",
+		"edge.shop.test. 9 IN A 203.0.113.7"})
 	t.AddAnswer("api.shop.test", "HTTPS", "NOERROR", []string{
 		`api.shop.test. 9 IN HTTPS 1 . alpn="h3,h2" ipv4hint="203.0.113.2" ech="AEX+DQBBZAAgACCdKYyIdDqYZa+qv4ifJVjGBQWOUnXUPMwR4eYfSg6RVAAEAAEAAQASY2xvdWRmbGFyZS1lY2guY29tAAA="`,
 		`api.shop.test. 9 IN HTTPS 2 elsewhere.test. port="8443"`,
@@ -117,7 +119,7 @@ func TestTableAnswersWithSyntheticAddresses(t *testing.T) {
 			t.Fatalf("%s: www has %v, want one address of %v", network, www, v4)
 		}
 		if d := cmp.Diff(www, cdn, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
-			t.Errorf("%s: two names of one origin address got different ones: %s", network, d)
+			t.Errorf("%s: two names of one origin address got different synthetic addresses: %s", network, d)
 		}
 		if len(api) != 1 || api[0] == www[0] {
 			t.Errorf("%s: api has %v, want an address of its own", network, api)
@@ -165,7 +167,7 @@ func TestRules(t *testing.T) {
 				dns.RcodeToString[r.Rcode], len(r.Answer), dns.RcodeToString[c.rcode], c.answers)
 		}
 		if r.IsEdns0() == nil {
-			t.Errorf("%s: a question with EDNS was answered without", c.name)
+			t.Errorf("%s: the answer to a query with EDNS has none", c.name)
 		}
 	}
 	s.Use(nil)
@@ -173,15 +175,16 @@ func TestRules(t *testing.T) {
 		t.Errorf("without a source www.shop.test is %s, want NXDOMAIN", dns.RcodeToString[r.Rcode])
 	}
 	_ = s.Close() // again by the clean-up: must do no harm, and flushes the log
-	// A line is written after its answer, when the next question may be answered already.
+	// A query is logged after its answer, so that the order of the log can differ.
 	line := func(name string) (q Query) {
 		if i := slices.IndexFunc(s.queries, func(q Query) bool { return q.Name == name && q.Type == "A" }); i >= 0 {
 			q = s.queries[i]
 		}
 		return q
 	}
-	if len(s.queries) != 17 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins, netip.MustParseAddr("2001:db8::6")) {
-		t.Errorf("the log has %d lines: %+v", len(s.queries), s.queries)
+	if len(s.queries) != 17 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins,
+		netip.MustParseAddr("2001:db8::6")) {
+		t.Errorf("the log has %d queries, want 17 with box.test from the box and six.shop.test with its origin: %+v", len(s.queries), s.queries)
 	}
 }
 
@@ -194,7 +197,7 @@ func TestServiceRecordsSayWhatIsServed(t *testing.T) {
 		s.Use(table())
 		r := s.ask(t, "udp", "api.shop.test", dns.TypeHTTPS)
 		if len(r.Answer) != 1 || r.Answer[0].String() != want {
-			t.Errorf("with HTTP/3 %v the record is %v, want %s alone: no ECH, no hints, nothing on other ports", http3, r.Answer, want)
+			t.Errorf("with HTTP/3 %v the records are %v, want only %s", http3, r.Answer, want)
 		}
 	}
 }
@@ -211,7 +214,7 @@ func TestPointersOfSyntheticAddresses(t *testing.T) {
 				}
 				r := s.ask(t, "tcp", arpa, dns.TypePTR)
 				if len(r.Answer) != 1 || r.Answer[0].(*dns.PTR).Ptr != want {
-					t.Errorf("%s is %v, whose name is %v, want %s", name, a, r.Answer, want)
+					t.Errorf("%s has the address %v, whose name is %v, want %s", name, a, r.Answer, want)
 				}
 			}
 		}
@@ -226,12 +229,12 @@ func TestReversed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, ok := reversed(Canonical(arpa)); !ok || got != want {
-			t.Errorf("%s is %v, want %v", arpa, got, want)
+			t.Errorf("reversed(%s) = %v, want %v", arpa, got, want)
 		}
 	}
 	for _, name := range []string{"in-addr.arpa", "1.2.3.in-addr.arpa", "256.1.1.1.in-addr.arpa", "x.ip6.arpa", "www.shop.test"} {
 		if a, ok := reversed(name); ok {
-			t.Errorf("%s is %v", name, a)
+			t.Errorf("reversed(%s) = %v, want none", name, a)
 		}
 	}
 }
@@ -280,32 +283,33 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 		}
 	}
 	if r := s.ask(t, "udp", "www.live.test", dns.TypeHTTPS); r.Rcode != dns.RcodeSuccess || len(r.Answer) != 1 {
-		t.Errorf("HTTPS is answered with %v, want the alias alone", r.Answer)
+		t.Errorf("the answer for HTTPS is %v, want only the alias", r.Answer)
 	}
 	mu.Lock()
 	said := slices.Clone(recorded)
 	mu.Unlock()
-	if len(said) != 4 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" || said[2].RCode != "SERVFAIL" {
+	if len(said) != 4 || said[0].Name != "www.live.test" || len(said[0].Records) != 3 || said[1].RCode != "NXDOMAIN" ||
+		said[2].RCode != "SERVFAIL" {
 		t.Errorf("recorded %+v, want the chain of www.live.test, the NXDOMAIN and the SERVFAIL", said)
 	}
 	got, err := f.Addrs(t.Context(), "www.live.test")
 	if err != nil || len(got) != 2 || got[0] != netip.MustParseAddr("203.0.113.9") {
-		t.Errorf("the recorder is told %v (%v), want the origins", got, err)
+		t.Errorf("Addrs() = %v, %v; want the origins", got, err)
 	}
 	if _, err := f.Addrs(t.Context(), "gone.test"); err == nil {
-		t.Error("a name that does not exist has addresses")
+		t.Error("Addrs() of a name that does not exist = nil, want an error")
 	}
 	if _, err := f.Addrs(t.Context(), "broken.test"); err == nil || !strings.Contains(err.Error(), "SERVFAIL") {
-		t.Errorf("a name that the resolver fails for: %v", err)
+		t.Errorf("Addrs() of a name for which the resolver fails = %v, want an error that says SERVFAIL", err)
 	}
 	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(said[0].Records))); d != "" {
-		t.Errorf("records read back (-want +got):\n%s", d)
+		t.Errorf("Addresses() of the records (-want +got):\n%s", d)
 	}
 }
 
-// TestFailuresAreReplayedUntilMoreIsKnown: as they were recorded, but for those
-// that a second try, or an exchange, shows to be passing.
-func TestFailuresAreReplayedUntilMoreIsKnown(t *testing.T) {
+// TestFailuresAreReplayed: recorded failures are replayed, unless a later answer or an
+// exchange shows that the name exists.
+func TestFailuresAreReplayed(t *testing.T) {
 	table := NewTable()
 	table.AddAnswer("refused.test", "A", "REFUSED", nil)
 	table.AddAnswer("failed.test", "A", "SERVFAIL", nil)
@@ -330,7 +334,7 @@ func TestFailuresAreReplayedUntilMoreIsKnown(t *testing.T) {
 }
 
 // TestNXDOMAINForOneType: a name that has addresses exists, whatever its server
-// says of other types and in whatever order (RFC 4074, 4.2).
+// answers for other types, in whatever order (RFC 4074, 4.2).
 func TestNXDOMAINForOneType(t *testing.T) {
 	table := NewTable()
 	address := func(name string) { table.AddAnswer(name, "A", "NOERROR", []string{name + ". 5 IN A 203.0.113.7"}) }
@@ -343,7 +347,8 @@ func TestNXDOMAINForOneType(t *testing.T) {
 	table.AddAnswer("empty.test", "A", "NOERROR", nil)
 	table.AddAnswer("gone.test", "AAAA", "NXDOMAIN", nil)
 	for name, want := range map[string]struct{ rcode, addrs int }{
-		"before.test": {dns.RcodeSuccess, 1}, "after.test": {dns.RcodeSuccess, 1}, "empty.test": {dns.RcodeSuccess, 0}, "gone.test": {dns.RcodeNameError, 0},
+		"before.test": {dns.RcodeSuccess, 1}, "after.test": {dns.RcodeSuccess, 1}, "empty.test": {dns.RcodeSuccess, 0},
+		"gone.test": {dns.RcodeNameError, 0},
 	} {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS} {
 			addrs := want.addrs
@@ -352,7 +357,7 @@ func TestNXDOMAINForOneType(t *testing.T) {
 			}
 			a, err := table.Lookup(t.Context(), name, qtype)
 			if err != nil || a.RCode != want.rcode || len(a.Origins) != addrs {
-				t.Errorf("%s %s: %+v, %v", name, dns.TypeToString[qtype], a, err)
+				t.Errorf("Lookup(%s %s) = %+v, %v; want %+v", name, dns.TypeToString[qtype], a, err, want)
 			}
 		}
 	}
@@ -365,7 +370,7 @@ func texts(in []netip.Addr) (out []string) {
 	return out
 }
 
-// fakeResolver knows www.live.test by way of a CNAME, and fails for broken.test.
+// fakeResolver answers for www.live.test with a CNAME, and fails for broken.test.
 func fakeResolver(t *testing.T) netip.AddrPort {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -373,28 +378,30 @@ func fakeResolver(t *testing.T) netip.AddrPort {
 		t.Fatal(err)
 	}
 	ready, done := make(chan struct{}), make(chan struct{})
-	srv := &dns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
-		m := new(dns.Msg).SetReply(r)
-		switch r.Question[0].Name {
-		case "www.live.test.":
-			for _, s := range []string{"www.live.test. 5 IN CNAME edge.live.test.", "edge.live.test. 5 IN A 203.0.113.9", "edge.live.test. 5 IN A 203.0.113.10"} {
-				rr, _ := dns.NewRR(s)
-				m.Answer = append(m.Answer, rr)
+	srv := &dns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(ready) },
+		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+			m := new(dns.Msg).SetReply(r)
+			switch r.Question[0].Name {
+			case "www.live.test.":
+				for _, s := range []string{"www.live.test. 5 IN CNAME edge.live.test.", "edge.live.test. 5 IN A 203.0.113.9",
+					"edge.live.test. 5 IN A 203.0.113.10"} {
+					rr, _ := dns.NewRR(s)
+					m.Answer = append(m.Answer, rr)
+				}
+			case "broken.test.":
+				m.Rcode = dns.RcodeServerFailure
+			default:
+				m.Rcode = dns.RcodeNameError
 			}
-		case "broken.test.":
-			m.Rcode = dns.RcodeServerFailure
-		default:
-			m.Rcode = dns.RcodeNameError
-		}
-		_ = w.WriteMsg(m)
-	})}
+			_ = w.WriteMsg(m)
+		})}
 	go func() { _ = srv.ActivateAndServe(); close(done) }()
 	<-ready
 	t.Cleanup(func() { _ = srv.Shutdown(); <-done })
 	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// lossyResolver loses the first packets, and tells of each.
+// lossyResolver loses the first packets, and signals each packet.
 func lossyResolver(t *testing.T, lose int) (netip.AddrPort, <-chan struct{}) {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -431,12 +438,13 @@ func TestLostPacketsAreSentAgain(t *testing.T) {
 	f := NewForwarder(resolver, nil, nil)
 	f.waits = []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, time.Minute}
 	if a, err := f.Lookup(t.Context(), "www.live.test", dns.TypeA); err != nil || len(a.Origins) != 1 {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("Lookup() = %+v, %v; want one address", a, err)
 	}
 }
 
-// TestWhoAskedFirstLeaves: the others' question is put again.
-func TestWhoAskedFirstLeaves(t *testing.T) {
+// TestCancelledQueryIsRepeated: when the query that asks the resolver is cancelled, an
+// equal query that waits for it asks again.
+func TestCancelledQueryIsRepeated(t *testing.T) {
 	resolver, came := lossyResolver(t, 1)
 	f := NewForwarder(resolver, nil, nil)
 	f.waits = []time.Duration{time.Minute}
@@ -451,16 +459,16 @@ func TestWhoAskedFirstLeaves(t *testing.T) {
 	go func() {
 		a, err := f.Lookup(t.Context(), "www.live.test", dns.TypeA)
 		if err == nil && len(a.Origins) != 1 {
-			t.Errorf("%+v", a)
+			t.Errorf("Lookup() = %+v, want one address", a)
 		}
 		second <- err
 	}()
 	leave()
 	if err := <-ended; err == nil {
-		t.Error("an answer to who has left")
+		t.Error("the cancelled Lookup() = nil, want an error")
 	}
 	if err := <-second; err != nil {
-		t.Errorf("who still waits: %v", err)
+		t.Errorf("the waiting Lookup() = %v, want nil", err)
 	}
 }
 
@@ -469,7 +477,7 @@ func TestListenSaysThatThePortIsTaken(t *testing.T) {
 	pool, _ := NewPool(v4, netip.Prefix{})
 	if other, err := Listen(Config{Addr: s.Addr().String(), Pool: pool, Clock: lab.Monotonic}); err == nil {
 		_ = other.Close()
-		t.Error("two servers listen on one port")
+		t.Error("a second Listen() on the port = nil, want an error")
 	}
 }
 
@@ -488,7 +496,7 @@ func TestHostilePackets(t *testing.T) {
 		_, _ = c.Write(bad)
 	}
 	if got := addrs(s.ask(t, "udp", "box.test", dns.TypeA)); len(got) != 1 {
-		t.Errorf("after broken packets box.test has %v", got)
+		t.Errorf("after broken packets box.test has %v, want one address", got)
 	}
 }
 
@@ -504,32 +512,24 @@ func FuzzQuestion(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &Server{c: Config{Pool: pool, Clock: lab.Monotonic}, inFlight: make(chan struct{}, 1), ctx: context.Background()}
+	s := &Server{c: Config{Pool: pool, Clock: lab.Monotonic, Log: slog.New(slog.DiscardHandler)},
+		inFlight: make(chan struct{}, 1), ctx: context.Background()}
 	s.Use(table())
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		m := new(dns.Msg)
 		if m.Unpack(packet) != nil {
 			return
 		}
-		question := string(packet[idSize:])
-		first, again := &sink{key: question}, &sink{key: question}
-		s.ServeDNS(first, m)
-		answer := new(dns.Msg)
-		if err := answer.Unpack(first.packed); err != nil || !answer.Response || answer.Id != m.Id {
-			t.Fatalf("the answer to %v is %v (%v)", m, answer, err)
+		var answers [2]sink // of equal queries
+		for i := range answers {
+			s.ServeDNS(&answers[i], m)
+			answer := new(dns.Msg)
+			if err := answer.Unpack(answers[i].packed); err != nil || !answer.Response || answer.Id != m.Id {
+				t.Fatalf("the answer to %v is %v (%v), want an answer with the same id", m, answer, err)
+			}
 		}
-		k := s.kept.Load().of([]byte(question))
-		if k == nil {
-			return
-		}
-		m = new(dns.Msg)
-		if err := m.Unpack(packet); err != nil {
-			t.Fatal(err)
-		}
-		m.Id ^= 0x5555
-		s.ServeDNS(again, m)
-		if !bytes.Equal(k.answer[idSize:], again.packed[idSize:]) {
-			t.Fatalf("the kept answer to %v is\n%x, but to be\n%x", m, k.answer, again.packed)
+		if !bytes.Equal(answers[0].packed, answers[1].packed) {
+			t.Fatalf("%v is answered with\n%x, then with\n%x", m, answers[0].packed, answers[1].packed)
 		}
 	})
 }
@@ -537,10 +537,9 @@ func FuzzQuestion(f *testing.F) {
 // sink is a dns.ResponseWriter that keeps the answer.
 type sink struct {
 	dns.ResponseWriter
-	key    string
 	packed []byte
 }
 
 func (s *sink) LocalAddr() net.Addr         { return &net.UDPAddr{} }
-func (s *sink) RemoteAddr() net.Addr        { return &client{UDPAddr: &net.UDPAddr{}, key: s.key} }
+func (s *sink) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
 func (s *sink) Write(b []byte) (int, error) { s.packed = b; return len(b), nil }

@@ -8,10 +8,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// reachable returns an HTTPS or SVCB record (RFC 9460) as the box can keep its
-// word, or nil: without ECH, which would hide the name that a leaf is for,
-// without address hints, which are the origin's, and with the protocols that
-// we serve.
+// reachable returns an HTTPS or SVCB record (RFC 9460) with only what the box can
+// serve, or nil: without ECH, which would hide the name for which the proxy has to
+// sign a certificate, without the origin's address hints, and with the protocols
+// that the box speaks.
 func reachable(rr dns.RR, http3 bool) dns.RR {
 	out := dns.Copy(rr)
 	var svcb *dns.SVCB
@@ -26,7 +26,7 @@ func reachable(rr dns.RR, http3 bool) dns.RR {
 	kept := svcb.Value[:0]
 	removed := map[dns.SVCBKey]bool{}
 	var mandatory *dns.SVCBMandatory
-	alpn := true // of those named, one is left
+	alpn := true // at least one of the named protocols remains
 	for _, kv := range svcb.Value {
 		switch kv := kv.(type) {
 		case *dns.SVCBAlpn:
@@ -45,7 +45,7 @@ func reachable(rr dns.RR, http3 bool) dns.RR {
 			kept = append(kept, kv)
 		case *dns.SVCBPort:
 			if kv.Port != 443 {
-				return nil // nobody listens there
+				return nil // the box has no listener there
 			}
 			kept = append(kept, kv)
 		case *dns.SVCBMandatory:
@@ -62,7 +62,7 @@ func reachable(rr dns.RR, http3 bool) dns.RR {
 			}
 		}
 	}
-	if !alpn { // only HTTP/3 was said: what is left is the default, http/1.1
+	if !alpn { // only HTTP/3 was named; the default, http/1.1, remains
 		for _, kv := range kept {
 			if kv.Key() == dns.SVCB_NO_DEFAULT_ALPN {
 				return nil
@@ -73,8 +73,8 @@ func reachable(rr dns.RR, http3 bool) dns.RR {
 	return out
 }
 
-// serviceHost returns the host of a name that may begin with attributes:
-// "_8443._https.www.example.com".
+// serviceHost returns a name without its leading attributes:
+// "www.example.com" of "_8443._https.www.example.com".
 func serviceHost(name string) string {
 	for strings.HasPrefix(name, "_") {
 		_, rest, ok := strings.Cut(name, ".")
@@ -86,7 +86,7 @@ func serviceHost(name string) string {
 	return name
 }
 
-// reversed reads a name below in-addr.arpa or ip6.arpa.
+// reversed returns the address of a name below in-addr.arpa or ip6.arpa.
 func reversed(name string) (netip.Addr, bool) {
 	if rest, ok := strings.CutSuffix(name, ".in-addr.arpa"); ok {
 		var b [4]byte

@@ -13,22 +13,22 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Answer is what a Source knows of a name.
+// Answer is what a Source knows about a name.
 type Answer struct {
 	RCode   int          // dns.RcodeSuccess, dns.RcodeNameError, …
 	Origins []netip.Addr // for A and AAAA
-	Chain   []dns.RR     // the CNAMEs before them
-	Records []dns.RR     // for the other types
+	Chain   []dns.RR     // the CNAMEs that lead to them
+	Records []dns.RR     // for other types
 	Source  string       // for Query.Source
 }
 
-// Source knows names. Its methods are called from many goroutines.
+// Source answers queries. Its methods are called from many goroutines.
 type Source interface {
 	// Lookup answers for a canonical name (lower case, no final dot).
 	Lookup(ctx context.Context, name string, qtype uint16) (Answer, error)
 }
 
-// Recorded is what an upstream resolver said, in the form of a recording.
+// Recorded is an upstream resolver's answer, in the form of a recording.
 type Recorded struct {
 	Name    string   // canonical
 	Type    string   // "A", "AAAA", "HTTPS", …
@@ -39,18 +39,18 @@ type Recorded struct {
 }
 
 // Forwarder is a Source that asks an upstream resolver, once for each name and
-// type: the first answer holds for its whole life, so that the device and the
-// recorder use the same addresses. A refusal or a failure of the resolver is
-// passed on, and asked again. Make it with NewForwarder.
+// type. The first answer is valid for the Forwarder's whole life, so that the device
+// and the recorder use the same addresses. A refusal or a failure of the resolver is
+// passed on, and the next query asks again. Make it with NewForwarder.
 type Forwarder struct {
 	resolver netip.AddrPort
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	record   func(Recorded)
-	waits    []time.Duration // for an answer by UDP, before it is asked again
+	waits    []time.Duration // for an answer over UDP, before each retry
 
 	mu     sync.Mutex
 	known  map[question]*pinned
-	failed map[question]bool // recorded as such
+	failed map[question]bool // whose failure was recorded
 }
 
 type question struct {
@@ -59,10 +59,10 @@ type question struct {
 }
 
 type pinned struct {
-	done   chan struct{}
-	answer Answer
-	err    error
-	left   bool // by who asked, before there was an answer
+	done      chan struct{}
+	answer    Answer
+	err       error
+	cancelled bool // the context of the query that asked ended before the answer
 }
 
 const (
@@ -70,9 +70,10 @@ const (
 	upstreamTimeout = 5 * time.Second
 )
 
-// NewForwarder asks resolver through dial (nil: net.Dialer). record, when not
-// nil, is told each answer once.
-func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, network, addr string) (net.Conn, error), record func(Recorded)) *Forwarder {
+// NewForwarder returns a Forwarder that asks resolver through dial (nil: net.Dialer).
+// record, when not nil, is called once for each answer.
+func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, network, addr string) (net.Conn, error),
+	record func(Recorded)) *Forwarder {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
@@ -89,27 +90,27 @@ func (f *Forwarder) Lookup(ctx context.Context, name string, qtype uint16) (Answ
 		if err != nil {
 			return Answer{RCode: dns.RcodeServerFailure}, err
 		}
-		if !p.left || ctx.Err() != nil {
+		if !p.cancelled || ctx.Err() != nil {
 			return p.answer, p.err
-		} // who asked for us has gone: now we ask
+		} // the query that asked was cancelled, so this one asks
 	}
 }
 
-// lookup asks, or waits for who asks already.
+// lookup asks the resolver, or waits for an equal query that asks already.
 func (f *Forwarder) lookup(ctx context.Context, q question) (*pinned, error) {
 	f.mu.Lock()
 	p := f.known[q]
 	if p == nil {
 		if len(f.known) >= maxPinned {
 			f.mu.Unlock()
-			return nil, fmt.Errorf("resolve %s: more than %d names were asked for", q.name, maxPinned)
+			return nil, fmt.Errorf("resolve %s: there are answers to more than %d questions already", q.name, maxPinned)
 		}
 		p = &pinned{done: make(chan struct{})}
 		f.known[q] = p
 		f.mu.Unlock()
 		p.answer, p.err = f.ask(ctx, q)
-		p.left = p.err != nil && ctx.Err() != nil
-		if p.err != nil || failure(p.answer.RCode) { // ask again next time
+		p.cancelled = p.err != nil && ctx.Err() != nil
+		if p.err != nil || isFailure(p.answer.RCode) { // the next query asks again
 			f.mu.Lock()
 			delete(f.known, q)
 			f.mu.Unlock()
@@ -126,21 +127,22 @@ func (f *Forwarder) lookup(ctx context.Context, q question) (*pinned, error) {
 	}
 }
 
-// Addrs returns the addresses of a host, IPv4 first, for a recorder's dialler.
+// Addrs returns the addresses of a host for a recorder's dialler: the IPv4 addresses,
+// or without any the IPv6 addresses.
 func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var errs []error
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		a, err := f.Lookup(ctx, Canonical(host), qtype)
-		if err == nil && failure(a.RCode) {
-			err = fmt.Errorf("resolve %s: the resolver %v says %s", host, f.resolver, dns.RcodeToString[a.RCode])
+		if err == nil && isFailure(a.RCode) {
+			err = fmt.Errorf("resolve %s: the resolver %v answers %s", host, f.resolver, dns.RcodeToString[a.RCode])
 		}
 		if err != nil {
 			errs = append(errs, err)
 		}
 		out = append(out, a.Origins...)
 		if len(out) > 0 {
-			return out, nil // IPv6 is only asked for when there is no IPv4
+			return out, nil // IPv6 is queried only when there is no IPv4
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -160,7 +162,8 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 		r, err = f.exchange(ctx, m, "tcp", []time.Duration{upstreamTimeout})
 	}
 	if err != nil {
-		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name, dns.TypeToString[q.qtype], f.resolver, err)
+		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name,
+			dns.TypeToString[q.qtype], f.resolver, err)
 	}
 	a := sortAnswer(q, r.Answer)
 	a.RCode, a.Source = r.Rcode, "upstream"
@@ -177,9 +180,9 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 	return a, nil
 }
 
-// first tells whether an answer is new: failures repeat.
+// first reports whether an answer is to be recorded; repeated failures are not.
 func (f *Forwarder) first(q question, rcode int) bool {
-	if !failure(rcode) {
+	if !isFailure(rcode) {
 		return true
 	}
 	f.mu.Lock()
@@ -191,19 +194,19 @@ func (f *Forwarder) first(q question, rcode int) bool {
 	return true
 }
 
-// failure tells whether a code says nothing of the name: SERVFAIL, REFUSED and
-// whatever else is neither an answer nor NXDOMAIN.
-func failure(rcode int) bool { return rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError }
+// isFailure reports whether a code says nothing about the name: SERVFAIL, REFUSED and
+// every other that is neither an answer nor NXDOMAIN.
+func isFailure(rcode int) bool { return rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError }
 
-// exchange asks once for each of waits, since a packet may be lost. It asks from
-// one socket, so that an answer may come as late as it likes.
+// exchange sends the query once for each of waits, since packets can be lost. All are
+// sent from one socket, so that a late answer to an earlier one counts too.
 func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string, waits []time.Duration) (r *dns.Msg, err error) {
 	conn, err := f.dial(ctx, network, f.resolver.String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // who reads comes back
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read
 	for _, wait := range waits {
 		client := dns.Client{Net: network, UDPSize: 1232, Timeout: wait}
 		r, _, err = client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn, UDPSize: 1232})
@@ -232,8 +235,8 @@ func address(rr dns.RR) (netip.Addr, bool) {
 	return a, ok
 }
 
-// Addresses returns the addresses in records of zone-file form; lines that are
-// something else, or broken, are passed over.
+// Addresses returns the addresses in records of zone-file form. It ignores lines that
+// are broken or have no address.
 func Addresses(records []string) []netip.Addr {
 	var out []netip.Addr
 	for _, line := range records {

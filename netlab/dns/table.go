@@ -8,13 +8,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Table is a Source that answers from memory, as it was recorded; every other
-// name does not exist. Fill it before it is used.
+// Table is a Source that answers from memory what was recorded; every other name
+// does not exist. Fill it before its first Lookup.
 type Table struct {
 	answers map[question]Answer
-	hosts   map[string][]netip.Addr // by name, in the order to be given out
+	hosts   map[string][]netip.Addr // by name, in the order of the answer
 	names   map[netip.Addr]string   // the first host of an address
-	absent  map[string]bool         // NXDOMAIN and nothing else, so for every type (RFC 8020)
+	absent  map[string]bool         // names with NXDOMAIN and no other answer: NXDOMAIN for every type (RFC 8020)
 }
 
 // NewTable returns an empty Table.
@@ -25,13 +25,13 @@ func NewTable() *Table {
 	}
 }
 
-// AddAnswer adds a recorded answer: records are in zone-file form, and lines
-// that cannot be read are left out. The first answer to a question holds, but
-// a failure only until the resolver knew more.
+// AddAnswer adds a recorded answer. records are in zone-file form; lines that cannot
+// be parsed are left out. The first answer to a question counts, except a failure,
+// which a later answer replaces.
 func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	q := question{Canonical(name), dns.StringToType[qtype]}
 	code, known := dns.StringToRcode[rcode]
-	if old, have := t.answers[q]; have && (!failure(old.RCode) || failure(code)) || q.qtype == dns.TypeNone || !known {
+	if old, have := t.answers[q]; have && (!isFailure(old.RCode) || isFailure(code)) || q.qtype == dns.TypeNone || !known {
 		return
 	}
 	var rrs []dns.RR
@@ -44,10 +44,10 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	a.RCode, a.Source = code, "table"
 	t.answers[q] = a
 	switch {
-	case failure(code):
-		return // nobody knows whether there is such a name
+	case isFailure(code):
+		return // it is unknown whether the name exists
 	case code == dns.RcodeNameError:
-		// Some servers say so of a name that has addresses, when they are asked
+		// Some servers answer NXDOMAIN for a name that has addresses, when the query is
 		// for a type that they do not know (RFC 4074, 4.2).
 		if _, exists := t.hosts[q.name]; !exists {
 			t.absent[q.name] = true
@@ -63,7 +63,7 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 	}
 }
 
-// AddHost adds an address of a host of which no answer may have been recorded.
+// AddHost adds an address of a host without a recorded answer.
 func (t *Table) AddHost(name string, addr netip.Addr) {
 	name, addr = Canonical(name), addr.Unmap()
 	delete(t.absent, name)
@@ -76,7 +76,7 @@ func (t *Table) AddHost(name string, addr netip.Addr) {
 	}
 }
 
-// Hosts returns the addresses of each name; do not change them.
+// Hosts returns the addresses of each name; do not change the map.
 func (t *Table) Hosts() map[string][]netip.Addr { return t.hosts }
 
 // Lookup implements Source.
@@ -87,7 +87,7 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 	a, recorded := t.answers[question{name, qtype}]
 	addrs, host := t.hosts[name]
 	switch {
-	case recorded && failure(a.RCode) && len(addrs) == 0:
+	case recorded && isFailure(a.RCode) && len(addrs) == 0:
 		return a, nil
 	case recorded && a.RCode != dns.RcodeNameError && (len(a.Origins) > 0 || qtype != dns.TypeA && qtype != dns.TypeAAAA):
 		return a, nil
@@ -110,7 +110,7 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 	return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
 }
 
-// sortAnswer takes apart what was said to a question.
+// sortAnswer separates the records of an answer by their kind.
 func sortAnswer(q question, rrs []dns.RR) Answer {
 	var a Answer
 	for _, rr := range rrs {

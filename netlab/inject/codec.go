@@ -15,10 +15,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxDecoded bounds what a compressed document may expand to.
+// maxDecoded bounds the bytes that a compressed document may decode to.
 const maxDecoded = 256 << 20
 
-// errExpands marks a body that is a bomb.
+// errExpands marks a body that decodes to too much.
 var errExpands = errors.New("the decoded body is larger than 256 MiB")
 
 // NewDecoder returns a reader of what r holds in a content coding: "",
@@ -52,7 +52,7 @@ func NewDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("content coding %q is not known", coding)
 }
 
-// flusher is a compressor that can make all that it was given readable.
+// flusher is a compressor that can make everything that it was given readable.
 type flusher interface {
 	io.WriteCloser
 	Flush() error
@@ -81,8 +81,8 @@ func newEncoder(coding string, w io.Writer) (flusher, error) {
 	return nil, fmt.Errorf("content coding %q is not known", coding)
 }
 
-// pusher turns a decoder, which pulls, into one that is fed: Feed returns
-// when the decoder has used what it was given and asks for more.
+// pusher turns a decoder, which pulls its input, into one that is fed: feed returns when the
+// decoder has used its input and asks for more.
 type pusher struct {
 	input   chan []byte
 	starved chan struct{}
@@ -127,7 +127,7 @@ func (p *pusher) run(coding string) {
 	}
 }
 
-// Read hands the decoder what was fed.
+// Read gives the decoder what was fed.
 func (p *pusher) Read(b []byte) (int, error) {
 	for len(p.current) == 0 {
 		p.starved <- struct{}{}
@@ -155,7 +155,7 @@ func (p *pusher) wait() (over bool) {
 func (p *pusher) feed(b []byte) ([]byte, error) {
 	p.out.Reset()
 	select {
-	case <-p.ended: // bytes behind the end are no part of the body
+	case <-p.ended: // bytes after the end are no part of the body
 		return nil, p.err
 	case p.input <- b:
 	}

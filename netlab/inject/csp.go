@@ -2,10 +2,10 @@ package inject
 
 import "strings"
 
-// allow lets the script, and its posts to the box, pass every policy of a
-// Content-Security-Policy value (CSP Level 3) without opening anything else.
-// One in a <meta> element comes too late for the page's own script, but binds
-// that script's posts and the scripts of srcdoc frames (metaPolicy).
+// allow changes a Content-Security-Policy value (CSP Level 3) so that every policy in it permits
+// the script and its posts to the box, and nothing else that was forbidden. A policy in a <meta>
+// element comes too late to forbid the script, but applies to the script's posts and to the
+// scripts of srcdoc frames (see metaPolicy).
 func allow(value string, p *Plan) string {
 	policies := strings.Split(value, ",")
 	for i, policy := range policies {
@@ -27,7 +27,7 @@ func allowPolicy(policy string, p *Plan) string {
 		return -1
 	}
 	sources := func(i int) []string { return strings.Fields(directives[i])[1:] }
-	// set replaces directive i, or adds name when i is the default-src that it fell back to.
+	// set replaces directive i. If i is the default-src that name fell back to, set adds name.
 	set := func(i int, name string, list []string) {
 		old := strings.Fields(directives[i])[0]
 		text := " " + name + " " + strings.Join(list, " ")
@@ -50,7 +50,8 @@ func allowPolicy(policy string, p *Plan) string {
 	return strings.TrimPrefix(strings.Join(directives, ";"), " ")
 }
 
-// inlineAllowed: 'unsafe-inline' counts only without nonce, hash and 'strict-dynamic'.
+// inlineAllowed tells whether 'unsafe-inline' applies: only without nonce, hash and
+// 'strict-dynamic'.
 func inlineAllowed(list []string) bool {
 	allowed := false
 	for _, s := range list {

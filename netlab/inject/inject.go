@@ -4,25 +4,24 @@ package inject
 
 import "time"
 
-// BoxPath begins the paths that the box answers on every origin: annotations
-// of pages such as lab.done().
+// BoxPath begins the paths that the box answers on every origin: annotations that pages post, such
+// as lab.done().
 const BoxPath = "/.well-known/eidetic/"
 
 // DateMode says how the Date of a page advances.
 type DateMode string
 
 const (
-	// DateCount is Web Page Replay's rule: 50 ms for every 25 readings, so
-	// that a page reads the same dates at each load however fast it runs.
+	// DateCount advances Date as Web Page Replay does: 50 ms for every 25 readings, so that a page
+	// reads the same dates at each load, however fast it runs.
 	DateCount DateMode = "count"
 	// DateClock starts at Options.Date and then runs with performance.now().
 	DateClock DateMode = "clock"
 )
 
-// Options choose what pages are shown. The zero value of Date means that
-// Date is left alone.
+// Options of the script. The zero value of Date leaves Date alone.
 type Options struct {
-	// Off leaves documents as they were recorded.
+	// Off leaves documents as recorded.
 	Off bool
 	// Seed starts the generator of Math.random and crypto; 0 is a seed like any other.
 	Seed uint64

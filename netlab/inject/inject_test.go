@@ -194,7 +194,7 @@ func TestCharsets(t *testing.T) {
 			}
 			out := p.Header(header, s.Charset())
 			if len(out) != 1 || tt.charset != "" && out[0].Value != "text/html; charset="+tt.charset {
-				t.Errorf("header %v", out)
+				t.Errorf("Header() = %v, want it without lengths and digests", out)
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestStreaming(t *testing.T) {
 				}
 				out = append(out, b...)
 				if len(b) == 0 {
-					t.Errorf("piece %d is held back", i)
+					t.Errorf("piece %d is held back, want it returned", i)
 				}
 			}
 			_ = enc.Close()

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// maxTag bounds a tag that is held back to be changed: the srcdoc of an
-// <iframe> is a document. A longer one passes unchanged.
+// maxTag bounds a tag that is held back to be changed: the srcdoc of an <iframe> is a document. A
+// longer tag stays unchanged.
 const maxTag = 1 << 20
 
-// markup follows the tokeniser of HTML (WHATWG HTML, section 13.2.5) over a
-// document, piece by piece, to find the start tags of <iframe> and <meta>,
-// which change rewrites. Everything else passes at once. Text must be in an
-// encoding in which the bytes of ASCII mean ASCII.
+// markup follows the tokeniser of HTML (WHATWG HTML, section 13.2.5) over a document, piece by
+// piece, to find the start tags of <iframe> and <meta>, which change rewrites. Everything else is
+// returned at once. The text must be in an encoding in which the bytes of ASCII mean ASCII.
 type markup struct {
 	change func(tag []byte, name string) []byte
 
@@ -22,11 +21,11 @@ type markup struct {
 	name    []byte // of the tag that is being read, at most len("plaintext")+1
 	closing bool
 	raw     string // the element whose content is text: "script", …
-	matched int    // bytes of its end tag's name that are there
-	// These are of a script, in which a comment may hide </script>.
-	escape int // 1 behind "<!--", 2 behind a "<script" in that
+	matched int    // bytes of its end tag's name that were found
+	// The following are for a script, in which a comment may hide </script>.
+	escape int // 1 after "<!--", 2 after a "<script" in that
 	dashes int
-	opens  bool // the name that is matched follows "<", not "</"
+	opens  bool // the matched name follows "<", not "</"
 }
 
 type markupState uint8
@@ -63,8 +62,8 @@ const (
 // rawElements hold text, not markup, where scripts run.
 var rawElements = [...]string{"script", "style", "textarea", "title", "iframe", "noscript", "xmp", "noembed", "noframes"}
 
-// feed takes the next piece of a document and returns what may be sent on,
-// which may share b's memory.
+// feed takes the next piece of a document and returns what may be sent, which may share b's
+// memory.
 func (m *markup) feed(b []byte, eof bool) []byte {
 	seen := len(m.held)
 	if seen > 0 {
@@ -108,8 +107,7 @@ func (m *markup) feed(b []byte, eof bool) []byte {
 	return append(out, b[sent:end]...)
 }
 
-// mayHold tells whether the tag that is being read is, or may become, one to
-// be changed.
+// mayHold tells whether the tag that is being read is, or may become, one that change rewrites.
 func (m *markup) mayHold() bool {
 	switch m.state {
 	case afterLess:

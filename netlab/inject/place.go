@@ -2,11 +2,10 @@ package inject
 
 import "bytes"
 
-// place finds where in a document the script goes: behind byte order mark,
-// comments, doctype, <html> and <head>, whichever are there, so that nothing
-// of the page runs before it and the doctype keeps its effect. text is ASCII
-// (or a one-byte-a-unit view of UTF-16). ok is false while more bytes are
-// needed; root tells whether <html> or <head> was passed.
+// place finds where in a document the script goes: after the byte order mark, comments, doctype,
+// <html> and <head>, if they are there, so that nothing of the page runs before the script and
+// the doctype keeps its effect. text is ASCII (or UTF-16 viewed as one byte per unit). ok is false
+// while more bytes are needed; root tells whether <html> or <head> was found.
 func place(text []byte, eof bool) (at int, root, ok bool) {
 	i := 0
 	for {
@@ -62,8 +61,8 @@ func isTag(b []byte, name string) bool {
 	return hasFold(b, "<"+name) && len(b) > n && (isSpace(b[n]) || b[n] == '>' || b[n] == '/')
 }
 
-// tagEnd returns the length of the start tag at the front of b, heeding
-// quotes, or −1 if it is not all there.
+// tagEnd returns the length of the start tag at the front of b, or −1 if the tag is incomplete. A
+// ">" inside quotes does not end it.
 func tagEnd(b []byte) int {
 	var quote byte
 	for i, c := range b {
@@ -81,14 +80,14 @@ func tagEnd(b []byte) int {
 	return -1
 }
 
-// precededByEquals: only there does a quote open a value.
+// precededByEquals tells whether a quote opens a value: it does only after "=".
 func precededByEquals(b []byte) bool {
 	b = bytes.TrimRight(b, " \t\r\n\f")
 	return len(b) > 0 && b[len(b)-1] == '='
 }
 
-// commentEnd returns the length of the comment at the front of b as HTML's
-// tokeniser ends it, or −1.
+// commentEnd returns the length of the comment at the front of b, by the rules of HTML's tokeniser,
+// or −1 if the comment is incomplete.
 func commentEnd(b []byte) int {
 	switch {
 	case hasFold(b, "<!-->"):
@@ -107,8 +106,8 @@ func commentEnd(b []byte) int {
 	return -1
 }
 
-// looksHTML tells whether a body without a type is a document, by the first
-// signatures of the WHATWG's MIME Sniffing.
+// looksHTML tells whether a body without a type is a document, by the first signatures of the
+// WHATWG's MIME Sniffing.
 func looksHTML(text []byte) bool {
 	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f")
 	return hasFold(text, "<!doctype html") || isTag(text, "html") || isTag(text, "head")
@@ -120,8 +119,8 @@ func mayBeHTML(text []byte) bool {
 	return len(text) < len("<!doctype html") && (len(text) == 0 || hasFold([]byte("<!doctype html"), string(text)) || hasFold([]byte("<html>"), string(text)) || hasFold([]byte("<head>"), string(text)))
 }
 
-// metaCharset finds the encoding that a document declares in its first 1024
-// bytes, by a plain version of HTML's prescan.
+// metaCharset finds the encoding that a document declares in its first 1024 bytes, by a simplified
+// version of HTML's prescan.
 func metaCharset(text []byte) string {
 	lower := bytes.ToLower(text[:min(len(text), 1024)])
 	for i := 0; ; {
@@ -161,7 +160,7 @@ func metaCharset(text []byte) string {
 	}
 }
 
-// declared maps what a meta element may say to what it means there.
+// declared returns the encoding that a browser uses for a name in a <meta> element.
 func declared(name string) string {
 	switch name {
 	case "utf-16", "utf-16le", "utf-16be", "unicode", "utf8":
@@ -177,8 +176,7 @@ func declared(name string) string {
 	return name
 }
 
-// strictProlog tells whether a script starts with a "use strict" directive,
-// behind comments.
+// strictProlog tells whether a script starts with a "use strict" directive, after comments.
 func strictProlog(text []byte) bool {
 	for {
 		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f\v")

@@ -7,7 +7,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// kind is what a response is to the browser that asked for it.
+// kind says how the browser that asked will use a response.
 type kind int
 
 const (
@@ -18,8 +18,8 @@ const (
 	kindSniff // HTML if the body looks like it
 )
 
-// Plan says how one response is changed. It is made from the request and the
-// response's header alone, so that it is there before the body.
+// Plan says how one response is changed. It is made from the request and the response's header
+// alone, so that it exists before the body does.
 type Plan struct {
 	script   *Script
 	kind     kind
@@ -28,8 +28,8 @@ type Plan struct {
 	origin   string // scheme://host of the request
 }
 
-// Concerns tells whether Plan may be other than nil for some request that
-// such a response answers.
+// Concerns tells whether Plan may be other than nil for some request that is answered by such a
+// response.
 func (s *Script) Concerns(method string, status int, header []lab.HeaderField) bool {
 	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
 		return false
@@ -39,17 +39,17 @@ func (s *Script) Concerns(method string, status int, header []lab.HeaderField) b
 	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime)
 }
 
-// mimeOf is the type of a Content-Type, in lower case.
+// mimeOf returns the media type of a Content-Type, in lower case.
 func mimeOf(contentType string) string {
 	mime, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(mime))
 }
 
-// Plan returns how a response is to be changed, or nil for not at all.
-// request needs its header only, as the device sends it now.
+// Plan returns how a response is changed, or nil for not at all. Of request only the header is
+// used, as the device sends it now.
 func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, header []lab.HeaderField) *Plan {
 	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
-		return nil // nothing that a browser shows
+		return nil // a browser shows nothing of it
 	}
 	response := lab.Message{Header: header}
 	p := &Plan{script: s}
@@ -66,7 +66,7 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	case "br", "zstd", "deflate":
 		p.encoding = e
 	default:
-		return nil // not a coding that a browser takes
+		return nil // no browser accepts this coding
 	}
 	p.charset = charsetParam(params)
 	if u, err := url.Parse(rawURL); err == nil {
@@ -75,8 +75,8 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	return p
 }
 
-// kindOf follows Fetch's destinations where the browser names them, which it
-// does for trustworthy URLs; elsewhere it guesses from Accept.
+// kindOf uses the destination of the request (Fetch standard) if the browser sends it, which it
+// does for trustworthy URLs; else it guesses from Accept.
 func kindOf(request *lab.Message, mime string) kind {
 	dest := strings.ToLower(request.Get("Sec-Fetch-Dest"))
 	switch dest {
@@ -111,7 +111,7 @@ func kindOf(request *lab.Message, mime string) kind {
 	return kindNone
 }
 
-// isScript knows the JavaScript MIME types of the WHATWG's MIME Sniffing that are in use.
+// isScript tells the JavaScript MIME types of the WHATWG's MIME Sniffing that are in use.
 func isScript(mime string) bool {
 	switch mime {
 	case "text/javascript", "application/javascript", "application/x-javascript", "text/ecmascript", "application/ecmascript", "":
@@ -130,9 +130,8 @@ func charsetParam(params string) string {
 	return ""
 }
 
-// Header returns the header of the changed response; fields that no longer
-// hold (lengths and digests of the body) are left out. charset is what
-// [Stream.Charset] found, or "".
+// Header returns the header of the changed response. Fields that are no longer true (lengths and
+// digests of the body) are left out. charset is what [Stream.Charset] returned.
 func (p *Plan) Header(fields []lab.HeaderField, charset string) []lab.HeaderField {
 	out := make([]lab.HeaderField, 0, len(fields))
 	for _, f := range fields {

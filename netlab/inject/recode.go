@@ -2,7 +2,7 @@ package inject
 
 import "fmt"
 
-// Recodes tells whether a body of a content coding can be given another.
+// Recodes tells whether a body with a content coding can be given another coding.
 func Recodes(coding string) bool {
 	switch coding {
 	case "gzip", "x-gzip", "br", "zstd", "deflate":
@@ -11,8 +11,8 @@ func Recodes(coding string) bool {
 	return false
 }
 
-// NewRecoder returns a Stream that changes nothing but the content coding, to
-// "gzip" or "" (identity), for a device that does not take the recorded one.
+// NewRecoder returns a Stream that changes only the content coding, to "gzip" or "" (identity), for
+// a device that does not accept the recorded one.
 func NewRecoder(from, to string) (*Stream, error) {
 	s := &Stream{plan: &Plan{encoding: from}, placed: true}
 	var err error

@@ -16,15 +16,15 @@ func (p *Plan) newMarkup() *markup {
 	}}
 }
 
-// attribute is one of a start tag: tag[start:end] is its value, with quotes if
-// it has them.
+// attribute is an attribute of a start tag: tag[start:end] is its value, with its quotes if it has
+// them.
 type attribute struct {
 	name       string
 	start, end int
 	quote      byte
 }
 
-// value is what stands between the quotes.
+// value returns the value without its quotes.
 func (a attribute) value(tag []byte) []byte {
 	if a.quote != 0 {
 		return tag[a.start+1 : a.end-1]
@@ -32,45 +32,45 @@ func (a attribute) value(tag []byte) []byte {
 	return tag[a.start:a.end]
 }
 
-// attributes takes a whole start tag apart, as HTML's tokeniser does. Of two
-// of one name the first counts.
+// attributes takes a complete start tag apart, as HTML's tokeniser does. If a name occurs twice, the
+// first attribute counts.
 func attributes(tag []byte) (list []attribute) {
 	i := 1
 	for i < len(tag) && !isSpace(tag[i]) && tag[i] != '/' && tag[i] != '>' {
 		i++
 	}
-	over := func() bool { return i >= len(tag)-1 } // the last is ">"
+	atEnd := func() bool { return i >= len(tag)-1 } // the last byte is ">"
 	for {
-		for !over() && (isSpace(tag[i]) || tag[i] == '/') {
+		for !atEnd() && (isSpace(tag[i]) || tag[i] == '/') {
 			i++
 		}
-		if over() {
+		if atEnd() {
 			return list
 		}
 		begin := i
-		for i++; !over() && !isSpace(tag[i]) && tag[i] != '/' && tag[i] != '='; {
+		for i++; !atEnd() && !isSpace(tag[i]) && tag[i] != '/' && tag[i] != '='; {
 			i++
 		}
 		a := attribute{name: strings.ToLower(string(tag[begin:i])), start: i, end: i}
-		for !over() && isSpace(tag[i]) {
+		for !atEnd() && isSpace(tag[i]) {
 			i++
 		}
-		if !over() && tag[i] == '=' {
-			for i++; !over() && isSpace(tag[i]); {
+		if !atEnd() && tag[i] == '=' {
+			for i++; !atEnd() && isSpace(tag[i]); {
 				i++
 			}
 			a.start = i
 			switch {
-			case over():
+			case atEnd():
 			case tag[i] == '"' || tag[i] == '\'':
 				a.quote = tag[i]
 				n := bytes.IndexByte(tag[i+1:], a.quote)
 				if n < 0 {
-					return list // not a whole tag
+					return list // the tag is incomplete
 				}
 				i += n + 2
 			default:
-				for !over() && !isSpace(tag[i]) {
+				for !atEnd() && !isSpace(tag[i]) {
 					i++
 				}
 			}
@@ -89,8 +89,8 @@ func find(list []attribute, name string) (attribute, bool) {
 	return attribute{}, false
 }
 
-// srcdoc puts the script into the document that an <iframe> carries along; nil
-// if it has none, or one that may not run scripts.
+// srcdoc puts the script into the document in the srcdoc of an <iframe>. It returns nil for a tag
+// without one, or with one that may not run scripts.
 func (p *Plan) srcdoc(tag []byte) []byte {
 	list := attributes(tag)
 	doc, ok := find(list, "srcdoc")
@@ -107,7 +107,7 @@ func (p *Plan) srcdoc(tag []byte) []byte {
 	quote := doc.quote
 	out := bytes.Clone(tag[:doc.start])
 	if quote == 0 {
-		// Without quotes others are text, and the script could not be there.
+		// In an unquoted value a quote is text. The script needs a quoted value.
 		text, quote = bytes.ReplaceAll(text, []byte{'"'}, []byte("&#34;")), '"'
 		view, offsets = decoded(text)
 		at, _, _ = place(view, true)
@@ -121,9 +121,9 @@ func (p *Plan) srcdoc(tag []byte) []byte {
 	return append(out, tag[doc.end:]...)
 }
 
-// decoded views the text of an attribute as it will be read, one byte for each
-// character, of which only ASCII is told; offsets say where each comes from,
-// and have one more for the end.
+// decoded returns the text of an attribute with its character references decoded: one byte for each
+// character, of which only ASCII is exact. offsets say where each byte comes from in the text, and
+// have one more for its end.
 func decoded(text []byte) (view []byte, offsets []int) {
 	for i := 0; i < len(text); {
 		offsets = append(offsets, i)
@@ -158,8 +158,8 @@ func decoded(text []byte) (view []byte, offsets []int) {
 
 const longestReference = len("&CounterClockwiseContourIntegral;")
 
-// metaPolicy lets the script of srcdoc frames, and posts to the box, pass a
-// policy in a <meta> element, as allow does for one in the header.
+// metaPolicy changes a policy in a <meta> element so that it permits the script of srcdoc frames and
+// posts to the box, as allow does for a policy in the header.
 func (p *Plan) metaPolicy(tag []byte) []byte {
 	list := attributes(tag)
 	kind, ok := find(list, "http-equiv")
@@ -186,7 +186,7 @@ func (p *Plan) metaPolicy(tag []byte) []byte {
 	return append(out, tag[content.end:]...)
 }
 
-// escapeAttribute makes text fit between quotes of either kind.
+// escapeAttribute escapes a text for a value in quotes of either kind.
 func escapeAttribute(text string) string {
 	return strings.NewReplacer("&", "&amp;", `"`, "&#34;", "'", "&#39;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

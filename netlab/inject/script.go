@@ -13,14 +13,14 @@ import (
 //go:embed script.js
 var scriptSource string
 
-// Script is the script of one set of options, ready to be put into pages.
+// Script is the script for one set of options, ready to be put into pages.
 type Script struct {
 	text      string // one line of ASCII, an expression statement
 	hash      string // for CSP: 'sha256-…' of text
 	attribute string // its element, as a part of an attribute's value
 }
 
-// arguments are what script.js is called with.
+// arguments are the parameters of script.js.
 type arguments struct {
 	Seed [4]int32 `json:"seed"`
 	Date *int64   `json:"date"` // ms since 1970, null to leave Date alone
@@ -28,7 +28,7 @@ type arguments struct {
 	Path string   `json:"path"`
 }
 
-// NewScript renders the script; nil when the options say that there is none.
+// NewScript renders the script. It returns nil when the options switch it off.
 func NewScript(o Options) *Script {
 	if o.Off {
 		return nil
@@ -37,7 +37,7 @@ func NewScript(o Options) *Script {
 	if a.Mode == "" {
 		a.Mode = DateCount
 	}
-	// The seed's bits are spread, so that seeds 1 and 2 have nothing in common.
+	// The seed's bits are mixed, so that seeds 1 and 2 give unrelated numbers.
 	h := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("eidetic seed "), o.Seed))
 	for i := range a.Seed {
 		a.Seed[i] = int32(binary.BigEndian.Uint32(h[4*i:]))
@@ -57,8 +57,7 @@ func NewScript(o Options) *Script {
 	return s
 }
 
-// compact drops comment lines and line breaks, so that the lines of a page
-// keep their numbers.
+// compact removes comment lines and line breaks, so that the line numbers of a page stay the same.
 func compact(source string) string {
 	var b strings.Builder
 	for _, line := range strings.Split(source, "\n") {

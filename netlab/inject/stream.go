@@ -7,13 +7,12 @@ import (
 	"unicode/utf16"
 )
 
-// maxHold bounds what is held back in search of the script's place; HTML
-// whose first 64 KiB are comments goes out with the script where it can be.
+// maxHold bounds what is held back while the script's place is searched. If the first 64 KiB of HTML
+// are comments, the script goes where it can.
 const maxHold = 64 << 10
 
-// Stream changes one body piece by piece. What goes in is in the recorded
-// content coding, and so is what comes out: all that could be decoded of a
-// piece is in the output of the same call.
+// Stream changes one body piece by piece. Input and output are in the recorded content coding; a call
+// returns everything that could be decoded of its piece.
 type Stream struct {
 	plan    *Plan
 	decode  *pusher // nil for identity
@@ -21,9 +20,9 @@ type Stream struct {
 	encode  flusher
 	held    []byte // decoded, before the script's place is known
 	placed  bool
-	skipped bool // it turned out to be no document
+	skipped bool // the body turned out to be no document
 	charset string
-	markup  *markup // of an HTML document, behind the script's place
+	markup  *markup // of an HTML document, after the script's place
 	over    bool
 }
 
@@ -40,8 +39,8 @@ func (p *Plan) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Feed takes the next piece and returns what may be sent on, valid until the
-// next call. After an error the body cannot be changed.
+// Feed takes the next piece and returns what may be sent, valid until the next call. After an error
+// the body cannot be changed.
 func (s *Stream) Feed(piece []byte) ([]byte, error) {
 	s.out.Reset()
 	plain := piece
@@ -57,8 +56,8 @@ func (s *Stream) Feed(piece []byte) ([]byte, error) {
 	return s.out.Bytes(), nil
 }
 
-// Finish ends the body and returns its rest. A body that was cut off inside
-// its coding is an error. Calls after the first do nothing.
+// Finish ends the body and returns its rest. A body that ends inside its coding is an error. Further
+// calls do nothing.
 func (s *Stream) Finish() ([]byte, error) {
 	if s.over {
 		return nil, nil
@@ -82,15 +81,15 @@ func (s *Stream) Finish() ([]byte, error) {
 	return s.out.Bytes(), nil
 }
 
-// Unchanged tells, once bytes were returned, that the body turned out to be
-// no document, and that what comes out says what went in.
+// Unchanged tells, once bytes were returned, that the body turned out to be no document, so that the
+// output has the same text as the input.
 func (s *Stream) Unchanged() bool { return s.skipped }
 
-// Charset returns the encoding that the document declares in a <meta> and not
-// in its header, or "". It is known once Feed or Finish returned bytes.
+// Charset returns the encoding that the document declares in a <meta> and not in its header, or "". It
+// is known once Feed or Finish has returned bytes.
 func (s *Stream) Charset() string { return s.charset }
 
-// pass moves decoded bytes on, with the script at its place.
+// pass appends decoded bytes to the output, with the script at its place.
 func (s *Stream) pass(plain []byte, eof bool) error {
 	if !s.placed {
 		s.held = append(s.held, plain...)
@@ -115,8 +114,8 @@ func (s *Stream) pass(plain []byte, eof bool) error {
 	return nil
 }
 
-// insert returns the held bytes with the script in them once its place is
-// known. last tells that no more comes, eof that no more is waited for.
+// insert returns the held bytes with the script in them once its place is known. last says that no
+// more bytes come, eof that the search is not continued.
 func (s *Stream) insert(eof, last bool) []byte {
 	held := s.held
 	if len(held) == 0 {
@@ -137,8 +136,8 @@ func (s *Stream) insert(eof, last bool) []byte {
 		s.skipped = true
 		return s.done(held)
 	}
-	// A document without a charset in its header is held until the browser
-	// itself would stop looking for one.
+	// A document without a charset in its header is held until the browser itself would stop looking
+	// for one.
 	unit, little := utf16Of(held, s.plan.charset)
 	if !eof && (len(held) < 4 || s.plan.charset == "" && unit == 1 && len(held) < 1024) {
 		return nil
@@ -176,8 +175,8 @@ func (s *Stream) insert(eof, last bool) []byte {
 	return s.done(splice(held, at, s.tag()))
 }
 
-// shiftsASCII knows the encodings in which a byte of ASCII may be half of
-// another character that is read as "<".
+// shiftsASCII tells the encodings in which a byte of ASCII may be half of another character, which
+// would be read as "<".
 func shiftsASCII(charset string) bool {
 	return charset == "iso-2022-jp" || charset == "hz-gb-2312" || charset == "utf-7"
 }
@@ -194,7 +193,7 @@ func (s *Stream) tag() []byte {
 	return []byte("<script>" + s.plan.script.text + "</script>")
 }
 
-// workerText keeps a directive that would lose its place at the front.
+// workerText keeps a "use strict" directive at the front, where alone it has an effect.
 func (s *Stream) workerText(body []byte) []byte {
 	if strictProlog(body) {
 		return []byte(`"use strict";` + s.plan.script.text)
@@ -216,8 +215,8 @@ func splice(b []byte, at int, insert []byte) []byte {
 	return append(out, b[at:]...)
 }
 
-// utf16Of tells whether a document is UTF-16: by its byte order mark, which
-// beats the header, or by the header.
+// utf16Of tells whether a document is UTF-16: by its byte order mark, which overrides the header, or
+// by the header.
 func utf16Of(b []byte, charset string) (unit int, little bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
@@ -234,7 +233,7 @@ func utf16Of(b []byte, charset string) (unit int, little bool) {
 	return 1, false
 }
 
-// narrow views UTF-16 as one byte a unit; what is not ASCII becomes 0xff.
+// narrow views UTF-16 as one byte per unit; units beyond ASCII become 0xff.
 func narrow(b []byte, little bool) []byte {
 	out := make([]byte, len(b)/2)
 	for i := range out {

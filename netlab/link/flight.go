@@ -2,18 +2,18 @@ package link
 
 import "time"
 
-// flights is how many bandwidth-delay products a sender may have on its way: one
-// fills the link, a second is the queue that keeps it full (as the gain of BBR's
-// window), the third makes up for a kernel that asks for more when a third of a
-// buffer is free.
+// flights is how many bandwidth-delay products a sender may have in flight: the
+// first fills the link, the second is the queue that keeps the link full (the
+// gain of BBR's window), and the third is the part of the send buffer that is
+// empty when the kernel asks the sender for more.
 const flights = 3
 
-// leastFlight lets a page's first round trips be TCP's own: 45 full segments.
+// leastFlight is 45 full segments, so that TCP's initial window and slow start
+// are not limited in a page's first round trips.
 const leastFlight = 64 << 10
 
-// Flight is how many bytes a sender need have sent and not acknowledged, towards
-// the device, to keep the link full; 0 when there is no such bound, because the
-// link has none.
+// Flight returns how many unacknowledged bytes towards the device keep the link
+// full. It returns 0 for a link without a rate, where there is no such bound.
 func (p Profile) Flight() int {
 	most := 0
 	for _, at := range append([]Change{{Profile: p}}, p.Changes...) {

@@ -30,7 +30,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.Cells[cell(d)]++
 }
 
-// cell returns the bucket: linear below 8 µs, then 8 to an octave.
+// cell returns the bucket of d: linear below 8 µs, then 8 to an octave.
 func cell(d time.Duration) int {
 	us := uint64(d / time.Microsecond)
 	if us < 8 {
@@ -40,7 +40,7 @@ func cell(d time.Duration) int {
 	return min(8+octave*8+int(us>>octave)-8, buckets-1)
 }
 
-// upper returns the bucket's end.
+// upper returns where bucket i ends.
 func upper(i int) time.Duration {
 	if i < 8 {
 		return time.Duration(i+1) * time.Microsecond
@@ -49,8 +49,8 @@ func upper(i int) time.Duration {
 	return time.Duration(uint64(8+(i-8)%8+1)<<octave) * time.Microsecond
 }
 
-// Quantile returns a bound that the share q of the counted durations keeps
-// below, at most 12.5 % too large; 0 when nothing was counted.
+// Quantile returns an upper bound of the quantile q of the counted durations,
+// at most 12.5 % too large. It returns 0 when nothing was counted.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.Count == 0 || h.Cells == nil {
 		return 0

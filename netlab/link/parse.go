@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Bounds of what a profile may say. They are far beyond any real access
-// network, and keep arithmetic on hostile input from overflowing.
+// Bounds of a profile's values. They exceed those of every real access network,
+// and keep arithmetic on hostile input from overflowing.
 const (
 	maxDelay = time.Minute
 	maxRate  = Rate(1e12)
@@ -29,28 +29,28 @@ const (
 // in mahimahi's format, instead of rates); loss (1% or 0.01); burst (mean
 // packets in a run of losses); queue (100p, 64kB, 200ms); aqm (droptail,
 // codel); seed; mtu; reorder (yes, no); rtt@HOST (addition for one origin);
-// stall (100ms@200ms-1.5s: everything is held for 100 ms, once, at a moment that
-// is drawn between these times for each trial).
+// stall (100ms@200ms-1.5s: all packets are held for 100 ms, once, from a moment
+// that is drawn between these times for each trial).
 //
-// Parse reads no files: traces are an error. See Reader.
+// Parse opens no files: a profile with a trace is an error. See Reader.
 func Parse(s string) (Profile, error) { return Reader{}.Parse(s) }
 
-// Reader reads profiles that may name trace files. Nothing that comes over a
-// network should choose what is opened.
+// Reader parses profiles that may name trace files. Give it no profile that came
+// over a network: such a profile must not choose which files are opened.
 type Reader struct {
-	// Open opens a trace file; nil refuses.
+	// Open opens a trace file; when it is nil, trace files are an error.
 	Open func(name string) (io.ReadCloser, error)
 }
 
 // OpenFile opens files of this machine, for Reader.Open.
 func OpenFile(name string) (io.ReadCloser, error) { return os.Open(name) }
 
-// Parse is as the function Parse, with trace files.
+// Parse does what the function Parse does, with trace files.
 func (r Reader) Parse(s string) (Profile, error) {
 	return (&reading{open: r.Open, traces: map[string]*Trace{}}).parse(s)
 }
 
-// reading is one call of Parse; each trace file is read once in it.
+// reading is one call of Parse, which reads each trace file once.
 type reading struct {
 	open   func(string) (io.ReadCloser, error)
 	traces map[string]*Trace
@@ -96,10 +96,10 @@ func (r *reading) parse(s string) (Profile, error) {
 			return Profile{}, fmt.Errorf("link %q: change %q: %w", s, strings.TrimSpace(step), err)
 		}
 		if at < last {
-			return Profile{}, fmt.Errorf("link %q: the change at %v stands after one at %v", s, at, last)
+			return Profile{}, fmt.Errorf("link %q: the change at %v follows one at %v; changes must be in order of time", s, at, last)
 		}
 		last = at
-		if base, err = r.step(base.clone(), what); err != nil {
+		if base, err = r.step(base.Clone(), what); err != nil {
 			return Profile{}, fmt.Errorf("link %q: change at %v: %w", s, at, err)
 		}
 		p.Changes = append(p.Changes, Change{At: at, Profile: base})
@@ -139,7 +139,8 @@ func byName(name string) (Profile, error) {
 			return Profile{Name: n.name, RTT: n.rtt, Down: n.down, Up: n.up}, nil
 		}
 	}
-	return Profile{}, fmt.Errorf("no profile is called %q; known are %s, or give settings such as rtt=150ms,down=1.6mbit,up=768kbit", name, strings.Join(Names(), ", "))
+	return Profile{}, fmt.Errorf("no profile is called %q; known are %s, or give settings such as rtt=150ms,down=1.6mbit,up=768kbit",
+		name, strings.Join(Names(), ", "))
 }
 
 func (r *reading) set(p *Profile, key, value string) (err error) {
@@ -210,7 +211,8 @@ func (r *reading) set(p *Profile, key, value string) (err error) {
 	case "stall":
 		p.Stall, err = parseStall(value)
 	default:
-		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, trace, downtrace, uptrace, queue, aqm, loss, burst, seed, mtu, stall", key)
+		err = fmt.Errorf("no setting is called %q; known are rtt, rtt@HOST, jitter, reorder, down, up, "+
+			"trace, downtrace, uptrace, queue, aqm, loss, burst, seed, mtu, stall", key)
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"queue=0p":                      "100p",
 		"lte; rtt=1ms":                  "has no time",
 		"lte; 5s: 6g":                   "known are",
-		"lte; 5s: rtt=1ms; 2s: rtt=2ms": "stands after",
+		"lte; 5s: rtt=1ms; 2s: rtt=2ms": "follows one at 5s",
 		"rtt@=5ms":                      "needs a host",
 	} {
 		_, err := Parse(s)
@@ -122,8 +122,8 @@ func TestReadTrace(t *testing.T) {
 		t.Errorf("rate %d, want %d", got, want)
 	}
 	for text, says := range map[string]string{
-		"":                    "after 0 ms",
-		"0\n":                 "after 0 ms",
+		"":                    "greater than 0 ms",
+		"0\n":                 "greater than 0 ms",
 		"5\n3\n":              "x:2:",
 		"5\nabc\n":            "x:2:",
 		"-1\n":                "x:1:",

@@ -1,12 +1,13 @@
-// Package link emulates the access network between the device and everything
-// else. In go a [Profile] (round-trip time, rates, queue, loss, jitter, a
-// seed, or a trace) and packets or connections; out come the same packets or
-// bytes when the profile says that they leave, and a [Report] of what the link
-// really did.
+// Package link describes the emulated access network between the device and
+// everything else: a [Profile] (round-trip time, rates, queue, loss, jitter, a
+// seed, or a trace) is parsed from text, and a [Report] says what a link did.
 //
-// Back ends: [Conn] delays and paces net.Conns, for devices that only have an
-// explicit proxy and for machines without privileges; it says what it cannot
-// do. Every result names its back end.
+// Two back ends emulate a profile. Package packet forwards Ethernet frames
+// between two interfaces and can do all of a profile. Package conn delays and
+// paces net.Conns, for devices that have only an explicit proxy; its Cannot
+// lists what it leaves out. Every Report names its back end. Package schedule
+// has the arithmetic that both share, and package linktest the test suite that
+// both pass.
 package link
 
 import (
@@ -25,30 +26,30 @@ const (
 	Blocked Rate = -1
 )
 
-// Transmit returns how long the link needs for n bytes, 0 when it is unlimited
-// or blocked.
+// Transmit returns how long the link needs to send n bytes; it is 0 for an
+// unlimited and for a blocked link.
 func (r Rate) Transmit(n int) time.Duration {
 	if r <= 0 {
 		return 0
 	}
 	bits := int64(n) * 8
-	// Whole seconds apart, so that no product overflows for any n.
+	// Whole seconds are computed apart, so that no product overflows for any n.
 	return time.Duration(bits/int64(r))*time.Second + time.Duration(bits%int64(r)*int64(time.Second)/int64(r))
 }
 
-// Discipline says how a full queue sheds load.
+// Discipline says which packets a queue drops.
 type Discipline string
 
 const (
 	// DropTail drops the packet that does not fit. The default.
 	DropTail Discipline = "droptail"
-	// CoDel drops at the head when packets have stood too long (RFC 8289,
+	// CoDel drops at the head when packets have waited too long (RFC 8289,
 	// target 5 ms, interval 100 ms).
 	CoDel Discipline = "codel"
 )
 
-// Queue bounds what waits in front of each direction's bottleneck. The
-// tightest of the bounds that are set holds.
+// Queue bounds what waits in front of each direction's bottleneck. Of several
+// bounds the tightest applies.
 type Queue struct {
 	Packets    int           `json:"packets,omitempty"`
 	Bytes      int           `json:"bytes,omitempty"`
@@ -56,7 +57,7 @@ type Queue struct {
 	Discipline Discipline    `json:"discipline,omitempty"`
 }
 
-// Profile describes a link. The zero Profile is a perfect one.
+// Profile describes a link. The zero Profile delays and loses nothing.
 type Profile struct {
 	// Name is the named profile that this one is or began as: "lte", "native",
 	// or "custom".
@@ -66,18 +67,18 @@ type Profile struct {
 	// Down is the rate towards the device, Up the rate from it.
 	Down Rate `json:"down_bits_per_second"`
 	Up   Rate `json:"up_bits_per_second"`
-	// Queue holds for each direction; zero is DefaultQueuePackets with DropTail.
+	// Queue applies to each direction; zero is DefaultQueuePackets with DropTail.
 	Queue Queue `json:"queue"`
 	// Loss is the long-run share of packets lost in each direction, 0 … 1.
 	Loss float64 `json:"loss"`
 	// Burst is the mean length of a run of losses, in packets (Gilbert's
-	// model); up to 1 means that losses are independent.
+	// model). With a Burst of at most 1, losses are independent.
 	Burst float64 `json:"burst,omitempty"`
 	// Jitter is the half-width of a uniform random addition to the one-way
 	// delay. Packets keep their order unless Reorder is set.
 	Jitter  time.Duration `json:"jitter_ns"`
 	Reorder bool          `json:"reorder,omitempty"`
-	// Seed makes losses and jitter the same for the same order of packets.
+	// Seed determines losses and jitter: the same order of packets gets the same.
 	Seed uint64 `json:"seed"`
 	// Extra adds to the RTT of single origins, by host name or address.
 	Extra map[string]time.Duration `json:"extra_rtt_ns,omitempty"`
@@ -86,20 +87,20 @@ type Profile struct {
 	// DownTrace and UpTrace replace the rates by the capacity of a trace.
 	DownTrace *Trace `json:"down_trace,omitempty"`
 	UpTrace   *Trace `json:"up_trace,omitempty"`
-	// Stall holds everything back once, as a machine that is busy does: to find out
-	// what that does to a measurement.
+	// Stall holds all packets back once, as a busy machine does. It is for
+	// measuring what such a stall does to a result.
 	Stall *Stall `json:"stall,omitempty"`
 	// Changes replace the profile while a trial runs, in order of time.
 	Changes []Change `json:"changes,omitempty"`
 }
 
-// Change is a profile that begins to hold at an instant after the start.
+// Change is a profile that applies from an instant after the start.
 type Change struct {
 	At      time.Duration `json:"at_ns"`
 	Profile Profile       `json:"profile"` // has no Changes of its own
 }
 
-// DefaultQueuePackets bounds a queue whose profile does not say: WebPageTest's
+// DefaultQueuePackets bounds a queue whose profile has no bound: WebPageTest's
 // agents leave netem's limit at its default of 1000 packets.
 const DefaultQueuePackets = 1000
 
@@ -114,13 +115,13 @@ func (p Profile) Native() bool {
 
 // Begin returns the profile as it is before its changes.
 func (p Profile) Begin() Profile {
-	p = p.clone()
+	p = p.Clone()
 	p.Changes = nil
 	return p
 }
 
-// clone returns a copy that shares nothing mutable with p.
-func (p Profile) clone() Profile {
+// Clone returns a copy that shares nothing mutable with p.
+func (p Profile) Clone() Profile {
 	p.Extra = maps.Clone(p.Extra)
 	p.Changes = append([]Change(nil), p.Changes...)
 	return p
@@ -136,10 +137,10 @@ type named struct {
 
 // The numbers are WebPageTest's (www/settings/connectivity.ini.sample of
 // WPO-Foundation/webpagetest; agents halve the RTT per direction). Chrome
-// DevTools means the same 3gfast by "Fast 3G" (150 ms, 1.6 Mbit/s, 750 kbit/s)
-// and 3gslow by "Slow 3G" (400 ms, 400 kbit/s) in core/sdk/NetworkManager.ts,
-// but stretches them by factors of 3.75 and 5 because it throttles requests and
-// not packets; a link needs no such factors.
+// DevTools has the same numbers for "Fast 3G" (150 ms, 1.6 Mbit/s, 750 kbit/s)
+// and "Slow 3G" (400 ms, 400 kbit/s) in core/sdk/NetworkManager.ts, but
+// multiplies the delays by 3.75 and 5 because it throttles requests and not
+// packets; a link needs no such factors.
 func profiles() []named {
 	const kbit, mbit = 1000, 1000 * 1000
 	return []named{

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TracePacket is what one line of a trace may carry: 1504 bytes, mahimahi's
-// PACKET_SIZE, which is a full Ethernet payload and 4 bytes.
+// TracePacket is how many bytes one line of a trace can carry: mahimahi's
+// PACKET_SIZE, a full Ethernet payload and 4 bytes.
 const TracePacket = 1504
 
 // maxTraceLines bounds a trace file: ten minutes at 120 Mbit/s.
@@ -24,7 +24,7 @@ const maxTraceLines = 6_000_000
 // repeats with its last line as the period.
 type Trace struct {
 	Name string `json:"name"`
-	// At holds the opportunities since the start of a period, never decreasing.
+	// At holds the times of the opportunities since the start of a period, in order.
 	At []time.Duration `json:"-"`
 	// Period is the time of the last line, at least 1 ms.
 	Period time.Duration `json:"period_ns"`
@@ -35,8 +35,8 @@ func (t *Trace) Rate() Rate {
 	return Rate(float64(len(t.At)) * TracePacket * 8 / t.Period.Seconds())
 }
 
-// equal reports whether both are the same trace, by content.
-func (t *Trace) equal(o *Trace) bool {
+// Equal reports whether both are the same trace, by content.
+func (t *Trace) Equal(o *Trace) bool {
 	return t == o || t != nil && o != nil && t.Name == o.Name && t.Period == o.Period && slices.Equal(t.At, o.At)
 }
 
@@ -55,7 +55,7 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		}
 		at := time.Duration(ms) * time.Millisecond
 		if at < t.Period {
-			return nil, fmt.Errorf("trace %s:%d: %d ms lies before the line above", name, line, ms)
+			return nil, fmt.Errorf("trace %s:%d: %d ms is less than the line above; times must not decrease", name, line, ms)
 		}
 		if len(t.At) == maxTraceLines {
 			return nil, fmt.Errorf("trace %s:%d: more than %d lines", name, line, maxTraceLines)
@@ -67,7 +67,7 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("trace %s: %w", name, err)
 	}
 	if t.Period == 0 {
-		return nil, fmt.Errorf("trace %s: it must have a line after 0 ms", name)
+		return nil, fmt.Errorf("trace %s: no line is greater than 0 ms, so the trace has no period", name)
 	}
 	return t, nil
 }
@@ -79,35 +79,35 @@ func (t *Trace) Write(w io.Writer) error {
 		b.WriteString(strconv.FormatInt(at.Milliseconds(), 10))
 		b.WriteByte('\n')
 	}
-	return b.Flush() // tells of every error before
+	return b.Flush() // returns the first error of the writes above
 }
 
-// NewTrace makes a trace of what a link carried while it had always something
-// to carry: packets, with their times in order and their sizes in bytes. Each
+// NewTrace makes a trace from the packets of a link that always had something to
+// carry, given with their times in order and their sizes in bytes. Each
 // TracePacket bytes are an opportunity, at the millisecond in which the last of
-// them came; the time counts from the first packet.
+// them came; time counts from the first packet.
 func NewTrace(name string, packets iter.Seq2[time.Duration, int]) (*Trace, error) {
 	t := &Trace{Name: name}
 	begin, last, bytes, first := time.Duration(0), time.Duration(0), 0, true
 	for at, n := range packets {
 		if first {
 			begin, last, first = at, at, false
-			continue // it says when the link began to carry, not how fast
+			continue // the first packet marks the start and has no rate
 		}
 		if at < last {
-			return nil, fmt.Errorf("trace %s: a packet at %v stands after one at %v", name, at, last)
+			return nil, fmt.Errorf("trace %s: a packet at %v follows one at %v; times must not decrease", name, at, last)
 		}
 		last = at
 		for bytes += max(0, n); bytes >= TracePacket; bytes -= TracePacket {
 			if len(t.At) == maxTraceLines {
 				return nil, fmt.Errorf("trace %s: more than %d packets of %d bytes", name, maxTraceLines, TracePacket)
 			}
-			// Rounded up: a trace's line is an instant at which the packet has come.
+			// The time is rounded up, because at a line's instant the packet has come.
 			t.At = append(t.At, (at - begin + time.Millisecond - 1).Truncate(time.Millisecond))
 		}
 	}
 	if len(t.At) == 0 || t.At[len(t.At)-1] == 0 {
-		return nil, fmt.Errorf("trace %s: the packets are too few, or all of one instant", name)
+		return nil, fmt.Errorf("trace %s: the packets are too few, or all came in one millisecond", name)
 	}
 	t.Period = t.At[len(t.At)-1]
 	return t, nil

@@ -1,13 +1,15 @@
 // Package netspace makes small networks of namespaces inside this process's
 // own: in go names and addresses, out come network namespaces joined by veth
-// pairs, which vanish with their last user. It stands on vishvananda/netlink
-// and netns; see network_namespaces(7) and veth(4).
+// pairs, which vanish with their last user. It uses vishvananda/netlink and netns;
+// see network_namespaces(7) and veth(4).
 package netspace
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"os/exec"
 	"runtime"
 	"time"
@@ -20,7 +22,7 @@ import (
 // Namespace is a network namespace. Close it when it is no longer needed.
 type Namespace struct {
 	h netns.NsHandle
-	// Netlink speaks to the namespace from any goroutine.
+	// Netlink configures the namespace; any goroutine may use it.
 	Netlink *netlink.Handle
 }
 
@@ -33,8 +35,9 @@ func Here() (*Namespace, error) {
 	return wrap(h)
 }
 
-// current opens this thread's namespace by a name that holds in any process
-// namespace; netns.Get uses our own numbers, which /proc may count differently.
+// current opens this thread's namespace. The path is valid in every process
+// namespace; netns.Get's path has our process number, which can differ from the
+// one in /proc.
 func current() (netns.NsHandle, error) {
 	h, err := netns.GetFromPath("/proc/thread-self/ns/net")
 	if err != nil {
@@ -57,7 +60,7 @@ func New() (*Namespace, error) {
 	}
 	h, err := current()
 	if err := errors.Join(err, netns.Set(old)); err != nil {
-		return nil, fmt.Errorf("come back from a new network namespace: %w", err)
+		return nil, fmt.Errorf("return from a new network namespace: %w", err)
 	}
 	n, err := wrap(h)
 	if err != nil {
@@ -71,22 +74,28 @@ func New() (*Namespace, error) {
 }
 
 func wrap(h netns.NsHandle) (*Namespace, error) {
-	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE) // a box's kernel has no other
+	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE) // a box's kernel lacks some of the other families
 	if err != nil {
-		_ = h.Close() // nothing was done with it
-		return nil, fmt.Errorf("speak to a network namespace: %w", err)
+		_ = h.Close() // the error before says what is wrong
+		return nil, fmt.Errorf("open netlink in a network namespace: %w", err)
 	}
 	return &Namespace{h, nl}, nil
 }
 
-// Close lets go of the namespace.
+// Close releases the namespace. It ends with its last process, socket and open
+// descriptor. A second call does nothing.
 func (n *Namespace) Close() {
-	n.Netlink.Close()
-	_ = n.h.Close() // only a reference
+	if n.h.IsOpen() {
+		n.Netlink.Close()
+		_ = n.h.Close() // the descriptor holds no data
+	}
 }
 
-// Do runs f on a thread that is in the namespace: sockets that it opens and
-// programs that it starts belong there.
+// Fd returns the namespace's descriptor, which Close closes.
+func (n *Namespace) Fd() int { return int(n.h) }
+
+// Do runs f on a thread of its own in the namespace. Sockets that f opens and
+// programs that f starts stay there.
 func (n *Namespace) Do(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -100,7 +109,7 @@ func (n *Namespace) Do(f func() error) error {
 	return <-done
 }
 
-// Output runs a program there and returns all that it prints.
+// Output runs a program in the namespace and returns what it prints.
 func (n *Namespace) Output(name string, args ...string) (string, error) {
 	var out []byte
 	err := n.Do(func() (err error) {
@@ -121,20 +130,21 @@ func Veth(a *Namespace, nameA string, b *Namespace, nameB string) error {
 	if err := errors.Join(a.Up(nameA), b.Up(nameB)); err != nil {
 		return err
 	}
-	return errors.Join(a.Settled(nameA), b.Settled(nameB))
+	return errors.Join(a.WaitOperational(nameA), b.WaitOperational(nameB))
 }
 
-// settleTime bounds the wait for an interface whose other end is up: the
-// kernel tells of such changes once a second.
+// settleTime bounds the wait for an interface whose other end is up. The kernel
+// announces such changes once a second.
 const settleTime = 10 * time.Second
 
-// Settled returns when the kernel has told that an interface is operational. A
-// browser that hears of it later drops the connections that it has made.
-func (n *Namespace) Settled(name string) error {
+// WaitOperational returns when the kernel has announced that an interface is
+// operational. A browser that receives the announcement later drops the
+// connections that it has made.
+func (n *Namespace) WaitOperational(name string) error {
 	changes, stop := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 	err := netlink.LinkSubscribeWithOptions(changes, stop, netlink.LinkSubscribeOptions{Namespace: &n.h, ListExisting: true})
 	if err != nil {
-		return fmt.Errorf("listen to what happens to %s: %w", name, err)
+		return fmt.Errorf("listen to changes of %s: %w", name, err)
 	}
 	defer func() {
 		close(stop)
@@ -147,7 +157,7 @@ func (n *Namespace) Settled(name string) error {
 		select {
 		case c, ok := <-changes:
 			if !ok {
-				return fmt.Errorf("listen to what happens to %s: the kernel ended it", name)
+				return fmt.Errorf("listen to changes of %s: the kernel closed the subscription", name)
 			}
 			if a := c.Attrs(); a.Name == name && a.OperState == netlink.OperUp {
 				return nil
@@ -178,7 +188,7 @@ func (n *Namespace) Address(name, prefix string) error {
 	}
 	a, err := netlink.ParseAddr(prefix)
 	if err == nil {
-		a.Flags |= 0x02 // IFA_F_NODAD: an IPv6 address is good at once
+		a.Flags |= unix.IFA_F_NODAD // nobody else on the cable has the address, and it is usable at once
 		err = n.Netlink.AddrAdd(l, a)
 	}
 	if err != nil {
@@ -193,6 +203,34 @@ func (n *Namespace) Default(gateway string) error {
 		return fmt.Errorf("route by %s: %w", gateway, err)
 	}
 	return nil
+}
+
+// Remove removes an interface; the other end of a veth pair goes with it.
+func (n *Namespace) Remove(name string) error {
+	l, err := n.Netlink.LinkByName(name)
+	if err == nil {
+		err = n.Netlink.LinkDel(l)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
+}
+
+// DisableDAD lets the namespace's interfaces use their IPv6 addresses at once,
+// without duplicate address detection. With it the addresses would become usable
+// one or two seconds later, and a browser that sees its addresses change drops all
+// its connections (ERR_NETWORK_CHANGED) in the middle of a page.
+func (n *Namespace) DisableDAD() error {
+	return n.Do(func() error {
+		for _, conf := range []string{"all", "default"} {
+			file := "/proc/sys/net/ipv6/conf/" + conf + "/accept_dad"
+			if err := os.WriteFile(file, []byte("0\n"), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("switch duplicate address detection off: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // Named opens a namespace that "ip netns add" has made.

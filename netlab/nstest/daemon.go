@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// EndDaemons ends, after the test, all processes that have an argument: a daemon
-// such as dhclient is no child of the test's any more, keeps its namespace, and
-// may not have written yet which process it is when who started it comes back.
+// EndDaemons kills, after the test, all processes that have this argument. A daemon
+// such as dhclient is no child of the test and keeps its namespace alive, and it
+// may not have written its process id when the program that started it returns.
 func EndDaemons(t testing.TB, argument string) {
 	t.Cleanup(func() {
 		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -25,7 +25,7 @@ func EndDaemons(t testing.TB, argument string) {
 				continue
 			}
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				_ = syscall.Kill(pid, syscall.SIGKILL) // fails when it has ended
 			}
 		}
 	})

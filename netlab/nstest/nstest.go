@@ -1,39 +1,35 @@
 // Package nstest runs tests of networks in namespaces of their own, as root or
-// as an ordinary user. In goes a test; out comes the same test run by a second
-// process inside new user, network and mount namespaces, in which it may make
-// interfaces, routes and further network namespaces that vanish with it.
+// as an ordinary user. In goes a test; a second process runs the same test in new
+// user, network and mount namespaces, where it can make interfaces, routes and
+// further network namespaces, which vanish with the process. Namespace is package
+// netspace's, with methods that fail the test.
 package nstest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"eidetic/internal/testlab"
+	"eidetic/internal/unshare"
 	"eidetic/netlab/netspace"
 )
 
 const insideVar = "EIDETIC_NSTEST"
 
-// Inside reports whether the test runs in namespaces of its own. The first
-// time it does not: then Inside runs this one test again there, passes its
-// output and outcome on, and returns false, upon which the test must return.
+// Inside reports whether the test runs in namespaces of its own. Where it does
+// not, Inside runs this one test again in new ones, passes its output and outcome
+// on, and returns false; the test must return then.
 func Inside(t testing.TB) bool {
 	t.Helper()
 	if os.Getenv(insideVar) == t.Name() {
-		up, err := netlink.LinkByName("lo")
-		if err == nil {
-			err = netlink.LinkSetUp(up)
-		}
-		if err != nil {
-			t.Fatalf("bring lo up: %v", err)
-		}
+		here, err := netspace.Here()
+		check(t, err)
+		defer here.Close()
+		check(t, here.Up("lo"))
 		return true
 	}
 	testlab.NeedNamespaces(t)
@@ -46,26 +42,18 @@ func Inside(t testing.TB) bool {
 	}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), insideVar+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	// The kernel's signal at a parent's death is sent when the thread ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("inside namespaces: %v\n%s", err, out)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := unshare.Run(cmd, unshare.Network|unshare.Mounts); err != nil {
+		t.Errorf("inside namespaces: %v\n%s", err, &out)
 	} else if testing.Verbose() {
-		t.Logf("inside namespaces:\n%s", out)
+		t.Logf("inside namespaces:\n%s", &out)
 	}
 	return false
 }
 
-// timeout is how long the test may take inside: it ends, and says where it was,
-// before this process does.
+// timeout returns how long the test can take inside. It is a little less than this
+// process has left, so that a hanging test prints its stacks.
 func timeout(t testing.TB) time.Duration {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if deadline, set := d.Deadline(); set {

@@ -13,7 +13,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// await waits for a condition that the box brings about.
+// await waits until a condition holds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(testlab.Hang)
@@ -36,7 +36,7 @@ func (p *Port) mustStatus(t *testing.T) Status {
 	return s
 }
 
-// TestFlaps takes the cable out a hundred times, and the whole port twenty.
+// TestFlaps unplugs the cable a hundred times, and the whole port twenty times.
 func TestFlaps(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -58,14 +58,14 @@ func TestFlaps(t *testing.T) {
 		await(t, "the cable's loss to be seen", func() bool { return !p.mustStatus(t).Carrier })
 		if i == 0 {
 			if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "cable was lost (1 times)") {
-				t.Errorf("a trial whose cable was lost: %q", why)
+				t.Errorf("Reasons() of a trial whose cable was lost = %q, want that loss", why)
 			}
 		}
 		must(phone.Namespace, "link", "set", "eth0", "up")
 		await(t, "the cable to be seen", func() bool { return p.mustStatus(t).Carrier })
 	}
 	if n := p.mustStatus(t).Flaps; n != 100 {
-		t.Errorf("%d of 100 losses were counted", n)
+		t.Errorf("Status() counts %d losses of the cable, want 100", n)
 	}
 	phone.lease(t)
 	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
@@ -80,19 +80,19 @@ func TestFlaps(t *testing.T) {
 		await(t, "the port to be seen", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
 	}
 	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "dev0 went away (20 times)") {
-		t.Errorf("a trial whose port went away: %q", why)
+		t.Errorf("Reasons() of a trial whose port went away = %q, want that", why)
 	}
 	phone.lease(t)
 	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
 		t.Errorf("with the 21st adapter: %v %s", err, out)
 	}
-	// A port may be renamed away, and another take its name.
+	// A port can be renamed, and another one get its name.
 	must(w.box, "link", "set", "dev0", "down")
 	must(w.box, "link", "set", "dev0", "name", "old0")
 	await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
 }
 
-// TestMissingPort starts with a port that comes later.
+// TestMissingPort starts without the port's interface, which appears later.
 func TestMissingPort(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -100,10 +100,10 @@ func TestMissingPort(t *testing.T) {
 	w := newWorld(t)
 	p := w.port(t, "usb0", nil)
 	if s := p.mustStatus(t); s.Present {
-		t.Fatalf("%+v", s)
+		t.Fatalf("Status() = %+v, want the port absent", s)
 	}
 	if why := strings.Join(p.Watch().Reasons(), ""); !strings.Contains(why, "usb0 is not there") {
-		t.Errorf("a trial without a port: %q", why)
+		t.Errorf("Reasons() of a trial without a port = %q, want that", why)
 	}
 	phone := newPhone(t, w, "usb0")
 	phone.lease(t)
@@ -112,8 +112,8 @@ func TestMissingPort(t *testing.T) {
 	}
 }
 
-// TestTwoDevices has two devices with one MAC address at two ports, which is
-// nobody's business, and then two behind a switch at one port, which is.
+// TestTwoDevices: two devices with one MAC address at two ports are valid, and two
+// devices behind a switch at one port are not.
 func TestTwoDevices(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -136,7 +136,7 @@ func TestTwoDevices(t *testing.T) {
 	}
 	for _, why := range watch.Reasons() {
 		if strings.Contains(why, "device") {
-			t.Errorf("one device at each port: %s", why)
+			t.Errorf("Reasons() with one device at each port = %s, want none", why)
 		}
 	}
 
@@ -173,13 +173,13 @@ func TestTwoDevices(t *testing.T) {
 			t.Errorf("%v %s", err, out)
 		}
 	}
-	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "2 devices spoke") {
-		t.Errorf("two devices at one port: %q", why)
+	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "2 devices were active") {
+		t.Errorf("Reasons() with two devices at one port = %q, want that", why)
 	}
 }
 
-// TestFlood has one device send rubbish as fast as it can, while another one's
-// trial goes on.
+// TestFlood: one device sends hostile frames as fast as it can, while the trial of a
+// device at another port goes on.
 func TestFlood(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -208,7 +208,7 @@ func TestFlood(t *testing.T) {
 	loads := 0
 	for time.Since(begin) < 4*time.Second || loads < 5 {
 		if out, err := good.curl(t, "https://www.shop.test/"); err != nil || !strings.Contains(out, "The shop") {
-			t.Errorf("load %d beside a flood: %v %s", loads, err, out)
+			t.Errorf("load %d during the flood failed: %v %s", loads, err, out)
 		}
 		loads++
 	}
@@ -216,22 +216,22 @@ func TestFlood(t *testing.T) {
 	blasting.Wait()
 	t.Logf("%d frames in %v, %d loads beside them", sent, time.Since(begin), loads)
 	if sent < 1000 {
-		t.Errorf("only %d frames were sent: that is no flood", sent)
+		t.Errorf("%d frames were sent, want enough for a flood", sent)
 	}
 	if st := s.Stats(); st.Requests != loads || st.Misses != 0 {
-		t.Errorf("the other device's trial: %+v, want %d requests", st, loads)
+		t.Errorf("the other device's trial has %+v, want %d requests", st, loads)
 	}
-	t.Logf("the other device's trial: %q", watch.Reasons())
-	t.Logf("the trial of the one that flooded: %q", attackedWatch.Reasons())
+	t.Logf("Reasons() of the other device's trial: %q", watch.Reasons())
+	t.Logf("Reasons() of the flooding device's trial: %q", attackedWatch.Reasons())
 
-	// The box is up, and so is the port that was attacked.
+	// The box works, and so does the port that was flooded.
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	if mem.HeapInuse > 512<<20 {
-		t.Errorf("%d MB are in use after the flood", mem.HeapInuse>>20)
+		t.Errorf("after the flood the heap uses %d MB", mem.HeapInuse>>20)
 	}
 	if n := len(attacked.mustStatus(t).Leases); n > 253 {
-		t.Errorf("%d leases in a /24", n)
+		t.Errorf("there are %d leases in a /24, want at most 253", n)
 	}
 	await(t, "the attacked port to answer", func() bool {
 		out, err := bad.curl(t, "http://box.test/")

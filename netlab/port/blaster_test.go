@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blast sends frames of a device's interface as fast as the kernel takes them,
-// until stop is closed, and returns how many it took.
+// blast sends frames on a device's interface as fast as the kernel accepts them,
+// until stop is closed, and returns how many were sent.
 func (p *phone) blast(t *testing.T, seed uint64, stop <-chan struct{}) (sent int) {
 	t.Helper()
 	err := p.Do(func() error {
@@ -52,7 +52,8 @@ func (p *phone) blast(t *testing.T, seed uint64, stop <-chan struct{}) (sent int
 	return sent
 }
 
-// mutated is a copy with some bytes changed behind the addresses, or cut.
+// mutated returns a copy that is truncated or has some bytes behind the addresses
+// changed.
 func mutated(r *rand.Rand, f []byte) []byte {
 	f = append([]byte(nil), f...)
 	for range 1 + r.IntN(8) {
@@ -70,7 +71,7 @@ var (
 	box78     = netip.MustParseAddr("192.168.78.1")
 )
 
-// hostile are frames of all kinds that the box must not mind.
+// hostile returns frames of all kinds that must do no harm to the box.
 func hostile(t *testing.T, r *rand.Rand) (list [][]byte) {
 	mac := func() net.HardwareAddr {
 		return net.HardwareAddr{2, byte(r.Uint32()), 0, 0, byte(r.Uint32()), byte(r.Uint32())}
@@ -78,13 +79,15 @@ func hostile(t *testing.T, r *rand.Rand) (list [][]byte) {
 	src := func() netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 78, byte(2 + r.IntN(250))}) }
 	for range 50 {
 		from := mac()
-		kinds := []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeDecline, dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform}
+		kinds := []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeDecline,
+			dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform}
 		m, err := dhcpv4.New(dhcpv4.WithHwAddr(from), dhcpv4.WithMessageType(kinds[r.IntN(len(kinds))]),
 			dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(src().AsSlice())))
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, udpFrame(from, broadcast, netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{255, 255, 255, 255}), 68, 67, m.ToBytes()))
+		list = append(list, udpFrame(from, broadcast, netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{255, 255, 255,
+			255}), 68, 67, m.ToBytes()))
 
 		q := new(mdns.Msg).SetQuestion(mdns.Fqdn("host.test"), uint16(r.Uint32()))
 		b, err := q.Pack()
@@ -150,7 +153,7 @@ func syn(r *rand.Rand, port uint16) []byte {
 	return b // its checksum is wrong: most are dropped, as a careless device's would be
 }
 
-// sum is the internet's checksum (RFC 1071).
+// sum returns the internet checksum (RFC 1071).
 func sum(start uint32, b []byte) uint16 {
 	for i := 0; i+1 < len(b); i += 2 {
 		start += uint32(binary.BigEndian.Uint16(b[i:]))

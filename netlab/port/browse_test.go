@@ -15,8 +15,8 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// TestChromium has a real browser, on a device with a real lease, browse a
-// recording over IPv4 alone, with both, and of origins that have IPv6 alone.
+// TestChromium: a real browser on a device with a real lease browses a recording over
+// IPv4, with both families, and of origins with only IPv6.
 func TestChromium(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -39,8 +39,9 @@ func TestChromium(t *testing.T) {
 			if !c.v4only {
 				device.awaitIPv6(t)
 			}
-			// It asks before it lets the page end: what comes after that, nobody waits for.
-			script := `document.body.append("made " + "by script"); const r = new XMLHttpRequest(); r.open("GET", "/late", false); r.send(); document.title = r.responseText`
+			// The page makes this request before it ends; nobody waits for later ones.
+			script := `document.body.append("made " + "by script"); const r = new XMLHttpRequest(); r.open("GET", "/late", false);
+r.send(); document.title = r.responseText`
 			a := shop(c.server, map[string]string{
 				"https://www.shop.test/":     "<!doctype html><title>early</title><body><h1>The shop</h1><script src=//cdn.shop.test/a.js></script>",
 				"https://cdn.shop.test/a.js": script, "https://www.shop.test/late": "late title",
@@ -51,10 +52,10 @@ func TestChromium(t *testing.T) {
 			}
 			dom := device.chromium(t, "https://www.shop.test/")
 			if !strings.Contains(dom, "The shop") || !strings.Contains(dom, "made by script") || !strings.Contains(dom, "<title>late title") {
-				t.Errorf("the page became\n%s", dom)
+				t.Errorf("the page's document is\n%s", dom)
 			}
 			if st := s.Stats(); st.Requests < 3 {
-				t.Errorf("%+v", st)
+				t.Errorf("the replay has %+v", st)
 			}
 			if err := p.Close(); err != nil {
 				t.Error(err)
@@ -65,11 +66,11 @@ func TestChromium(t *testing.T) {
 		})
 	}
 	if got := w.reached(); len(got) > 0 {
-		t.Errorf("the site saw %q", got)
+		t.Errorf("the site got the requests %q, want none", got)
 	}
 }
 
-// shop is an archive of pages from one server.
+// shop returns an archive of pages from one server.
 func shop(server string, pages map[string]string) *archive.Archive {
 	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var list []*lab.Exchange
@@ -88,7 +89,7 @@ func shop(server string, pages map[string]string) *archive.Archive {
 	return archive.New(list, nil, nil, archive.CreateOptions{Wall: wall})
 }
 
-// linkLocal is the device's own address on its cable.
+// linkLocal returns the device's link-local address.
 func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
 	t.Helper()
 	err := p.Do(func() error {
@@ -110,8 +111,8 @@ func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
 	return a
 }
 
-// awaitOwnAddress waits until the device's link-local address is tried for
-// duplicates no more: a browser that it comes to later drops its connections.
+// awaitOwnAddress waits until duplicate address detection of the device's link-local
+// address has ended. A browser drops its connections when that happens later.
 func (p *phone) awaitOwnAddress(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
@@ -124,7 +125,7 @@ func (p *phone) awaitOwnAddress(t *testing.T) {
 	})
 }
 
-// awaitIPv6 waits until the device has made itself an address and a route.
+// awaitIPv6 waits until the device has made an address and a route.
 func (p *phone) awaitIPv6(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
@@ -148,8 +149,8 @@ func (p *phone) awaitIPv6(t *testing.T) {
 	}
 }
 
-// chromium loads a page in a fresh profile that trusts the box, as a user
-// would have set it up, and returns what the document has become.
+// chromium loads a page in a new profile that trusts the box, as a user would set it
+// up, and returns the page's document.
 func (p *phone) chromium(t *testing.T, url string) string {
 	t.Helper()
 	program, certutil := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome"), testlab.NeedProgram(t, "certutil")

@@ -13,8 +13,9 @@ import (
 	"eidetic/netlab/nstest"
 )
 
-// A second port with the address of a living one, or at its interface, is
-// refused, as is the uplink, and the first goes on; when that one ends, the second may.
+// TestLivePortsAreNotSwept: a second port with the address or the interface of a
+// living one is refused, as is the uplink, and the first one goes on. When the first
+// one ends, the second can start.
 func TestLivePortsAreNotSwept(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -24,25 +25,26 @@ func TestLivePortsAreNotSwept(t *testing.T) {
 	first := w.port(t, "dev0", nil)
 	ph.lease(t)
 	for _, c := range []struct{ device, gateway, says string }{
-		{"dev1", "192.168.77.1/24", "give this one another gateway"},
-		{"dev0", "192.168.78.1/24", "leads to another device already"},
+		{"dev1", "192.168.77.1/24", "give this port another gateway"},
+		{"dev0", "192.168.78.1/24", "another program uses this port"},
 	} {
-		second, err := Start(t.Context(), Config{Interface: c.device, Gateway: netip.MustParsePrefix(c.gateway), CA: w.boxCA, Clock: first.c.Clock, Wall: first.c.Wall})
+		second, err := Start(t.Context(), Config{Interface: c.device, Gateway: netip.MustParsePrefix(c.gateway),
+			CA: w.boxCA, Clock: first.c.Clock, Wall: first.c.Wall})
 		if err == nil {
 			_ = second.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s with %s: %v, want %q", c.device, c.gateway, err, c.says)
+			t.Errorf("Start() of %s with %s = %v, want an error that says %q", c.device, c.gateway, err, c.says)
 		}
 	}
 	if _, err := net.InterfaceByName("lab0"); err != nil {
-		t.Errorf("the first port's lab interface: %v", err)
+		t.Errorf("the first port's lab interface is gone: %v", err)
 	}
 	if _, err := net.InterfaceByName("lab1"); err == nil {
-		t.Error("a port that was refused left its lab interface")
+		t.Error("a refused port left its lab interface behind")
 	}
 	if s, err := first.Status(); err != nil || !s.Present {
-		t.Errorf("the first port: %+v, %v", s, err)
+		t.Errorf("Status() of the first port = %+v, %v; want it present with a carrier", s, err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -50,8 +52,8 @@ func TestLivePortsAreNotSwept(t *testing.T) {
 	w.port(t, "dev1", nil)
 }
 
-// What a killed run left at another address is removed, and so is a lab
-// interface that it had no time to call its own.
+// A start removes what a killed run left at another address, and a lab interface to
+// which a killed run had not given its alias.
 func TestLeftoversAreSwept(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -60,7 +62,8 @@ func TestLeftoversAreSwept(t *testing.T) {
 	phone := newPhone(t, w, "dev0")
 	before := w.settled(t)
 	left := func(gateway string) *Port {
-		c, n, err := Config{Interface: "dev0", Gateway: netip.MustParsePrefix(gateway), CA: w.boxCA, Clock: lab.Monotonic, Wall: time.Now}.withDefaults()
+		c, n, err := Config{Interface: "dev0", Gateway: netip.MustParsePrefix(gateway), CA: w.boxCA, Clock: lab.Monotonic,
+			Wall: time.Now}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}

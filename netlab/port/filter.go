@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/netlab"
-	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 )
 
 const (
-	// otherPort takes connections that were meant for ports without a listener.
+	// otherPort takes the connections to ports without a listener of their own.
 	otherPort = 7780
-	// led marks packets that are led there. It is not link.Mark, which a packet
-	// may still have when it comes out of lab's veth pair.
-	led = 0xe1de7
+	// redirected marks the packets of such connections. It differs from packet.Mark,
+	// which a packet can still have after lab's veth pair.
+	redirected = 0xe1de7
 )
 
-// filter is the nftables tables of one port: inet/eidetic-lab0 says what the
-// box hears on the lab interface, netdev/eidetic-lab0 keeps the kernel away
-// from the inner end. The port itself has a table of its own, because it may
-// vanish with its interface.
+// filter is the nftables tables of one port: inet/eidetic-lab0 determines what the
+// box accepts on the lab interface, netdev/eidetic-lab0 keeps the kernel from using
+// the inner end. The port's interface has a table of its own, because it can vanish
+// with the interface.
 type filter struct {
 	names  names
 	limits []string
 
 	mu   sync.Mutex
 	set  *nftables.Set // the other ports that the device may use
-	tcp6 bool          // IPv6 can be led
+	tcp6 bool          // IPv6 can be redirected
 }
 
 // makeFilter adds the tables.
@@ -51,9 +51,9 @@ func (p *Port) makeFilter() (undo func() error, err error) {
 	return undo, nil
 }
 
-// guard makes the kernel deaf and mute on an interface that only carries
-// frames for others: the link's packet socket reads before the one hook, and
-// what it writes passes the other by its mark.
+// guard keeps the kernel from receiving and sending on an interface that only
+// carries frames for others. The link's packet socket reads before the ingress
+// hook, and the egress hook accepts the frames that it sends, by their mark.
 func (f *filter) guard(device, table string) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -66,16 +66,16 @@ func (f *filter) guard(device, table string) error {
 		Priority: nftables.ChainPriorityFilter, Policy: &nothing, Device: device,
 	})
 	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("make the kernel deaf on %s (needs nf_tables with the netdev family): %w", device, err)
+		return fmt.Errorf("drop what the kernel receives on %s (needs nf_tables with the netdev family): %w", device, err)
 	}
 	out := conn.AddChain(&nftables.Chain{
 		Table: t, Name: "out-" + device, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookEgress,
 		Priority: nftables.ChainPriorityFilter, Policy: &nothing, Device: device,
 	})
-	conn.AddRule(&nftables.Rule{Table: t, Chain: out, Exprs: rule(marked(link.Mark), accept)})
+	conn.AddRule(&nftables.Rule{Table: t, Chain: out, Exprs: rule(marked(packet.Mark), accept)})
 	conn.AddRule(&nftables.Rule{Table: t, Chain: out, Exprs: rule(etherType(0x888e), accept)}) // hostapd's keys (IEEE 802.1X)
 	if err := conn.Flush(); err != nil {                                                       // Linux before 5.16
-		f.limits = append(f.limits, fmt.Sprintf("the kernel may speak by itself on %s: %v", device, err))
+		f.limits = append(f.limits, fmt.Sprintf("the kernel can send packets of its own on %s: %v", device, err))
 	}
 	return nil
 }
@@ -119,22 +119,23 @@ func (f *filter) build() error {
 	}
 	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority) func(...[]expr.Any) {
 		accept := nftables.ChainPolicyAccept
-		c := conn.AddChain(&nftables.Chain{Table: t, Name: name, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: priority, Policy: &accept})
+		c := conn.AddChain(&nftables.Chain{Table: t, Name: name, Type: nftables.ChainTypeFilter, Hooknum: hook,
+			Priority: priority, Policy: &accept})
 		return func(parts ...[]expr.Any) { conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: rule(parts...)}) }
 	}
 	lab := f.names.lab
 	pre := chain("prerouting", nftables.ChainHookPrerouting, nftables.ChainPriorityMangle)
-	f.spoofed(pre)
-	pre(in(lab), v4, tcp, destinationIn(f.set), leadTo(unix.NFPROTO_IPV4))
+	f.dropSpoofed(pre)
+	pre(in(lab), v4, tcp, destinationIn(f.set), redirectTo(unix.NFPROTO_IPV4))
 
 	input := chain("input", nftables.ChainHookInput, nftables.ChainPriorityFilter)
 	for _, own := range []netip.Prefix{f.names.gateway, f.names.gateway6} {
-		if own.IsValid() { // from elsewhere nobody speaks to the gateway's address
+		if own.IsValid() { // only the lab interface and lo reach the gateway's address
 			input(notIn(lab), notIn("lo"), toward(netip.PrefixFrom(own.Addr(), own.Addr().BitLen())), counted(drop))
 		}
 	}
 	input(notIn(lab), accept)
-	input(marked(led), accept)
+	input(marked(redirected), accept)
 	for _, port := range []uint16{53, 80, 443, ProxyPort} {
 		input(tcp, destination(port), accept)
 	}
@@ -144,16 +145,16 @@ func (f *filter) build() error {
 	for _, kind := range []byte{0, 3, 8, 11} { // echo reply, unreachable, echo, time exceeded
 		input(v4, protocol(unix.IPPROTO_ICMP), icmpType(kind), accept)
 	}
-	// Unreachable, too big, time exceeded, echo and its reply, solicitations
-	// and neighbours; no router advertisement, no redirect.
+	// Unreachable, too big, time exceeded, echo and its reply, router solicitations
+	// and neighbour discovery; no router advertisement, no redirect.
 	for _, kind := range []byte{1, 2, 3, 128, 129, 133, 135, 136} {
 		input(v6, protocol(unix.IPPROTO_ICMPV6), icmpType(kind), accept)
 	}
-	// Answers on connections that the box itself opened to the device.
+	// Segments of connections that the box itself opened to the device.
 	input(toward(netip.PrefixFrom(f.names.gateway.Addr(), 32)), tcp, opening(false), accept)
 	input(tcp, counted(reset))
 	input(toHost, counted(drop))
-	input(drop) // broadcasts and multicasts of every talkative device
+	input(drop) // broadcasts and multicasts, which are not counted
 
 	forward := chain("forward", nftables.ChainHookForward, nftables.ChainPriorityFilter)
 	forward(in(lab), counted(drop))
@@ -162,7 +163,7 @@ func (f *filter) build() error {
 		return fmt.Errorf("filter %s (needs nf_tables with nft_tproxy and nft_reject_inet): %w", lab, err)
 	}
 	if f.names.gateway6.IsValid() {
-		pre(in(lab), v6, tcp, destinationIn(f.set), leadTo(unix.NFPROTO_IPV6))
+		pre(in(lab), v6, tcp, destinationIn(f.set), redirectTo(unix.NFPROTO_IPV6))
 		if err := conn.Flush(); err != nil {
 			f.limits = append(f.limits, fmt.Sprintf("over IPv6 only the ports 80 and 443 are recorded and replayed: %v", err))
 		} else {
@@ -172,8 +173,8 @@ func (f *filter) build() error {
 	return nil
 }
 
-// spoofed drops what does not come from an address of the port's own.
-func (f *filter) spoofed(pre func(...[]expr.Any)) {
+// dropSpoofed drops packets whose source is no address of the port's networks.
+func (f *filter) dropSpoofed(pre func(...[]expr.Any)) {
 	lab := f.names.lab
 	pre(in(lab), v4, not(from(netip.MustParsePrefix("0.0.0.0/32"))), not(from(f.names.gateway.Masked())), counted(drop))
 	if !f.names.gateway6.IsValid() {
@@ -184,8 +185,8 @@ func (f *filter) spoofed(pre func(...[]expr.Any)) {
 		not(from(f.names.gateway6.Masked())), counted(drop))
 }
 
-// wanted sets the TCP ports beyond the usual ones that the device may use.
-func (f *filter) wanted(p netlab.Ports) error {
+// setPorts sets the TCP ports without a listener that the device can use.
+func (f *filter) setPorts(p netlab.Ports) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	conn, err := nftables.New()
@@ -193,7 +194,7 @@ func (f *filter) wanted(p netlab.Ports) error {
 		return fmt.Errorf("open netfilter: %w", err)
 	}
 	ranges := [][2]uint16{}
-	if p.All { // all but those that have listeners
+	if p.All { // all except those with a listener
 		last := uint16(1)
 		for _, own := range []uint16{53, 80, 443, ProxyPort} {
 			ranges = append(ranges, [2]uint16{last, own})
@@ -224,7 +225,8 @@ func (f *filter) wanted(p netlab.Ports) error {
 	return nil
 }
 
-// strays counts the packets that were for nobody whom the device may reach.
+// strays returns the number of packets to destinations that the device must not
+// reach.
 func (f *filter) strays() (packets uint64, err error) {
 	conn, err := nftables.New()
 	if err != nil {

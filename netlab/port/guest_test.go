@@ -25,10 +25,9 @@ import (
 	"eidetic/netlab/wifi"
 )
 
-// TestAccessPoint has a station, the kernel's simulated radio with
-// wpa_supplicant in a namespace of its own, join the box's network with the
-// generated passphrase, get a lease, and browse a recording. With another
-// passphrase it stays outside.
+// TestAccessPoint: a station (a simulated radio of the kernel, with wpa_supplicant in
+// a namespace of its own) joins the box's network with the generated passphrase, gets
+// a lease, and browses a recording. With another passphrase it cannot join.
 func TestAccessPoint(t *testing.T) {
 	const iw, supplicant = "/usr/sbin/iw", "/usr/sbin/wpa_supplicant" // of the test build
 	run := func(name string, args ...string) {
@@ -41,10 +40,10 @@ func TestAccessPoint(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("modprobe", "-r", "mac80211_hwsim").Run() }) // the machine ends soon
 	radios := radios(t)
 	if len(radios) < 2 {
-		t.Fatalf("of two simulated radios there are %v", radios)
+		t.Fatalf("the simulated radios are %v, want two", radios)
 	}
 	ap, sta := radios[0], radios[1]
-	// A name of their own: a file in /run/netns is how iw and ip know one.
+	// iw and ip find a namespace by its file in /run/netns.
 	run("ip", "netns", "add", "station")
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", "station").Run() })
 	run(iw, "phy", sta.phy, "set", "netns", "name", "station")
@@ -53,7 +52,7 @@ func TestAccessPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network, _, err := wifi.Kept(filepath.Join(t.TempDir(), "wifi.json"))
+	network, _, err := wifi.LoadOrCreate(filepath.Join(t.TempDir(), "wifi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,16 +98,16 @@ func TestAccessPoint(t *testing.T) {
 		t.Error(err)
 	}
 	if st := s.Stats(); st.Requests != 1 || st.Misses != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("the replay or the port has %+v", st)
 	}
 	if st := p.mustStatus(t); len(st.Leases) != 1 || !st.Carrier {
-		t.Errorf("%+v", st)
+		t.Errorf("the replay or the port has %+v", st)
 	}
 }
 
 type radio struct{ phy, name string }
 
-// radios lists the simulated ones.
+// radios lists the simulated radios.
 func radios(t *testing.T) (list []radio) {
 	phys, err := filepath.Glob("/sys/class/mac80211_hwsim/*/ieee80211/*")
 	if err != nil {
@@ -124,8 +123,8 @@ func radios(t *testing.T) (list []radio) {
 	return list
 }
 
-// joins runs wpa_supplicant in the station until it has joined, or for a time.
-// One that joined stays until the end of the test.
+// joins runs wpa_supplicant in the station until it has joined, or for a time. After
+// joining it runs until the end of the test.
 func joins(t *testing.T, supplicant, name string, n wifi.Network, within time.Duration) bool {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "wpa.conf")
@@ -162,15 +161,15 @@ func joins(t *testing.T, supplicant, name string, n wifi.Network, within time.Du
 		}
 		if time.Now().After(deadline) || strings.Contains(string(b), "WRONG_KEY") {
 			end()
-			t.Logf("wpa_supplicant said\n%s", b)
+			t.Logf("wpa_supplicant printed\n%s", b)
 			return false
 		}
 		<-tick.C
 	}
 }
 
-// browse takes a lease, and asks by name and over TLS for a page; it runs on a
-// thread in the station.
+// browse takes a lease and fetches a page by name and over TLS. It runs on a thread
+// in the station.
 func browse(name string, authority *ca.Authority) error {
 	c, err := nclient4.New(name, nclient4.WithTimeout(5*time.Second), nclient4.WithRetry(6))
 	if err != nil {
@@ -201,7 +200,10 @@ func browse(name string, authority *ca.Authority) error {
 		})
 		return conn, doErr
 	}
-	names := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, resolver) }}
+	names := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn,
+		error) {
+		return dial(ctx, network, resolver)
+	}}
 	tr := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: authority.Pool()},
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

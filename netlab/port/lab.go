@@ -16,11 +16,11 @@ import (
 // addrGenModeNone is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const addrGenModeNone = 1
 
-// mtu of the cable, that of Ethernet.
+// mtu of the cable is Ethernet's.
 const mtu = 1500
 
-// linkLocal is the box's address on every lab interface, from which it
-// advertises itself as the router.
+// linkLocal is the box's address on every lab interface, the source of its router
+// advertisements.
 var linkLocal = netip.MustParsePrefix("fe80::1/64") // constant
 
 // makeLab makes the veth pair whose outer end has the gateway's addresses.
@@ -37,13 +37,13 @@ func (p *Port) makeLab() (undo func() error, err error) {
 		}
 		return nil
 	}
-	for _, name := range []string{p.names.inner, p.names.lab} { // inner first: lab has a carrier then
+	for _, name := range []string{p.names.inner, p.names.lab} { // inner first, so that lab has a carrier
 		l, err := netlink.LinkByName(name)
 		if err == nil {
 			err = netlink.LinkSetAlias(l, alias)
 		}
 		if err == nil {
-			// No address of the kernel's own making: ours is there at once.
+			// The kernel must not make a link-local address: linkLocal is one.
 			if err = netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
 				err = nil // a kernel without IPv6
 			}
@@ -57,12 +57,12 @@ func (p *Port) makeLab() (undo func() error, err error) {
 	}
 	addrs := []netip.Prefix{p.names.gateway}
 	if p.names.gateway6.IsValid() {
-		// A device must not talk the box into a router or an address. Read-only
-		// here means that the filter alone keeps its advertisements away.
+		// The box must take no router and no address from a device. Where /proc is
+		// read-only, only the filter drops the device's advertisements.
 		for _, name := range []string{"accept_ra", "accept_redirects", "autoconf"} {
 			file := "/proc/sys/net/ipv6/conf/" + p.names.lab + "/" + name
 			if err := os.WriteFile(file, []byte("0"), 0); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, fs.ErrPermission) {
-				return undo, fmt.Errorf("give %s an IPv6 address (IPv4Only does without): %w", p.names.lab, err)
+				return undo, fmt.Errorf("prepare %s for IPv6 (set IPv4Only to do without): %w", p.names.lab, err)
 			}
 		}
 		addrs = append(addrs, p.names.gateway6, linkLocal)
@@ -78,7 +78,7 @@ func (p *Port) makeLab() (undo func() error, err error) {
 func address(l netlink.Link, p netip.Prefix) error {
 	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 	if p.Addr().Is6() {
-		a.Flags = unix.IFA_F_NODAD // nobody else is on this cable to have it
+		a.Flags = unix.IFA_F_NODAD // nobody else on the cable has the address
 	}
 	if err := netlink.AddrAdd(l, a); err != nil {
 		return fmt.Errorf("give %s the address %v: %w", l.Attrs().Name, p, err)
@@ -86,14 +86,15 @@ func address(l netlink.Link, p netip.Prefix) error {
 	return nil
 }
 
-// hardwareAddr is the same for a port at every start: devices keep it in mind.
+// hardwareAddr derives a MAC address from a name. It is the same at every start,
+// because devices cache it.
 func hardwareAddr(name string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(name))
 	sum[0] = sum[0]&^1 | 2 // locally administered, one interface
 	return sum[:6]
 }
 
-// families are those that the port routes.
+// families returns the address families that the port routes.
 func (p *Port) families() []int {
 	if p.names.gateway6.IsValid() {
 		return []int{unix.AF_INET, unix.AF_INET6}
@@ -101,8 +102,8 @@ func (p *Port) families() []int {
 	return []int{unix.AF_INET}
 }
 
-// route delivers all that comes in by the lab interface to this host,
-// whatever its destination (AnyIP), and leaves all other traffic alone.
+// route delivers every packet from the lab interface to this host, whatever its
+// destination (AnyIP), and does not affect other traffic.
 func (p *Port) route() (undo func() error, err error) {
 	lo, err := netlink.LinkByName("lo")
 	if err == nil {
@@ -122,7 +123,7 @@ func (p *Port) route() (undo func() error, err error) {
 			return p.unroute, fmt.Errorf("route to this host: %w", err)
 		}
 		if err := netlink.RuleAdd(p.rule(family)); err != nil {
-			return p.unroute, fmt.Errorf("route what comes in by %s: %w", p.names.lab, err)
+			return p.unroute, fmt.Errorf("route the packets that %s receives: %w", p.names.lab, err)
 		}
 	}
 	return p.unroute, nil
@@ -141,14 +142,14 @@ func (p *Port) unroute() error {
 		for {
 			err := netlink.RuleDel(p.rule(family))
 			if err == nil {
-				continue // a killed run may have left more than one
+				continue // killed runs can have left several
 			}
 			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
 				errs = append(errs, fmt.Errorf("remove the rule of %s: %w", p.names.lab, err))
 			}
 			break
 		}
-		list, err := whole(func() ([]netlink.Route, error) {
+		list, err := listWithRetry(func() ([]netlink.Route, error) {
 			return netlink.RouteListFiltered(family, &netlink.Route{Table: p.names.routes}, netlink.RT_FILTER_TABLE)
 		})
 		if err != nil {

@@ -6,9 +6,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// whole lists again when the kernel says that what it lists changed meanwhile:
-// interfaces and addresses come and go while a box starts.
-func whole[T any](list func() ([]T, error)) (all []T, err error) {
+// listWithRetry calls list again when the kernel reports that the list changed
+// meanwhile (netlink's NLM_F_DUMP_INTR): interfaces and addresses come and go while
+// a box starts.
+func listWithRetry[T any](list func() ([]T, error)) (all []T, err error) {
 	const most = 10
 	for range most {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

@@ -20,12 +20,12 @@ func TestInterruptedListings(t *testing.T) {
 		"always changing": {slices.Repeat([]error{netlink.ErrDumpInterrupted}, 100), netlink.ErrDumpInterrupted},
 	} {
 		n := 0
-		got, err := whole(func() ([]int, error) {
+		got, err := listWithRetry(func() ([]int, error) {
 			n++
 			return []int{n}, c.errs[n-1]
 		})
 		if !errors.Is(err, c.want) || len(got) != 1 || got[0] != n {
-			t.Errorf("%s: %v, %v after %d listings", name, got, err, n)
+			t.Errorf("%s: listWithRetry() = %v, %v after %d calls", name, got, err, n)
 		}
 	}
 }

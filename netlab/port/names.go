@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	firstByte   = 77 // of the first port's network, 192.168.77.0/24
+	firstByte   = 77 // third byte of the first port's network, 192.168.77.0/24
 	alias       = "eidetic device port"
-	firstRoutes = 7700 // routing table of 192.168.0.0/24's port, and its rules' priority
+	firstRoutes = 7700 // routing table and rules' priority of the port with 192.168.0.0/24
 )
 
-// names are what one port's parts are called in the kernel, all by the third
-// byte of its address: what a killed run left is found by them.
+// names are the names of one port's objects in the kernel. They derive from the
+// third byte of its address, so that the next run finds what a killed run left.
 type names struct {
 	device   string       // the port: "enp2s0"
 	lab      string       // "lab0", which has the addresses
@@ -29,7 +29,8 @@ type names struct {
 	gateway6 netip.Prefix // fd00:77::1/64; zero without IPv6
 }
 
-// CheckInterface says what is wrong with a Config's Interface.
+// CheckInterface returns an error that says what is wrong with a Config's Interface,
+// or nil.
 func CheckInterface(name string) error {
 	if len(name) > 15 || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name) {
 		return fmt.Errorf("%q is not the name of a network interface, such as enp2s0", name)
@@ -37,7 +38,8 @@ func CheckInterface(name string) error {
 	return nil
 }
 
-// CheckGateway says what is wrong with a Config's Gateway.
+// CheckGateway returns an error that says what is wrong with a Config's Gateway, or
+// nil.
 func CheckGateway(p netip.Prefix) error {
 	a := p.Addr()
 	if !a.Is4() || a.As4()[0] != 192 || a.As4()[1] != 168 || p.Bits() != 24 || a.As4()[3] != 1 {
@@ -62,8 +64,8 @@ func namesOf(device string, gateway netip.Prefix, ipv4Only bool) (names, error) 
 	return n, nil
 }
 
-// control keeps a listening socket to the lab interface, so that it hears no
-// one else, and lets it answer from any address that the device has called.
+// control binds a listening socket to the lab interface, so that it receives from
+// nobody else, and lets it answer from every address that the device connects to.
 func (n names) control() func(network, address string, c syscall.RawConn) error {
 	return func(network, _ string, c syscall.RawConn) error {
 		var err error
@@ -76,10 +78,10 @@ func (n names) control() func(network, address string, c syscall.RawConn) error 
 
 func (n names) bind(fd int, network string) error {
 	if err := unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, n.lab); err != nil {
-		return fmt.Errorf("keep a socket to %s (needs CAP_NET_RAW): %w", n.lab, err)
+		return fmt.Errorf("bind a socket to %s (needs CAP_NET_RAW): %w", n.lab, err)
 	}
-	// A socket of either family holds one flag; one that is dual takes it by
-	// its own family's option.
+	// The flag is one for both families. A dual-stack socket takes it by the option
+	// of IPv6, a socket of IPv4 by its own.
 	err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TRANSPARENT, 1)
 	if errors.Is(err, unix.ENOPROTOOPT) || errors.Is(err, unix.EOPNOTSUPP) {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TRANSPARENT, 1)

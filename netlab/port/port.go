@@ -1,21 +1,22 @@
 // Package port makes a network port of the box the whole network of the
 // device that is plugged into it.
 //
-// In flow an interface and what to give out; out flow a Network (package
+// In go an interface and the addresses to give out; out come a Network (package
 // netlab) that answers the device at lab0 behind a packet-level link, leases
-// (DHCP), router advertisements, the time, and a record of all that could spoil
-// a trial. Everything is made in the box's own network namespace:
+// (DHCP), router advertisements, the time, and a record of all that makes a trial
+// invalid. Everything is in the box's own network namespace:
 //
 //	device ──▶ enp2s0 ══ link ══ lab0p ── lab0 192.168.77.1, fd00:77::1
 //	             │                          │
-//	             the kernel neither hears   every packet is delivered here, whatever its
-//	             nor speaks (nft netdev)    destination (policy route), or filtered (nft inet)
+//	             the kernel neither         every packet is delivered here, whatever its
+//	             receives nor sends         destination (policy route), or filtered (nft inet)
+//	             here (nft netdev)
 //
 // Nothing is forwarded: a device reaches what listens on lab0 and nothing else,
-// neither the box's uplink nor another port's device. A recording goes out by
-// sockets of the box itself. CAP_NET_ADMIN, CAP_NET_RAW and
+// neither the box's uplink nor another port's device. While recording, the box
+// connects to origins by sockets of its own. CAP_NET_ADMIN, CAP_NET_RAW and
 // CAP_NET_BIND_SERVICE suffice; a namespace for each port would need
-// CAP_SYS_ADMIN in a process that reads what strangers send.
+// CAP_SYS_ADMIN in a process that reads untrusted packets.
 package port
 
 import (
@@ -40,39 +41,39 @@ import (
 	"eidetic/netlab/sntp"
 )
 
-// Config of a Port. Interface, CA, Clock and Wall are required; the zero value
-// of everything else is a sensible default.
+// Config of a Port. Interface, CA, Clock and Wall are required; every other field
+// has a useful zero value.
 type Config struct {
-	// Interface is the port: "enp2s0". It may be missing, and come later.
+	// Interface is the port: "enp2s0". It may be missing at first and appear later.
 	Interface string
-	// Gateway is the box's address towards the device, default
-	// 192.168.77.1/24. Ports of one box have different ones, of 192.168.0.0/16,
-	// and the third byte names the lab interface: 77 is lab0, 78 lab1.
+	// Gateway is the box's address towards the device, default 192.168.77.1/24.
+	// Ports of one box have different ones of 192.168.0.0/16. The third byte
+	// determines the name of the lab interface: 77 is lab0, 78 is lab1.
 	Gateway netip.Prefix
 	// IPv4Only leaves router advertisements and AAAA records out.
 	IPv4Only bool
-	// NoHTTP3 leaves QUIC out, for devices that stumble over it.
+	// NoHTTP3 leaves QUIC out, for devices that have problems with it.
 	NoHTTP3 bool
 	CA      *ca.Authority
-	// Upstream says how origins are reached while recording. Nil: nobody is
-	// ever contacted, and Record is an error.
+	// Upstream says how origins are reached while recording. With nil no origin is
+	// ever contacted, and Record returns an error.
 	Upstream *proxy.UpstreamConfig
-	// Link is the profile to begin with.
+	// Link is the first profile.
 	Link link.Profile
-	// Forwarder is the command of a process that calls link.Serve and forwards;
-	// without it a thread of this process does.
+	// Forwarder is the command of a process that calls packet.Serve and forwards.
+	// Without it a thread of this process forwards.
 	Forwarder []string
-	// Direct are TCP ports of the device, its screen's among them, to which
-	// connections of the box pass the link by.
+	// Direct are TCP ports of the device, such as its screen's, to which connections
+	// of the box bypass the link.
 	Direct []uint16
 	// StateDir keeps the leases, in leases-INTERFACE.json; empty keeps them in memory.
 	StateDir string
-	// Reserved gives devices addresses of their own, by MAC.
+	// Reserved maps MAC addresses of devices to addresses of their own.
 	Reserved map[string]netip.Addr
 	// Box answers for box.test; default netlab.NewBox.
 	Box http.Handler
-	// OnQuery and OnEvent are told of questions and of what happens at the
-	// port. They must not block.
+	// OnQuery and OnEvent are called for DNS queries and for events of the port.
+	// They must not block.
 	OnQuery func(dns.Query)
 	OnEvent func(Event)
 
@@ -81,10 +82,10 @@ type Config struct {
 	Log   *slog.Logger // nil discards
 }
 
-// ProxyPort is where the explicit proxy listens.
+// ProxyPort is the TCP port of the explicit proxy.
 const ProxyPort = 3128
 
-// withDefaults fills in and checks.
+// withDefaults sets defaults and checks the configuration.
 func (c Config) withDefaults() (Config, names, error) {
 	if !c.Gateway.IsValid() {
 		c.Gateway = netip.MustParsePrefix("192.168.77.1/24")
@@ -112,9 +113,9 @@ type Port struct {
 	ra      *ra.Server // nil without IPv6
 	time    *sntp.Server
 	filter  *filter
-	undo    []func() error // of Start, last first
+	undo    []func() error // what Close does for Start's steps, the last one first
 	watcher *watcher
-	plug    *plugged // nil while the interface is missing; the watcher's
+	plug    *plugged // nil while the interface is missing; only the watcher uses it
 	closing sync.Once
 
 	mu     sync.Mutex
@@ -135,9 +136,10 @@ func Start(ctx context.Context, c Config) (*Port, error) {
 	return p, nil
 }
 
-// start builds from the inside out, so that a device meets no half of it.
+// start builds the network before it takes the interface, so that a device never
+// uses half of it.
 func (p *Port) start(ctx context.Context) error {
-	for _, step := range []func() (func() error, error){p.claim, p.spareUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.makeFilter} {
+	for _, step := range []func() (func() error, error){p.claim, p.checkNoUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.makeFilter} {
 		undo, err := step()
 		if undo != nil {
 			p.undo = append(p.undo, undo)
@@ -157,14 +159,15 @@ func (p *Port) start(ctx context.Context) error {
 	return nil
 }
 
-// serve starts all that listens on the lab interface.
+// serve starts all servers on the lab interface.
 func (p *Port) serve(ctx context.Context) (err error) {
 	c, control := p.c, p.names.control()
 	nc := netlab.Config{
 		Gateway: c.Gateway.Addr(), Gateway6: p.names.gateway6.Addr(),
 		HTTPAddr: ":80", HTTPSAddr: ":443", DNSAddr: ":53", ProxyAddr: fmt.Sprintf(":%d", ProxyPort), OtherAddr: fmt.Sprintf(":%d", otherPort),
-		Control: control, OnPorts: p.filter.wanted,
-		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder, Direct: c.Direct}, HTTP3: !c.NoHTTP3,
+		Control: control, OnPorts: p.filter.setPorts,
+		CA: c.CA, Upstream: c.Upstream, Link: c.Link, Port: &netlab.Port{Lab: p.names.inner, Forwarder: c.Forwarder,
+			Direct: c.Direct}, HTTP3: !c.NoHTTP3,
 		Box: c.Box, OnQuery: c.OnQuery, Clock: c.Clock, Log: c.Log,
 	}
 	if !c.IPv4Only {
@@ -194,10 +197,10 @@ func (p *Port) serve(ctx context.Context) (err error) {
 	return err
 }
 
-// Network is what the device meets: arm it with Record or Replay.
+// Network returns the device's network. Arm it with Record or Replay.
 func (p *Port) Network() *netlab.Network { return p.network }
 
-// Close ends everything and puts the machine's network back as it was.
+// Close ends everything and restores the machine's network.
 func (p *Port) Close() (err error) {
 	p.closing.Do(func() { err = p.close() })
 	return err
@@ -206,7 +209,7 @@ func (p *Port) Close() (err error) {
 func (p *Port) close() error {
 	var errs []error
 	if p.watcher != nil {
-		errs = append(errs, p.watcher.close()) // from here on nothing is plugged in
+		errs = append(errs, p.watcher.close()) // from here on no interface is taken
 	}
 	if p.ra != nil {
 		errs = append(errs, p.ra.Close())

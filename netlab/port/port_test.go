@@ -12,7 +12,7 @@ import (
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
-	"eidetic/netlab/link"
+	"eidetic/netlab/link/packet"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/ra"
 	"eidetic/netlab/replay"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == forwardArg { // the link's process
-		if err := link.Serve(os.NewFile(3, "control")); err != nil {
+		if err := packet.Serve(os.NewFile(3, "control")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	testlab.NoLeaks(m)
 }
 
-// TestBrowse is the whole story of a device: it gets a lease, reads the
-// certificate page, is recorded, and browses the recording without the origin.
+// TestBrowse: a device gets a lease, reads the certificate page, is recorded, and
+// browses the recording without the origin.
 func TestBrowse(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -72,7 +72,7 @@ func TestBrowse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.reached(); len(got) != len(urls) {
-		t.Fatalf("the site saw %q", got)
+		t.Fatalf("the site got the requests %q", got)
 	}
 
 	a, err := archive.Open(path)
@@ -87,38 +87,38 @@ func TestBrowse(t *testing.T) {
 		}
 		for i, url := range urls {
 			if out, err := phone.curl(t, url); err != nil || out != live[i] {
-				t.Errorf("replaying %s: %v\n%s\nrecorded was\n%s", url, err, out, live[i])
+				t.Errorf("replaying %s: %v\n%s\nwant what was recorded:\n%s", url, err, out, live[i])
 			}
 		}
 		if out, err := phone.curl(t, "-o", "/dev/null", "-w", "%{http_code}", "https://www.shop.test/unknown"); err != nil || out != "404" {
-			t.Errorf("what was not recorded: %s (%v)", out, err)
+			t.Errorf("a page that was not recorded is answered with %s (%v)", out, err)
 		}
 		if st := s.Stats(); st.Misses != 1 || st.Requests != len(urls)+1 {
-			t.Errorf("trial %d: %+v", trial, st)
+			t.Errorf("trial %d has %+v", trial, st)
 		}
 		for _, why := range watch.Reasons() {
 			if !strings.Contains(why, "too busy") && !strings.Contains(why, "the kernel dropped") { // the machine may be slow, in a test
-				t.Errorf("trial %d is not valid: %s", trial, why)
+				t.Errorf("trial %d is invalid: %s", trial, why)
 			}
 		}
 	}
 	if got := w.reached(); len(got) != len(urls) {
-		t.Errorf("while replaying the site saw %q", got[len(urls):])
+		t.Errorf("while replaying the site got the requests %q, want none", got[len(urls):])
 	}
 	if st, err := p.Status(); err != nil || !st.Present || !st.Carrier || len(st.Leases) != 1 {
-		t.Errorf("status %+v (%v)", st, err)
+		t.Errorf("Status() = %+v, %v", st, err)
 	}
 }
 
-// TestTime asks with Debian's client for the time, at whatever server a device
-// may have in its firmware.
+// TestTime asks with Debian's client for the time, at servers that a device can have
+// in its firmware.
 func TestTime(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
 	}
 	w := newWorld(t)
 	phone := newPhone(t, w, "dev0")
-	// An hour ahead: whoever answers, it is not the machine's own clock.
+	// The clock is an hour ahead, so that an answer from the machine's own clock shows.
 	w.port(t, "dev0", func(c *Config) { c.Wall = func() time.Time { return time.Now().Add(time.Hour) } })
 	phone.lease(t)
 	phone.awaitIPv6(t)
@@ -139,7 +139,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestIsolation tries all ways out that a device has.
+// TestIsolation tries every way in which a device could reach others.
 func TestIsolation(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -150,7 +150,7 @@ func TestIsolation(t *testing.T) {
 	w.port(t, "dev1", func(c *Config) { c.Gateway = gateway78 })
 	one.lease(t)
 	two.lease(t)
-	// The machine around the box routes, and has services of its own.
+	// The machine around the box forwards packets, and has services of its own.
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil {
 			t.Fatal(err)
@@ -177,28 +177,30 @@ func TestIsolation(t *testing.T) {
 		"[fd00:77::1]:8080", "[fd00:78::1]:8080", "[2001:db8:1::2]:8080", "[2001:db8:1::80]:9000", "[2001:db8::1]:22",
 	} {
 		if err := one.reaches("tcp", addr, soon); err == nil {
-			t.Errorf("the device reached %s", addr)
+			t.Errorf("the device reached %s, want it unreachable", addr)
 		}
 	}
-	for _, addr := range []string{"192.168.77.1:53", "192.168.77.1:80", "192.168.77.1:443", "192.168.77.1:3128", "8.8.8.8:53", "198.51.100.9:443",
+	for _, addr := range []string{"192.168.77.1:53", "192.168.77.1:80", "192.168.77.1:443", "192.168.77.1:3128",
+		"8.8.8.8:53", "198.51.100.9:443",
 		"[fd00:77::1]:53", "[fd00:77::1]:80", "[2001:db8::53]:53", "[2001:db8::9]:443"} {
 		if err := one.reaches("tcp", addr, surely); err != nil {
-			t.Errorf("the device did not reach the box by %s: %v", addr, err)
+			t.Errorf("the device did not reach the box at %s: %v", addr, err)
 		}
 	}
-	// From elsewhere the device's side of the box is not there either.
+	// The uplink does not reach the device's side of the box either.
 	internet := &phone{Namespace: w.internet}
-	for _, addr := range []string{"192.168.77.1:80", "192.168.77.1:53", "192.168.77.1:8080", "192.168.77.2:5555", "[fd00:77::1]:80", "[fd00:77::1]:8080"} {
+	for _, addr := range []string{"192.168.77.1:80", "192.168.77.1:53", "192.168.77.1:8080", "192.168.77.2:5555",
+		"[fd00:77::1]:80", "[fd00:77::1]:8080"} {
 		if err := internet.reaches("tcp", addr, soon); err == nil {
-			t.Errorf("from the uplink %s was reached", addr)
+			t.Errorf("the uplink reached %s, want it unreachable", addr)
 		}
 	}
-	// The box reaches its device: adb and VNC work by that.
+	// The box reaches its device, as adb and VNC need.
 	box := &phone{Namespace: w.box}
 	if err := box.reaches("tcp", "192.168.77.2:5555", surely); err != nil {
 		t.Errorf("the box cannot reach its device: %v", err)
 	}
-	// A device that says it is the router is not believed.
+	// The box ignores a device that advertises itself as a router.
 	var rogue *ra.Server
 	err := one.Do(func() (err error) {
 		rogue, err = ra.Serve(ra.Config{Interface: "eth0", Router: one.linkLocal(t), Prefix: netip.MustParsePrefix("2001:db8:bad::/64")})
@@ -213,7 +215,7 @@ func TestIsolation(t *testing.T) {
 	for _, what := range []string{"route", "address"} {
 		out, err := w.box.Output("ip", "-6", what)
 		if err != nil || strings.Contains(out, "bad:") || strings.Contains(out, "default") && strings.Contains(out, "dev lab0 proto ra") {
-			t.Errorf("the device's advertisement was believed: %v\n%s", err, out)
+			t.Errorf("the box took the device's advertisement: %v\n%s", err, out)
 		}
 	}
 	if err := rogue.Close(); err != nil {
@@ -221,14 +223,14 @@ func TestIsolation(t *testing.T) {
 	}
 	st, err := p.Status()
 	if err != nil || st.Strays == 0 {
-		t.Errorf("none of that was counted: %+v (%v)", st, err)
+		t.Errorf("Status() = %+v, %v; want strays counted", st, err)
 	}
 	if got := w.reached(); len(got) > 0 {
-		t.Errorf("the site saw %q", got)
+		t.Errorf("the site got the requests %q, want none", got)
 	}
 }
 
-// TestRestores starts and ends a port with an interface that was in use.
+// TestRestores: a port at an interface that is in use restores the interface at its end.
 func TestRestores(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -242,7 +244,7 @@ func TestRestores(t *testing.T) {
 	before := w.settled(t)
 	p := w.port(t, "dev0", nil)
 	if w.snapshot(t) == before {
-		t.Fatal("the port changed nothing")
+		t.Fatal("the port did not change the network, want it changed until Close")
 	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)

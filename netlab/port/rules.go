@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The words of a rule, each a few of nftables' instructions on register 1.
+// The parts of a rule. Each is a few of nftables' instructions on register 1.
 
 func rule(parts ...[]expr.Any) []expr.Any { return slices.Concat(parts...) }
 
-// Constants: instructions without state.
+// These are constants: instructions have no state.
 var (
 	v4     = meta(expr.MetaKeyNFPROTO, []byte{unix.NFPROTO_IPV4})
 	v6     = meta(expr.MetaKeyNFPROTO, []byte{unix.NFPROTO_IPV6})
@@ -78,7 +78,8 @@ func icmpType(kind byte) []expr.Any {
 	return []expr.Any{field(expr.PayloadBaseTransportHeader, 0, 1), &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{kind}}}
 }
 
-// opening matches the segment that opens a connection, a SYN alone, or all others.
+// opening matches a segment that opens a connection (SYN without ACK), or, with
+// false, every other segment.
 func opening(yes bool) []expr.Any {
 	const syn, rst, ack = 0x02, 0x04, 0x10
 	op := expr.CmpOpEq
@@ -102,8 +103,8 @@ func toward(p netip.Prefix) []expr.Any {
 	return rule(family, within(p, 16, 24))
 }
 
-// within matches an address of the header at one of the offsets, by family,
-// which the rule has asked for before.
+// within matches an address at an offset of the IP header, which depends on the
+// family. The rule must have matched the family before.
 func within(p netip.Prefix, offset4, offset6 uint32) []expr.Any {
 	offset, length := offset4, uint32(4)
 	if p.Addr().Is6() {
@@ -120,12 +121,13 @@ func within(p netip.Prefix, offset4, offset6 uint32) []expr.Any {
 	}
 }
 
-// leadTo gives a connection to the socket on otherPort, its destination kept.
-func leadTo(family byte) []expr.Any {
+// redirectTo passes a connection to the socket on otherPort and keeps its
+// destination (TPROXY).
+func redirectTo(family byte) []expr.Any {
 	return rule([]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(otherPort)},
 		&expr.TProxy{Family: family, TableFamily: unix.NFPROTO_INET, RegPort: 1},
-		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(led)},
+		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(redirected)},
 		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
 	}, accept)
 }

@@ -15,20 +15,20 @@ import (
 // Kind of an Event.
 type Kind string
 
-// What happens at a port.
+// Kinds of events.
 const (
-	PortAppeared Kind = "port-appeared" // the interface is there, and ours
+	PortAppeared Kind = "port-appeared" // the interface exists and the link uses it
 	PortVanished Kind = "port-vanished" // a USB adapter was taken out
-	Plugged      Kind = "plugged"       // a cable, with a device that is on
+	Plugged      Kind = "plugged"       // a cable to a device that is on
 	Unplugged    Kind = "unplugged"
-	Leased       Kind = "leased" // the device has, or keeps, its address
-	// Doubted: the device that holds the lease asks as another one would. It
-	// was set up anew, or two have one MAC address.
+	Leased       Kind = "leased" // the device got an address, or renewed its lease
+	// Doubted: a request for a valid lease has the same MAC address and another
+	// signature (see dhcp.Config.OnDoubt).
 	Doubted Kind = "doubted"
 	Failed  Kind = "failed" // the port cannot be used; Detail says why
 )
 
-// Event is something that happened at a port.
+// Event is one event at a port.
 type Event struct {
 	Time   lab.Time   `json:"time_ns"`
 	Kind   Kind       `json:"kind"`
@@ -36,27 +36,28 @@ type Event struct {
 	Detail string     `json:"detail,omitempty"`
 }
 
-// Status is a port as it is now.
+// Status is the state of a port.
 type Status struct {
 	Interface string       `json:"interface"`
 	Lab       string       `json:"lab"` // the box's end of the link: "lab0"
 	Gateway   netip.Prefix `json:"gateway"`
 	Gateway6  netip.Prefix `json:"gateway6,omitzero"`
-	Present   bool         `json:"present"` // the interface exists and is ours
+	Present   bool         `json:"present"` // the interface exists and the link uses it
 	Carrier   bool         `json:"carrier"` // a device is plugged in and on
-	// Leases are those that hold, by address.
+	// Leases are the valid ones, sorted by address.
 	Leases []dhcp.Lease `json:"leases,omitempty"`
-	// Problem says why an interface that exists is not ours; it is tried again.
+	// Problem is why the link does not use an interface that exists. It is tried
+	// again.
 	Problem string `json:"problem,omitempty"`
 	// Flaps counts how often the cable was lost.
 	Flaps int `json:"flaps"`
-	// Strays counts packets that were for nobody whom the device may reach.
+	// Strays counts packets to destinations that the device must not reach.
 	Strays uint64 `json:"strays"`
-	// Limits says what this machine cannot do for the port, in words.
+	// Limits lists, in words, what this machine cannot do for the port.
 	Limits []string `json:"limits,omitempty"`
 }
 
-// Status tells how the port is.
+// Status returns the port's state.
 func (p *Port) Status() (Status, error) {
 	p.mu.Lock()
 	s := p.status
@@ -67,7 +68,8 @@ func (p *Port) Status() (Status, error) {
 	return s, err
 }
 
-func (p *Port) tell(e Event) {
+// emit logs an event and passes it to OnEvent.
+func (p *Port) emit(e Event) {
 	e.Time = p.c.Clock()
 	p.c.Log.Info("port", "event", e.Kind, "mac", e.Lease.MAC, "address", e.Lease.Addr, "detail", e.Detail)
 	if p.c.OnEvent != nil {
@@ -75,36 +77,36 @@ func (p *Port) tell(e Event) {
 	}
 }
 
-func (p *Port) leased(l dhcp.Lease) { p.tell(Event{Kind: Leased, Lease: l}) }
+func (p *Port) leased(l dhcp.Lease) { p.emit(Event{Kind: Leased, Lease: l}) }
 
 func (p *Port) doubted(l dhcp.Lease) {
 	p.mu.Lock()
 	p.counts.doubts++
 	p.mu.Unlock()
-	p.tell(Event{Kind: Doubted, Lease: l})
+	p.emit(Event{Kind: Doubted, Lease: l})
 }
 
-// counts grow with each thing that spoils a trial.
+// counts are the numbers of events that make a trial invalid.
 type counts struct {
 	gone, unplugged, doubts int
 }
 
-// Watch is a trial's, from its start.
+// Watch notes what makes a trial invalid, from the trial's start.
 type Watch struct {
 	p     *Port
 	from  counts
 	since lab.Time
 }
 
-// Watch begins to look for what would spoil a trial.
+// Watch starts a Watch.
 func (p *Port) Watch() *Watch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &Watch{p, p.counts, p.c.Clock()}
 }
 
-// Reasons tell why a trial since Watch is not valid; none means that the port
-// knows of nothing.
+// Reasons returns why a trial since Watch is invalid. The list is empty when the
+// port noticed nothing.
 func (w *Watch) Reasons() (why []string) {
 	p := w.p
 	p.mu.Lock()
@@ -121,32 +123,34 @@ func (w *Watch) Reasons() (why []string) {
 		why = append(why, "no device is plugged in")
 	}
 	if n := now.doubts - w.from.doubts; n > 0 {
-		why = append(why, fmt.Sprintf("the device spoke in another voice (%d times): two with one MAC address, or one that was set up anew", n))
+		why = append(why,
+			fmt.Sprintf("the device's DHCP requests changed (%d times): two devices have one MAC address, or it was reinstalled", n))
 	}
 	if reason := p.network.LinkReport().Invalid(); reason != "" {
 		why = append(why, reason)
 	}
-	macs, err := p.heardFrom(p.c.Clock().Sub(w.since))
+	macs, err := p.activeDevices(p.c.Clock().Sub(w.since))
 	if err != nil {
 		why = append(why, err.Error())
 	} else if len(macs) > 1 {
-		why = append(why, fmt.Sprintf("%d devices spoke at this port (%v): plug in one alone", len(macs), macs))
+		why = append(why, fmt.Sprintf("%d devices were active at this port (%v): plug in only one", len(macs), macs))
 	}
 	return why
 }
 
-// ticks of the kernel's time in neighbour tables, USER_HZ.
+// tick is the unit of time in the kernel's neighbour tables (USER_HZ).
 const tick = time.Second / 100
 
-// heardFrom lists the hardware addresses that proved to be there within a time.
-func (p *Port) heardFrom(within time.Duration) (macs []string, err error) {
+// activeDevices lists the MAC addresses whose presence the kernel has confirmed
+// within a time.
+func (p *Port) activeDevices(within time.Duration) (macs []string, err error) {
 	l, err := netlink.LinkByName(p.names.lab)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p.names.lab, err)
 	}
-	list, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(l.Attrs().Index, netlink.FAMILY_ALL) })
+	list, err := listWithRetry(func() ([]netlink.Neigh, error) { return netlink.NeighList(l.Attrs().Index, netlink.FAMILY_ALL) })
 	if err != nil {
-		return nil, fmt.Errorf("list who is at %s: %w", p.names.lab, err)
+		return nil, fmt.Errorf("list the neighbours of %s: %w", p.names.lab, err)
 	}
 	for _, n := range list {
 		if len(n.HardwareAddr) != 6 || n.State&(netlink.NUD_FAILED|netlink.NUD_INCOMPLETE|netlink.NUD_NOARP|netlink.NUD_PERMANENT) != 0 {

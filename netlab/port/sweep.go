@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claim makes the lab interface and the port ours, in this network namespace
-// and for as long as this process lives: what another one uses is neither swept
-// nor taken. Names of sockets that are in no file system do that, without
-// anything that a killed process could leave.
+// claim reserves the lab interface and the port for this process, in this network
+// namespace and for its lifetime, so that it neither sweeps nor takes what another
+// process uses. It does so by the names of abstract sockets (unix(7)), of which a
+// killed process leaves nothing.
 func (p *Port) claim() (undo func() error, err error) {
 	var held []net.Listener
 	undo = func() error {
@@ -24,8 +24,8 @@ func (p *Port) claim() (undo func() error, err error) {
 		return errors.Join(errs...)
 	}
 	for _, c := range []struct{ name, taken string }{
-		{p.names.lab, fmt.Sprintf("%v is the box's address at another port; give this one another gateway", p.names.gateway)},
-		{"port " + p.names.device, "it leads to another device already: end the program that uses it"},
+		{p.names.lab, fmt.Sprintf("%v is the box's address at another port; give this port another gateway", p.names.gateway)},
+		{"port " + p.names.device, "another program uses this port for a device: end that program"},
 	} {
 		l, err := net.Listen("unix", claimOf(c.name))
 		if errors.Is(err, unix.EADDRINUSE) {
@@ -39,9 +39,9 @@ func (p *Port) claim() (undo func() error, err error) {
 	return undo, nil
 }
 
-// spareUplink refuses an interface by which the machine reaches everybody: it
-// leads to no device, and without its addresses the machine is gone.
-func (p *Port) spareUplink() (undo func() error, err error) {
+// checkNoUplink refuses the interface of the machine's default route: it leads to no
+// device, and without its addresses the machine could not be reached.
+func (p *Port) checkNoUplink() (undo func() error, err error) {
 	l, err := netlink.LinkByName(p.names.device)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil
@@ -49,19 +49,20 @@ func (p *Port) spareUplink() (undo func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p.names.device, err)
 	}
-	routes, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(l, netlink.FAMILY_V4) })
+	routes, err := listWithRetry(func() ([]netlink.Route, error) { return netlink.RouteList(l, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list the routes of %s: %w", p.names.device, err)
 	}
 	for _, r := range routes {
 		if r.Dst == nil || r.Dst.IP.IsUnspecified() {
-			return nil, fmt.Errorf("the machine's default route goes by %s, so it leads to the network and to no device: name another port, or remove that route", p.names.device)
+			return nil, fmt.Errorf("the machine's default route uses %s, so this port leads to the network and "+
+				"not to a device: choose another port, or remove that route", p.names.device)
 		}
 	}
 	return nil, nil
 }
 
-// sweep removes what a run that was killed left behind.
+// sweep removes what a killed run of this port left behind.
 func (p *Port) sweep() (undo func() error, err error) {
 	if err := deleteTables(p.names.table); err != nil {
 		return nil, err
@@ -77,28 +78,29 @@ func (p *Port) sweep() (undo func() error, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for %s: %w", name, err)
 		}
-		if !p.ours(l) {
-			return nil, fmt.Errorf("interface %s is there already and not ours: rename it, or give this port another gateway", name)
+		if !p.isOwn(l) {
+			return nil,
+				fmt.Errorf("an interface named %s exists, and no run of this port made it: rename it, or give this port another gateway", name)
 		}
 		if err := netlink.LinkDel(l); err != nil {
-			return nil, fmt.Errorf("remove the %s of a run before: %w", name, err)
+			return nil, fmt.Errorf("remove the %s of an earlier run: %w", name, err)
 		}
 	}
 	return nil, nil
 }
 
-// ours knows a lab interface of this port, also where a run was killed before it
-// was given its alias.
-func (p *Port) ours(l netlink.Link) bool {
+// isOwn reports whether a lab interface is this port's. A run that was killed before
+// it set the alias is recognised by the MAC address.
+func (p *Port) isOwn(l netlink.Link) bool {
 	name := l.Attrs().Name
 	return l.Attrs().Alias == alias || l.Type() == "veth" && l.Attrs().HardwareAddr.String() == hardwareAddr(p.names.device+" "+name).String()
 }
 
-// sweepOthers removes what was left behind at other addresses than ours, and
-// has nobody who lives: an interface of a device that was there, say ours, would
-// be deaf for ever. What does not go is no reason not to start.
+// sweepOthers removes what killed runs with other gateways left behind: their tables
+// would drop everything on an interface, which may be this port's, forever. Failures
+// are logged and do not prevent a start.
 func (p *Port) sweepOthers() (undo func() error, err error) {
-	list, err := whole(netlink.LinkList)
+	list, err := listWithRetry(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
@@ -108,7 +110,7 @@ func (p *Port) sweepOthers() (undo func() error, err error) {
 		}
 		for b := range 256 {
 			n, err := namesOf(p.names.device, netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(b), 1}), 24), false)
-			if err != nil || n.lab != l.Attrs().Name { // the inner end goes with the outer
+			if err != nil || n.lab != l.Attrs().Name { // the inner end goes with the outer one
 				continue
 			}
 			if err := (&Port{c: p.c, names: n}).sweepDead(); err != nil {
@@ -119,7 +121,7 @@ func (p *Port) sweepOthers() (undo func() error, err error) {
 	return nil, nil
 }
 
-// sweepDead sweeps if nobody lives who claimed the lab interface.
+// sweepDead sweeps unless a living process has claimed the lab interface.
 func (p *Port) sweepDead() error {
 	held, err := net.Listen("unix", claimOf(p.names.lab))
 	if errors.Is(err, unix.EADDRINUSE) {
@@ -132,5 +134,5 @@ func (p *Port) sweepDead() error {
 	return errors.Join(err, deleteTables(p.names.table+"-port"), held.Close())
 }
 
-// claimOf is the name of the socket that says that something is in use.
+// claimOf returns the name of the abstract socket that reserves something.
 func claimOf(what string) string { return "@eidetic " + what }

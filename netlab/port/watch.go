@@ -10,32 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tendEvery is how often what can fail without news is looked at.
-const tendEvery = time.Second
+// repairInterval is how often the watcher checks what the kernel announces nothing of.
+const repairInterval = time.Second
 
-// resubscribe is the pause after the kernel's news of interfaces were lost.
-const resubscribe = 200 * time.Millisecond
+// resubscribePause is the pause after the subscription to interfaces failed.
+const resubscribePause = 200 * time.Millisecond
 
-// watcher follows the port's interface: it may be taken out, come back with
-// another index, lose and find its cable.
+// watcher follows the port's interface, which can vanish, come back with another
+// index, and lose and regain its carrier.
 type watcher struct {
 	p    *Port
 	stop chan struct{}
 	done chan struct{}
 }
 
-// watch takes the interface if it is there, and follows it from then on.
+// watch takes the interface if it exists, and follows it from then on.
 func (p *Port) watch() (*watcher, error) {
-	news, end, err := subscribe()
+	updates, end, err := subscribe()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.look(); err != nil { // the first time it is an error of Start
-		drain(news, end)
+	if err := p.reconcile(); err != nil { // this first failure is an error of Start
+		drain(updates, end)
 		return nil, err
 	}
 	w := &watcher{p: p, stop: make(chan struct{}), done: make(chan struct{})}
-	go w.run(news, end)
+	go w.run(updates, end)
 	return w, nil
 }
 
@@ -45,86 +45,88 @@ func (w *watcher) close() error {
 	return nil
 }
 
-func subscribe() (news chan netlink.LinkUpdate, end chan struct{}, err error) {
-	news, end = make(chan netlink.LinkUpdate, 64), make(chan struct{})
-	// An error ends the news, and the channel tells.
-	err = netlink.LinkSubscribeWithOptions(news, end, netlink.LinkSubscribeOptions{ReceiveBufferSize: 1 << 20})
+// subscribe returns the updates of all interfaces, until end is closed.
+func subscribe() (updates chan netlink.LinkUpdate, end chan struct{}, err error) {
+	updates, end = make(chan netlink.LinkUpdate, 64), make(chan struct{})
+	// On an error the library closes the channel.
+	err = netlink.LinkSubscribeWithOptions(updates, end, netlink.LinkSubscribeOptions{ReceiveBufferSize: 1 << 20})
 	if err != nil {
 		return nil, nil, fmt.Errorf("follow the network interfaces: %w", err)
 	}
-	return news, end, nil
+	return updates, end, nil
 }
 
-// drain ends a subscription, whose goroutine may want to say more.
-func drain(news <-chan netlink.LinkUpdate, end chan struct{}) {
+// drain ends a subscription and reads until its goroutine has ended.
+func drain(updates <-chan netlink.LinkUpdate, end chan struct{}) {
 	close(end)
-	for range news {
+	for range updates {
 	}
 }
 
-func (w *watcher) run(news chan netlink.LinkUpdate, end chan struct{}) {
+func (w *watcher) run(updates chan netlink.LinkUpdate, end chan struct{}) {
 	defer close(w.done)
-	ticker := time.NewTicker(tendEvery)
+	ticker := time.NewTicker(repairInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-w.stop:
-			drain(news, end)
+			drain(updates, end)
 			return
-		case u, ok := <-news:
+		case u, ok := <-updates:
 			if ok {
-				w.p.heard(u)
+				w.p.handleUpdate(u)
 				continue
 			}
 		case <-ticker.C:
-			w.p.tend()
+			w.p.repair()
 			continue
 		}
-		// Too much happened at once: what was missed is looked up.
+		// There were too many updates at once: subscribe again, and reconcile with
+		// what was missed.
 		close(end)
 		for {
 			select {
 			case <-w.stop:
 				return
-			case <-time.After(resubscribe):
+			case <-time.After(resubscribePause):
 			}
 			var err error
-			if news, end, err = subscribe(); err == nil {
+			if updates, end, err = subscribe(); err == nil {
 				break
 			}
-			w.p.c.Log.Error("the port is not followed", "error", err)
+			w.p.c.Log.Error("the port's interface cannot be followed", "error", err)
 		}
-		w.p.lookAgain()
+		w.p.reconcileAndReport()
 	}
 }
 
-// heard handles one piece of news.
-func (p *Port) heard(u netlink.LinkUpdate) {
+// handleUpdate handles one update of an interface.
+func (p *Port) handleUpdate(u netlink.LinkUpdate) {
 	a := u.Link.Attrs()
-	ours := p.plug != nil && a.Index == p.plug.index
-	if !ours && a.Name != p.names.device {
+	own := p.plug != nil && a.Index == p.plug.index
+	if !own && a.Name != p.names.device {
 		return
 	}
 	switch {
-	case ours && u.Header.Type == unix.RTM_DELLINK, ours && a.Name != p.names.device:
-		p.lose("the interface is gone")
-		p.lookAgain() // another one may have its name already
+	case own && u.Header.Type == unix.RTM_DELLINK, own && a.Name != p.names.device:
+		p.release("the interface is gone")
+		p.reconcileAndReport() // another one can have its name already
 	case u.Header.Type == unix.RTM_DELLINK:
-	case !ours:
-		p.lookAgain()
+	case !own:
+		p.reconcileAndReport()
 	default:
-		p.carrier(a)
+		p.setCarrier(a)
 	}
 }
 
-// tend mends what no news will come of: a link whose process has ended, and an
-// interface that was there and could not be taken.
-func (p *Port) tend() {
+// repair repairs what the kernel announces nothing of: a link whose process has
+// ended, and an interface that exists and could not be taken.
+func (p *Port) repair() {
 	if p.plug != nil && p.network.LinkBroken() {
-		p.lose("the link's process has ended")
-		p.lookAgain()
+		p.release("the link's process has ended")
+		p.reconcileAndReport()
 	} else if p.plug == nil && p.problem() != "" {
-		p.lookAgain()
+		p.reconcileAndReport()
 	}
 }
 
@@ -134,8 +136,9 @@ func (p *Port) problem() string {
 	return p.status.Problem
 }
 
-func (p *Port) lookAgain() {
-	err := p.look()
+// reconcileAndReport reconciles and reports a failure in the status and by an event.
+func (p *Port) reconcileAndReport() {
+	err := p.reconcile()
 	problem, before := "", p.problem()
 	if err != nil {
 		problem = err.Error()
@@ -143,39 +146,40 @@ func (p *Port) lookAgain() {
 	p.mu.Lock()
 	p.status.Problem = problem
 	p.mu.Unlock()
-	if problem != "" && problem != before { // once, however often it is tried
+	if problem != "" && problem != before { // a problem is reported once, however often it repeats
 		p.c.Log.Error("the port is not usable; trying again", "error", err)
-		p.tell(Event{Kind: Failed, Detail: problem})
+		p.emit(Event{Kind: Failed, Detail: problem})
 	}
 }
 
-// look compares what there is with what we hold.
-func (p *Port) look() error {
+// reconcile takes the interface that has the port's name, or releases one that has
+// gone.
+func (p *Port) reconcile() error {
 	l, err := netlink.LinkByName(p.names.device)
 	missing := errors.As(err, &netlink.LinkNotFoundError{})
 	if err != nil && !missing {
 		return fmt.Errorf("find %s: %w", p.names.device, err)
 	}
 	if p.plug != nil && (missing || l.Attrs().Index != p.plug.index) {
-		p.lose("the interface is gone")
+		p.release("the interface is gone")
 	}
 	if missing {
 		return nil
 	}
 	if p.plug == nil {
-		if err := p.gain(l); err != nil {
+		if err := p.acquire(l); err != nil {
 			return err
 		}
 		if l, err = netlink.LinkByIndex(l.Attrs().Index); err != nil {
-			return nil // gone again: there will be news
+			return nil // it is gone again, and an update follows
 		}
 	}
-	p.carrier(l.Attrs())
+	p.setCarrier(l.Attrs())
 	return nil
 }
 
-// gain begins to forward.
-func (p *Port) gain(l netlink.Link) error {
+// acquire takes the interface and starts to forward.
+func (p *Port) acquire(l netlink.Link) error {
 	plug, err := take(l, p.filter)
 	if err != nil {
 		return err
@@ -187,29 +191,29 @@ func (p *Port) gain(l netlink.Link) error {
 	p.mu.Lock()
 	p.status.Present = true
 	p.mu.Unlock()
-	p.tell(Event{Kind: PortAppeared})
+	p.emit(Event{Kind: PortAppeared})
 	return nil
 }
 
-// lose ends forwarding.
-func (p *Port) lose(why string) {
+// release ends forwarding and restores the interface.
+func (p *Port) release(why string) {
 	if err := errors.Join(p.network.Unplug(), p.plug.restore()); err != nil {
-		p.c.Log.Warn("the port was not left as it was", "error", err)
+		p.c.Log.Warn("the port was not restored", "error", err)
 	}
 	p.plug = nil
 	p.mu.Lock()
 	p.status.Present, p.status.Carrier = false, false
 	p.counts.gone++
 	p.mu.Unlock()
-	p.tell(Event{Kind: PortVanished, Detail: why})
+	p.emit(Event{Kind: PortVanished, Detail: why})
 }
 
-// carrier notes whether there is a cable, with a device that is switched on.
-func (p *Port) carrier(a *netlink.LinkAttrs) {
-	if a.Flags&net.FlagUp == 0 { // somebody took it down: it is ours
+// setCarrier notes whether there is a carrier: a cable to a device that is on.
+func (p *Port) setCarrier(a *netlink.LinkAttrs) {
+	if a.Flags&net.FlagUp == 0 { // another program took it down; the link needs it up
 		if l, err := netlink.LinkByIndex(a.Index); err == nil {
 			if err := netlink.LinkSetUp(l); err != nil {
-				p.c.Log.Warn("the port was taken down and does not come up", "error", err)
+				p.c.Log.Warn("another program took the port down, and it does not come up", "error", err)
 			}
 		}
 	}
@@ -227,8 +231,8 @@ func (p *Port) carrier(a *netlink.LinkAttrs) {
 		if p.ra != nil {
 			p.ra.Announce()
 		}
-		p.tell(Event{Kind: Plugged})
+		p.emit(Event{Kind: Plugged})
 	case before && !now:
-		p.tell(Event{Kind: Unplugged})
+		p.emit(Event{Kind: Unplugged})
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// world is a box with an uplink, behind it the internet: a site at
+// world is a box with an uplink to an internet: a site at
 // 203.0.113.80 on ports 80, 443 and 8443, and its name server.
 type world struct {
 	box, internet *nstest.Namespace
@@ -43,7 +43,7 @@ const siteAddr = "203.0.113.80"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{box: nstest.Here(t), internet: nstest.New(t)}
-	// Addresses do not change by themselves while a test looks at them.
+	// Addresses must not change by themselves during a test.
 	if err := w.box.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0) }); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (w *world) reached() []string {
 	return append([]string(nil), w.hits...)
 }
 
-// phone is a device: a namespace with one cable, whose other end is port.
+// phone is a device: a namespace with one cable, whose other end is the port.
 type phone struct {
 	*nstest.Namespace
 	dir    string
@@ -155,8 +155,8 @@ func newPhone(t *testing.T, w *world, port string) *phone {
 	return p
 }
 
-// lease runs Debian's DHCP client once, as ifupdown would, and puts the name
-// server where the device's programs look (see run).
+// lease runs Debian's DHCP client once, as ifupdown does, and writes the name server
+// to the device's resolv.conf (see run).
 func (p *phone) lease(t *testing.T) {
 	t.Helper()
 	dhclient := testlab.NeedProgram(t, "dhclient")
@@ -175,7 +175,8 @@ esac
 		t.Fatal(err)
 	}
 	conf := filepath.Join(p.dir, "dhclient.conf")
-	if err := os.WriteFile(conf, []byte("timeout 90;\nrequest subnet-mask, routers, domain-name-servers, ntp-servers;\n"), 0o644); err != nil {
+	if err := os.WriteFile(conf,
+		[]byte("timeout 90;\nrequest subnet-mask, routers, domain-name-servers, ntp-servers;\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	nstest.EndDaemons(t, pid)
@@ -185,20 +186,20 @@ esac
 	}
 }
 
-// run starts a program in the device, with its own /etc/resolv.conf.
+// run runs a program on the device, with its own /etc/resolv.conf.
 func (p *phone) run(name string, args ...string) (string, error) {
 	line := append([]string{"-m", "sh", "-c", `mount --bind "$0/resolv.conf" /etc/resolv.conf && exec "$@"`, p.dir, name}, args...)
 	return p.Output("unshare", line...)
 }
 
-// curl asks as a program on the device would that trusts the box.
+// curl fetches a URL as a program on the device that trusts the box.
 func (p *phone) curl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	line := append([]string{"-sS", "--max-time", "60", "--cacert", p.caFile, "--noproxy", "*"}, args...)
 	return p.run(testlab.NeedProgram(t, "curl"), line...)
 }
 
-// reaches reports whether a connection to an address succeeds, in time or at all.
+// reaches reports whether a connection to an address succeeds in time.
 func (p *phone) reaches(network, addr string, within time.Duration) error {
 	return p.Do(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -211,9 +212,9 @@ func (p *phone) reaches(network, addr string, within time.Duration) error {
 	})
 }
 
-// settled is a snapshot of when the interfaces' own addresses are there and are
-// tried for duplicates no more, and nothing changes: all that comes by itself,
-// some time after the cable.
+// settled returns a snapshot of the time when the interfaces have their own
+// addresses, duplicate address detection has ended and nothing changes any more. All
+// that happens by itself some time after the cable is plugged in.
 func (w *world) settled(t *testing.T) string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -234,13 +235,13 @@ func (w *world) settled(t *testing.T) string {
 		}
 		before = now
 		if time.Now().After(deadline) {
-			t.Fatalf("the interfaces have no addresses of their own, or go on changing:\n%s", all)
+			t.Fatalf("the interfaces have no addresses of their own, or still change:\n%s", all)
 		}
 	}
 }
 
-// unchanged fails unless the box's network becomes what it was: the kernel makes
-// an interface's own address again in its own time.
+// unchanged fails unless the box's network becomes what it was. It waits, because
+// the kernel makes an interface's own address again after a while.
 func (w *world) unchanged(t *testing.T, before string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -257,12 +258,13 @@ func (w *world) unchanged(t *testing.T, before string) {
 	}
 }
 
-// snapshot is all that the box's network is made of.
+// snapshot returns the complete state of the box's network.
 func (w *world) snapshot(t *testing.T) string {
 	t.Helper()
 	var out bytes.Buffer
 	for _, args := range [][]string{
-		{"-d", "-o", "link"}, {"-o", "address"}, {"route", "show", "table", "all"}, {"-6", "route", "show", "table", "all"}, {"rule"}, {"-6", "rule"},
+		{"-d", "-o", "link"}, {"-o", "address"}, {"route", "show", "table", "all"}, {"-6", "route", "show", "table",
+			"all"}, {"rule"}, {"-6", "rule"},
 	} {
 		text, err := w.box.Output("ip", args...)
 		if err != nil {

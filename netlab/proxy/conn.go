@@ -9,20 +9,20 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"eidetic/netlab/hop"
 )
 
-type (
-	connKey   struct{} // the *device of a request, or its QUIC connection
-	deviceKey struct{} // what is known of it, a Conn
-)
+// connKey is the context key of a request's *device, or of its QUIC connection.
+type connKey struct{}
 
-// conn is a device's connection in the set of those open.
+// conn is a device's connection in the server's set of open ones.
 type conn struct {
 	net.Conn
 	once   sync.Once
 	forget func(*conn)
 	slow   bool // see Slow
-	// host and dest are what a CONNECT asked for; empty on transparent ones.
+	// host and dest are the target of a CONNECT; zero on transparent connections.
 	host     string
 	dest     netip.AddrPort
 	explicit bool
@@ -32,7 +32,7 @@ type conn struct {
 	held    []byte
 }
 
-// Write keeps what is written while the connection is corked.
+// Write holds the bytes back while the connection is corked.
 func (c *conn) Write(b []byte) (int, error) {
 	c.holding.Lock()
 	if c.corked {
@@ -44,7 +44,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Cork holds writes back until Uncork: TLS makes one of each record.
+// Cork holds writes back until Uncork, since TLS makes a write of each record.
 func (c *conn) Cork() {
 	c.holding.Lock()
 	c.corked = true
@@ -65,12 +65,12 @@ func (c *conn) Uncork() error {
 	return err
 }
 
-// Drained implements wire.Drainer by what Listen told the kernel: a socket with
-// more than that unsent is not writable.
+// Drained implements wire.Drainer by the bound that Listen set: a socket with more
+// unsent bytes is not writable.
 func (c *conn) Drained() (bool, error) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
-		return false, nil // a write tells
+		return false, nil // the next write waits instead
 	}
 	rc, err := sc.SyscallConn()
 	if err != nil {
@@ -79,16 +79,16 @@ func (c *conn) Drained() (bool, error) {
 	asked := 0
 	err = rc.Write(func(fd uintptr) bool {
 		asked++
-		// Asking is what has the kernel wake us when the answer changes.
+		// Polling makes the kernel wake us when the socket becomes writable.
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		n, err := unix.Poll(p, 0)
-		return n != 0 || err != nil && err != unix.EINTR // an error is the next write's
+		return n != 0 || err != nil && err != unix.EINTR // the next write returns the error
 	})
 	return asked > 1, err
 }
 
-// Slow implements wire.Drainer: on a link with a rate, a few round trips of
-// slow start look like a fast one.
+// Slow implements wire.Drainer. On a link with a rate, the first round trips of slow
+// start look like those of a fast link.
 func (c *conn) Slow() bool { return c.slow }
 
 func (c *conn) Close() error {
@@ -96,20 +96,20 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// abort closes at once, without what still waits to be sent: a RST, so that
-// the device notices and nothing of an old trial runs on.
+// abort closes at once with a RST and drops unsent bytes, so that the device notices
+// and nothing of an old trial goes on.
 func (c *conn) abort() {
 	inner := c.Conn
 	switch a := inner.(type) {
 	case interface{ Abort() error }:
-		_ = a.Abort() // it is gone either way
+		_ = a.Abort() // Close below ends the connection in any case
 	case *net.TCPConn:
 		_ = a.SetLinger(0)
 	}
 	_ = c.Close()
 }
 
-// CloseWrite lets http.Server end an answer in an orderly way.
+// CloseWrite closes the sending half, so that the device reads the answer to its end.
 func (c *conn) CloseWrite() error {
 	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return cw.CloseWrite()
@@ -117,7 +117,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// tracked is a listener whose connections are in the set.
+// tracked is a listener whose connections are in the server's set.
 type tracked struct {
 	net.Listener
 	s *Server
@@ -158,14 +158,14 @@ func (s *Server) forget(c *conn) {
 
 // device is what is known of a connection.
 type device struct {
-	Conn
-	inner *conn // nil when it is not one of ours
+	hop.Conn
+	inner *conn // nil for a connection that is not in the set
 
-	// The host of the request before, since most have the same.
+	// last is the host of the request before: most requests have the same one.
 	last atomic.Pointer[struct{ host, authority string }]
 }
 
-// authority is the function of that name.
+// authority caches the result of the function authority.
 func (d *device) authority(scheme, host string) (string, error) {
 	if last := d.last.Load(); last != nil && last.host == host {
 		return last.authority, nil
@@ -177,7 +177,7 @@ func (d *device) authority(scheme, host string) (string, error) {
 	return a, err
 }
 
-// facts finds that out, once for a connection.
+// facts collects what is known of a connection, once for each.
 func (s *Server) facts(nc net.Conn) *device {
 	d := &device{}
 	d.Protocol = "http/1.1"

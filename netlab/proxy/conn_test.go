@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDrained: a connection whose device takes nothing is not drained before
-// the device does.
+// TestDrained: a connection is not drained before its device reads.
 func TestDrained(t *testing.T) {
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
@@ -32,11 +31,11 @@ func TestDrained(t *testing.T) {
 	c := &conn{Conn: <-accepted, forget: func(*conn) {}}
 	defer c.Close()
 	if waited, err := c.Drained(); waited || err != nil {
-		t.Fatalf("when nothing was sent: %v, %v", waited, err)
+		t.Fatalf("Drained() before a write = %v, %v; want false, nil", waited, err)
 	}
 	n := fill(c, 64<<20) // more than any buffer
 	if _, err := c.Drained(); err == nil {
-		t.Error("the deadline does not end the wait")
+		t.Error("Drained() = nil error after the deadline, want one")
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
 	took := make(chan error, 1)
@@ -44,16 +43,16 @@ func TestDrained(t *testing.T) {
 		_, err := io.CopyN(io.Discard, device, int64(n))
 		took <- err
 	}()
-	if _, err := c.Drained(); err != nil { // it may have, before we asked
-		t.Errorf("when the device takes it: %v", err)
+	if _, err := c.Drained(); err != nil { // the device may have read everything already
+		t.Errorf("Drained() = %v once the device reads, want nil", err)
 	}
 	if err := <-took; err != nil {
 		t.Error(err)
 	}
 }
 
-// fill writes pieces of a size until a connection takes no more for a while,
-// which no write says that came too late to begin. It returns what was written.
+// fill writes pieces of a size until a write times out after an earlier one succeeded. It
+// returns the number of bytes written.
 func fill(c net.Conn, size int) (n int) {
 	for full := false; !full || n == 0; {
 		_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
@@ -63,9 +62,8 @@ func fill(c net.Conn, size int) (n int) {
 	return n
 }
 
-// TestFlight: what a connection has sent and not had acknowledged stays below
-// the bound when its device takes nothing; and a bound that the kernel cannot set
-// is none.
+// TestFlight: the unacknowledged bytes of a connection stay below the bound while its
+// device reads nothing; a bound that the kernel cannot set counts as none.
 func TestFlight(t *testing.T) {
 	const most = 64 << 10
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
@@ -76,7 +74,7 @@ func TestFlight(t *testing.T) {
 	s := &Server{conns: map[*conn]struct{}{}}
 	s.SetFlight(1 << 40)
 	if s.Flight() != 0 {
-		t.Errorf("a bound of %d bytes holds", s.Flight())
+		t.Errorf("Flight() = %d after a bound that the kernel cannot set, want 0", s.Flight())
 	}
 	s.SetFlight(most)
 	accepted := make(chan net.Conn, 1)
@@ -97,7 +95,7 @@ func TestFlight(t *testing.T) {
 	c := (<-accepted).(*conn)
 	defer c.Close()
 	if !c.Slow() {
-		t.Error("its link counts as fast")
+		t.Error("Slow() = false on a link with a bound, want true")
 	}
 	fill(c, 4<<10)
 	rc, err := c.Conn.(syscall.Conn).SyscallConn()
@@ -109,6 +107,6 @@ func TestFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	if waiting == 0 || waiting > most {
-		t.Errorf("%d bytes wait, of at most %d", waiting, most)
+		t.Errorf("%d bytes are unacknowledged, want 1 to %d", waiting, most)
 	}
 }

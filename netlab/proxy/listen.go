@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent is how many bytes wait in the kernel before a connection counts as
-// full: what it has taken leaves in the order it came, whatever becomes urgent
-// meanwhile. At 100 Mbit/s it lasts for a millisecond, in which we write more.
+// unsent is how many unsent bytes in the kernel make a connection full. It is small
+// because the kernel sends bytes in the order in which it got them, even if others
+// become urgent meanwhile. At 100 Mbit/s these last for a millisecond, enough to
+// write more.
 const unsent = 16 << 10
 
 // Listen opens a TCP listener whose connections use a congestion control
@@ -29,8 +30,8 @@ func Listen(ctx context.Context, addr, congestion string, prepare ...func(networ
 		}
 		var err error
 		if cerr := rc.Control(func(fd uintptr) {
-			// It does without where there is no such option; older kernels only lose
-			// the order in which streams were to leave.
+			// The error is ignored: a kernel without this option only loses the order
+			// of urgency in which streams are sent.
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
 			if congestion != "" {
 				if err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); err != nil {
@@ -49,46 +50,45 @@ func Listen(ctx context.Context, addr, congestion string, prepare ...func(networ
 		case errors.Is(err, syscall.EADDRINUSE):
 			hint = "; another program listens there: see it with 'ss -ltnp'"
 		case errors.Is(err, syscall.EACCES):
-			hint = "; ports below 1024 need root or a namespace of one's own"
+			hint = "; ports below 1024 need root, or a network namespace of the program's own"
 		}
 		return nil, fmt.Errorf("listen for the device%s: %w", hint, err)
 	}
 	return l, nil
 }
 
-// SetFlight bounds how much a connection that is accepted from now on keeps
-// sent and not acknowledged: 0 leaves that to TCP, and so does a bound that the
-// kernel cannot set. A sender that fills whatever queue there is leaves slow start
-// when noise says so, and what else the device asks for waits behind it, another
-// time in every trial.
+// SetFlight bounds the unacknowledged bytes of each connection that is accepted from
+// now on. 0 leaves that to TCP, and so does a bound that the kernel cannot set. Without
+// a bound a sender fills the queue of the link and leaves slow start at a random
+// moment; the device's other requests then wait behind that queue, for another time
+// in every trial.
 func (s *Server) SetFlight(n int) {
 	s.slow.Store(n > 0)
 	if n/2 > largestBuffer() {
-		n = 0 // a smaller one could keep the link from being filled
+		n = 0 // a smaller bound could leave the link partly idle
 	}
 	s.flight.Store(int64(n))
 }
 
-// Flight returns the bound that holds.
+// Flight returns the bound in force, or 0.
 func (s *Server) Flight() int { return int(s.flight.Load()) }
 
-// bound sets the bound for a connection: as its send buffer, of which the
-// kernel makes twice what it is given. One that no kernel's socket carries has
-// none.
+// bound sets the bound for a connection, as its send buffer: the kernel doubles the
+// size that it is given. A connection without a socket has no bound.
 func (s *Server) bound(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok && s.Flight() > 0 {
-		_ = t.SetWriteBuffer(s.Flight() / 2) // it is gone, then
+		_ = t.SetWriteBuffer(s.Flight() / 2) // fails only for a closed connection
 	}
 }
 
-// largestBuffer is what the kernel lets a socket have. It is asked by a socket:
-// the setting is a file that namespaces have since Linux 6.8 only.
+// largestBuffer returns the largest send buffer that the kernel allows. A socket is
+// asked because network namespaces have the setting's file only since Linux 6.8.
 var largestBuffer = sync.OnceValue(func() int {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	defer func() { _ = unix.Close(fd) }() // nothing was sent on it
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<29) != nil {
 		return 0
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"eidetic/netlab/hop"
 )
 
 // quicListener is the HTTP/3 side of a Server. Its methods do nothing on nil.
@@ -27,8 +29,8 @@ type quicListener struct {
 	conns map[*quic.Conn]struct{}
 }
 
-// errNotHTTP3 ends a handshake for a host that does not speak HTTP/3. Browsers
-// then use TCP, and do not try again for a while, as they would with the origin.
+// errNotHTTP3 ends a handshake for a host that does not speak HTTP/3. Browsers then
+// use TCP and do not try QUIC again for a while, as with the origin itself.
 var errNotHTTP3 = errors.New("this host does not speak HTTP/3")
 
 // serveQUIC starts to accept on pc, which Close closes.
@@ -50,7 +52,7 @@ func (s *Server) serveQUIC(pc *net.UDPConn) error {
 		Handler:        http.HandlerFunc(s.serveHTTP3),
 		MaxHeaderBytes: maxHeader,
 		IdleTimeout:    idleTimeout,
-		Logger:         slog.New(slog.DiscardHandler), // devices that go away are not worth a line
+		Logger:         slog.New(slog.DiscardHandler), // it would log every device that goes away
 		ConnContext: func(ctx context.Context, c *quic.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
@@ -60,7 +62,7 @@ func (s *Server) serveQUIC(pc *net.UDPConn) error {
 	return nil
 }
 
-// configForQUIC is configFor for HTTP/3.
+// configForQUIC returns the TLS settings for HTTP/3 with the host that a client asks for.
 func (s *Server) configForQUIC(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hello.ServerName
 	if host == "" {
@@ -90,7 +92,7 @@ func (q *quicListener) accept() {
 		}
 		q.s.done.Go(func() {
 			defer q.forget(c)
-			_ = q.h3.ServeQUICConn(c) // it ends when the device goes, or is sent away
+			_ = q.h3.ServeQUICConn(c) // an error only says that the connection ended
 		})
 	}
 }
@@ -142,7 +144,7 @@ func (q *quicListener) close() error {
 	}
 	err := q.listener.Close()
 	q.abort()
-	// The last packets go out at once; the socket is not needed for more.
+	// The last packets are sent at once, so the socket is not needed any more.
 	return errors.Join(err, q.transport.Close(), ignoreNetClosed(q.transport.Conn.Close()), q.h3.Close())
 }
 
@@ -153,13 +155,13 @@ func ignoreNetClosed(err error) error {
 	return err
 }
 
-// serveHTTP3 is serve for requests that came by QUIC.
+// serveHTTP3 hands a request of a QUIC connection to the core.
 func (s *Server) serveHTTP3(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		http.Error(w, "CONNECT is not served over HTTP/3", http.StatusMethodNotAllowed)
 		return
 	}
-	c := Conn{TLS: "tls/1.3", Protocol: http3.NextProtoH3, QUIC: true}
+	c := hop.Conn{TLS: "tls/1.3", Protocol: http3.NextProtoH3, QUIC: true}
 	if q, ok := r.Context().Value(connKey{}).(*quic.Conn); ok {
 		c.Client, c.Dest = addrPort(q.RemoteAddr()).Addr(), addrPort(q.LocalAddr())
 	}
@@ -176,6 +178,6 @@ func ListenQUIC(ctx context.Context, addr string, prepare ...func(network, addre
 	return pc.(*net.UDPConn), nil
 }
 
-// handshakeTimeout bounds the question whether an origin speaks HTTP/3: the
-// device's own QUIC handshake waits for it, beside one over TCP.
+// handshakeTimeout bounds finding out whether an origin speaks HTTP/3. The device's own
+// QUIC handshake waits for that, beside its TCP handshake.
 const handshakeTimeout = 3 * time.Second

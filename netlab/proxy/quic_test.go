@@ -18,6 +18,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 
 	"eidetic/netlab/ca"
+	"eidetic/netlab/hop"
 )
 
 // client3 is a device that speaks HTTP/3 alone and whose every name leads to addr.
@@ -48,19 +49,19 @@ func TestHTTP3IsServedWhereTheCoreSaysSo(t *testing.T) {
 	c := client3(t, &tls.Config{RootCAs: b.ca.Pool()}, b.quic)
 	r := get(t, c, "https://www.shop.test/a?b=c")
 	if got := text(t, r); got != "https://www.shop.test/a?b=c" || r.Proto != "HTTP/3.0" {
-		t.Errorf("%s: %q", r.Proto, got)
+		t.Errorf("answered %q by %s, want the URL by HTTP/3.0", got, r.Proto)
 	}
-	want := Conn{Client: netip.MustParseAddr("127.0.0.1"), Dest: b.quic.AddrPort(), Protocol: "h3", TLS: "tls/1.3", QUIC: true}
+	want := hop.Conn{Client: netip.MustParseAddr("127.0.0.1"), Dest: b.quic.AddrPort(), Protocol: "h3", TLS: "tls/1.3", QUIC: true}
 	if _, got := core.last(); got != want {
 		t.Errorf("the core is told %+v, want %+v", got, want)
 	}
 	if r, err := c.Get("https://old.shop.test/"); err == nil {
 		r.Body.Close()
-		t.Errorf("a host without HTTP/3 answers with %s", r.Proto)
+		t.Errorf("a host without HTTP/3 answers by %s, want an error", r.Proto)
 	}
 	_ = text(t, get(t, b.client(t, true), "https://www.shop.test/")) // by TCP
 	if _, got := core.last(); !got.QUIC || got.Protocol != "h2" {
-		t.Errorf("a TCP connection is %+v: it must know of HTTP/3 beside it", got)
+		t.Errorf("a TCP connection is %+v; want h2, with QUIC", got)
 	}
 }
 
@@ -86,10 +87,10 @@ func TestSetCoreEndsQUICConnections(t *testing.T) {
 	}
 	<-left
 	if err := <-failed; err == nil {
-		t.Error("a request of the core before was answered")
+		t.Error("a request of the previous core was answered, want an error")
 	}
 	if got := text(t, get(t, c, "https://a.test/new")); got != "https://a.test/new" {
-		t.Errorf("the new core says %q", got)
+		t.Errorf("the new core answers %q, want the URL", got)
 	}
 }
 
@@ -150,7 +151,7 @@ func testUpstreamQUIC(t *testing.T, dialPacket func(context.Context, string) (ne
 	t.Cleanup(u.Close)
 	base := "https://shop.test:" + portText(tcp.Addr().(*net.TCPAddr).Port)
 	ask := func(protocol, body string) string {
-		ctx := context.WithValue(t.Context(), deviceKey{}, Conn{Protocol: protocol})
+		ctx := hop.WithConn(t.Context(), hop.Conn{Protocol: protocol})
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/", bytes.NewReader([]byte(body)))
 		if err != nil {
 			t.Fatal(err)
@@ -162,22 +163,22 @@ func testUpstreamQUIC(t *testing.T, dialPacket func(context.Context, string) (ne
 		defer resp.Body.Close()
 		return text(t, resp)
 	}
-	// Before Alt-Svc was seen nobody answers by QUIC at the origin's own port.
+	// Before Alt-Svc was seen, QUIC is tried at the origin's own port, where none is served.
 	if got := ask("h3", "x"); got != "HTTP/2.0 POST x" {
 		t.Errorf("without a QUIC origin: %q, want a fall back to HTTP/2 with the body", got)
 	}
 	host := strings.TrimPrefix(base, "https://")
 	if !u.HTTP3(host) {
-		t.Errorf("after Alt-Svc %s is not known to speak HTTP/3", host)
+		t.Errorf("HTTP3(%s) = false after its Alt-Svc, want true", host)
 	}
 	if got := ask("h3", "y"); got != "HTTP/3.0 POST y" {
-		t.Errorf("a device on HTTP/3 got %q", got)
+		t.Errorf("a device on HTTP/3 got %q, want HTTP/3.0 POST y", got)
 	}
 	if got := ask("h2", "z"); got != "HTTP/2.0 POST z" {
-		t.Errorf("a device on HTTP/2 got %q", got)
+		t.Errorf("a device on HTTP/2 got %q, want HTTP/2.0 POST z", got)
 	}
 	if got := u.Protocols(host); !slices.Equal(got, []string{"h2", "http/1.1"}) {
-		t.Errorf("a TCP handshake is offered %v", got)
+		t.Errorf("Protocols(%s) = %v, want [h2 http/1.1]", host, got)
 	}
 }
 
@@ -215,7 +216,7 @@ func TestAnswersThatAreLate(t *testing.T) {
 	}
 	u := upstream(1)
 	if u.HTTP3("shop.test") {
-		t.Error("an origin that did not answer speaks HTTP/3")
+		t.Error("HTTP3 of an origin that did not answer = true, want false")
 	}
 	for range maxLate - 1 { // this machine may be late as well
 		if u.HTTP3("shop.test") {
@@ -223,12 +224,12 @@ func TestAnswersThatAreLate(t *testing.T) {
 		}
 	}
 	if !u.HTTP3("shop.test") {
-		t.Error("an answer that was late once is taken for a no")
+		t.Error("HTTP3 after one timeout = false for good, want another attempt")
 	}
 	u = upstream(maxLate)
 	for range maxLate + 2 {
 		if u.HTTP3("shop.test") {
-			t.Error("an origin that never answers speaks HTTP/3")
+			t.Error("HTTP3 of an origin that never answers = true, want false")
 		}
 	}
 	if n := dials.Load(); n != maxLate {

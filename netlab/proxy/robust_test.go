@@ -22,15 +22,6 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// replaying is the core with a session of an archive behind it.
-type replaying struct{ session *replay.Session }
-
-func (c replaying) Serve(w http.ResponseWriter, r *http.Request, pc Conn) {
-	c.session.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS})))
-}
-func (c replaying) Protocols(host string) []string { return c.session.Protocols(host) }
-func (c replaying) HTTP3(string) bool              { return false }
-
 // large is a body that does not fit into a connection's buffers.
 const large = 8 << 20
 
@@ -86,10 +77,10 @@ func startReplay(t *testing.T) (b *box, session *replay.Session, served *atomic.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, replaying{session}), session, served
+	return serve(t, session), session, served
 }
 
-// eventually waits for what happens soon.
+// eventually waits for a condition that will soon hold.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -98,7 +89,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s does not come about", what)
+			t.Fatalf("waited 2 minutes for %s", what)
 		}
 	}
 }
@@ -110,7 +101,7 @@ func TestAThousandDevices(t *testing.T) {
 	before := descriptors(t)
 	const clients = 1000
 	var wg, connected sync.WaitGroup
-	var whole atomic.Int64
+	var complete atomic.Int64
 	connected.Add(clients)
 	shaking := make(chan struct{}, 16) // hands at once: the machine is the clients' too
 	for i := range clients {
@@ -126,7 +117,7 @@ func TestAThousandDevices(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				if n, err := io.Copy(io.Discard, resp.Body); err == nil && n == 10_000 {
-					whole.Add(1)
+					complete.Add(1)
 				}
 			}
 			shaking <- struct{}{}
@@ -139,16 +130,16 @@ func TestAThousandDevices(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if whole.Load() != 3*clients || session.Stats().Misses != 0 {
-		t.Errorf("%d whole answers of %d, %+v", whole.Load(), 3*clients, session.Stats())
+	if complete.Load() != 3*clients || session.Stats().Misses != 0 {
+		t.Errorf("%d complete answers, %+v; want %d and no miss", complete.Load(), session.Stats(), 3*clients)
 	}
 	eventually(t, "a log line for each request", func() bool { return served.Load() == 3*clients })
 	eventually(t, "the end of all connections", func() bool { return b.Connections() == 0 })
 	eventually(t, "the end of all descriptors", func() bool { return descriptors(t) <= before })
 }
 
-// TestDevicesThatLeaveMidBody: nothing of theirs stays behind, and others are
-// served meanwhile.
+// TestDevicesThatLeaveMidBody: their requests, connections and descriptors end, and other
+// devices are served meanwhile.
 func TestDevicesThatLeaveMidBody(t *testing.T) {
 	b, session, served := startReplay(t)
 	before := descriptors(t)
@@ -179,7 +170,7 @@ func TestDevicesThatLeaveMidBody(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if n, err := io.Copy(io.Discard, resp.Body); n != large || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
+		t.Errorf("read %d bytes, %v; want %d, nil", n, err, large)
 	}
 	eventually(t, "the end of their connections", func() bool {
 		for _, c := range clients {
@@ -190,7 +181,7 @@ func TestDevicesThatLeaveMidBody(t *testing.T) {
 	eventually(t, "the end of their descriptors", func() bool { return descriptors(t) <= before+4 })
 }
 
-// TestSlowLoris: many devices that send a byte now and then keep nobody else waiting.
+// TestSlowLoris: many devices that send a byte now and then do not delay others.
 func TestSlowLoris(t *testing.T) {
 	b, _, _ := startReplay(t)
 	const slow = 200
@@ -212,16 +203,16 @@ func TestSlowLoris(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := io.Copy(io.Discard, resp.Body); n != 10_000 || err != nil {
-			t.Errorf("%d bytes, %v", n, err)
+			t.Errorf("read %d bytes, %v; want 10000, nil", n, err)
 		}
 		resp.Body.Close()
 	}
-	// Who ends his header in time is served.
+	// A device that ends its header in time is served.
 	if _, err := io.WriteString(open[0], "\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if resp, err := http.ReadResponse(bufio.NewReader(open[0]), nil); err != nil || resp.StatusCode != 200 {
-		t.Errorf("%v, %v", resp, err)
+		t.Errorf("a header that ends in time is answered with %v, %v; want 200", resp, err)
 	}
 	for _, nc := range open {
 		nc.Close()

@@ -10,9 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"eidetic/netlab/hop"
 )
 
-// configFor gives each client the ALPN list of the host that it asks for.
+// configFor returns the TLS settings for the host that a client asks for, with its
+// ALPN list.
 func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hello.ServerName
 	if host == "" {
@@ -25,7 +28,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return s.config(e, protos, tls.VersionTLS12), nil
 }
 
-// config makes the settings for an ALPN list, once for each epoch.
+// config makes the settings for an ALPN list, once in each epoch.
 func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 	key := strings.Join(protos, ",")
 	if c, ok := e.configs.Load(key); ok {
@@ -47,8 +50,8 @@ func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 	return c.(*tls.Config)
 }
 
-// offer keeps what the listeners speak. HTTP/1.1 always stays as the last
-// resort: a client without h2 would otherwise fail the handshake.
+// offer returns the protocols of a list that the listeners speak over TCP. HTTP/1.1
+// is always offered last: the handshake of a client without h2 would fail otherwise.
 func offer(protocols []string) []string {
 	var out []string
 	for _, p := range protocols {
@@ -62,7 +65,8 @@ func offer(protocols []string) []string {
 	return out
 }
 
-// serverOf names the server for a client that does not: what it connected to.
+// serverOf names the server for a client that sends no SNI: the address that it
+// connected to.
 func serverOf(nc net.Conn) string {
 	if c, ok := nc.(*conn); ok && c.host != "" {
 		return c.host
@@ -96,20 +100,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := s.current()
 	defer e.requests.Done()
 	if r.Body != nil && r.Body != http.NoBody {
-		// The connection's end is noticed once the body is read, the epoch's always.
+		// The end of the connection is noticed once the body is read, that of the epoch
+		// at any time.
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(e.ctx, cancel)()
 		r = r.WithContext(ctx)
 	}
-	r.URL.Scheme, r.URL.Host, r.URL.User = scheme, name, nil // the request is ours alone
+	r.URL.Scheme, r.URL.Host, r.URL.User = scheme, name, nil // nothing else uses the request
 	r.URL.Fragment, r.URL.RawFragment = "", ""
-	e.core.Serve(w, r, d.Conn)
+	e.core.ServeHTTP(w, r)
 }
 
-// hand makes the URL absolute and calls the core, for requests of other servers
-// than package wire's.
-func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, host string) {
+// hand makes the URL absolute and calls the core. It is for requests that package wire
+// did not read.
+func (s *Server) hand(w http.ResponseWriter, r *http.Request, c hop.Conn, scheme, host string) {
 	if host == "" && c.Dest.IsValid() { // HTTP/1.0 may have no Host
 		host = c.Dest.String()
 	}
@@ -126,12 +131,12 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request, c Conn, scheme, ho
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
-	r = r.WithContext(context.WithValue(ctx, deviceKey{}, c))
+	r = r.WithContext(hop.WithConn(ctx, c))
 	r.URL = &u
-	e.core.Serve(w, r, c)
+	e.core.ServeHTTP(w, r)
 }
 
-// authority checks and tidies a Host: lower case, no default port, no final dot.
+// authority checks and normalises a Host: lower case, no default port, no final dot.
 func authority(scheme, host string) (string, error) {
 	name, port := host, ""
 	if h, p, err := net.SplitHostPort(host); err == nil {
@@ -146,7 +151,7 @@ func authority(scheme, host string) (string, error) {
 	if ip, err := netip.ParseAddr(name); err == nil && ip.Is6() {
 		name = "[" + name + "]"
 	} else if strings.ContainsAny(name, " /\\?#@:[]%<>\"'\t\r\n") {
-		return "", errors.New("the host holds characters that no host has")
+		return "", errors.New("the host has characters that no host name has")
 	}
 	if port == "" || port == "80" && scheme == "http" || port == "443" && scheme == "https" {
 		return name, nil

@@ -14,10 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/netlab/hop"
 	"eidetic/netlab/proxy/wire"
 )
 
-// Bounds that keep one device from using up the box.
+// Bounds on the resources that one device can use.
 const (
 	maxHeader      = 256 << 10 // bytes of a request's header
 	headerTimeout  = 30 * time.Second
@@ -34,17 +35,17 @@ type Certificates interface {
 
 // Config of a Server. The listeners may be nil; Certificates and Core are required.
 type Config struct {
-	// HTTP, HTTPS take transparent connections, Explicit those of clients that
-	// know that we are a proxy. The Server closes them.
+	// HTTP and HTTPS take transparent connections, Explicit those of clients that
+	// are configured to use a proxy. The Server closes them.
 	HTTP, HTTPS, Explicit net.Listener
 	// QUIC takes HTTP/3; its port must be HTTPS's, because that is what Alt-Svc
 	// names. Nil: no HTTP/3.
 	QUIC *net.UDPConn
-	// Other takes transparent connections of any port: TLS or plain HTTP, as
-	// the first byte says.
+	// Other takes transparent connections to any port: TLS or plain HTTP, which the
+	// first byte tells.
 	Other        net.Listener
 	Certificates Certificates
-	// Core answers to begin with; see SetCore.
+	// Core answers until SetCore replaces it.
 	Core Core
 	Log  *slog.Logger
 }
@@ -67,9 +68,9 @@ type Server struct {
 	ended bool
 }
 
-// epoch is the time of one core: its requests and its TLS settings. Session
-// tickets of an older one are not accepted, since a trial must not profit from
-// the one before.
+// epoch is the time in which one core answers: its requests and its TLS settings.
+// Session tickets of an earlier epoch are not accepted, since a trial must not profit
+// from the trial before.
 type epoch struct {
 	core     Core
 	requests sync.WaitGroup
@@ -106,7 +107,7 @@ func Serve(c Config) (*Server, error) {
 		Handler: http.HandlerFunc(s.serve), MaxHeader: maxHeader, HeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		Context: func(nc net.Conn) context.Context {
 			d := s.facts(nc)
-			return context.WithValue(context.WithValue(context.Background(), deviceKey{}, d.Conn), connKey{}, d)
+			return context.WithValue(hop.WithConn(context.Background(), d.Conn), connKey{}, d)
 		},
 		Log: c.Log,
 	}
@@ -143,7 +144,7 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 			switch {
 			case err == nil:
 			case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM):
-				// The device's next try finds us again when others have ended.
+				// The device tries again, and succeeds once other connections have ended.
 				s.c.Log.Error("a connection could not be accepted", "address", l.Addr(), "error", err)
 				time.Sleep(acceptPause)
 				continue
@@ -163,7 +164,7 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 	})
 }
 
-// runProxy serves the explicit proxy, which goproxy needs net/http's server for.
+// runProxy serves the explicit proxy with net/http's server, which goproxy needs.
 func (s *Server) runProxy(l net.Listener) {
 	s.listens = append(s.listens, l)
 	s.proxy = &http.Server{
@@ -183,8 +184,8 @@ func (s *Server) runProxy(l net.Listener) {
 	})
 }
 
-// SetCore puts core behind the listeners: it closes every connection, cancels
-// the requests of the core before and waits for them until ctx ends.
+// SetCore puts core behind the listeners. It closes every connection, cancels the
+// requests of the previous core and waits for them until ctx ends.
 func (s *Server) SetCore(ctx context.Context, core Core) error {
 	e, err := newEpoch(core)
 	if err != nil {
@@ -210,7 +211,7 @@ func (s *Server) take() []*conn {
 }
 
 func (s *Server) end(ctx context.Context, old *epoch, open []*conn) error {
-	for _, c := range open { // first: what a handler says of its end must reach nobody
+	for _, c := range open { // first, so that no device sees a handler's answer to the cancellation
 		c.abort()
 	}
 	old.cancel()
@@ -223,21 +224,21 @@ func (s *Server) end(ctx context.Context, old *epoch, open []*conn) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the requests of the core before: %w", ctx.Err())
+		return fmt.Errorf("wait for the requests of the previous core: %w", ctx.Err())
 	}
 }
 
-// Connections returns how many are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns) + s.quic.count()
 }
 
-// closed is the core of a server that ends.
+// closed is the core of a server that is closing.
 type closed struct{}
 
-func (closed) Serve(w http.ResponseWriter, _ *http.Request, _ Conn) {
+func (closed) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "the box is closing", http.StatusServiceUnavailable)
 }
 func (closed) Protocols(string) []string { return nil }
@@ -257,7 +258,7 @@ func (s *Server) Close() error {
 	errs := []error{s.quic.close()}
 	s.tunnels.close()
 	if s.c.Other != nil {
-		_ = s.c.Other.Close() // what closed it before told of it
+		_ = s.c.Other.Close() // an error means that it is closed already
 	}
 	for _, l := range s.listens {
 		errs = append(errs, ignoreNetClosed(l.Close()))
@@ -272,7 +273,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// current returns the epoch and counts a request of it; the caller calls
+// current returns the epoch and counts a request in it; the caller calls
 // requests.Done.
 func (s *Server) current() *epoch {
 	s.mu.Lock()

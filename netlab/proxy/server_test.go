@@ -22,6 +22,7 @@ import (
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/hop"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
@@ -32,13 +33,13 @@ type fakeCore struct {
 	serve     http.HandlerFunc
 	mu        sync.Mutex
 	urls      []string
-	conns     []Conn
+	conns     []hop.Conn
 }
 
-func (f *fakeCore) Serve(w http.ResponseWriter, r *http.Request, c Conn) {
+func (f *fakeCore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.urls = append(f.urls, r.Method+" "+r.URL.String())
-	f.conns = append(f.conns, c)
+	f.conns = append(f.conns, hop.ConnOf(r.Context()))
 	f.mu.Unlock()
 	if f.serve != nil {
 		f.serve(w, r)
@@ -50,11 +51,11 @@ func (f *fakeCore) Serve(w http.ResponseWriter, r *http.Request, c Conn) {
 func (f *fakeCore) Protocols(host string) []string { return f.protocols[host] }
 func (f *fakeCore) HTTP3(host string) bool         { return slices.Contains(f.protocols[host], "h3") }
 
-func (f *fakeCore) last() (string, Conn) {
+func (f *fakeCore) last() (string, hop.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.urls) == 0 {
-		return "", Conn{}
+		return "", hop.Conn{}
 	}
 	return f.urls[len(f.urls)-1], f.conns[len(f.conns)-1]
 }
@@ -143,15 +144,15 @@ func TestTransparentRequestsAreAbsolute(t *testing.T) {
 	for _, c := range []struct {
 		url  string
 		want string
-		conn Conn
+		conn hop.Conn
 	}{
-		{"http://www.shop.test/a?b=c", "GET http://www.shop.test/a?b=c", Conn{local, dest(b.http), "http/1.1", "", false, false}},
-		{"http://WWW.shop.test:80/%2F/x", "GET http://www.shop.test/%2F/x", Conn{local, dest(b.http), "http/1.1", "", false, false}},
-		{"https://www.shop.test/", "GET https://www.shop.test/", Conn{local, dest(b.https), "h2", "tls/1.3", false, true}},
-		{"https://old.shop.test/", "GET https://old.shop.test/", Conn{local, dest(b.https), "http/1.1", "tls/1.3", false, true}},
+		{"http://www.shop.test/a?b=c", "GET http://www.shop.test/a?b=c", hop.Conn{Client: local, Dest: dest(b.http), Protocol: "http/1.1"}},
+		{"http://WWW.shop.test:80/%2F/x", "GET http://www.shop.test/%2F/x", hop.Conn{Client: local, Dest: dest(b.http), Protocol: "http/1.1"}},
+		{"https://www.shop.test/", "GET https://www.shop.test/", hop.Conn{Client: local, Dest: dest(b.https), Protocol: "h2", TLS: "tls/1.3", QUIC: true}},
+		{"https://old.shop.test/", "GET https://old.shop.test/", hop.Conn{Client: local, Dest: dest(b.https), Protocol: "http/1.1", TLS: "tls/1.3", QUIC: true}},
 	} {
 		if got := text(t, get(t, b.client(t, true), c.url)); "GET "+got != c.want {
-			t.Errorf("%s: served as %s", c.url, got)
+			t.Errorf("%s: served as GET %s, want %s", c.url, got, c.want)
 		}
 		u, conn := core.last()
 		if u != c.want {
@@ -223,16 +224,16 @@ func TestTicketsResumeWithinAnArmOnly(t *testing.T) {
 		return c.ConnectionState().DidResume
 	}
 	if resumed() {
-		t.Error("the first connection resumed a session")
+		t.Error("the first connection resumed a session, want a full handshake")
 	}
 	if !resumed() {
-		t.Error("the second connection did not resume: a returning visitor would pay the whole handshake")
+		t.Error("the second connection made a full handshake; want a resumed session, as a returning visitor has it")
 	}
 	if err := b.SetCore(t.Context(), core); err != nil {
 		t.Fatal(err)
 	}
 	if resumed() {
-		t.Error("a ticket of the arm before was taken")
+		t.Error("a ticket of the previous core resumed a session, want a full handshake")
 	}
 }
 
@@ -262,18 +263,17 @@ func TestSetCoreEndsWhatRuns(t *testing.T) {
 	select {
 	case <-ended:
 	default:
-		t.Error("SetCore came back before the old request had ended")
+		t.Error("SetCore returned while a request of the previous core was running; want it to wait")
 	}
 	if err := <-failed; err != nil {
-		t.Errorf("the device's request of the arm before: %v", err)
+		t.Errorf("the device's request to the previous core: %v, want an error on the device", err)
 	}
 	if got := text(t, get(t, client, "https://www.shop.test/new")); got != "https://www.shop.test/new" {
-		t.Errorf("the new core is not reached: %s", got)
+		t.Errorf("the new core answers %s, want the URL", got)
 	}
 }
 
-// slowToAbort has connections that take their time to be gone, as they may on a
-// busy machine.
+// slowToAbort has connections whose end takes a while, as on a busy machine.
 type slowToAbort struct{ net.Listener }
 
 func (l slowToAbort) Accept() (net.Conn, error) {
@@ -288,8 +288,8 @@ func (c slowConn) Abort() error {
 	return c.Close()
 }
 
-// TestSetCoreLetsNoAnswerOut: what a handler of the core before says when its
-// request is ended reaches no device, which would take it for an answer.
+// TestSetCoreLetsNoAnswerOut: what a handler of the previous core writes when its request is
+// cancelled reaches no device, which would take it for an answer.
 func TestSetCoreLetsNoAnswerOut(t *testing.T) {
 	authority, err := ca.New(time.Now)
 	if err != nil {
@@ -324,7 +324,7 @@ func TestSetCoreLetsNoAnswerOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("a request of the core before was answered")
+		t.Error("a request of the previous core was answered, want an error")
 	}
 }
 
@@ -357,14 +357,14 @@ func TestExplicitProxy(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		r.Body.Close()
 		if err != nil || string(body) != "hello" || r.Trailer.Get("X-End") != "yes" {
-			t.Errorf("%s: %q, trailer %v, %v", x.url, body, r.Trailer, err)
+			t.Errorf("%s: read %q, %v with the trailer %v; want %q with X-End", x.url, body, err, r.Trailer, "hello")
 		}
 		if r.Header.Get("X-Accept") != "zstd, br" {
-			t.Errorf("%s: Accept-Encoding came as %q", x.url, r.Header.Get("X-Accept"))
+			t.Errorf("%s: the core saw Accept-Encoding %q, want %q", x.url, r.Header.Get("X-Accept"), "zstd, br")
 		}
 		u, conn := core.last()
 		if u != "GET "+x.url || conn.Protocol != x.protocol || conn.TLS != x.tls || !conn.Explicit {
-			t.Errorf("%s: the core saw %s by %+v", x.url, u, conn)
+			t.Errorf("%s: the core saw %s by %+v; want GET, %s, %q, explicit", x.url, u, conn, x.protocol, x.tls)
 		}
 		if x.dest != "invalid AddrPort" && conn.Dest.String() != x.dest {
 			t.Errorf("%s: destination %v, want %s", x.url, conn.Dest, x.dest)
@@ -372,7 +372,7 @@ func TestExplicitProxy(t *testing.T) {
 	}
 	// A person types the proxy's address into the browser.
 	if r := get(t, &http.Client{}, "http://"+b.explicit+"/"); r.StatusCode != 200 {
-		t.Errorf("the proxy's own address answers %s", r.Status)
+		t.Errorf("the proxy's own address answers %s, want 200", r.Status)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
@@ -399,13 +399,13 @@ func TestUpgradeInATunnel(t *testing.T) {
 	fmt.Fprint(c, "CONNECT ws.test:80 HTTP/1.1\r\nHost: ws.test:80\r\n\r\n")
 	r := bufio.NewReader(c)
 	if line, _ := r.ReadString('\n'); !strings.Contains(line, " 200 ") {
-		t.Fatalf("CONNECT was answered with %q", line)
+		t.Fatalf("CONNECT was answered with %q, want 200", line)
 	}
 	_, _ = r.ReadString('\n')
 	fmt.Fprint(c, "GET /chat HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nping\n")
 	rest, err := io.ReadAll(r)
 	if err != nil || !strings.HasSuffix(string(rest), "\r\n\r\nping\n") {
-		t.Errorf("the upgrade gave %q (%v)", rest, err)
+		t.Errorf("the upgraded connection gave %q, %v; want %q at the end", rest, err, "ping\n")
 	}
 }
 
@@ -439,9 +439,9 @@ func TestCongestionControlIsSetOnTheListener(t *testing.T) {
 	}
 	if l, err := Listen(t.Context(), "127.0.0.1:0", "warp"); err == nil {
 		l.Close()
-		t.Error("an unknown algorithm was taken")
+		t.Error("Listen with an unknown algorithm = nil error, want one")
 	} else if !strings.Contains(err.Error(), "tcp_available_congestion_control") {
-		t.Errorf("error %v does not say where the known ones are", err)
+		t.Errorf("Listen: %v; want it to say where the known algorithms are listed", err)
 	}
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
@@ -449,7 +449,7 @@ func TestCongestionControlIsSetOnTheListener(t *testing.T) {
 	}
 	defer l.Close()
 	if _, err := Listen(t.Context(), l.Addr().String(), ""); err == nil || !strings.Contains(err.Error(), "ss -ltnp") {
-		t.Errorf("a taken port: %v", err)
+		t.Errorf("Listen on a port in use: %v; want it to say how to find the other program", err)
 	}
 }
 
@@ -484,10 +484,10 @@ func TestUpstream(t *testing.T) {
 	})
 	defer u.Close()
 	if got := u.Protocols("h2.test"); !slices.Equal(got, []string{"h2", "http/1.1"}) {
-		t.Errorf("h2.test speaks %v", got)
+		t.Errorf("Protocols(h2.test) = %v, want [h2 http/1.1]", got)
 	}
 	if got := u.Protocols("h1.test:443"); !slices.Equal(got, []string{"http/1.1"}) {
-		t.Errorf("h1.test speaks %v", got)
+		t.Errorf("Protocols(h1.test:443) = %v, want [http/1.1]", got)
 	}
 	for _, c := range []struct {
 		url, proto string
@@ -510,13 +510,13 @@ func TestUpstream(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body.Close()
 		if r.StatusCode != c.status || r.Proto != c.proto || (r.TLS != nil) != strings.HasPrefix(c.url, "https") {
-			t.Errorf("%s: %s %s, TLS %v", c.url, r.Proto, r.Status, r.TLS != nil)
+			t.Errorf("%s: %s %s, TLS %v; want %s %d", c.url, r.Proto, r.Status, r.TLS != nil, c.proto, c.status)
 		}
 		if c.status == 200 && (string(body) != "not really gzip" || r.Header.Get("Content-Encoding") != "gzip") {
-			t.Errorf("%s: the body was touched: %q %v", c.url, body, r.Header)
+			t.Errorf("%s: read %q with the header %v; want the bytes as sent", c.url, body, r.Header)
 		}
 		if remote != b.http && remote != b.https {
-			t.Errorf("%s: the trace says %q", c.url, remote)
+			t.Errorf("%s: the trace reports the address %q, want %s or %s", c.url, remote, b.http, b.https)
 		}
 	}
 	// 3 hosts and schemes with 2 addresses each: the probes' connections were used.
@@ -530,7 +530,7 @@ func TestUpstream(t *testing.T) {
 	defer strange.Close()
 	req, _ := http.NewRequest("GET", "https://h2.test/", nil)
 	if _, err := strange.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "h2.test") {
-		t.Errorf("an origin with an unknown authority: %v", err)
+		t.Errorf("an origin with an unknown authority: %v; want an error that names it", err)
 	}
 }
 
@@ -551,6 +551,6 @@ func TestManyIdleConnectionsAreBounded(t *testing.T) {
 		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: ")
 	}
 	if got := text(t, get(t, b.client(t, true), "http://www.shop.test/")); got != "http://www.shop.test/" {
-		t.Errorf("beside slow clients: %s", got)
+		t.Errorf("beside slow clients: answered %s, want the URL", got)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// maxAcceptPause bounds the wait after an error of accept(2), which is a lack
-// of files or memory and passes.
+// maxAcceptPause bounds the wait after an error of accept(2), which is a temporary
+// lack of file descriptors or memory.
 const maxAcceptPause = time.Second
 
-// sniff serves connections that were meant for any port: the device speaks
-// first, in HTTP as in TLS, and its first byte says which it is. Who waits to
-// be spoken to is let go after sniffTimeout.
+// sniff serves connections that were meant for any port. In HTTP and in TLS the client
+// speaks first, and its first byte tells which of them it is. A client that waits for
+// the server to speak first is disconnected after sniffTimeout.
 func (s *Server) sniff(l net.Listener) {
 	pause := time.Duration(0)
 	for {
@@ -46,7 +46,7 @@ func (s *Server) sniff(l net.Listener) {
 	}
 }
 
-// route gives c to the listener that its first byte asks for.
+// route gives c to the listener for the protocol of its first byte.
 func (s *Server) route(c *conn, buffered *bufio.Reader) bool {
 	if c.SetDeadline(time.Now().Add(sniffTimeout)) != nil {
 		return false
@@ -61,5 +61,5 @@ func (s *Server) route(c *conn, buffered *bufio.Reader) bool {
 	case first[0] >= 'A' && first[0] <= 'Z': // a method, RFC 9110, 9.1
 		return s.tunnels.plain.give(c)
 	}
-	return false // something else, which nobody here speaks
+	return false // a protocol that is not served
 }

@@ -19,26 +19,26 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// upstreamQUIC is the HTTP/3 half of an Upstream. A device that speaks HTTP/3
-// to us has its requests sent on by HTTP/3; others never are.
+// upstreamQUIC is the HTTP/3 half of an Upstream. Only requests that a device sends by
+// HTTP/3 are sent to their origins by HTTP/3.
 type upstreamQUIC struct {
 	u         *Upstream
 	transport *http3.Transport
 
 	mu sync.Mutex
-	// socket is opened with the first connection; with DialPacket each has one
-	// of its own.
+	// socket is opened with the first connection. With DialPacket each connection has
+	// a socket in own instead.
 	socket *quic.Transport
 	own    map[*quic.Transport]bool
 	closed bool
-	// These are by host:port of the origin.
+	// The following are by host:port of the origin.
 	alt   map[string]string // where Alt-Svc says that HTTP/3 is
 	known map[string]*origin3
-	late  map[string]int        // how often no answer came in time
+	late  map[string]int        // how many attempts in a row timed out
 	spare map[string]*quic.Conn // probed, not used yet
 }
 
-// origin3 is whether an origin speaks HTTP/3; ready is closed when that is known.
+// origin3 says whether an origin speaks HTTP/3; ready is closed when that is known.
 type origin3 struct {
 	ready chan struct{}
 	ok    bool
@@ -57,7 +57,7 @@ func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
 }
 
 // HTTP3 tells whether the origin of a host (with or without a port) speaks
-// HTTP/3, by connecting to it the first time. The connection stays for requests.
+// HTTP/3. The first call connects to the origin; requests use that connection.
 func (u *Upstream) HTTP3(host string) bool {
 	q := u.quic
 	if q == nil {
@@ -88,19 +88,19 @@ func (u *Upstream) HTTP3(host string) bool {
 	return o.ok
 }
 
-// maxLate is how often in a row an origin may fail to answer by QUIC in time
-// before it counts as one that does not speak it. A busy machine or network is
-// late now and then; where packets are dropped, nobody waits for ever.
+// maxLate is how many QUIC handshakes in a row may time out before an origin counts as
+// one without HTTP/3. One timeout may come from a busy machine or network; with a
+// network that drops QUIC the device must not wait each time.
 const maxLate = 3
 
-// settles says whether an attempt tells if an origin speaks HTTP/3. q.mu is held.
+// settles tells whether the result of an attempt is conclusive. The caller holds q.mu.
 func (q *upstreamQUIC) settles(addr string, err error) bool {
 	if err == nil {
 		delete(q.late, addr)
 		return true
 	}
 	if errors.Is(err, context.Canceled) {
-		return false // by who asked
+		return false // the caller gave up
 	}
 	var timeout net.Error
 	if late := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout(); !late {
@@ -151,10 +151,10 @@ func (q *upstreamQUIC) dial(ctx context.Context, addr string, t *tls.Config, c *
 	return conn, nil
 }
 
-// errNoQUIC: nothing was sent, so the request may go by TCP.
+// errNoQUIC says that nothing was sent, so that the request may be sent by TCP.
 var errNoQUIC = errors.New("no connection for HTTP/3")
 
-// connect finds where the origin's HTTP/3 is and tries one address after the other.
+// connect finds the address of the origin's HTTP/3 and tries one IP address after the other.
 func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, c *quic.Config) (*quic.Conn, error) {
 	q.mu.Lock()
 	if alt := q.alt[addr]; alt != "" {
@@ -192,7 +192,7 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 	return nil, fmt.Errorf("connect to %s by QUIC: %w", addr, errors.Join(errs...))
 }
 
-// early begins a connection to one address.
+// early starts a connection to one address.
 func (q *upstreamQUIC) early(ctx context.Context, to netip.AddrPort, t *tls.Config, c *quic.Config) (*quic.Conn, error) {
 	remote := net.UDPAddrFromAddrPort(to)
 	if q.u.c.DialPacket == nil {
@@ -239,7 +239,7 @@ func closeSocket(socket *quic.Transport) {
 	_ = socket.Conn.Close()
 }
 
-// connected is a connected socket as the unconnected one that quic-go wants.
+// connected makes a connected socket look like the unconnected one that quic-go needs.
 type connected struct {
 	net.Conn
 	to net.Addr
@@ -270,8 +270,8 @@ func (q *upstreamQUIC) open(ctx context.Context) (*quic.Transport, error) {
 	return q.socket, nil
 }
 
-// roundTrip sends a request of a device that speaks HTTP/3. Its error is
-// errNoQUIC when TCP is left to try.
+// roundTrip sends a request of a device that speaks HTTP/3. It returns errNoQUIC when
+// the request can still be sent by TCP.
 func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := q.transport.RoundTrip(r)
 	if errors.Is(err, errNoQUIC) {
@@ -286,8 +286,8 @@ func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// refuse remembers that an origin does not answer by QUIC, until note learns
-// otherwise.
+// refuse remembers that an origin does not answer by QUIC, until note finds an Alt-Svc
+// that says otherwise.
 func (q *upstreamQUIC) refuse(addr string, err error) {
 	ready := make(chan struct{})
 	close(ready)
@@ -306,7 +306,7 @@ func originOf(r *http.Request) string {
 	return net.JoinHostPort(r.URL.Hostname(), port)
 }
 
-// note learns from an answer where HTTP/3 is (RFC 7838).
+// note reads from an answer's Alt-Svc where HTTP/3 is (RFC 7838).
 func (q *upstreamQUIC) note(r *http.Request, header http.Header) {
 	if r.URL.Scheme != "https" {
 		return
@@ -329,7 +329,7 @@ func (q *upstreamQUIC) note(r *http.Request, header http.Header) {
 			q.mu.Lock()
 			if alt := net.JoinHostPort(host, p); len(q.alt) < maxAlternatives && q.alt[origin] != alt {
 				q.alt[origin] = alt
-				delete(q.known, origin) // what was found elsewhere says nothing
+				delete(q.known, origin) // the result for another address does not hold
 				delete(q.late, origin)
 			}
 			q.mu.Unlock()
@@ -338,7 +338,7 @@ func (q *upstreamQUIC) note(r *http.Request, header http.Header) {
 	}
 }
 
-// maxAlternatives bounds what origins can make us remember.
+// maxAlternatives bounds the memory that origins can use up with Alt-Svc.
 const maxAlternatives = 10_000
 
 func (q *upstreamQUIC) close() {
@@ -351,6 +351,6 @@ func (q *upstreamQUIC) close() {
 	}
 	q.mu.Unlock()
 	for _, s := range sockets {
-		closeSocket(s) // spares too
+		closeSocket(s) // which closes the unused connections too
 	}
 }

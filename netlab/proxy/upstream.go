@@ -15,6 +15,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
+	"eidetic/netlab/hop"
 	"eidetic/netlab/proxy/wire"
 )
 
@@ -27,38 +28,39 @@ type UpstreamConfig struct {
 	Roots *x509.CertPool
 	// DialContext connects; nil means net.Dialer. addr holds an IP address.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// ListenPacket opens the UDP socket that HTTP/3 is spoken from. Nil means a
-	// socket of the kernel's, or, with a DialContext, no HTTP/3 at all.
+	// ListenPacket opens the UDP socket for HTTP/3. Nil means a socket of the
+	// kernel, or, with a DialContext, no HTTP/3 at all.
 	ListenPacket func(ctx context.Context) (net.PacketConn, error)
-	// DialPacket, in place of ListenPacket, opens a UDP socket for each
-	// connection of HTTP/3, connected to addr.
+	// DialPacket, in place of ListenPacket, opens a UDP socket that is connected to
+	// addr, for each connection of HTTP/3.
 	DialPacket func(ctx context.Context, addr string) (net.Conn, error)
 	// Lookup replaces Resolver: the addresses of a host in the order to try.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Timeout bounds a connection's making, TLS included; default 30 s.
+	// Timeout bounds connecting, TLS included; default 30 s.
 	Timeout time.Duration
 }
 
-// Upstream reaches origins as the device would: HTTP/3 if the device speaks
-// it with us and the origin does, else HTTP/2 or HTTP/1.1 by ALPN; bodies as they are on the wire, redirects left to the device. httptrace tells
-// the address that was connected to; Response.TLS and Proto the rest.
+// Upstream reaches origins as the device would: by HTTP/3 if both the device and the
+// origin speak it, else by HTTP/2 or HTTP/1.1 as ALPN chooses. Bodies are returned as
+// they are on the wire, and redirects are left to the device. httptrace reports the
+// address that was connected to, Response.TLS and Proto the protocols.
 type Upstream struct {
 	c        UpstreamConfig
 	any, old *http.Transport // old offers HTTP/1.1 alone
 	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
-	alpn  map[string]string // what origins chose, by host:port
+	alpn  map[string]string // the choices of origins, by host:port
 	spare map[string]spare  // probed connections, not used yet
 }
 
-// spare is a connection that the origin may close any time.
+// spare is an unused connection, which the origin may close at any time.
 type spare struct {
 	*tls.Conn
 	made time.Time
 }
 
-// spareTime is how long one is taken for good.
+// spareTime is how long a spare connection is expected to stay open.
 const spareTime = 3 * time.Second
 
 // NewUpstream makes an Upstream; end it with Close.
@@ -116,7 +118,7 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	device, _ := r.Context().Value(deviceKey{}).(Conn)
+	device := hop.ConnOf(r.Context())
 	switch upgrade := r.Header.Get("Upgrade") != ""; {
 	case upgrade || r.URL.Scheme == "http":
 		return u.roundTrip1(r)
@@ -142,7 +144,7 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 // roundTrip1 speaks HTTP/1.1, with the order and case of both heads kept.
 func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	var conn *wire.Conn
-	e := wire.ExchangeOf(r.Context())
+	e := hop.HeadersOf(r.Context())
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if conn, _ = i.Conn.(*wire.Conn); conn != nil {
 			conn.Begin()
@@ -159,7 +161,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 		state := c.ConnectionState()
 		resp.TLS = &state
 	}
-	if _, fields, ok := conn.Head(); ok && e != nil && wire.SameFields(fields, resp.Header) {
+	if _, fields, ok := conn.Head(); ok && e != nil && hop.SameFields(fields, resp.Header) {
 		e.Response = fields
 	}
 	return resp, nil
@@ -180,9 +182,9 @@ func (u *Upstream) Close() {
 	clear(u.spare)
 }
 
-// Protocols returns what to offer to the device for a host (with or without a
-// port): what its origin chooses. It connects to the origin the first time,
-// and the connection is used for the first request.
+// Protocols returns the protocols to offer to the device for a host (with or without
+// a port): those that its origin chooses. The first call connects to the origin, and
+// the first request uses that connection.
 func (u *Upstream) Protocols(host string) []string {
 	addr := host
 	if _, _, err := net.SplitHostPort(host); err != nil {
@@ -192,10 +194,10 @@ func (u *Upstream) Protocols(host string) []string {
 	if known && chosen == "h2" {
 		return []string{"h2", "http/1.1"}
 	}
-	return []string{"http/1.1"} // if nobody answered, the request will say what is wrong
+	return []string{"http/1.1"} // if the origin did not answer, the request reports the error
 }
 
-// chosen returns what an origin (host:port) chooses when it may choose.
+// chosen returns the protocol that an origin (host:port) chooses by ALPN.
 func (u *Upstream) chosen(addr string) (protocol string, known bool) {
 	u.mu.Lock()
 	protocol, known = u.alpn[addr]
@@ -221,7 +223,7 @@ func (u *Upstream) chosen(addr string) (protocol string, known bool) {
 	return protocol, true
 }
 
-// takeSpare returns a probed connection that speaks HTTP/1.1, or one that does not.
+// takeSpare returns a probed connection, or nil: of HTTP/1.1 if old is set, else of h2.
 func (u *Upstream) takeSpare(addr string, old bool) *tls.Conn {
 	u.mu.Lock()
 	defer u.mu.Unlock()

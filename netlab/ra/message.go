@@ -22,10 +22,10 @@ const (
 	optionPortal = 37
 )
 
-// Advertisement is what a router says of itself.
+// Advertisement is the content of a router advertisement.
 type Advertisement struct {
-	// Lifetime of the router as the default one; 0 takes it back, and with it
-	// the name server.
+	// Lifetime of the router as the default router; 0 withdraws it, and with it the
+	// name server.
 	Lifetime time.Duration
 	Source   net.HardwareAddr // left out when empty
 	MTU      int              // left out when 0
@@ -43,7 +43,7 @@ func (a Advertisement) Marshal() ([]byte, error) {
 	const hopLimit = 64
 	b := []byte{typeAdvertisement, 0, 0, 0, hopLimit, 0}
 	b = binary.BigEndian.AppendUint16(b, uint16(seconds))
-	b = append(b, make([]byte, 8)...) // reachable and retransmission times: the device's own
+	b = append(b, make([]byte, 8)...) // reachable and retransmission times: unspecified
 	if len(a.Source) == 6 {
 		b = append(append(b, optionSource, 1), a.Source...)
 	}
@@ -72,24 +72,23 @@ func (a Advertisement) Marshal() ([]byte, error) {
 	return b, nil
 }
 
-// CheckSolicitation says what is wrong with a message from an address that
-// should ask for an advertisement (RFC 4861, 6.1.1). Hops is the hop limit that
-// it came with.
+// CheckSolicitation returns an error unless b is a valid router solicitation from
+// the address (RFC 4861, 6.1.1). hops is the hop limit of its packet.
 func CheckSolicitation(b []byte, from netip.Addr, hops int) error {
 	switch {
 	case hops != 255:
-		return errors.New("it came from beyond the link")
+		return fmt.Errorf("its hop limit is %d, and 255 on the link", hops)
 	case len(b) < 8 || b[0] != typeSolicitation || b[1] != 0:
-		return errors.New("it is no router solicitation")
+		return errors.New("the message is no router solicitation")
 	case !from.Is6() || !from.IsUnspecified() && !from.IsLinkLocalUnicast():
-		return fmt.Errorf("%v is no address of the link", from)
+		return fmt.Errorf("%v is no link-local address", from)
 	}
 	for options := b[8:]; len(options) > 0; {
 		if len(options) < 2 || options[1] == 0 || 8*int(options[1]) > len(options) {
-			return errors.New("an option has no length that fits")
+			return errors.New("the length of an option does not fit")
 		}
 		if options[0] == optionSource && from.IsUnspecified() {
-			return errors.New("it names a hardware address for no address")
+			return errors.New("it has a source link-layer address and an unspecified source")
 		}
 		options = options[8*int(options[1]):]
 	}

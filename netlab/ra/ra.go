@@ -1,8 +1,8 @@
-// Package ra makes a device's network an IPv6 one. In go router solicitations
-// on one interface; out go router advertisements: the prefix from which the
-// device makes its addresses, the box as its router and name server. It
-// follows RFC 4861 (neighbour discovery), RFC 4862 (stateless addresses) and
-// RFC 8106 (name servers); there is no DHCPv6.
+// Package ra gives a device's network IPv6. In go router solicitations on one
+// interface; out go router advertisements with the prefix from which the device
+// makes its addresses, and the box as its router and name server. It follows
+// RFC 4861 (neighbour discovery), RFC 4862 (stateless addresses) and RFC 8106
+// (name servers); there is no DHCPv6.
 package ra
 
 import (
@@ -22,24 +22,25 @@ import (
 )
 
 const (
-	// lifetime of all that is advertised. A device keeps its addresses through
-	// a restart of the box.
+	// lifetime of all that is advertised, so that a device keeps its addresses
+	// during a restart of the box.
 	lifetime = 30 * time.Minute
-	// interval between advertisements that nobody asked for.
+	// interval between unsolicited advertisements.
 	interval = 3 * time.Minute
-	// firstInterval is that of the first three, when a device may have missed one.
+	// firstInterval is the interval of the first three, one of which a device may
+	// have missed.
 	firstInterval = 4 * time.Second
-	// leastInterval bounds the answers to solicitations, however many come.
+	// leastInterval is the rate limit of answers to solicitations.
 	leastInterval = 50 * time.Millisecond
-	// writeTimeout bounds how long one may wait for the socket.
+	// writeTimeout bounds how long writing an advertisement can block.
 	writeTimeout = 50 * time.Millisecond
 )
 
 // Config of a Server. Interface, Router and Prefix are required.
 type Config struct {
-	// Interface is where the device is: "lab0".
+	// Interface leads to the device: "lab0".
 	Interface string
-	// Router is the link-local address of the interface that speaks.
+	// Router is the link-local address of Interface, the source of advertisements.
 	Router netip.Addr
 	// Prefix has 64 bits: fd00:77::/64.
 	Prefix netip.Prefix
@@ -53,17 +54,17 @@ type Config struct {
 
 // Server advertises. End it with Close.
 type Server struct {
-	c      Config
-	ifi    *net.Interface
-	conn   net.PacketConn
-	packet *ipv6.PacketConn
-	good   []byte // the advertisement
-	bye    []byte // and the one that takes it back
-	asked  chan net.IP
-	stop   chan struct{}
-	said   chan struct{} // closed when the last word was said
-	done   sync.WaitGroup
-	once   sync.Once
+	c        Config
+	ifi      *net.Interface
+	conn     net.PacketConn
+	packet   *ipv6.PacketConn
+	current  []byte      // the advertisement
+	final    []byte      // the advertisement with lifetime 0, which withdraws the router
+	requests chan net.IP // where to send an advertisement
+	stop     chan struct{}
+	written  chan struct{} // closed when the final advertisement was sent
+	done     sync.WaitGroup
+	once     sync.Once
 }
 
 // Serve starts to advertise.
@@ -71,12 +72,12 @@ func Serve(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, asked: make(chan net.IP, 1), stop: make(chan struct{}), said: make(chan struct{})}
+	s := &Server{c: c, requests: make(chan net.IP, 1), stop: make(chan struct{}), written: make(chan struct{})}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("start router advertisements on %s: %w", c.Interface, err)
 	}
 	s.done.Go(s.read)
-	s.done.Go(func() { defer close(s.said); s.write() })
+	s.done.Go(func() { defer close(s.written); s.write() })
 	return s, nil
 }
 
@@ -90,11 +91,11 @@ func (s *Server) open() (err error) {
 	a := Advertisement{
 		Lifetime: lifetime, Source: s.ifi.HardwareAddr, MTU: s.c.MTU, Prefix: s.c.Prefix, DNS: s.c.DNS, Portal: s.c.Portal,
 	}
-	if s.good, err = a.Marshal(); err != nil {
+	if s.current, err = a.Marshal(); err != nil {
 		return err
 	}
 	a.Lifetime = 0
-	if s.bye, err = a.Marshal(); err != nil {
+	if s.final, err = a.Marshal(); err != nil {
 		return err
 	}
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -125,22 +126,22 @@ func (s *Server) open() (err error) {
 	return nil
 }
 
-// Announce advertises soon, without being asked: a device was plugged in.
-func (s *Server) Announce() { s.ask(net.IPv6linklocalallnodes) }
+// Announce sends an unsolicited advertisement soon, for a device that was plugged in.
+func (s *Server) Announce() { s.request(net.IPv6linklocalallnodes) }
 
-// ask has somebody answered. While one answer waits, another makes it one for
-// all (RFC 4861, 6.2.6).
-func (s *Server) ask(who net.IP) {
+// request lets write send an advertisement to an address. If another one waits
+// already, both become one advertisement to all nodes (RFC 4861, 6.2.6).
+func (s *Server) request(to net.IP) {
 	for {
 		select {
-		case s.asked <- who:
+		case s.requests <- to:
 			return
 		default:
 		}
 		select {
-		case <-s.asked:
-			who = net.IPv6linklocalallnodes
-		default: // it was sent just now
+		case <-s.requests:
+			to = net.IPv6linklocalallnodes
+		default: // write has taken it meanwhile
 		}
 	}
 }
@@ -152,7 +153,7 @@ func (s *Server) read() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // the interface is down: it passes
+		if err != nil { // the interface is down; try again
 			select {
 			case <-s.stop:
 				return
@@ -172,7 +173,7 @@ func (s *Server) read() {
 		if from.IsUnspecified() {
 			s.Announce()
 		} else {
-			s.ask(ip.IP)
+			s.request(ip.IP)
 		}
 	}
 }
@@ -185,9 +186,9 @@ func (s *Server) write() {
 		to := net.IPv6linklocalallnodes
 		select {
 		case <-s.stop:
-			s.leave()
+			s.withdraw()
 			return
-		case to = <-s.asked:
+		case to = <-s.requests:
 		case <-next.C:
 			pause := interval
 			if first--; first > 0 {
@@ -195,23 +196,23 @@ func (s *Server) write() {
 			}
 			next.Reset(pause)
 		}
-		_ = s.send(s.good, to) // another follows
-		select {               // who asks meanwhile waits
+		_ = s.send(s.current, to) // another one follows
+		select {                  // Rate limit: later solicitations are answered after the pause.
 		case <-s.stop:
-			s.leave()
+			s.withdraw()
 			return
 		case <-time.After(leastInterval):
 		}
 	}
 }
 
-// leave takes the router back. Nothing follows that could make up for it, so it
-// is said as often as RFC 4861 (6.2.5) allows until the socket takes it: on a
-// machine that stalls a deadline may pass before the writing begins.
-func (s *Server) leave() {
+// withdraw sends the final advertisement. On a machine that stalls a deadline can
+// expire before the write starts, and no later advertisement makes up for the
+// final one, so withdraw tries as often as RFC 4861 (6.2.5) allows.
+func (s *Server) withdraw() {
 	const most = 3
 	for range most {
-		if !errors.Is(s.send(s.bye, net.IPv6linklocalallnodes), os.ErrDeadlineExceeded) {
+		if !errors.Is(s.send(s.final, net.IPv6linklocalallnodes), os.ErrDeadlineExceeded) {
 			return
 		}
 	}
@@ -219,8 +220,9 @@ func (s *Server) leave() {
 
 func (s *Server) send(b []byte, to net.IP) error {
 	cm := &ipv6.ControlMessage{HopLimit: 255, Src: s.c.Router.AsSlice(), IfIndex: s.ifi.Index}
-	// An answer to an address that nobody has would hold up the others.
-	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+	// Without a deadline an answer to an address that nobody has would block the
+	// others.
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails when closed, as the write does
 	_, err := s.packet.WriteTo(b, cm, &net.IPAddr{IP: to, Zone: s.c.Interface})
 	if err != nil {
 		s.c.Log.Warn("a router advertisement was not sent", "error", err)
@@ -228,11 +230,11 @@ func (s *Server) send(b []byte, to net.IP) error {
 	return err
 }
 
-// Close takes the router back and stops.
+// Close withdraws the router and stops.
 func (s *Server) Close() (err error) {
 	s.once.Do(func() {
 		close(s.stop)
-		<-s.said
+		<-s.written
 		err = s.conn.Close()
 		s.done.Wait()
 	})

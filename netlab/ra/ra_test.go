@@ -40,39 +40,39 @@ func TestMarshal(t *testing.T) {
 	}, "")
 	b, err := a.Marshal()
 	if err != nil || hex.EncodeToString(b) != want {
-		t.Errorf("%x (%v), want\n%s", b, err, want)
+		t.Errorf("Marshal() = %x, %v; want\n%s", b, err, want)
 	}
 	a.Lifetime = 0
 	if b, err = a.Marshal(); err != nil || binary.BigEndian.Uint16(b[6:]) != 0 || bytes.Contains(b, []byte("urn")) {
-		t.Errorf("taken back: %x (%v)", b, err)
+		t.Errorf("Marshal() with lifetime 0 = %x, %v; want lifetimes 0 and no portal", b, err)
 	}
 	for _, bad := range []Advertisement{
 		{Prefix: netip.MustParsePrefix("fd00::/48")}, {Prefix: netip.MustParsePrefix("10.0.0.0/24")}, {},
 		{Lifetime: time.Hour, Prefix: prefix, Portal: strings.Repeat("x", 2039)},
 	} {
 		if b, err := bad.Marshal(); err == nil {
-			t.Errorf("%+v gave %x", bad, b)
+			t.Errorf("Marshal() of %+v = %x, want an error", bad, b)
 		}
 	}
 }
 
-// TestSolicitationsTogether: who asks while an answer waits is answered with
-// the others.
+// TestSolicitationsTogether: two solicitations before an answer get one answer, to
+// all nodes.
 func TestSolicitationsTogether(t *testing.T) {
-	s := &Server{asked: make(chan net.IP, 1)}
+	s := &Server{requests: make(chan net.IP, 1)}
 	one, two := net.ParseIP("fe80::1:1"), net.ParseIP("fe80::1:2")
-	s.ask(one)
-	if to := <-s.asked; !to.Equal(one) {
-		t.Errorf("one is answered at %v", to)
+	s.request(one)
+	if to := <-s.requests; !to.Equal(one) {
+		t.Errorf("one solicitation is answered to %v, want %v", to, one)
 	}
-	s.ask(one)
-	s.ask(two)
-	if to := <-s.asked; !to.Equal(net.IPv6linklocalallnodes) {
-		t.Errorf("two are answered at %v", to)
+	s.request(one)
+	s.request(two)
+	if to := <-s.requests; !to.Equal(net.IPv6linklocalallnodes) {
+		t.Errorf("two solicitations are answered to %v, want %v", to, net.IPv6linklocalallnodes)
 	}
 }
 
-// stalled is a socket whose deadlines have passed whenever it is written to.
+// stalled is a socket whose deadline has expired before every write.
 type stalled struct {
 	net.PacketConn
 	deadlines int
@@ -83,18 +83,20 @@ func (s *stalled) SetWriteDeadline(time.Time) error {
 	return s.PacketConn.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// TestLastWordIsRepeated: nothing comes after it that a device could hear instead.
-func TestLastWordIsRepeated(t *testing.T) {
+// TestWithdrawIsRepeated: the final advertisement is tried three times, since no
+// later one makes up for it.
+func TestWithdrawIsRepeated(t *testing.T) {
 	c, err := net.ListenPacket("udp", "localhost:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	socket := &stalled{PacketConn: c}
-	s := &Server{c: Config{Log: slog.New(slog.DiscardHandler), Router: router}, ifi: &net.Interface{}, conn: socket, packet: ipv6.NewPacketConn(c)}
-	s.leave()
+	s := &Server{c: Config{Log: slog.New(slog.DiscardHandler), Router: router}, ifi: &net.Interface{}, conn: socket,
+		packet: ipv6.NewPacketConn(c)}
+	s.withdraw()
 	if socket.deadlines != 3 {
-		t.Errorf("it was said %d times to a socket that did not take it, want 3", socket.deadlines)
+		t.Errorf("the final advertisement was tried %d times, want 3", socket.deadlines)
 	}
 }
 
@@ -110,13 +112,13 @@ func TestCheckSolicitation(t *testing.T) {
 		{"plain", "8500000000000000", local, 255, ""},
 		{"from nobody", "8500000000000000", nobody, 255, ""},
 		{"with an address", "8500000000000000" + "0101020000000001", local, 255, ""},
-		{"routed", "8500000000000000", local, 254, "beyond"},
+		{"routed", "8500000000000000", local, 254, "hop limit"},
 		{"an advertisement", "8600000000000000", local, 255, "no router"},
 		{"short", "850000", local, 255, "no router"},
-		{"from elsewhere", "8500000000000000", netip.MustParseAddr("2001:db8::1"), 255, "no address"},
+		{"from elsewhere", "8500000000000000", netip.MustParseAddr("2001:db8::1"), 255, "no link-local address"},
 		{"empty option", "85000000000000000100", local, 255, "length"},
 		{"long option", "850000000000000001ff020000000001", local, 255, "length"},
-		{"nobody's address", "8500000000000000" + "0101020000000001", nobody, 255, "hardware"},
+		{"nobody's address", "8500000000000000" + "0101020000000001", nobody, 255, "unspecified source"},
 	} {
 		b, err := hex.DecodeString(c.hex)
 		if err != nil {
@@ -124,13 +126,13 @@ func TestCheckSolicitation(t *testing.T) {
 		}
 		err = CheckSolicitation(b, c.from, c.hops)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.says)
+			t.Errorf("CheckSolicitation() of %s = %v, want %q", c.name, err, c.says)
 		}
 	}
 }
 
-// TestKernel has Linux itself take an address, a route and the prefix, which
-// it does only of a well-formed advertisement, and give them up at the end.
+// TestKernel: Linux takes an address, a route and the prefix from our advertisements,
+// which must be well-formed for that, and removes them at the end.
 func TestKernel(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -156,7 +158,7 @@ func TestKernel(t *testing.T) {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("ip %v says\n%s", args, out)
+				t.Fatalf("ip %v prints\n%s", args, out)
 			}
 		}
 	}
@@ -175,7 +177,7 @@ func TestServeRefuses(t *testing.T) {
 		{Interface: "lo", Router: router},
 	} {
 		if s, err := Serve(c); err == nil {
-			t.Errorf("%+v was taken", c)
+			t.Errorf("Serve(%+v) = nil, want an error", c)
 			_ = s.Close()
 		}
 	}
@@ -191,7 +193,7 @@ func FuzzSolicitation(f *testing.F) {
 			from = netip.IPv6Unspecified()
 		}
 		if CheckSolicitation(b, from, 255) == nil && (len(b) < 8 || len(b)%8 != 0) {
-			t.Fatalf("%x was taken", b)
+			t.Fatalf("CheckSolicitation(%x) = nil, want an error", b)
 		}
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// altSvc returns what a device is told of an origin's alternative services
-// (RFC 7838): that HTTP/3 is at the same port, if the origin said so anywhere
-// and we serve it; and that there are none, if it said so. Everything else
-// would send the device to where nobody listens.
+// altSvc returns the Alt-Svc field (RFC 7838) that a device gets in place of an
+// origin's: HTTP/3 at the same port, if the origin offers it at any port and we
+// serve it, or "clear", if the origin says so. Every other alternative would send
+// the device to an address where nobody listens.
 func altSvc(fields []lab.HeaderField, rawURL string, http3 bool) (lab.HeaderField, bool) {
 	for _, f := range fields {
 		if !strings.EqualFold(f.Name, "Alt-Svc") {

@@ -8,73 +8,73 @@ import (
 	"eidetic/internal/lab"
 )
 
-// sentField is a field of a recorded response as it was made ready for being
-// sent: whatever does not depend on the request was found out once.
-type sentField struct {
+// preparedField is a field of a recorded response, ready to be sent: everything that
+// does not depend on the request was found out once.
+type preparedField struct {
 	lab.HeaderField
-	kind fieldKind
-	at   time.Time // of a date
+	change fieldChange
+	at     time.Time // the date of changeWithExchange and changeWithRecording
 }
 
-// fieldKind says what is done with a field for each answer.
-type fieldKind uint8
+// fieldChange says how a field's value changes from the recording to an answer.
+type fieldChange uint8
 
 const (
-	asRecorded  fieldKind = iota
-	sinceThen             // a date that moves with the exchange
-	sinceStart            // a date that moves with the recording
-	cookieField           // an expiry may be inside
-	forOrigin             // names the origin that asked then
+	unchanged           fieldChange = iota
+	changeWithExchange              // a date that moves with the exchange
+	changeWithRecording             // a date that moves with the recording
+	changeCookie                    // an expiry may be inside
+	changeOrigin                    // the value is the origin that asked then
 )
 
-// toSend makes the fields of a response ready; request is the recorded one.
-func toSend(fields []lab.HeaderField, request *lab.Message) []sentField {
-	out := make([]sentField, 0, len(fields))
+// prepareFields makes the fields of a response ready; request is the recorded one.
+func prepareFields(fields []lab.HeaderField, request *lab.Message) []preparedField {
+	out := make([]preparedField, 0, len(fields))
 	for _, f := range fields {
-		if hopByHop(f.Name) {
+		if isHopByHop(f.Name) {
 			continue
 		}
-		s := sentField{HeaderField: f}
+		p := preparedField{HeaderField: f}
 		switch strings.ToLower(f.Name) {
 		case "date", "expires":
-			s.kind = sinceThen
+			p.change = changeWithExchange
 		case "last-modified":
-			// The device sends it back in If-Modified-Since: it must not change
-			// from one answer to the next.
-			s.kind = sinceStart
+			// The device sends this date back in If-Modified-Since, so it must not
+			// change from one answer to the next.
+			p.change = changeWithRecording
 		case "set-cookie":
-			s.kind = cookieField
+			p.change = changeCookie
 		case "access-control-allow-origin":
 			if f.Value != "*" && f.Value == request.Get("Origin") {
-				s.kind = forOrigin
+				p.change = changeOrigin
 			}
 		}
-		if s.kind == sinceThen || s.kind == sinceStart {
+		if p.change == changeWithExchange || p.change == changeWithRecording {
 			var err error
-			if s.at, err = http.ParseTime(f.Value); err != nil || s.at.Year() < 1990 {
-				s.kind = asRecorded // "0" and "-1" mean expired, and so does 1970
+			if p.at, err = http.ParseTime(f.Value); err != nil || p.at.Year() < 1990 {
+				p.change = unchanged // "0" and "-1" mean expired, and so does 1970
 			}
 		}
-		out = append(out, s)
+		out = append(out, p)
 	}
 	return out
 }
 
-// fields returns a body's header for a request that asks now.
+// fields returns a body's header for a request that arrives now.
 func (s *Session) fields(en *entry, b *body, h http.Header, shift shifter) []lab.HeaderField {
-	const more = 2 // that others add
+	const more = 2 // that callers add
 	out := make([]lab.HeaderField, 0, len(b.fields)+len(en.Response.Trailer)+more)
 	for i := range b.fields {
 		f := &b.fields[i]
 		value := f.Value
-		switch f.kind {
-		case sinceThen:
+		switch f.change {
+		case changeWithExchange:
 			value = shift.date(value, f.at, shift.delta)
-		case sinceStart:
+		case changeWithRecording:
 			value = shift.date(value, f.at, shift.steady)
-		case cookieField:
+		case changeCookie:
 			value = shift.cookie(value)
-		case forOrigin:
+		case changeOrigin:
 			if origin := h.Get("Origin"); origin != "" {
 				value = origin
 			}
@@ -84,8 +84,8 @@ func (s *Session) fields(en *entry, b *body, h http.Header, shift shifter) []lab
 	return out
 }
 
-// contentLength tells whether one of the fields is that.
-func contentLength(fields []lab.HeaderField) bool {
+// hasContentLength tells whether one of the fields is a Content-Length.
+func hasContentLength(fields []lab.HeaderField) bool {
 	for i := range fields {
 		if name := fields[i].Name; len(name) == len("Content-Length") && strings.EqualFold(name, "Content-Length") {
 			return true
@@ -94,15 +94,10 @@ func contentLength(fields []lab.HeaderField) bool {
 	return false
 }
 
-// asksForLess tells whether a request asks for less than a whole answer.
-func asksForLess(h http.Header) bool {
-	return h["If-None-Match"] != nil || h["If-Modified-Since"] != nil || h["Range"] != nil
-}
-
-// urlOf is r.URL without a fragment as url.URL.String would give it. Of most
-// requests it stands in the request line already.
+// urlOf returns r.URL without a fragment as url.URL.String would. Of most requests
+// the text is in the request line already.
 func urlOf(r *http.Request) string {
-	if u := r.URL; strings.HasPrefix(r.RequestURI, "/") && u.Opaque == "" && u.User == nil && usual(r.RequestURI) && usual(u.Host) {
+	if u := r.URL; strings.HasPrefix(r.RequestURI, "/") && u.Opaque == "" && u.User == nil && staysAsIs(r.RequestURI) && staysAsIs(u.Host) {
 		return u.Scheme + "://" + u.Host + r.RequestURI
 	}
 	u := *r.URL
@@ -110,13 +105,13 @@ func urlOf(r *http.Request) string {
 	return u.String()
 }
 
-// usual tells whether a text has only characters that url.URL.String leaves
-// as they are, in a path and in a query.
-func usual(s string) bool {
+// staysAsIs tells whether a text has only characters that url.URL.String does not
+// escape, in a path and in a query.
+func staysAsIs(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '/', c == '-', c == '_', c == '.', c == '~', c == '?', c == '&', c == '=', c == '%', c == '+', c == ',', c == ':', c == ';', c == '@', c == '$':
+		case strings.IndexByte("/-_.~?&=%+,:;@$", c) >= 0:
 		default:
 			return false
 		}

@@ -19,9 +19,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An origin's early hints come while the transport still tells that the request
-// was written: they are passed on and recorded all the same. What a transport tells after its
-// answer changes nothing.
+// Early hints that arrive while the transport still reports that the request was written
+// are sent to the device and recorded. What a transport reports after its answer changes
+// nothing.
 func TestHintsWhileTheRequestIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.wacz")
 	w, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now()})
@@ -29,7 +29,7 @@ func TestHintsWhileTheRequestIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	writing, release := make(chan struct{}), make(chan struct{})
-	held := false // the clock is read while the header's writing is told
+	held := false // the clock is held while the transport reports that the header was written
 	clock := func() lab.Time {
 		if held {
 			held = false
@@ -48,7 +48,7 @@ func TestHintsWhileTheRequestIsWritten(t *testing.T) {
 		go func() { trace.WroteHeaders(); close(wrote) }()
 		<-writing
 		go func() { _ = trace.Got1xxResponse(http.StatusEarlyHints, hint); close(got) }()
-		select { // it waits for the clock, or else has given the hints up
+		select { // the hints wait for the clock; if they did not, they would be lost here
 		case <-got:
 		case <-time.After(100 * time.Millisecond):
 		}
@@ -72,6 +72,6 @@ func TestHintsWhileTheRequestIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := a.Exchanges()[0]; len(e.Interim) != 1 || e.Interim[0].Status != http.StatusEarlyHints {
-		t.Errorf("recorded %+v", e.Interim)
+		t.Errorf("the exchange has the 1xx responses %+v, want one 103", e.Interim)
 	}
 }

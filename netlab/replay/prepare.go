@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/replay/match"
 )
 
 // Prepared is an archive made ready to be replayed: indexes for matching, and
@@ -21,24 +22,20 @@ type Prepared struct {
 	archive *archive.Archive
 	script  *inject.Script
 
-	exact     map[string][]*entry
-	normal    map[string][]*entry
-	learned   learned
-	near      map[string]*neighbours // by what near ones have in common, see nearKey
-	protocols map[string][]string    // by host as in the URL
+	ignored   *match.Ignored
+	index     *match.Index
+	entries   map[*match.Entry]*entry // those of index
+	protocols map[string][]string     // by host as in the URL
 	hosts     []string
 	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
 }
 
 // entry is one exchange, ready to be matched and served.
 type entry struct {
-	*lab.Exchange
-	shape    *shape
-	reqRange string        // of its request
-	span     *contentRange // of a 206
-	body     *body         // as recorded
-	document bool          // some request for it gets a script
-	injected *body         // with the script, for the kind of request that was recorded; nil without
+	*match.Entry
+	body     *body // as recorded
+	document bool  // some request for it gets a script
+	injected *body // with the script, for the kind of request that was recorded; nil without
 
 	once sync.Once // guards late
 	late *body     // with the script, for another kind of request
@@ -51,81 +48,78 @@ type body struct {
 	header []lab.HeaderField
 	sum    string // hex SHA-256
 
-	fields []sentField // header, made ready
-	altSvc bool        // header has an Alt-Svc
-	coding string      // its content coding, if that can be replaced by another
+	fields []preparedField // header, made ready
+	altSvc bool            // header has an Alt-Svc
+	coding string          // its content coding, if that can be replaced by another
 }
 
-// ready makes the header ready to be sent.
-func (b *body) ready(en *entry) {
-	b.fields = toSend(b.header, &en.Request)
+// prepare makes the header ready to be sent.
+func (b *body) prepare(en *entry) {
+	b.fields = prepareFields(b.header, &en.Request)
 	for _, f := range b.header {
 		b.altSvc = b.altSvc || strings.EqualFold(f.Name, "Alt-Svc")
 	}
 	coding := strings.ToLower(strings.TrimSpace((&lab.Message{Header: b.header}).Get("Content-Encoding")))
-	if inject.Recodes(coding) && en.Truncated == "" && en.span == nil {
+	if inject.Recodes(coding) && en.Truncated == "" && en.Part == nil {
 		b.coding = coding
 	}
 }
 
 // Prepare indexes a and puts the script of o into its documents.
 func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
-	p := newPrepared(a, inject.NewScript(o))
+	script := inject.NewScript(o)
 	entries := make([]*entry, 0, len(a.Exchanges()))
+	compared := make([]*match.Entry, 0, len(a.Exchanges()))
 	for _, e := range a.Exchanges() {
-		en, err := p.newEntry(e)
+		en, err := newEntry(a, script, e)
 		if err != nil {
 			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
 		}
-		entries = append(entries, en)
+		entries, compared = append(entries, en), append(compared, en.Entry)
 	}
-	p.learned = learned{idle: learn(entries), rules: a.Options().Rules}
+	p := newPrepared(a, script, match.Learn(compared, ignoredBy(a.Options().Rules)))
 	for _, en := range entries {
 		p.add(en)
-	}
-	for _, n := range p.near {
-		n.build()
 	}
 	p.learnHosts()
 	return p, nil
 }
 
-func newPrepared(a *archive.Archive, script *inject.Script) *Prepared {
+// ignoredBy tells whether one of the rules leaves a parameter of a request out.
+func ignoredBy(rules []archive.Rule) func(url, name string) bool {
+	return func(url, name string) bool {
+		return slices.ContainsFunc(rules, func(r archive.Rule) bool { return r.Ignores(url, name) })
+	}
+}
+
+func newPrepared(a *archive.Archive, script *inject.Script, ignored *match.Ignored) *Prepared {
 	return &Prepared{
-		archive: a, script: script,
-		exact: map[string][]*entry{}, normal: map[string][]*entry{}, near: map[string]*neighbours{}, protocols: map[string][]string{},
+		archive: a, script: script, ignored: ignored,
+		index: match.NewIndex(ignored), entries: map[*match.Entry]*entry{}, protocols: map[string][]string{},
 	}
 }
 
-// add indexes an entry.
 func (p *Prepared) add(en *entry) {
-	exact, normal, near := en.shape.exactKey(), en.shape.normalKey(&p.learned), nearKey(en.shape)
-	p.exact[exact] = append(p.exact[exact], en)
-	p.normal[normal] = append(p.normal[normal], en)
-	if p.near[near] == nil {
-		p.near[near] = &neighbours{}
-	}
-	p.near[near].entries = append(p.near[near].entries, en)
+	p.index.Add(en.Entry)
+	p.entries[en.Entry] = en
 }
 
-func (p *Prepared) newEntry(e *lab.Exchange) (*entry, error) {
-	s, err := newShape(e.Method, e.URL, &e.Request, e.Request.Body)
+func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entry, error) {
+	sum := a.BodySHA256(e.Response.Body)
+	compared, err := match.NewEntry(e, sum)
 	if err != nil {
 		return nil, err
 	}
-	en := &entry{Exchange: e, shape: s, reqRange: e.Request.Get("Range")}
-	if e.Status == 206 {
-		en.span = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
-	}
-	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: p.archive.BodySHA256(e.Response.Body)}
-	en.document = p.script.Concerns(e.Method, e.Status, e.Response.Header)
-	if plan := p.script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
+	en := &entry{Entry: compared}
+	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
+	en.document = script.Concerns(e.Method, e.Status, e.Response.Header)
+	if plan := script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
 		// A body that cannot be decoded is served as it was recorded.
 		en.injected, _ = injectBody(plan, en.body)
 	}
 	for _, b := range []*body{en.body, en.injected} {
 		if b != nil {
-			b.ready(en)
+			b.prepare(en)
 		}
 	}
 	return en, nil
@@ -199,22 +193,20 @@ func hexSum(b []byte) string {
 func (p *Prepared) learnHosts() {
 	names := map[string]bool{}
 	spoken := map[string]map[string]bool{}
-	for _, list := range p.exact {
-		for _, en := range list {
-			scheme, host, _ := strings.Cut(en.shape.origin, "://")
-			names[bareHost(host)] = true
-			if scheme == "https" {
-				if spoken[host] == nil {
-					spoken[host] = map[string]bool{}
-				}
-				spoken[host][en.Protocol] = true
+	for en := range p.entries {
+		scheme, host, _ := strings.Cut(en.Origin(), "://")
+		names[bareHost(host)] = true
+		if scheme == "https" {
+			if spoken[host] == nil {
+				spoken[host] = map[string]bool{}
 			}
+			spoken[host][en.Protocol] = true
 		}
 	}
 	for host, set := range spoken {
 		var list []string
 		for _, proto := range []string{"h3", "h2", "http/1.1"} {
-			// Who speaks a newer protocol also speaks the older ones.
+			// An origin that speaks a newer protocol also speaks the older ones.
 			if set[proto] || len(list) > 0 || proto == "http/1.1" {
 				list = append(list, proto)
 			}

@@ -28,9 +28,9 @@ func (s *Session) coded(en *entry, b *body, accept string) *body {
 	}
 	made, err := recode(b, b.coding, key.coding)
 	if err != nil {
-		return b // it does not decode; whoever gets it is told so by verify
+		return b // it does not decode, which verifying the archive reports
 	}
-	made.ready(en)
+	made.prepare(en)
 	kept, _ := s.p.recoded.LoadOrStore(key, made)
 	return kept.(*body)
 }
@@ -65,7 +65,7 @@ func recode(from *body, coding, to string) (*body, error) {
 }
 
 // accepts tells whether an Accept-Encoding field takes a coding (RFC 9110,
-// 12.5.3). Who sends none gets none.
+// 12.5.3). A device that sends no such field takes no coding.
 func accepts(field, coding string) bool {
 	any := false
 	for item := range strings.SplitSeq(field, ",") {

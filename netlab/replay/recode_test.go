@@ -15,12 +15,12 @@ func TestAccepts(t *testing.T) {
 		"": false, "br": true, "gzip, br": true, "gzip;q=1, BR;q=0.1": true, "br;q=0": false, "*": true, "*, br;q=0": false, "gzip": false, "identity": false,
 	} {
 		if got := accepts(field, "br"); got != want {
-			t.Errorf("%q takes br: %v", field, got)
+			t.Errorf("accepts(%q, br) = %v, want %v", field, got, want)
 		}
 	}
 }
 
-// A device without brotli gets gzip or plain text, with headers that say so.
+// A device without brotli gets gzip or plain text, with headers to match.
 func TestRecodedForDevicesThatLackACoding(t *testing.T) {
 	const text = "all that was said, all that was said"
 	var packed bytes.Buffer
@@ -35,7 +35,7 @@ func TestRecodedForDevicesThatLackACoding(t *testing.T) {
 		for range 2 { // made, and then kept
 			r, body, _ := k.ask("192.0.2.1", "GET https://a.test/x.css", "Accept-Encoding: "+accept, "")
 			if got := r.Header.Get("Content-Encoding"); got != want {
-				t.Errorf("who takes %q gets %q, want %q", accept, got, want)
+				t.Errorf("Accept-Encoding %q gets the coding %q, want %q", accept, got, want)
 			}
 			var reader io.Reader = strings.NewReader(body)
 			switch want {
@@ -49,15 +49,15 @@ func TestRecodedForDevicesThatLackACoding(t *testing.T) {
 				reader = z
 			}
 			if got, err := io.ReadAll(reader); err != nil || string(got) != text {
-				t.Errorf("who takes %q reads %q (%v)", accept, got, err)
+				t.Errorf("Accept-Encoding %q: the body decodes to %q, %v; want %q", accept, got, err, text)
 			}
 			for _, name := range []string{"Content-Digest", "Repr-Digest"} { // of the bytes that were recorded
 				if digest := r.Header.Get(name); (digest != "") != (want == "br") {
-					t.Errorf("who takes %q gets the %s %q", accept, name, digest)
+					t.Errorf("Accept-Encoding %q gets the %s %q; want one only with the coding br", accept, name, digest)
 				}
 			}
 			if tag := r.Header.Get("ETag"); (want == "br") != (tag == `"1"`) {
-				t.Errorf("who takes %q gets the tag %s", accept, tag)
+				t.Errorf("Accept-Encoding %q gets the ETag %s; want %q with the coding br alone", accept, tag, `"1"`)
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"
 
 	"github.com/andybalholm/brotli"
@@ -44,12 +45,12 @@ func newBench(t testing.TB, origin http.Handler, h2 bool) *bench {
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host = "https", r.Host
 		proto := map[int]string{1: "http/1.1", 2: "h2"}[r.ProtoMajor]
-		b.handler.ServeHTTP(w, r.WithContext(WithConn(r.Context(), Conn{Client: netip.MustParseAddr("192.0.2.77"), Protocol: proto, TLS: "tls/1.3"})))
+		b.handler.ServeHTTP(w, r.WithContext(hop.WithConn(r.Context(), hop.Conn{Client: netip.MustParseAddr("192.0.2.77"), Protocol: proto, TLS: "tls/1.3"})))
 	}))
 	b.front.EnableHTTP2 = h2
 	b.front.Config.ErrorLog = quiet()
 	b.front.StartTLS()
-	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+	tr := newTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, b.front.Listener.Addr().String())
 	}, &tls.Config{InsecureSkipVerify: true})
 	b.client = &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -61,6 +62,11 @@ func newBench(t testing.TB, origin http.Handler, h2 bool) *bench {
 		b.origin.Close()
 	})
 	return b
+}
+
+// newTransport returns a transport that is fit for a Recorder and connects by dial.
+func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error), t *tls.Config) *http.Transport {
+	return &http.Transport{DialContext: dial, TLSClientConfig: t, DisableCompression: true, ForceAttemptHTTP2: true}
 }
 
 func (b *bench) note(line lab.Served) {
@@ -76,7 +82,7 @@ func (b *bench) record(path string) (*Recorder, func() *archive.Archive) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+	tr := newTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, b.origin.Listener.Addr().String())
 	}, &tls.Config{InsecureSkipVerify: true})
 	rec := NewRecorder(w, tr, RecordOptions{Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 3, Date: recordedAt}, Log: b.note})
@@ -107,7 +113,7 @@ func (b *bench) replay(a *archive.Archive, o Options) *Session {
 	return s
 }
 
-// seen is what a device can tell of an answer.
+// get returns what a device can tell of an answer.
 func (b *bench) get(method, url, body string, header http.Header) string {
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -125,7 +131,7 @@ func (b *bench) get(method, url, body string, header http.Header) string {
 	return fmt.Sprintf("%s %s %v %q %v %v", resp.Proto, resp.Status, h, text, resp.Trailer, err != nil)
 }
 
-// site is an origin with one path for each thing that an answer can be.
+// site is an origin with one path for each kind of answer.
 func site() http.Handler {
 	var mu sync.Mutex
 	count := 0
@@ -179,8 +185,8 @@ func site() http.Handler {
 	return mux
 }
 
-// TestRecordReplay: what the device saw while recording it sees again, with
-// the origin gone, over h1 and h2.
+// TestRecordReplay: the device sees in a replay what it saw during the recording, with the
+// origin gone, over h1 and h2.
 func TestRecordReplay(t *testing.T) {
 	asks := []struct {
 		method, path, body string
@@ -211,67 +217,67 @@ func TestRecordReplay(t *testing.T) {
 			a := finish()
 			b.origin.Close()
 			if len(a.Exchanges()) != len(asks) {
-				t.Fatalf("%d exchanges of %d", len(a.Exchanges()), len(asks))
+				t.Fatalf("%d exchanges were recorded, want %d", len(a.Exchanges()), len(asks))
 			}
 			for i, e := range a.Exchanges() {
 				want := map[bool]string{false: "http/1.1", true: "h2"}[h2]
 				if e.Protocol != want || e.TLS != "tls/1.3" || !e.Server.IsValid() || e.Order != i || e.FirstByte <= 0 {
-					t.Errorf("exchange %d: %+v", i, e)
+					t.Errorf("exchange %d is %+v; want %s over tls/1.3 with order %d, a server and a first byte", i, e, want, i)
 				}
 				if strings.Contains(string(e.Response.Body), "eidetic") {
-					t.Errorf("exchange %d has the script in it", i)
+					t.Errorf("exchange %d was recorded with the script in it, want it as the origin sent it", i)
 				}
 			}
 			if !strings.Contains(live[0], "eidetic") || !strings.Contains(live[0], "rest") || strings.Contains(live[0], "Alt-Svc") {
-				t.Errorf("the device saw %s", live[0])
+				t.Errorf("the device saw %s; want the page with the script and without Alt-Svc", live[0])
 			}
 			if !strings.Contains(live[2], `gzip, br`) {
-				t.Errorf("Accept-Encoding was changed: %s", live[2])
+				t.Errorf("the origin saw %s, want the device's Accept-Encoding", live[2])
 			}
 			s := b.replay(a, Options{})
 			for i, a := range asks {
 				again := b.get(a.method, "https://www.example.com"+a.path, a.body, a.header)
 				if live[i] != again && !(a.path == "/br" && len(again) > 1000) {
-					t.Errorf("%s %s:\nlive   %s\nreplay %s", a.method, a.path, live[i], again)
+					t.Errorf("%s %s: the replay differs:\ngot  %s\nwant %s", a.method, a.path, again, live[i])
 				}
 			}
 			if st := s.Stats(); st.Misses != 0 || st.Requests != len(asks) {
-				t.Errorf("stats %+v", st)
+				t.Errorf("Stats() = %+v, want %d requests and no miss", st, len(asks))
 			}
 			want := map[bool]string{false: "[http/1.1]", true: "[h2 http/1.1]"}[h2]
 			if got := fmt.Sprint(s.Protocols("www.example.com")); got != want || fmt.Sprint(s.Hosts()) != "[www.example.com]" || s.Protocols("x.example") != nil {
-				t.Errorf("protocols %s, hosts %v", got, s.Hosts())
+				t.Errorf("Protocols = %s, Hosts() = %v; want %s, [www.example.com], and none for another host", got, s.Hosts(), want)
 			}
 		})
 	}
 }
 
-// TestFailures: what failed is never recorded as good.
+// TestFailures: a failed request is never recorded as a good one.
 func TestFailures(t *testing.T) {
 	b := newBench(t, site(), true)
 	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
 	if got := b.get("GET", "https://www.example.com/cut", "", nil); !strings.HasSuffix(got, "true") && got != "error" {
-		t.Errorf("a cut-off body looks whole to the device: %s", got)
+		t.Errorf("the device gets %s for a cut-off body, want an error", got)
 	}
 	b.origin.CloseClientConnections()
 	b.origin.Close()
 	if got := b.get("GET", "https://www.example.com/gone", "", nil); !strings.Contains(got, "502") {
-		t.Errorf("an origin that is gone: %s", got)
+		t.Errorf("an origin that is gone is answered with %s, want 502", got)
 	}
 	a := finish()
 	if len(a.Exchanges()) != 1 || a.Exchanges()[0].Truncated != "disconnect" || string(a.Exchanges()[0].Response.Body) != "half" {
-		t.Errorf("recorded: %+v", a.Exchanges())
+		t.Errorf("recorded %+v; want one exchange with the body \"half\", truncated by a disconnect", a.Exchanges())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, line := range b.log {
 		if line.Error == "" || line.Stage != lab.StageLive {
-			t.Errorf("log: %+v", line)
+			t.Errorf("the log has %+v, want the stage live and an error", line)
 		}
 	}
 }
 
-// TestDeviceGoesAway: the body is fetched to its end for the archive.
+// TestDeviceGoesAway: the recorder fetches the complete body although the device left.
 func TestDeviceGoesAway(t *testing.T) {
 	release := make(chan struct{})
 	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -299,7 +305,7 @@ func TestDeviceGoesAway(t *testing.T) {
 	<-b.logged
 	a := finish()
 	if len(a.Exchanges()) != 1 || string(a.Exchanges()[0].Response.Body) != "first second" || a.Exchanges()[0].Truncated != "" {
-		t.Errorf("recorded: %+v", a.Exchanges())
+		t.Errorf("recorded %+v; want one exchange with the complete body", a.Exchanges())
 	}
 }
 
@@ -315,7 +321,7 @@ func TestManyClients(t *testing.T) {
 	for i := range 1000 {
 		wg.Go(func() {
 			if got := b.get("GET", fmt.Sprint("https://www.example.com/", i%50), "", nil); !strings.Contains(got, fmt.Sprintf("%q", fmt.Sprint("body ", i%50))) {
-				t.Errorf("request %d: %s", i, got)
+				t.Errorf("request %d is answered with %s, want the body %d", i, got, i%50)
 			}
 		})
 	}
@@ -324,16 +330,17 @@ func TestManyClients(t *testing.T) {
 		<-b.logged
 	}
 	if st := s.Stats(); st.Requests != 1000 || st.Misses != 0 || st.InFlight != 0 {
-		t.Errorf("stats %+v", st)
+		t.Errorf("Stats() = %+v; want 1000 requests, no miss, none in flight", st)
 	}
 }
 
-// TestMissLiveAndFill: what the archive lacks comes from the origin, once.
+// TestMissLiveAndFill: a request that the archive lacks is fetched from the origin, under
+// MissFill once.
 func TestMissLiveAndFill(t *testing.T) {
 	b := newBench(t, site(), true)
 	dir := t.TempDir()
 	a := build(exchange{ask: "GET https://www.example.com/recorded", header: "Content-Type: text/plain", answer: "from the archive"})
-	tr := NewTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+	tr := newTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, b.origin.Listener.Addr().String())
 	}, &tls.Config{InsecureSkipVerify: true})
 	t.Cleanup(tr.CloseIdleConnections)
@@ -371,11 +378,11 @@ func TestMissLiveAndFill(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tt.o.Miss, got, tt.want)
 		}
 		if st := s.Stats(); st.Requests != 3 || st.InFlight != 0 {
-			t.Errorf("%s: stats %+v", tt.o.Miss, st)
+			t.Errorf("%s: Stats() = %+v; want 3 requests, none in flight", tt.o.Miss, st)
 		}
 	}
 	if w.Count() != 1 {
-		t.Errorf("%d exchanges were filled in", w.Count())
+		t.Errorf("%d exchanges were filled in, want 1", w.Count())
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
@@ -383,7 +390,7 @@ func TestMissLiveAndFill(t *testing.T) {
 	for _, o := range []Options{{Miss: MissLive}, {Miss: MissFill, Live: tr}, {Miss: "x"}} {
 		o.Clock = lab.Monotonic
 		if _, err := NewSession(a, o); err == nil {
-			t.Errorf("the options %+v were taken", o)
+			t.Errorf("NewSession(%+v) = nil error, want one", o)
 		}
 	}
 }

@@ -12,20 +12,21 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/replay/match"
 )
 
-// Miss says what is done with a request that nothing recorded is near to.
+// Miss says what is done with a request that no recorded one is similar to.
 type Miss string
 
 // The policies.
 const (
 	Miss404  Miss = "404"  // answer 404
 	MissFail Miss = "fail" // answer 404 and mark the session as failed
-	// MissLive fetches from the origin through Options.Live. What is not
-	// surely recorded is fetched: nothing is guessed.
+	// MissLive fetches from the origin through Options.Live. A request whose match
+	// is not sure is fetched: nothing is guessed.
 	MissLive Miss = "live"
 	// MissFill does the same, records to Options.Fill, and answers from there
-	// from then on: one cache for all who ask.
+	// from then on: one cache for all devices.
 	MissFill Miss = "fill"
 )
 
@@ -81,7 +82,7 @@ type Session struct {
 	live *Recorder // for misses; nil unless the policy asks for it
 
 	mu      sync.Mutex
-	clients map[netip.Addr]*client
+	clients map[netip.Addr]*match.Client
 	filled  *Prepared // what MissFill fetched
 	stats   Stats
 }
@@ -97,8 +98,8 @@ func InjectOptions(a *archive.Archive, o inject.Options) inject.Options {
 	return o
 }
 
-// NewSession prepares a and returns a handler that is ready. Who needs many
-// sessions of one archive calls [Prepare] once and [Prepared.Session] for each.
+// NewSession prepares a and returns a handler that is ready. For many sessions of
+// one archive, call [Prepare] once and [Prepared.Session] for each.
 func NewSession(a *archive.Archive, o Options) (*Session, error) {
 	o.Inject.Seed = cmp.Or(o.Seed, o.Inject.Seed)
 	p, err := Prepare(a, InjectOptions(a, o.Inject))
@@ -130,11 +131,10 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*client{}}
+	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}}
 	s.stats.LastActivity = s.start
 	if o.Miss == MissLive || o.Miss == MissFill {
-		s.filled = newPrepared(p.archive, p.script)
-		s.filled.learned = p.learned
+		s.filled = newPrepared(p.archive, p.script, p.ignored)
 		s.live = s.liveRecorder()
 	}
 	return s, nil
@@ -165,69 +165,16 @@ func (s *Session) Stats() Stats {
 	return s.stats
 }
 
-// begin counts an arrival.
-func (s *Session) begin(at lab.Time) {
-	s.mu.Lock()
-	s.stats.Requests++
-	s.stats.InFlight++
-	s.stats.LastActivity = at
-	s.mu.Unlock()
-}
-
-// end counts an answer and logs it.
-func (s *Session) end(line *lab.Served) {
-	now := s.o.Clock()
-	line.Duration = now.Sub(line.Time)
-	s.mu.Lock()
-	s.stats.InFlight--
-	s.stats.LastActivity = now
-	if line.Stage == lab.StageLive {
-		s.stats.Live++
-	}
-	if line.Stage == lab.StageMiss {
-		s.stats.Misses++
-		s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
-	}
-	s.mu.Unlock()
-	if line.Stage != lab.StageLive { // the recorder logs its own
-		s.o.Log(*line)
-	}
-}
-
-// exact matches what is asked for exactly as it was recorded, before the
-// request is taken apart: most are.
-func (s *Session) exact(from netip.Addr, method, url, sum string, h http.Header) match {
-	var space [512]byte
-	key := appendExactKey(space[:0], method, url, sum)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.p.exactly(s.client(from), s.p.exact[string(key)], h)
-}
-
-// find matches under the state of the device that asks.
-func (s *Session) find(from netip.Addr, sh *shape, h http.Header) match {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.client(from)
-	if s.live == nil {
-		return s.p.find(c, sh, h)
-	}
-	if m := s.p.sure(c, sh, h); m.entry != nil {
-		return m
-	}
-	return s.filled.sure(c, sh, h)
-}
-
 // client returns the match state of a device; the caller holds the lock.
-func (s *Session) client(from netip.Addr) *client {
-	const most = 4096 // devices; more are one device to us
+func (s *Session) client(from netip.Addr) *match.Client {
+	const most = 4096 // devices; those beyond share one state
 	c := s.clients[from]
 	if c == nil {
 		if len(s.clients) >= most {
 			from = netip.Addr{}
 		}
 		if c = s.clients[from]; c == nil {
-			c = &client{used: map[*entry]bool{}}
+			c = match.NewClient()
 			s.clients[from] = c
 		}
 	}
@@ -244,13 +191,13 @@ func (s *Session) liveRecorder() *Recorder {
 		if now := s.now(s.o.Clock()); !now.IsZero() {
 			return now
 		}
-		return s.p.archive.Options().Wall // dates stay as recorded, so these join them
+		return s.p.archive.Options().Wall // without a wall clock all dates are those of the recording
 	}
 	c := NewRecorder(w, s.o.Live, RecordOptions{Clock: s.o.Clock, Wall: wall, Log: s.o.Log})
 	c.script = s.p.script
 	if w != nil {
 		c.added = func(e *lab.Exchange) {
-			if en, err := s.filled.newEntry(e); err == nil {
+			if en, err := newEntry(s.p.archive, s.p.script, e); err == nil {
 				s.mu.Lock()
 				s.filled.add(en)
 				s.mu.Unlock()

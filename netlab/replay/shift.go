@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// shifter moves the dates of a header by the time that went by since it was
-// recorded, so that every lifetime is what it was.
+// shifter moves the dates of a header by the time since it was recorded, so that
+// every lifetime is as recorded.
 type shifter struct {
 	recorded time.Time     // when the exchange was recorded
 	delta    time.Duration // from then to now
 	steady   time.Duration // from the recording's start to the session's: the same for each request
 }
 
-// date returns what a date is now, or value, as it was recorded.
+// date returns a date moved by a duration, or value, the recorded text, if nothing moves.
 func (s shifter) date(value string, at time.Time, by time.Duration) string {
 	if s.delta == 0 {
 		return value
@@ -22,7 +22,8 @@ func (s shifter) date(value string, at time.Time, by time.Duration) string {
 	return at.Add(by).UTC().Format(http.TimeFormat)
 }
 
-// cookie shifts an expiry that was in the future; one in the past deletes.
+// cookie moves an expiry that was in the future; one in the past deletes the cookie
+// and stays.
 func (s shifter) cookie(v string) string {
 	if s.delta == 0 {
 		return v

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/replay/match"
 )
 
 // isSocket tells a request to open a WebSocket (RFC 6455, 4.1).
@@ -45,45 +45,36 @@ func (o *output) hijack(fields []lab.HeaderField) (net.Conn, *bufio.Reader, erro
 	return c, rw.Reader, nil
 }
 
-// socket relays an upgraded connection both ways and records what passes.
-func (f *fetch) socket(resp *http.Response) {
-	const most = 256 << 20 // bytes recorded of one connection
+// socket is the outcome of a request that the origin answered with an upgrade.
+func (f *fetch) socket(resp *http.Response) outcome {
 	origin, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
-		f.fail(http.StatusBadGateway, errors.New("the transport cannot upgrade a connection"))
-		return
+		_ = resp.Body.Close() // nothing can be read from it
+		return failure(http.StatusBadGateway, errors.New("the transport cannot upgrade a connection"))
 	}
-	device, buffered, err := f.out.hijack(f.e.Response.Header)
+	return outcome{Result: fromOrigin(), stream: func(o *output) { f.relaySocket(o, origin) }}
+}
+
+// relaySocket relays an upgraded connection both ways and records it.
+func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
+	defer origin.Close()
+	device, buffered, err := o.hijack(f.e.Response.Header)
 	if err != nil {
-		f.out.line.Error = err.Error()
+		o.line.Error = err.Error()
 		return
 	}
-	var mu sync.Mutex
-	total := 0
-	keep := func(fromDevice bool, b []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if total += len(b); total > most {
-			f.e.Truncated = "length"
-			return
-		}
-		at := max(0, f.c.o.Clock().Sub(f.sent))
-		if n := len(f.e.Socket); n > 0 {
-			at = max(at, f.e.Socket[n-1].At)
-		}
-		f.e.Socket = append(f.e.Socket, lab.SocketPiece{At: at, Device: fromDevice, Data: append([]byte(nil), b...)})
-	}
+	var recorded socketRecord
 	pump := func(from io.Reader, to io.Writer, fromDevice bool) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(buf)
 			if n > 0 {
-				keep(fromDevice, buf[:n])
+				recorded.add(f.c.o.Clock().Sub(f.sentAt), fromDevice, buf[:n])
 				if _, err := to.Write(buf[:n]); err != nil {
 					return
 				}
 				if !fromDevice {
-					f.out.line.Bytes += int64(n)
+					o.line.Bytes += int64(n)
 				}
 			}
 			if err != nil {
@@ -91,47 +82,78 @@ func (f *fetch) socket(resp *http.Response) {
 			}
 		}
 	}
-	// Either side's end ends both: after a close frame nothing more is said.
+	// The end of either side ends both: after a close frame nothing more is sent.
 	var wg sync.WaitGroup
 	closeBoth := sync.OnceFunc(func() { _, _ = origin.Close(), device.Close() })
 	wg.Go(func() { pump(buffered, origin, true); closeBoth() })
 	pump(origin, device, false)
 	closeBoth()
 	wg.Wait()
-	f.good = true
+	f.e.Socket = recorded.pieces
+	if recorded.full {
+		f.e.Truncated = "length"
+	}
+	f.complete = true
 }
 
-// socket plays the origin's side of a recorded WebSocket. A piece that came
-// after the device's n-th message is sent after its n-th message now, as
-// much later as it was; what came unasked keeps its time since the request.
-func (s *Session) socket(out *output, en *entry) {
-	if !isSocket(out.r) {
-		out.line.Stage = lab.StageMiss
-		out.plain(http.StatusUpgradeRequired, "This URL was recorded as a WebSocket.\n")
+// socketRecord collects what both sides of a connection send.
+type socketRecord struct {
+	mu     sync.Mutex
+	pieces []lab.SocketPiece
+	bytes  int
+	full   bool // some pieces were left out
+}
+
+func (r *socketRecord) add(at time.Duration, fromDevice bool, b []byte) {
+	const most = 256 << 20 // bytes of one connection
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes += len(b); r.bytes > most {
+		r.full = true
 		return
 	}
-	ctx, cancel := context.WithCancel(out.r.Context())
+	at = max(0, at)
+	if n := len(r.pieces); n > 0 {
+		at = max(at, r.pieces[n-1].At)
+	}
+	r.pieces = append(r.pieces, lab.SocketPiece{At: at, Device: fromDevice, Data: append([]byte(nil), b...)})
+}
+
+// socket is the outcome of a request whose exchange is a WebSocket.
+func (s *Session) socket(r *http.Request, en *entry, found match.Result) outcome {
+	if !isSocket(r) {
+		found.Stage = lab.StageMiss
+		return outcome{Result: found, answer: page(http.StatusUpgradeRequired, "This URL was recorded as a WebSocket.\n")}
+	}
+	return outcome{Result: found, stream: func(o *output) { s.replaySocket(o, en) }}
+}
+
+// replaySocket plays the origin's side of a recorded WebSocket. A piece that came
+// after the device's n-th message is sent after its n-th message now, and as much
+// later as in the recording; a piece before the first one keeps its time since the request.
+func (s *Session) replaySocket(o *output, en *entry) {
+	ctx, cancel := context.WithCancel(o.r.Context())
 	defer cancel()
 	if s.o.Timing.Mode != TimingNone {
-		if err := waitUntil(ctx, s.o.Clock, out.line.Time.Add(en.FirstByte)); err != nil {
-			out.aborted(err)
+		if err := waitUntil(ctx, s.o.Clock, o.line.Time.Add(en.FirstByte)); err != nil {
+			o.aborted(err)
 			return
 		}
 	}
 	var fields []lab.HeaderField
 	for _, f := range en.Response.Header {
 		if strings.EqualFold(f.Name, "Sec-WebSocket-Accept") {
-			f.Value = acceptKey(out.r.Header.Get("Sec-WebSocket-Key"))
+			f.Value = acceptKey(o.r.Header.Get("Sec-WebSocket-Key"))
 		}
 		fields = append(fields, f)
 	}
-	device, buffered, err := out.hijack(fields)
+	device, buffered, err := o.hijack(fields)
 	if err != nil {
-		out.line.Error = err.Error()
+		o.line.Error = err.Error()
 		return
 	}
 	defer device.Close()
-	said := newMessages(en.Socket)
+	received := newMessages(en.Socket)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel() // the device has gone
@@ -139,84 +161,25 @@ func (s *Session) socket(out *output, en *entry) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := buffered.Read(buf)
-			said.came(count.feed(buf[:n]), s.o.Clock())
+			received.add(count.feed(buf[:n]), s.o.Clock())
 			if err != nil {
 				return
 			}
 		}
 	})
-	s.playSocket(ctx, out, en, device, said)
+	s.playPieces(ctx, o, en.Socket, device, received)
 	_ = device.SetReadDeadline(time.Now().Add(time.Second)) // for its close frame
 	wg.Wait()
 }
 
-// messages are those of the device, by when they came. Whoever adds them never
-// waits, or the device's end would go unseen while it says more than it did
-// when it was recorded; and no more are kept than the recording has.
-type messages struct {
-	mu    sync.Mutex
-	at    []lab.Time
-	most  int           // that are still to be kept
-	added chan struct{} // of capacity 1
-}
-
-// newMessages is for as many as the device sent when it was recorded.
-func newMessages(recorded []lab.SocketPiece) *messages {
-	m := &messages{added: make(chan struct{}, 1)}
+// playPieces writes the origin's pieces to the device.
+func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.SocketPiece, device io.Writer, received *messages) {
 	var count messageCounter
-	for _, p := range recorded {
-		if p.Device {
-			m.most += count.feed(p.Data)
-		}
-	}
-	return m
-}
-
-// came adds n messages.
-func (m *messages) came(n int, at lab.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n = min(n, m.most)
-	if n == 0 {
-		return
-	}
-	m.most -= n
-	for range n {
-		m.at = append(m.at, at)
-	}
-	select {
-	case m.added <- struct{}{}:
-	default:
-	}
-}
-
-// next waits for the next one and takes it.
-func (m *messages) next(ctx context.Context) (lab.Time, error) {
-	for {
-		m.mu.Lock()
-		if len(m.at) > 0 {
-			at := m.at[0]
-			m.at = m.at[1:]
-			m.mu.Unlock()
-			return at, nil
-		}
-		m.mu.Unlock()
-		select {
-		case <-m.added:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-// playSocket writes the origin's pieces.
-func (s *Session) playSocket(ctx context.Context, out *output, en *entry, device io.Writer, said *messages) {
-	var count messageCounter
-	anchor, recorded := out.line.Time, time.Duration(0) // the same instant now and then
-	for _, p := range en.Socket {
+	anchor, recorded := o.line.Time, time.Duration(0) // the same instant, now and in the recording
+	for _, p := range pieces {
 		if p.Device {
 			for range count.feed(p.Data) {
-				at, err := said.next(ctx)
+				at, err := received.next(ctx)
 				if err != nil {
 					return
 				}
@@ -225,18 +188,19 @@ func (s *Session) playSocket(ctx context.Context, out *output, en *entry, device
 			continue
 		}
 		if s.o.Timing.Mode == TimingRecorded && waitUntil(ctx, s.o.Clock, anchor.Add(p.At-recorded)) != nil {
-			out.line.Aborted = true
+			o.line.Aborted = true
 			return
 		}
 		n, err := device.Write(p.Data)
-		out.line.Bytes += int64(n)
+		o.line.Bytes += int64(n)
 		if err != nil {
-			out.aborted(err)
+			o.aborted(err)
 			return
 		}
 	}
-	// Whose recording was cut by the device stays open until the device goes.
-	if n := len(en.Socket); n == 0 || en.Socket[n-1].Device {
+	// A connection that the device ended in the recording stays open until the device
+	// ends it now.
+	if n := len(pieces); n == 0 || pieces[n-1].Device {
 		<-ctx.Done()
 	}
 }
@@ -245,65 +209,4 @@ func (s *Session) playSocket(ctx context.Context, out *output, en *entry, device
 func acceptKey(key string) string {
 	h := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(h[:])
-}
-
-// messageCounter counts whole data messages in a stream of WebSocket frames
-// (RFC 6455, 5.2) that comes in any pieces.
-type messageCounter struct {
-	head []byte // of the frame whose header is not whole yet
-	skip uint64 // payload bytes of the current frame still to come
-	last bool   // the current frame ends a data message
-}
-
-// feed takes bytes and returns how many messages ended in them.
-func (m *messageCounter) feed(b []byte) (ended int) {
-	for len(b) > 0 {
-		if m.skip > 0 {
-			n := min(m.skip, uint64(len(b)))
-			m.skip, b = m.skip-n, b[n:]
-			if m.skip == 0 && m.last {
-				ended++
-			}
-			continue
-		}
-		m.head, b = append(m.head, b[0]), b[1:]
-		size, ok := frameSize(m.head)
-		if !ok {
-			continue
-		}
-		m.last = m.head[0]&0x80 != 0 && m.head[0]&0x0f < 8 // FIN, and no control frame
-		m.skip, m.head = size, m.head[:0]
-		if size == 0 && m.last {
-			ended++
-		}
-	}
-	return ended
-}
-
-// frameSize returns the payload's length once the header is whole.
-func frameSize(head []byte) (uint64, bool) {
-	if len(head) < 2 {
-		return 0, false
-	}
-	need, size := 2, uint64(head[1]&0x7f)
-	switch size {
-	case 126:
-		need = 4
-	case 127:
-		need = 10
-	}
-	whole := need
-	if head[1]&0x80 != 0 {
-		whole += 4 // the mask
-	}
-	if len(head) < whole {
-		return 0, false
-	}
-	switch need {
-	case 4:
-		size = uint64(binary.BigEndian.Uint16(head[2:]))
-	case 10:
-		size = binary.BigEndian.Uint64(head[2:]) &^ (1 << 63)
-	}
-	return size, true
 }

@@ -70,13 +70,13 @@ func TestWebSocket(t *testing.T) {
 	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
 	live := b.talk(ctx)
 	if !strings.Contains(live, "message 2 2 of connection 1") || !strings.HasSuffix(live, "StatusNormalClosure") {
-		t.Fatalf("live: %s", live)
+		t.Fatalf("live, the device heard %s; want three answers and a normal closure", live)
 	}
 	<-b.logged
 	a := finish()
 	b.origin.Close()
 	if e := a.Exchanges()[0]; e.Status != 101 || len(e.Socket) < 7 {
-		t.Fatalf("recorded: %+v", e)
+		t.Fatalf("recorded %+v; want a 101 with at least 7 pieces", e)
 	}
 	for _, timing := range []TimingMode{TimingRecorded, TimingNone} {
 		s := b.replay(a, Options{Timing: Timing{Mode: timing}})
@@ -85,13 +85,14 @@ func TestWebSocket(t *testing.T) {
 		}
 		line := <-b.logged
 		if line.Stage != "exact" || line.Status != 101 || s.Stats().Misses != 0 {
-			t.Errorf("%s: %+v", timing, line)
+			t.Errorf("%s: the log has %+v, %d misses; want an exact 101, 0 misses", timing, line, s.Stats().Misses)
 		}
 	}
 }
 
-// TestWebSocketWithMoreThanWasRecorded: a device that says more than it did, as
-// heartbeats do, is heard until it leaves, whoever spoke last in the recording.
+// TestWebSocketWithMoreThanWasRecorded: a device that sends more messages than in the
+// recording, such as heartbeats, is read until it leaves, whichever side spoke last in
+// the recording.
 func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -118,7 +119,7 @@ func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
 			select {
 			case line := <-b.logged:
 				if line.Status != 101 {
-					t.Errorf("%+v", line)
+					t.Errorf("the log has %+v, want status 101", line)
 				}
 			case <-ctx.Done():
 				t.Fatal("the handler did not end with the device's connection")
@@ -141,7 +142,7 @@ func TestMessageCounter(t *testing.T) {
 			rest = rest[k:]
 		}
 		if got != 3 {
-			t.Fatalf("pieces of %d: %d messages", n, got)
+			t.Fatalf("in pieces of %d: %d messages, want 3", n, got)
 		}
 	}
 }
@@ -155,7 +156,7 @@ func FuzzMessageCounter(f *testing.F) {
 			n -= single.feed(b[i : i+1])
 		}
 		if n != 0 {
-			t.Errorf("the count depends on the pieces by %d", n)
+			t.Errorf("one piece has %d messages more than its bytes one by one, want 0", n)
 		}
 	})
 }

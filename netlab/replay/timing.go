@@ -54,7 +54,7 @@ func (t Timing) String() string {
 }
 
 // waitUntil returns at the instant or when ctx ends, whichever is first. The
-// schedule is absolute: a late write does not delay those after it.
+// schedule is absolute: a late write does not delay the following ones.
 func waitUntil(ctx context.Context, clock lab.Clock, at lab.Time) error {
 	d := at.Sub(clock())
 	if d <= 0 {

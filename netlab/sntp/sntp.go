@@ -1,8 +1,8 @@
-// Package sntp tells a device the time. In go requests of NTP clients, for
-// whichever server they meant; out go answers from the box's clock. A device
-// whose clock is dead believes no certificate, so without this it could not be
-// measured. It follows RFC 5905, section 14 (SNTP): a stateless server that
-// says honestly that its clock is a local one, good to about a millisecond.
+// Package sntp is the device's time server. In go requests of NTP clients to any
+// server's address; out go answers from the box's clock. A device whose clock is
+// wrong accepts no certificate, so without the time it could not be measured. It
+// follows RFC 5905, section 14 (SNTP): a stateless server, whose answers declare a
+// local clock that is accurate to about a millisecond.
 package sntp
 
 import (
@@ -23,15 +23,16 @@ import (
 
 const (
 	packetSize = 48
-	// stratum of a server that follows nobody, and does not pretend to.
+	// stratum of a server that is not synchronised to another one.
 	stratum = 10
 	// precision of the clock, as a power of two: 2^-10 s.
 	precision = -10
-	// epoch is 1970 in seconds of NTP's first era, which began in 1900.
+	// epoch is 1970 in seconds of NTP's first era, which starts in 1900.
 	epoch = 2208988800
-	// perSecond bounds the answers: enough for any device, no amplifier.
+	// perSecond bounds the answers: enough for any device, too few for an attack by
+	// amplification.
 	perSecond = 200
-	// writeTimeout bounds how long an answer may wait for the socket.
+	// writeTimeout bounds how long writing an answer can block.
 	writeTimeout = 50 * time.Millisecond
 )
 
@@ -41,8 +42,8 @@ type Config struct {
 	Addr string
 	// Control, when set, prepares the sockets before they are bound.
 	Control func(network, address string, c syscall.RawConn) error
-	// Floor is the earliest time that can be true. A box whose own clock is
-	// earlier is silent, because a wrong time is worse than none.
+	// Floor is the earliest possible time. A box whose own clock is earlier does
+	// not answer, because a wrong time is worse than none.
 	Floor time.Time
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -69,7 +70,7 @@ func Serve(c Config) (*Server, error) {
 	}
 	s := &Server{c: c}
 	lc := net.ListenConfig{Control: c.Control}
-	pc4, err := lc.ListenPacket(context.Background(), "udp4", c.Addr) // binding does not wait
+	pc4, err := lc.ListenPacket(context.Background(), "udp4", c.Addr) // binding does not block
 	if err != nil {
 		return nil, fmt.Errorf("start the time server: %w", err)
 	}
@@ -83,7 +84,7 @@ func Serve(c Config) (*Server, error) {
 			n, cm, peer, err := p4.ReadFrom(b)
 			return n, func(b []byte) error {
 				out := &ipv4.ControlMessage{}
-				if cm != nil { // from the address that was asked
+				if cm != nil { // answer from the address that was asked
 					out.Src = cm.Dst
 				}
 				_, err := p4.WriteTo(b, out, peer)
@@ -119,7 +120,7 @@ func Serve(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where it listens over IPv4.
+// Addr returns the address on which the server listens over IPv4.
 func (s *Server) Addr() net.Addr { return s.conns[0].LocalAddr() }
 
 // Close stops answering.
@@ -134,7 +135,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// run answers what receive brings.
+// run answers the packets that receive returns.
 func (s *Server) run(conn net.PacketConn, receive func([]byte) (n int, reply func([]byte) error, err error)) {
 	b := make([]byte, 512)
 	for {
@@ -143,7 +144,7 @@ func (s *Server) run(conn net.PacketConn, receive func([]byte) (n int, reply fun
 			return
 		}
 		if err != nil {
-			continue // ICMP's answer to an answer, which is nobody's
+			continue // an ICMP error for an earlier answer
 		}
 		now := s.c.Now()
 		if !s.allow(now) {
@@ -151,22 +152,23 @@ func (s *Server) run(conn net.PacketConn, receive func([]byte) (n int, reply fun
 		}
 		answer, err := Answer(b[:n], now, s.c.Floor)
 		if err == nil {
-			// An answer to an address that nobody has would hold up the others; on a
-			// machine that stalls the deadline may pass before the writing begins.
+			// Without a deadline an answer to an address that nobody has would block the
+			// others. On a machine that stalls the deadline can expire before the write
+			// starts, hence the second try.
 			for range 2 {
-				_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // closed: then writing says so
+				_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails when closed, as the write does
 				if err = reply(answer); !errors.Is(err, os.ErrDeadlineExceeded) {
 					break
 				}
 			}
 		}
 		if err != nil {
-			s.c.Log.Debug("the time was not told", "error", err)
+			s.c.Log.Debug("a request for the time was not answered", "error", err)
 		}
 	}
 }
 
-// allow counts the answers of a second.
+// allow counts an answer and reports whether the second's limit allows it.
 func (s *Server) allow(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,18 +179,19 @@ func (s *Server) allow(now time.Time) bool {
 	return s.count <= perSecond
 }
 
-// Answer returns the answer to a client's packet that came now.
+// Answer returns the answer to a client's packet that has arrived now.
 func Answer(request []byte, now, floor time.Time) ([]byte, error) {
 	const client, symmetricActive, server = 3, 1, 4
 	if len(request) < packetSize {
-		return nil, fmt.Errorf("an NTP packet has %d bytes at least, not %d", packetSize, len(request))
+		return nil, fmt.Errorf("the packet has %[2]d bytes; an NTP packet has at least %[1]d", packetSize, len(request))
 	}
 	version, mode := request[0]>>3&7, request[0]&7
 	if version < 1 || version > 4 || mode != client && mode != symmetricActive {
-		return nil, fmt.Errorf("version %d, mode %d is no client's question", version, mode)
+		return nil, fmt.Errorf("version %d, mode %d is no request of a client", version, mode)
 	}
 	if now.Before(floor) {
-		return nil, fmt.Errorf("the box's own clock says %v, which cannot be: set it, or give the box an uplink with a time server", now.Format(time.DateOnly))
+		return nil, fmt.Errorf("the box's own clock says %v, which is too early: set it, or give the box an uplink with a time server",
+			now.Format(time.DateOnly))
 	}
 	b := make([]byte, packetSize)
 	b[0] = version<<3 | server
@@ -204,8 +207,8 @@ func Answer(request []byte, now, floor time.Time) ([]byte, error) {
 	return b, nil
 }
 
-// stamp writes NTP's 64-bit time; its first era ends in 2036 and the seconds
-// begin anew, as clients expect.
+// stamp writes t in NTP's 64-bit format. In 2036 the seconds overflow, as clients
+// expect (the next era).
 func stamp(b []byte, t time.Time) {
 	binary.BigEndian.PutUint32(b, uint32(t.Unix()+epoch))
 	binary.BigEndian.PutUint32(b[4:], uint32(uint64(t.Nanosecond())<<32/1e9))

@@ -31,13 +31,13 @@ func TestAnswer(t *testing.T) {
 		sent := binary.BigEndian.Uint64(b[40:])
 		if b[0] != version<<3|4 || b[1] != stratum || binary.BigEndian.Uint64(b[24:]) != 0x0123456789abcdef ||
 			int64(sent>>32)-epoch != now.Unix() || uint32(sent) != 1<<31 {
-			t.Errorf("version %d: %x", version, b)
+			t.Errorf("the answer to version %d is %x", version, b)
 		}
 	}
-	// NTP's second era begins on 7 February 2036.
+	// NTP's second era starts on 7 February 2036.
 	b, err := Answer(question(4, 3), time.Date(2036, 2, 7, 6, 28, 17, 0, time.UTC), time.Time{})
 	if err != nil || binary.BigEndian.Uint32(b[40:]) != 1 {
-		t.Errorf("in the second era: %x (%v)", b, err)
+		t.Errorf("in the second era the answer is %x (%v)", b, err)
 	}
 	for says, ask := range map[string][]byte{
 		"bytes":   make([]byte, 47),
@@ -47,15 +47,15 @@ func TestAnswer(t *testing.T) {
 		"version": question(0, 3),
 	} {
 		if _, err := Answer(ask, now, time.Time{}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+			t.Errorf("Answer() = %v, want an error that says %q", err, says)
 		}
 	}
 	if _, err := Answer(question(4, 3), time.Unix(0, 0), now); err == nil || !strings.Contains(err.Error(), "1970-01-01") {
-		t.Errorf("a dead clock: %v", err)
+		t.Errorf("Answer() with a clock before the floor = %v, want an error with its date", err)
 	}
 }
 
-// TestServe asks over both families, more often than it answers.
+// TestServe asks over both families, more often than the limit of answers.
 func TestServe(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s, err := Serve(Config{Addr: ":0", Now: func() time.Time { return now }})
@@ -91,19 +91,19 @@ func TestServe(t *testing.T) {
 		answers++
 	}
 	if s.allow(now) {
-		t.Error("more are answered than a device can want")
+		t.Error("every request was answered, want a limit")
 	}
 	if !s.allow(now.Add(time.Second)) {
-		t.Error("nothing is answered in the next second")
+		t.Error("no request of the next second was answered")
 	}
 }
 
-// patient is a socket that takes every deadline.
+// patient is a socket that accepts every deadline.
 type patient struct{ net.PacketConn }
 
 func (patient) SetWriteDeadline(time.Time) error { return nil }
 
-// A machine that stalls between the deadline and the writing loses no answer.
+// On a machine that stalls between the deadline and the write no answer is lost.
 func TestStallsLoseNoAnswer(t *testing.T) {
 	asked, tries := false, 0
 	s := &Server{c: Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
@@ -120,7 +120,7 @@ func TestStallsLoseNoAnswer(t *testing.T) {
 		}, nil
 	})
 	if tries != 2 {
-		t.Errorf("%d writings, want a second one", tries)
+		t.Errorf("the answer was written %d times, want 2", tries)
 	}
 }
 
@@ -131,7 +131,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ask []byte) {
 		b, err := Answer(ask, time.Unix(1.7e9, 0), time.Time{})
 		if err == nil && (len(b) != packetSize || len(b) > len(ask) || b[0]&7 != 4) {
-			t.Fatalf("%x is answered by %x", ask, b)
+			t.Fatalf("Answer(%x) = %x, want a packet of a server", ask, b)
 		}
 	})
 }

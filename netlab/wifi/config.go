@@ -12,36 +12,39 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"eidetic/internal/atomicfile"
 )
 
-// Network is what a person needs to join.
+// Network is what a device needs to join.
 type Network struct {
 	SSID       string `json:"ssid"`
 	Passphrase string `json:"passphrase"`
 }
 
-// Check says what is wrong with a network.
+// Check returns an error that says what is wrong with a network, or nil.
 func (n Network) Check() error {
 	if len(n.SSID) < 1 || len(n.SSID) > 32 {
 		return fmt.Errorf("the name %q of the network has %d bytes; 1 to 32 are allowed", n.SSID, len(n.SSID))
 	}
-	if len(n.Passphrase) < 8 || len(n.Passphrase) > 63 || strings.ContainsFunc(n.Passphrase, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if len(n.Passphrase) < 8 || len(n.Passphrase) > 63 || strings.ContainsFunc(n.Passphrase,
+		func(r rune) bool { return r < ' ' || r > '~' }) {
 		return errors.New("the passphrase needs 8 to 63 ASCII characters (IEEE 802.11, J.4)")
 	}
 	return nil
 }
 
-// QR is the text of a QR code with which phones join.
+// QR returns the text of the QR code with which phones join.
 func (n Network) QR() string {
 	escape := strings.NewReplacer(`\`, `\\`, `;`, `\;`, `,`, `\,`, `"`, `\"`, `:`, `\:`)
 	return "WIFI:T:WPA;S:" + escape.Replace(n.SSID) + ";P:" + escape.Replace(n.Passphrase) + ";;"
 }
 
-// letters of a passphrase: none that a person takes for another.
+// letters of a passphrase, without those that people confuse.
 const letters = "abcdefghjkmnpqrstuvwxyz23456789"
 
-// NewNetwork makes one with a passphrase of 79 random bits, and a name that
-// tells boxes apart.
+// NewNetwork returns a network with a random name, which distinguishes boxes, and a
+// passphrase of 79 random bits.
 func NewNetwork() Network {
 	pick := func(n int) string {
 		out := make([]byte, 0, n)
@@ -59,13 +62,14 @@ func NewNetwork() Network {
 
 const maxFile = 4096
 
-// Kept returns the box's own network, made at the first call and kept in a
-// file that only its owner may read. A broken file is replaced, and said.
-func Kept(file string) (n Network, broken error, err error) {
+// LoadOrCreate returns the box's own network from a file that only its owner can
+// read. Without the file it makes a network and saves it; a broken file is replaced
+// too, and broken says what was wrong with it.
+func LoadOrCreate(file string) (n Network, broken error, err error) {
 	f, err := os.Open(file)
 	if err == nil {
 		b, rerr := io.ReadAll(io.LimitReader(f, maxFile))
-		_ = f.Close() // it was only read
+		_ = f.Close() // the file was only read
 		if broken = errors.Join(rerr, json.Unmarshal(b, &n)); broken == nil {
 			broken = n.Check()
 		}
@@ -78,46 +82,29 @@ func Kept(file string) (n Network, broken error, err error) {
 	n = NewNetwork()
 	b, err := json.Marshal(n)
 	if err == nil {
-		err = replace(file, append(b, '\n'))
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	}
+	if err == nil {
+		err = atomicfile.WriteFile(file, append(b, '\n'), 0o600)
 	}
 	if err != nil {
-		return n, broken, fmt.Errorf("keep the Wi-Fi network: %w", err)
+		return n, broken, fmt.Errorf("save the Wi-Fi network: %w", err)
 	}
 	return n, broken, nil
 }
 
-// replace writes a file as a whole, on the medium before it has its name.
-func replace(file string, b []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".wifi-") // only the owner may read it
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the other error counts
-		}
-	}()
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
-}
-
-// CheckChannel says what is wrong with a channel; 0 stands for the default.
-// Those where radar has to be listened for first (52 to 144, DFS) are left out:
-// an access point must be silent there for one to ten minutes.
+// CheckChannel returns an error that says what is wrong with a channel, or nil; 0 is
+// the default. Channels 52 to 144 are left out, because on these an access point
+// must detect radar first (DFS), silently for one to ten minutes.
 func CheckChannel(n int) error {
 	switch {
 	case n >= 0 && n <= 13, n >= 36 && n <= 48 && n%4 == 0, n >= 149 && n <= 165 && n%4 == 1:
 		return nil
 	case n >= 52 && n <= 144 && n%4 == 0:
-		return fmt.Errorf("channel %d: radar has to be listened for there, which the box does not; take 36, 40, 44 or 48, or 149 to 165 where the country allows them", n)
+		return fmt.Errorf("channel %d needs radar detection (DFS), which the box does not do; "+
+			"choose 36, 40, 44 or 48, or 149 to 165 where the country allows them", n)
 	}
-	return fmt.Errorf("channel %d: 1 to 13 (2.4 GHz), or 36, 40, 44, 48, 149, 153, 157, 161 or 165 (5 GHz)", n)
+	return fmt.Errorf("channel %d does not exist; choose 1 to 13 (2.4 GHz), or 36, 40, 44, 48, 149, 153, 157, 161 or 165 (5 GHz)", n)
 }
 
 // hostapd returns the text of hostapd.conf.
@@ -146,7 +133,7 @@ func (c Config) hostapd() (string, error) {
 	set("interface", "%s", c.Interface)
 	set("driver", "nl80211")
 	set("ctrl_interface", "%s", filepath.Join(c.Dir, "hostapd"))
-	set("ssid2", "%s", hex.EncodeToString([]byte(c.Network.SSID))) // whatever bytes it has
+	set("ssid2", "%s", hex.EncodeToString([]byte(c.Network.SSID))) // a name can have any bytes
 	set("utf8_ssid", "1")
 	set("hw_mode", "%s", mode)
 	set("channel", "%d", channel)
@@ -154,7 +141,7 @@ func (c Config) hostapd() (string, error) {
 	set("wmm_enabled", "1")
 	if c.Country != "" {
 		if !regexp.MustCompile(`^[A-Z]{2}$`).MatchString(c.Country) {
-			return "", fmt.Errorf("country %q: two capital letters, such as DE", c.Country)
+			return "", fmt.Errorf("country %q is not two capital letters, such as DE", c.Country)
 		}
 		set("country_code", "%s", c.Country)
 		set("ieee80211d", "1")
@@ -162,8 +149,8 @@ func (c Config) hostapd() (string, error) {
 	set("wpa", "2")
 	set("wpa_key_mgmt", "WPA-PSK WPA-PSK-SHA256")
 	set("rsn_pairwise", "CCMP")
-	set("ieee80211w", "1") // protected management frames where the device can
+	set("ieee80211w", "1") // protected management frames for devices that support them
 	set("wpa_passphrase", "%s", c.Network.Passphrase)
-	set("ap_isolate", "1") // stations reach the box, and not each other
+	set("ap_isolate", "1") // stations reach the box but not each other
 	return b.String(), nil
 }

@@ -1,8 +1,8 @@
 // Package wifi makes a radio of the box an access point for devices without a
-// cable. In go an interface and what the network is called; out come a
-// configuration for hostapd, which speaks IEEE 802.11 and WPA2, and its process,
-// which is started again when it ends. The interface is then a device port as
-// any other (package port): frames pass the same link.
+// cable. In go an interface and the network's name and passphrase; out come a
+// configuration for hostapd, which implements IEEE 802.11 and WPA2, and its
+// process, which is restarted when it ends. The interface is then a device port
+// like any other (package port): frames pass the same link.
 package wifi
 
 import (
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// startLimit is how long hostapd may take until stations can join.
+	// startLimit bounds how long hostapd takes until stations can join.
 	startLimit = 30 * time.Second
-	// restartPause is before it is started again, and grows up to restartMost.
+	// restartPause is the pause before a restart; it doubles up to restartMost.
 	restartPause = time.Second
 	restartMost  = time.Minute
 	keptLines    = 8
@@ -36,14 +36,14 @@ const (
 type Config struct {
 	Interface string // "wlan0"
 	Network   Network
-	// Country says what the radio may do: "DE". Without it hostapd keeps to
+	// Country determines what the radio may do: "DE". Without it hostapd does only
 	// what is allowed everywhere.
 	Country string
 	// Channel of the 2.4 GHz band, 1 to 13, or of the 5 GHz band, 36 to 48 or
 	// 149 to 165 in steps of 4; default 6. See CheckChannel.
 	Channel int
-	// Dir is where hostapd.conf and its control socket are, on a file system in
-	// memory: it holds the passphrase.
+	// Dir is the folder of hostapd.conf and its control socket. Because of the
+	// passphrase it should be on a file system in memory.
 	Dir string
 	// Program is hostapd's path, default that of the PATH or /usr/sbin.
 	Program string
@@ -58,7 +58,7 @@ type AccessPoint struct {
 	done   chan struct{}
 
 	mu   sync.Mutex
-	last []string // of what hostapd said
+	last []string // hostapd's last lines
 	up   bool
 }
 
@@ -98,7 +98,7 @@ func Start(ctx context.Context, c Config) (*AccessPoint, error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-limit.C:
-		err = fmt.Errorf("hostapd did not get so far within %v; it said: %s", startLimit, a.said())
+		err = fmt.Errorf("hostapd did not enable the access point within %v; it printed: %s", startLimit, a.output())
 	}
 	if err != nil {
 		return fail(errors.Join(err, a.Close()))
@@ -106,8 +106,8 @@ func Start(ctx context.Context, c Config) (*AccessPoint, error) {
 	return a, nil
 }
 
-// private makes a folder that is nobody else's, in a place where others may
-// have made one of this name, or a link to somewhere.
+// private makes a folder that only this user can access. Another user may have
+// made a folder or a link of this name, which is an error.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -118,7 +118,7 @@ func private(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is not a folder of ours alone: remove it", dir)
+		return fmt.Errorf("%s is not a folder that only this user can access: remove it", dir)
 	}
 	return nil
 }
@@ -138,12 +138,12 @@ func (a *AccessPoint) keep(life context.Context, first chan<- error) {
 		never := false
 		told.Do(func() {
 			never = true
-			first <- fmt.Errorf("%w; it said: %s", err, a.said())
+			first <- fmt.Errorf("%w; it printed: %s", err, a.output())
 		})
-		if never { // Start says so; there is nothing to keep
+		if never { // Start returns the error
 			return
 		}
-		a.c.Log.Error("hostapd ended", "interface", a.c.Interface, "error", err, "said", a.said())
+		a.c.Log.Error("hostapd ended", "interface", a.c.Interface, "error", err, "printed", a.output())
 		if time.Since(begun) > restartMost {
 			pause = restartPause
 		}
@@ -158,11 +158,12 @@ func (a *AccessPoint) keep(life context.Context, first chan<- error) {
 
 // run runs hostapd once; enabled is called when stations can join.
 func (a *AccessPoint) run(life context.Context, enabled func()) error {
-	// The kernel's signal at our death is sent when this thread ends.
+	// PR_SET_PDEATHSIG fires when the *thread* that forked ends, so that thread
+	// must live as long as hostapd.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(life, a.c.Program, a.file)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it takes the network down
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // hostapd then takes the network down
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, in := io.Pipe()
@@ -173,12 +174,12 @@ func (a *AccessPoint) run(life context.Context, enabled func()) error {
 		defer out.Close()
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			a.hear(lines.Text(), enabled)
+			a.handleLine(lines.Text(), enabled)
 		}
-		_, _ = io.Copy(io.Discard, out) // a line without an end
+		_, _ = io.Copy(io.Discard, out) // after a line that is too long for the Scanner
 	}()
 	err := cmd.Run()
-	_ = in.Close() // a pipe's Close has no error
+	_ = in.Close() // it always succeeds
 	<-read
 	a.mu.Lock()
 	a.up = false
@@ -189,9 +190,9 @@ func (a *AccessPoint) run(life context.Context, enabled func()) error {
 	return err
 }
 
-// hear notes a line of hostapd's.
-func (a *AccessPoint) hear(line string, enabled func()) {
-	a.c.Log.Debug("hostapd", "says", line)
+// handleLine keeps a line that hostapd printed and takes the state from it.
+func (a *AccessPoint) handleLine(line string, enabled func()) {
+	a.c.Log.Debug("hostapd", "line", line)
 	a.mu.Lock()
 	if a.last = append(a.last, line); len(a.last) > keptLines {
 		a.last = slices.Delete(a.last, 0, 1)
@@ -208,7 +209,8 @@ func (a *AccessPoint) hear(line string, enabled func()) {
 	}
 }
 
-func (a *AccessPoint) said() string {
+// output returns hostapd's last lines.
+func (a *AccessPoint) output() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return strings.Join(a.last, " | ")

@@ -13,25 +13,25 @@ import (
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
-func TestKept(t *testing.T) {
+func TestLoadOrCreate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "wifi.json")
-	n, broken, err := Kept(file)
+	n, broken, err := LoadOrCreate(file)
 	if err != nil || broken != nil || n.Check() != nil {
-		t.Fatalf("%+v %v %v", n, broken, err)
+		t.Fatalf("LoadOrCreate() = %+v, %v, %v; want a valid network, nil, nil", n, broken, err)
 	}
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("the passphrase's file: %v %v", st.Mode(), err)
+		t.Errorf("the passphrase's file has mode %v (%v), want 0600", st.Mode(), err)
 	}
-	if again, broken, err := Kept(file); again != n || broken != nil || err != nil {
-		t.Errorf("%+v, then %+v (%v, %v)", n, again, broken, err)
+	if again, broken, err := LoadOrCreate(file); again != n || broken != nil || err != nil {
+		t.Errorf("the second LoadOrCreate() = %+v, %v, %v; want %+v, nil, nil", again, broken, err, n)
 	}
 	for _, text := range []string{"", "{", `{"ssid":"x","passphrase":"short"}`, strings.Repeat(" ", 10_000)} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, broken, err := Kept(file)
+		m, broken, err := LoadOrCreate(file)
 		if err != nil || broken == nil || m == n || m.Check() != nil {
-			t.Errorf("of the file %.20q: %+v (%v, %v)", text, m, broken, err)
+			t.Errorf("LoadOrCreate() of the file %.20q = %+v, %v, %v; want another network and what was broken", text, m, broken, err)
 		}
 	}
 	seen := map[string]bool{}
@@ -39,7 +39,7 @@ func TestKept(t *testing.T) {
 		seen[NewNetwork().Passphrase] = true
 	}
 	if len(seen) != 100 {
-		t.Errorf("100 passphrases were %d", len(seen))
+		t.Errorf("100 networks have %d different passphrases, want 100", len(seen))
 	}
 }
 
@@ -49,13 +49,14 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"interface=wlan0", "ssid2=42c3bc726f3b20223122", "channel=6", "hw_mode=g", "wpa_passphrase=secret-words", "wpa=2", "ap_isolate=1"} {
+	for _, line := range []string{"interface=wlan0", "ssid2=42c3bc726f3b20223122", "channel=6", "hw_mode=g",
+		"wpa_passphrase=secret-words", "wpa=2", "ap_isolate=1"} {
 		if !strings.Contains("\n"+text, "\n"+line+"\n") {
-			t.Errorf("no line %s in\n%s", line, text)
+			t.Errorf("the configuration lacks the line %s:\n%s", line, text)
 		}
 	}
 	if qr := good.Network.QR(); qr != `WIFI:T:WPA;S:Büro\; \"1\";P:secret-words;;` {
-		t.Error(qr)
+		t.Errorf("QR() = %s", qr)
 	}
 	for says, change := range map[string]func(*Config){
 		"interface": func(c *Config) { c.Interface = "wlan0\nbridge=br0" },
@@ -69,13 +70,13 @@ func TestConfig(t *testing.T) {
 		c := good
 		change(&c)
 		if text, err := c.hostapd(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("error %v, want one that says %q\n%s", err, says, text)
+			t.Errorf("hostapd() = %v, want an error that says %q\n%s", err, says, text)
 		}
 	}
 }
 
-// TestProcess runs a script in hostapd's place; package port's test in the
-// box's boot harness runs hostapd itself.
+// TestProcess runs a script in place of hostapd. A test of package port on the booted
+// image runs hostapd itself.
 func TestProcess(t *testing.T) {
 	start := func(script string) (*AccessPoint, error) {
 		dir := t.TempDir()
@@ -92,19 +93,20 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !a.Up() {
-		t.Error("it is not up")
+		t.Error("Up() = false after Start(), want true")
 	}
 	if err := a.Close(); err != nil || a.Up() {
-		t.Errorf("closed: up %v, %v", a.Up(), err)
+		t.Errorf("after Close() = %v, Up() = %v; want nil and false", err, a.Up())
 	}
 	if _, err := os.Stat(a.file); err == nil {
-		t.Error("the passphrase stays behind")
+		t.Error("after Close() the file with the passphrase still exists")
 	}
 	if _, err := start("echo nl80211: no AP mode; exit 1"); err == nil || !strings.Contains(err.Error(), "no AP mode") {
-		t.Errorf("a radio that cannot: %v", err)
+		t.Errorf("Start() with a radio that cannot be an access point = %v, want an error with hostapd's words", err)
 	}
-	// One that dies is started again.
-	a, err = start(`if [ -e "$1.died" ]; then touch "$1.again"; echo "wlan0: AP-ENABLED"; exec sleep 1000; fi; touch "$1.died"; echo "wlan0: AP-ENABLED"`)
+	// A process that ends is started again.
+	a, err = start(`if [ -e "$1.died" ]; then touch "$1.again"; echo "wlan0: AP-ENABLED"; exec sleep 1000; fi
+touch "$1.died"; echo "wlan0: AP-ENABLED"`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestProcess(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("hostapd was not started again")
+			t.Fatal("hostapd was not started again after its end")
 		}
 	}
 	if err := a.Close(); err != nil {
@@ -124,24 +126,24 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// The passphrase goes into no folder that others can write to or replace.
-func TestFolderIsOurs(t *testing.T) {
+// The passphrase must not be written to a folder that others can write to or replace.
+func TestFolderIsPrivate(t *testing.T) {
 	root := t.TempDir()
-	mine, open, link := filepath.Join(root, "a", "mine"), filepath.Join(root, "open"), filepath.Join(root, "link")
+	own, open, link := filepath.Join(root, "a", "own"), filepath.Join(root, "open"), filepath.Join(root, "link")
 	if err := os.Mkdir(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // made, and found
-		if err := private(mine); err != nil {
+	for range 2 { // the second call finds the folder
+		if err := private(own); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := os.Symlink(mine, link); err != nil {
+	if err := os.Symlink(own, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{open, link} {
-		if err := private(dir); err == nil || !strings.Contains(err.Error(), "not a folder of ours") {
-			t.Errorf("%s: %v", dir, err)
+		if err := private(dir); err == nil || !strings.Contains(err.Error(), "only this user") {
+			t.Errorf("private(%s) = %v, want an error that says why", dir, err)
 		}
 	}
 }

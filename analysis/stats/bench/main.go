@@ -147,7 +147,7 @@ func try(machine simulate.Machine, pairs, experiments int, shift float64, seed u
 	return sum
 }
 
-// one is an experiment with a shift and one without.
+// one simulates an experiment with a shift and one without.
 func one(machine simulate.Machine, pairs int, shift float64, r *rand.Rand, others bool) tally {
 	rules := peers.All()
 	t := tally{covered: make([]int, 2+len(rules)), found: make([]int, 2+len(rules)), alarms: make([]int, 2+len(rules))}
@@ -245,10 +245,10 @@ func table(lines []line, shift float64) error {
 	return w.Flush()
 }
 
-// hasInterval is of a rule by its place among names.
+// hasInterval says whether the rule at this index of names prints an interval.
 func hasInterval(i int) bool { return i < 2 || peers.All()[i-2].Interval != nil }
 
-// write keeps our numbers, beside those of what we had before.
+// write writes our numbers, beside those of the rule that this comparison replaced.
 func write(file string, lines []line, shift float64) error {
 	var list []result
 	for _, l := range lines {

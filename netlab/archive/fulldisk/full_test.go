@@ -69,7 +69,7 @@ func recordUntilFull(dir string) error {
 		}
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("a full disk was told as: %w", err)
+		return fmt.Errorf("the error of a full disk is not ENOSPC: %w", err)
 	}
 	if whole == 0 {
 		return errors.New("nothing was recorded before the disk was full")

@@ -118,7 +118,7 @@ func theyRead(t *testing.T, dir string) {
 			"index response " + e.URL + " " + sum(e.Response.Body),
 		} {
 			if got[key] != 1 {
-				t.Errorf("%q was read %d times", key, got[key])
+				t.Errorf("the reader found %q %d times, want once", key, got[key])
 			}
 		}
 	}
@@ -149,13 +149,13 @@ func weRead(t *testing.T, dir string) {
 	a, err := archive.Open(filepath.Join(dir, "theirs.warc.gz"))
 	check(t, err)
 	if len(a.Warnings()) > 0 || len(a.Exchanges()) != 2 {
-		t.Fatalf("%d exchanges, warnings %q", len(a.Exchanges()), a.Warnings())
+		t.Fatalf("%d exchanges, warnings %q; want 2, none", len(a.Exchanges()), a.Warnings())
 	}
 	e := a.Exchanges()[0]
 	if e.Method != "GET" || e.URL != "https://www.example.test/page?q=1" || e.Status != 200 || e.Response.Get("X-Theirs") != "yes" || string(e.Response.Body) != "<p>theirs</p>" {
-		t.Errorf("%+v", e)
+		t.Errorf("the first exchange is %+v, want the page that the other tool wrote", e)
 	}
 	if e = a.Exchanges()[1]; e.URL != "https://www.example.test/plain.txt" || string(e.Response.Body) != "a resource" {
-		t.Errorf("%+v", e)
+		t.Errorf("the second exchange is %+v, want the resource that the other tool wrote", e)
 	}
 }

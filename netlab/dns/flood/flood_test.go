@@ -1,5 +1,5 @@
-// Package flood tries the name server against forged questions. It is apart
-// from package dns because it needs networks of its own.
+// Package flood tests the name server with forged queries. It is apart from package
+// dns because it needs namespaces.
 package flood
 
 import (
@@ -23,13 +23,14 @@ func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 const (
 	here, device = "10.9.0.1", "10.9.0.2"
-	// forged questions: their answers fill the socket's buffer ten times over.
-	// The kernel gives one back up after three seconds of asking for a hardware
-	// address, so that without deadlines the last is done with in half a minute.
+	// forged is the number of forged queries, whose answers would fill the socket's
+	// buffer ten times. The kernel drops an answer after three seconds of asking for
+	// its MAC address, so that answers which wait for the buffer would take half a
+	// minute.
 	forged = 3000
 )
 
-// networks returns the server's and the device's ends of a cable.
+// networks returns the namespaces of the server and of the device.
 func networks(t *testing.T) (server, client *netspace.Namespace) {
 	t.Helper()
 	testlab.NeedRoot(t)
@@ -54,9 +55,10 @@ func networks(t *testing.T) (server, client *netspace.Namespace) {
 	return ends[0], ends[1]
 }
 
-// TestDeviceIsAnsweredDespiteAFlood sends questions from addresses of which
-// nobody tells the hardware address, whose answers stay in the socket.
-func TestDeviceIsAnsweredDespiteAFlood(t *testing.T) {
+// TestDeviceIsAnsweredAfterAFlood sends queries from addresses that nobody on the
+// cable has, so that their answers stay in the socket's buffer. The device must get
+// its answer soon.
+func TestDeviceIsAnsweredAfterAFlood(t *testing.T) {
 	near, far := networks(t)
 	pool, err := dns.NewPool(netip.MustParsePrefix("198.18.0.0/15"), netip.Prefix{})
 	if err != nil {
@@ -115,12 +117,12 @@ func TestDeviceIsAnsweredDespiteAFlood(t *testing.T) {
 	}
 	took, err := answered()
 	if err != nil {
-		t.Errorf("%v after the flood the device still has no answer: %v", took, err)
+		t.Errorf("%v after the flood the device has no answer: %v", took, err)
 	}
 	t.Logf("answered after %v, %d dropped", took, s.Dropped())
 }
 
-// roomy has the socket hold every forged question until the server reads it.
+// roomy enlarges the socket's receive buffer for all forged queries.
 func roomy(_, _ string, c syscall.RawConn) (err error) {
 	done := c.Control(func(fd uintptr) {
 		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUFFORCE, 16<<20)
@@ -128,7 +130,7 @@ func roomy(_, _ string, c syscall.RawConn) (err error) {
 	return errors.Join(done, err)
 }
 
-// packet is a question in UDP (without a checksum) in IPv4.
+// packet returns an IPv4 packet with a query over UDP, without a checksum.
 func packet(from [4]byte, question []byte) []byte {
 	const ip, udp = 20, 8
 	p := make([]byte, ip+udp, ip+udp+len(question))

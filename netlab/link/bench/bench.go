@@ -12,7 +12,7 @@ import (
 	"eidetic/netlab/link/measure"
 )
 
-// bench measures part after part.
+// bench runs the parts of the benchmark, one after the other.
 type bench struct {
 	parts     *regexp.Regexp
 	peers     bool
@@ -35,7 +35,7 @@ func at(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// add keeps a result; goal and peer may be left out by NaN.
+// add adds a result; NaN as goal or peerValue leaves it out.
 func (b *bench) add(name string, value float64, unit, better string, goal float64, peer string, peerValue float64) {
 	r := result{Name: name, Value: value, Unit: unit, Better: better}
 	if !math.IsNaN(goal) {
@@ -68,8 +68,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return nil
 }
 
-// with runs f on a cable with a packet link, or a bare one, whose ARP tables
-// are filled.
+// with runs f on a cable whose ARP tables are filled, with a packet link or, without
+// a profile, a bare one.
 func with(profile *link.Profile, f func(*cable) error) error {
 	var m *measure.Cable
 	var err error
@@ -89,8 +89,8 @@ func with(profile *link.Profile, f func(*cable) error) error {
 	return f(c)
 }
 
-// delays compares round trips with what was configured and with the bare
-// cable's.
+// delays compares round trips with the configured RTT and with those of the bare
+// cable.
 func (b *bench) delays(context.Context) error {
 	var floor []time.Duration
 	if err := with(nil, func(c *cable) (err error) {
@@ -121,8 +121,8 @@ func (b *bench) delays(context.Context) error {
 	})
 }
 
-// handshakes compares the first round trips of TCP with the RTT, and with what
-// the programs and the kernel need for them on the bare cable.
+// handshakes compares the first round trips of TCP with the RTT, and with the time
+// that programs and kernel need for them on the bare cable.
 func (b *bench) handshakes(ctx context.Context) error {
 	var floor milestones
 	if err := with(nil, func(c *cable) (err error) {
@@ -144,7 +144,8 @@ func (b *bench) handshakes(ctx context.Context) error {
 			for _, m := range []struct {
 				what        string
 				errs, floor []time.Duration
-			}{{"connect is 1 RTT", errs.connect, floor.connect}, {"first byte is 2 RTT", errs.first, floor.first}, {"100 kB are 4 RTT", errs.whole, floor.whole}} {
+			}{{"connect is 1 RTT", errs.connect, floor.connect}, {"first byte is 2 RTT", errs.first, floor.first},
+				{"100 kB are 4 RTT", errs.whole, floor.whole}} {
 				b.add(prefix+m.what+", error p50", ms(at(m.errs, .5)), "ms", "lower", none, "bare cable", ms(at(m.floor, .5)))
 				b.add(prefix+m.what+", error worst", ms(at(m.errs, 1)), "ms", "lower", 1, "bare cable", ms(at(m.floor, 1)))
 			}
@@ -155,12 +156,11 @@ func (b *bench) handshakes(ctx context.Context) error {
 	})
 }
 
-// milestones are by how much connections, their first bytes and their last
-// bytes missed 1, 2 and 4 RTT, and how much of the last is the link's, each
-// sorted.
+// milestones are the differences of connect, first byte and last byte from 1, 2 and
+// 4 RTT, and the link's part of the last, each sorted.
 type milestones struct{ connect, first, whole, link []time.Duration }
 
-// milestones fetches the page some times.
+// milestones fetches the page several times.
 func (c *cable) milestones(ctx context.Context, rtt time.Duration) (m milestones, err error) {
 	stop, err := c.serve(ctx)
 	if err != nil {
@@ -187,8 +187,8 @@ func (c *cable) milestones(ctx context.Context, rtt time.Duration) (m milestones
 	return m, nil
 }
 
-// questions compares how long a small answer over an open connection takes,
-// which toxiproxy can delay as well.
+// questions measures how long a small answer over an open connection takes, beside
+// toxiproxy, which can delay it too.
 func (b *bench) questions(ctx context.Context) error {
 	for _, rtt := range []time.Duration{20, 100, 300} {
 		rtt *= time.Millisecond
@@ -239,7 +239,7 @@ func (b *bench) questions(ctx context.Context) error {
 	return nil
 }
 
-// rates compares goodput with the header-only ideal.
+// rates compares goodput with the rate less the headers.
 func (b *bench) rates(ctx context.Context) error {
 	none := math.NaN()
 	for _, rate := range []link.Rate{400e3, 1.6e6, 10e6, 100e6} {
@@ -262,7 +262,7 @@ func (b *bench) rates(ctx context.Context) error {
 				return err
 			}
 		}
-		// A shorter queue would make TCP leave a slow link idle after a drop.
+		// With a shorter queue TCP would leave a slow link idle after a drop.
 		p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: rate, Up: rate, Queue: link.Queue{Time: 200 * time.Millisecond}}
 		if err := with(&p, func(c *cable) error {
 			for _, down := range []bool{true, false} {
@@ -289,7 +289,7 @@ func (b *bench) rates(ctx context.Context) error {
 	return nil
 }
 
-// native measures what passes a link that changes nothing.
+// native measures the goodput of a link without a rate.
 func (b *bench) native(ctx context.Context) error {
 	var bare goodput
 	if err := with(nil, func(c *cable) (err error) {
@@ -305,7 +305,7 @@ func (b *bench) native(ctx context.Context) error {
 	})
 }
 
-// processor measures what the link costs at 20 Mbit/s.
+// processor measures the link's processor time at 20 Mbit/s.
 func (b *bench) processor(ctx context.Context) error {
 	p := link.Profile{Name: "custom", RTT: 20 * time.Millisecond, Down: 20e6, Up: 20e6, Queue: link.Queue{Time: 100 * time.Millisecond}}
 	return with(&p, func(c *cable) error {

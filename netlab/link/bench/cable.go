@@ -18,20 +18,21 @@ import (
 
 const httpPort = "80"
 
-// cable is a device and a box, measured by programs that are not ours.
+// cable is a measure.Cable that programs of Debian measure.
 type cable struct{ *measure.Cable }
 
-// ping has ping send n echoes at an interval and returns the times that the
-// device's cable shows.
+// ping sends n echoes at an interval with ping and returns the round trips that
+// tcpdump saw on the device's cable.
 func (c *cable) ping(n int, interval time.Duration) (rtts []time.Duration, lost int, err error) {
 	path, err := program("ping", "iputils-ping")
 	if err != nil {
 		return nil, 0, err
 	}
 	packets, err := listenWhile(c.Device, "eth0", func() error {
-		out, err := c.Device.Output(path, "-q", "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", measure.GatewayAddr)
+		out, err := c.Device.Output(path, "-q", "-n", "-c", strconv.Itoa(n), "-i", fmt.Sprint(interval.Seconds()), "-W",
+			"5", measure.GatewayAddr)
 		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) { // its status tells of losses, which we see
+		if err != nil && !errors.As(err, &exit) { // its status reports losses, which tcpdump shows
 			return fmt.Errorf("ping: %w: %s", err, out)
 		}
 		return nil
@@ -47,7 +48,7 @@ func (c *cable) ping(n int, interval time.Duration) (rtts []time.Duration, lost 
 }
 
 // listenWhile returns what passed an interface while f ran.
-func listenWhile(ns *netspace.Namespace, name string, f func() error) ([]packet, error) {
+func listenWhile(ns *netspace.Namespace, name string, f func() error) ([]seenPacket, error) {
 	w, err := listen(ns, name)
 	if err != nil {
 		return nil, err
@@ -57,13 +58,13 @@ func listenWhile(ns *netspace.Namespace, name string, f func() error) ([]packet,
 	return packets, errors.Join(err, stopErr)
 }
 
-// Sizes of the files that the box's web server has, by name.
+// Sizes of the files on the box's web server; a file's name is its size.
 const (
 	small = 100
 	page  = 100_000
 )
 
-// serve starts nginx on the box: /100 and /100000 are files of so many bytes.
+// serve starts nginx on the box, with the files /100 and /100000.
 func (c *cable) serve(ctx context.Context) (stop func(), err error) {
 	nginx, err := program("nginx", "nginx-light")
 	if err != nil {
@@ -87,7 +88,8 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000; cl
 			return nil, fmt.Errorf("serve files: %w", err)
 		}
 	}
-	end, err := service(ctx, c.Box, func() error { return c.Box.Do(func() error { return knock(httpPort) }) }, nginx, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"))
+	end, err := service(ctx, c.Box, func() error { return c.Box.Do(func() error { return knock(httpPort) }) }, nginx,
+		"-p", dir, "-c", filepath.Join(dir, "nginx.conf"))
 	if err != nil {
 		remove()
 		return nil, err
@@ -95,7 +97,7 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000; cl
 	return func() { end(); remove() }, nil
 }
 
-// knock asks, from the box itself, whether somebody listens.
+// knock connects to a port from the box itself.
 func knock(port string) error {
 	conn, err := net.Dial("tcp", net.JoinHostPort(measure.GatewayAddr, port))
 	if err != nil {
@@ -104,12 +106,12 @@ func knock(port string) error {
 	return conn.Close()
 }
 
-// fetch has curl fetch the page so many times over connections of their own,
-// and returns beside them what the box's end of the cable saw. It is one curl,
-// whose first fetch does not count: a program that has just been started reads
-// itself from the disk while it is measured.
+// fetch fetches the page several times with curl, each time over a new connection,
+// and returns the connections with what both ends of the cable saw. One process makes
+// all requests, and its first one does not count, because a program that has just
+// started is still read from the disk.
 func (c *cable) fetch(ctx context.Context, times int, port string) (list []transfer, device, box map[string]*sight, err error) {
-	var atDevice []packet
+	var atDevice []seenPacket
 	atBox, err := listenWhile(c.Box, "lab0", func() (err error) {
 		url := fmt.Sprintf("http://%s/%d?[0-%d]", net.JoinHostPort(measure.GatewayAddr, port), page, times)
 		atDevice, err = c.curl(ctx, "-H", "Connection: close", url)
@@ -125,7 +127,7 @@ func (c *cable) fetch(ctx context.Context, times int, port string) (list []trans
 	return list[1:], sights(atDevice, port), sights(atBox, port), nil
 }
 
-// ask has curl ask the small file so many times over one connection.
+// ask fetches the small file several times with curl over one connection.
 func (c *cable) ask(ctx context.Context, times int, port string) ([]time.Duration, error) {
 	packets, err := c.curl(ctx, fmt.Sprintf("http://%s/%d?[1-%d]", net.JoinHostPort(measure.GatewayAddr, port), small, times))
 	if err != nil {
@@ -138,8 +140,8 @@ func (c *cable) ask(ctx context.Context, times int, port string) ([]time.Duratio
 	return list[0].rounds, nil
 }
 
-// curl runs curl on the device and returns what its cable carried meanwhile.
-func (c *cable) curl(ctx context.Context, args ...string) ([]packet, error) {
+// curl runs curl on the device and returns what tcpdump saw on its cable.
+func (c *cable) curl(ctx context.Context, args ...string) ([]seenPacket, error) {
 	curl, err := program("curl", "curl")
 	if err != nil {
 		return nil, err

@@ -21,14 +21,14 @@ type goodput struct {
 	empty int     // tenths of a second in which nothing came
 }
 
-// transfer has iperf3 send from the box to the device (down) or back, for span
-// after a time to settle. The wire is listened to at rates up to 200 Mbit/s.
+// transfer sends with iperf3 from the box to the device (down) or back, for span after
+// a time to settle. With listen tcpdump counts too, which works up to 200 Mbit/s.
 func (c *cable) transfer(ctx context.Context, down bool, settle, span time.Duration, listen bool) (g goodput, err error) {
 	iperf, err := program("iperf3", "iperf3")
 	if err != nil {
 		return g, err
 	}
-	// A server that ends after one test; it may not listen yet when first asked.
+	// The server may not listen yet when the client first connects.
 	stop, err := service(ctx, c.Box, func() error { return nil }, iperf, "-s", "-B", measure.GatewayAddr, "-p", iperfPort)
 	if err != nil {
 		return g, err
@@ -51,9 +51,9 @@ func (c *cable) transfer(ctx context.Context, down bool, settle, span time.Durat
 			}
 		}
 	}
-	var packets []packet
+	var packets []seenPacket
 	if listen {
-		// The end of the way: what has passed the link.
+		// The receiving end sees what has passed the link.
 		if down {
 			packets, err = listenWhile(c.Device, "eth0", run)
 		} else {
@@ -90,7 +90,7 @@ func (c *cable) transfer(ctx context.Context, down bool, settle, span time.Durat
 
 // fromWire counts the payload of the largest connection between settle and
 // settle+span after its first byte.
-func (g *goodput) fromWire(packets []packet, down bool, settle, span time.Duration) error {
+func (g *goodput) fromWire(packets []seenPacket, down bool, settle, span time.Duration) error {
 	list := transfers(packets, iperfPort, !down)
 	if len(list) == 0 {
 		return errors.New("iperf3: its connection was not seen")

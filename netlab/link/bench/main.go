@@ -1,6 +1,6 @@
 // Command bench measures how exact the packet link is, beside tc's tbf and
 // toxiproxy in the same run, with Debian's programs: ping, curl with nginx, and
-// iperf3 make the traffic, and tcpdump on the device's cable times it. It
+// iperf3 make the traffic, and tcpdump on the device's cable records its times. It
 // prints a table and writes out/bench/link.json.
 //
 //	go run ./netlab/link/bench [-only 'rtt|native'] [-peers=false] [-out out/bench/link.json]
@@ -17,12 +17,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"syscall"
 	"text/tabwriter"
 
 	"eidetic/internal/lab"
-	"eidetic/netlab/link"
+	"eidetic/internal/unshare"
+	"eidetic/netlab/link/packet"
 )
 
 // result is one line of the benchmark's list.
@@ -51,7 +51,7 @@ const forward = "forward"
 
 func run(ctx context.Context) error {
 	if len(os.Args) == 2 && os.Args[1] == forward {
-		return link.Serve(os.NewFile(3, "control"))
+		return packet.Serve(os.NewFile(3, "control"))
 	}
 	out := flag.String("out", "out/bench/link.json", "file for the list of results")
 	only := flag.String("only", "", "parts to measure, a regular expression")
@@ -79,7 +79,8 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers), fmt.Sprintf("-awake=%v", *awake), "-toxiproxy", *toxiproxy)
+		return inNamespaces(ctx, "-inside", "-out", file, "-only", *only, fmt.Sprintf("-peers=%v", *peers),
+			fmt.Sprintf("-awake=%v", *awake), "-toxiproxy", *toxiproxy)
 	}
 	if *awake {
 		defer lab.Awake()()
@@ -88,21 +89,12 @@ func run(ctx context.Context) error {
 	return errors.Join(b.measure(ctx), b.write(*out))
 }
 
-// inNamespaces runs this program again where its interfaces and settings
-// vanish with it.
+// inNamespaces runs this program again in namespaces, with which its interfaces
+// and settings vanish.
 func inNamespaces(ctx context.Context, args ...string) error {
-	// The kernel's signal at a parent's death is sent when the thread ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	err := cmd.Run()
+	err := unshare.Run(cmd, unshare.Network|unshare.Mounts)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return errors.New("the measurement failed")
@@ -110,7 +102,7 @@ func inNamespaces(ctx context.Context, args ...string) error {
 	return err
 }
 
-// write prints the table and keeps the list.
+// write prints the table and writes the list to a file.
 func (b *bench) write(file string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tlink\tunit\tgoal\tpeer\t")

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// sight is one end of a cable's view of a connection: when each packet to the
-// server, and from it, passed.
+// sight is when each packet of a connection to the server, and from it, passed one end
+// of a cable.
 type sight struct{ up, down []time.Duration }
 
-// sights returns the connections to a port, by the client's port.
-func sights(packets []packet, port string) map[string]*sight {
+// sights returns the connections to a port by the client's port.
+func sights(packets []seenPacket, port string) map[string]*sight {
 	list := map[string]*sight{}
 	for _, p := range packets {
 		m := tcp.FindStringSubmatch(p.what)
@@ -35,11 +35,12 @@ func sights(packets []packet, port string) map[string]*sight {
 	return list
 }
 
-// linkPart returns how much of what a connection's last byte missed is the
-// link's: it goes back from the packet that came at the given time to the one
-// at the box that it was, from there to the last that the box had got by then,
-// and so on to the SYN, and adds up by how much each missed half the RTT. What
-// remains is the time that the programs and the kernels at both ends took.
+// linkPart returns how much of a connection's delay until whole, the time of its last
+// byte, the link caused. It follows the chain of packets back to the SYN: from a
+// packet that the device received to the same packet at the box, from there to the
+// last packet that the box had received by then, and so on. The result is the sum of
+// the differences of their passages from half the RTT. The rest of the delay is the
+// time that programs and kernels at both ends took.
 func linkPart(device, box sight, whole, rtt time.Duration) (part time.Duration) {
 	// last returns the index of the last time that is not after t, or -1.
 	last := func(times []time.Duration, t time.Duration) int {

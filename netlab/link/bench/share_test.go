@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLinkPart follows two round trips of 100 ms by hand.
+// TestLinkPart compares with two round trips of 100 ms that are added up by hand.
 func TestLinkPart(t *testing.T) {
 	const ms = time.Millisecond
 	// SYN and SYN-ACK are 1 and 2 ms late, the box answers 3 ms after the
@@ -14,12 +14,12 @@ func TestLinkPart(t *testing.T) {
 	device := sight{up: []time.Duration{0, 110 * ms, 300 * ms}, down: []time.Duration{103 * ms, 222 * ms, 224 * ms}}
 	box := sight{up: []time.Duration{51 * ms, 164 * ms, 350 * ms}, down: []time.Duration{51 * ms, 167 * ms, 168 * ms}}
 	if got, want := linkPart(device, box, 224*ms, 100*ms), (1+2+4+6)*ms; got != want {
-		t.Errorf("the link's part is %v, want %v", got, want)
+		t.Errorf("linkPart() = %v, want %v", got, want)
 	}
 }
 
 func TestSights(t *testing.T) {
-	list := sights([]packet{
+	list := sights([]seenPacket{
 		{1, "IP 192.168.77.2.40000 > 192.168.77.1.80: tcp 0"},
 		{2, "IP 192.168.77.1.80 > 192.168.77.2.40000: tcp 0"},
 		{3, "IP 192.168.77.2.40001 > 192.168.77.1.80: tcp 0"},

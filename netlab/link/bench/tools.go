@@ -12,19 +12,19 @@ import (
 	"eidetic/netlab/link/measure"
 )
 
-// tbf shapes both ends of a bare cable as tc(8) advises: a bucket of one full
-// frame, so that nothing leaves in bursts, and 200 ms of queue.
+// tbf shapes both ends of a bare cable as tc(8) advises, with a bucket of one full
+// frame, so that there are no bursts, and a queue of 200 ms.
 func (c *cable) tbf(rate link.Rate) error {
 	tc, err := program("tc", "iproute2")
 	if err != nil {
 		return err
 	}
 	args := func(name string) []string {
-		// tbf counts the Ethernet header, and cannot leave it out: its rate is
-		// larger by that of full packets.
+		// tbf counts Ethernet headers too, so its rate is larger by those of full packets.
 		const ethernet = 14
 		counted := rate * (link.DefaultMTU + ethernet) / link.DefaultMTU
-		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", counted), "burst", "1540", "latency", "200ms"}
+		return []string{"qdisc", "replace", "dev", name, "root", "tbf", "rate", fmt.Sprintf("%dbit", counted), "burst",
+			"1540", "latency", "200ms"}
 	}
 	if out, err := c.Box.Output(tc, args("lab0")...); err != nil {
 		return fmt.Errorf("tc: %w: %s", err, out)

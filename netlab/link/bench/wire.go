@@ -18,9 +18,8 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// A wire listens on an interface with Debian's tcpdump, whose times are the
-// kernel's: what it tells is what the device's cable carried, without the
-// time that programs need to wake up.
+// wire is a tcpdump on an interface. Its times are the kernel's, without the time that
+// programs need to wake up.
 type wire struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
@@ -34,9 +33,10 @@ func listen(ns *netspace.Namespace, name string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It reads what the kernel keeps for it once a second: woken by each packet,
-	// as in immediate mode, it would take the time of those that are measured.
-	w := &wire{cmd: exec.Command(path, "-i", name, "-n", "-tt", "-l", "-q", "-B", "16384", "-s", "96", "--time-stamp-precision=nano"), done: make(chan struct{})}
+	// It reads the kernel's buffer once a second. In immediate mode every packet would
+	// wake it, and it would take processor time from the programs that are measured.
+	w := &wire{cmd: exec.Command(path, "-i", name, "-n", "-tt", "-l", "-q", "-B", "16384", "-s", "96",
+		"--time-stamp-precision=nano"), done: make(chan struct{})}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", name, err)
@@ -56,7 +56,7 @@ func listen(ns *netspace.Namespace, name string) (*wire, error) {
 			w.mu.Unlock()
 		}
 	}()
-	// It says when it listens.
+	// It prints when it listens.
 	var said strings.Builder
 	for s := bufio.NewScanner(complaints); s.Scan(); {
 		fmt.Fprintln(&said, s.Text())
@@ -68,16 +68,16 @@ func listen(ns *netspace.Namespace, name string) (*wire, error) {
 	return nil, errors.Join(fmt.Errorf("listen on %s: tcpdump said: %s", name, said.String()), w.cmd.Wait())
 }
 
-// packet is one that tcpdump saw.
-type packet struct {
+// seenPacket is a packet that tcpdump saw.
+type seenPacket struct {
 	at   time.Duration // of the wall clock
-	what string        // tcpdump's words for it
+	what string        // tcpdump's description
 }
 
 // stop ends tcpdump and returns what it saw, in order.
-func (w *wire) stop() ([]packet, error) {
-	// The kernel keeps what has just passed for up to a second; tcpdump has all
-	// when nothing came for longer.
+func (w *wire) stop() ([]seenPacket, error) {
+	// The kernel buffers packets for up to a second, so tcpdump has all when it printed
+	// nothing for longer.
 	for n := -1; ; {
 		w.mu.Lock()
 		now := len(w.lines)
@@ -92,8 +92,8 @@ func (w *wire) stop() ([]packet, error) {
 		return nil, fmt.Errorf("end tcpdump: %w", err)
 	}
 	<-w.done
-	_ = w.cmd.Wait() // killed, as it should
-	var out []packet
+	_ = w.cmd.Wait() // returns that it was killed
+	var out []seenPacket
 	for _, line := range w.lines {
 		at, what, _ := strings.Cut(line, " ")
 		seconds, fraction, _ := strings.Cut(at, ".")
@@ -105,15 +105,15 @@ func (w *wire) stop() ([]packet, error) {
 		if err != nil || len(fraction) != 9 {
 			return nil, fmt.Errorf("tcpdump gave the time as %q, want nanoseconds", at)
 		}
-		out = append(out, packet{time.Duration(s)*time.Second + time.Duration(ns), what})
+		out = append(out, seenPacket{time.Duration(s)*time.Second + time.Duration(ns), what})
 	}
 	return out, nil
 }
 
 var echo = regexp.MustCompile(`ICMP echo (request|reply), id (\d+), seq (\d+)`)
 
-// roundTrips returns how long each echo took, and how many were never answered.
-func roundTrips(packets []packet) (rtts []time.Duration, lost int) {
+// roundTrips returns how long each echo took, and how many had no answer.
+func roundTrips(packets []seenPacket) (rtts []time.Duration, lost int) {
 	asked := map[string]time.Duration{}
 	for _, p := range packets {
 		m := echo.FindStringSubmatch(p.what)
@@ -142,15 +142,15 @@ type transfer struct {
 	// came is when each packet of data came, and sizes how much.
 	came  []time.Duration
 	sizes []int
-	// rounds is how long each question waited for the first byte of its answer.
+	// rounds is the time from each request to the first byte of its answer.
 	rounds []time.Duration
 }
 
 var tcp = regexp.MustCompile(`IP \S+?\.(\d+) > \S+?\.(\d+): tcp (\d+)`)
 
-// transfers returns the connections to a port, in order of their SYNs, with
-// the data that went up, to the port, or down.
-func transfers(packets []packet, port string, up bool) (list []transfer) {
+// transfers returns the connections to a port in the order of their SYNs, with the
+// data to the port (up) or from it.
+func transfers(packets []seenPacket, port string, up bool) (list []transfer) {
 	type client struct {
 		index        int
 		began, asked time.Duration
@@ -195,7 +195,7 @@ func transfers(packets []packet, port string, up bool) (list []transfer) {
 	return list
 }
 
-// program finds a program of a Debian package.
+// program returns the path of a Debian package's program.
 func program(name, pkg string) (string, error) {
 	for _, dir := range []string{"", "/usr/sbin/", "/sbin/"} {
 		if path, err := exec.LookPath(dir + name); err == nil {
@@ -215,7 +215,7 @@ func service(ctx context.Context, ns *netspace.Namespace, ready func() error, na
 	}
 	prefer(cmd.Process.Pid)
 	done := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(done) }() // how it ended does not matter, or shows below
+	go func() { _ = cmd.Wait(); close(done) }() // ready fails when the program has failed
 	stop = func() { _ = cmd.Process.Kill(); <-done }
 	for deadline := time.After(10 * time.Second); ; {
 		if err = ready(); err == nil {
@@ -235,9 +235,9 @@ func service(ctx context.Context, ns *netspace.Namespace, ready func() error, na
 	}
 }
 
-// prefer gives a program that others measure real-time priority, below that of
-// the link, where this is allowed: what is measured is the link, not who else
-// uses this machine.
+// prefer gives a program that takes part in a measurement real-time priority below the
+// link's, where this is allowed, so that other programs of the machine do not disturb
+// the measurement.
 func prefer(pid int) {
 	const below = 10
 	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: below}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/conn"
 )
 
-// Row is one line of a comparison: what was configured, what was achieved.
+// Row is one line of a comparison of what was configured and what was achieved.
 type Row struct {
 	Name       string  `json:"name"`
-	Configured float64 `json:"configured"` // 0: nothing was
+	Configured float64 `json:"configured"` // 0: not configured
 	Achieved   float64 `json:"achieved"`
 	Unit       string  `json:"unit"`
 }
@@ -23,25 +24,21 @@ type Row struct {
 type Result struct {
 	Rows   []Row       `json:"rows"`
 	Report link.Report `json:"report"`
-	// Good says whether the link kept to its profile: no early packet, round
-	// trips within a millisecond at the 99th percentile, goodput within 2 %.
+	// Good says whether the link kept to its profile: no early packet, the 99th
+	// percentile of the round trips within a millisecond, goodput within 2 %.
 	Good bool     `json:"good"`
-	Why  []string `json:"why,omitempty"` // what was not good
+	Why  []string `json:"why,omitempty"` // why it is not good
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// roundTrips has ping measure.
+// roundTrips measures with ping.
 func (c *Cable) roundTrips(p link.Profile, r *Result, bad func(string, ...any)) error {
 	rtts, err := c.Ping(200, 10*time.Millisecond)
 	if err != nil {
 		return err
 	}
-	serial := p.Down.Transmit(84) + p.Up.Transmit(84) // an echo is 84 bytes of IP
-	if _, kernel := c.Link.(kernelLink); kernel {
-		serial = 0 // its bucket lets a packet by that comes alone
-	}
-	want := p.RTT + serial
+	want := p.RTT + p.Down.Transmit(84) + p.Up.Transmit(84) // an echo is 84 bytes of IP
 	at := func(q float64) time.Duration { return rtts[min(int(q*float64(len(rtts))), len(rtts)-1)] }
 	for _, q := range []struct {
 		name string
@@ -50,13 +47,13 @@ func (c *Cable) roundTrips(p link.Profile, r *Result, bad func(string, ...any)) 
 		r.Rows = append(r.Rows, Row{q.name, ms(want), ms(at(q.q)), "ms"})
 	}
 	if p.Jitter == 0 && p.DownTrace == nil && p.UpTrace == nil {
-		// ping prints three digits and cuts the rest off.
+		// ping prints three digits and truncates the rest.
 		slack := 10 * time.Microsecond
 		for next := 10 * time.Millisecond; next <= want; next *= 10 {
 			slack *= 10
 		}
 		if rtts[0] < want-slack {
-			bad("a packet was early: %v instead of %v", rtts[0], want)
+			bad("a packet was early: a round trip took %v instead of %v", rtts[0], want)
 		}
 		if at(.99) > want+time.Millisecond {
 			bad("the round trip's 99th percentile is %v instead of %v", at(.99), want)
@@ -71,12 +68,12 @@ func (c *Cable) roundTrips(p link.Profile, r *Result, bad func(string, ...any)) 
 // Measure lays a cable with the profile and measures it; it takes about ten
 // seconds. The caller may make network namespaces.
 func Measure(ctx context.Context, p link.Profile, o Options) (*Result, error) {
-	if cannot := link.Cannot(o.Backend, p); len(cannot) > 0 {
-		return nil, fmt.Errorf("the back end %s cannot do this profile: %s", o.Backend, strings.Join(cannot, "; "))
-	}
 	begin := link.Profile{Name: "native"}
 	if o.Backend == "conn" {
-		begin = p // what is accepted under a native profile stays native
+		if cannot := conn.Cannot(p); len(cannot) > 0 {
+			return nil, fmt.Errorf("the back end conn cannot do this profile: %s", strings.Join(cannot, "; "))
+		}
+		begin = p // a connection that is accepted under a native profile stays untouched
 	}
 	c, err := NewCable(begin, o)
 	if err != nil {
@@ -97,8 +94,8 @@ func Measure(ctx context.Context, p link.Profile, o Options) (*Result, error) {
 	if f := c.Link.Report().Fault; f != "" {
 		return nil, errors.New(f)
 	}
-	p = p.Begin()            // its changes would be measured at some time or other
-	if o.Backend != "conn" { // which lets echoes by
+	p = p.Begin()            // the rest compares with one profile, without changes
+	if o.Backend != "conn" { // which does not delay echoes
 		if err := c.roundTrips(p, r, bad); err != nil {
 			return nil, err
 		}
@@ -126,9 +123,9 @@ func Measure(ctx context.Context, p link.Profile, o Options) (*Result, error) {
 				name, rate, trace = "goodput up", p.Up, p.UpTrace
 			}
 			if trace != nil {
-				rate = trace.Rate() // to be told; it holds over whole periods only
+				rate = trace.Rate() // for the row; it holds over whole periods only
 			}
-			c.Link.Set(p) // counts anew
+			c.Link.Set(p) // resets the counters
 			got, err := c.Transfer(down, max(time.Second, 8*p.RTT), 3*time.Second)
 			if err != nil {
 				return nil, err

@@ -1,8 +1,8 @@
-// Package measure measures a link: in goes a profile, out come numbers beside
-// what was configured. It builds a device, a box and a packet link between
-// them out of network namespaces; round trips are measured by Debian's ping,
-// connections and transfers by plain sockets. The benchmark (../bench) uses
-// the same cable with more programs that are not ours.
+// Package measure measures a link: in goes a profile, out come the achieved
+// numbers beside the configured ones. It builds a device, a box and a link between
+// them out of network namespaces. Debian's ping measures round trips, and plain
+// sockets measure connections and transfers. The benchmark (../bench) uses the
+// same cable with more programs that are not ours.
 package measure
 
 import (
@@ -23,6 +23,8 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/link"
+	"eidetic/netlab/link/conn"
+	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/proxy"
 )
@@ -41,16 +43,10 @@ type Link interface {
 	Close() error
 }
 
-// kernelLink tells of failures in its reports.
-type kernelLink struct{ *link.Kernel }
-
-func (k kernelLink) Set(p link.Profile) { _ = k.Kernel.Set(p) } // its report tells of the failure
-
 var (
-	_ Link = (*link.Packet)(nil)
-	_ Link = (*link.Process)(nil)
-	_ Link = (*link.Conn)(nil)
-	_ Link = kernelLink{}
+	_ Link = (*packet.Link)(nil)
+	_ Link = (*packet.Process)(nil)
+	_ Link = (*conn.Link)(nil)
 )
 
 // Cable is a device's namespace behind a link.
@@ -58,16 +54,16 @@ type Cable struct {
 	Device, Box *netspace.Namespace
 	Link        Link // nil for a bare cable
 
-	listener func(net.Listener) net.Listener // of a link of connections
+	listener func(net.Listener) net.Listener // of the back end conn
 	sentUp   atomic.Int64                    // bytes that the box's server has read
 }
 
 // Options of a Cable.
 type Options struct {
-	// Backend is "packet" (the default), "kernel" or "conn".
+	// Backend is "packet" (the default) or "conn".
 	Backend string
-	// Forwarder is the command of a packet link's process (see link.Serve);
-	// without it a thread of this process forwards.
+	// Forwarder is the command of a packet link's process (see packet.Serve).
+	// Without it a thread of this process forwards.
 	Forwarder []string
 }
 
@@ -76,27 +72,14 @@ func NewCable(p link.Profile, o Options) (*Cable, error) {
 	switch o.Backend {
 	case "", "packet":
 		return newCable(func(c *Cable) error { return c.packet(p, o.Forwarder) })
-	case "kernel":
-		return newCable(func(c *Cable) error {
-			if err := netspace.Veth(c.Device, "eth0", c.Box, "lab0"); err != nil {
-				return err
-			}
-			return c.Box.Do(func() error {
-				k, err := link.NewKernel(link.KernelConfig{Interface: "lab0", IFB: "lab0-up", Profile: p, Clock: lab.Monotonic})
-				if err == nil {
-					c.Link = kernelLink{k}
-				}
-				return err
-			})
-		})
 	case "conn":
 		return newCable(func(c *Cable) error {
-			l := link.NewConn(p, lab.Monotonic)
+			l := conn.New(p, lab.Monotonic)
 			c.Link, c.listener = l, l.Listener
 			return netspace.Veth(c.Device, "eth0", c.Box, "lab0")
 		})
 	}
-	return nil, fmt.Errorf("no back end is called %q; there are packet, kernel and conn", o.Backend)
+	return nil, fmt.Errorf("no back end is called %q; the back ends are packet and conn", o.Backend)
 }
 
 func (c *Cable) packet(p link.Profile, forwarder []string) error {
@@ -106,16 +89,16 @@ func (c *Cable) packet(p link.Profile, forwarder []string) error {
 	if err := netspace.Veth(c.Box, "lab0", c.Box, "lab0p"); err != nil {
 		return err
 	}
-	pc := link.PacketConfig{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}
+	pc := packet.Config{Device: "dev0p", Lab: "lab0p", Profile: p, Clock: lab.Monotonic}
 	return c.Box.Do(func() error {
 		if len(forwarder) > 0 {
-			l, err := link.StartProcess(pc, forwarder)
+			l, err := packet.StartProcess(pc, forwarder)
 			if err == nil {
 				c.Link = l
 			}
 			return err
 		}
-		l, err := link.NewPacket(pc)
+		l, err := packet.New(pc)
 		if err == nil {
 			c.Link = l
 		}
@@ -123,14 +106,14 @@ func (c *Cable) packet(p link.Profile, forwarder []string) error {
 	})
 }
 
-// NewBareCable joins the two without a link: what it shows is the floor of
-// this machine, and peers work on it.
+// NewBareCable joins device and box without a link: it shows how fast this machine
+// is, and other programs' links are set up on it.
 func NewBareCable() (*Cable, error) {
 	return newCable(func(c *Cable) error {
 		if err := netspace.Veth(c.Device, "eth0", c.Box, "lab0"); err != nil {
 			return err
 		}
-		return c.Box.Do(func() error { return link.DisableOffloads("lab0") })
+		return c.Box.Do(func() error { return packet.DisableOffloads("lab0") })
 	})
 }
 
@@ -154,7 +137,7 @@ func newCable(plug func(*Cable) error) (_ *Cable, err error) {
 	for _, step := range []func() error{
 		func() error { return c.Device.Address("eth0", DeviceAddr+"/24") },
 		func() error { return c.Box.Address("lab0", GatewayAddr+"/24") },
-		func() error { return c.Device.Do(func() error { return link.DisableOffloads("eth0") }) },
+		func() error { return c.Device.Do(func() error { return packet.DisableOffloads("eth0") }) },
 		func() error { return steadyTCP(c.Device, "eth0") },
 		func() error { return steadyTCP(c.Box, "lab0") },
 	} {
@@ -165,10 +148,10 @@ func newCable(plug func(*Cable) error) (_ *Cable, err error) {
 	return c, nil
 }
 
-// steadyTCP makes the sockets of a namespace those of a box: cubic to the other
-// end, whatever the machine's default is (a route may say it; only what the
-// machine allows everybody can be a namespace's default), and nothing learned
-// from one connection to the next.
+// steadyTCP gives the sockets of a namespace a box's settings: cubic as congestion
+// control, and no metrics kept from one connection to the next. Cubic is set on
+// the routes, because a namespace's default can only be one that the machine
+// allows to every user.
 func steadyTCP(ns *netspace.Namespace, name string) error {
 	l, err := ns.Netlink.LinkByName(name)
 	if err != nil {
@@ -181,21 +164,21 @@ func steadyTCP(ns *netspace.Namespace, name string) error {
 	for _, r := range routes {
 		r.Congctl = "cubic"
 		if err := ns.Netlink.RouteReplace(&r); err != nil {
-			return fmt.Errorf("have cubic on the route %v: %w", r.Dst, err)
+			return fmt.Errorf("set cubic on the route %v: %w", r.Dst, err)
 		}
 	}
 	return ns.Do(func() error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0); err != nil {
-			return fmt.Errorf("have TCP forget: %w", err)
+			return fmt.Errorf("set tcp_no_metrics_save: %w", err)
 		}
 		return nil
 	})
 }
 
-// Close ends the link and lets the namespaces go.
+// Close ends the link and closes the namespaces.
 func (c *Cable) Close() {
 	if c.Link != nil {
-		_ = c.Link.Close() // a failure would show in its report
+		_ = c.Link.Close() // the link's report has a failure
 	}
 	for _, n := range []*netspace.Namespace{c.Device, c.Box} {
 		if n != nil {
@@ -224,8 +207,8 @@ func (c *Cable) Ping(n int, interval time.Duration) ([]time.Duration, error) {
 	return rtts, nil
 }
 
-// serve answers the first byte of a connection: 'h' with 100 kB, 'd' with as
-// much as goes until the device closes, 'u' by reading.
+// serve answers the first byte of a connection: 'h' with 100 kB, 'd' with as much
+// as TCP carries until the device closes, 'u' by reading.
 func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 	var l net.Listener
 	err = c.Box.Do(func() (err error) {
@@ -252,7 +235,7 @@ func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 				}
 				switch buf[0] {
 				case 'h':
-					_, _ = conn.Write(buf) // the device times it
+					_, _ = conn.Write(buf) // the device measures it
 				case 'd':
 					for err := error(nil); err == nil; {
 						_, err = conn.Write(buf)
@@ -272,7 +255,8 @@ func (c *Cable) serve(ctx context.Context) (close func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// Fetch times a connection: until it is made, the first byte, all 100 kB.
+// Fetch returns how long a connection takes to be made, until its first byte, and
+// until all of 100 kB.
 func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
 	err = c.Device.Do(func() error {
 		start := time.Now()
@@ -300,8 +284,9 @@ func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
 	return connect, first, whole, err
 }
 
-// Transfer sends as fast as TCP goes, down or up, and returns what the
-// receiving application got in bits per second between settle and settle+span.
+// Transfer sends as fast as TCP allows, down or up, and returns the rate in bits
+// per second at which the receiving application read between settle and
+// settle+span.
 func (c *Cable) Transfer(down bool, settle, span time.Duration) (rate float64, err error) {
 	conn := net.Conn(nil)
 	err = c.Device.Do(func() (err error) {
@@ -354,7 +339,7 @@ func (c *Cable) transferUp(conn net.Conn, settle, span time.Duration) (float64, 
 	go func() {
 		defer close(sent)
 		for err := error(nil); err == nil; {
-			_, err = conn.Write(make([]byte, 64<<10)) // ends with the deadline
+			_, err = conn.Write(make([]byte, 64<<10)) // fails at the deadline
 		}
 	}()
 	<-time.After(settle)
@@ -362,7 +347,7 @@ func (c *Cable) transferUp(conn net.Conn, settle, span time.Duration) (float64, 
 	<-sent
 	total, took := c.sentUp.Load()-before, time.Since(begin)
 	if total <= 0 {
-		return 0, errors.New("transfer: nothing passed the link")
+		return 0, errors.New("transfer: no byte passed the link")
 	}
 	return float64(total) * 8 / took.Seconds(), nil
 }

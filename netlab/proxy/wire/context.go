@@ -3,13 +3,15 @@ package wire
 import (
 	"context"
 	"sync"
+
+	"eidetic/netlab/hop"
 )
 
-// requestContext ends when its request does or the device goes away. Most
-// handlers never ask, so that finding out is begun when one does.
+// requestContext ends when its request does or the device goes away. Most handlers
+// never wait for that, so the connection is only watched once a handler does.
 type requestContext struct {
 	context.Context        // of the connection, for values
-	watch           func() // begins to find out whether the device is still there; nil when that is known anyway
+	watch           func() // starts the disconnect watcher; nil when none is needed
 	heard           *heard // nil on HTTP/2
 
 	mu   sync.Mutex
@@ -19,7 +21,7 @@ type requestContext struct {
 
 // Value implements context.Context.
 func (c *requestContext) Value(key any) any {
-	if key == (headKey{}) {
+	if key == (hop.FieldsKey{}) {
 		return c.heard
 	}
 	return c.Context.Value(key)
@@ -47,7 +49,7 @@ func (c *requestContext) Err() error {
 	return c.err
 }
 
-// watchFromNow sets watch late, and calls it if somebody waits already.
+// watchFromNow sets watch late, and calls it if a handler waits already.
 func (c *requestContext) watchFromNow(watch func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,12 +43,12 @@ func (c *conn2) goAway(code http2.ErrCode) {
 	c.appendFrame(http2.FrameGoAway, 0, 0, binary.BigEndian.AppendUint32(b, uint32(code)))
 }
 
-// reset ends a stream early.
+// reset ends a stream early, with RST_STREAM.
 func (c *conn2) reset(id uint32, code http2.ErrCode) {
 	c.appendUint32(http2.FrameRSTStream, id, uint32(code))
 	if s := c.streams[id]; s != nil {
 		if !s.ended {
-			if len(c.cut) >= maxStreams { // a device that never ends what it begins
+			if len(c.cut) >= maxStreams { // the device never ends its streams
 				clear(c.cut)
 			}
 			c.cut[id] = struct{}{}
@@ -100,7 +100,7 @@ func (c *conn2) encode(name, value string) {
 			break
 		}
 	}
-	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a buffer takes everything
+	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // writing to a buffer cannot fail
 }
 
 // ofConnection names the fields that HTTP/2 has no place for (RFC 9113, 8.2.2).

@@ -2,21 +2,20 @@ package wire
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"strings"
 
 	"eidetic/internal/lab"
 )
 
-// heard remembers the first bytes of each request as they came, so that its
-// header can be told in its own order and case.
+// heard remembers the first bytes of each request as they came, so that the fields of
+// its header can be returned in their own order and case.
 type heard struct {
 	r    io.Reader
 	seen []byte
 }
 
-// maxHeard bounds it: longer headers are told by name.
+// maxHeard bounds what is remembered: of longer headers only net/http's form is known.
 const maxHeard = 32 << 10
 
 func (h *heard) Read(p []byte) (int, error) {
@@ -25,7 +24,7 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forget is called between requests; buffered is what came of the next one.
+// forget is called between requests; buffered is what was already read of the next one.
 func (h *heard) forget(buffered []byte) {
 	if cap(h.seen) > 8<<10 {
 		h.seen = nil // after an upload
@@ -33,13 +32,10 @@ func (h *heard) forget(buffered []byte) {
 	h.seen = append(h.seen[:0], buffered...)
 }
 
-type headKey struct{}
-
-// HeadOf returns the fields of an HTTP/1.1 request in the order and case in
-// which they came. ok is false on other protocols and for a head that is too
-// long. It is to be called by the request's handler, before it reads the body.
-func HeadOf(ctx context.Context) (fields []lab.HeaderField, ok bool) {
-	h, _ := ctx.Value(headKey{}).(*heard)
+// Fields implements hop.FieldSource: the fields of an HTTP/1.1 request in the
+// order and case in which they came. ok is false on HTTP/2, where h is nil, and
+// for a header that is too long.
+func (h *heard) Fields() (fields []lab.HeaderField, ok bool) {
 	if h == nil {
 		return nil, false
 	}

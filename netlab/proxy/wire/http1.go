@@ -25,8 +25,8 @@ type conn1 struct {
 	out     []byte
 	until   time.Time // the read deadline; zero for none
 	watcher chan struct{}
-	gone    bool // the connection is not to be used again
-	taken   bool // it is the handler's
+	gone    bool // the connection cannot be used again
+	taken   bool // a handler has hijacked the connection
 }
 
 var errHeaderSize = errors.New("the header is too large")
@@ -99,8 +99,8 @@ func (c *conn1) next(wait time.Duration) (*http.Request, error) {
 	return r, nil
 }
 
-// begun waits for the first byte of a request. Empty lines before it are passed
-// over: some devices send one after a body (RFC 9112, 2.2).
+// begun waits for the first byte of a request. Empty lines before it are skipped: some
+// devices send one after a body (RFC 9112, 2.2).
 func (c *conn1) begun(wait time.Duration) error {
 	const most = 16
 	for range most {
@@ -109,7 +109,7 @@ func (c *conn1) begun(wait time.Duration) error {
 		}
 		b, err := c.r.Peek(1)
 		if err != nil {
-			return io.EOF // gone, or idle for too long
+			return io.EOF // the device is gone, or idle for too long
 		}
 		if b[0] != '\r' && b[0] != '\n' {
 			return nil
@@ -119,8 +119,8 @@ func (c *conn1) begun(wait time.Duration) error {
 	return errors.New("too many empty lines before a request")
 }
 
-// deadline bounds the next reads. It is not set anew for each of many quick
-// requests: a second more or less makes no difference to who is idle.
+// deadline bounds the next reads. It is not set anew for each of many quick requests: a
+// second more or less does not matter for an idle connection.
 func (c *conn1) deadline(d time.Duration) {
 	until := time.Now().Add(d)
 	if off := until.Sub(c.until); off < 0 || off > time.Second {
@@ -134,7 +134,7 @@ func (c *conn1) noDeadline() {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// refuse answers what could not be read.
+// refuse answers a request that could not be read.
 func (c *conn1) refuse(err error) {
 	status := "400 Bad Request"
 	switch {
@@ -152,7 +152,7 @@ func (c *conn1) refuse(err error) {
 	c.linger()
 }
 
-// handle answers a request and tells whether another may follow.
+// handle answers a request and tells whether another may follow on the connection.
 func (c *conn1) handle(r *http.Request) bool {
 	ctx := &requestContext{Context: c.base, heard: &c.heard}
 	a := &answer1{c: c, r: r, ctx: ctx, keep: !r.Close}
@@ -209,7 +209,8 @@ func (c *conn1) flush() error {
 	return err
 }
 
-// watch returns what looks out for the device's end while a handler waits.
+// watch returns a function that starts the disconnect watcher, which cancels ctx when the
+// device goes away while a handler waits.
 func (c *conn1) watch(ctx *requestContext) func() {
 	return func() {
 		ended := make(chan struct{})
@@ -225,7 +226,7 @@ func (c *conn1) watch(ctx *requestContext) func() {
 	}
 }
 
-// unwatch ends that.
+// unwatch stops the disconnect watcher.
 func (c *conn1) unwatch() {
 	if c.watcher == nil {
 		return
@@ -236,7 +237,7 @@ func (c *conn1) unwatch() {
 	c.noDeadline()
 }
 
-// answer1 is one answer on the connection.
+// answer1 is the response to one request of the connection.
 type answer1 struct {
 	w       response
 	c       *conn1
@@ -258,7 +259,7 @@ func (a *answer1) head(status int, reason string, fields []lab.HeaderField, leng
 	b = append(b, ' ')
 	b = appendValue(b, reason)
 	b = append(b, "\r\n"...)
-	said := false // that the connection ends
+	said := false // that the connection closes
 	for _, f := range fields {
 		if !token(f.Name) || length < 0 && strings.EqualFold(f.Name, "Content-Length") {
 			continue
@@ -354,7 +355,7 @@ type body1 struct {
 	io.ReadCloser
 	c      *conn1
 	a      *answer1
-	expect bool // the device waits to be told that it may send
+	expect bool // the device waits for 100 Continue
 	ended  bool
 }
 
@@ -377,10 +378,10 @@ func (b *body1) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer; what is left is read when the answer has ended.
+// Close implements io.Closer; drained reads the rest after the answer.
 func (b *body1) Close() error { return nil }
 
-// drained reads what little the handler left, so that another request can
+// drained reads the little that the handler left of the body, so that another request can
 // follow, and tells whether one can.
 func (b *body1) drained() bool {
 	const most = 256 << 10

@@ -17,15 +17,15 @@ import (
 const (
 	maxStreams = 250     // of a device at once
 	window     = 1 << 20 // bytes of request bodies that wait for their handlers, of a connection
-	// maxUnread bounds what a device that does not read makes us say.
+	// maxUnread bounds the replies (to PING, SETTINGS, …) that wait for a device that does not read.
 	maxUnread = 1 << 20
 	frameSize = 16 << 10 // of what is read and, unless the device can take less, written
 )
 
-// conn2 is a connection of HTTP/2: a goroutine reads frames and starts one for
-// each request; headers are appended to a common buffer, bodies wait in order of
-// priority (see schedule.go) for room in it, and whoever finds nobody sending
-// sends what is there.
+// conn2 is a connection of HTTP/2. One goroutine reads frames and starts another for each
+// request. Headers are appended to a common buffer; bodies wait in order of priority (see
+// schedule.go) for room in it. A goroutine that finds no other one sending sends what is
+// in the buffer.
 type conn2 struct {
 	connection
 	r       *bufio.Reader
@@ -34,11 +34,11 @@ type conn2 struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
-	idle    *sync.Cond // nobody is sending
+	idle    *sync.Cond // signals that no goroutine is sending
 	streams map[uint32]*stream
-	cut     map[uint32]struct{} // streams that were ended here before the device had ended them
+	cut     map[uint32]struct{} // streams that were reset here before the device had ended them
 	lastID  uint32
-	running int // handlers, those of streams that were reset included
+	running int // handlers, including those of reset streams
 	leaving bool
 	err     error // why nothing can be written any more
 
@@ -158,8 +158,8 @@ func (c *conn2) open() error {
 	return c.settings(settings)
 }
 
-// leaveIfIdle closes a connection on which nothing happens: it has no streams,
-// or none but such as wait for more of their request.
+// leaveIfIdle closes an idle connection: one without streams, or whose streams all wait for
+// more of their request.
 func (c *conn2) leaveIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,8 +226,8 @@ func (c *conn2) wholeFrame() bool {
 	return c.r.Buffered() >= header+(int(b[0])<<16|int(b[1])<<8|int(b[2]))
 }
 
-// take acts on a frame. Those of unknown kinds and of RFC 7540's priorities are
-// passed over (RFC 9113, 5.3.2 and 5.5).
+// take acts on a frame. Frames of unknown kinds and of RFC 7540's priorities are skipped
+// (RFC 9113, 5.3.2 and 5.5).
 func (c *conn2) take(f http2.Frame) error {
 	switch f := f.(type) {
 	case *http2.MetaHeadersFrame:
@@ -353,9 +353,8 @@ func (c *conn2) data(f *http2.DataFrame) error {
 	return nil
 }
 
-// wasCut tells whether what arrives for a stream was sent before the device
-// could know that it is over: that is passed over (RFC 9113, 5.1). The caller
-// holds the lock.
+// wasCut tells whether the device sent a frame for a stream before it could know that the
+// stream was reset: such a frame is skipped (RFC 9113, 5.1). The caller holds the lock.
 func (c *conn2) wasCut(id uint32, last bool) bool {
 	_, ok := c.cut[id]
 	if ok && last {
@@ -364,8 +363,8 @@ func (c *conn2) wasCut(id uint32, last bool) bool {
 	return ok
 }
 
-// give opens the windows again by what was taken off the buffers; s is nil
-// when its stream is to get nothing more. The caller holds the lock.
+// give opens the flow-control windows again by the bytes that were taken off the buffers; s
+// is nil when its stream is to get nothing more. The caller holds the lock.
 func (c *conn2) give(s *stream, n int64) {
 	const step = window / 4
 	if c.owed += n; c.owed >= step {
@@ -415,11 +414,11 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.lastID = id
 	switch {
-	case c.err != nil: // nobody would end the stream
+	case c.err != nil: // nothing would end the stream
 		return c.err
 	case c.leaving:
 		return nil
-	case c.running >= 2*maxStreams: // streams that are reset as fast as they are begun
+	case c.running >= 2*maxStreams: // the device resets streams as fast as it opens them
 		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	case len(c.streams) >= maxStreams:
 		c.reset(id, http2.ErrCodeRefusedStream)

@@ -76,7 +76,7 @@ func TestSmallWindows(t *testing.T) {
 			return false
 		}
 		if n := len(d.Data()); n > 7 {
-			t.Errorf("a frame of %d bytes where the window was 7", n)
+			t.Errorf("a frame of %d bytes, want at most the window of 7", n)
 		}
 		got = append(got, d.Data()...)
 		for range d.Data() {
@@ -85,7 +85,7 @@ func TestSmallWindows(t *testing.T) {
 		return d.StreamEnded()
 	})
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, %v", len(got), err)
+		t.Errorf("read %d bytes, %v; want %d, nil", len(got), err, len(want))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestRapidResetIsBounded(t *testing.T) {
 		return ok
 	})
 	if code != http2.ErrCodeEnhanceYourCalm {
-		t.Errorf("%v, %v", code, err)
+		t.Errorf("the connection ended with %v, %v; want ENHANCE_YOUR_CALM", code, err)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestIdleConnectionsAreSentAway(t *testing.T) {
 		t.Error(err)
 	}
 	if err := p.until(func(http2.Frame) bool { return false }); !errors.Is(err, io.EOF) {
-		t.Errorf("then: %v", err)
+		t.Errorf("the connection ended with %v, want EOF", err)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestPaddingIsGivenBack(t *testing.T) {
 	take := func() bool {
 		f, err := p.ReadFrame()
 		if err != nil {
-			t.Errorf("after %v: %v", room, err)
+			t.Errorf("with the window %v: %v, want a frame", room, err)
 			return false
 		}
 		switch f := f.(type) {
@@ -262,7 +262,7 @@ func TestPaddingIsGivenBack(t *testing.T) {
 		p.must(p.WriteDataPadded(1, i == frames-1, []byte("x"), make([]byte, 255)))
 	}
 	if n := <-got; n != frames {
-		t.Errorf("%d bytes of %d", n, frames)
+		t.Errorf("the handler read %d bytes, want %d", n, frames)
 	}
 }
 
@@ -286,11 +286,11 @@ func TestBodiesThatNeverCome(t *testing.T) {
 	p := newPeer(t, s)
 	p.get(1, false, "what", "read")
 	if err := p.until(func(http2.Frame) bool { return false }); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("the connection: %v", err)
+		t.Errorf("the connection ended with %v, want EOF", err)
 	}
 	_ = p.nc.Close()
 	if err := <-read; err == nil {
-		t.Error("a body that did not come was read")
+		t.Error("the handler read a complete body that the device did not send, want an error")
 	}
 	atWork := func() error {
 		p := newPeer(t, s)
@@ -315,7 +315,7 @@ func TestBodiesThatNeverCome(t *testing.T) {
 		err = atWork()
 	}
 	if err != nil {
-		t.Errorf("a stream that is at work: %v", err)
+		t.Errorf("a stream whose handler runs: %v, want it to go on", err)
 	}
 }
 

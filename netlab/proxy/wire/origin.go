@@ -2,34 +2,31 @@ package wire
 
 import (
 	"bytes"
-	"context"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 
 	"eidetic/internal/lab"
 )
 
-// maxHead bounds what is remembered of a message; longer heads are the
-// transport's to refuse.
+// maxHead bounds what is remembered of a message; a longer head is left to the transport,
+// which refuses it.
 const maxHead = 1 << 20
 
 // Conn is the connection to an origin that speaks HTTP/1.1. It lies below an
-// http.Transport, which keeps neither order nor case of fields: a Conn
-// remembers the head that comes in, and puts the head that goes out into the
-// order that it is told. What is sent is still the transport's: lines are moved
-// and the case of names is changed, nothing else, so a mistake here cannot make
-// a message that means something else.
+// http.Transport, which keeps neither order nor case of fields: a Conn remembers the head
+// that is received, and puts the head that is sent into a given order. What is sent is still
+// the transport's: lines are moved and the case of names is changed, nothing else, so a
+// mistake here cannot make a message that means something else.
 type Conn struct {
 	net.Conn
 
 	mu   sync.Mutex
 	in   []byte // what came since Begin
-	deaf bool   // nothing of the current message is to be remembered any more
+	deaf bool   // nothing more of the current message is remembered
 
-	order []lab.HeaderField // of the next head that goes out
-	held  []byte            // of a head that is not whole yet
+	order []lab.HeaderField // of the next head that is sent
+	held  []byte            // of a head that is not complete yet
 }
 
 // NewConn wraps a connection.
@@ -80,16 +77,16 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Begin forgets the message that came in last, and is called between messages.
+// Begin forgets the message that was received last. It is called between messages.
 func (c *Conn) Begin() {
 	c.mu.Lock()
 	c.in, c.deaf = c.in[:0], false
 	c.mu.Unlock()
 }
 
-// Arrange gives the next head that goes out the order and case of these
-// fields. Fields that it does not have are left out, those that it has more
-// come last. An interim response (1xx) goes first, as it is.
+// Arrange gives the next head that is sent the order and case of these fields. Fields that
+// the head lacks are left out, its other fields come last. An interim response (1xx) is sent
+// before it, unchanged.
 func (c *Conn) Arrange(fields []lab.HeaderField) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +95,8 @@ func (c *Conn) Arrange(fields []lab.HeaderField) {
 	}
 }
 
-// Head returns the start line and fields of the message that came in since
-// Begin; interim responses are passed over. ok is false if it was not all seen.
+// Head returns the start line and fields of the message that was received since Begin;
+// interim responses are skipped. ok is false if the head was not seen completely.
 func (c *Conn) Head() (start string, fields []lab.HeaderField, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +107,8 @@ func (c *Conn) Head() (start string, fields []lab.HeaderField, ok bool) {
 	return parseHead(c.in[from:to])
 }
 
-// parseHead splits a head into lines. ok is false for what net/http reads in
-// ways of its own, such as folded lines.
+// parseHead splits a head into lines. ok is false for syntax that net/http reads in its own
+// way, such as folded lines.
 func parseHead(head []byte) (start string, fields []lab.HeaderField, ok bool) {
 	for i, line := range strings.Split(strings.TrimRight(string(head), "\r\n"), "\n") {
 		line = strings.TrimSuffix(line, "\r")
@@ -147,7 +144,7 @@ func finalHead(b []byte) (start, end int, ok bool) {
 	}
 }
 
-// interim tells a 1xx response, but for 101, which is the last one.
+// interim tells a 1xx response other than 101, which is a final one.
 func interim(head []byte) bool {
 	const version = "HTTP/1.1 "
 	return len(head) > len(version)+3 && bytes.HasPrefix(head, []byte("HTTP/1.")) &&
@@ -174,45 +171,4 @@ func arrange(out, head []byte, order []lab.HeaderField) []byte {
 		}
 	}
 	return append(out, "\r\n"...)
-}
-
-// SameFields tells whether fields of a head are those that net/http made of
-// it, so that they may stand for each other.
-func SameFields(fields []lab.HeaderField, h http.Header) bool {
-	n := 0
-	for _, values := range h {
-		n += len(values)
-	}
-	for _, f := range fields {
-		values := h[http.CanonicalHeaderKey(f.Name)]
-		for i, v := range values {
-			if v == f.Value {
-				n--
-				break
-			}
-			if i == len(values)-1 {
-				return false
-			}
-		}
-	}
-	return n <= 0
-}
-
-type exchangeKey struct{}
-
-// Exchange goes with a request to an origin and comes back with the answer.
-type Exchange struct {
-	Request  []lab.HeaderField // the order to send
-	Response []lab.HeaderField // as they came; nil when that is not known
-}
-
-// WithExchange returns a context that carries e.
-func WithExchange(ctx context.Context, e *Exchange) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, e)
-}
-
-// ExchangeOf returns the Exchange, or nil.
-func ExchangeOf(ctx context.Context) *Exchange {
-	e, _ := ctx.Value(exchangeKey{}).(*Exchange)
-	return e
 }

@@ -36,8 +36,8 @@ func (w *response) Header() http.Header {
 	return w.header
 }
 
-// WriteHeader implements http.ResponseWriter: Date is added as net/http does,
-// and the rest when the body is known to begin or to be empty.
+// WriteHeader implements http.ResponseWriter. It adds Date as net/http does; the other fields
+// follow when the body begins or is known to be empty.
 func (w *response) WriteHeader(status int) {
 	if w.status != 0 {
 		return
@@ -68,7 +68,7 @@ func (w *response) list() []lab.HeaderField {
 	return out
 }
 
-// WriteFields implements FieldWriter.
+// WriteFields implements hop.FieldWriter.
 func (w *response) WriteFields(status int, reason string, fields []lab.HeaderField) {
 	if w.status != 0 {
 		return
@@ -102,7 +102,7 @@ func (w *response) send(reason string, fields []lab.HeaderField) {
 	w.failed = w.p.head(w.status, reason, fields, w.length, w.plain)
 }
 
-// begin starts an answer that WriteHeader announced; first is the start of its body.
+// begin starts an answer after WriteHeader; first is the start of its body.
 func (w *response) begin(first []byte) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -166,7 +166,7 @@ func (w *response) Flush() { _ = w.FlushError() }
 // Hijack implements http.Hijacker.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.p.hijack() }
 
-// end ends the answer and tells whether it is whole.
+// end ends the answer and tells whether it is complete.
 func (w *response) end() bool {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

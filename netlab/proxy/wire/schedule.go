@@ -9,33 +9,33 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Which stream's bytes leave next decides, on a slow link, what a page shows
-// first. It follows from what the device asked for (RFC 9218) and never from
-// which handler happened to be awake: equal requests leave in equal order. Little
-// is committed ahead of time while the link is the bottleneck, so that what is
-// urgent does not queue behind what is not.
+// On a slow link the order in which streams are sent decides what a page shows first. The
+// order follows from what the device asked for (RFC 9218) and never from which handler
+// happened to run first: equal requests are sent in equal order. While the link is the
+// bottleneck, little is committed ahead of time, so that urgent bytes do not queue behind
+// others.
 
 const (
-	// minBatch is committed at a time on a link that is the bottleneck, maxBuffered
-	// on one that takes all at once.
+	// minBatch bytes are committed at a time on a link that is the bottleneck, maxBuffered on
+	// a link that takes everything at once.
 	minBatch = 16 << 10
-	// turnSize is how much incremental streams send in turn on the former.
+	// turnSize is how many bytes each incremental stream sends in its turn on a slow link.
 	turnSize = 4 << 10
-	// slowWrite tells the two apart: a write that took as long had to wait.
+	// slowWrite tells the two links apart: a write that took this long had to wait.
 	slowWrite = time.Millisecond
 )
 
 // priority is that of RFC 9218, 4.
 type priority struct {
 	urgency     uint8 // 0 is served first, 7 last
-	incremental bool  // of use in pieces: takes turns with its equals
+	incremental bool  // useful in pieces: takes turns with equally urgent streams
 }
 
 // defaultPriority holds without a signal.
 var defaultPriority = priority{urgency: 3}
 
-// parsePriority reads a Priority field: a dictionary of RFC 8941. What it does
-// not know, or what is out of range, is passed over (RFC 9218, 4).
+// parsePriority reads a Priority field: a dictionary of RFC 8941. Unknown keys and values
+// out of range are skipped (RFC 9218, 4).
 func parsePriority(field string) priority {
 	p := defaultPriority
 	for member := range strings.SplitSeq(field, ",") {
@@ -57,18 +57,18 @@ func parsePriority(field string) priority {
 	return p
 }
 
-// schedule is the order in which the bodies of a connection leave. Its methods'
-// callers hold the connection's lock.
+// schedule is the order in which the bodies of a connection are sent. Callers of its methods
+// hold the connection's lock.
 type schedule struct {
 	waiting   []*stream // that have something pending
 	turn      uint64
-	slow      bool // the link is the bottleneck, whatever writes tell
+	slow      bool // the link is known to be the bottleneck
 	batch     int  // how much is committed at a time
-	congested bool // the link was full when there was more than a batch
-	holding   bool // it is being found out whether it is
-	// unhindered counts the batches since it was.
+	congested bool // the link was full while more than a batch was pending
+	holding   bool // a batch is held back to find out whether the link is full
+	// unhindered counts the batches since the link was last full.
 	unhindered int
-	// early holds priorities that came before their streams did.
+	// early holds priorities that were received before their streams.
 	early map[uint32]priority
 }
 
@@ -102,7 +102,7 @@ func (q *schedule) remove(s *stream) {
 	}
 }
 
-// next returns where in waiting the stream is that is served next, or -1.
+// next returns the index in waiting of the stream that is served next, or -1.
 func (q *schedule) next() int {
 	best := -1
 	for i, s := range q.waiting {
@@ -113,8 +113,8 @@ func (q *schedule) next() int {
 	return best
 }
 
-// before tells which of two streams is served first: by urgency, what is of no
-// use in pieces before what is, those one after the other and these in turn.
+// before tells which of two streams is served first: by urgency, then streams that are not
+// incremental (one after the other) before those that are (in turns).
 func (s *stream) before(o *stream) bool {
 	switch {
 	case s.priority.urgency != o.priority.urgency:
@@ -127,7 +127,7 @@ func (s *stream) before(o *stream) bool {
 	return s.id < o.id
 }
 
-// learn takes note of whether the link took a whole batch at once.
+// learn notes whether the link took a complete batch at once.
 func (q *schedule) learn(waited bool) {
 	if q.slow {
 		return
@@ -136,13 +136,13 @@ func (q *schedule) learn(waited bool) {
 		q.batch, q.unhindered = minBatch, 0
 		return
 	}
-	// Two batches fit into what a slow link's device lets us send unasked.
+	// A device on a slow link lets two batches be sent without an acknowledgement.
 	if q.unhindered++; q.unhindered > 2 {
 		q.batch = min(2*q.batch, maxBuffered)
 	}
 }
 
-// priorityUpdate changes what was asked for (RFC 9218, 7.1).
+// priorityUpdate changes the priority of a stream (RFC 9218, 7.1).
 func (c *conn2) priorityUpdate(f *http2.PriorityUpdateFrame) error {
 	id := f.PrioritizedStreamID
 	if id%2 == 0 {
@@ -162,7 +162,7 @@ func (c *conn2) priorityUpdate(f *http2.PriorityUpdateFrame) error {
 		if _, ok := early[id]; !ok && len(early) >= maxStreams {
 			maps.DeleteFunc(early, func(id uint32, _ priority) bool { return id <= c.lastID }) // never begun
 			if len(early) >= maxStreams {
-				return nil // a signal may be lost, memory may not
+				return nil // dropping a signal is allowed; using more memory is not
 			}
 		}
 		early[id] = p
@@ -185,7 +185,7 @@ func (q *schedule) exceeds(used int) bool {
 	return false
 }
 
-// fill moves what is served next to the buffer, as far as it goes in.
+// fill moves what is served next to the buffer, as much as fits.
 func (c *conn2) fill() {
 	q := &c.schedule
 	for len(c.out) < q.batch && c.sendRoom > 0 {
@@ -217,9 +217,9 @@ func (c *conn2) fill() {
 	}
 }
 
-// flush sends what is there, unless somebody else is at it already. It gives
-// the lock away while it sends. What is added meanwhile is left to a goroutine:
-// the caller has an answer of its own to end.
+// flush sends what is in the buffer, unless another goroutine is sending already. It releases
+// the lock while it sends. What is added meanwhile is sent by a goroutine of its own: the
+// caller has an answer to finish.
 func (c *conn2) flush() {
 	if c.sending || !c.sendOnce() {
 		return
@@ -229,8 +229,8 @@ func (c *conn2) flush() {
 	}
 }
 
-// flushSoon flushes without making the caller wait: the reader must go on, or a
-// device that sends before it reads would wait for us and we for it.
+// flushSoon flushes without making the caller wait. The reader must go on: with a device that
+// sends before it reads, both sides would wait for each other.
 func (c *conn2) flushSoon() {
 	if !c.sending && c.ready() {
 		c.sending = true // nobody else starts
@@ -244,14 +244,14 @@ func (c *conn2) flushSoon() {
 	}
 }
 
-// pump sends until nothing is left that could be sent, unless somebody else does.
+// pump sends until nothing is left that can be sent, unless another goroutine does.
 func (c *conn2) pump() {
 	for !c.sending && c.sendOnce() {
 	}
 }
 
-// sendOnce sends a batch and tells whether there was any. What goes into a full
-// one is not chosen before the link can take it.
+// sendOnce sends a batch and tells whether there was any. The contents of a full batch are not
+// chosen before the link can take them.
 func (c *conn2) sendOnce() bool {
 	if c.err != nil || !c.ready() {
 		return false

@@ -103,7 +103,7 @@ func TestNewcomersComeNext(t *testing.T) {
 	c.fill()
 	f, err := http2.NewFramer(nil, bytes.NewReader(c.out)).ReadFrame()
 	if err != nil || f.Header().StreamID != 3 {
-		t.Errorf("%v, %v", f, err)
+		t.Errorf("the first frame is %v, %v; want one of stream 3", f, err)
 	}
 }
 
@@ -114,16 +114,16 @@ func TestBatchesGrow(t *testing.T) {
 		q.learn(false)
 	}
 	if q.batch <= minBatch {
-		t.Error("it does not grow")
+		t.Errorf("the batch is %d bytes on a fast link, want more than %d", q.batch, minBatch)
 	}
 	for range 10 {
 		q.learn(false)
 	}
 	if q.batch > maxBuffered {
-		t.Errorf("%d bytes", q.batch)
+		t.Errorf("the batch is %d bytes, want at most %d", q.batch, maxBuffered)
 	}
 	if q.learn(true); q.batch != minBatch || !q.congested {
-		t.Errorf("%d bytes on a full link", q.batch)
+		t.Errorf("the batch is %d bytes on a full link, congested: %v; want %d, true", q.batch, q.congested, minBatch)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestSlowLinksStaySlow(t *testing.T) {
 		q.learn(false)
 	}
 	if !q.congested || q.batch != minBatch {
-		t.Errorf("%d bytes at a time, congested: %v", q.batch, q.congested)
+		t.Errorf("the batch is %d bytes, congested: %v; want %d, true", q.batch, q.congested, minBatch)
 	}
 }
 
@@ -195,10 +195,10 @@ func TestEarlyPrioritiesAreBounded(t *testing.T) {
 		}
 	}
 	if n := len(c.schedule.early); n != maxStreams {
-		t.Errorf("%d are kept", n)
+		t.Errorf("%d priorities are kept, want %d", n, maxStreams)
 	}
 	if p := c.schedule.priority(1, nil); p.urgency != 1 {
-		t.Errorf("the first is %v", p)
+		t.Errorf("the first stream has the priority %v, want urgency 1", p)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestChosenLate(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the second never waited")
+			t.Fatal("the second stream is not waiting at the deadline")
 		}
 	}
 	close(link.drained)
@@ -264,7 +264,7 @@ func TestChosenLate(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ended, []uint32{3, 1}) {
-		t.Errorf("%v", ended)
+		t.Errorf("the streams ended in the order %v, want [3 1]", ended)
 	}
 }
 

@@ -83,10 +83,10 @@ func statuses(t *testing.T, text string) (out []string) {
 		}
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil {
-			t.Fatalf("an answer that is none: %v in %q", err, text)
+			t.Fatalf("the answer cannot be read: %v in %q", err, text)
 		}
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			t.Fatalf("an answer that is not whole: %v in %q", err, text)
+			t.Fatalf("the answer is incomplete: %v in %q", err, text)
 		}
 		out = append(out, fmt.Sprint(resp.StatusCode))
 	}

@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// stream is one request of an HTTP/2 connection and its answer. Its fields,
-// but for those of the handler, are guarded by the connection's lock.
+// stream is one request of an HTTP/2 connection and its answer. The connection's lock guards
+// its fields, except those of the handler.
 type stream struct {
 	c   *conn2
 	id  uint32
@@ -25,23 +25,23 @@ type stream struct {
 	w   response // the handler's
 
 	room   int64 // window that the device gives it
-	failed error // why it is over
+	failed error // why the stream ended early
 
 	priority priority
 	pending  []byte    // of the body, until it is in the connection's buffer
 	last     bool      // pending ends the answer
-	taken    sync.Cond // nothing is pending any more
+	taken    sync.Cond // signals that nothing is pending any more
 	turn     uint64    // when it was served last
 
 	body     bytes.Buffer // received and not read yet
-	arrived  sync.Cond    // more of it, or its end
+	arrived  sync.Cond    // signals more of the body, or its end
 	declared int64        // Content-Length, or -1
 	got      int64
 	owed     int64
-	ended    bool // the request is whole
+	ended    bool // the request is complete
 	reading  bool // the handler waits for more of it
 	answered bool // the answer has begun
-	expect   bool // the device waits to be told that it may send
+	expect   bool // the device waits for 100 Continue
 	trailer  http.Header
 }
 
@@ -129,7 +129,7 @@ func (s *stream) handle(r *http.Request, tooLarge bool) {
 		case !whole:
 			c.reset(s.id, http2.ErrCodeInternal)
 		case !s.ended:
-			c.reset(s.id, http2.ErrCodeNo) // the rest of its body is not wanted
+			c.reset(s.id, http2.ErrCodeNo) // the rest of the request's body is not wanted
 		}
 	}
 	s.abort(errClosed)
@@ -137,7 +137,7 @@ func (s *stream) handle(r *http.Request, tooLarge bool) {
 	c.flush()
 }
 
-// abort ends what waits for the stream. The caller holds the lock.
+// abort fails the stream and wakes everything that waits for it. The caller holds the lock.
 func (s *stream) abort(err error) {
 	if s.failed == nil {
 		s.failed = err
@@ -168,8 +168,8 @@ func (s *stream) head(status int, _ string, fields []lab.HeaderField, _ int64, _
 	return c.err
 }
 
-// data waits until the connection's buffer has taken b. If it is the last of
-// the answer, it ends the stream.
+// data waits until the connection's buffer has taken b. If b is the last piece of the answer,
+// data ends the stream.
 func (s *stream) data(b []byte, last bool) error {
 	c := s.c
 	c.mu.Lock()
@@ -180,7 +180,7 @@ func (s *stream) data(b []byte, last bool) error {
 	s.pending, s.last = b, last
 	c.schedule.add(s)
 	if q := &c.schedule; !q.congested && !q.holding && !q.exceeds(len(c.out)) {
-		c.fill() // all leave together, so that the order is nobody's loss
+		c.fill() // everything is sent together, so the order does not matter
 	}
 	for len(s.pending) > 0 {
 		if !c.sending && c.ready() {
@@ -203,7 +203,7 @@ func (s *stream) flush() error {
 	return errors.Join(s.failed, c.err)
 }
 
-// finish ends the stream on its last frame, if that has not left yet.
+// finish ends the stream on its last frame, if that was not sent yet.
 func (s *stream) finish(trailer []lab.HeaderField) error {
 	c := s.c
 	c.mu.Lock()
@@ -266,5 +266,5 @@ func (b *body2) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer; what is left is dropped when the answer has ended.
+// Close implements io.Closer; the unread rest is dropped when the answer has ended.
 func (b *body2) Close() error { return nil }

@@ -1,9 +1,8 @@
-// Package wire speaks HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) with a device.
-// In come connections whose TLS handshake is done here, out go *http.Request
-// to a handler; what the handler writes leaves as it was given: fields in their
-// order and case, informational answers at once, trailers, and a whole answer in
-// one piece. That, and a connection that many streams write to without waiting
-// for one another, is what net/http's server does not do.
+// Package wire speaks HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) with a device. In come
+// connections, whose TLS handshake is done here; out go *http.Request to a handler. What the
+// handler writes is sent as given: fields in their order and case, informational answers at
+// once, trailers, and a complete answer in one piece. net/http's server does not do that, nor
+// does its HTTP/2 let many streams write to a connection without waiting for one another.
 package wire
 
 import (
@@ -32,17 +31,8 @@ type Server struct {
 	HeaderTimeout, IdleTimeout time.Duration
 	// Context returns what the contexts of a connection's requests descend from.
 	Context func(net.Conn) context.Context
-	// Log gets what goes wrong with connections, at the level of debugging.
+	// Log gets the errors of connections, at debug level.
 	Log *slog.Logger
-}
-
-// FieldWriter is what a handler's http.ResponseWriter can do here besides.
-type FieldWriter interface {
-	// WriteFields is WriteHeader with these fields instead of Header()'s. Fields
-	// of the connection (Transfer-Encoding) are the server's and not to be given;
-	// trailers stay in Header() under http.TrailerPrefix. An empty reason means
-	// the status's own.
-	WriteFields(status int, reason string, fields []lab.HeaderField)
 }
 
 // Corker is a connection that can hold several writes back to send them as one.
@@ -51,12 +41,12 @@ type Corker interface {
 	Uncork() error
 }
 
-// Drainer is a connection that knows whether what it was given has left.
+// Drainer is a connection that knows whether the bytes written to it were sent.
 type Drainer interface {
 	// Drained waits until little is left to be sent, and tells whether it had to.
 	Drained() (waited bool, err error)
-	// Slow tells whether the link is known to be the bottleneck, so that nobody
-	// need find out.
+	// Slow tells whether the link is known to be the bottleneck, so that it need not be
+	// measured.
 	Slow() bool
 }
 
@@ -64,7 +54,7 @@ type Drainer interface {
 // and closes it, unless a handler has taken it over.
 func (s *Server) Serve(nc net.Conn) {
 	if !s.serve(nc) {
-		_ = nc.Close() // nothing is left to be sent
+		_ = nc.Close() // everything was sent
 	}
 }
 
@@ -72,7 +62,7 @@ func (s *Server) Serve(nc net.Conn) {
 func (s *Server) serve(nc net.Conn) bool {
 	var state *tls.ConnectionState
 	if t, ok := nc.(*tls.Conn); ok {
-		_ = nc.SetDeadline(time.Now().Add(s.HeaderTimeout)) // a dead connection says so at once below
+		_ = nc.SetDeadline(time.Now().Add(s.HeaderTimeout)) // the handshake reports a dead connection
 		if err := t.Handshake(); err != nil {
 			s.Log.Debug("a TLS handshake failed", "from", nc.RemoteAddr(), "error", err)
 			return false
@@ -99,7 +89,7 @@ func (s *Server) serve(nc net.Conn) bool {
 	return c1.taken
 }
 
-// connection is what both protocols know of theirs.
+// connection is what the connections of both protocols have in common.
 type connection struct {
 	s       *Server
 	nc      net.Conn
@@ -110,7 +100,7 @@ type connection struct {
 	remote  string
 }
 
-// maxBuffered is how much of the answers waits in RAM for the device to take it.
+// maxBuffered bounds the bytes of answers that wait in RAM for the device to take them.
 const maxBuffered = 64 << 10
 
 // send writes to the device: many TLS records, but one packet train.
@@ -132,8 +122,8 @@ func (c *connection) send(b []byte) error {
 	return nil
 }
 
-// linger closes our side and reads what is still on its way, so that the
-// device's system does not drop our answer because of a reset.
+// linger closes our side and reads what the device still sends, so that no reset makes the
+// device's system drop our answer.
 func (c *connection) linger() {
 	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
 		return
@@ -142,28 +132,28 @@ func (c *connection) linger() {
 	_, _ = io.Copy(io.Discard, c.nc) // the deadline bounds it
 }
 
-// complain logs a handler's panic. http.ErrAbortHandler is a handler's way to
-// cut an answer off.
+// complain logs a handler's panic, but for http.ErrAbortHandler, by which a handler cuts an
+// answer off.
 func (c *connection) complain(reason any) {
 	if reason != http.ErrAbortHandler {
 		c.s.Log.Error("a request's handler panicked", "from", c.remote, "reason", reason)
 	}
 }
 
-// protocol is the side of an answer that differs between HTTP/1.1 and HTTP/2.
-// Nothing need leave before flush or finish.
+// protocol is the part of an answer that differs between HTTP/1.1 and HTTP/2. Nothing need be
+// sent before flush or finish.
 type protocol interface {
-	// head starts an answer; length is its Content-Length, or -1. An
-	// informational one has no more to come and leaves at once.
+	// head starts an answer; length is its Content-Length, or -1. An informational answer is
+	// complete with it and is sent at once.
 	head(status int, reason string, fields []lab.HeaderField, length int64, bodiless bool) error
-	// data takes a piece of the body; last says that no more follows, and no trailer.
+	// data takes a piece of the body; last says that neither more of it nor a trailer follows.
 	data(b []byte, last bool) error
 	flush() error
 	finish(trailer []lab.HeaderField) error
 	hijack() (net.Conn, *bufio.ReadWriter, error)
 }
 
-// token tells whether a name is one that a header field may have.
+// token tells whether a name is a valid field name (RFC 9110, 5.6.2).
 func token(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
@@ -173,7 +163,7 @@ func token(name string) bool {
 	return name != ""
 }
 
-// appendValue appends a field's value without what would end the field.
+// appendValue appends a field's value, with blanks in place of characters that would end it.
 func appendValue(b []byte, v string) []byte {
 	n := len(b)
 	b = append(b, v...)

@@ -25,6 +25,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/hop"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
@@ -136,7 +137,7 @@ func TestAnswers(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(n))
 			_, _ = w.Write(body)
 		case "/fields":
-			w.(FieldWriter).WriteFields(200, "", []lab.HeaderField{{Name: "x-path", Value: r.URL.Path}, {Name: "Content-Length", Value: strconv.Itoa(n)}})
+			w.(hop.FieldWriter).WriteFields(200, "", []lab.HeaderField{{Name: "x-path", Value: r.URL.Path}, {Name: "Content-Length", Value: strconv.Itoa(n)}})
 			_, _ = w.Write(body)
 		case "/pieces":
 			for len(body) > 0 {
@@ -186,13 +187,13 @@ func TestAnswers(t *testing.T) {
 					got, err := io.ReadAll(resp.Body)
 					resp.Body.Close()
 					if err != nil || !bytes.Equal(got, want) || resp.Header.Get("X-Path") != path {
-						t.Errorf("%s %s of %d bytes: %d bytes, %v, %v", method, path, n, len(got), resp.Header, err)
+						t.Errorf("%s %s: read %d bytes, %v with the header %v; want %d bytes", method, path, len(got), err, resp.Header, len(want))
 					}
 					if path == "/trailer" && method == "GET" && resp.Trailer.Get("X-End") != "yes" {
-						t.Errorf("%s of %d bytes: trailer %v", path, n, resp.Trailer)
+						t.Errorf("%s of %d bytes: trailer %v, want X-End", path, n, resp.Trailer)
 					}
 					if path == "/length" && method == "HEAD" && resp.ContentLength != int64(n) {
-						t.Errorf("HEAD of %d bytes says %d", n, resp.ContentLength)
+						t.Errorf("HEAD: Content-Length %d, want %d", resp.ContentLength, n)
 					}
 				}
 			}
@@ -214,7 +215,7 @@ func TestStreamsTakeTurns(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("stream %d: %d bytes, %v", i, len(got), err)
+				t.Errorf("stream %d: read %d bytes, %v; want %d, nil", i, len(got), err, len(want))
 			}
 		})
 	}
@@ -224,7 +225,7 @@ func TestStreamsTakeTurns(t *testing.T) {
 // TestFieldsStayAsTheyAre: order, case, repetition, reason.
 func TestFieldsStayAsTheyAre(t *testing.T) {
 	s := newStand(t, "http/1.1", func(w http.ResponseWriter, _ *http.Request) {
-		fw := w.(FieldWriter)
+		fw := w.(hop.FieldWriter)
 		fw.WriteFields(103, "", []lab.HeaderField{{Name: "link", Value: "</a.css>; rel=preload"}})
 		fw.WriteFields(200, "Fine", []lab.HeaderField{
 			{Name: "sErVeR", Value: "x"}, {Name: "Set-Cookie", Value: "b=2"}, {Name: "A", Value: "1"}, {Name: "Set-Cookie", Value: "a=1"},
@@ -250,13 +251,13 @@ func TestInformational(t *testing.T) {
 	both(t, func(t *testing.T, protocol string) {
 		seen := make(chan struct{})
 		c := newStand(t, protocol, func(w http.ResponseWriter, _ *http.Request) {
-			w.(FieldWriter).WriteFields(103, "", []lab.HeaderField{{Name: "link", Value: "</a.css>"}})
+			w.(hop.FieldWriter).WriteFields(103, "", []lab.HeaderField{{Name: "link", Value: "</a.css>"}})
 			<-seen
 			_, _ = io.WriteString(w, "done")
 		}).client(t)
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 			if code != 103 || h.Get("Link") != "</a.css>" {
-				t.Errorf("%d %v", code, h)
+				t.Errorf("informational response %d %v, want 103 with a Link", code, h)
 			}
 			close(seen)
 			return nil
@@ -268,7 +269,7 @@ func TestInformational(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if b, _ := io.ReadAll(resp.Body); string(b) != "done" {
-			t.Errorf("%q", b)
+			t.Errorf("read %q, want %q", b, "done")
 		}
 	})
 }
@@ -294,7 +295,7 @@ func TestAnswersThatAreCutOff(t *testing.T) {
 			b, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if err == nil || string(b) != "begin" {
-				t.Errorf("%s: %q, %v", path, b, err)
+				t.Errorf("%s: read %q, %v; want %q and an error", path, b, err, "begin")
 			}
 		}
 	})
@@ -324,7 +325,7 @@ func TestHandlersNoticeThatTheDeviceIsGone(t *testing.T) {
 			<-begun
 			cancel()
 			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Errorf("the handler got %v", err)
+				t.Errorf("the handler's context ended with %v, want context.Canceled", err)
 			}
 			<-answered
 		}
@@ -404,7 +405,7 @@ func TestContinue(t *testing.T) {
 		_, _ = io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || strings.TrimSpace(line) != want {
-			t.Errorf("%s: %q, %v", path, line, err)
+			t.Errorf("%s: read %q, %v; want %q", path, line, err, want)
 		}
 	}
 }
@@ -444,7 +445,7 @@ func TestRefusals(t *testing.T) {
 		go func() { _, _ = io.WriteString(nc, c.send) }()
 		got, err := io.ReadAll(nc)
 		if !strings.HasPrefix(string(got), c.want) || c.want == "" && len(got) > 0 {
-			t.Errorf("%.40q: %.60q, %v", c.send, got, err)
+			t.Errorf("%.40q: answered %.60q, %v; want %q", c.send, got, err, c.want)
 		}
 	}
 }
@@ -455,7 +456,7 @@ func TestHijack(t *testing.T) {
 		defer cancel()
 		nc, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil || ctx.Err() != nil {
-			t.Errorf("hijack: %v, %v", err, ctx.Err())
+			t.Errorf("Hijack() = %v, the context's error %v; want nil, nil", err, ctx.Err())
 			return
 		}
 		defer nc.Close()
@@ -465,6 +466,6 @@ func TestHijack(t *testing.T) {
 	c := s.dial(t)
 	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nhello\n")
 	if got, err := io.ReadAll(c); string(got) != "got hello\n" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("read %q, %v; want %q", got, err, "got hello\n")
 	}
 }

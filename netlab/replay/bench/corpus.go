@@ -23,10 +23,10 @@ const (
 	asked     = 1000 // URLs that the clients ask for, spread over all
 )
 
-// path is what the i-th exchange is asked by.
+// path returns the path of the i-th exchange.
 func path(i int) string { return fmt.Sprintf("/assets/%03d/file-%05d.css", i%97, i) }
 
-// askedPaths are those that the clients ask for.
+// askedPaths are the paths that the clients ask for.
 func askedPaths() []string {
 	var out []string
 	for i := range asked {

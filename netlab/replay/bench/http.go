@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// modes are the ways to ask; goals are of the ratio to the peer.
+// modes are the ways to send requests; goals are for the ratio to the peer.
 var modes = []struct {
 	name  string
 	args  []string
@@ -24,8 +24,8 @@ var modes = []struct {
 	{"h2-32-connections", []string{"-c", "32", "-m", "1"}, map[string]float64{"go": 0.85, "mitmproxy": 20, "wpr": 1.8}},
 }
 
-// measureHTTP compares requests per second of processor time. A peer that
-// cannot be measured is a line that says why; without us there is nothing to say.
+// measureHTTP compares requests per second of processor time. For a peer that cannot be measured it
+// prints a line with the reason; without our own result it returns an error.
 func measureHTTP(ctx context.Context, o options, t *table) error {
 	list, absent := peers(o)
 	servers, failed, stop, err := startAll(ctx, o, list)
@@ -77,8 +77,8 @@ type round struct {
 	asked, processor time.Duration
 }
 
-// measureRound asks for a while. A server that is too slow for that, beside
-// all else that this machine does, is asked for longer, up to fifteen times.
+// measureRound measures one server for a while. If h2load fails or the server used no measurable
+// processor time, as on a busy machine, it measures five and then fifteen times as long.
 func measureRound(ctx context.Context, s *server, o options, args []string) (round, error) {
 	var failed error
 	for _, times := range []time.Duration{1, 5, 15} {
@@ -105,8 +105,8 @@ func measureRound(ctx context.Context, s *server, o options, args []string) (rou
 	return round{}, failed
 }
 
-// startAll starts the servers one after another. Peers that do not start, or
-// do not answer, are told apart; without ours there is an error.
+// startAll starts the servers one after another. It returns the peers that do not start, or do not
+// answer, with the reason; if ours does not, it returns an error.
 func startAll(ctx context.Context, o options, list []peer) (out []*server, failed absences, stop func(), err error) {
 	stop = func() {
 		for _, s := range out {
@@ -119,8 +119,8 @@ func startAll(ctx context.Context, o options, list []peer) (out []*server, faile
 	for _, p := range list {
 		s, err := p.start(ctx, o)
 		if err == nil {
-			// Once through, so that every server has met every URL and the checks
-			// of h2load have seen that it answers.
+			// All URLs are requested once, so that every server has seen them and h2load has checked the
+			// answers.
 			if _, err = h2load(ctx, s, o, "-n", strconv.Itoa(asked), "-c", "1", "-m", "4"); err != nil {
 				s.stop()
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/netlab/ca"
+	"eidetic/netlab/hop"
 	"eidetic/netlab/replay"
 )
 
@@ -28,15 +29,28 @@ func (n *nobody) FlushError() error           { return nil }
 
 // measureMatch times the whole core without a network: matching, dates, log.
 func measureMatch(_ context.Context, o options, t *table) error {
-	session, err := newSession(filepath.Join(o.dir, "small.wacz"))
+	all, err := newSession(filepath.Join(o.dir, "small.wacz"))
 	if err != nil {
 		return err
 	}
-	conn := replay.WithConn(context.Background(), replay.Conn{Client: netip.MustParseAddr("192.0.2.1"), Protocol: "h2", TLS: "tls/1.3"})
+	const fewer = 2000 // exchanges of a large site, each of which the fuzzy stage compares
+	file := filepath.Join(o.dir, "fewer.wacz")
+	if err := record(file, fewer, bodyBytes); err != nil {
+		return err
+	}
+	some, err := newSession(file)
+	if err != nil {
+		return err
+	}
+	conn := hop.WithConn(context.Background(), hop.Conn{Client: netip.MustParseAddr("192.0.2.1"), Protocol: "h2", TLS: "tls/1.3"})
 	for _, c := range []struct {
 		name, end string // of the path, in place of .css
+		session   *replay.Session
 		goal      float64
-	}{{"match-exact", ".css", 10}, {"match-normalised", ".css?_=1700000000000", 10}, {"match-nearest", "x.css", 300}, {"match-miss", ".html", 0}} {
+	}{
+		{"match-exact", ".css", all, 10}, {"match-normalised", ".css?_=1700000000000", all, 10},
+		{"match-nearest", "x.css", some, 1000}, {"match-miss", ".html", all, 0},
+	} {
 		var requests []*http.Request
 		for _, p := range askedPaths() {
 			u, err := url.Parse("https://" + host + strings.TrimSuffix(p, ".css") + c.end)
@@ -53,7 +67,7 @@ func measureMatch(_ context.Context, o options, t *table) error {
 			b.ReportAllocs()
 			before := processorTime()
 			for i := 0; b.Loop(); i++ {
-				session.ServeHTTP(&nobody{http.Header{}}, requests[i%len(requests)])
+				c.session.ServeHTTP(&nobody{http.Header{}}, requests[i%len(requests)])
 			}
 			used = processorTime() - before // of the last call, which has the most rounds
 		})
@@ -63,7 +77,7 @@ func measureMatch(_ context.Context, o options, t *table) error {
 	return nil
 }
 
-// processorTime is that of this process: on a machine that others use too, the
+// processorTime returns the processor time of this process: on a machine that others use too, the
 // clock says little.
 func processorTime() time.Duration {
 	var u syscall.Rusage
@@ -125,7 +139,7 @@ func measureLoad(ctx context.Context, o options, t *table) error {
 	return nil
 }
 
-// field returns the first word behind a name in a file of /proc.
+// field returns the first word after a name in a file of /proc.
 func field(text, name string) string {
 	_, rest, _ := strings.Cut(text, name)
 	if f := strings.Fields(rest); len(f) > 0 {

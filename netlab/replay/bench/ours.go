@@ -26,8 +26,8 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// be is the program as one of the servers that it measures. It says "ready"
-// with its address, and ends at SIGTERM.
+// be runs the program as one of the servers that it measures. The server prints "ready" with its
+// address, and ends at SIGTERM.
 func be(what string, o options, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -55,16 +55,6 @@ func clock() lab.Clock {
 	start := time.Now()
 	return func() lab.Time { return lab.Time(time.Since(start)) }
 }
-
-// core is the session as the product puts it behind the listeners.
-type core struct{ session *replay.Session }
-
-func (c core) Serve(w http.ResponseWriter, r *http.Request, pc proxy.Conn) {
-	c.session.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{Client: pc.Client, Dest: pc.Dest, Protocol: pc.Protocol, TLS: pc.TLS})))
-}
-
-func (c core) Protocols(host string) []string { return c.session.Protocols(host) }
-func (c core) HTTP3(string) bool              { return false }
 
 // lines keeps the last lines of the log, as a run keeps all of its own.
 type lines struct {
@@ -105,7 +95,7 @@ func beAppliance(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := proxy.Serve(proxy.Config{HTTPS: l, Certificates: authority, Core: core{session}})
+	s, err := proxy.Serve(proxy.Config{HTTPS: l, Certificates: authority, Core: session})
 	if err != nil {
 		return err
 	}
@@ -114,7 +104,7 @@ func beAppliance(ctx context.Context, args []string) error {
 	return s.Close()
 }
 
-// beGo is the least that a Go server can do: the same bodies by their path.
+// beGo is the minimal Go server: the same bodies by their path.
 func beGo(ctx context.Context, _ []string) error {
 	bodies := map[string][]byte{}
 	for i := range exchanges {

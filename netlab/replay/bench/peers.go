@@ -14,13 +14,13 @@ import (
 	"eidetic/netlab/ca"
 )
 
-// peer is a server to be compared with.
+// peer is a server to compare with.
 type peer struct {
 	name  string
 	start func(ctx context.Context, o options) (*server, error)
 }
 
-// absence is a peer that is not measured, and why.
+// absence is a peer that is not measured, with the reason.
 type absence struct {
 	name string
 	why  error
@@ -32,7 +32,7 @@ func (a absences) has(name string) bool {
 	return slices.ContainsFunc(a, func(m absence) bool { return m.name == name })
 }
 
-// peers are in the order of the table; what this machine cannot have is absent.
+// peers are in the order of the table; those that this machine lacks are absent.
 func peers(o options) (out []peer, absent absences) {
 	for _, p := range []peer{{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}, {"wpr", startWPR}} {
 		switch {

@@ -27,7 +27,7 @@ type server struct {
 	ended chan struct{} // closed when a process that is waited for has ended; nil before
 }
 
-// wait begins to wait for the end.
+// wait starts to wait for the end of the process.
 func (s *server) wait() {
 	s.ended = make(chan struct{})
 	go func() {
@@ -36,8 +36,8 @@ func (s *server) wait() {
 	}()
 }
 
-// start runs a server in a process group of its own. A server of ours says
-// "ready" and what else it knows; of others, ready means that addr takes connections.
+// start runs a server in a process group of its own. One of ours prints "ready" and its facts; another
+// is ready when addr accepts connections.
 func start(ctx context.Context, name, addr, dir string, argv ...string) (*server, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) startOurs(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the server and its helpers. One of ours gets the time to write its profile.
+// stop ends the server and its helpers. One of ours has time to write its profile.
 func (s *server) stop() {
 	if s.cmd.Process == nil {
 		return
@@ -116,8 +116,8 @@ func (s *server) stop() {
 	<-s.ended
 }
 
-// cpu is the processor time that the server's process group has used, of
-// processes that are there and of their helpers that have ended.
+// cpu returns the processor time that the server's process group has used: of its running processes and
+// of their helpers that have ended.
 func (s *server) cpu() (time.Duration, error) {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -154,7 +154,7 @@ func (s *server) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// freePort finds a TCP port on the loopback that nobody listens on.
+// freePort finds a free TCP port on the loopback.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,7 +36,7 @@ func trust(t *testing.T, authority *ca.Authority, dir string) {
 	}
 }
 
-// chromium is one whose host names lead to the box.
+// chromium is a Chromium that resolves all host names to the box.
 type chromium struct{ context.Context }
 
 func newChromium(t *testing.T, s *stand) *chromium {
@@ -61,16 +61,16 @@ func newChromium(t *testing.T, s *stand) *chromium {
 	return &chromium{browser}
 }
 
-// oneTile: a picture that is drawn whole in one tile depends on its content
-// alone, see package device.
+// oneTile: the content of a picture that is drawn in one tile depends on the page alone, see
+// package device.
 func oneTile() []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.Flag("disable-partial-raster", true), chromedp.Flag("default-tile-width", "1024"), chromedp.Flag("default-tile-height", "1024"),
 	}
 }
 
-// navigate opens a page. A browser that has just started still reads how names
-// are resolved here; what it was asked for before that it gives up.
+// navigate opens a page. A browser that has just started still reads the name resolution
+// settings, and then drops the navigations before that.
 func navigate(ctx context.Context, address string) error {
 	for try := 1; ; try++ {
 		err := chromedp.Do(ctx, chromedp.Navigate(address))

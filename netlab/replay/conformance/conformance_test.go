@@ -9,10 +9,10 @@ func cases() []kase {
 	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live())
 }
 
-// seeded are those of the script: what they report is drawn by lot.
+// seeded are the cases of the script, whose pages report random numbers.
 func seeded() []kase { return slices.Concat(determinism(), realms()) }
 
-// essential are the names of those that both browsers are held against.
+// essential are the names of the cases that both browsers run.
 func essential() []string {
 	return []string{
 		"a document is seeded", "a worker is seeded", "a module worker is seeded", "a shared worker is seeded",
@@ -29,8 +29,8 @@ func essential() []string {
 	}
 }
 
-// TestChromium drives every case with a real Chromium, and replays what draws
-// by lot twice.
+// TestChromium runs every case with a real Chromium, and replays those with random numbers
+// twice.
 func TestChromium(t *testing.T) {
 	s := newStand(t)
 	s.browser = newChromium(t, s)
@@ -44,7 +44,7 @@ func TestChromium(t *testing.T) {
 	}
 }
 
-// TestFirefox drives the essential ones with a real Firefox.
+// TestFirefox runs the essential cases with a real Firefox.
 func TestFirefox(t *testing.T) {
 	s := newStand(t)
 	s.browser = newFirefox(t, s)

@@ -11,14 +11,14 @@ import (
 	"eidetic/internal/lab"
 )
 
-// liveOr makes a page whose script knows whether it is being recorded, so that
-// it can ask in a replay for what was never asked.
+// liveOr makes a page whose script knows whether it is being recorded, so that in a replay it
+// can send requests that were not recorded.
 func liveOr(code string) string {
 	return "<script>(async()=>{const live=location.hash==='#live',text=async(u,o)=>(await fetch(u,o)).text();" + code + "})().catch(e=>{window.result='error '+e.name})</script>"
 }
 
-// logged checks that the replay's log has a line that is as wanted, among
-// those for a method and the end of a URL.
+// logged checks that one line of the replay's log for a method and the end of a URL has the
+// expected stage and status.
 func logged(method, path string, good func(lab.Served) bool) func(*testing.T, string, []lab.Served) {
 	return func(t *testing.T, _ string, log []lab.Served) {
 		var all []string
@@ -34,15 +34,15 @@ func logged(method, path string, good func(lab.Served) bool) func(*testing.T, st
 	}
 }
 
-// asked are the cases of methods, origins and conditions: CORS, HEAD, OPTIONS,
-// 304 and ranges, as browsers ask.
+// asked are the cases of methods, origins and conditions: CORS, HEAD, OPTIONS, 304 and ranges,
+// as browsers send them.
 func asked() []kase {
 	stage := func(want lab.Stage) func(lab.Served) bool {
 		return func(line lab.Served) bool { return line.Stage == want }
 	}
 	status := func(want int) func(lab.Served) bool { return func(line lab.Served) bool { return line.Status == want } }
 	const put, friendlyPut = `{method:'PUT',headers:{'x-a':'1'},body:'b'}`, `{method:'PUT',headers:{'x-a':'1'},body:'b',credentials:'include'}`
-	// What is recorded from a frame of its own origin needs no preflight there.
+	// A request that was recorded from a frame of its own origin needs no preflight there.
 	frame := func(put string) http.HandlerFunc {
 		return text("text/html", `<!doctype html><script>fetch('/x',`+put+`).then(r=>r.text()).then(t=>parent.postMessage(t,'*'))</script>`)
 	}
@@ -94,7 +94,7 @@ func asked() []kase {
 	}
 }
 
-// silence is a second of it, as WAVE.
+// silence is a second of silence, as WAVE.
 func silence() []byte {
 	const rate = 8000
 	b := []byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00")

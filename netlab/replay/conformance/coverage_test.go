@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// covered says which cases and tests show what the suite promises: on the
-// left what other recorders are known to get wrong, or what the core must do;
-// on the right names of cases, of byte-exact ones, or of test functions here.
+// covered maps what the suite promises to the cases and tests that show it. The keys are known
+// failures of other recorders and requirements of the core; the values are names of cases, of
+// byte-exact cases, or of test functions in this package.
 func covered() map[string][]string {
 	return map[string][]string{
-		// What other recorders get wrong.
+		// Known failures of other recorders.
 		"a bare path wins over one with a query":           {"a bare URL does not win over a query"},
 		"OPTIONS or GET gets a POST's answer":              {"a GET does not get a POST's answer", "OPTIONS that is no preflight"},
 		"two POSTs to one URL get the first answer":        {"POSTs told apart by JSON", "a form sent twice"},
@@ -26,7 +26,7 @@ func covered() map[string][]string {
 		"streams that are buffered":                        {"a stream keeps its pieces", "a document in pieces runs in pieces"},
 		"recorded times that are not replayed":             {"time to first byte", "early hints"},
 		"a policy in a meta element that stops the script": {"CSP in a meta element", "a srcdoc frame under CSP in a meta element"},
-		// What the core must do.
+		// Requirements of the core.
 		"bytes as on the wire":                  {"order and case of fields", "a reason of its own", "cookies keep their order", "trailers", "early hints", "TestWire"},
 		"content encodings":                     {"a frame in gzip is seeded", "a frame in br is seeded", "a frame in deflate is seeded", "a worker in br is seeded"},
 		"server-sent events":                    {"server-sent events"},
@@ -51,8 +51,7 @@ func covered() map[string][]string {
 	}
 }
 
-// TestCovered: every name above is that of a case or a test, and every case
-// for Firefox is one.
+// TestCovered: each name in covered, and each case for Firefox, exists.
 func TestCovered(t *testing.T) {
 	known := []string{"TestHTTP3", "TestNames", "TestRealApplications", "TestWire"}
 	for _, k := range cases() {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// text serves a body of a type.
+// text serves a body with a media type.
 func text(mime, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mime)
@@ -59,12 +59,12 @@ func determinism() []kase {
 		{name: "a page without head or doctype", want: "BackCompat 0.", html: `<p>x<script>window.result=document.compatMode+" "+Math.random()</script>`},
 		{name: "the doctype keeps its effect", want: "CSS1Compat", html: "<!-- c --><!doctype html><script>window.result=document.compatMode+Math.random()</script>"},
 		{name: "a late charset is heeded", want: "éUTF-8", html: "<html><head><title>x</title><meta charset=utf-8></head><body><p id=p>é</p><script>window.result=document.getElementById('p').textContent+document.characterSet</script>", header: map[string]string{"Content-Type": "text/html"}},
-		{name: "lab.done reaches the box", want: "204", page: `<script>lab.done("x").then(r=>window.result=r.status)</script>`},
+		{name: "lab.done reaches the box", want: "204", label: "done=cart shown", page: `<script>lab.done("cart\n shown").then(r=>window.result=r.status)</script>`},
 	}
 }
 
-// policies are the cases of Content-Security-Policy: the page's scripts run,
-// ours runs, and nothing else is let in.
+// policies are the cases of Content-Security-Policy: the page's scripts and ours run, and nothing
+// else is permitted.
 func policies() []kase {
 	body := `<script nonce="abc">` + sample + `window.result=sample()+" "+(window.evil||"safe")</script><script>window.evil=1</script>`
 	ordered := `<script>window.evil=1</script><script nonce="abc">` + sample + `window.result=sample()+" "+(window.evil||"safe")</script>`
@@ -76,7 +76,7 @@ func policies() []kase {
 		{name: "CSP in a meta element", want: safe, html: `<!doctype html><html><head><meta http-equiv="Content-Security-Policy" content="script-src 'nonce-abc'"></head><body>` + ordered},
 		{name: "CSP and unsafe-inline stays", want: safe, page: `<script>` + sample + `window.result=sample()</script>`, header: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}},
 		{name: "trusted types", want: safe, page: ordered, header: map[string]string{"Content-Security-Policy": "require-trusted-types-for 'script'; trusted-types 'none'; script-src 'nonce-abc'"}},
-		{name: "CSP and lab.done", want: "204", page: `<script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`, header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"}},
+		{name: "CSP and lab.done", want: "204", label: "done=x", page: `<script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`, header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"}},
 		{name: "subresource integrity", want: "ran", page: `<script>window.ran="no"</script><script src="/i.js" integrity="sha256-3mtlUeiqzEUDzbBYw9a9UcdYYsdfU4pWaO7JVY9iQEA=" onerror="window.result='blocked ran'"></script><script>window.result=window.result||("ran "+window.ran)</script>`,
 			routes: map[string]http.HandlerFunc{"/i.js": text(js, `window.ran="yes"`)}},
 		{name: "the page's own order of scripts", want: safe, page: body, header: map[string]string{"Content-Security-Policy": "script-src 'nonce-abc'"}},

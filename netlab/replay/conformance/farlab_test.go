@@ -21,18 +21,18 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// originAddress is where the origins' name server is, and most of them.
+// originAddress is the address of the origins' name server, and of most origins.
 const originAddress = "203.0.113.10"
 
-// farLab is a device, the box and origins in three network namespaces; the
-// test's own is the box's. The device has the box's network and nothing else.
+// farLab is a device, the box and origins in three network namespaces; the box has that of the
+// test. The device can reach only the box.
 type farLab struct {
 	box, device, away *nstest.Namespace
 	authority         *ca.Authority // the box's
 	network           *netlab.Network
 }
 
-// newFarLab makes the namespaces, calls origins in theirs, and starts the box.
+// newFarLab makes the namespaces, calls origins in that of the origins, and starts the box.
 func newFarLab(t *testing.T, c netlab.Config, trusted *ca.Authority, origins func(l *farLab)) *farLab {
 	l := &farLab{box: nstest.Here(t), device: nstest.New(t), away: nstest.New(t)}
 	nstest.Veth(t, l.box, "lab0", l.device, "eth0")
@@ -43,8 +43,8 @@ func newFarLab(t *testing.T, c netlab.Config, trusted *ca.Authority, origins fun
 	l.box.Address(t, "up0", "203.0.113.1/24")
 	l.away.Address(t, "eth0", originAddress+"/24")
 
-	// An address that comes late (duplicate address detection) would make the
-	// browser drop its connections.
+	// An address that is added late (duplicate address detection) would make the browser drop its
+	// connections.
 	check(t, l.device.Do(func() error {
 		return os.WriteFile("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", []byte("1"), 0)
 	}))

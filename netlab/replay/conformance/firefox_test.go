@@ -22,15 +22,15 @@ import (
 	"eidetic/netlab/ca"
 )
 
-// firefox is one that uses the box as its explicit proxy and trusts it by its
-// profile's certificate store. It is driven by WebDriver BiDi
-// (www.w3.org/TR/webdriver-bidi), which it speaks itself.
+// firefox is a Firefox that uses the box as its explicit proxy and has the box's authority in its
+// profile's certificate store. WebDriver BiDi (www.w3.org/TR/webdriver-bidi), which Firefox speaks
+// itself, drives it.
 type firefox struct {
 	conn *websocket.Conn
 	last int
 }
 
-// quietPrefs keep it from asking for anything that no page asked for.
+// quietPrefs keep Firefox from sending requests of its own.
 var quietPrefs = map[string]any{
 	"app.update.enabled": false, "browser.shell.checkDefaultBrowser": false, "browser.safebrowsing.downloads.enabled": false,
 	"browser.safebrowsing.malware.enabled": false, "browser.safebrowsing.phishing.enabled": false, "browser.region.update.enabled": false,
@@ -41,7 +41,7 @@ var quietPrefs = map[string]any{
 	"dom.push.connection.enabled": false, "media.gmp-manager.updateEnabled": false, "privacy.userContext.enabled": true,
 }
 
-// newFirefox starts one on the stand.
+// newFirefox starts a Firefox that uses the stand.
 func newFirefox(t *testing.T, s *stand) *firefox {
 	host, port, err := net.SplitHostPort(s.explicit)
 	check(t, err)
@@ -52,7 +52,7 @@ func newFirefox(t *testing.T, s *stand) *firefox {
 	return startFirefox(t, s.authority, prefs, func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, http.DefaultTransport)
 }
 
-// firefox starts one in the device's namespace.
+// firefox starts a Firefox in the device's namespace.
 func (l *farLab) firefox(t *testing.T) *firefox {
 	return startFirefox(t, l.authority, nil, func(cmd *exec.Cmd) error { return start(t, l.device, cmd) }, &http.Transport{
 		DialContext: func(_ context.Context, network, addr string) (net.Conn, error) { return dial(l.device, network, addr) },

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
@@ -35,24 +36,26 @@ type kase struct {
 	routes map[string]http.HandlerFunc
 	// want must be in the result; empty means any.
 	want string
-	// check looks further, at the log of the last replay.
+	// label is what the page tells the box, such as "done=NAME" by lab.done.
+	label string
+	// check, if set, checks the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
 	hints  string        // a Link that is sent in a 103 before the document
 	timing replay.Timing // zero is none
 }
 
-// stand is the box and a browser whose every connection goes to it.
+// stand is the box and a browser, all of whose connections lead to the box.
 type stand struct {
 	core      *switchable
 	authority *ca.Authority
-	// Where the box listens.
+	// The addresses that the box listens on.
 	http, https, explicit string
 	browser               browser
 	origins               *ca.Authority // signs for the origins
 }
 
-// browser is what the cases are driven by.
+// browser runs the cases.
 type browser interface {
 	// load opens a page in a fresh profile and returns its window.result.
 	load(t *testing.T, address string) string
@@ -77,12 +80,12 @@ func (s *switchable) set(h http.Handler, protocols func(string) []string) {
 	s.handler, s.protocols = h, protocols
 }
 
-// Serve implements proxy.Core.
-func (s *switchable) Serve(w http.ResponseWriter, r *http.Request, c proxy.Conn) {
+// ServeHTTP implements proxy.Core.
+func (s *switchable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, _ := s.current()
-	h.ServeHTTP(w, r.WithContext(replay.WithConn(r.Context(), replay.Conn{
-		Client: netip.MustParseAddr("192.0.2.1"), Dest: c.Dest, Protocol: c.Protocol, TLS: c.TLS,
-	})))
+	c := hop.ConnOf(r.Context())
+	c.Client, c.QUIC = netip.MustParseAddr("192.0.2.1"), false
+	h.ServeHTTP(w, r.WithContext(hop.WithConn(r.Context(), c)))
 }
 
 // Protocols implements proxy.Core.
@@ -127,8 +130,8 @@ func (k *kase) origin() http.Handler {
 			w.Header().Set("Link", k.hints)
 			w.WriteHeader(http.StatusEarlyHints)
 			w.Header().Del("Link")
-			// As an origin that still has to make the document, and is slower than the
-			// browser is to ask for what was hinted at.
+			// The origin takes longer to make the document than the browser to ask for the hinted
+			// resource.
 			for _, wait := range []<-chan struct{}{hinted, after(time.Second)} {
 				select {
 				case <-wait:
@@ -157,7 +160,7 @@ func (k *kase) origin() http.Handler {
 	return mux
 }
 
-// after is closed after d.
+// after returns a channel that is closed after d.
 func after(d time.Duration) <-chan struct{} {
 	done := make(chan struct{})
 	time.AfterFunc(d, func() { close(done) })
@@ -193,8 +196,8 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 		Protocols: up.Protocols,
 	})
 	s.core.set(rec, rec.Protocols)
-	// Chromium leaves hints unheeded now and then, above all while it is starting:
-	// it was given them all the same, which TestWire shows, and heeds the next.
+	// Chromium ignores hints now and then, above all while it starts, although it got them, as
+	// TestWire shows.
 	load := func(url string) string {
 		got := s.browser.load(t, url)
 		for tries := 1; k.hints != "" && tries < 5 && !strings.Contains(got, k.want); tries++ {
@@ -224,8 +227,14 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 	for i := range times {
 		var mu sync.Mutex
 		var served []lab.Served
+		labels := ""
 		session, err := replay.NewSession(a, replay.Options{
 			Clock: lab.Monotonic, Wall: time.Now(), Timing: k.timing,
+			Annotate: func(a replay.Annotation) {
+				mu.Lock()
+				defer mu.Unlock()
+				labels += a.Name + "=" + a.Label() + " "
+			},
 			Log: func(line lab.Served) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -237,21 +246,24 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 		}
 		s.core.set(session, session.Protocols)
 		got := load("https://a.test/#replay")
-		// The page may have its result before an answer is logged, which is after it was sent.
+		// The page may have its result before the answer is logged, which is after it was sent.
 		awaitLogged(session, func() int { mu.Lock(); defer mu.Unlock(); return len(served) })
 		mu.Lock()
 		if got != live {
 			t.Errorf("replay %d: the page saw\n%s\nwhile it was recorded\n%s", i+1, got, live)
 		}
 		for _, line := range served {
-			// A browser's own services ask too, and are none of the page's; whether it
-			// asks for an icon before the page is closed is a matter of luck.
+			// Requests of the browser's own services are none of the page's. Whether the browser asks for an
+			// icon before the page is closed is random.
 			if strings.HasSuffix(line.URL, "/favicon.ico") {
 				continue
 			}
 			if u, err := url.Parse(line.URL); line.Stage == lab.StageMiss && err == nil && strings.HasSuffix(u.Hostname(), ".test") {
 				t.Errorf("replay %d missed %s %s (nearest %s)", i+1, line.Method, line.URL, line.RunnerUp)
 			}
+		}
+		if strings.TrimSpace(labels) != k.label {
+			t.Errorf("replay %d: the page told the box %q, want %q", i+1, labels, k.label)
 		}
 		if k.check != nil {
 			k.check(t, got, served)
@@ -260,8 +272,8 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 	}
 }
 
-// awaitLogged returns when nothing is being answered and all was logged, or
-// after a while: what is open for longer is no page's answer.
+// awaitLogged returns when no request is being answered and all are logged, or after a while: a
+// connection that stays open for longer is no answer to the page.
 func awaitLogged(session *replay.Session, logged func() int) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

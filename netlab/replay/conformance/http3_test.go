@@ -28,7 +28,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// quicLab has origins that speak HTTP/3 or do not.
+// quicLab has origins with and without HTTP/3.
 type quicLab struct {
 	*farLab
 	origins  *http.Server
@@ -103,13 +103,13 @@ func (l *quicLab) serveOrigins(t *testing.T, authority *ca.Authority) error {
 	return nil
 }
 
-// down takes the origins away.
+// down stops the origins.
 func (l *quicLab) down() {
 	_ = l.origins.Close()
 	_ = l.origins3.Close()
 }
 
-// answerNames is what the origins' name server knows.
+// answerNames returns the records of the origins' name server.
 func answerNames(host string, qtype uint16) (rdata string, known bool) {
 	known = host == quicHost || host == laterHost || host == plainHost
 	switch {
@@ -121,8 +121,8 @@ func answerNames(host string, qtype uint16) (rdata string, known bool) {
 	return "", known
 }
 
-// quicPage asks until the protocol is what the query says, as a site would
-// that is visited for a while, and tells what it was at first and at last.
+// quicPage sends requests until their protocol is the one in the query, as during a visit of a
+// site, and reports the first and the last protocol.
 const quicPage = `<!doctype html><title>x</title><script>
 (async () => {
   const used = name => performance.getEntriesByName(new URL(name, location).href).at(-1)?.nextHopProtocol; // its entry may come later
@@ -181,7 +181,7 @@ func TestHTTP3(t *testing.T) {
 		for _, v := range visits {
 			ctx, cancel := chromedp.NewContext(browser)
 			err := navigate(ctx, v.url)
-			// An origin on a busy machine may be late to say that it speaks HTTP/3.
+			// An origin on a busy machine may announce HTTP/3 late.
 			for again := 0; again < 2 && err != nil && when == "live"; again++ {
 				t.Logf("%s: %s: %v; again", when, v.url, err)
 				err = navigate(ctx, v.url)
@@ -217,7 +217,7 @@ func TestHTTP3(t *testing.T) {
 	}
 	for range 2 {
 		session, err := l.network.Replay(t.Context(), a, replay.Options{Wall: time.Now(), Log: func(line lab.Served) {
-			// Whether the browser asks for an icon before its tab is closed is a matter of luck.
+			// Whether the browser asks for an icon before its tab is closed is random.
 			if line.Stage == lab.StageMiss && strings.Contains(line.URL, ".test/") && !strings.HasSuffix(line.URL, "/favicon.ico") {
 				t.Errorf("missed %s %s", line.Method, line.URL)
 			}
@@ -242,7 +242,7 @@ func (l *quicLab) askHTTPS(t *testing.T, host string) (r *mdns.Msg) {
 	return r
 }
 
-// names checks what the device's resolver hears of HTTP/3.
+// names checks what the device's resolver is told of HTTP/3.
 func (l *quicLab) names(t *testing.T) {
 	for host, want := range map[string]string{quicHost: `1 . alpn="h3,h2"`, laterHost: "", plainHost: ""} {
 		got := ""

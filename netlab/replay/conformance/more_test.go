@@ -21,7 +21,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// recorded keeps the times of the recording.
+// recorded replays with the times of the recording.
 var recorded = replay.Timing{Mode: replay.TimingRecorded}
 
 // packed serves a body in a content coding.
@@ -47,7 +47,7 @@ func packed(mime, coding, body string) http.HandlerFunc {
 	}
 }
 
-// codings are documents and workers in each coding that browsers take.
+// codings are documents and workers in each content coding that browsers accept.
 func codings() (out []kase) {
 	for _, coding := range []string{"gzip", "br", "zstd", "deflate"} {
 		out = append(out, kase{
@@ -85,7 +85,7 @@ func charsets() []kase {
 	}
 }
 
-// peers are what other recorders get wrong; see docs/replay.md.
+// peers are the known failures of other recorders; see docs/replay.md.
 func peers() []kase {
 	one := func(h http.HandlerFunc) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{"/x": h} }
 	async := func(code string) string {
@@ -145,7 +145,7 @@ func fresh(name string, value func(now time.Time) string) http.HandlerFunc {
 	}
 }
 
-// live are the cases of what is more than a request and an answer.
+// live are the cases beyond a request and an answer.
 func live() []kase {
 	socket := func(mode websocket.CompressionMode) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

@@ -20,9 +20,9 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// nameCase is a question and the answers that a device must hear, the same
-// while recording and replaying: its code, and what its records say, in which
-// <host> is the synthetic address of that host's only one.
+// nameCase is a question with the answers that a device must get, the same while recording and
+// replaying: the response code and the records, in which <host> stands for the synthetic address
+// of that host.
 type nameCase struct {
 	what, name string
 	qtype      uint16
@@ -79,7 +79,7 @@ func originNames(w mdns.ResponseWriter, r *mdns.Msg, flaky *atomic.Int32) {
 	_ = w.WriteMsg(m)
 }
 
-// TestNames records what a resolver says and replays it, over UDP and TCP.
+// TestNames records the answers of a resolver and replays them, over UDP and TCP.
 func TestNames(t *testing.T) {
 	if !nstest.Inside(t) { // synthetic addresses are routed
 		return
@@ -170,7 +170,7 @@ func ask(t *testing.T, network, name string, qtype uint16) *mdns.Msg {
 	return r
 }
 
-// askServer asks a name server, again when no answer came for long.
+// askServer asks a name server, and asks again when no answer comes for long.
 func askServer(network string, question *mdns.Msg, server string) (r *mdns.Msg, err error) {
 	c := mdns.Client{Net: network, Timeout: testlab.Hang}
 	for range 2 {

@@ -22,7 +22,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.RawQuery, b)
 }
 
-// counter answers with how often it was asked.
+// counter answers with the number of requests so far.
 func counter() http.HandlerFunc {
 	n := 0
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -49,8 +49,8 @@ func pieces(mime string, parts ...string) http.HandlerFunc {
 	}
 }
 
-// spread checks that the pieces of an answer were sent apart, as they were
-// recorded. When they arrive in a page depends on how busy the machine is.
+// spread checks that the pieces of an answer were sent apart, as recorded. When they arrive in a
+// page depends on how busy the machine is.
 func spread(path string) func(*testing.T, string, []lab.Served) {
 	return func(t *testing.T, _ string, log []lab.Served) {
 		for _, line := range log {
@@ -109,8 +109,8 @@ func network() []kase {
 			w.Header().Add("Set-Cookie", "a=1; Path=/")
 			w.Header().Add("Set-Cookie", "b=2; Path=/; Expires="+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 		}), page: async("await fetch('/x');window.result=document.cookie.split('; ').sort().join('; ')")},
-		// Chromium keeps nothing in its cache from a connection whose certificate it was told
-		// to ignore, so freshness and revalidation are tested in netlab/replay without it.
+		// Chromium caches nothing from a connection whose certificate error it was told to ignore, so
+		// freshness and revalidation are tested in netlab/replay without it.
 		{name: "a range of a whole body", want: "206 234", routes: one(func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "x.bin", time.Unix(1e9, 0), strings.NewReader("0123456789"))
 		}), page: async("var r=await fetch('/x',{headers:{range:'bytes=2-4'}});window.result=r.status+' '+await r.text()")},

@@ -30,10 +30,10 @@ import (
 // replays is how often each recording must show the same last frame.
 const replays = 10
 
-// filmed is a browser whose last frame is looked at.
+// filmed is a browser whose last frame the test sees.
 type filmed interface {
-	// frame opens a page in a fresh profile, waits until still says that the
-	// page asks for nothing more, and returns what it looks like, as PNG.
+	// frame opens a page in a fresh profile, waits until still returns, which it does when the page
+	// sends no more requests, and returns the rendered page as PNG.
 	frame(t *testing.T, address string, still func()) []byte
 }
 
@@ -71,15 +71,15 @@ func (l *appsLab) heard(q dns.Query) {
 	}
 }
 
-// forget forgets who was resolved.
+// forget forgets the resolved names.
 func (l *appsLab) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.resolved)
 }
 
-// checkNames fails unless the page's host was resolved by source, to an
-// address that stands for the origin's.
+// checkNames fails unless source resolved the page's host to an address that stands for the
+// origin's.
 func (l *appsLab) checkNames(t *testing.T, page, source string) {
 	t.Helper()
 	u, err := url.Parse(page)
@@ -93,7 +93,7 @@ func (l *appsLab) checkNames(t *testing.T, page, source string) {
 	}
 }
 
-// cut takes the origins away: they are stopped, and nothing leads there.
+// cut stops the origins and removes the route to them.
 func (l *appsLab) cut(t *testing.T) {
 	l.apps.stop()
 	up, err := l.box.Netlink.LinkByName("up0")
@@ -105,9 +105,9 @@ func (l *appsLab) cut(t *testing.T) {
 	}
 }
 
-// TestRealApplications records applications that nobody here wrote, by the
-// device's own network and names, cuts them off, and replays each ten times:
-// nothing is missed, and every last frame is the same to the pixel.
+// TestRealApplications records applications from Debian, by the device's own network and names,
+// cuts them off, and replays each ten times: no request is missed, and every last frame is the
+// same to the pixel.
 func TestRealApplications(t *testing.T) {
 	if !nstest.Inside(t) {
 		return
@@ -163,7 +163,7 @@ func TestRealApplications(t *testing.T) {
 	}
 }
 
-// replayed replays a page time and again, and looks at its last frames.
+// replayed replays a page many times and compares its last frames.
 func (l *appsLab) replayed(t *testing.T, device filmed, name, page string, a *archive.Archive, live []byte) {
 	if q := archive.Assess(a); q.Score != 1 {
 		t.Errorf("the recording's quality is %.3f: %v", q.Score, q.Problems)
@@ -206,7 +206,7 @@ func (l *appsLab) recordPage(t *testing.T, b filmed, page string) (*archive.Arch
 	return a, frame
 }
 
-// replayPage opens it when there is nothing but the archive.
+// replayPage opens the page when only the archive is left.
 func (l *appsLab) replayPage(t *testing.T, b filmed, a *archive.Archive, page string) (frame []byte, misses []lab.Served) {
 	var mu sync.Mutex
 	session, err := l.network.Replay(t.Context(), a, replay.Options{
@@ -227,8 +227,8 @@ func (l *appsLab) replayPage(t *testing.T, b filmed, a *archive.Archive, page st
 	return frame, misses
 }
 
-// awaitStill returns when nothing was asked for during a time: longer while
-// recording, since what is missing then is missing in every replay.
+// awaitStill returns when no request came for a while: a longer one while recording, since a
+// request that is missing then is missing in every replay.
 func awaitStill(t *testing.T, stats func() replay.Stats, still time.Duration) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -244,7 +244,7 @@ func awaitStill(t *testing.T, stats func() replay.Stats, still time.Duration) {
 	}
 }
 
-// painted is evaluated in the page: its fonts are there and it was drawn.
+// painted is evaluated in the page. It is true once the fonts are loaded and the page was drawn.
 const painted = `document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done("painted")))))`
 
 func (c *chromium) frame(t *testing.T, address string, still func()) []byte {
@@ -280,7 +280,7 @@ func (f *firefox) frame(t *testing.T, address string, still func()) []byte {
 	return b
 }
 
-// samePixels compares pictures, not files: a PNG may be packed in many ways.
+// samePixels compares pictures, not files: a PNG of one picture can be compressed in many ways.
 func samePixels(t *testing.T, a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -311,7 +311,7 @@ func keepFrames(t *testing.T, name string, live, replayed []byte) {
 	t.Logf("the two frames are in %s", dir)
 }
 
-// awaitListener returns when something takes connections there.
+// awaitListener returns when a server accepts connections there.
 func awaitListener(t *testing.T, in *nstest.Namespace, network, addr string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

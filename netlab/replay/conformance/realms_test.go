@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// realms are the cases of scripts that run where no document or worker of
-// their own came from the network, or before it: frames that a document
-// carries along, imports of module workers, workers and worklets from strings.
+// realms are the cases of scripts that run where no document or worker of their own was fetched, or
+// before it was: frames with their document in an attribute, imports of module workers, workers and
+// worklets from strings.
 func realms() []kase {
 	const date = "2026-05-06T07:08:09.000Z"
 	const listen = `<script nonce="abc">onmessage=function(e){window.result=e.data}</script>`
@@ -42,7 +42,7 @@ func realms() []kase {
 		{name: "a srcdoc frame by setAttribute is seeded", want: date, page: listen + `<div id=d></div><script>var f=document.createElement("iframe");f.setAttribute("srcdoc",` + literal(inner) + `);d.append(f)</script>`},
 		{name: "a srcdoc frame by innerHTML is seeded", want: date, page: listen + `<div id=d></div><script>d.innerHTML=` + literal("<p>"+frame) + `</script>`},
 		{name: "a srcdoc frame by document.write is seeded", want: date, page: listen + `<script>document.write(` + literal("<p>"+frame) + `)</script>`},
-		{name: "CSP in a meta element and lab.done", want: "204", html: `<!doctype html><html><head><meta http-equiv="` + csp + `" content="default-src 'none'; script-src 'nonce-abc'"></head><body><script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`},
+		{name: "CSP in a meta element and lab.done", want: "204", label: "done=x", html: `<!doctype html><html><head><meta http-equiv="` + csp + `" content="default-src 'none'; script-src 'nonce-abc'"></head><body><script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`},
 
 		{name: "imports of a module worker are seeded", want: date, page: report, routes: module},
 		{name: "an import of a module worker from elsewhere is seeded", want: date, page: report, routes: map[string]http.HandlerFunc{

@@ -16,9 +16,8 @@ import (
 	"eidetic/netlab/nstest"
 )
 
-// webapps are applications that nobody here wrote, as Debian ships them, on
-// one nginx with PHP: MediaWiki with its database in SQLite, DokuWiki with its
-// files, and a static site, Python's documentation.
+// webapps are applications as Debian ships them, on one nginx with PHP: MediaWiki with its database in
+// SQLite, DokuWiki with its files, and a static site, Python's documentation.
 type webapps struct {
 	stop func()
 }
@@ -29,7 +28,7 @@ const (
 	pythonDoc = "/usr/share/doc/python3-doc/html"
 )
 
-// Where they are served, by host.
+// The addresses of the applications, by host.
 var webappAddrs = map[string]string{"wiki.test": originAddress, "doku.test": "203.0.113.11", "docs.test": "203.0.113.12"}
 
 // startWebapps sets fresh instances up and serves them in a namespace, with
@@ -151,7 +150,7 @@ func installMediaWiki(t *testing.T, dir string) {
 			t.Fatalf("php %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	// The installer refuses to run when it is told of settings that are not there yet.
+	// The installer refuses settings files that do not exist yet.
 	cmd := exec.Command(php, mediawiki+"/maintenance/install.php", "--dbtype=sqlite", "--dbpath="+dir, "--confpath="+dir,
 		"--server=https://wiki.test", "--scriptpath=", "--with-extensions", "--pass=correct horse battery", "Recorded Wiki", "Admin")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -24,8 +24,8 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// rawCase is an exchange byte for byte: what a client of our own sends, and
-// what an origin of our own answers, with everything that net/http would tidy.
+// rawCase is an exchange byte for byte: what the test's client sends and what its origin answers, with
+// everything that net/http would normalise.
 type rawCase struct {
 	name, request, response string
 }
@@ -47,9 +47,9 @@ func rawCases() []rawCase {
 	}
 }
 
-// rawOrigin answers one request with a response and gives what it was asked. A
-// connection on which nothing is asked was made to learn the origin's protocol,
-// and given up on a machine that stalled before it could be used.
+// rawOrigin answers one request with a response and returns the request. A connection without a
+// request was made to find out the origin's protocol, and given up because a stalled machine could
+// not use it in time.
 func rawOrigin(t *testing.T, l net.Listener, response string) <-chan string {
 	asked := make(chan string, 1)
 	go func() {
@@ -82,8 +82,8 @@ func rawOrigin(t *testing.T, l net.Listener, response string) <-chan string {
 	return asked
 }
 
-// exchange sends a request and returns the last head of the answer, with those
-// before it, and the body with its trailers as net/http reads them.
+// exchange sends a request and returns the heads of the answer, the final and the interim ones, and
+// the body with its trailers as net/http reads them.
 func exchange(t *testing.T, c net.Conn, request string) (head, body string) {
 	t.Helper()
 	if _, err := io.WriteString(c, request); err != nil {
@@ -113,8 +113,8 @@ func heads(answer string) string {
 	return strings.Join(strings.Split(answer, "\r\n\r\n")[:n], "\r\n\r\n")
 }
 
-// TestWire: HTTP/1.1 is on the device's wire as it was on the origin's, and the
-// origin sees the device's request, over TLS and without.
+// TestWire: HTTP/1.1 is on the device's wire as it was on the origin's, and the origin sees the
+// device's request as it was, with and without TLS.
 func TestWire(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		for _, k := range rawCases() {

@@ -1,7 +1,7 @@
-// Command pages loads the sample page in Chromium over several links, each
-// emulated packet by packet and connection by connection by turns, and
-// compares how much the visual metrics of equal trials differ. It prints a table
-// and writes out/bench/pages.json. It takes a quarter of an hour.
+// Command pages loads the sample page in Chromium over several links, alternately with
+// the packet and the conn back end, and compares how much the visual metrics of equal
+// trials differ. It prints a table and writes out/bench/pages.json. It takes a quarter
+// of an hour.
 //
 //	go run ./netlab/link/bench/pages [-trials 10] [-rounds 2] [-links cable,lte,3g] [-out out/bench/pages.json]
 package main
@@ -50,13 +50,12 @@ type result struct {
 // metrics are those whose spread is compared.
 var metrics = []string{"first_visual_change_ms", "speed_index_ms", "last_visual_change_ms"}
 
-// loads is what one link's trials measured, by metric and round; the invalid
-// ones are left out.
+// loads is what one link's valid trials measured, by metric and round.
 type loads struct {
 	values map[string][][]float64 // of each metric, by round
 }
 
-// valid is how many loads count.
+// valid returns the number of loads.
 func (l loads) valid() (n int) {
 	for _, round := range l.values[metrics[0]] {
 		n += len(round)
@@ -100,18 +99,20 @@ func run(ctx context.Context) error {
 			}
 		}
 		if packet.valid() < 3 || conn.valid() < 3 {
-			return fmt.Errorf("over %s %d loads by packets and %d by connections are valid, at least 3 of each tell a spread: is the machine busy?", name, packet.valid(), conn.valid())
+			return fmt.Errorf("over %s %d loads by packets and %d by connections are valid, want at least 3 of each: is the machine busy?", name, packet.valid(), conn.valid())
 		}
 		for _, metric := range metrics {
 			mean, spread := describe(packet.values[metric])
 			peerMean, peerSpread := describe(conn.values[metric])
 			p := sameSpread(packet.values[metric], conn.values[metric])
-			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t%.2f\t\n", name, metric, mean, spread, packet.valid(), peerMean, peerSpread, conn.valid(), p)
+			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t%.2f\t\n", name, metric, mean, spread, packet.valid(),
+				peerMean, peerSpread, conn.valid(), p)
 			if metric == "speed_index_ms" {
 				means = append(means, mean)
 			}
 			results = append(results,
-				result{Name: name + " " + metric + ": standard deviation", Value: spread, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerSpread, Ratio: ratio(peerSpread, spread), P: &p},
+				result{Name: name + " " + metric + ": standard deviation", Value: spread, Unit: "ms", Better: "lower",
+					Peer: "conn", PeerV: peerSpread, Ratio: ratio(peerSpread, spread), P: &p},
 				result{Name: name + " " + metric + ": mean", Value: mean, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerMean})
 		}
 		if err := table.Flush(); err != nil {
@@ -136,7 +137,7 @@ type bench struct {
 	trials, rounds          int
 }
 
-// record has the demo record the sample page once, for all the loads.
+// record records the sample page once with the demo, for all loads.
 func (b *bench) record(ctx context.Context) error {
 	dir, err := b.demo(ctx, "record", 1, "--link", "native")
 	b.archive = filepath.Join(dir, "archive.wacz")
@@ -146,10 +147,11 @@ func (b *bench) record(ctx context.Context) error {
 	return nil // whether that one load was valid does not matter
 }
 
-// load adds one round of the trials of one link.
+// load adds one round of trials of one link.
 func (b *bench) load(ctx context.Context, link, backend string, round int, l *loads) error {
 	trials := (b.trials + b.rounds - 1 - round) / b.rounds
-	dir, demoErr := b.demo(ctx, fmt.Sprintf("%s-%s-%d", link, backend, round), trials, "--link", link, "--backend", backend, "--archive", b.archive)
+	dir, demoErr := b.demo(ctx, fmt.Sprintf("%s-%s-%d", link, backend, round), trials, "--link", link, "--backend",
+		backend, "--archive", b.archive)
 	content, err := os.ReadFile(filepath.Join(dir, "run.json"))
 	if err != nil {
 		return errors.Join(demoErr, err)
@@ -185,10 +187,11 @@ func (b *bench) load(ctx context.Context, link, backend string, round int, l *lo
 	return nil
 }
 
-// demo runs it and returns the folder of its run.
+// demo runs the demo and returns the folder of its run.
 func (b *bench) demo(ctx context.Context, name string, trials int, args ...string) (string, error) {
 	out := filepath.Join(b.dir, name)
-	cmd := exec.CommandContext(ctx, b.appliance, append([]string{"demo", "--no-serve", "--trials", fmt.Sprint(trials), "--out", out}, args...)...)
+	cmd := exec.CommandContext(ctx, b.appliance, append([]string{"demo", "--no-serve", "--trials", fmt.Sprint(trials),
+		"--out", out}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	text, err := cmd.CombinedOutput()
 	if err != nil {
@@ -218,10 +221,10 @@ func describe(rounds [][]float64) (mean, deviation float64) {
 	return mean / float64(n), math.Sqrt(deviation / float64(n-len(rounds)))
 }
 
-// sameSpread returns how often two lists whose members change sides by chance
-// have mean absolute distances from their rounds' medians that differ by as
-// much as these do (Brown and Forsythe, 1974, as a permutation test): a small
-// value tells that the spreads are not the same.
+// sameSpread returns how often, when the members of two lists are exchanged at random,
+// the lists' mean absolute distances from their rounds' medians differ by as much as
+// these do (Brown and Forsythe, 1974, as a permutation test). A small value means that
+// the spreads are not the same.
 func sameSpread(a, b [][]float64) float64 {
 	var far []float64
 	n := 0

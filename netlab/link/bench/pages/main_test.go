@@ -6,7 +6,8 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
-	// The second round is later by 100: a machine that changed is no spread.
+	// The second round is later by 100. A machine that changes between rounds adds no
+	// spread.
 	mean, deviation := describe([][]float64{{10, 14}, {110, 114}})
 	if mean != 62 || math.Abs(deviation-math.Sqrt(8)) > 1e-9 {
 		t.Errorf("mean %v and deviation %v, want 62 and %v", mean, deviation, math.Sqrt(8))

@@ -1,8 +1,7 @@
-// Command sensitivity finds out what a link that is late does to what is
-// measured: it loads the sample page with and without a stall of the link, by
-// turns, at random moments of the load, and prints for each metric and phase by
-// how many ms it moved for each ms of stall. It writes
-// out/bench/sensitivity.json as well. It takes a quarter of an hour.
+// Command sensitivity measures how a late link changes results. It loads the sample
+// page alternately without and with a stall of the link, at a random moment of the
+// load, and prints for each metric and phase by how many ms the metric changed for each
+// ms of stall. It also writes out/bench/sensitivity.json. It takes a quarter of an hour.
 //
 //	go run ./netlab/link/bench/sensitivity [-trials 20] [-stalls 50ms,100ms,300ms] [-link cable] [-until 2s]
 package main
@@ -75,8 +74,10 @@ func run(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows(loads, length) {
-			fmt.Fprintf(table, "%v\t%s\t%s\t%d\t%+.0f ms\t%+.2f ± %.2f\t%+.2f\t\n", length, row.phase, row.metric, row.n, row.shift, row.slope, row.standardError, row.most)
-			results = append(results, result{fmt.Sprintf("stall %v, %s: %s", length, row.phase, row.metric), row.slope, "ms/ms", row.standardError, row.n})
+			fmt.Fprintf(table, "%v\t%s\t%s\t%d\t%+.0f ms\t%+.2f ± %.2f\t%+.2f\t\n", length, row.phase, row.metric, row.n,
+				row.shift, row.slope, row.standardError, row.most)
+			results = append(results, result{fmt.Sprintf("stall %v, %s: %s", length, row.phase, row.metric), row.slope,
+				"ms/ms", row.standardError, row.n})
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -94,15 +95,15 @@ func run(ctx context.Context) error {
 
 type bench struct{ dir, appliance, link, archive string }
 
-// load is one load of the page; stalled is when its stall began, since the
-// start, in ms, and below 0 where it had none.
+// load is one load of the page; stalled is when its stall began, in ms since the start,
+// and negative without a stall.
 type load struct {
 	stalled float64
 	metrics map[string]float64
 }
 
-// load runs the demo with two arms, of which the second one's link stalls. The
-// recording of the first run is replayed by all.
+// load runs the demo with two arms, the second one with a link that stalls. All runs
+// replay the recording of the first one.
 func (b *bench) load(ctx context.Context, length, until time.Duration, trials int, seed uint64) ([]load, error) {
 	out := filepath.Join(b.dir, fmt.Sprint("stall-", length))
 	args := []string{"demo", "--no-serve", "--trials", fmt.Sprint(trials), "--out", out, "--seed", fmt.Sprint(seed), "--tolerance", "1m",
@@ -130,7 +131,7 @@ func (b *bench) load(ctx context.Context, length, until time.Duration, trials in
 	return read(latest)
 }
 
-// read collects the valid loads of a run.
+// read returns the valid loads of a run.
 func read(dir string) (loads []load, err error) {
 	var run lab.Run
 	if err := readJSON(filepath.Join(dir, "run.json"), &run); err != nil {

@@ -11,7 +11,7 @@ const (
 	lastChange  = "last_visual_change_ms"
 )
 
-// row is what stalls of one length that began in one phase did to a metric.
+// row is the effect on a metric of stalls of one length that began in one phase.
 type row struct {
 	phase, metric        string
 	n                    int
@@ -20,8 +20,8 @@ type row struct {
 	most                 float64 // of one load against the mean without a stall, per ms of stall
 }
 
-// rows sorts the stalls by when they began, against when the page usually changes
-// first and last.
+// rows groups the stalls by the phase of the load in which they began, relative to when
+// the page usually changes first and last.
 func rows(loads []load, length time.Duration) (out []row) {
 	var without []load
 	for _, l := range loads {

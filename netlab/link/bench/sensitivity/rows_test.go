@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A metric that takes over a stall whole is told to, and one that does not is not.
+// The test has a metric that a stall delays by its whole length, and one that it does
+// not change.
 func TestRows(t *testing.T) {
 	var loads []load
 	for i := range 40 {

@@ -1,0 +1,78 @@
+// Package atomicfile replaces files as a whole: in go a path and content, out
+// comes a file that has, after a crash or a power cut too, either the old content
+// or the new. It writes a temporary file in the same folder, syncs it, renames it
+// and syncs the folder (rename(2), fsync(2)).
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile replaces the file at path by content, with exactly this mode. Its
+// folder must exist.
+func WriteFile(path string, content []byte, mode fs.FileMode) error {
+	f, err := Create(path, "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(mode)); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Commit()
+}
+
+// File is a temporary file that Commit gives its path. Commit or Discard must be
+// called; a call of Discard after Commit does nothing.
+type File struct {
+	*os.File
+	path string
+}
+
+// Create makes a temporary file for path in path's folder, which only this user
+// can read until Chmod. Its name follows pattern, as in os.CreateTemp.
+func Create(path, pattern string) (*File, error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), pattern)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return &File{temp, path}, nil
+}
+
+// Commit puts the file on the disk and gives it its path.
+func (f *File) Commit() error {
+	err := errors.Join(f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	if err == nil {
+		return SyncDir(filepath.Dir(f.path))
+	}
+	_ = os.Remove(f.Name()) // the error before says what is wrong
+	return fmt.Errorf("write %s: %w", f.path, err)
+}
+
+// Discard removes the temporary file unless Commit was called.
+func (f *File) Discard() {
+	if f.Close() == nil { // else Commit has closed it
+		_ = os.Remove(f.Name()) // a temporary file that stays does no harm
+	}
+}
+
+// SyncDir puts the names in a folder on the disk. Without it a file that was
+// renamed can be missing after a power cut.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync the folder %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync the folder %s: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// names returns the files of a folder.
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+func TestWriteFileReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, want := range []struct {
+		content string
+		mode    fs.FileMode
+	}{{"old", 0o644}, {"new", 0o600}} {
+		if err := WriteFile(path, []byte(want.content), want.mode); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(content) != want.content || info.Mode() != want.mode {
+			t.Errorf("the file has %q and mode %v, want %q and %v", content, info.Mode(), want.content, want.mode)
+		}
+	}
+	if list := names(t, filepath.Dir(path)); len(list) != 1 {
+		t.Errorf("the folder has %v, want the file alone", list)
+	}
+}
+
+func TestFailedWriteLeavesTheOldFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "taken")
+	if err := os.MkdirAll(filepath.Join(path, "by a folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("new"), 0o644); err == nil {
+		t.Error("WriteFile() onto a folder = nil, want an error")
+	}
+	if list := names(t, dir); len(list) != 1 {
+		t.Errorf("the folder has %v, want no temporary file", list)
+	}
+	if err := WriteFile(filepath.Join(dir, "missing", "file"), nil, 0o644); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("WriteFile() in a missing folder = %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+func TestDiscard(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := Create(path, ".part-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("half"); err != nil {
+		t.Fatal(err)
+	}
+	f.Discard()
+	f.Discard()
+	if list := names(t, filepath.Dir(path)); len(list) != 0 {
+		t.Errorf("after Discard() the folder has %v, want nothing", list)
+	}
+	if f, err = Create(path, ".part-*"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	f.Discard()
+	if list := names(t, filepath.Dir(path)); len(list) != 1 || list[0] != "file" {
+		t.Errorf("after Commit() and Discard() the folder has %v, want [file]", list)
+	}
+}

@@ -1,0 +1,309 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/textproto"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
+	"eidetic/netlab/replay/match"
+)
+
+// fetch is one request of a Recorder on its way to the origin and back.
+type fetch struct {
+	c       *Recorder
+	out     *output
+	e       *lab.Exchange
+	headers hop.Headers
+	release func() // ends the request to the origin; nil before it began
+
+	mu       sync.Mutex // guards returned and, until that is set, sentAt, e.Server and e.Interim: the transport calls from its own goroutines
+	returned bool       // RoundTrip has returned
+	sentAt   lab.Time   // when the request's header was sent
+
+	complete bool // e may be archived
+	archived bool
+}
+
+// outcome sends a request to the origin and leaves the rest of the answer to a stream.
+func (f *fetch) outcome() outcome {
+	r := f.out.r
+	if name, ok := annotationName(r); ok {
+		return annotation(f.out, name, f.c.o.Annotate)
+	}
+	if fields, ok := hop.Fields(r.Context()); ok && hop.SameFields(fields, r.Header) {
+		f.headers.Request = fields
+	}
+	body, err := f.out.readBody()
+	if err != nil {
+		return failure(http.StatusBadRequest, err)
+	}
+	request, err := f.request(r, body)
+	if err != nil {
+		return failure(http.StatusBadRequest, err)
+	}
+	resp, err := f.c.rt.RoundTrip(request)
+	f.setReturned()
+	if err != nil {
+		return failure(http.StatusBadGateway, err)
+	}
+	f.response(resp)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return f.socket(resp)
+	}
+	return outcome{Result: fromOrigin(), stream: func(*output) { f.relay(resp) }}
+}
+
+// fromOrigin says that the origin answered.
+func fromOrigin() match.Result { return match.Result{Stage: lab.StageLive} }
+
+// failure is the outcome of a request that got no answer from the origin.
+func failure(status int, err error) outcome {
+	return outcome{Result: fromOrigin(), problem: err.Error(), answer: page(status, "The box could not fetch this: "+err.Error()+"\n")}
+}
+
+// done logs and archives, and the device need not wait for that. But under MissFill
+// the exchange is to answer the next request, so that it must be in the archive
+// before the device has the end of the answer.
+func (f *fetch) done() {
+	c, line := f.c, f.out.line
+	if f.release != nil {
+		f.release()
+	}
+	now := c.o.Clock()
+	line.Duration = now.Sub(line.Time)
+	c.end(now)
+	if c.added != nil {
+		f.archive()
+	}
+	go func() {
+		defer c.pending.Done()
+		f.archive()
+		c.o.Log(*line)
+	}()
+	if f.out.incomplete {
+		panic(http.ErrAbortHandler) // the server then closes the connection or resets the stream
+	}
+}
+
+// archive writes the exchange, once.
+func (f *fetch) archive() {
+	if f.archived || !f.complete || f.c.w == nil {
+		return
+	}
+	f.archived = true
+	if err := f.c.archive(f.e); err != nil {
+		f.out.line.Error = err.Error()
+	}
+	f.out.line.Exchange = f.e.ID
+}
+
+// lifetime returns a context for the request to the origin. The context outlives the
+// device's request, which the device may give up while the recording should be
+// complete all the same; it ends with release, or RecordOptions.Finish after that.
+func (f *fetch) lifetime(device context.Context) context.Context {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(device))
+	stop := context.AfterFunc(device, func() {
+		if f.c.o.Finish < 0 {
+			cancel()
+			return
+		}
+		t := time.AfterFunc(f.c.o.Finish, cancel)
+		context.AfterFunc(ctx, func() { t.Stop() })
+	})
+	f.release = func() {
+		stop()
+		cancel()
+	}
+	return ctx
+}
+
+// lock locks for a call of the transport, which makes several at once and from
+// goroutines of its own. It returns false after RoundTrip has returned: a late call
+// changes nothing more.
+func (f *fetch) lock() bool {
+	f.mu.Lock()
+	if f.returned {
+		f.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// setReturned notes that RoundTrip has returned.
+func (f *fetch) setReturned() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.returned = true
+}
+
+// trace lets the transport note the origin's address, the time of sending and 1xx
+// responses.
+func (f *fetch) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			if !f.lock() {
+				return
+			}
+			defer f.mu.Unlock()
+			if a, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+				f.e.Server = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+			}
+			// Connecting is the link's and the listener's part of a replay, so times
+			// count from here, and again from when the header is sent.
+			f.sentAt = f.c.o.Clock()
+		},
+		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			if status == http.StatusContinue || !f.lock() {
+				return nil
+			}
+			defer f.mu.Unlock()
+			f.interim(status, header)
+			return nil
+		},
+		WroteHeaders: func() {
+			if !f.lock() {
+				return
+			}
+			defer f.mu.Unlock()
+			f.sentAt = f.c.o.Clock()
+		},
+	}
+}
+
+// interim records a 1xx response and sends it to the device.
+func (f *fetch) interim(status int, header textproto.MIMEHeader) {
+	const most = 16
+	if len(f.e.Interim) >= most {
+		return
+	}
+	i := lab.Interim{At: max(0, f.c.o.Clock().Sub(f.sentAt)), Status: status, Header: fieldsOf(http.Header(header), 1)}
+	f.e.Interim = append(f.e.Interim, i)
+	f.out.interim(i)
+}
+
+// request makes the request to the origin and notes it in the exchange.
+func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
+	e := f.e
+	e.Method, e.URL = r.Method, f.out.line.URL
+	e.Request.Body = body
+	e.Wall, f.sentAt = f.c.o.Wall(), f.c.o.Clock()
+	e.Start = f.sentAt.Sub(f.c.start)
+	var reader io.Reader
+	if len(body) > 0 {
+		reader = bytes.NewReader(body)
+	}
+	ctx := hop.WithHeaders(httptrace.WithClientTrace(f.lifetime(r.Context()), f.trace()), &f.headers)
+	out, err := http.NewRequestWithContext(ctx, r.Method, e.URL, reader)
+	if err != nil {
+		return nil, err
+	}
+	out.Host = cmp.Or(r.Host, r.URL.Host)
+	for _, field := range requestFields(r, f.headers.Request, out.Host) {
+		if isHopByHop(field.Name) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
+			continue
+		}
+		e.Request.Header = append(e.Request.Header, field)
+		if !strings.EqualFold(field.Name, "Host") {
+			out.Header.Add(field.Name, field.Value)
+		}
+	}
+	if isSocket(r) { // these are hop-by-hop, but the origin needs them
+		for _, name := range []string{"Connection", "Upgrade"} {
+			out.Header.Set(name, r.Header.Get(name))
+			e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: name, Value: r.Header.Get(name)})
+		}
+	}
+	if _, ok := r.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // else the transport names itself
+	}
+	return out, nil
+}
+
+// requestFields lists the fields of a request: as received, if that is known; those
+// of HTTP/2 and HTTP/3, whose order net/http does not keep, by name.
+func requestFields(r *http.Request, received []lab.HeaderField, host string) []lab.HeaderField {
+	if received != nil {
+		return received
+	}
+	var fields []lab.HeaderField
+	if r.ProtoMajor < 2 {
+		fields = append(fields, lab.HeaderField{Name: "Host", Value: host})
+	}
+	return append(fields, fieldsOf(r.Header, r.ProtoMajor)...)
+}
+
+// fieldsOf turns a header of net/http into fields, sorted by name.
+func fieldsOf(h http.Header, major int) []lab.HeaderField {
+	var fields []lab.HeaderField
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, v := range h[name] {
+			if major >= 2 {
+				name = strings.ToLower(name)
+			}
+			fields = append(fields, lab.HeaderField{Name: name, Value: v})
+		}
+	}
+	return fields
+}
+
+// isConditional tells fields that a browser with a warm cache sends. They are left
+// out, so that the archive gets the complete answer, which the device takes as well.
+func isConditional(r *http.Request, name string) bool {
+	if r.Header.Get("Range") != "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	return name == "If-None-Match" || name == "If-Modified-Since"
+}
+
+// response notes the header of the answer.
+func (f *fetch) response(resp *http.Response) {
+	e := f.e
+	e.FirstByte = max(0, f.c.o.Clock().Sub(f.sentAt))
+	e.Status = resp.StatusCode
+	_, e.Reason, _ = strings.Cut(resp.Status, " ")
+	switch resp.ProtoMajor {
+	case 3:
+		e.Protocol, e.Reason = "h3", ""
+	case 2:
+		e.Protocol, e.Reason = "h2", ""
+	default:
+		e.Protocol = fmt.Sprintf("http/%d.%d", resp.ProtoMajor, resp.ProtoMinor)
+	}
+	if resp.TLS != nil {
+		e.TLS = tlsName(resp.TLS.Version)
+	}
+	e.Response.Header = fieldsOf(resp.Header, resp.ProtoMajor)
+	if received := f.headers.Response; received != nil {
+		// The transfer coding belonged to this connection; the body is kept without it.
+		e.Response.Header = dropFields(received, "Transfer-Encoding")
+	}
+}
+
+// tlsName renders a version as lab.Exchange keeps it: "tls/1.3".
+func tlsName(version uint16) string {
+	switch version {
+	case tls.VersionTLS13:
+		return "tls/1.3"
+	case tls.VersionTLS12:
+		return "tls/1.2"
+	case tls.VersionTLS11:
+		return "tls/1.1"
+	case tls.VersionTLS10:
+		return "tls/1.0"
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package match
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"io"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"strconv"
+	"strings"
+
+	"eidetic/netlab/inject"
+)
+
+// Bounds of what a request's body is taken apart into, since 64 KB of gzip can hold
+// millions of fields. A body that exceeds them is compared as one value.
+const (
+	maxFields = 10_000
+	// maxParsed bounds the bytes of a body, and those of all field names of nested JSON.
+	maxParsed = 4 << 20
+	// maxDecoded bounds the bytes that a body is decoded to.
+	maxDecoded = 64 << 20
+	// maxText bounds a multipart value that is kept as text; a longer one is kept
+	// as its SHA-256.
+	maxText = 256
+)
+
+// bodyFields takes a request body apart, so that key order, spaces and multipart
+// boundaries make no difference and fields can be compared. sum is BodySum of the
+// body. Recorded requests and those of the device are both taken apart here.
+func bodyFields(header Header, body []byte, sum string) (kind string, fields []pair) {
+	if coding := header.Get("Content-Encoding"); coding != "" {
+		var complete bool
+		if body, sum, complete = decodeBody(strings.ToLower(coding), body, sum); !complete {
+			return "bytes", []pair{{"", sum}}
+		}
+	}
+	media, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	ok := false
+	switch {
+	case media == "multipart/form-data" && params["boundary"] != "": // of any size, since large parts become their SHA-256
+		kind = "multipart"
+		fields, ok = multipartFields(body, params["boundary"])
+	case len(body) > maxParsed:
+	case media == "application/x-www-form-urlencoded":
+		if kind = "form"; bytes.Count(body, []byte("&")) < maxFields {
+			fields, ok = splitQuery(string(body)), true
+		}
+	case strings.Contains(media, "json") || media == "" || media == "text/plain":
+		kind = "json"
+		fields, ok = jsonFields(body)
+	}
+	if !ok {
+		return "bytes", []pair{{"", sum}}
+	}
+	return kind, fields
+}
+
+// decodeBody undoes a content coding and returns the decoded body with its SHA-256.
+// complete is false for a body that decodes to more than maxParsed: then only the
+// SHA-256 is returned. A body that does not decode is returned as it is.
+func decodeBody(coding string, coded []byte, sum string) (body []byte, decodedSum string, complete bool) {
+	r, err := inject.NewDecoder(coding, bytes.NewReader(coded))
+	if err != nil {
+		return coded, sum, true
+	}
+	defer r.Close()
+	var decoded bytes.Buffer
+	if _, err := decoded.ReadFrom(io.LimitReader(r, maxParsed+1)); err != nil {
+		return coded, sum, true
+	}
+	h := sha256.New()
+	h.Write(decoded.Bytes())
+	if decoded.Len() <= maxParsed {
+		return decoded.Bytes(), hexOf(h), true
+	}
+	if _, err := io.CopyN(h, r, maxDecoded-maxParsed); err != io.EOF {
+		return nil, sum, false
+	}
+	return nil, hexOf(h), false
+}
+
+func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+func multipartFields(body []byte, boundary string) ([]pair, bool) {
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	var out []pair
+	for len(out) < maxFields {
+		part, err := r.NextRawPart()
+		if err == io.EOF {
+			return out, true
+		}
+		if err != nil {
+			return nil, false
+		}
+		h := sha256.New()
+		text, err := io.ReadAll(io.TeeReader(io.LimitReader(part, maxText+1), h))
+		if err != nil {
+			return nil, false
+		}
+		value := string(text)
+		if part.FileName() != "" || len(text) > maxText {
+			if _, err := io.Copy(h, part); err != nil {
+				return nil, false
+			}
+			value = part.FileName() + " " + part.Header.Get("Content-Type") + " " + hexOf(h)
+		}
+		out = append(out, pair{part.FormName(), value})
+	}
+	return nil, false
+}
+
+// jsonFields flattens a JSON value: {"a":[1]} is a.0 = 1.
+func jsonFields(body []byte) ([]pair, bool) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || body[0] != '{' && body[0] != '[' || jsonValues(body) > 2*maxFields {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, false
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, false // JSON lines, or other text behind the value
+	}
+	f := flattener{room: maxParsed}
+	if f.flatten("", v); f.room < 0 || len(f.out) >= maxFields {
+		return nil, false
+	}
+	slices.SortFunc(f.out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
+	return f.out, true
+}
+
+// jsonValues returns an upper bound of the number of values in a JSON text, so that
+// it can be refused before the values take memory.
+func jsonValues(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			n++
+		case quoted && c == '\\':
+			i++
+		}
+	}
+	return n
+}
+
+// flattener collects fields until there are too many of them, or until their names
+// have used up the room: the name of each level repeats those above it.
+type flattener struct {
+	out  []pair
+	room int
+}
+
+func (f *flattener) flatten(name string, v any) {
+	add := func(value string) { f.out = append(f.out, pair{name, value}) }
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			add("{}")
+		}
+		for k, inner := range v {
+			f.inner(name, k, inner)
+		}
+	case []any:
+		if len(v) == 0 {
+			add("[]")
+		}
+		for i, inner := range v {
+			f.inner(name, strconv.Itoa(i), inner)
+		}
+	case string:
+		add(v)
+	case json.Number:
+		add(v.String())
+	case bool:
+		add(strconv.FormatBool(v))
+	case nil:
+		add("null")
+	}
+}
+
+// inner flattens the value that has a key inside the value called name.
+func (f *flattener) inner(name, key string, v any) {
+	if f.room -= len(name) + 1 + len(key); f.room < 0 || len(f.out) >= maxFields {
+		return
+	}
+	f.flatten(name+"."+key, v)
+}

@@ -1,0 +1,137 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// Status codes that decide what an exchange can answer.
+const (
+	partialContent      = 206
+	notModified         = 304
+	rangeNotSatisfiable = 416
+)
+
+// Entry is one recorded exchange, ready to be compared with requests.
+type Entry struct {
+	*lab.Exchange
+	// AskedRange is the Range field of the recorded request, or "".
+	AskedRange string
+	// Part is what a 206 response holds of the whole; nil for other responses.
+	Part *Part
+
+	request   *Request
+	answerSum string
+	vary      []string // the fields that Vary names, see varyNames
+}
+
+// NewEntry takes an exchange apart. answerSum is equal for equal response bodies.
+func NewEntry(e *lab.Exchange, answerSum string) (*Entry, error) {
+	r, err := NewRequest(e.Method, e.URL, &e.Request, e.Request.Body)
+	if err != nil {
+		return nil, err
+	}
+	en := &Entry{Exchange: e, AskedRange: e.Request.Get("Range"), request: r, answerSum: answerSum, vary: varyNames(e.Response.Header)}
+	if e.Status == partialContent {
+		en.Part = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
+	}
+	return en, nil
+}
+
+// Origin returns scheme://host[:port] of the exchange's URL, without a default port.
+func (en *Entry) Origin() string { return en.request.origin }
+
+// describe names an exchange for the log, with its similarity.
+func (en *Entry) describe(score float64) string {
+	return fmt.Sprintf("%s %s (%s, %.2f)", en.Method, en.URL, en.ID, score)
+}
+
+// usable returns the entries of a list that can answer a request with this header:
+// ranges that fit, no 304 for a client that has nothing cached, no truncated body
+// where there is a complete one, the representation that Vary names.
+func usable(list []*Entry, h Header) []*Entry {
+	if len(list) == 1 && list[0].answersPlainly() && h.Get("Range") == "" {
+		return list // the common case
+	}
+	conditional := h.Get("If-None-Match") != "" || h.Get("If-Modified-Since") != ""
+	if asked := h.Get("Range"); asked != "" {
+		if same := filter(list, func(en *Entry) bool { return en.AskedRange == asked && en.Truncated == "" }); len(same) > 0 {
+			return same
+		}
+		list = filter(list, func(en *Entry) bool {
+			return en.Part == nil && en.Status != partialContent || en.Part.covers(asked)
+		})
+	} else {
+		complete := filter(list, func(en *Entry) bool {
+			return en.Status != partialContent && en.Status != rangeNotSatisfiable
+		})
+		if len(complete) == 0 {
+			complete = filter(list, func(en *Entry) bool { return en.Part.isComplete() })
+		}
+		list = complete
+	}
+	if fresh := filter(list, func(en *Entry) bool { return en.Status != notModified }); len(fresh) > 0 || !conditional {
+		list = fresh
+	}
+	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" })
+	return prefer(list, func(en *Entry) bool { return en.variesAs(h) })
+}
+
+// answersPlainly tells that usable need not look at ranges and conditions.
+func (en *Entry) answersPlainly() bool {
+	switch en.Status {
+	case notModified, partialContent, rangeNotSatisfiable:
+		return false
+	}
+	return true
+}
+
+func filter(list []*Entry, keep func(*Entry) bool) []*Entry {
+	out := make([]*Entry, 0, len(list))
+	for _, en := range list {
+		if keep(en) {
+			out = append(out, en)
+		}
+	}
+	return out
+}
+
+// prefer filters unless nothing would be left.
+func prefer(list []*Entry, keep func(*Entry) bool) []*Entry {
+	if out := filter(list, keep); len(out) > 0 {
+		return out
+	}
+	return list
+}
+
+// variesAs tells whether a request has the values of the recorded one in the
+// fields that Vary names.
+func (en *Entry) variesAs(h Header) bool {
+	for _, name := range en.vary {
+		if en.Request.Get(name) != h.Get(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// varyNames lists the fields that Vary names, but for those that differ between
+// browsers or loads without changing what is meant.
+func varyNames(header []lab.HeaderField) []string {
+	var out []string
+	for _, f := range header {
+		if !strings.EqualFold(f.Name, "Vary") {
+			continue
+		}
+		for _, name := range strings.Split(f.Value, ",") {
+			switch name = strings.ToLower(strings.TrimSpace(name)); name {
+			case "", "*", "accept-encoding", "user-agent", "cookie", "referer":
+			default:
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}

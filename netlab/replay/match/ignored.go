@@ -1,0 +1,66 @@
+package match
+
+import "strings"
+
+// Ignored says which parts of a request make no difference: those that the
+// recording shows not to matter, and those that its rules name.
+type Ignored struct {
+	// idle names query parameters, by Request.place.
+	idle map[string]map[string]bool
+	// rule tells whether a rule leaves a query parameter or body field of a request
+	// with a URL out; nil without rules.
+	rule func(url, name string) bool
+}
+
+// byRule tells whether a rule leaves a query parameter or body field out.
+func (g *Ignored) byRule(url, name string) bool { return g.rule != nil && g.rule(url, name) }
+
+// place is the part of a URL that idle parameters belong to, with the method.
+func (r *Request) place() string { return r.method + " " + r.origin + "/" + strings.Join(r.path, "/") }
+
+// Learn compares requests of a recording that differ in the value of one query
+// parameter: the parameter does not matter if their answers are always equal.
+// rule, which may be nil, tells the query parameters and body fields that the
+// recording's rules leave out.
+func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
+	return &Ignored{idle: idleParameters(entries), rule: rule}
+}
+
+func idleParameters(entries []*Entry) map[string]map[string]bool {
+	const most = 24 // parameters; longer queries are not worth the time
+	type first struct{ value, answer string }
+	seen := map[string]first{}
+	idle, matters := map[string]map[string]bool{}, map[string]bool{}
+	for _, en := range entries {
+		r := en.request
+		if len(r.query) == 0 || len(r.query) > most || en.Truncated != "" || len(en.Response.Body) == 0 {
+			continue
+		}
+		for i, p := range r.query {
+			rest := make([]pair, 0, len(r.query))
+			rest = append(append(rest, r.query[:i]...), r.query[i+1:]...)
+			key := r.place() + "?" + normalPairs(rest, func(string) bool { return false }) + " " + p.name + " " + r.sum
+			old, ok := seen[key]
+			switch {
+			case !ok:
+				seen[key] = first{p.value, en.answerSum}
+			case old.value == p.value:
+			case old.answer != en.answerSum:
+				matters[r.place()+" "+p.name] = true
+			default:
+				if idle[r.place()] == nil {
+					idle[r.place()] = map[string]bool{}
+				}
+				idle[r.place()][p.name] = true
+			}
+		}
+	}
+	for place, names := range idle {
+		for name := range names {
+			if matters[place+" "+name] {
+				delete(names, name)
+			}
+		}
+	}
+	return idle
+}

@@ -1,0 +1,151 @@
+package match
+
+import "eidetic/internal/lab"
+
+// Index holds entries by what requests are compared by. It is for one goroutine at
+// a time while entries are added.
+type Index struct {
+	ignored *Ignored
+	exact   map[string][]*Entry
+	normal  map[string][]*Entry
+	buckets map[string][]*Entry // by Request.bucketKey
+}
+
+// NewIndex returns an empty index whose normalised stage leaves out what ignored says.
+func NewIndex(ignored *Ignored) *Index {
+	return &Index{ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{}}
+}
+
+// Add adds an entry behind those that are there.
+func (x *Index) Add(en *Entry) {
+	exact, normal, bucket := en.request.exactKey(), en.request.normalKey(x.ignored), en.request.bucketKey()
+	x.exact[exact] = append(x.exact[exact], en)
+	x.normal[normal] = append(x.normal[normal], en)
+	x.buckets[bucket] = append(x.buckets[bucket], en)
+}
+
+// Client is the state of one device: which entries it was given.
+type Client struct{ given map[*Entry]bool }
+
+// NewClient returns the state of a device that has asked for nothing.
+func NewClient() *Client { return &Client{given: map[*Entry]bool{}} }
+
+// next gives the entries of a list in their order, and the last one for ever: a
+// page that asks more often than it did is answered as it last was.
+func (c *Client) next(list []*Entry) *Entry {
+	for _, en := range list {
+		if !c.given[en] {
+			c.given[en] = true
+			return en
+		}
+	}
+	return list[len(list)-1]
+}
+
+// Result is what was found for a request, and why.
+type Result struct {
+	Entry    *Entry // nil for a miss
+	Stage    lab.Stage
+	Score    float64  // 1 when the stage is sure, the similarity of a fuzzy match, 0 for a miss
+	Differs  []string // what is not equal: "query cb: 1 → 9"
+	RunnerUp string   // the next best entry of a fuzzy match, the best one of a miss
+}
+
+func miss() Result { return Result{Stage: lab.StageMiss} }
+
+// Exact is the first stage alone, for requests that are not taken apart yet; most
+// are found by it. bodySum is BodySum of the request's body.
+func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
+	var room [512]byte // most keys are shorter
+	list := usable(x.exact[string(appendExactKey(room[:0], method, url, bodySum))], h)
+	if len(list) == 0 {
+		return miss()
+	}
+	m := Result{Entry: c.next(list), Stage: lab.StageExact, Score: 1}
+	if len(list) > 1 {
+		m.Stage = lab.StageSequence
+	}
+	return m
+}
+
+// Sure runs the stages that do not guess.
+func (x *Index) Sure(c *Client, r *Request, h Header) Result {
+	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil {
+		return m
+	}
+	var room [256]byte // most keys are shorter
+	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
+		en := c.next(list)
+		return Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: differences(en.request, r)}
+	}
+	if r.method == "HEAD" {
+		// A GET answers a HEAD; the writer of the response leaves the body out.
+		get := *r
+		get.method = "GET"
+		if m := x.Sure(c, &get, h); m.Entry != nil {
+			m.Stage = lab.StageNormalised
+			m.Differs = append([]string{"method: GET → HEAD"}, m.Differs...)
+			return m
+		}
+	}
+	return miss()
+}
+
+// Find runs all stages.
+func (x *Index) Find(c *Client, r *Request, h Header) Result {
+	if m := x.Sure(c, r, h); m.Entry != nil {
+		return m
+	}
+	return x.nearest(c, r, h)
+}
+
+// nearest is the fuzzy stage. Of equally similar entries the first that the client
+// was not given yet wins.
+func (x *Index) nearest(c *Client, r *Request, h Header) Result {
+	t := bestTwo{client: c}
+	for _, en := range usable(x.buckets[r.bucketKey()], h) {
+		t.offer(candidate{en, similarity(en.request, r)})
+	}
+	switch best, second := t.best, t.second; {
+	case best.entry == nil:
+		return miss()
+	case best.score < Threshold:
+		return Result{Stage: lab.StageMiss, RunnerUp: best.entry.describe(best.score)}
+	default:
+		c.given[best.entry] = true
+		m := Result{Entry: best.entry, Stage: lab.StageFuzzy, Score: best.score, Differs: differences(best.entry.request, r)}
+		if second.entry != nil {
+			m.RunnerUp = second.entry.describe(second.score)
+		}
+		return m
+	}
+}
+
+// candidate is an entry with its similarity to a request.
+type candidate struct {
+	entry *Entry
+	score float64
+}
+
+// bestTwo keeps the two most similar of the candidates that are offered in their order.
+type bestTwo struct {
+	client       *Client
+	best, second candidate
+}
+
+func (t *bestTwo) offer(c candidate) {
+	switch {
+	case t.beats(c, t.best):
+		t.best, t.second = c, t.best
+	case t.beats(c, t.second):
+		t.second = c
+	}
+}
+
+// beats tells whether c goes before another candidate that was offered earlier.
+func (t *bestTwo) beats(c, than candidate) bool {
+	if c.score != than.score {
+		return c.score > than.score
+	}
+	return c.score > 0 && than.entry != nil && t.client.given[than.entry] && !t.client.given[c.entry]
+}

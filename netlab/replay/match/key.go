@@ -1,0 +1,212 @@
+package match
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Header is the header of a request: http.Header and *lab.Message have it.
+type Header interface {
+	// Get returns the first value of a field, or "".
+	Get(name string) string
+}
+
+// Request is a request taken apart for matching: everything that stages compare.
+type Request struct {
+	method string
+	url    string
+	origin string // scheme://host[:port], default ports left out
+	path   []string
+	query  []pair // in order
+	body   []pair // fields of a form, JSON or multipart body; one pair for another
+	kind   string // of the body: "", "form", "json", "multipart", "bytes"
+	sum    string // hex SHA-256 of the raw body, "" without one
+
+	// queryByName and bodyByName are query and body, sorted by name; pairs of one
+	// name stay in order.
+	queryByName, bodyByName []pair
+}
+
+// pair is one named value of a query or a body.
+type pair struct{ name, value string }
+
+// NewRequest takes a request apart. rawURL is absolute and has no fragment; of the
+// header only what describes the body is used.
+func NewRequest(method, rawURL string, header Header, body []byte) (*Request, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("read the request's URL: %w", err)
+	}
+	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: splitQuery(u.RawQuery)}
+	if len(body) > 0 {
+		r.sum = BodySum(body)
+		r.kind, r.body = bodyFields(header, body, r.sum)
+	}
+	r.queryByName, r.bodyByName = sortedByName(r.query), sortedByName(r.body)
+	return r, nil
+}
+
+func originOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch {
+	case u.Scheme == "http":
+		host = strings.TrimSuffix(host, ":80")
+	case u.Scheme == "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return u.Scheme + "://" + host
+}
+
+func segments(path string) []string {
+	return strings.Split(strings.TrimPrefix(path, "/"), "/")
+}
+
+// splitQuery keeps order and repetition, and what url.ParseQuery refuses.
+func splitQuery(raw string) []pair {
+	if raw == "" {
+		return nil
+	}
+	var out []pair
+	for _, part := range strings.Split(raw, "&") {
+		if part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		out = append(out, pair{unescape(name), unescape(value)})
+	}
+	return out
+}
+
+func unescape(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// sortedByName returns pairs by name. It returns pairs themselves if they are
+// sorted already.
+func sortedByName(pairs []pair) []pair {
+	byName := func(a, b pair) int { return strings.Compare(a.name, b.name) }
+	if slices.IsSortedFunc(pairs, byName) {
+		return pairs
+	}
+	sorted := slices.Clone(pairs)
+	slices.SortStableFunc(sorted, byName)
+	return sorted
+}
+
+// BodySum returns the hex SHA-256 of a request's body, or "" without one.
+func BodySum(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	h := sha256.Sum256(body)
+	return hex.EncodeToString(h[:])
+}
+
+// appendExactKey appends what is equal for requests that are the same in method,
+// URL and body bytes.
+func appendExactKey(b []byte, method, url, bodySum string) []byte {
+	b = append(append(append(b, method...), ' '), url...)
+	if bodySum != "" {
+		b = append(append(b, ' '), bodySum...)
+	}
+	return b
+}
+
+func (r *Request) exactKey() string {
+	return string(appendExactKey(nil, r.method, r.url, r.sum))
+}
+
+// appendNormalKey appends what is equal for requests that differ in volatile parts
+// only: values of time and chance, parameters that do not matter, the order of
+// parameters and JSON keys, multipart boundaries.
+func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
+	b = append(append(append(b, r.method...), ' '), r.origin...)
+	for _, p := range r.path {
+		if isVolatile(p) {
+			p = "*"
+		}
+		b = append(append(b, '/'), p...)
+	}
+	b = append(b, '?')
+	if len(r.query) > 0 {
+		idle := ignored.idle[r.place()]
+		b = append(b, normalPairs(r.query, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })...)
+	}
+	if r.kind != "" {
+		b = append(append(append(append(b, ' '), r.kind...), ' '), normalPairs(r.body, func(name string) bool {
+			return ignored.byRule(r.url, strings.TrimPrefix(name, "."))
+		})...)
+	}
+	return b
+}
+
+func (r *Request) normalKey(ignored *Ignored) string {
+	return string(r.appendNormalKey(nil, ignored))
+}
+
+// bucketKey is equal for requests that can be similar at all: similarity is 0 for
+// two requests with different ones.
+func (r *Request) bucketKey() string {
+	return fmt.Sprintf("%s %s %d %s %q", r.method, r.origin, len(r.path), r.kind, extension(r.path[len(r.path)-1]))
+}
+
+// normalPairs renders the pairs that matter, sorted.
+func normalPairs(pairs []pair, isIgnored func(name string) bool) string {
+	var out []string
+	for _, p := range pairs {
+		if p.isVolatile() || isIgnored(p.name) {
+			continue
+		}
+		text := append(strconv.AppendQuote(make([]byte, 0, len(p.name)+len(p.value)+8), p.name), '=')
+		out = append(out, string(strconv.AppendQuote(text, p.value)))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "&")
+}
+
+// isVolatile tells a parameter whose value says nothing about what is asked.
+func (p pair) isVolatile() bool {
+	switch strings.ToLower(p.name[strings.LastIndexByte(p.name, '.')+1:]) {
+	case "_", "cb", "cachebust", "cachebuster", "cache_buster", "nocache", "no_cache", "rnd", "rand", "random", "_t", "_ts", "ts",
+		"timestamp", "ord", "correlator":
+		return true
+	case "r", "t", "z":
+		return len(p.value) >= 6 && strings.Trim(p.value, "0123456789.") == ""
+	}
+	return isVolatile(p.value)
+}
+
+// isVolatile tells values of time and chance by their form: epoch seconds and
+// milliseconds, Math.random, UUIDs, jQuery's callback names.
+func isVolatile(v string) bool {
+	switch {
+	case len(v) < 10 || len(v) > 64:
+		return false
+	case strings.HasPrefix(v, "0.") && len(v) >= 12 && isDigits(v[2:]):
+		return true
+	case isDigits(v):
+		return (len(v) == 10 || len(v) == 13 || len(v) == 16) && v[0] >= '1' && v[0] <= '3'
+	case len(v) == 36 && v[8] == '-' && v[13] == '-' && v[18] == '-' && v[23] == '-':
+		return strings.Trim(v, "0123456789abcdefABCDEF-") == ""
+	case strings.HasPrefix(v, "jQuery") || strings.HasPrefix(v, "jsonp"):
+		return strings.Trim(v[5:], "0123456789_yp") == ""
+	}
+	return false
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,48 @@
+package match
+
+import (
+	"net/http"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestSimilarity: it is symmetric, between 0 and 1, and 1 for equal requests.
+func TestSimilarity(t *testing.T) {
+	gen := rapid.Custom(func(t *rapid.T) *Request {
+		url := "https://a.example/" + rapid.StringMatching(`[a-z]{0,3}(/[a-z]{1,3}){0,2}(\?[a-c]=[a-z]{0,3}(&[a-c]=[0-9]{0,3}){0,3})?`).Draw(t, "url")
+		s, err := NewRequest("POST", url, http.Header{"Content-Type": {"application/json"}}, []byte(rapid.SampledFrom([]string{"", `{"a":[1,{"b":null}]}`, `{"a":[2]}`, "x"}).Draw(t, "body")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")
+		ab, ba := similarity(a, b), similarity(b, a)
+		if ab < 0 || ab > 1 || ab-ba > 1e-9 || ba-ab > 1e-9 {
+			t.Fatalf("similarity(a, b) = %v, similarity(b, a) = %v; want one value from 0 to 1", ab, ba)
+		}
+		if got := similarity(a, a); got != 1 {
+			t.Fatalf("similarity(a, a) = %v, want 1", got)
+		}
+		if a.exactKey() == b.exactKey() && a.normalKey(&Ignored{}) != b.normalKey(&Ignored{}) {
+			t.Fatalf("requests with the exact key %q have the normal keys %q and %q, want one", a.exactKey(), a.normalKey(&Ignored{}), b.normalKey(&Ignored{}))
+		}
+	})
+}
+
+func FuzzNewRequest(f *testing.F) {
+	f.Add("https://a.example/x?a=1&b", "application/json", []byte(`{"a":1}`))
+	f.Add("https://a.example/%zz?%zz", "multipart/form-data; boundary=x", []byte("--x\r\n\r\n--x--"))
+	f.Fuzz(func(t *testing.T, url, kind string, body []byte) {
+		s, err := NewRequest("POST", url, http.Header{"Content-Type": {kind}}, body)
+		if err != nil {
+			return
+		}
+		if len(s.path) > 0 && similarity(s, s) != 1 {
+			t.Errorf("similarity(s, s) = %v, want 1", similarity(s, s))
+		}
+		differences(s, s)
+	})
+}

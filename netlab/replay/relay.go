@@ -1,0 +1,231 @@
+package replay
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
+)
+
+// relay sends a response to the device as it comes, and records it.
+func (f *fetch) relay(resp *http.Response) {
+	defer resp.Body.Close()
+	for name := range resp.Trailer { // announced, so that the body's last byte does not end the answer
+		f.out.w.Header()[http.TrailerPrefix+name] = nil
+	}
+	d := f.newDelivery()
+	buf := make([]byte, 32<<10)
+	var readErr error
+	var got int64
+	var last []byte // of a body whose end the device sees by its length, held back until it is archived
+	for readErr == nil {
+		var n int
+		n, readErr = resp.Body.Read(buf)
+		if n > 0 {
+			at := max(f.e.FirstByte, f.c.o.Clock().Sub(f.sentAt))
+			if got += int64(n); f.c.added != nil && got == resp.ContentLength {
+				last = slices.Clone(buf[:n])
+			} else {
+				d.piece(buf[:n])
+			}
+			f.record(buf[:n], at)
+		}
+	}
+	if readErr != io.EOF {
+		f.e.Truncated = "disconnect"
+		if errors.Is(readErr, context.Canceled) {
+			f.e.Truncated = "time"
+		} else {
+			f.out.line.Error = "the origin cut the body off: " + readErr.Error()
+		}
+	}
+	for name, values := range resp.Trailer {
+		for _, v := range values {
+			f.e.Response.Trailer = append(f.e.Response.Trailer, lab.HeaderField{Name: name, Value: v})
+		}
+	}
+	f.complete = true
+	if last != nil {
+		f.archive()
+		d.piece(last)
+	}
+	d.finish(readErr == io.EOF)
+}
+
+// record appends a piece to the recorded body.
+func (f *fetch) record(piece []byte, at time.Duration) {
+	e := f.e
+	if e.Truncated == "length" {
+		return
+	}
+	if int64(len(e.Response.Body)+len(piece)) > f.c.o.MaxBody {
+		e.Truncated = "length"
+		return
+	}
+	e.Response.Body = append(e.Response.Body, piece...)
+	// Pieces that came together are one chunk.
+	const together = 500 * time.Microsecond
+	if n := len(e.Chunks); n > 0 && at-e.Chunks[n-1].At < together {
+		e.Chunks[n-1].Bytes += len(piece)
+		return
+	}
+	e.Chunks = append(e.Chunks, lab.Chunk{At: at, Bytes: len(piece)})
+}
+
+// delivery sends the body of one fetched response to the device, with the script in
+// it if it is a document.
+type delivery struct {
+	f      *fetch
+	out    *output
+	plan   *inject.Plan   // nil to send the body as it is
+	stream *inject.Stream // nil likewise
+	held   []byte         // what was fetched before the stream had any output
+	begun  bool           // the header was sent
+	gone   bool           // nothing more is sent to the device
+	sum    hash.Hash
+}
+
+func (f *fetch) newDelivery() *delivery {
+	d := &delivery{f: f, out: f.out, sum: sha256.New()}
+	d.plan = f.c.script.Plan(f.out.r.Method, f.e.URL, messageOf(f.out.r), f.e.Status, f.e.Response.Header)
+	if d.plan != nil {
+		var err error
+		if d.stream, err = d.plan.NewStream(); err != nil {
+			d.plan = nil
+		}
+	}
+	if d.plan == nil {
+		d.begin(f.e.Response.Header)
+		d.flush()
+	}
+	return d
+}
+
+// begin sends the header.
+func (d *delivery) begin(fields []lab.HeaderField) {
+	d.begun = true
+	kept := make([]lab.HeaderField, 0, len(fields)+1)
+	if f, ok := altSvc(fields, d.f.e.URL, d.out.conn.QUIC); ok {
+		kept = append(kept, f)
+	}
+	for _, field := range fields {
+		if !isHopByHop(field.Name) {
+			kept = append(kept, field)
+		}
+	}
+	d.out.header(d.f.e.Status, d.f.e.Reason, kept)
+}
+
+func (d *delivery) flush() {
+	if err := http.NewResponseController(d.out.w).Flush(); err != nil {
+		d.lost(err)
+	}
+}
+
+// lost notes that the device went away.
+func (d *delivery) lost(err error) {
+	d.gone = true
+	d.out.aborted(err)
+}
+
+// piece sends what can be sent of a piece of the body.
+func (d *delivery) piece(b []byte) {
+	if d.gone {
+		return
+	}
+	if d.stream == nil {
+		d.write(b)
+		d.flush()
+		return
+	}
+	if !d.begun {
+		d.held = append(d.held, b...)
+	}
+	out, err := d.stream.Feed(b)
+	if err != nil {
+		d.sendUnchanged(err)
+		return
+	}
+	if d.sendChanged(out) {
+		d.flush()
+	}
+}
+
+// sendChanged writes output of the stream, and tells whether there was any.
+func (d *delivery) sendChanged(out []byte) bool {
+	if len(out) == 0 {
+		return false
+	}
+	if !d.begun {
+		if d.stream.Unchanged() { // no document after all: as it is from here on
+			_, _ = d.stream.Finish()
+			d.stream, out = nil, d.held
+			d.begin(d.f.e.Response.Header)
+		} else {
+			d.begin(d.plan.Header(d.f.e.Response.Header, d.stream.Charset()))
+		}
+		d.held = nil
+	}
+	d.write(out)
+	return !d.gone
+}
+
+// sendUnchanged gives up changing the body because of an error. The body is sent as it
+// is, unless a changed part of it was sent already: then the answer stays incomplete.
+func (d *delivery) sendUnchanged(err error) {
+	_, _ = d.stream.Finish()
+	d.stream = nil
+	d.out.line.Error = err.Error()
+	if d.begun {
+		d.gone, d.out.incomplete = true, true
+		return
+	}
+	d.begin(d.f.e.Response.Header)
+	d.write(d.held)
+	d.held = nil
+	d.flush()
+}
+
+func (d *delivery) write(b []byte) {
+	if d.gone || len(b) == 0 || d.out.r.Method == http.MethodHead {
+		return
+	}
+	n, err := d.out.w.Write(b)
+	d.out.line.Bytes += int64(n)
+	d.sum.Write(b[:n])
+	if err != nil {
+		d.lost(err)
+	}
+}
+
+// finish ends the answer. An incomplete one is cut off for the device as it was for
+// the recorder.
+func (d *delivery) finish(complete bool) {
+	if d.stream != nil {
+		out, err := d.stream.Finish()
+		switch {
+		case err != nil && complete && !d.gone:
+			d.sendUnchanged(err)
+		case err == nil && !d.gone:
+			d.sendChanged(out)
+		}
+	}
+	if !d.begun && !d.gone {
+		d.begin(d.f.e.Response.Header)
+	}
+	if !d.gone {
+		for _, t := range d.f.e.Response.Trailer {
+			d.out.w.Header().Add(http.TrailerPrefix+t.Name, t.Value)
+		}
+	}
+	d.out.line.BodySHA256 = hex.EncodeToString(d.sum.Sum(nil))
+	d.out.incomplete = d.out.incomplete || !complete && !d.gone
+}
