@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
-	"time"
 
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/packet"
@@ -39,23 +36,7 @@ a download, listen on the device with tcpdump, and stop both before the download
 
 // Run reads the log and writes the trace.
 func (c *LinkTraceRecordCmd) Run(std *streams) error {
-	var log []event
-	var err error
-	if c.Pcap != "" {
-		log, err = c.readPcap()
-	} else {
-		log, err = c.readReport()
-	}
-	if err != nil {
-		return usage(err)
-	}
-	trace, err := link.NewTrace(c.Pcap+c.Report, func(yield func(time.Duration, int) bool) {
-		for _, e := range log {
-			if !yield(e.at, e.bytes) {
-				return
-			}
-		}
-	})
+	trace, err := c.trace()
 	if err != nil {
 		return usage(err)
 	}
@@ -70,66 +51,21 @@ func (c *LinkTraceRecordCmd) Run(std *streams) error {
 	return nil
 }
 
-// event is what a link carried at an instant.
-type event struct {
-	at    time.Duration
-	bytes int
-}
-
-// mostEvents bounds a log: as many packets as a trace may have lines.
-const mostEvents = 6_000_000
-
-func (c *LinkTraceRecordCmd) readPcap() (log []event, err error) {
+// trace makes the trace of the log that the flags name.
+func (c *LinkTraceRecordCmd) trace() (*link.Trace, error) {
+	if c.Pcap == "" {
+		trace, err := link.TraceOfReport(c.Report, c.Up)
+		if err != nil {
+			return nil, fmt.Errorf("--report %w", err)
+		}
+		return trace, nil
+	}
 	if !c.To.IsValid() {
 		return nil, errors.New("--pcap: say with --to which address the packets went to, so that only one direction counts")
 	}
-	f, err := os.Open(c.Pcap)
+	trace, err := packet.TraceOfPcap(c.Pcap, c.To)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--pcap %w", err)
 	}
-	defer f.Close()
-	err = packet.ReadPcap(c.Pcap, f, c.To, func(at time.Duration, bytes int) {
-		if len(log) <= mostEvents {
-			log = append(log, event{at, bytes})
-		}
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(log) == 0:
-		return nil, fmt.Errorf("--pcap %s: no packet in it went to %v", c.Pcap, c.To)
-	case len(log) > mostEvents:
-		return nil, fmt.Errorf("--pcap %s: more than %d packets; cut it with tcpdump -c", c.Pcap, mostEvents)
-	}
-	return log, nil
-}
-
-// readReport spreads each bin evenly over its tenth of a second.
-func (c *LinkTraceRecordCmd) readReport() (log []event, err error) {
-	f, err := os.Open(c.Report)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	const most = 64 << 20
-	var r link.Report
-	if err := json.NewDecoder(io.LimitReader(f, most)).Decode(&r); err != nil {
-		return nil, fmt.Errorf("--report %s: it is no link.json of a trial: %w", c.Report, err)
-	}
-	log = []event{{}} // the link begins at once
-	for i, bin := range r.Bins {
-		bytes := bin.Down
-		if c.Up {
-			bytes = bin.Up
-		}
-		packets := max(1, bytes/link.TracePacket)
-		for n := range packets {
-			at := time.Duration(i)*link.BinWidth + time.Duration(n+1)*link.BinWidth/time.Duration(packets)
-			log = append(log, event{at, bytes*(n+1)/packets - bytes*n/packets})
-		}
-		if len(log) > mostEvents {
-			return nil, fmt.Errorf("--report %s: more than %d packets", c.Report, mostEvents)
-		}
-	}
-	return log, nil
+	return trace, nil
 }
