@@ -127,7 +127,45 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return boxError(err)
 	}
-	return c.conclude(ctx, std, w, run, q.compares())
+	return c.conclude(ctx, std, w, run, q.Compares())
+}
+
+// request is the plan with the flags over it.
+func (c *RunCmd) request() (*client.Request, error) {
+	q := client.NewRequest()
+	if c.Plan != "" {
+		var err error
+		if q, err = client.ReadRequest(c.Plan); err != nil {
+			return nil, fmt.Errorf("--plan: %w", err)
+		}
+	}
+	set(q, "page", c.Page)
+	set(q, "archive", c.Archive)
+	set(q, "link", c.Link)
+	set(q, "trials", c.Trials)
+	set(q, "timing", c.Timing)
+	set(q, "still_s", c.Still)
+	set(q, "limit_s", c.Limit)
+	set(q, "seed", c.Seed)
+	if c.Tolerance != nil {
+		q.Set("tolerance_ms", float64(*c.Tolerance)/float64(time.Millisecond))
+	}
+	set(q, "device", c.Device)
+	set(q, "name", c.Name)
+	set(q, "treatment.page", c.TreatmentPage)
+	set(q, "treatment.link", c.TreatmentLink)
+	set(q, "treatment.archive", c.TreatmentArchive)
+	if q.Page() == "" {
+		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
+	}
+	return q, nil
+}
+
+// set sets a field for which there is a flag.
+func set[T any](q *client.Request, field string, value *T) {
+	if value != nil {
+		q.Set(field, *value)
+	}
 }
 
 // conclude prints what was found, and fetches it.

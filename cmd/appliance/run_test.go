@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
@@ -252,7 +251,7 @@ func TestRunRefused(t *testing.T) {
 		{"no box", gone.URL, b.token, page, exitCannot, []string{"does not answer", "connection refused", "appliance serve"}},
 		{"only shows", shows.URL, "", page, exitUsage, []string{"only shows runs"}},
 		{"something else", other.URL, "", page, exitUsage, []string{"is not a panel of the appliance"}},
-		{"no archive", b.url(), b.token, page + " --archive " + dir + "/none.wacz", exitUsage, []string{"no file here"}},
+		{"no archive", b.url(), b.token, page + " --archive " + dir + "/none.wacz", exitUsage, []string{"no such file here"}},
 		{"no plan", b.url(), b.token, "--plan " + dir + "/none.yaml", exitUsage, []string{"--plan", "none.yaml"}},
 		{"field", b.url(), b.token, "--plan " + plan("a.yaml", "page: https://a.test/\ntrails: 3\n"), exitUsage, []string{"a.yaml", "[2:1]", `unknown field "trails"`}},
 		{"type", b.url(), b.token, "--plan " + plan("b.json", "{\"page\": \"https://a.test/\",\n \"trials\": \"many\"}"), exitUsage, []string{"b.json", "[2:"}},
@@ -484,23 +483,4 @@ func TestRunIsCancelledWhileAskedFor(t *testing.T) {
 	if got.status != exitCannot || !strings.Contains(got.err, "was cancelled") {
 		t.Errorf("%+v", got)
 	}
-}
-
-func FuzzRunPlan(f *testing.F) {
-	for _, s := range []string{"", "page: https://a.test/", "{\"page\": 1}", "treatment: {link: lte}", "treatment: null", "? x\n: y", "a: &a [*a]"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > 4096 {
-			return
-		}
-		q := runRequest{body: map[string]any{}, file: "plan.yaml", text: text}
-		if q.parse() != nil {
-			return
-		}
-		if _, err := json.Marshal(q.body); err != nil {
-			t.Errorf("%q cannot be sent: %v", text, err)
-		}
-		_ = q.where(&client.RefusedError{Status: 422, Field: "treatment.link", Detail: "no"})
-	})
 }

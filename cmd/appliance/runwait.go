@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +33,17 @@ const (
 
 // start asks for the run. Once it has asked, it finds out what became of that even
 // after Ctrl-C: otherwise a run that nobody knows of would go on.
-func (w *waiting) start(ctx context.Context, q runRequest) (id string, err error) {
+func (w *waiting) start(ctx context.Context, q *client.Request) (id string, err error) {
 	if err := w.box.CheckReady(ctx); err != nil {
 		return "", boxError(err)
 	}
-	if err := q.archives(ctx, w.box, w.bar.say); err != nil {
-		return "", err
+	err = w.box.UploadArchives(ctx, q, func(file, name string, size int64) {
+		w.bar.say("Uploading %s (%.1f MB) to the box as %s", file, float64(size)/1e6, name)
+	})
+	if err != nil {
+		return "", boxError(err)
 	}
-	body, err := json.Marshal(q.body)
+	body, err := q.Body()
 	if err != nil {
 		return "", usage(err)
 	}
@@ -60,7 +62,7 @@ func (w *waiting) start(ctx context.Context, q runRequest) (id string, err error
 	id, err = w.box.Start(asking, body)
 	var refused *client.RefusedError
 	if errors.As(err, &refused) {
-		err = q.where(refused)
+		err = q.Locate(refused)
 	}
 	if err != nil {
 		return "", boxError(err)
@@ -119,6 +121,8 @@ func boxError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, client.ErrNoArchive):
+		return usage(err)
 	case errors.As(err, &unsuitable):
 		return usage(fmt.Errorf("%w; --box is the address that appliance serve prints", err))
 	case errors.As(err, &unreachable):
