@@ -37,8 +37,12 @@ func (s *Session) outcome(o *output) outcome {
 		return s.fetchLive(body)
 	case en == nil:
 		return outcome{Result: found, answer: page(http.StatusNotFound, "This request is not in the archive.\n")}
+	case en.IsPending():
+		return outcome{Result: found, stream: s.leavePending}
 	case en.Status == http.StatusSwitchingProtocols:
 		return s.socket(o.r, en, found)
+	case en.Truncated == "time" && o.r.Method != http.MethodHead:
+		return outcome{Result: found, stream: func(o *output) { s.sendOpen(o, s.answer(o, en)) }}
 	}
 	return outcome{Result: found, answer: s.answer(o, en)}
 }
@@ -78,6 +82,40 @@ func (s *Session) fetchLive(body []byte) outcome {
 		o.r.Body = io.NopCloser(bytes.NewReader(body))
 		s.live.ServeHTTP(o.w, o.r)
 	}}
+}
+
+// leavePending never answers, as the origin did not until the recording ended.
+func (s *Session) leavePending(o *output) {
+	s.rest(func() { <-o.r.Context().Done() })
+	o.line.Aborted = true
+}
+
+// sendOpen sends what was recorded of a body that had not ended when the recording did,
+// and leaves the response open.
+func (s *Session) sendOpen(o *output, a answer) {
+	a.truncated = ""
+	o.send(&a)
+	if o.line.Aborted {
+		return
+	}
+	o.flush()
+	s.rest(func() { <-o.r.Context().Done() })
+	o.line.Aborted = true
+}
+
+// rest waits while a request is not in flight: nothing more comes of it by itself.
+func (s *Session) rest(wait func()) {
+	count := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stats.InFlight += n
+	}
+	s.mu.Lock()
+	s.stats.LastActivity = s.o.Clock()
+	s.mu.Unlock()
+	count(-1)
+	defer count(1)
+	wait()
 }
 
 // begin counts an arrival.
