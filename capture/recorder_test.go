@@ -299,7 +299,8 @@ func TestEventsOfTheSourceAreRecordedInOrder(t *testing.T) {
 	<-r.Done()
 	st, err := r.Stop()
 	if !errors.Is(err, errUnplugged) || st.Frames != 5 || st.Lost != 10 || st.Interruptions != 3 || st.Irregular != 1 || !src.closed {
-		t.Errorf("Stop() = %+v, %v, source closed: %v; want 5 frames, 10 lost, 3 interruptions, 1 irregular, %v, true", st, err, src.closed, errUnplugged)
+		t.Errorf("Stop() = %+v, %v, source closed: %v; want 5 frames, 10 lost, 3 interruptions, 1 irregular, %v, true", st, err,
+			src.closed, errUnplugged)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -333,7 +334,8 @@ func TestCopyKeepsEvents(t *testing.T) {
 	var sink gated
 	st, err := capture.Copy(context.Background(), src, &sink)
 	if err != nil || st.Frames != 2 || st.Interruptions != 1 || len(sink.events) != 1 || sink.events[0].Before != 1 || len(sink.gaps) != 1 {
-		t.Errorf("Copy() = %+v, %v, events %+v, %d gaps; want 2 frames, 1 interruption before frame 1, 1 gap", st, err, sink.events, len(sink.gaps))
+		t.Errorf("Copy() = %+v, %v, events %+v, %d gaps; want 2 frames, 1 interruption before frame 1, 1 gap", st, err, sink.events,
+			len(sink.gaps))
 	}
 }
 

@@ -41,7 +41,8 @@ func (c *regular) look(f lab.FrameInfo) string {
 	// Frames are told apart by half a period. A stamp's stated uncertainty is allowed on top.
 	slack := c.period/2 + time.Duration(drift*float64(due))
 	if took-f.Uncertainty > due+slack || took+before.Uncertainty < due-slack {
-		return fmt.Sprintf("frame number %d is stamped %.2f ms after number %d, %.2f are due", f.Seq, took.Seconds()*1e3, before.Seq, due.Seconds()*1e3)
+		return fmt.Sprintf("frame number %d is stamped %.2f ms after number %d, %.2f are due", f.Seq, took.Seconds()*1e3, before.Seq,
+			due.Seconds()*1e3)
 	}
 	return ""
 }

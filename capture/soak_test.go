@@ -33,7 +33,8 @@ func TestFullHDInRealTime(t *testing.T) {
 		f.Width, f.Height = 1920, 1080
 	}
 	frames := int(length.Seconds() * 60)
-	src, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Scroll, Frames: frames, Clock: lab.Monotonic, Wait: capture.SleepUntil, Buffers: 16})
+	src, err := synthetic.New(synthetic.Options{Format: f, Content: synthetic.Scroll, Frames: frames, Clock: lab.Monotonic,
+		Wait: capture.SleepUntil, Buffers: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

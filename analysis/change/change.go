@@ -61,7 +61,8 @@ func Points(values []float64, o Options) ([]Point, error) {
 		o.Least = 3
 	}
 	if o.Least < 1 || o.Permutations < 1 || !(o.Level > 0 && o.Level < 1) {
-		return nil, fmt.Errorf("change points: level %v, %d permutations, segments of %d: a level between 0 and 1 and at least 1 of the others are needed", o.Level, o.Permutations, o.Least)
+		return nil, fmt.Errorf("change points: level %v, %d permutations, segments of %d: a level between 0 and 1 and at least 1 of the "+
+			"others are needed", o.Level, o.Permutations, o.Least)
 	}
 	if len(values) > MaxValues {
 		return nil, fmt.Errorf("change points: %d values, at most %d are possible: give the newest", len(values), MaxValues)

@@ -173,7 +173,8 @@ func TestErrors(t *testing.T) {
 }
 
 func BenchmarkPoints500(b *testing.B) {
-	values := append(series(5, 2, 100, 104, 99, 100, 120, 110, 100, 100, 100, 100), series(6, 2, 100, 104, 99, 100, 120, 110, 100, 100, 100, 100)...)
+	values := append(series(5, 2, 100, 104, 99, 100, 120, 110, 100, 100, 100, 100),
+		series(6, 2, 100, 104, 99, 100, 120, 110, 100, 100, 100, 100)...)
 	for b.Loop() {
 		if _, err := Points(values, Options{Permutations: 199}); err != nil {
 			b.Fatal(err)

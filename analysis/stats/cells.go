@@ -55,7 +55,8 @@ func (b rankBlock) fourth() float64 {
 		squares, fourths = squares+float64(d*d), fourths+float64(d*d*d*d)
 	}
 	drawn, sum := 1.0, 0.0 // drawn is the chance that j given ranks are the treatment's
-	for j, terms := range []float64{fourths, 3*(squares*squares-fourths) - 4*fourths, 6 * (2*fourths - squares*squares), 3*squares*squares - 6*fourths} {
+	for j, terms := range []float64{fourths, 3*(squares*squares-fourths) - 4*fourths, 6 * (2*fourths - squares*squares),
+		3*squares*squares - 6*fourths} {
 		if n <= float64(j) {
 			break
 		}

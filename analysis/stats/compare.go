@@ -133,13 +133,15 @@ func (p Plan) describe(blocks []Block) Comparison {
 func (p Plan) conclude(c *Comparison) {
 	c.Warnings = append(c.Warnings, c.Shift.Warnings...)
 	if base := math.Abs(c.Control); base > 0 {
-		c.Percent = Interval{Value: 100 * c.Shift.Value / base, Low: 100 * c.Shift.Low / base, High: 100 * c.Shift.High / base, Confidence: c.Shift.Confidence}
+		c.Percent = Interval{Value: 100 * c.Shift.Value / base, Low: 100 * c.Shift.Low / base, High: 100 * c.Shift.High / base,
+			Confidence: c.Shift.Confidence}
 	} else {
 		c.Warnings = append(c.Warnings, "the control's median is 0: there is no relative change")
 	}
 	c.MinimalEffect = MinimalEffect((c.Shift.High-c.Shift.Low)/2, 0.8, p.Family)
 	if c.ModeChange {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change", len(c.ModesControl), len(c.ModesTreatment)))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change",
+			len(c.ModesControl), len(c.ModesTreatment)))
 	}
 }
 

@@ -34,7 +34,8 @@ func TestIntervalsHold(t *testing.T) {
 					}
 					done++
 					i := got.Shift
-					if excluded := i.Low > 0 || i.High < 0; excluded != (got.Test.P <= 0.05) || !(i.Low <= i.Value && i.Value <= i.High) || i.Confidence < 0.95 {
+					if excluded := i.Low > 0 || i.High < 0; excluded != (got.Test.P <= 0.05) ||
+						!(i.Low <= i.Value && i.Value <= i.High) || i.Confidence < 0.95 {
 						t.Fatalf("p = %v, but the interval is %+v", got.Test.P, i)
 					}
 					if i.Low <= shift && shift <= i.High {

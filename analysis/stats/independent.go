@@ -61,7 +61,8 @@ func Independent(control, treatment []float64, margin float64, p Plan) (Comparis
 func ShiftOfTwo(control, treatment []float64, confidence float64) (Interval, error) {
 	m, n := len(control), len(treatment)
 	if !(confidence > 0 && confidence < 1) || m < 1 || n < 1 || m > maxDifferences/n {
-		return Interval{}, fmt.Errorf("shift of two samples: confidence %v of %d and %d values: it must be between 0 and 1, of at most %d differences", confidence, m, n, maxDifferences)
+		return Interval{}, fmt.Errorf("shift of two samples: confidence %v of %d and %d values: it must be between 0 and 1, of at most "+
+			"%d differences", confidence, m, n, maxDifferences)
 	}
 	differences := make([]float64, 0, m*n)
 	for _, t := range treatment {
@@ -78,7 +79,8 @@ func ShiftOfTwo(control, treatment []float64, confidence float64) (Interval, err
 	k, reached := rankSumCut(m, n, confidence)
 	if k == 0 {
 		k = 1
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d and %d values are too few for %g %% confidence: the interval holds all differences, with %.3g %%", m, n, 100*confidence, 100*reached))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d and %d values are too few for %g %% confidence: the interval holds all "+
+			"differences, with %.3g %%", m, n, 100*confidence, 100*reached))
 	}
 	out.Low, out.High, out.Confidence = differences[k-1], differences[len(differences)-k], reached
 	return out, nil

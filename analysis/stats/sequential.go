@@ -15,7 +15,8 @@ import (
 // and Rowe (1969) on a grid; bounds are good to about 1e−4.
 func OBrienFleming(looks []int, alpha float64) ([]float64, error) {
 	if len(looks) == 0 || len(looks) > 50 || !(alpha > 0 && alpha < 1) {
-		return nil, fmt.Errorf("sequential bounds: %d looks at level %v: 1 … 50 looks and a level between 0 and 1 are possible", len(looks), alpha)
+		return nil, fmt.Errorf("sequential bounds: %d looks at level %v: 1 … 50 looks and a level between 0 and 1 are possible",
+			len(looks), alpha)
 	}
 	times := make([]float64, len(looks))
 	for i, n := range looks {

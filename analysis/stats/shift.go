@@ -46,7 +46,8 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 	if least > i.alpha {
 		i.alpha = least
 		control, _ := paired(all)
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d pairs are too few for %g %% confidence: the interval has %.3g %%", len(control), 100*confidence, 100*(1-least)))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d pairs are too few for %g %% confidence: the interval has %.3g %%",
+			len(control), 100*confidence, 100*(1-least)))
 	}
 	low, high := i.bound(out.Value, -far), i.bound(out.Value, far)
 	out.Low, out.High, out.Confidence = low.shift, high.shift, 1-max(low.beyond, high.beyond)

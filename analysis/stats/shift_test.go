@@ -38,7 +38,8 @@ func TestShiftByHand(t *testing.T) {
 // TestFewBlocks: what cannot have the confidence says so, and has what there is.
 func TestFewBlocks(t *testing.T) {
 	got, test, err := ShiftInBlocks([]Block{{[]float64{0, 0.5, 1}, []float64{10, 12, 16}}}, 0.95, 9, 1)
-	if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "3 pairs are too few for 95 % confidence: the interval has 90 %") {
+	if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0],
+		"3 pairs are too few for 95 % confidence: the interval has 90 %") {
 		t.Fatalf("three pairs: %+v %v", got, err)
 	}
 	near(t, "p", test.P, 0.1, 1e-12)
@@ -207,7 +208,8 @@ func TestShiftMoves(t *testing.T) {
 	}
 	b, _, _ := ShiftInBlocks(inBlocks(control, moved), 0.95, 9, 1)
 	c, _, _ := ShiftInBlocks(inBlocks(treatment, control), 0.95, 9, 1)
-	for _, v := range [][2]float64{{a.Value + 64, b.Value}, {a.Low + 64, b.Low}, {a.High + 64, b.High}, {-a.Value, c.Value}, {-a.Low, c.High}, {-a.High, c.Low}} {
+	for _, v := range [][2]float64{{a.Value + 64, b.Value}, {a.Low + 64, b.Low}, {a.High + 64, b.High}, {-a.Value, c.Value},
+		{-a.Low, c.High}, {-a.High, c.Low}} {
 		near(t, "bound", v[1], v[0], 1e-6)
 	}
 }

@@ -21,13 +21,17 @@ func TestSummarise(t *testing.T) {
 	}{
 		{"none", nil, lab.Summary{}, "no values"},
 		{"one", []float64{7}, lab.Summary{N: 1, Median: 7, Min: 7, Max: 7, Q1: 7, Q3: 7, Low: 7, High: 7}, "n = 1 is too small"},
-		{"five are too few", []float64{5, 1, 4, 2, 3}, lab.Summary{N: 5, Median: 3, Min: 1, Max: 5, Q1: 2, Q3: 4, Low: 1, High: 5}, "n = 5 is too small"},
+		{"five are too few", []float64{5, 1, 4, 2, 3}, lab.Summary{N: 5, Median: 3, Min: 1, Max: 5, Q1: 2, Q3: 4, Low: 1, High: 5},
+			"n = 5 is too small"},
 		// Six: [x(1), x(6)] covers 1 − 2/64 = 96.9 %.
 		{"six", []float64{6, 5, 4, 3, 2, 1}, lab.Summary{N: 6, Median: 3.5, Min: 1, Max: 6, Q1: 2.25, Q3: 4.75, Low: 1, High: 6}, ""},
 		// Ten: [x(2), x(9)] covers 97.9 % (Hahn and Meeker, table A.15a).
-		{"ten", []float64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, lab.Summary{N: 10, Median: 5.5, Min: 1, Max: 10, Q1: 3.25, Q3: 7.75, Low: 2, High: 9}, ""},
-		{"not finite", []float64{math.NaN(), math.Inf(1), 1, 2, 3, 4, 5, 6}, lab.Summary{N: 6, Median: 3.5, Min: 1, Max: 6, Q1: 2.25, Q3: 4.75, Low: 1, High: 6}, "2 of 8 values are not finite"},
-		{"all equal", []float64{4, 4, 4, 4, 4, 4}, lab.Summary{N: 6, Median: 4, Min: 4, Max: 4, Q1: 4, Q3: 4, Low: 4, High: 4}, "all values are equal"},
+		{"ten", []float64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, lab.Summary{N: 10, Median: 5.5, Min: 1, Max: 10, Q1: 3.25, Q3: 7.75,
+			Low: 2, High: 9}, ""},
+		{"not finite", []float64{math.NaN(), math.Inf(1), 1, 2, 3, 4, 5, 6},
+			lab.Summary{N: 6, Median: 3.5, Min: 1, Max: 6, Q1: 2.25, Q3: 4.75, Low: 1, High: 6}, "2 of 8 values are not finite"},
+		{"all equal", []float64{4, 4, 4, 4, 4, 4}, lab.Summary{N: 6, Median: 4, Min: 4, Max: 4, Q1: 4, Q3: 4, Low: 4, High: 4},
+			"all values are equal"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

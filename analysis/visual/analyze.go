@@ -150,7 +150,8 @@ func (r *Result) walk(frames Frames, s *screen) error {
 	}
 	also.finish()
 	if s.equal != s.pixels {
-		return fmt.Errorf("frames %d … %d: the changed regions do not lead to the final frame (%d of %d pixels differ): the recording's index and pixels disagree, check it with: appliance reel verify",
+		return fmt.Errorf("frames %d … %d: the changed regions do not lead to the final frame (%d of %d pixels differ): the recording's "+
+			"index and pixels disagree, check it with: appliance reel verify",
 			r.Start, r.End-1, s.pixels-s.equal, s.pixels)
 	}
 	return nil

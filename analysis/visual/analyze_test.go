@@ -74,15 +74,19 @@ func TestRules(t *testing.T) {
 		last   int
 	}{
 		{"4096 pixels leave a frame stable", [][]byte{base, with(image.Rect(0, 0, 64, 64), black), base}, Options{}, 0, 2, 1, 2},
-		{"4097 do not", [][]byte{base, base, paint(f, with(image.Rect(0, 0, 64, 64), black), image.Rect(90, 90, 91, 91), black), with(image.Rect(0, 0, 64, 64), black)}, Options{}, 3, 2, 2, 3},
+		{"4097 do not", [][]byte{base, base, paint(f, with(image.Rect(0, 0, 64, 64), black), image.Rect(90, 90, 91, 91), black),
+			with(image.Rect(0, 0, 64, 64), black)}, Options{}, 3, 2, 2, 3},
 		{"a step of 4 is no change of luma", [][]byte{base, canvas(f, dimmer), canvas(f, dimmer)}, Options{}, 0, 1, 1, 1},
 		{"a step of 5 is one", [][]byte{base, canvas(f, darker), canvas(f, darker)}, Options{}, 2, 1, 1, 1},
 		{"never stable", [][]byte{base, canvas(f, black)}, Options{}, -1, 1, 1, 1},
 		{"nothing happens", [][]byte{base, base, base}, Options{}, 0, 0, -1, -1},
-		{"Eideticker's threshold of uniqueness", [][]byte{base, with(image.Rect(0, 0, 2, 1), black), with(image.Rect(0, 0, 64, 64), black)}, Options{UniquePixels: 2048}, 0, 1, 1, 2},
+		{"Eideticker's threshold of uniqueness", [][]byte{base, with(image.Rect(0, 0, 2, 1), black),
+			with(image.Rect(0, 0, 64, 64), black)}, Options{UniquePixels: 2048}, 0, 1, 1, 2},
 		{"one frame", [][]byte{base}, Options{}, 0, 0, -1, -1},
-		{"what is ignored does not count", [][]byte{base, with(image.Rect(10, 10, 12, 20), black), base}, Options{Ignore: []image.Rectangle{image.Rect(5, 5, 30, 30)}}, 0, 0, -1, -1},
-		{"start and end", [][]byte{canvas(f, white), base, base, with(image.Rect(0, 0, 1, 1), black), canvas(f, white)}, Options{Start: 1, End: 4}, 1, 1, 3, 3},
+		{"what is ignored does not count", [][]byte{base, with(image.Rect(10, 10, 12, 20), black), base},
+			Options{Ignore: []image.Rectangle{image.Rect(5, 5, 30, 30)}}, 0, 0, -1, -1},
+		{"start and end", [][]byte{canvas(f, white), base, base, with(image.Rect(0, 0, 1, 1), black), canvas(f, white)},
+			Options{Start: 1, End: 4}, 1, 1, 3, 3},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

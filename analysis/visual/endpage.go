@@ -56,7 +56,8 @@ func (s *screen) contentEnd(frames Frames, o Options) (int, error) {
 // check says what is wrong with a frame whose size is not the format's.
 func (p plane) check(pix []byte) error {
 	if want := p.format.FrameSize(); len(pix) != want {
-		return fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d", len(pix), p.format.Pixels, p.format.Width, p.format.Height, want)
+		return fmt.Errorf("frame holds %d bytes, a %s frame of %d×%d has %d", len(pix), p.format.Pixels, p.format.Width, p.format.Height,
+			want)
 	}
 	return nil
 }

@@ -68,8 +68,10 @@ func TestEndPageIsLookedForWhereAsked(t *testing.T) {
 		{"asked for", [][]byte{canvas(f, white), page, red}, Options{EndPage: lab.SyncRed()}, 2},
 		{"another final frame is named", [][]byte{canvas(f, white), page, red, page, red}, Options{End: 4, EndPage: lab.SyncRed()}, 4},
 		{"a tenth is not red", [][]byte{canvas(f, white), page, corner}, Options{EndPage: lab.SyncRed()}, 3},
-		{"that tenth is ignored", [][]byte{canvas(f, white), page, corner}, Options{EndPage: lab.SyncRed(), Ignore: []image.Rectangle{image.Rect(0, 0, 40, 4)}}, 2},
-		{"the content area alone is red", [][]byte{canvas(f, white), page, corner}, Options{EndPage: lab.SyncRed(), Content: image.Rect(0, 4, 40, 40)}, 2},
+		{"that tenth is ignored", [][]byte{canvas(f, white), page, corner},
+			Options{EndPage: lab.SyncRed(), Ignore: []image.Rectangle{image.Rect(0, 0, 40, 4)}}, 2},
+		{"the content area alone is red", [][]byte{canvas(f, white), page, corner},
+			Options{EndPage: lab.SyncRed(), Content: image.Rect(0, 4, 40, 40)}, 2},
 		{"nothing changes", [][]byte{page, page, page}, Options{EndPage: lab.SyncRed()}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

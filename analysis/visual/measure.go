@@ -8,11 +8,16 @@ import (
 
 // The methods, as they stand beside each number.
 const (
-	methodSpeedIndex = "SpeedIndex, browsertime's histogram flavour (sitespeed.io visualmetrics-portable): Σ(t[k]−t[k−1])·(1−p[k−1]/100), frame times floored to ms, frames scaled to fit 400×400 by area mean, 256 bins a channel, pixels with R, G and B ≥ 250 dropped, progress floored to whole percent, sum truncated; from %s"
-	methodWPT        = "SpeedIndex, WebPageTest's histogram flavour (WPO visualmetrics.py): as browsertime's, but a bin may be met by changes in bins i−5 … i+4, greedily from below; from %s"
-	methodPerceptual = "Perceptual Speed Index, browsertime's: t[1] + Σ(t[k+1]−t[k])·(1−SSIM(frame k, final frame)), SSIM as pyssim computes it (Gaussian σ 1.5 of 11 taps centred at 5.5), over frames that changed, scaled to fit 400×400 by area mean, truncated"
-	methodContentful = "Contentful Speed Index, browsertime's: t[1] + Σ(t[k+1]−t[k])·(1−C[k+1]), C the Canny edge pixels relative to the frame with the most, over frames that changed, scaled to fit 400×400 by area mean, truncated"
-	methodComplete   = "first frame from which the visual progress (browsertime's histogram flavour) stays at %d %% or more"
+	methodSpeedIndex = "SpeedIndex, browsertime's histogram flavour (sitespeed.io visualmetrics-portable): " +
+		"Σ(t[k]−t[k−1])·(1−p[k−1]/100), frame times floored to ms, frames scaled to fit 400×400 by area mean, 256 bins a channel, " +
+		"pixels with R, G and B ≥ 250 dropped, progress floored to whole percent, sum truncated; from %s"
+	methodWPT = "SpeedIndex, WebPageTest's histogram flavour (WPO visualmetrics.py): as browsertime's, but a bin may be met by " +
+		"changes in bins i−5 … i+4, greedily from below; from %s"
+	methodPerceptual = "Perceptual Speed Index, browsertime's: t[1] + Σ(t[k+1]−t[k])·(1−SSIM(frame k, final frame)), SSIM as pyssim " +
+		"computes it (Gaussian σ 1.5 of 11 taps centred at 5.5), over frames that changed, scaled to fit 400×400 by area mean, truncated"
+	methodContentful = "Contentful Speed Index, browsertime's: t[1] + Σ(t[k+1]−t[k])·(1−C[k+1]), C the Canny edge pixels relative to " +
+		"the frame with the most, over frames that changed, scaled to fit 400×400 by area mean, truncated"
+	methodComplete = "first frame from which the visual progress (browsertime's histogram flavour) stays at %d %% or more"
 )
 
 // Names returns the names of all measurements, in the order of the report.
@@ -29,8 +34,10 @@ func (r *Result) measurements() []lab.Measurement {
 			ms = append(ms, r.instant(name, frame, method))
 		}
 	}
-	at("first_visual_change_ms", r.FirstChange, fmt.Sprintf("first frame in which any pixel of the content area differs from frame %d, the start frame", r.Start))
-	at("first_content_ms", r.FirstContent, "first changed frame whose content area is not one flat colour (WebPageTest's start render, for any background)")
+	at("first_visual_change_ms", r.FirstChange, fmt.Sprintf("first frame in which any pixel of the content area differs from frame %d, "+
+		"the start frame", r.Start))
+	at("first_content_ms", r.FirstContent, "first changed frame whose content area is not one flat colour (WebPageTest's start render, "+
+		"for any background)")
 	at("last_visual_change_ms", r.LastChange, "last frame in which any pixel of the content area differs from the frame before")
 	ms = append(ms, r.speedIndex("speed_index_ms", r.SpeedIndex, fmt.Sprintf(methodSpeedIndex, r.Baseline)))
 	for _, also := range []struct {
@@ -47,13 +54,15 @@ func (r *Result) measurements() []lab.Measurement {
 			ms = append(ms, r.speedIndex(also.name, also.value, also.method))
 		}
 	}
-	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or more from the frame before (Eideticker, get_stable_frame)", stablePixels, lumaStep))
+	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or "+
+		"more from the frame before (Eideticker, get_stable_frame)", stablePixels, lumaStep))
 	for _, percent := range []int{85, 95, 99} {
 		at(fmt.Sprintf("visual_complete_%d_ms", percent), r.Complete[percent], fmt.Sprintf(methodComplete, percent))
 	}
 	if rate, ok := r.UniqueRate(); ok {
 		ms = append(ms, lab.Measurement{Name: "unique_fps", Value: rate, Unit: "frames/s",
-			Method: r.uniqueRule() + ", from the first to before the last of them ÷ the time between (Eideticker specification)", Frames: r.ends()})
+			Method: r.uniqueRule() + ", from the first to before the last of them ÷ the time between (Eideticker " +
+				"specification)", Frames: r.ends()})
 	}
 	ms = append(ms, lab.Measurement{Name: "unique_frames", Value: float64(r.Unique), Unit: "frames",
 		Method: r.uniqueRule() + ", after the start frame", Frames: r.ends()})

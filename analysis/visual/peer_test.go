@@ -87,8 +87,9 @@ func TestPeers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := numbers{Name: p.name, SI: r.SpeedIndex, WPT: r.SpeedIndexWPT, Perceptual: r.PerceptualIndex, Contentful: r.ContentfulIndex,
-				First: math.Floor(r.Times[r.FirstChange]), Last: math.Floor(r.Times[r.LastChange])}
+			got := numbers{Name: p.name, SI: r.SpeedIndex, WPT: r.SpeedIndexWPT, Perceptual: r.PerceptualIndex,
+				Contentful: r.ContentfulIndex,
+				First:      math.Floor(r.Times[r.FirstChange]), Last: math.Floor(r.Times[r.LastChange])}
 			var progress, wpt []string
 			var similar *ssim
 			size := m.format.Bounds().Size()

@@ -47,8 +47,10 @@ func TestY4M(t *testing.T) {
 		format lab.Format
 		pix    []byte
 	}{
-		{"W4 H2 F30:1 Ip C420jpeg", []byte("abcdefghUuVv"), lab.Format{Pixels: lab.NV12, Width: 4, Height: 2, Rate: 30}, []byte("abcdefghUVuv")},
-		{"W4 H1 F60000:1001 C422", []byte("abcdUuVv"), lab.Format{Pixels: lab.YUYV, Width: 4, Height: 1, Rate: 60000.0 / 1001}, []byte("aUbVcudv")},
+		{"W4 H2 F30:1 Ip C420jpeg", []byte("abcdefghUuVv"), lab.Format{Pixels: lab.NV12, Width: 4, Height: 2, Rate: 30},
+			[]byte("abcdefghUVuv")},
+		{"W4 H1 F60000:1001 C422", []byte("abcdUuVv"), lab.Format{Pixels: lab.YUYV, Width: 4, Height: 1, Rate: 60000.0 / 1001},
+			[]byte("aUbVcudv")},
 		{"W2 H2 F60:1 Cmono", []byte("abcd"), lab.Format{Pixels: lab.Grey, Width: 2, Height: 2, Rate: 60}, []byte("abcd")},
 	} {
 		film := "YUV4MPEG2 " + c.header + "\nFRAME\n" + string(c.frame) + "FRAME Ix\n" + string(c.frame)
@@ -98,10 +100,12 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		}
 	}
 	f := lab.Format{Pixels: "RGB", Width: 2, Height: 2}
-	if _, err := file.Open(context.Background(), write(t, "raw", []byte("abc")), file.Options{Format: f}); err == nil || !strings.Contains(err.Error(), `raw frames: pixel format "RGB"`) {
+	if _, err := file.Open(context.Background(), write(t, "raw", []byte("abc")), file.Options{Format: f}); err == nil ||
+		!strings.Contains(err.Error(), `raw frames: pixel format "RGB"`) {
 		t.Errorf("raw frames: %v", err)
 	}
-	if _, err := file.Open(context.Background(), t.TempDir(), file.Options{}); err == nil || !strings.Contains(err.Error(), "no PNG or JPEG") {
+	if _, err := file.Open(context.Background(), t.TempDir(), file.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no PNG or JPEG") {
 		t.Errorf("empty folder: %v", err)
 	}
 }

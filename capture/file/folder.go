@@ -111,7 +111,8 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 		}
 	}
 	if n := len(p.files); rate == 0 && counted && n > 2 && steps == n-1 {
-		return nil, fmt.Errorf("%s: the numbers in the names follow each other one by one: if they count frames, say their rate (--rate 60), if they are ms, mark them (ms_%s)",
+		return nil, fmt.Errorf("%s: the numbers in the names follow each other one by one: if they count frames, say their rate "+
+			"(--rate 60), if they are ms, mark them (ms_%s)",
 			dir, filepath.Base(p.files[0].path))
 	}
 	size, err := pictureSize(p.files[0].path)

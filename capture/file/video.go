@@ -17,10 +17,12 @@ import (
 )
 
 // ErrNoDecoder says that ffmpeg is missing, and how to get it.
-var ErrNoDecoder = errors.New("it is no Y4M film and no folder: other videos need the programs ffmpeg and ffprobe (apt-get install ffmpeg), raw frames --pixels and --size")
+var ErrNoDecoder = errors.New("it is no Y4M film and no folder: other videos need the programs ffmpeg and ffprobe " +
+	"(apt-get install ffmpeg), raw frames --pixels and --size")
 
 // lossless are ffmpeg's names of codecs that keep every pixel.
-var lossless = []string{"ffv1", "ffvhuff", "huffyuv", "utvideo", "magicyuv", "rawvideo", "wrapped_avframe", "png", "apng", "qtrle", "v210", "zlib", "zmbv", "flashsv"}
+var lossless = []string{"ffv1", "ffvhuff", "huffyuv", "utvideo", "magicyuv", "rawvideo", "wrapped_avframe", "png", "apng", "qtrle",
+	"v210", "zlib", "zmbv", "flashsv"}
 
 // layouts are ffmpeg's pixel formats that ours hold without a change, and how
 // ffmpeg calls ours. Others are converted to BGRX.
@@ -232,7 +234,8 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 					return fmt.Errorf("ffmpeg: %s", orElse(words.String(), werr))
 				}
 				if f.times != nil && n != len(f.times) {
-					return fmt.Errorf("ffmpeg decodes %d frames of the %d packets that ffprobe lists, so the times of the frames are not known: %s", n, len(f.times), orElse(words.String(), errors.New("the video is damaged")))
+					return fmt.Errorf("ffmpeg decodes %d frames of the %d packets that ffprobe lists, so the times of the frames are "+
+						"not known: %s", n, len(f.times), orElse(words.String(), errors.New("the video is damaged")))
 				}
 				return io.EOF
 			}

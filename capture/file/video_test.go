@@ -65,7 +65,8 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 	// A lossless codec gives every byte back, and the container its times.
 	s, all := read(encode(t, f, data, "film.mkv", "-c:v", "ffv1", "-pix_fmt", "bgr0"))
 	if s.Format() != f || s.NotLossless() != "" || len(all) != frames {
-		t.Fatalf("FFV1 film: format %+v, not lossless because of %q, %d frames; want %+v, lossless, %d", s.Format(), s.NotLossless(), len(all), f, frames)
+		t.Fatalf("FFV1 film: format %+v, not lossless because of %q, %d frames; want %+v, lossless, %d", s.Format(), s.NotLossless(),
+			len(all), f, frames)
 	}
 	for i, fr := range all {
 		if !bytes.Equal(fr.Pix, data[i*f.FrameSize():][:f.FrameSize()]) || fr.Time != lab.Time(i)*40e6 {
@@ -74,9 +75,11 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 	}
 
 	// Frames that a telephone's recorder left out keep their times.
-	s, all = read(encode(t, f, data, "film.mp4", "-vf", "select='not(eq(n,2))'", "-fps_mode", "vfr", "-c:v", "libx264", "-bf", "2", "-pix_fmt", "yuv420p"))
+	s, all = read(encode(t, f, data, "film.mp4", "-vf", "select='not(eq(n,2))'", "-fps_mode", "vfr", "-c:v", "libx264", "-bf", "2",
+		"-pix_fmt", "yuv420p"))
 	if s.Format().Pixels != lab.NV12 || s.NotLossless() != "a video compressed with h264" || len(all) != frames-1 {
-		t.Fatalf("H.264 film: format %+v, not lossless because of %q, %d frames; want NV12, because of h264, %d", s.Format(), s.NotLossless(), len(all), frames-1)
+		t.Fatalf("H.264 film: format %+v, not lossless because of %q, %d frames; want NV12, because of h264, %d", s.Format(),
+			s.NotLossless(), len(all), frames-1)
 	}
 	for i, want := range []lab.Time{0, 40e6, 120e6, 160e6} {
 		if all[i].Time != want {
@@ -87,7 +90,8 @@ func TestVideosThroughFFmpeg(t *testing.T) {
 	// What an edit list leaves out, such as what a cut without a key frame needs
 	// only to decode, has no part in the times.
 	ten := slices.Concat(data, data)
-	whole := encode(t, f, ten, "whole.mp4", "-vf", "select='not(eq(n,4))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "100", "-pix_fmt", "yuv420p")
+	whole := encode(t, f, ten, "whole.mp4", "-vf", "select='not(eq(n,4))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "100",
+		"-pix_fmt", "yuv420p")
 	cutAt := filepath.Join(t.TempDir(), "cut.mp4")
 	if out, err := exec.Command("ffmpeg", "-v", "error", "-ss", "0.12", "-i", whole, "-c", "copy", cutAt).CombinedOutput(); err != nil {
 		t.Fatalf("ffmpeg: %v: %s", err, out)

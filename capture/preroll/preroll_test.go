@@ -72,7 +72,8 @@ func (f *film) develop(last int) (*reel.Reader, int) {
 }
 
 func TestRecordingBeginsBeforeTheTrigger(t *testing.T) {
-	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.BGRX, Width: 320, Height: 60, Rate: 60}, Length: time.Second}, synthetic.Scroll)
+	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.BGRX, Width: 320, Height: 60, Rate: 60}, Length: time.Second},
+		synthetic.Scroll)
 	const trigger, frames = 300, 330
 	f.shoot(trigger - 20)
 	f.must(f.ring.WriteGap(lab.Gap{Seq: 1, Count: 2}))
@@ -100,7 +101,8 @@ func TestRecordingBeginsBeforeTheTrigger(t *testing.T) {
 }
 
 func TestLimitDropsTheOldest(t *testing.T) {
-	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.Grey, Width: 320, Height: 60, Rate: 60}, Length: 10 * time.Second, Limit: 4 << 20}, synthetic.Noise)
+	f := newFilm(t, preroll.Options{Format: lab.Format{Pixels: lab.Grey, Width: 320, Height: 60, Rate: 60}, Length: 10 * time.Second,
+		Limit: 4 << 20}, synthetic.Noise)
 	f.shoot(400)
 	f.ring.Trigger()
 	f.shoot(1)

@@ -43,7 +43,8 @@ var _ capture.Sink = (*Judge)(nil)
 // NewJudge judges frames of a format.
 func NewJudge(f lab.Format) (*Judge, error) {
 	if f.Width < MinWidth || f.Height < MinHeight {
-		return nil, fmt.Errorf("frames of %d × %d are too small for the picture: %d × %d are needed", f.Width, f.Height, MinWidth, MinHeight)
+		return nil, fmt.Errorf("frames of %d × %d are too small for the picture: %d × %d are needed", f.Width, f.Height, MinWidth,
+			MinHeight)
 	}
 	c := comparer{format: f, shown: Picture(f.Width, f.Height, 0)}
 	if f.Pixels == lab.MJPEG {

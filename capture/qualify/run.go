@@ -59,7 +59,8 @@ func prepare(f lab.Format, screen Screen, o *Options) (*Judge, error) {
 		return nil, err
 	}
 	if w, h := screen.Size(); w != f.Width || h != f.Height {
-		return nil, fmt.Errorf("the screen has %d × %d pixels, the grabber delivers %d × %d: set the screen to the grabber's size", w, h, f.Width, f.Height)
+		return nil, fmt.Errorf("the screen has %d × %d pixels, the grabber delivers %d × %d: set the screen to the grabber's size", w, h,
+			f.Width, f.Height)
 	}
 	if o.Rate == 0 {
 		o.Rate = f.Rate / 2

@@ -80,7 +80,8 @@ func TestAppend(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := reel.Verify(path); err != nil || !report.Good() || report.Frames != 21 || len(report.Gaps) != 2 || report.Gaps[1].Before != 17 {
+	if report, err := reel.Verify(path); err != nil || !report.Good() || report.Frames != 21 || len(report.Gaps) != 2 ||
+		report.Gaps[1].Before != 17 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	r, err := reel.Open(path)

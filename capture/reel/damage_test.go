@@ -173,7 +173,8 @@ func TestCutAnywhere(t *testing.T) {
 			t.Fatalf("cut at %d: %d frames instead of %d, damage %v", at, r.Len(), whole, report.Damage)
 		}
 		d := report.Damage[0]
-		if inside := int64(at) > s.blocks[n].at; inside && (d.Offset != s.blocks[n].at || d.Frame != whole || d.Length != int64(at)-s.blocks[n].at) || !inside && d.Frame != -1 {
+		if inside := int64(at) > s.blocks[n].at; inside && (d.Offset != s.blocks[n].at || d.Frame != whole ||
+			d.Length != int64(at)-s.blocks[n].at) || !inside && d.Frame != -1 {
 			t.Fatalf("cut at %d, in the block at %d before frame %d: the damage is named as %+v", at, s.blocks[n].at, whole, d)
 		}
 	}

@@ -49,7 +49,8 @@ func newEncoder(f lab.Format) *encoder {
 // within covers all that may have changed; key codes the whole frame. It
 // reports whether the body is a key frame's, which it also is when nothing of
 // the frame before was left.
-func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, within []image.Rectangle, key bool) ([]byte, []image.Rectangle, bool) {
+func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, within []image.Rectangle, key bool) (
+	[]byte, []image.Rectangle, bool) {
 	start := len(changed)
 	e.cost = 0
 	e.parts.reset()

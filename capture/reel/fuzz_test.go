@@ -84,7 +84,8 @@ func example(t testing.TB, f lab.Format) ([]byte, [][]byte) {
 
 // FuzzReader feeds whole files; their checksums stop most mutations early.
 func FuzzReader(f *testing.F) {
-	for _, format := range []lab.Format{fuzzFormats[3], {Pixels: lab.BGRX, Width: 5, Height: 20, Rate: 60}} { // small: they are minimised often
+	// Small ones, because they are minimised often.
+	for _, format := range []lab.Format{fuzzFormats[3], {Pixels: lab.BGRX, Width: 5, Height: 20, Rate: 60}} {
 		data, _ := example(f, format)
 		f.Add(data)
 		f.Add(data[:len(data)*2/3])

@@ -261,8 +261,10 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"no pixels", newWriter().WriteFrame(lab.Frame{}), "write frame 0 of the reel: the first frame has no pixels"},
-		{"short", newWriter().WriteFrame(lab.Frame{Pix: make([]byte, 3)}), "write frame 0 of the reel: the frame has 3 bytes, the format 64"},
-		{"disk full", full.WriteFrame(lab.Frame{Pix: []byte("0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789ABCDEF")}), "write frame 0 of the reel: no space left on device"},
+		{"short", newWriter().WriteFrame(lab.Frame{Pix: make([]byte, 3)}),
+			"write frame 0 of the reel: the frame has 3 bytes, the format 64"},
+		{"disk full", full.WriteFrame(lab.Frame{Pix: []byte("0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789ABCDEF")}),
+			"write frame 0 of the reel: no space left on device"},
 		{"too large", bigErr, "create reel: a frame of 16384 × 16384 BGRX has 1073741824 bytes, more than 268435456"},
 		{"no reel", notReel, "this is not a reel (its first bytes are not a reel's)"},
 	} {

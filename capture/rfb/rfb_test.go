@@ -271,7 +271,8 @@ func TestQEMU(t *testing.T) {
 func TestPassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "passwd")
 	writePassword(t, file, "sesame")
-	addresses := []string{rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-SecurityTypes", "VncAuth", "-PasswordFile", file).Address}
+	addresses := []string{rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-SecurityTypes", "VncAuth", "-PasswordFile",
+		file).Address}
 	for _, v := range []string{"3.3", "3.7", "3.8"} {
 		addresses = append(addresses, rfbtest.New(t, rfbtest.Config{Version: v, Password: "sesame"}).Addr())
 	}

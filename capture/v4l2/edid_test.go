@@ -12,7 +12,8 @@ func TestEDID(t *testing.T) {
 	for name, want := range map[string]struct {
 		width, height int
 		rate          float64
-	}{"1080p60": {1920, 1080, 60}, "1080p50": {1920, 1080, 50}, "1080p30": {1920, 1080, 30}, "720p60": {1280, 720, 60}, "720p50": {1280, 720, 50}} {
+	}{"1080p60": {1920, 1080, 60}, "1080p50": {1920, 1080, 50}, "1080p30": {1920, 1080, 30}, "720p60": {1280, 720, 60},
+		"720p50": {1280, 720, 50}} {
 		e, err := NewEDID(name)
 		if err != nil || len(e) != 128 {
 			t.Fatal(name, len(e), err)
@@ -51,7 +52,8 @@ func TestControls(t *testing.T) {
 			{map[string]int{"Zoom": 1}, `the device has no control "Zoom"; it has: Gain, Temperature`},
 		} {
 			dev := newFake(4, 4, "BGR3", 12)
-			dev.controls = []Control{{Name: "Gain", Max: 10, Default: 3, Value: 3, id: 5}, {Name: "Temperature", Max: 100, Value: 40, ReadOnly: true, id: 9}}
+			dev.controls = []Control{{Name: "Gain", Max: 10, Default: 3, Value: 3, id: 5},
+				{Name: "Temperature", Max: 100, Value: 40, ReadOnly: true, id: 9}}
 			err := setControls(dev, open(dev), c.values)
 			if c.want == "" && (err != nil || dev.controls[0].Value != 7) || c.want != "" && (err == nil || err.Error() != c.want) {
 				t.Errorf("%s: setControls(%v) = %v, want %q; the device has %+v", name, c.values, err, c.want, dev.controls)

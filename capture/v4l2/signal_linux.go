@@ -83,7 +83,8 @@ func (s *Source) lookAtFormat() error {
 func (s *Source) silence() error {
 	if !s.lost {
 		s.lost = true
-		return s.interruption(lab.SourceSignalLost, fmt.Sprintf("no frame came for %v: is the cable plugged in and the screen awake?", s.o.Patience), nil, nil)
+		return s.interruption(lab.SourceSignalLost, fmt.Sprintf("no frame came for %v: is the cable plugged in and the screen awake?",
+			s.o.Patience), nil, nil)
 	}
 	if s.timings != nil {
 		return s.look()

@@ -71,7 +71,8 @@ func (s *Source) negotiate(set settings) error {
 		return fmt.Errorf("the device delivers %q, which is not known here; ask for another pixel format", code)
 	}
 	if want.Pixels != "" && got.Pixels != want.Pixels || want.Width > 0 && (got.Width != want.Width || got.Height != want.Height) {
-		return fmt.Errorf("%d × %d %s was asked for, the device grants %d × %d %s", width, height, want.Pixels, got.Width, got.Height, got.Pixels)
+		return fmt.Errorf("%d × %d %s was asked for, the device grants %d × %d %s", width, height, want.Pixels, got.Width, got.Height,
+			got.Pixels)
 	}
 	if s.pad.field > fieldNone {
 		return fmt.Errorf("the device delivers interlaced pictures (field order %d): set it to a progressive mode", s.pad.field)

@@ -245,7 +245,8 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		seq   uint64
 		flags lab.FrameFlags
 		value byte
-	}{{4294967294, 0, 10}, {4294967295, lab.FrameCorrupt, 20}, {4294967298, lab.FrameCorrupt | lab.FrameShort, 30}, {4294967299, 0, 40}, {4294967300, 0, 50}, {4294967301, 0, 60}} {
+	}{{4294967294, 0, 10}, {4294967295, lab.FrameCorrupt, 20}, {4294967298, lab.FrameCorrupt | lab.FrameShort, 30},
+		{4294967299, 0, 40}, {4294967300, 0, 50}, {4294967301, 0, 60}} {
 		f, err := s.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -260,7 +261,8 @@ func TestFramesKeepWhatTheDriverSays(t *testing.T) {
 		if !bytes.Equal(f.Pix[:12], row) || n != 2 && !bytes.Equal(f.Pix[12:], row) || len(f.Pix) != 24 {
 			t.Errorf("frame %d: rows %v", n, f.Pix)
 		}
-		if monotonic := n < 3; monotonic && f.Time != lab.Time(want.seq%(1<<32))*1e9 || !monotonic && (f.Time != 777 || f.Uncertainty == 0) {
+		if monotonic := n < 3; monotonic && f.Time != lab.Time(want.seq%(1<<32))*1e9 || !monotonic &&
+			(f.Time != 777 || f.Uncertainty == 0) {
 			t.Errorf("frame %d: time %d ± %v", n, f.Time, f.Uncertainty)
 		}
 	}
@@ -324,7 +326,8 @@ func TestInterruptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		got, last := told(t, s, len(strings.Fields(strings.NewReplacer("signal ", "signal", "format ", "format", "stream ", "stream").Replace(c.want))))
+		got, last := told(t, s, len(strings.Fields(strings.NewReplacer("signal ", "signal", "format ", "format", "stream ",
+			"stream").Replace(c.want))))
 		if g := strings.Join(got, " "); g != c.want || !errors.Is(last, c.ends) || dev.streams != c.streams {
 			t.Errorf("%s: %q after %d streams (%v), want %q after %d", c.name, g, dev.streams, last, c.want, c.streams)
 		}
@@ -363,8 +366,10 @@ func TestWhatTheDeviceCannotDoIsSaid(t *testing.T) {
 		want string
 	}{
 		{"output", planar, Options{}, "v4l2: : the device does not stream pictures (capabilities 0x4000000)"},
-		{"format", newFake(4, 4, "H264", 12), Options{}, `v4l2: : the device delivers "H264", which is not known here; ask for another pixel format`},
-		{"size", newFake(4, 4, "BGR3", 12), Options{Format: lab.Format{Width: 8, Height: 4, Pixels: lab.BGR24}}, "v4l2: : 8 × 4 BGR24 was asked for, the device grants 4 × 4 BGR24"},
+		{"format", newFake(4, 4, "H264", 12), Options{},
+			`v4l2: : the device delivers "H264", which is not known here; ask for another pixel format`},
+		{"size", newFake(4, 4, "BGR3", 12), Options{Format: lab.Format{Width: 8, Height: 4, Pixels: lab.BGR24}},
+			"v4l2: : 8 × 4 BGR24 was asked for, the device grants 4 × 4 BGR24"},
 		{"stride", newFake(4, 4, "BGR3", 4), Options{}, "v4l2: : the device claims rows of 4 bytes, 12 are needed"},
 	} {
 		_, err := start(c.dev, c.o, c.dev.settings)

@@ -224,7 +224,8 @@ func checkColour(t *testing.T, name string, f lab.Format, pix, pixel []byte, pat
 	} else if pixel == nil {
 		pixel = luma[:4]
 		switch y, v := pixel[0], pixel[3]; {
-		case f.Pixels == lab.YUYV && (y < 40 || y > 110 || v < 220), f.Pixels == lab.UYVY && (pixel[1] < 40 || pixel[1] > 110 || pixel[2] < 220):
+		case f.Pixels == lab.YUYV && (y < 40 || y > 110 || v < 220), f.Pixels == lab.UYVY &&
+			(pixel[1] < 40 || pixel[1] > 110 || pixel[2] < 220):
 			t.Errorf("%s: red is %v", name, pixel)
 		}
 	}
@@ -314,7 +315,8 @@ func TestVividNoSignal(t *testing.T) {
 		t.Error(err)
 	}
 	list, err := List(path)
-	if err != nil || len(list) != 1 || !strings.Contains(list[0].Signal, "nothing is plugged in") || len(list[0].Modes) == 0 || len(list[0].Controls) == 0 {
+	if err != nil || len(list) != 1 || !strings.Contains(list[0].Signal, "nothing is plugged in") || len(list[0].Modes) == 0 ||
+		len(list[0].Controls) == 0 {
 		t.Errorf("List() = %+v, %v; want one device without a signal, with modes and controls", list, err)
 	}
 }
@@ -408,7 +410,8 @@ func TestVividDrops(t *testing.T) {
 		}
 		t.Logf("%d %% dropped: %d frames, %d lost by number, %d by time", c.share, st.Frames, st.Lost, due)
 		const stamps = 2 // by so many periods the first and the last stamp may be late
-		if st.Frames != frames || written != st.Lost || st.Reasons[lab.GapSource] != st.Lost || max(due-st.Lost, st.Lost-due) > stamps || st.Corrupt != 0 {
+		if st.Frames != frames || written != st.Lost || st.Reasons[lab.GapSource] != st.Lost || max(due-st.Lost, st.Lost-due) > stamps ||
+			st.Corrupt != 0 {
 			t.Errorf("%d %% dropped: %+v; the clock says that %d are missing, the reel %d", c.share, st, due, written)
 		}
 		if due < c.least || due > c.most {

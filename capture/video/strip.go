@@ -97,7 +97,8 @@ func orDefault(v, d int) int {
 
 // thumbs calls each with every picture of the strip, scaled, and whether it
 // differs from the one before; the image is valid during the call.
-func thumbs(ctx context.Context, f Frames, o StripOptions, each func(n int, t Thumb, img *image.RGBA, differs bool) error) ([]Thumb, error) {
+func thumbs(ctx context.Context, f Frames, o StripOptions, each func(n int, t Thumb, img *image.RGBA, differs bool) error) (
+	[]Thumb, error) {
 	picked, err := choose(f, o)
 	if err != nil {
 		return nil, err

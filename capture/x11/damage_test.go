@@ -48,7 +48,8 @@ func prove(t *testing.T, display string, looks int) {
 		}
 	}
 	got := p.Proof
-	t.Logf("%d pictures fetched; %d looks with nothing drawn, %d with a change; unseen changes: %d", got.Looks, got.Undamaged, got.Changed, got.Unseen)
+	t.Logf("%d pictures fetched; %d looks with nothing drawn, %d with a change; unseen changes: %d", got.Looks, got.Undamaged,
+		got.Changed, got.Unseen)
 	if got.Unseen != 0 {
 		t.Errorf("%d of %d changes went unseen; the first: %s", got.Unseen, got.Changed, got.First)
 	}

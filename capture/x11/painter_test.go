@@ -69,7 +69,8 @@ func (p *painter) prepare() error {
 			return err
 		}
 		const always = 2
-		err = xproto.CreateWindowChecked(c, p.screen.RootDepth, w, root, p.at(), p.at(), 150, 120, uint16(i%2), xproto.WindowClassInputOutput,
+		err = xproto.CreateWindowChecked(c, p.screen.RootDepth, w, root, p.at(), p.at(), 150, 120, uint16(i%2),
+			xproto.WindowClassInputOutput,
 			p.screen.RootVisual, xproto.CwBackPixel|xproto.CwBorderPixel|xproto.CwBackingStore|xproto.CwOverrideRedirect,
 			[]uint32{p.colour(), p.colour(), always, 1}).Check()
 		if err == nil && i == 1 {
@@ -211,7 +212,8 @@ func (p *painter) operations() map[string]func() {
 			for i := range p.memory {
 				p.memory[i] = byte(p.random.Uint32())
 			}
-			shm.PutImage(c, p.target(), p.gc, sheet, sheet, 0, 0, sheet, sheet/2, p.at(), p.at(), p.screen.RootDepth, xproto.ImageFormatZPixmap, 0, p.segment, 0)
+			shm.PutImage(c, p.target(), p.gc, sheet, sheet, 0, 0, sheet, sheet/2, p.at(), p.at(), p.screen.RootDepth,
+				xproto.ImageFormatZPixmap, 0, p.segment, 0)
 		},
 		"CopyArea":        func() { xproto.CopyArea(c, p.target(), p.target(), p.gc, p.at(), p.at(), p.at(), p.at(), 100, 70) },
 		"CopyArea pixmap": func() { xproto.CopyArea(c, xproto.Drawable(p.pixmap), p.target(), p.gc, 0, 0, p.at(), p.at(), 100, 70) },

@@ -237,7 +237,8 @@ func TestOverslept(t *testing.T) {
 // Without DAMAGE nothing is proven: a missed tick is a lost frame, as in a grabber.
 func TestOversleptWithoutDamage(t *testing.T) {
 	display := xvfb(t, "-screen", "0", "64x64x24")
-	s, err := x11.Open(x11.Options{Display: display, NoDamage: true, Wait: func(due lab.Time) { capture.SleepUntil(due.Add(5 * time.Second / 60)) }})
+	s, err := x11.Open(x11.Options{Display: display, NoDamage: true,
+		Wait: func(due lab.Time) { capture.SleepUntil(due.Add(5 * time.Second / 60)) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func NewWindow(t testing.TB, display string) *Window {
 	mask := uint32(xproto.EventMaskKeyPress | xproto.EventMaskKeyRelease | xproto.EventMaskButtonPress |
 		xproto.EventMaskButtonRelease | xproto.EventMaskPointerMotion | xproto.EventMaskExposure)
 	err = xproto.CreateWindowChecked(conn, screen.RootDepth, w.ID, screen.Root, 0, 0, screen.WidthInPixels, screen.HeightInPixels, 0,
-		xproto.WindowClassInputOutput, screen.RootVisual, xproto.CwBackPixel|xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{0, 1, mask}).Check()
+		xproto.WindowClassInputOutput, screen.RootVisual, xproto.CwBackPixel|xproto.CwOverrideRedirect|xproto.CwEventMask,
+		[]uint32{0, 1, mask}).Check()
 	if err != nil {
 		t.Fatal(err)
 	}

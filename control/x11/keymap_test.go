@@ -14,7 +14,8 @@ func TestFind(t *testing.T) {
 		0, 0, 0, 0, 0, 0,
 		'1', '!', 0, 0, 0xb9, 0xa1,
 	}}
-	for s, want := range map[xproto.Keysym]stroke{'a': {code: 8}, 'A': {code: 8, shift: true}, '/': {code: 9, shift: true}, '{': {code: 10}, 0xa1: {12, true, true}} {
+	for s, want := range map[xproto.Keysym]stroke{'a': {code: 8}, 'A': {code: 8, shift: true}, '/': {code: 9, shift: true},
+		'{': {code: 10}, 0xa1: {12, true, true}} {
 		if got, ok := k.find(s); !ok || got != want {
 			t.Errorf("%#x: %v %v, want %v", s, got, ok, want)
 		}

@@ -89,7 +89,8 @@ func blurred(t *lab.Trial, tolerance float64) string {
 	case b.Link >= b.Capture:
 		what = fmt.Sprintf("stalls of %s in all while the page loaded, the longest %s", lab.Millis(b.Link), lab.Millis(b.Stall))
 	default:
-		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual", lab.Millis(b.Capture))
+		what = fmt.Sprintf("nobody looked at the screen for a while: the time of a change is known %s less well than usual",
+			lab.Millis(b.Capture))
 	}
 	return fmt.Sprintf("%s (tolerance %s): %s", what, lab.Millis(tolerance), t.Machine.Causes())
 }

@@ -49,7 +49,8 @@ type world struct {
 }
 
 func (w *world) runner() *Runner {
-	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w}, Host: fakeHost{w}, Clock: now}
+	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w},
+		Host: fakeHost{w}, Clock: now}
 }
 
 func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }
@@ -103,7 +104,8 @@ const greenAfter = 300 * time.Millisecond
 
 func (f fakeFilm) Status() FilmStatus {
 	t := now()
-	s := FilmStatus{Frames: 1 + int(t.Sub(f.w.born)/(time.Second/60)), Lost: f.w.lost, FirstFrame: f.w.born, LastFrame: t, LastChange: f.w.born}
+	s := FilmStatus{Frames: 1 + int(t.Sub(f.w.born)/(time.Second/60)), Lost: f.w.lost, FirstFrame: f.w.born, LastFrame: t,
+		LastChange: f.w.born}
 	if t.Sub(f.w.born) >= greenAfter {
 		s.LastChange = f.w.born.Add(greenAfter)
 	}

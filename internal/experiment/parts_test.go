@@ -39,7 +39,8 @@ func TestPartsOfATrial(t *testing.T) {
 		if diff := cmp.Diff(Parts(), names); diff != "" {
 			t.Fatalf("parts (-want +got):\n%s", diff)
 		}
-		for name, want := range map[string][2]float64{PartBirth: {300, 300}, PartLoad: {900, 900}, PartSettle: {700, 740}, PartStill: {1500, 1540}} {
+		for name, want := range map[string][2]float64{PartBirth: {300, 300}, PartLoad: {900, 900}, PartSettle: {700, 740},
+			PartStill: {1500, 1540}} {
 			if ms := got[name].MS; ms < want[0] || ms > want[1] {
 				t.Errorf("%s took %.1f ms, want %.0f … %.0f", name, ms, want[0], want[1])
 			}
@@ -61,7 +62,8 @@ func TestEvidenceThatIsMissing(t *testing.T) {
 		w := &world{changes: []time.Duration{time.Second}, evidenceErr: errors.New("the encoder is gone")}
 		trial, err := w.runner().Trial(t.Context(), plan(), 1, t.TempDir())
 		if err != nil || !trial.Valid || trial.NoEvidence != "the encoder is gone" {
-			t.Errorf("Trial() = valid %v, without evidence because %q, %v; want a valid one that says why", trial.Valid, trial.NoEvidence, err)
+			t.Errorf("Trial() = valid %v, without evidence because %q, %v; want a valid one that says why", trial.Valid, trial.NoEvidence,
+				err)
 		}
 	})
 }

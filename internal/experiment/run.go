@@ -136,7 +136,8 @@ func (o *outing) judge() {
 	var changed []string
 	for _, a := range earlier {
 		if a.Valid != counted[a.Number] {
-			changed = append(changed, fmt.Sprintf("trial %d %s", a.Number, map[bool]string{true: "counts again", false: "does not count any more"}[a.Valid]))
+			changed = append(changed, fmt.Sprintf("trial %d %s", a.Number,
+				map[bool]string{true: "counts again", false: "does not count any more"}[a.Valid]))
 		}
 	}
 	if relaxed == t.Relaxed() && len(changed) == 0 {

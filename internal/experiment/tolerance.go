@@ -97,7 +97,8 @@ func (d *docket) judge() *lab.Tolerance {
 	}
 	for _, a := range d.attempts {
 		if counts := best[a.slot]; len(a.Invalid) == 0 && a != counts {
-			a.Invalid = []string{fmt.Sprintf("not needed: trial %d was made for the same place in the order and has less blur", counts.Number)}
+			a.Invalid = []string{fmt.Sprintf("not needed: trial %d was made for the same place in the order and has less blur",
+				counts.Number)}
 		}
 		a.Valid = len(a.Invalid) == 0
 	}
@@ -110,9 +111,11 @@ func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	if !t.Relaxed() {
 		return ""
 	}
-	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle and %s at worst. "+
+	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle "+
+		"and %s at worst. "+
 		"Trials were judged by %s instead, three times the usual, by the same rule for all. "+
-		"So a single time may be too late by that much, and intervals are wider than on a quiet machine; what slows both arms alike is in neither's favour.",
+		"So a single time may be too late by that much, and intervals are wider than on a quiet machine; what slows both arms alike is "+
+		"in neither's favour.",
 		lab.Millis(t.Planned), t.Over, t.N, lab.Millis(t.Median), lab.Millis(t.Worst), lab.Millis(t.Used))
 	if causes := usual(trials); causes != "" {
 		text += " What was seen: " + causes + "."
@@ -170,7 +173,8 @@ func help(trials []*lab.Trial) (all []string) {
 		}
 	}
 	if !realtime {
-		all = append(all, "real-time priority for the link and the recorder: run as root, or allow it to your user with the line 'NAME - rtprio 20' in /etc/security/limits.conf and log in again (appliance doctor says whether it is there)")
+		all = append(all, "real-time priority for the link and the recorder: run as root, or allow it to your user with the line "+
+			"'NAME - rtprio 20' in /etc/security/limits.conf and log in again (appliance doctor says whether it is there)")
 	}
 	if m.Held > 0 {
 		all = append(all, "a larger quota of processor time for the control group that this runs in (cpu.max, docker --cpus)")

@@ -42,8 +42,10 @@ func TestTolerance(t *testing.T) {
 		{"half are spoilt, of a machine that can keep it", Plan{}, []float64{40, 2, 3, 50}, 16.667, []bool{false, true, true, false}},
 		{"a machine that cannot keep it", Plan{}, []float64{80, 100, 90, 110}, 270, []bool{true, true, true, true}},
 		{"one that is spoilt even for it", Plan{}, []float64{80, 100, 90, 900}, 270, []bool{true, true, true, false}},
-		{"one that a person gave", Plan{Tolerance: 16700 * time.Microsecond}, []float64{80, 100, 16.7, 110}, 16.7, []bool{false, false, true, false}},
-		{"a wide one that a person gave", Plan{Tolerance: time.Second}, []float64{80, 100, 90, 1001}, 1000, []bool{true, true, true, false}},
+		{"one that a person gave", Plan{Tolerance: 16700 * time.Microsecond}, []float64{80, 100, 16.7, 110}, 16.7,
+			[]bool{false, false, true, false}},
+		{"a wide one that a person gave", Plan{Tolerance: time.Second}, []float64{80, 100, 90, 1001}, 1000,
+			[]bool{true, true, true, false}},
 	} {
 		d := docketOf(test.plan, test.blurs...)
 		got := d.judge()
@@ -183,13 +185,15 @@ func TestRunRelaxes(t *testing.T) {
 					all += fmt.Sprintln(trial.Number, trial.Valid, trial.Blur.Worst(), trial.Invalid)
 				}
 				if valid != c.valid || len(run.Trials) != c.takes || run.Tolerance.Relaxed() != c.relaxed {
-					t.Errorf("%d of %d trials are valid, relaxed: %v; want %d of %d and %v\n%s%q", valid, len(run.Trials), run.Tolerance.Relaxed(), c.valid, c.takes, c.relaxed, all, notes)
+					t.Errorf("%d of %d trials are valid, relaxed: %v; want %d of %d and %v\n%s%q", valid, len(run.Trials),
+						run.Tolerance.Relaxed(), c.valid, c.takes, c.relaxed, all, notes)
 				}
 				if c.relaxed && (run.Trials[0].Valid || !run.Trials[1].Valid) {
 					t.Errorf("of the first trial and its repetition, with less blur, not the second one counts\n%s", all)
 				}
 				if !c.relaxed {
-					if reason := run.Trials[0].Invalid[0]; !strings.Contains(reason, "process stress-ng (pid 123) took 96 % of a core; 0.4 % of the time was stolen by the hypervisor") {
+					if reason := run.Trials[0].Invalid[0]; !strings.Contains(reason,
+						"process stress-ng (pid 123) took 96 % of a core; 0.4 % of the time was stolen by the hypervisor") {
 						t.Errorf("the first is invalid because %q", reason)
 					}
 				}
@@ -207,7 +211,8 @@ func TestRunMakesUp(t *testing.T) {
 		run := &lab.Run{}
 		p := plan()
 		p.Trials, p.Tolerance = 4, DefaultTolerance
-		if err := w.runner().Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), run, folder{root}, func() error { return nil }); err != nil {
+		if err := w.runner().Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), run, folder{root},
+			func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		count := map[string]int{}

@@ -46,7 +46,8 @@ func TestDoneIsAnEvent(t *testing.T) {
 		for _, e := range got.Events {
 			all = append(all, e.Name+" "+e.Detail)
 		}
-		want := []string{"navigate Return on the synchronisation page, which leads to https://www.shop.test/", "done cart shown", "end done"}
+		want := []string{"navigate Return on the synchronisation page, which leads to https://www.shop.test/", "done cart shown",
+			"end done"}
 		if !slices.Equal(all, want) {
 			t.Errorf("the trial's events are %q, want %q", all, want)
 		}
@@ -81,8 +82,10 @@ func TestTrial(t *testing.T) {
 		}}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
 		{name: "a page that never shows", world: world{}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
 		{name: "a browser without a page", world: world{neverGreen: true}, because: "did not show the green", analysed: 0},
-		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed", analysed: 1},
-		{name: "a screen that falls silent", world: world{changes: page, silentAt: 300 * time.Millisecond}, because: "the source of the pictures was interrupted", analysed: 1},
+		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed",
+			analysed: 1},
+		{name: "a screen that falls silent", world: world{changes: page, silentAt: 300 * time.Millisecond},
+			because: "the source of the pictures was interrupted", analysed: 1},
 		{name: "lost frames", world: world{changes: page, lost: 3}, ended: lab.EndStable, because: "frames were lost", analysed: 1},
 		{name: "a miss", world: world{changes: page, requests: []lab.Served{
 			{Stage: lab.StageBox}, {Stage: lab.StageExact},
@@ -91,13 +94,20 @@ func TestTrial(t *testing.T) {
 		{name: "an error of ours", world: world{changes: page, requests: []lab.Served{
 			{Stage: lab.StageExact, Method: "GET", URL: "https://x.test/a", Error: "no space left"},
 			{Stage: lab.StageExact, Error: "broken pipe", Aborted: true},
-		}}, ended: lab.EndStable, because: "1 answers failed on our side, first GET https://x.test/a: no space left", analysed: 1, requests: 2},
-		{name: "a link that was late", world: world{changes: page, linkFault: "3 packets left the link late"}, ended: lab.EndStable, because: "3 packets left the link late", analysed: 1},
-		{name: "a link that was a little late", world: world{changes: page, late: 16 * time.Millisecond}, ended: lab.EndStable, valid: true, analysed: 1},
-		{name: "a link that was too late", world: world{changes: page, late: 17 * time.Millisecond}, ended: lab.EndStable, because: "a stall of 17 ms while the page loaded, 0 ms after the start (tolerance 16.7 ms)", analysed: 1},
-		{name: "a link that was late when all was over", world: world{changes: page, late: time.Second, lateAt: 1200 * time.Millisecond}, ended: lab.EndStable, valid: true, analysed: 1},
-		{name: "a quota that nobody noticed", world: world{changes: page, machine: &lab.Machine{Holds: 9, Held: 900}}, ended: lab.EndStable, valid: true, analysed: 1},
-		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s", analysed: 1},
+		}}, ended: lab.EndStable, because: "1 answers failed on our side, first GET https://x.test/a: no space left",
+			analysed: 1, requests: 2},
+		{name: "a link that was late", world: world{changes: page, linkFault: "3 packets left the link late"}, ended: lab.EndStable,
+			because: "3 packets left the link late", analysed: 1},
+		{name: "a link that was a little late", world: world{changes: page, late: 16 * time.Millisecond}, ended: lab.EndStable,
+			valid: true, analysed: 1},
+		{name: "a link that was too late", world: world{changes: page, late: 17 * time.Millisecond}, ended: lab.EndStable,
+			because: "a stall of 17 ms while the page loaded, 0 ms after the start (tolerance 16.7 ms)", analysed: 1},
+		{name: "a link that was late when all was over", world: world{changes: page, late: time.Second, lateAt: 1200 * time.Millisecond},
+			ended: lab.EndStable, valid: true, analysed: 1},
+		{name: "a quota that nobody noticed", world: world{changes: page, machine: &lab.Machine{Holds: 9, Held: 900}},
+			ended: lab.EndStable, valid: true, analysed: 1},
+		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s",
+			analysed: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -227,7 +237,8 @@ func TestRun(t *testing.T) {
 		w := world{changes: []time.Duration{time.Second}}
 		run := &lab.Run{}
 		saved := 0
-		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control), run, folder{root}, func() error { saved++; return nil }); err != nil {
+		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control), run, folder{root},
+			func() error { saved++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if len(run.Trials) != 3 || saved != 3 || w.stopped != 3 {
@@ -250,7 +261,8 @@ func TestRunGoesOn(t *testing.T) {
 	carryOut := func(t *testing.T, run *lab.Run, lost []int) int {
 		w := world{changes: []time.Duration{time.Second}, lostOf: lost}
 		saved := 0
-		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control, lab.Treatment), run, folder{root}, func() error { saved++; return nil }); err != nil {
+		if err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control, lab.Treatment), run, folder{root},
+			func() error { saved++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return saved

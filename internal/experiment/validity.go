@@ -25,10 +25,12 @@ const clockStep = 50 * time.Millisecond
 // do. That instruments were late is judged by the blur which that makes, and not here.
 func judge(t *lab.Trial, f facts) (reasons []string) {
 	if t.FramesLost > 0 && len(t.FrameTimes) == 0 { // where it is not known when, and so how bad that was
-		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other work", t.FramesLost, t.Frames+t.FramesLost))
+		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other "+
+			"work", t.FramesLost, t.Frames+t.FramesLost))
 	}
 	if t.Misses > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d of %d requests were not in the archive, first %s: see the replay log", t.Misses, t.Requests, firstMiss(f.served)))
+		reasons = append(reasons, fmt.Sprintf("%d of %d requests were not in the archive, first %s: see the replay log", t.Misses,
+			t.Requests, firstMiss(f.served)))
 	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))

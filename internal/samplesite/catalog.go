@@ -34,7 +34,7 @@ func catalogue() []product {
 		{ID: "tid", Name: "Tid wall clock", Kind: "Walnut, silent sweep", Picture: "p06.jpg", Cents: 9800},
 		{ID: "nodi", Name: "Nodi speaker", Kind: "Two-way, wool front", Picture: "p07.webp", Cents: 24900},
 		{ID: "rosa", Name: "Rosa teapot", Kind: "Porcelain, brass bow", Picture: "p08.jpg", Cents: 7900},
-		{ID: "flora", Name: "Flora planter", Kind: "With peperomia", Picture: "p09.jpg", Cents: 3900},
+		{ID: "flora", Name: "Flora planter", Kind: "With euphorbia", Picture: "p09.jpg", Cents: 3900},
 		{ID: "senap", Name: "Senap cushion", Kind: "Linen, 50 × 50 cm", Picture: "p10.webp", Cents: 4900},
 		{ID: "glod", Name: "Glöd candle trio", Kind: "Brushed brass", Picture: "p11.png", Cents: 6900},
 		{ID: "kolonn", Name: "Kolonn side table", Kind: "Fluted walnut", Picture: "p12.png", Cents: 32900},

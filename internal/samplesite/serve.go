@@ -75,10 +75,12 @@ func Serve(ctx context.Context, c Config) error {
 			at := netip.AddrPortFrom(addr, port)
 			l, err := c.Listen(ctx, "tcp", at.String())
 			if err != nil {
-				return fail(fmt.Errorf("listen on %s for %s: %w (is the address there? ip address add %s/32 dev lo)", at, strings.Join(served, " and "), err, addr))
+				return fail(fmt.Errorf("listen on %s for %s: %w (is the address there? ip address add %s/32 dev lo)", at,
+					strings.Join(served, " and "), err, addr))
 			}
 			closers = append(closers, l.Close)
-			srv := &http.Server{Handler: c.Site.Redirect(), BaseContext: base, ErrorLog: logger, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+			srv := &http.Server{Handler: c.Site.Redirect(), BaseContext: base, ErrorLog: logger, ReadHeaderTimeout: 10 * time.Second,
+				IdleTimeout: time.Minute}
 			run := func() error { return srv.Serve(l) }
 			if port == 443 {
 				srv.Handler = c.Site.HandlerFor(served...)

@@ -127,7 +127,8 @@ func TestLoadsDifferLiveAndRepeatSeeded(t *testing.T) {
 // does not depend on what was asked for before, as a browser's requests differ
 // in their order.
 func TestSeededAnswersInAnyOrder(t *testing.T) {
-	urls := []string{"https://" + API + "/v1/stock", "https://" + API + "/v1/recommendations", "https://" + API + "/v1/reviews", "https://" + Ads + "/frame"}
+	urls := []string{"https://" + API + "/v1/stock", "https://" + API + "/v1/recommendations", "https://" + API + "/v1/reviews",
+		"https://" + Ads + "/frame"}
 	answers := func(order []string) map[string]string {
 		c := start(t, Options{Think: noThink, Rand: seeded(4)}).client(t)
 		got := map[string]string{}
@@ -221,9 +222,12 @@ func TestQuote(t *testing.T) {
 		body, want string
 		status     int
 	}{
-		{`{"items":[{"id":"arne","qty":2}],"delivery":"standard"}`, `{"delivery":"€4.90","goods":"€118.00","pieces":2,"total":"€122.90"}`, 200},
-		{`{"items":[{"id":"arne","qty":2}],"delivery":"express","voucher":"X"}`, `{"delivery":"€14.90","goods":"€106.20","pieces":2,"total":"€121.10"}`, 200},
-		{`{"items":[{"id":"none","qty":1}],"delivery":"express"}`, "items[0]: no product \"none\", or a quantity outside 1 to 99 (1)\n", 400},
+		{`{"items":[{"id":"arne","qty":2}],"delivery":"standard"}`, `{"delivery":"€4.90","goods":"€118.00","pieces":2,"total":"€122.90"}`,
+			200},
+		{`{"items":[{"id":"arne","qty":2}],"delivery":"express","voucher":"X"}`,
+			`{"delivery":"€14.90","goods":"€106.20","pieces":2,"total":"€121.10"}`, 200},
+		{`{"items":[{"id":"none","qty":1}],"delivery":"express"}`, "items[0]: no product \"none\", or a quantity outside 1 to 99 (1)\n",
+			400},
 		{`{"delivery":"pigeon"}`, "delivery \"pigeon\": want standard or express\n", 400},
 		{`{`, "the order is not JSON: unexpected end of JSON input\n", 400},
 		{strings.Repeat(" ", maxBody+1), "read the order (at most 16384 bytes): http: request body too large\n", 400},

@@ -67,7 +67,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &Port{c: c, names: n} // it claims nothing, as one that was killed
+		return &Port{c: c, names: n} // it has no claim, like a port of a killed process
 	}
 	killed := left("192.168.78.1/24")
 	for _, step := range []func() (func() error, error){killed.makeLab, killed.route, killed.makeFilter} {

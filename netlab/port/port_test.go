@@ -126,14 +126,14 @@ func TestTime(t *testing.T) {
 		var out string
 		var err error
 		good := false
-		for range 3 { // an answer that a stall delays tells half the delay too much or too little
+		for range 3 { // a stall makes the measured offset wrong by half its length
 			out, err = phone.run(testlab.NeedProgram(t, "ntpdate"), "-q", "-d", server)
 			if good = err == nil && (strings.Contains(out, "+3600.") || strings.Contains(out, "+3599.")); good {
 				break
 			}
 		}
 		if !good {
-			ways, _ := phone.Output("sh", "-c", "ip route; ip -6 route; ip -6 address; ip neighbour") // tells more or does not
+			ways, _ := phone.Output("sh", "-c", "ip route; ip -6 route; ip -6 address; ip neighbour") // only for the message
 			t.Errorf("ntpdate -q -d %s: %v\n%s\nthe device has\n%s", server, err, out, ways)
 		}
 	}

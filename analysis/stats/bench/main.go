@@ -261,7 +261,8 @@ func write(file string, lines []line, shift float64) error {
 			{fmt.Sprintf("%g ms found", shift), "higher", l.found},
 		} {
 			other := l.percent(v.counts[1])
-			one := result{Name: fmt.Sprintf("%s, %d pairs, %s", v.name, l.pairs, l.machine), Value: l.percent(v.counts[0]), Unit: "%", Better: v.better, Peer: before, PeerV: &other}
+			one := result{Name: fmt.Sprintf("%s, %d pairs, %s", v.name, l.pairs, l.machine), Value: l.percent(v.counts[0]), Unit: "%",
+				Better: v.better, Peer: before, PeerV: &other}
 			if one.Ratio = one.Value / other; v.better == "lower" {
 				one.Ratio = other / one.Value
 			}

@@ -38,12 +38,14 @@ func All() []Rule {
 		},
 		{
 			Name: "Mann-Whitney U", Level: 0.05,
-			Source:  "Mann and Whitney, Ann. Math. Statist. 18 (1947), two-sided as in benchstat; go-moremath v0.0.0-20210112150236, stats.MannWhitneyUTest",
+			Source: "Mann and Whitney, Ann. Math. Statist. 18 (1947), two-sided as in benchstat; go-moremath v0.0.0-20210112150236, " +
+				"stats.MannWhitneyUTest",
 			Differs: func(a, b []float64) bool { return mannWhitney(a, b) < 0.05 },
 		},
 		{
 			Name: "Wilcoxon signed rank", Level: 0.05, Paired: true,
-			Source: "Wilcoxon, Biometrics Bulletin 1 (1945); the interval by Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, §3.3",
+			Source: "Wilcoxon, Biometrics Bulletin 1 (1945); the interval by Hollander, Wolfe and Chicken, Nonparametric Statistical " +
+				"Methods, §3.3",
 			Differs: func(a, b []float64) bool {
 				low, high := signedRank(a, b)
 				return len(a) > 5 && (low > 0 || high < 0)

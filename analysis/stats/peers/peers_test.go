@@ -99,14 +99,16 @@ func TestKnownIntervals(t *testing.T) {
 		{"2 degrees of freedom: 3 ± 4.302653·√⅔", tachometer, upTo(1, 4), upTo(4, 7), -0.513103, 6.513103},
 		{"the smaller sample decides", tachometer, []float64{1, 3}, []float64{5, 5, 5}, 3 - 12.706205, 3 + 12.706205},
 		// Hollander and Wolfe, table 3.1; R's wilcox.test(y, x, paired = TRUE, conf.int = TRUE).
-		{"R, depression", signedRank, []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}, []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}, -0.786, -0.010},
+		{"R, depression", signedRank, []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30},
+			[]float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}, -0.786, -0.010},
 		{"three pairs: all differences", signedRank, same(0, 3), []float64{1, 2, 6}, 1, 6},
 		{"no pairs", signedRank, same(1, 2), same(2, 3), math.NaN(), math.NaN()},
 		{"nothing varies", tachometer, same(1, 3), same(2, 3), 1, 1},
 		{"one value", tachometer, same(1, 1), same(2, 3), math.NaN(), math.NaN()},
 	} {
 		low, high := c.of(c.control, c.treatment)
-		if near := func(a, b float64) bool { return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) < 1e-5 }; !near(low, c.low) || !near(high, c.high) {
+		if near := func(a, b float64) bool { return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) < 1e-5 }; !near(low, c.low) ||
+			!near(high, c.high) {
 			t.Errorf("%s: %v … %v, want %v … %v", c.name, low, high, c.low, c.high)
 		}
 	}
@@ -148,7 +150,8 @@ func TestRules(t *testing.T) {
 			}
 		}
 		// Pinpoint takes the smaller of two p-values, and so may be wrong twice as often.
-		if most := experiments*rule.Level + 3.3*math.Sqrt(experiments*rule.Level); float64(alarms) > 2*most || rule.Name != "Pinpoint" && float64(alarms) > most {
+		if most := experiments*rule.Level + 3.3*math.Sqrt(experiments*rule.Level); float64(alarms) > 2*most || rule.Name != "Pinpoint" &&
+			float64(alarms) > most {
 			t.Errorf("%s: %d alarms in %d experiments of equal arms", rule.Name, alarms, experiments)
 		}
 	}

@@ -95,7 +95,8 @@ func ffmpeg(f lab.Format, pix [][]byte) ([]measured, error) {
 			}
 		}
 		bytes := float64(len(pix) * f.FrameSize())
-		list = append(list, measured{codec: c.name, threads: 1, speed: bytes / 1e6 / max(1e-3, (took-base).Seconds()), ratio: bytes / float64(size)})
+		list = append(list, measured{codec: c.name, threads: 1, speed: bytes / 1e6 / max(1e-3, (took-base).Seconds()),
+			ratio: bytes / float64(size)})
 	}
 	return list, nil
 }

@@ -31,7 +31,8 @@ func (c class) print(w io.Writer) {
 			seek = fmt.Sprintf("%.0f", m.seek)
 			goal = c.verdict(m)
 		}
-		fmt.Fprintf(w, line, c.scene, c.format.Pixels, m.codec, fmt.Sprint(m.threads), fmt.Sprintf("%.0f", m.speed), fmt.Sprintf("%.1f", m.ratio), seek, goal)
+		fmt.Fprintf(w, line, c.scene, c.format.Pixels, m.codec, fmt.Sprint(m.threads), fmt.Sprintf("%.0f", m.speed),
+			fmt.Sprintf("%.1f", m.ratio), seek, goal)
 	}
 	for _, name := range c.above() {
 		fmt.Fprintf(w, "%s, %s: %s is both faster and smaller\n", c.scene, c.format.Pixels, name)
