@@ -14,7 +14,20 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := newOutput(w, r, s.o.Clock)
 	s.begin(o.line.Time)
 	defer s.end(o)
-	o.deliver(s.outcome(o))
+	out := s.outcome(o)
+	s.count(out.Entry)
+	o.deliver(out)
+}
+
+// count counts the exchanges that were asked for.
+func (s *Session) count(en *match.Entry) {
+	if en == nil || en.Method == http.MethodOptions {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[en] = true
+	s.stats.Asked = len(s.asked)
 }
 
 // outcome reads a request, finds the exchange that answers it, and makes the answer.
