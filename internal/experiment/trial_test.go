@@ -61,7 +61,6 @@ func TestDoneIsAnEvent(t *testing.T) {
 	}
 }
 
-
 // TestComputingPageIsNotAtRest: screen and network are still from 0.9 s on, but the browser works until
 // 3.5 s. The trial ends when the page has been still and idle.
 func TestComputingPageIsNotAtRest(t *testing.T) {
