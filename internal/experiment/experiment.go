@@ -36,6 +36,9 @@ type Session interface {
 type Traffic struct {
 	Requests, Misses, InFlight int
 	LastActivity               lab.Time
+	// Recorded is how many exchanges the recording has of this page, and Asked how many of
+	// them were asked for; both are 0 where that is not known.
+	Recorded, Asked int
 	// Done is the first call of lab.done() that arrived, with the name that the page
 	// gave as its Detail; nil before.
 	Done *lab.Event

@@ -22,6 +22,8 @@ type world struct {
 	requests []lab.Served
 	traffic  func(since time.Duration) Traffic
 
+	busyUntil time.Duration // after the key: the browser uses a whole core until then, and little afterwards
+
 	// what goes wrong
 	neverGreen bool
 	diesAfter  time.Duration // of the key
@@ -49,8 +51,21 @@ type world struct {
 }
 
 func (w *world) runner() *Runner {
-	return &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w},
+	r := &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w},
 		Host: fakeHost{w}, Clock: now}
+	if w.busyUntil > 0 {
+		r.Usage = w.usage
+	}
+	return r
+}
+
+// usage is the processor time of the browser since the key.
+func (w *world) usage() map[string]time.Duration {
+	if w.pressed == 0 {
+		return map[string]time.Duration{}
+	}
+	since := now().Sub(w.pressed)
+	return map[string]time.Duration{"browser": min(since, w.busyUntil) + max(0, since-w.busyUntil)/20}
 }
 
 func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }

@@ -129,6 +129,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		served, disarmErr := session.Disarm()
 		f.served = served
 		t.Requests, t.Misses = count(served)
+		traffic := session.Traffic()
+		t.Recorded, t.Asked = traffic.Recorded, traffic.Asked
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		err = errors.Join(err, disarmErr,
 			writeLines(filepath.Join(dir, ReplayFile), served),
@@ -247,6 +249,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the change that was last looked at for the red page
+	atRest := rest{usage: r.Usage}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err
@@ -262,9 +265,17 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 					return lab.EndRed, nil
 				}
 			}
-			still := stillFor(film, status) >= p.Still
-			quiet := traffic.InFlight == 0 && r.Clock().Sub(traffic.LastActivity) >= p.Still
-			if still && quiet {
+			now, still := r.Clock(), stillFor(film, status)
+			if traffic.InFlight > 0 {
+				still = 0
+			}
+			still = min(still, now.Sub(traffic.LastActivity))
+			switch {
+			case still < p.Still/2:
+				atRest.moved()
+			case still < p.Still:
+				atRest.begin(now)
+			case !atRest.isBusy(now):
 				return lab.EndStable, nil
 			}
 		}

@@ -61,6 +61,28 @@ func TestDoneIsAnEvent(t *testing.T) {
 	}
 }
 
+// TestComputingPageIsNotAtRest: screen and network are still from 0.9 s on, but the browser works until
+// 3.5 s. The trial ends when the page has been still and idle.
+func TestComputingPageIsNotAtRest(t *testing.T) {
+	for busy, want := range map[time.Duration][2]time.Duration{
+		100 * time.Millisecond:  {2400 * time.Millisecond, 2600 * time.Millisecond}, // 0.9 s and the plan's 1.5
+		3500 * time.Millisecond: {3500 * time.Millisecond, 5100 * time.Millisecond},
+	} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := world{changes: []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}, busyUntil: busy}
+			got, err := w.runner().Trial(t.Context(), plan(), 1, dir)
+			if err != nil || got.Ended != lab.EndStable {
+				t.Fatalf("Trial() = ended by %q, %v; want %q", got.Ended, err, lab.EndStable)
+			}
+			end := got.Events[len(got.Events)-1].Latest.Sub(w.pressed)
+			if end < want[0] || end > want[1] {
+				t.Errorf("a page that works until %v is at rest after %v, want %v to %v", busy, end, want[0], want[1])
+			}
+		})
+	}
+}
+
 func TestTrial(t *testing.T) {
 	page := []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}
 	tests := []struct {
@@ -80,6 +102,9 @@ func TestTrial(t *testing.T) {
 		{name: "a request in flight keeps it from ending", world: world{changes: page, traffic: func(time.Duration) Traffic {
 			return Traffic{InFlight: 1}
 		}}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
+		{name: "a page that asks for a part of what was recorded", world: world{changes: page, traffic: func(time.Duration) Traffic {
+			return Traffic{Recorded: 89, Asked: 10}
+		}}, ended: lab.EndStable, because: "asked for only 10 of the 89 exchanges that were recorded of it", analysed: 1},
 		{name: "a page that never shows", world: world{}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
 		{name: "a browser without a page", world: world{neverGreen: true}, because: "did not show the green", analysed: 0},
 		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed",

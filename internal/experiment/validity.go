@@ -21,6 +21,10 @@ type facts struct {
 // step; slewing by NTP (500 ppm at most) stays below it over a trial.
 const clockStep = 50 * time.Millisecond
 
+// leastAsked is the share of what was recorded of a page that a load of it asks for at
+// least. What is asked for now and then, such as an advertisement or a favicon, is less.
+const leastAsked = 0.75
+
 // judge says why a trial must not enter a statistic, in words that say what to
 // do. That instruments were late is judged by the blur which that makes, and not here.
 func judge(t *lab.Trial, f facts) (reasons []string) {
@@ -34,6 +38,10 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
+	}
+	if t.Recorded > 0 && float64(t.Asked) < leastAsked*float64(t.Recorded) {
+		reasons = append(reasons, fmt.Sprintf("the page asked for only %d of the %d exchanges that were recorded of it: it was taken for "+
+			"loaded too early, or it is another page now; see the replay log", t.Asked, t.Recorded))
 	}
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,11 +50,17 @@ type armed struct {
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	finish  func() error
+	// recorded is how many exchanges the recording has of the page, 0 where that is not known.
+	recorded int
 }
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	return experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	if a.recorded > 0 {
+		t.Recorded, t.Asked = a.recorded, s.Asked
+	}
+	return t
 }
 
 // annotate hears what pages tell the box. The first lab.done() ends a trial; its
@@ -116,6 +123,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 // replaying arms the network to replay an archive.
 type replaying struct {
 	network *netlab.Network
+	page    string
 	archive *archive.Archive
 	timing  replay.Timing
 }
@@ -128,9 +136,23 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.core = session
+	a.core, a.recorded = session, recordedOf(r.archive, r.page)
 	a.finish = session.Wait
 	return a, nil
+}
+
+// recordedOf counts the exchanges that an archive has of a page. It is 0 for one that
+// this program did not record, or of several pages: what belongs to which is not known.
+func recordedOf(a *archive.Archive, page string) (n int) {
+	if pages := a.Pages(); a.Options().PageDate.IsZero() || len(pages) != 1 || pages[0].URL != page {
+		return 0
+	}
+	for _, e := range a.Exchanges() {
+		if e.Method != http.MethodOptions {
+			n++
+		}
+	}
+	return n
 }
 
 // emulated is the network's link.

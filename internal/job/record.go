@@ -60,7 +60,7 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, j.arm(a, &replaying{network: j.Rig.Network, archive: recorded, timing: timing}))
+		arms = append(arms, j.arm(a, &replaying{network: j.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
 	}
 	i := j.run.Archive
 	j.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))

@@ -109,5 +109,28 @@ type Exchange struct {
 	// Socket holds what followed a 101 response, in order.
 	Socket []SocketPiece
 	// Truncated says why the body ended early ("" for a whole one): "disconnect", "time", "length".
+	// "time" is a body that was still being sent when the recording ended.
 	Truncated string
+	// OriginClosed tells that the origin ended an upgraded connection.
+	OriginClosed bool
+}
+
+// IsPending tells an exchange whose answer had not begun when the recording ended, such
+// as a long poll. It has no Status.
+func (e *Exchange) IsPending() bool { return e.Status == 0 }
+
+// IsOpen tells an exchange that had not ended when the recording did: one that is
+// pending, an event stream, or another body of which more may have come.
+func (e *Exchange) IsOpen() bool {
+	return e.IsPending() || e.Truncated == "time" && IsStream(e.Response.Get("Content-Type"))
+}
+
+// IsStream tells the content types of bodies that end only with their connection.
+func IsStream(contentType string) bool {
+	for _, kind := range []string{"text/event-stream", "multipart/x-mixed-replace"} {
+		if len(contentType) >= len(kind) && equalFold(contentType[:len(kind)], kind) {
+			return true
+		}
+	}
+	return false
 }

@@ -85,6 +85,10 @@ type Trial struct {
 
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
+	// Recorded is how many exchanges were recorded of this page, and Asked how many of them
+	// the trial asked for; both are 0 where the recording may hold other pages too.
+	Recorded int `json:"recorded,omitempty"`
+	Asked    int `json:"asked,omitempty"`
 
 	Frames     int    `json:"frames"`
 	FramesLost int    `json:"frames_lost"`

@@ -77,6 +77,10 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
 		return false, false
 	}
+	if !found && s != nil && s.Pending {
+		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		return false, false
+	}
 	if found {
 		if err := parseRequest(e, block, ld.limits.Header); err != nil {
 			ld.a.warn("the request for %.120s cannot be read: %v", e.URL, err)

@@ -328,6 +328,11 @@ func (ld *loader) metadata(rec *record) {
 			return
 		}
 		ld.sidecars[id] = s
+		if s.Pending && ld.byID[id] == nil && id != "" {
+			p := newPending(rec, strings.Trim(rec.get("WARC-Target-URI"), "<>"))
+			p.e.ID = id
+			ld.byID[id], ld.order = p, append(ld.order, p)
+		}
 	case typeDNS:
 		d := &DNS{}
 		if err := json.Unmarshal(rec.block, d); err != nil {

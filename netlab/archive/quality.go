@@ -81,6 +81,10 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
 	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
+	case e.IsPending() && main:
+		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true
+	case e.IsOpen():
+		return p, true // it stays open in a replay
 	case e.Truncated != "" && !hasComplete:
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)

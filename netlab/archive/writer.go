@@ -150,7 +150,8 @@ func (w *Writer) append(m *members, line *indexLine) error {
 }
 
 // Add appends an exchange; when it returns nil the records are with the operating system. It gives
-// an ID to an exchange without one. The writer keeps no reference to e.
+// an ID to an exchange without one. One that is pending has no response record, and so no line in
+// the index. The writer keeps no reference to e.
 func (w *Writer) Add(e *lab.Exchange) error {
 	if e.ID == "" {
 		e.ID = w.newID(e.Method + " " + e.URL)
@@ -196,8 +197,10 @@ func (w *Writer) Add(e *lab.Exchange) error {
 	}
 
 	out := members{limits: w.limits}
-	if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
-		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	if !e.IsPending() {
+		if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
+			return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+		}
 	}
 	length := int64(out.Len())
 	if err := out.add(gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
@@ -206,8 +209,11 @@ func (w *Writer) Add(e *lab.Exchange) error {
 	if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
-	line := newIndexLine(e, payload, length)
-	if err := w.append(&out, &line); err != nil {
+	var line *indexLine
+	if !e.IsPending() {
+		line = new(newIndexLine(e, payload, length))
+	}
+	if err := w.append(&out, line); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
 	if isDocument(e) {

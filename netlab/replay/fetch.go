@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/internal/lab"
@@ -33,6 +34,9 @@ type fetch struct {
 	mu       sync.Mutex // guards returned and, until that is set, sentAt, e.Server and e.Interim: the transport calls from its own goroutines
 	returned bool       // RoundTrip has returned
 	sentAt   lab.Time   // when the request's header was sent
+
+	heard    atomic.Int64 // lab.Time of the last byte from the origin, or of the arrival
+	isStream atomic.Bool  // a WebSocket or an event stream
 
 	complete bool // e may be archived
 	archived bool
@@ -58,6 +62,10 @@ func (f *fetch) outcome() outcome {
 	resp, err := f.c.rt.RoundTrip(request)
 	f.setReturned()
 	if err != nil {
+		if r.Context().Err() != nil && request.Context().Err() != nil {
+			// The device left before the answer began: a long poll, for instance.
+			f.e.Truncated, f.complete = "time", true
+		}
 		return failure(http.StatusBadGateway, err)
 	}
 	f.response(resp)
@@ -85,7 +93,7 @@ func (f *fetch) done() {
 	}
 	now := c.o.Clock()
 	line.Duration = now.Sub(line.Time)
-	c.end(now)
+	c.end(f, now)
 	if c.added != nil {
 		f.archive()
 	}
@@ -117,7 +125,7 @@ func (f *fetch) archive() {
 func (f *fetch) lifetime(device context.Context) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(device))
 	stop := context.AfterFunc(device, func() {
-		if f.c.o.Finish < 0 {
+		if f.c.o.Finish < 0 || f.isSilent() {
 			cancel()
 			return
 		}
@@ -129,6 +137,13 @@ func (f *fetch) lifetime(device context.Context) context.Context {
 		cancel()
 	}
 	return ctx
+}
+
+// isSilent tells that the origin has sent nothing for so long that nothing is lost by ending
+// the request with the device's.
+func (f *fetch) isSilent() bool {
+	const silent = 2 * time.Second
+	return f.isStream.Load() || f.c.o.Clock().Sub(lab.Time(f.heard.Load())) >= silent
 }
 
 // lock locks for a call of the transport, which makes several at once and from
@@ -272,7 +287,10 @@ func isConditional(r *http.Request, name string) bool {
 // response notes the header of the answer.
 func (f *fetch) response(resp *http.Response) {
 	e := f.e
-	e.FirstByte = max(0, f.c.o.Clock().Sub(f.sentAt))
+	now := f.c.o.Clock()
+	f.heard.Store(int64(now))
+	f.isStream.Store(lab.IsStream(resp.Header.Get("Content-Type")))
+	e.FirstByte = max(0, now.Sub(f.sentAt))
 	e.Status = resp.StatusCode
 	_, e.Reason, _ = strings.Cut(resp.Status, " ")
 	switch resp.ProtoMajor {

@@ -67,12 +67,15 @@ func (m *messages) next(ctx context.Context) (lab.Time, error) {
 	}
 }
 
-// messageCounter counts complete data messages in a stream of WebSocket frames
-// (RFC 6455, 5.2) that comes in pieces of any size.
+// messageCounter counts complete messages in a stream of WebSocket frames (RFC 6455, 5.2)
+// that comes in pieces of any size. A close frame counts as a message, since the other
+// side answers it; pings and pongs do not.
 type messageCounter struct {
 	head []byte // of the frame whose header is not complete yet
 	skip uint64 // payload bytes of the current frame that are still to come
-	last bool   // the current frame ends a data message
+	last bool   // the current frame ends a message
+	// closed tells that a close frame has begun.
+	closed bool
 }
 
 // feed takes bytes and returns how many messages ended in them.
@@ -91,7 +94,10 @@ func (m *messageCounter) feed(b []byte) (ended int) {
 		if !ok {
 			continue
 		}
-		m.last = m.head[0]&0x80 != 0 && m.head[0]&0x0f < 8 // FIN, and no control frame
+		const closeFrame = 8
+		opcode := m.head[0] & 0x0f
+		m.closed = m.closed || opcode == closeFrame
+		m.last = m.head[0]&0x80 != 0 && opcode <= closeFrame // FIN, and neither ping nor pong
 		m.skip, m.head = size, m.head[:0]
 		if size == 0 && m.last {
 			ended++

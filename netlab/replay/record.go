@@ -44,6 +44,7 @@ type Recorder struct {
 	added func(*lab.Exchange)
 
 	mu      sync.Mutex
+	active  map[*fetch]bool
 	stats   Stats
 	order   int
 	err     error // the first error of writing the archive
@@ -59,7 +60,7 @@ func NewRecorder(w *archive.Writer, rt http.RoundTripper, o RecordOptions) *Reco
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	c := &Recorder{w: w, rt: rt, o: o, script: inject.NewScript(o.Inject), start: o.Clock()}
+	c := &Recorder{w: w, rt: rt, o: o, script: inject.NewScript(o.Inject), start: o.Clock(), active: map[*fetch]bool{}}
 	c.stats.LastActivity = c.start
 	return c
 }
@@ -72,11 +73,21 @@ func (c *Recorder) Protocols(host string) []string {
 	return c.o.Protocols(host)
 }
 
-// Stats returns the counts so far.
+// silentAfter is how long an origin may send nothing until a request counts as a long
+// poll, which does not keep a page from being at rest.
+const silentAfter = 10 * time.Second
+
+// Stats returns the counts so far. WebSockets, event streams and long polls are not in flight.
 func (c *Recorder) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stats
+	s, now := c.stats, c.o.Clock()
+	for f := range c.active {
+		if !f.isStream.Load() && now.Sub(lab.Time(f.heard.Load())) < silentAfter {
+			s.InFlight++
+		}
+	}
+	return s
 }
 
 // Wait returns when every exchange that has begun has ended and is in the
@@ -105,18 +116,19 @@ func (c *Recorder) begin(w http.ResponseWriter, r *http.Request) *fetch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := &fetch{c: c, out: out, e: &lab.Exchange{Order: c.order}}
+	f.heard.Store(int64(out.line.Time))
+	c.active[f] = true
 	c.order++
 	c.stats.Requests++
-	c.stats.InFlight++
 	c.stats.LastActivity = out.line.Time
 	return f
 }
 
 // end counts a request whose outcome was delivered.
-func (c *Recorder) end(at lab.Time) {
+func (c *Recorder) end(f *fetch, at lab.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.InFlight--
+	delete(c.active, f)
 	c.stats.Live++
 	c.stats.LastActivity = at
 }
@@ -132,7 +144,7 @@ func (c *Recorder) archive(e *lab.Exchange) error {
 		c.err = cmp.Or(c.err, err)
 		c.mu.Unlock()
 	}
-	if c.added != nil && e.Truncated == "" {
+	if c.added != nil && e.Truncated == "" && !e.IsPending() {
 		c.added(e)
 	}
 	return err

@@ -30,7 +30,9 @@ func (f *fetch) relay(resp *http.Response) {
 		var n int
 		n, readErr = resp.Body.Read(buf)
 		if n > 0 {
-			at := max(f.e.FirstByte, f.c.o.Clock().Sub(f.sentAt))
+			now := f.c.o.Clock()
+			f.heard.Store(int64(now))
+			at := max(f.e.FirstByte, now.Sub(f.sentAt))
 			if got += int64(n); f.c.added != nil && got == resp.ContentLength {
 				last = slices.Clone(buf[:n])
 			} else {

@@ -14,7 +14,20 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := newOutput(w, r, s.o.Clock)
 	s.begin(o.line.Time)
 	defer s.end(o)
-	o.deliver(s.outcome(o))
+	out := s.outcome(o)
+	s.count(out.Entry)
+	o.deliver(out)
+}
+
+// count counts the exchanges that were asked for.
+func (s *Session) count(en *match.Entry) {
+	if en == nil || en.Method == http.MethodOptions {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[en] = true
+	s.stats.Asked = len(s.asked)
 }
 
 // outcome reads a request, finds the exchange that answers it, and makes the answer.
@@ -37,8 +50,12 @@ func (s *Session) outcome(o *output) outcome {
 		return s.fetchLive(body)
 	case en == nil:
 		return outcome{Result: found, answer: page(http.StatusNotFound, "This request is not in the archive.\n")}
+	case en.IsPending():
+		return outcome{Result: found, stream: s.leavePending}
 	case en.Status == http.StatusSwitchingProtocols:
 		return s.socket(o.r, en, found)
+	case en.Truncated == "time" && o.r.Method != http.MethodHead:
+		return outcome{Result: found, stream: func(o *output) { s.sendOpen(o, s.answer(o, en)) }}
 	}
 	return outcome{Result: found, answer: s.answer(o, en)}
 }
@@ -78,6 +95,40 @@ func (s *Session) fetchLive(body []byte) outcome {
 		o.r.Body = io.NopCloser(bytes.NewReader(body))
 		s.live.ServeHTTP(o.w, o.r)
 	}}
+}
+
+// leavePending never answers, as the origin did not until the recording ended.
+func (s *Session) leavePending(o *output) {
+	s.rest(func() { <-o.r.Context().Done() })
+	o.line.Aborted = true
+}
+
+// sendOpen sends what was recorded of a body that had not ended when the recording did,
+// and leaves the response open.
+func (s *Session) sendOpen(o *output, a answer) {
+	a.truncated = ""
+	o.send(&a)
+	if o.line.Aborted {
+		return
+	}
+	o.flush()
+	s.rest(func() { <-o.r.Context().Done() })
+	o.line.Aborted = true
+}
+
+// rest waits while a request is not in flight: nothing more comes of it by itself.
+func (s *Session) rest(wait func()) {
+	count := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stats.InFlight += n
+	}
+	s.mu.Lock()
+	s.stats.LastActivity = s.o.Clock()
+	s.mu.Unlock()
+	count(-1)
+	defer count(1)
+	wait()
 }
 
 // begin counts an arrival.

@@ -70,6 +70,7 @@ type Stats struct {
 	Live         int // fetched from origins: all of a Recorder, the misses of MissLive and MissFill
 	InFlight     int
 	LastActivity lab.Time // the last arrival or end of a request
+	Asked        int      // exchanges of the archive that answered a request, of a Session; without CORS preflights
 	Failed       bool     // a miss under MissFail
 }
 
@@ -83,6 +84,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	clients map[netip.Addr]*match.Client
+	asked   map[*match.Entry]bool
 	filled  *Prepared // what MissFill fetched
 	stats   Stats
 }
@@ -131,7 +133,7 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}}
+	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}, asked: map[*match.Entry]bool{}}
 	s.stats.LastActivity = s.start
 	if o.Miss == MissLive || o.Miss == MissFill {
 		s.filled = newPrepared(p.archive, p.script, p.ignored)

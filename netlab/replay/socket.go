@@ -58,6 +58,7 @@ func (f *fetch) socket(resp *http.Response) outcome {
 // relaySocket relays an upgraded connection both ways and records it.
 func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 	defer origin.Close()
+	f.isStream.Store(true)
 	device, buffered, err := o.hijack(f.e.Response.Header)
 	if err != nil {
 		o.line.Error = err.Error()
@@ -84,10 +85,16 @@ func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 	}
 	// The end of either side ends both: after a close frame nothing more is sent.
 	var wg sync.WaitGroup
-	closeBoth := sync.OnceFunc(func() { _, _ = origin.Close(), device.Close() })
-	wg.Go(func() { pump(buffered, origin, true); closeBoth() })
+	var end sync.Once
+	closeBoth := func(byOrigin bool) {
+		end.Do(func() {
+			f.e.OriginClosed = byOrigin
+			_, _ = origin.Close(), device.Close()
+		})
+	}
+	wg.Go(func() { pump(buffered, origin, true); closeBoth(false) })
 	pump(origin, device, false)
-	closeBoth()
+	closeBoth(true)
 	wg.Wait()
 	f.e.Socket = recorded.pieces
 	if recorded.full {
@@ -167,19 +174,23 @@ func (s *Session) replaySocket(o *output, en *entry) {
 			}
 		}
 	})
-	s.playPieces(ctx, o, en.Socket, device, received)
+	s.playPieces(ctx, o, en, device, received)
 	_ = device.SetReadDeadline(time.Now().Add(time.Second)) // for its close frame
 	wg.Wait()
 }
 
-// playPieces writes the origin's pieces to the device.
-func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.SocketPiece, device io.Writer, received *messages) {
-	var count messageCounter
+// playPieces writes the origin's pieces to the device. While only the device can go on, and after
+// the last piece, nothing is in flight. A connection that the origin did not close stays
+// open until the device closes it.
+func (s *Session) playPieces(ctx context.Context, o *output, en *entry, device io.Writer, received *messages) {
+	var asked, sent messageCounter
 	anchor, recorded := o.line.Time, time.Duration(0) // the same instant, now and in the recording
-	for _, p := range pieces {
+	for _, p := range en.Socket {
 		if p.Device {
-			for range count.feed(p.Data) {
-				at, err := received.next(ctx)
+			for range asked.feed(p.Data) {
+				var at lab.Time
+				var err error
+				s.rest(func() { at, err = received.next(ctx) })
 				if err != nil {
 					return
 				}
@@ -187,6 +198,7 @@ func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.Socket
 			}
 			continue
 		}
+		sent.feed(p.Data)
 		if s.o.Timing.Mode == TimingRecorded && waitUntil(ctx, s.o.Clock, anchor.Add(p.At-recorded)) != nil {
 			o.line.Aborted = true
 			return
@@ -198,10 +210,8 @@ func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.Socket
 			return
 		}
 	}
-	// A connection that the device ended in the recording stays open until the device
-	// ends it now.
-	if n := len(pieces); n == 0 || pieces[n-1].Device {
-		<-ctx.Done()
+	if !en.OriginClosed && !sent.closed {
+		s.rest(func() { <-ctx.Done() })
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func cases() []kase {
-	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live())
+	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live(), openConnections())
 }
 
 // seeded are the cases of the script, whose pages report random numbers.
@@ -26,6 +26,7 @@ func essential() []string {
 		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",
 		"a preflight with credentials that was never recorded", "a 304 by tag that was never recorded", "the ranges of a media element", "HEAD of what was only fetched",
+		"a WebSocket on which the origin spoke last stays open", "an event stream stays open", "a long poll that waited waits",
 	}
 }
 

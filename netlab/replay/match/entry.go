@@ -75,7 +75,8 @@ func usable(list []*Entry, h Header) []*Entry {
 	if fresh := filter(list, func(en *Entry) bool { return en.Status != notModified }); len(fresh) > 0 || !conditional {
 		list = fresh
 	}
-	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" })
+	// What was open at the end of the recording keeps its place: it came after the complete ones.
+	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" || en.IsOpen() })
 	return prefer(list, func(en *Entry) bool { return en.variesAs(h) })
 }
 

@@ -1,6 +1,10 @@
 package match
 
-import "eidetic/internal/lab"
+import (
+	"fmt"
+
+	"eidetic/internal/lab"
+)
 
 // Index holds entries by what requests are compared by. It is for one goroutine at
 // a time while entries are added.
@@ -24,22 +28,39 @@ func (x *Index) Add(en *Entry) {
 	x.buckets[bucket] = append(x.buckets[bucket], en)
 }
 
-// Client is the state of one device: which entries it was given.
-type Client struct{ given map[*Entry]bool }
+// Client is the state of one device: which entries it was given, and how often it asked
+// for the last of a list again.
+type Client struct {
+	given map[*Entry]bool
+	again map[*Entry]int
+}
 
 // NewClient returns the state of a device that has asked for nothing.
-func NewClient() *Client { return &Client{given: map[*Entry]bool{}} }
+func NewClient() *Client { return &Client{given: map[*Entry]bool{}, again: map[*Entry]int{}} }
 
 // next gives the entries of a list in their order, and the last one for ever: a
-// page that asks more often than it did is answered as it last was.
-func (c *Client) next(list []*Entry) *Entry {
-	for _, en := range list {
+// page that asks more often than it did is answered as it last was. asked is how
+// often the client has asked for the list.
+func (c *Client) next(list []*Entry) (en *Entry, asked int) {
+	for i, en := range list {
 		if !c.given[en] {
 			c.given[en] = true
-			return en
+			return en, i + 1
 		}
 	}
-	return list[len(list)-1]
+	last := list[len(list)-1]
+	c.again[last]++
+	return last, len(list) + c.again[last]
+}
+
+// repeated lowers the score of a request that was made much more often than it was
+// recorded, and says so: a page in a loop is not the page that was recorded.
+func (m *Result) repeated(asked, recorded int) {
+	if asked <= recorded+max(2, recorded) {
+		return
+	}
+	m.Score = float64(recorded) / float64(asked)
+	m.Differs = append(m.Differs, fmt.Sprintf("asked %d times, recorded %d: a loop?", asked, recorded))
 }
 
 // Result is what was found for a request, and why.
@@ -61,10 +82,12 @@ func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
 	if len(list) == 0 {
 		return miss()
 	}
-	m := Result{Entry: c.next(list), Stage: lab.StageExact, Score: 1}
+	en, asked := c.next(list)
+	m := Result{Entry: en, Stage: lab.StageExact, Score: 1}
 	if len(list) > 1 {
 		m.Stage = lab.StageSequence
 	}
+	m.repeated(asked, len(list))
 	return m
 }
 
@@ -75,8 +98,10 @@ func (x *Index) Sure(c *Client, r *Request, h Header) Result {
 	}
 	var room [256]byte // most keys are shorter
 	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
-		en := c.next(list)
-		return Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: differences(en.request, r)}
+		en, asked := c.next(list)
+		m := Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: differences(en.request, r)}
+		m.repeated(asked, len(list))
+		return m
 	}
 	if r.method == "HEAD" {
 		// A GET answers a HEAD; the writer of the response leaves the body out.
@@ -96,14 +121,18 @@ func (x *Index) Find(c *Client, r *Request, h Header) Result {
 	if m := x.Sure(c, r, h); m.Entry != nil {
 		return m
 	}
-	return x.nearest(c, r, h)
+	list := usable(x.buckets[r.bucketKey()], h)
+	if m := c.follow(pollChain(list, r), r); m.Entry != nil {
+		return m
+	}
+	return nearest(c, r, list)
 }
 
 // nearest is the fuzzy stage. Of equally similar entries the first that the client
 // was not given yet wins.
-func (x *Index) nearest(c *Client, r *Request, h Header) Result {
+func nearest(c *Client, r *Request, list []*Entry) Result {
 	t := bestTwo{client: c}
-	for _, en := range usable(x.buckets[r.bucketKey()], h) {
+	for _, en := range list {
 		t.offer(candidate{en, similarity(en.request, r)})
 	}
 	switch best, second := t.best, t.second; {

@@ -185,7 +185,7 @@ func FuzzNearest(f *testing.F) {
 				best = max(best, similarity(en.request, r))
 			}
 		}
-		got := x.nearest(NewClient(), r, http.Header{})
+		got := nearest(NewClient(), r, x.buckets[r.bucketKey()])
 		if isFound := got.Entry != nil; isFound != (best >= Threshold) || isFound && got.Score != best {
 			t.Errorf("nearest(%q) of %q = %+v, want the score %v", asked, strings.Join([]string{a, b, c}, " "), got, best)
 		}
