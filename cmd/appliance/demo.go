@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
@@ -80,7 +80,7 @@ func (d *DemoCmd) Validate() error {
 	// The page is found later, and checked then; the rest is what the inside would refuse.
 	whole := *d
 	whole.Page = samplesite.Home
-	return job.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
+	return execute.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
 }
 
 // choosePage opens the archive that is to be replayed, so that what is wrong
@@ -104,7 +104,7 @@ func (d *DemoCmd) choosePage() error {
 		}
 		d.Page = a.Pages()[0].URL
 	}
-	if err := job.CheckPage(d.Page); err != nil {
+	if err := execute.CheckPage(d.Page); err != nil {
 		return fmt.Errorf("--page %w", err)
 	}
 	return nil

@@ -121,7 +121,7 @@ func wellKnown(d *ast.FuncDecl) bool {
 // checkTyped finds map[string]any in what the packages of the product's records export.
 func checkTyped(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
-		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/job"}, g.Dir) {
+		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/execute"}, g.Dir) {
 			continue
 		}
 		for _, decl := range g.AST.Decls {

@@ -23,9 +23,9 @@ import (
 	"strconv"
 
 	"eidetic/internal/device"
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/link"
@@ -108,7 +108,7 @@ func Inside(ctx context.Context, task string, in Inner) error {
 		return fmt.Errorf("the task of the inner half: %w", err)
 	}
 	if !t.Events {
-		return t.carryOut(ctx, job.News{Say: in.Say, Step: in.Step}, in)
+		return t.carryOut(ctx, execute.News{Say: in.Say, Step: in.Step}, in)
 	}
 	events := newEventWriter(os.NewFile(eventsFile, "events"))
 	err := t.carryOut(ctx, events.news(), in)
@@ -120,7 +120,7 @@ func Inside(ctx context.Context, task string, in Inner) error {
 }
 
 // carryOut carries the plan out on a virtual device.
-func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
+func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	// The outside's /proc, which shows what else this machine does, stays open
 	// below the inner half's own.
 	processes := ""
@@ -131,7 +131,7 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -148,16 +148,16 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 		config.Upstream = t.outside(dialer)
 		config.Sealed = func() { _ = dialer.Close() } // an error would change nothing: the dialer is not used again
 	}
-	rig, err := job.NewVirtual(ctx, config)
+	rig, err := execute.NewVirtual(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer rig.Close()
-	j := job.Job{
+	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
 		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 	}
-	return j.Run(ctx)
+	return x.Run(ctx)
 }
 
 // folders names the folders of the outside that the inner half needs.

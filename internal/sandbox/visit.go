@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"eidetic/internal/device"
+	"eidetic/internal/execute"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
@@ -133,7 +133,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 		TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}
 	if v.Record {
 		dialer, err := isolate.NewDialer(os.NewFile(visitDials, "outside"))
 		if err != nil {
@@ -148,7 +148,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 			}, err
 		}
 	}
-	rig, err := job.NewVirtual(ctx, config)
+	rig, err := execute.NewVirtual(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 type visit struct {
 	*Visit
 	inner Inner
-	rig   *job.Virtual
+	rig   *execute.Virtual
 	lines *json.Encoder
 	done  atomic.Bool // the page called lab.done()
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/runqueue"
@@ -18,7 +18,7 @@ type killedDevice struct {
 	root string
 }
 
-func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ job.News) error {
+func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ execute.News) error {
 	folder, err := store.Create(d.root, &lab.Run{ID: id, State: store.StateRunning})
 	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())
 }

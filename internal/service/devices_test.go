@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 )
@@ -41,8 +41,8 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 // named is a device that is or is not ready.
 type named struct{ panel.Device }
 
-func (n named) describe(context.Context) panel.Device                      { return n.Device }
-func (n named) carryOut(context.Context, string, lab.Plan, job.News) error { return nil }
+func (n named) describe(context.Context) panel.Device                          { return n.Device }
+func (n named) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
 
 func TestDevicesInOrder(t *testing.T) {
 	var all deviceList

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
@@ -64,8 +64,8 @@ func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(r
 		return err
 	}
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
-	defer watch.hear(job.FilmEnds)
-	err = d.carryOut(ctx, id, plan, job.News{
+	defer watch.hear(execute.FilmEnds)
+	err = d.carryOut(ctx, id, plan, execute.News{
 		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: plan.Total()}) },
 		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
@@ -83,7 +83,7 @@ func (r *runner) conclude(ctx context.Context, id string, cause error) error {
 	if ctx.Err() != nil {
 		reason = "it was stopped before it was done"
 	}
-	return job.Conclude(filepath.Join(r.runs.Root(), "runs", id), reason)
+	return execute.Conclude(filepath.Join(r.runs.Root(), "runs", id), reason)
 }
 
 // deviceLimit is how long a run waits for its device: after the box was
@@ -136,7 +136,7 @@ func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
 		a.Archive = file
 	}
 	p = p.WithArms(arms)
-	return p, job.Check(p, nil)
+	return p, execute.Check(p, nil)
 }
 
 // archive finds a recording by its file name or by the run that made it.
@@ -144,7 +144,7 @@ func (r *runner) archive(name string) (string, error) {
 	if !store.ValidID(name) { // which is also one element of a path
 		return "", fmt.Errorf("%q is neither a file name nor the ID of a run", name)
 	}
-	for _, file := range []string{filepath.Join(r.data, UploadsDir, name), filepath.Join(r.runs.Root(), "runs", name, job.ArchiveFile)} {
+	for _, file := range []string{filepath.Join(r.data, UploadsDir, name), filepath.Join(r.runs.Root(), "runs", name, execute.ArchiveFile)} {
 		info, err := os.Lstat(file)
 		if err == nil && info.Mode().IsRegular() {
 			return file, nil
@@ -164,14 +164,14 @@ type filmWatch struct {
 }
 
 // hear is called by one goroutine at a time.
-func (w *filmWatch) hear(news job.FilmNews) {
+func (w *filmWatch) hear(news execute.FilmNews) {
 	switch {
-	case news == job.FilmBegins && w.pulse == nil:
+	case news == execute.FilmBegins && w.pulse == nil:
 		// A name that is taken cannot be: runs of one device follow one another.
 		w.pulse, _ = w.notifier.Subsystem(w.name)
-	case news == job.FilmTurns && w.pulse != nil:
+	case news == execute.FilmTurns && w.pulse != nil:
 		w.pulse.Tick()
-	case news == job.FilmEnds && w.pulse != nil:
+	case news == execute.FilmEnds && w.pulse != nil:
 		w.pulse.End()
 		w.pulse = nil
 	}
