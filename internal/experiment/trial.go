@@ -249,7 +249,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the change that was last looked at for the red page
-	atRest := Rest{Usage: r.Usage}
+	atRest := Rest{MainThreads: r.MainThreads}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err

@@ -332,7 +332,7 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 		}
 	}()
 	begun := time.Now()
-	atRest := experiment.Rest{Usage: v.rig.Usage}
+	atRest := experiment.Rest{MainThreads: v.rig.MainThreads}
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
