@@ -79,7 +79,7 @@ func failure(status int, err error) outcome {
 // the exchange is to answer the next request, so that it must be in the archive
 // before the device has the end of the answer.
 func (f *fetch) done() {
-	c, line := f.c, f.out.line
+	c, line := f.c, &f.out.line
 	if f.release != nil {
 		f.release()
 	}
