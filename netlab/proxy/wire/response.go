@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
 )
 
 // response is the http.ResponseWriter of a request.
@@ -27,6 +28,8 @@ type response struct {
 	trailer []string // names that a Trailer field announced
 	failed  error
 }
+
+var _ hop.FieldWriter = (*response)(nil) // handlers find it by a type assertion alone
 
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
