@@ -30,9 +30,11 @@ type fetch struct {
 	headers hop.Headers
 	release func() // ends the request to the origin; nil before it began
 
-	mu       sync.Mutex // guards returned and, until that is set, sentAt, e.Server and e.Interim: the transport calls from its own goroutines
-	returned bool       // RoundTrip has returned
-	sentAt   lab.Time   // when the request's header was sent
+	// mu guards returned and, until that is set, sentAt, e.Server and e.Interim: the
+	// transport calls from its own goroutines.
+	mu       sync.Mutex
+	returned bool     // RoundTrip has returned
+	sentAt   lab.Time // when the request's header was sent
 
 	complete bool // e may be archived
 	archived bool

@@ -67,7 +67,8 @@ func annotation(o *output, name string, tell func(Annotation)) outcome {
 	const most = 64 << 10
 	text, err := io.ReadAll(http.MaxBytesReader(o.w, o.r.Body, most))
 	if err != nil {
-		return outcome{Result: byBox(), problem: err.Error(), answer: page(http.StatusRequestEntityTooLarge, "An annotation has at most 64 KiB.\n")}
+		tooLarge := page(http.StatusRequestEntityTooLarge, "An annotation has at most 64 KiB.\n")
+		return outcome{Result: byBox(), problem: err.Error(), answer: tooLarge}
 	}
 	if tell != nil {
 		tell(Annotation{Time: o.line.Time, Client: o.conn.Client, URL: o.line.URL, Name: name, Body: text})

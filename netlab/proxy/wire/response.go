@@ -175,7 +175,8 @@ func (w *response) end() bool {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !w.sent {
-		if w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified && !w.head && w.header.Get("Content-Length") == "" {
+		hasBody := w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified && !w.head
+		if hasBody && w.header.Get("Content-Length") == "" {
 			w.fields = append(w.fields, lab.HeaderField{Name: "Content-Length", Value: "0"})
 		}
 		w.send("", w.fields)
