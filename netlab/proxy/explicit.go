@@ -33,8 +33,8 @@ func (s *Server) explicit() http.Handler {
 	p.NonproxyHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, r.Host, true) })
 	p.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		if r.URL.Scheme != "http" {
-			const status = http.StatusBadRequest
-			return r, goproxy.NewResponse(r, goproxy.ContentTypeText, status, "the proxy takes http:// URLs and CONNECT, not "+r.URL.Scheme+"://\n")
+			text := "the proxy takes http:// URLs and CONNECT, not " + r.URL.Scheme + "://\n"
+			return r, goproxy.NewResponse(r, goproxy.ContentTypeText, http.StatusBadRequest, text)
 		}
 		ctx.RoundTripper = goproxy.RoundTripperFunc(s.roundTrip)
 		return r, nil
