@@ -184,7 +184,7 @@ func (o *harOwn) body(e *lab.Exchange, c *harContent) error {
 		text := c.asWritten()
 		if len(o.Body) == 0 {
 			e.Response.Body = nonEmpty(text)
-		} else if decoded, err := decodeWithin(&e.Response, harBody); err != nil || !bytes.Equal(decoded, text) {
+		} else if decoded, err := decodeWithin(&e.Response, int64(len(text))); err != nil || !bytes.Equal(decoded, text) {
 			e.Response.Body = nil
 			if err := c.fill(e); err != nil {
 				return err

@@ -61,7 +61,17 @@ func (h *harEntry) sameMessages(e *lab.Exchange) bool {
 	if json.Unmarshal(h.Messages, &list) != nil {
 		return false
 	}
-	own, _ := messagesOf(e, harBody)
+	most := int64(0) // what the listed messages can need, so that a few bytes do not inflate to gigabytes
+	for _, m := range list {
+		most += int64(len(m.Data))
+	}
+	for _, p := range e.Socket {
+		most += int64(len(p.Data))
+	}
+	own, _ := messagesOf(e, most)
+	if h.Comment != "" { // messages were left out
+		own = own[:min(len(own), len(list))]
+	}
 	return slices.Equal(list, own)
 }
 
