@@ -23,8 +23,8 @@ func (c *ArchiveImportCmd) Run(std *streams) error {
 	if err != nil {
 		return err
 	}
-	if len(a.Exchanges()) == 0 {
-		return failed(fmt.Errorf("%s has no exchange that can be replayed", c.In))
+	if a, err = a.Import(); err != nil {
+		return failed(fmt.Errorf("%s: %w", c.In, err))
 	}
 	return saveNew(std, c.Out, a)
 }

@@ -1,8 +1,10 @@
 package archive
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,6 +20,8 @@ type Archive struct {
 	options   CreateOptions
 	info      lab.ArchiveInfo
 	warnings  []string
+	notes     []string // what reading another tool's file left out, lacks or changed
+	found     string   // what is in a file of which nothing can be replayed
 
 	sums map[*byte]payload // of the bodies that were read, by their first byte
 }
@@ -57,9 +61,32 @@ func (a *Archive) Options() CreateOptions { return a.options }
 // Info describes the archive for a report.
 func (a *Archive) Info() lab.ArchiveInfo { return a.info }
 
-// Warnings lists the defects of the file that could be repaired, such as a cut-off end: one
-// line each.
-func (a *Archive) Warnings() []string { return a.warnings }
+// Warnings lists the defects of the file that could be repaired, such as a cut-off end, and what
+// reading another tool's file left out, lacks or changed: one line each.
+func (a *Archive) Warnings() []string { return slices.Concat(a.warnings, a.notes) }
+
+// Import returns the archive of a file that is to be kept as an archive of its own. It keeps what
+// Warnings said of the file. It is an error if nothing of the file can be replayed.
+func (a *Archive) Import() (*Archive, error) {
+	if len(a.exchanges) == 0 {
+		return nil, fmt.Errorf("nothing of it can be replayed: it is %s", cmp.Or(a.found, "an archive without exchanges"))
+	}
+	out := New(a.exchanges, a.dns, a.pages, a.options)
+	out.options.Imported = a.importNotes()
+	for _, w := range a.warnings {
+		out.options.addImported(w)
+	}
+	return out, nil
+}
+
+// importNotes are the notes of this import and of earlier ones.
+func (a *Archive) importNotes() []string {
+	o := CreateOptions{Imported: slices.Clone(a.options.Imported)}
+	for _, n := range a.notes {
+		o.addImported(n)
+	}
+	return o.Imported
+}
 
 // finish sorts the exchanges and counts them.
 func (a *Archive) finish() {

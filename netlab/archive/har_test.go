@@ -38,7 +38,7 @@ func TestHARDialects(t *testing.T) {
 		{"base64", entry(`"headers":[]`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png","text":"/wD+","encoding":"base64"}`),
 			"GET https://a.example/x http/1.1 [] 200 [] \xff\x00\xfe", ""},
 		{"missing body", entry(`"headers":[]`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png"}`),
-			"GET https://a.example/x http/1.1 [] 200 [] ", "has no body"},
+			"GET https://a.example/x http/1.1 [] 200 [] ", "without a body"},
 		{"Charles' form", entry(`"headers":[],"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a","value":"1"},{"name":"b","value":"2"}]}`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":0}`),
 			"GET https://a.example/x http/1.1 [] 200 [] ", ""},
 		{"numbers with a point", entry(`"headers":[],"headersSize":12.0,"bodySize":-1.0`, `"httpVersion":"HTTP/1.1","headers":[],"bodySize":1e3,"content":{"size":2.0,"text":"hi"}`),
@@ -74,6 +74,9 @@ func TestHARDialects(t *testing.T) {
 		}
 	}
 }
+
+// withoutOwn is the HAR as tools see it that do not know our extensions.
+func withoutOwn(text string) string { return strings.ReplaceAll(text, `"_eidetic":`, `"_unknown":`) }
 
 func list(fields []lab.HeaderField) string {
 	var out []string
@@ -118,7 +121,14 @@ func TestFormats(t *testing.T) {
 	if err := WriteHAR(&har, a); err != nil {
 		t.Fatal(err)
 	}
-	got, err := openText(t, har.String())
+	own, err := openText(t, har.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, own.Exchanges(), addrEqual, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("HAR (-want +got):\n%s", diff)
+	}
+	got, err := openText(t, withoutOwn(har.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +248,7 @@ func TestHARBounds(t *testing.T) {
 	if out.n < len(list) {
 		t.Errorf("%d writes for %d exchanges, want at least one for each", out.n, len(list))
 	}
-	got, err := openText(t, out.String())
+	got, err := openText(t, withoutOwn(out.String()))
 	if err != nil {
 		t.Fatalf("open the export: %v in %s", err, out.String())
 	}
@@ -303,6 +313,12 @@ func FuzzHAR(f *testing.F) {
 	f.Add(harHead + `]}}`)
 	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}},"timings":{"wait":1e300}}]}}`)
 	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"cookies":[{},{}],"headers":[{"name":"Set-Cookie","value":"a=1, b=2"}],"content":{"size":1,"text":"\udcff"}}}]}}`)
+	f.Add(harHead + `{"_resourceType":"websocket","_webSocketMessages":[{"type":"send","time":1e9,"opcode":1,"data":"x"},{"type":"receive","time":-5,"opcode":8,"data":"A+g="}],` +
+		`"request":{"method":"GET","url":"wss://a/?a=1"},"response":{"status":101}}]}}`)
+	f.Add(harHead + `{"pageref":"p","_eidetic":{"v":1,"id":"urn:x:1","order":3,"wall":"2026-01-02T03:04:05Z","chunks":[[5,1]],"socket":[{"data":"gQE="},{"data":"eA=="}]},` +
+		`"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"size":1,"text":"x"}}}],"pages":[{"id":"p","title":"http://a/"}],` +
+		`"_eidetic":{"v":1,"seed":"5","rules":[{"url":"a","ignore":["b"]}],"dns":[{"name":"a"}],"imported":["x"]}}}`)
+	f.Add(harHead + `{"startedDateTime":"2026-01-02T03:04:05.678+0100","request":{"method":"GET","url":"http://a/","headers":[{"name":"If-None-Match","value":"x"}]},"response":{"status":304,"content":{"text":"x","mimeType":"text/html"}}}]}}`)
 	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := openText(t, text)
@@ -310,10 +326,25 @@ func FuzzHAR(f *testing.F) {
 			return
 		}
 		Assess(a)
-		if err := WriteHAR(new(bytes.Buffer), a); err != nil {
-			t.Error(err)
+		first := exported(t, a)
+		again, err := openText(t, first)
+		if err != nil {
+			t.Fatalf("open the export: %v", err)
+		}
+		if second := exported(t, again); second != first {
+			t.Errorf("the second export differs (-first +second):\n%s", cmp.Diff(first, second))
 		}
 	})
+}
+
+// exported is the HAR of an archive.
+func exported(t testing.TB, a *Archive) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteHAR(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // FuzzHARText: but for bytes that are no text, strings are those of encoding/json.

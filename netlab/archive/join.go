@@ -2,6 +2,7 @@ package archive
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +59,40 @@ func (ld *loader) done() error {
 	if len(ld.a.exchanges) == 0 && len(ld.a.dns) == 0 && ld.records == 0 {
 		return fmt.Errorf("the archive is empty")
 	}
+	if len(ld.a.exchanges) == 0 {
+		ld.a.found = ld.contents()
+	}
 	return nil
+}
+
+// count counts the record for contents.
+func (ld *loader) count(it *item) {
+	const most = 20 // kinds; no real file has more
+	kind := strings.ToLower(it.get("WARC-Type"))
+	if len(kind) > 20 || kind == "" {
+		kind = "unknown"
+	}
+	if scheme, _, ok := strings.Cut(it.url, ":"); ok && len(scheme) < 10 && !strings.HasPrefix(scheme, "http") {
+		kind += " (" + oneLine(scheme) + ":)"
+	}
+	if ld.kinds[kind] == 0 && len(ld.kinds) >= most {
+		kind = "other"
+	}
+	ld.kinds[kind]++
+}
+
+// contents says what the file holds, when no exchange is in it.
+func (ld *loader) contents() string {
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(ld.kinds)) {
+		list = append(list, fmt.Sprint(ld.kinds[kind], " ", kind))
+	}
+	text := fmt.Sprintf("a WARC of %d records (%s)", ld.records, strings.Join(list, ", "))
+	if len(ld.a.warnings) > 0 {
+		return text + ", of which none can be replayed: " + ld.a.warnings[0]
+	}
+	return text + " without an answer to an HTTP request (a response, revisit or resource record of an http: or https: URL); " +
+		"crawlers put those into a file of their own, often beside this one"
 }
 
 // join adds request and metadata to a response. hasTimes is false for an

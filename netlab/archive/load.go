@@ -33,6 +33,7 @@ type loader struct {
 	shared    map[[32]byte][]byte // bodies by their SHA-256, so that equal ones are kept once
 	dnsMeta   map[string]*DNS
 	pageCount map[string]bool
+	kinds     map[string]int // records by their type, and scheme where it is not HTTP
 }
 
 // pending is a response that waits for its request and metadata.
@@ -53,6 +54,7 @@ func newLoader(a *Archive, l Limits) *loader {
 	return &loader{
 		a: a, limits: l, byID: map[string]*pending{}, requests: map[string][]byte{}, loose: map[string][][]byte{},
 		sidecars: map[string]*sidecar{}, dnsMeta: map[string]*DNS{}, shared: map[[32]byte][]byte{}, pageCount: map[string]bool{},
+		kinds: map[string]int{},
 	}
 }
 
@@ -104,6 +106,7 @@ func (l Limits) records() int { return 8 * l.Exchanges }
 // there are too many.
 func (ld *loader) take(it *item) error {
 	ld.records++
+	ld.count(it)
 	if len(ld.order) > ld.limits.Exchanges || ld.records > ld.limits.records() {
 		return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
 	}
@@ -141,6 +144,8 @@ func (ld *loader) info(block []byte) {
 				ld.a.warn("%v", err)
 			}
 			ld.a.options.Rules = rules
+		case "eidetic-imported":
+			ld.a.options.addImported(value)
 		case "eidetic-page-date":
 			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
 		}

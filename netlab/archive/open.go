@@ -108,7 +108,7 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	err = ld.read(plain)
 	switch {
 	case err == nil:
-	case errors.Is(err, errLimit):
+	case errors.Is(err, errLimit), errors.Is(err, errARC):
 		return err
 	case ld.records == 0:
 		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
@@ -117,6 +117,13 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	}
 	return ld.done()
 }
+
+// arcMagic begins the first line of an ARC file.
+const arcMagic = "filedesc://"
+
+// errARC says that a file has the format that came before WARC.
+var errARC = errors.New("this is an ARC file (it begins with " + arcMagic + "), the format before WARC, which is not read: " +
+	"convert it, for instance with 'warcio recompress old.arc.gz new.warc.gz' (Python's warcio), and import that")
 
 // decompress returns the decompressed stream of a WARC, whose first bytes tell the compression.
 func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) {
@@ -137,6 +144,10 @@ func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) 
 		return z, z.Close, nil
 	case bytes.Equal(magic, []byte("WARC")):
 		return buffered, func() {}, nil
+	case bytes.Equal(magic, []byte("file")):
+		if head, _ := buffered.Peek(len(arcMagic)); string(head) == arcMagic {
+			return nil, nil, errARC
+		}
 	}
 	return nil, nil, fmt.Errorf("not a WACZ, WARC or HAR file: it starts with %q", magic)
 }

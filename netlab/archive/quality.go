@@ -13,7 +13,7 @@ import (
 
 // Problem is one defect of a recording.
 type Problem struct {
-	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing"
+	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing", "import"
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
@@ -35,6 +35,9 @@ func Assess(a *Archive) Quality {
 	q := Quality{Problems: []Problem{}}
 	for _, w := range a.warnings {
 		q.Problems = append(q.Problems, Problem{Kind: "damaged", What: w, Grave: true})
+	}
+	for _, n := range a.importNotes() {
+		q.Problems = append(q.Problems, Problem{Kind: "import", What: n})
 	}
 	have := map[string]bool{}
 	complete := map[string]bool{} // method and URL of complete exchanges
@@ -69,7 +72,11 @@ func Assess(a *Archive) Quality {
 	if n := len(a.exchanges) + missing; n > 0 {
 		q.Score = float64(len(a.exchanges)-bad) / float64(n)
 	} else {
-		q.Problems = append(q.Problems, Problem{Kind: "missing", What: "the archive has no exchanges", Grave: true})
+		what := "the archive has no exchanges"
+		if a.found != "" {
+			what += ": it is " + a.found
+		}
+		q.Problems = append(q.Problems, Problem{Kind: "missing", What: what, Grave: true})
 	}
 	for _, p := range q.Problems {
 		if p.Grave {

@@ -1,6 +1,10 @@
 package archive
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // WorkingSuffix is added to the archive's path while it is being recorded.
 const WorkingSuffix = ".warc.gz"
@@ -19,6 +23,16 @@ type CreateOptions struct {
 	PageDate time.Time
 	// Rules apply when requests are matched.
 	Rules []Rule
+	// Imported says what the import of another tool's file left out, lacks or changed, a line each.
+	Imported []string
+}
+
+// addImported adds a line to Imported, of which there is a bound.
+func (o *CreateOptions) addImported(line string) {
+	const most = 200
+	if line = strings.TrimSpace(oneLine(line)); line != "" && len(o.Imported) < most && !slices.Contains(o.Imported, line) {
+		o.Imported = append(o.Imported, line)
+	}
 }
 
 // Page is a document that a person visited: a line of pages/pages.jsonl.

@@ -120,6 +120,9 @@ func (rr *recordReader) next() (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rr.count == 0 && strings.HasPrefix(version, arcMagic) {
+		return nil, errARC
+	}
 	if !strings.HasPrefix(version, "WARC/") {
 		return nil, fmt.Errorf("record %d starts with %.20q instead of WARC/1.x", rr.count+1, version)
 	}

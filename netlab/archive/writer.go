@@ -90,6 +90,9 @@ func (w *Writer) writeInfo() error {
 	if len(w.o.Rules) > 0 {
 		infoField(&b, "eidetic-rules", string(marshal(w.o.Rules)))
 	}
+	for _, line := range w.o.Imported {
+		infoField(&b, "eidetic-imported", line)
+	}
 	out := members{limits: w.limits}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "warcinfo"},

@@ -90,12 +90,15 @@ type Session struct {
 }
 
 // InjectOptions returns what sessions of a put into pages: o, with the seed
-// and date of the recording where o has none.
+// and date of the recording where o has none. An import has no date of its own; it gets that of its
+// first request.
 func InjectOptions(a *archive.Archive, o inject.Options) inject.Options {
 	made := a.Options()
 	o.Seed = cmp.Or(o.Seed, made.Seed)
 	if o.Date.IsZero() {
-		o.Date = made.PageDate
+		if o.Date = made.PageDate; o.Date.IsZero() {
+			o.Date = made.Wall
+		}
 	}
 	return o
 }

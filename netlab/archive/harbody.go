@@ -1,0 +1,83 @@
+package archive
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// bytes returns the request's body; size is its length as the exporter states it.
+func (p *harPost) bytes(size harInt) ([]byte, error) {
+	switch {
+	case p == nil:
+		return nil, nil
+	case p.Text == "" && len(p.Params) > 0 && strings.HasPrefix(p.MIME, "application/x-www-form-urlencoded"):
+		var parts []string
+		for _, q := range p.Params { // exporters keep them escaped
+			parts = append(parts, q.Name+"="+q.Value)
+		}
+		return []byte(strings.Join(parts, "&")), nil
+	case p.Encoding == "base64":
+		b, err := base64.StdEncoding.DecodeString(string(p.Text))
+		if err != nil {
+			return nil, fmt.Errorf("request body: %w", err)
+		}
+		return nonEmpty(b), nil
+	}
+	return p.Text.wire(int64(size)).bytes, nil
+}
+
+// truncations are WARC's words for why a body was cut off.
+var truncations = []string{"length", "time", "disconnect", "unspecified"}
+
+// fill sets the body, and adapts the header to how HAR keeps the body.
+func (c *harContent) fill(e *lab.Exchange) error {
+	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
+	var text wireText
+	switch {
+	case c.Text == nil:
+		if why, ok := strings.CutPrefix(c.Comment, harCut); ok && hasBody && slices.Contains(truncations, why) {
+			e.Truncated = why
+		} else if c.Size > 0 && hasBody && e.Status/100 != 3 {
+			e.Truncated = "unspecified"
+		}
+	case c.Encoding == "base64":
+		b, err := base64.StdEncoding.DecodeString(string(*c.Text))
+		if err != nil {
+			return fmt.Errorf("response body: %w", err)
+		}
+		e.Response.Body = nonEmpty(b)
+	case c.Encoding != "":
+		return fmt.Errorf("response body in the unknown encoding %q", c.Encoding)
+	default:
+		text = c.Text.wire(int64(c.Size), int64(c.Size)+int64(c.Compression))
+		e.Response.Body = text.bytes
+	}
+	if !hasBody {
+		e.Response.Body = nil
+		return nil
+	}
+	kept := e.Response.Header[:0]
+	for _, f := range e.Response.Header {
+		switch strings.ToLower(f.Name) {
+		case "content-encoding", "transfer-encoding":
+			continue
+		case "content-length":
+			f.Value = strconv.Itoa(len(e.Response.Body))
+		case "content-type":
+			switch _, at := charsetOf(f.Value); {
+			case at >= 0 && text.recoded:
+				f.Value = f.Value[:at] + "charset=utf-8"
+			case text.recoded && !text.same && hasCharset(f.Value): // else the browser would use the charset of a <meta>
+				f.Value += "; charset=utf-8"
+			}
+		}
+		kept = append(kept, f)
+	}
+	e.Response.Header = kept
+	return nil
+}

@@ -1,0 +1,195 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
+)
+
+// harBody bounds the bytes that a body is decoded to for an export, since a few bytes of a
+// hostile recording can decode to gigabytes.
+const harBody = 256 << 20
+
+// WriteHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
+// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so. What
+// HAR has no field for is in fields named _eidetic, so that an import gives the same archive.
+func WriteHAR(w io.Writer, a *Archive) error {
+	if err := writeHAR(w, a, harBody); err != nil {
+		return fmt.Errorf("export HAR: %w", err)
+	}
+	return nil
+}
+
+// writeHAR writes the entries one by one, since the bodies together may not fit into memory.
+func writeHAR(w io.Writer, a *Archive, most int64) error {
+	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}, Own: ownLog(a)}}
+	for i, p := range a.pages {
+		p.Wall = sane(p.Wall)
+		f.Log.Pages = append(f.Log.Pages, harPage{
+			Started: harLoose(p.Wall.Format(time.RFC3339Nano)), ID: harPageID(i), Title: harLoose(cmp.Or(p.Title, p.URL)), Own: marshal(p),
+		})
+	}
+	frame, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	const entries = `"entries": [` // inside a text the quotes would be escaped
+	at := bytes.Index(frame, []byte(entries)) + len(entries)
+	if _, err := w.Write(frame[:at]); err != nil {
+		return err
+	}
+	between := ""
+	for _, e := range a.exchanges {
+		h := harEntryOf(e, most)
+		h.PageRef = pageRef(a.pages, e.Wall)
+		text, err := json.MarshalIndent(h, "      ", "  ")
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n      %s", between, text); err != nil {
+			return err
+		}
+		between = ","
+	}
+	end := ""
+	if between != "" {
+		end = "\n    "
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", end, frame[at:])
+	return err
+}
+
+// harPageID names the page with an index.
+func harPageID(i int) harLoose { return harLoose(fmt.Sprint("page_", i+1)) }
+
+// pageRef names the page that was visited last when a request was sent, or "".
+func pageRef(pages []Page, sent time.Time) (id harLoose) {
+	var began time.Time
+	for i, p := range pages {
+		if !p.Wall.After(sent) && (id == "" || p.Wall.After(began)) {
+			id, began = harPageID(i), p.Wall
+		}
+	}
+	return id
+}
+
+func harEntryOf(e *lab.Exchange, most int64) harEntry {
+	const perMs = float64(time.Millisecond)
+	end := e.FirstByte
+	if n := len(e.Chunks); n > 0 {
+		end = max(end, e.Chunks[n-1].At)
+	}
+	version := map[string]string{"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}[e.Protocol]
+	h := harEntry{
+		Started: e.Wall.UTC().Format(time.RFC3339Nano), Time: float64(end) / perMs,
+		Timings: harTimings{Wait: float64(e.FirstByte) / perMs, Receive: float64(end-e.FirstByte) / perMs},
+		Request: harRequest{
+			Method: e.Method, URL: e.URL, HTTPVersion: version, Headers: harPairs(e.Request.Header),
+			Cookies: []harPair{}, QueryString: queryPairs(e.URL), HeadersSize: -1, BodySize: harInt(len(e.Request.Body)),
+		},
+		Response: harResponse{
+			Status: harInt(e.Status), StatusText: e.Reason, HTTPVersion: version, Headers: harPairs(e.Response.Header),
+			Cookies: []harPair{}, RedirectURL: e.Response.Get("Location"), HeadersSize: -1, BodySize: harInt(len(e.Response.Body)),
+		},
+	}
+	if e.Server.IsValid() {
+		h.Server = e.Server.Addr().String()
+	}
+	if len(e.Request.Body) > 0 {
+		text, encoding := harText(e.Request.Body, "")
+		h.Request.PostData = &harPost{MIME: e.Request.Get("Content-Type"), Text: harString(text), Encoding: encoding}
+	}
+	h.Response.Content = harContentOf(e, most)
+	if isSocketExchange(e) {
+		h.setSocket(e, most)
+	}
+	h.Own = marshal(newHAROwn(e, &h.Response.Content))
+	return h
+}
+
+// queryPairs lists the parameters of a URL in their order.
+func queryPairs(raw string) []harPair {
+	out := []harPair{}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return out
+	}
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if name, err = url.QueryUnescape(name); err != nil || part == "" {
+			continue
+		}
+		if value, err = url.QueryUnescape(value); err == nil {
+			out = append(out, harPair{name, value})
+		}
+	}
+	return out
+}
+
+// harCut begins the comment of a body that was cut off; the reason follows in WARC's words.
+const harCut = "the body was cut off: "
+
+func harContentOf(e *lab.Exchange, most int64) harContent {
+	c := harContent{Size: harInt(len(e.Response.Body)), MIME: e.Response.Get("Content-Type")}
+	if e.Truncated != "" {
+		c.Comment = harCut + e.Truncated
+		return c
+	}
+	body, err := decodeWithin(&e.Response, most)
+	if err != nil {
+		c.Comment = "the body is left out: " + err.Error()
+		return c
+	}
+	text, encoding := harText(body, c.MIME)
+	c.Text, c.Size, c.Encoding = (*harString)(&text), harInt(len(body)), encoding
+	return c
+}
+
+func harPairs(fields []lab.HeaderField) []harPair {
+	out := []harPair{}
+	for _, f := range fields {
+		out = append(out, harPair(f))
+	}
+	return out
+}
+
+// harText returns bytes as text if they are UTF-8 and declared as nothing else: in charsets such
+// as ISO-2022-JP all bytes are ASCII.
+func harText(b []byte, contentType string) (text, encoding string) {
+	charset, _ := charsetOf(contentType)
+	if utf8.Valid(b) && (charset == "" || charset == "utf-8" || charset == "utf8") {
+		return string(b), ""
+	}
+	return base64.StdEncoding.EncodeToString(b), "base64"
+}
+
+// Decoded returns a body without its content coding.
+func Decoded(m *lab.Message) ([]byte, error) { return decodeWithin(m, 1<<30) }
+
+// decodeWithin decodes a body to at most n bytes.
+func decodeWithin(m *lab.Message, n int64) ([]byte, error) {
+	coding := strings.ToLower(strings.TrimSpace(m.Get("Content-Encoding")))
+	if coding == "" || coding == "identity" || len(m.Body) == 0 {
+		return m.Body, nil
+	}
+	r, err := inject.NewDecoder(coding, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", coding, err)
+	}
+	defer r.Close()
+	b, err := readAllLimited(r, n)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", coding, err)
+	}
+	return b, nil
+}
