@@ -6,23 +6,23 @@ import (
 	"eidetic/internal/lab"
 )
 
-// busyShare is the share of a core that a browser uses, from which on its page is not at
-// rest though screen and network are still: it computes, and may ask for more when it
-// has done so. A page that waits uses some hundredths, one that works a whole core.
+// busyShare is the share of a core above which a browser counts as busy: its page may
+// still compute and request more, although screen and network are still. A waiting page
+// uses a few hundredths of a core, a computing one a whole core.
 const busyShare = 0.5
 
-// rest judges whether a page whose screen and network are still is at rest.
+// rest decides whether a page whose screen and network are still is at rest.
 type rest struct {
-	usage func() map[string]time.Duration // by who took it; nil when it is not known
-	since lab.Time                        // when used was read; 0 for not yet
+	usage func() map[string]time.Duration // by consumer; nil if unknown
+	since lab.Time                        // when used was read; 0 if it was not
 	used  time.Duration
 }
 
-// moved says that screen or network were not still for long enough to ask for the
-// processor time. Nothing is asked of the machine then: it would disturb what is measured.
+// moved records that screen or network were not still for long enough. Processor time is
+// not read then, since reading it would disturb the measurement.
 func (r *rest) moved() { r.since = 0 }
 
-// begin reads the processor time when half of the stillness that a plan asks for is over.
+// begin reads the processor time when half of the plan's stillness has passed.
 func (r *rest) begin(now lab.Time) {
 	if r.usage == nil || r.since != 0 {
 		return
@@ -30,7 +30,7 @@ func (r *rest) begin(now lab.Time) {
 	r.since, r.used = now, r.usage()["browser"]
 }
 
-// isBusy says whether the browser has worked since begin, and begins anew if it has.
+// isBusy says whether the browser has computed since begin, and if so begins again.
 func (r *rest) isBusy(now lab.Time) bool {
 	if r.usage == nil || r.since == 0 || now <= r.since {
 		return false

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestPartsOfATrial: the parts follow each other, add up, and processor time is
-// looked at only before the navigation and when the page has been still for half of the plan's time.
+// TestPartsOfATrial: the parts are in order and add up. Processor time is read only before
+// the navigation, and when the page has been still for half of the plan's time.
 func TestPartsOfATrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{changes: []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}}
@@ -20,7 +20,7 @@ func TestPartsOfATrial(t *testing.T) {
 		var spent time.Duration
 		r.Usage = func() map[string]time.Duration {
 			if w.pressed != 0 && w.analysed == 0 && now().Sub(w.pressed) < 1650*time.Millisecond {
-				t.Errorf("processor time was looked at %v after the navigation", now().Sub(w.pressed))
+				t.Errorf("processor time was read %v after the navigation; want no reading before the page is still", now().Sub(w.pressed))
 			}
 			spent += 30 * time.Millisecond
 			return map[string]time.Duration{"browser": spent, "link": 0}
@@ -51,13 +51,13 @@ func TestPartsOfATrial(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(map[string]float64{"browser": 90}, got[PartStill].Processor); diff != "" {
-			// Three looks of 30 ms: at half of the stillness, at its end, and for this part.
+			// Three readings of 30 ms: at half of the stillness, at its end, and for this part.
 			t.Errorf("processor time of the load and the stillness (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestEvidenceThatIsMissing: a trial counts without its pictures, and says why they are missing.
+// TestEvidenceThatIsMissing: a trial without evidence is valid and says why the evidence is missing.
 func TestEvidenceThatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{changes: []time.Duration{time.Second}, evidenceErr: errors.New("the encoder is gone")}
