@@ -9,9 +9,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// The fakes are one little world: a browser that shows green, and a page that
-// changes the screen at given times after the key press. Time is that of the
-// test's bubble.
+// The fakes simulate a browser that shows green, and a page that changes the screen at
+// given times after the key press. Time is that of the test's synctest bubble.
 
 func now() lab.Time { return lab.Time(time.Now().UnixNano()) }
 
@@ -24,12 +23,12 @@ type world struct {
 
 	busyUntil time.Duration // after the key: the page computes until then, and does little afterwards
 
-	// what goes wrong
+	// failures
 	neverGreen bool
 	diesAfter  time.Duration // of the key
 	lost       int
-	lostOf     []int         // of each life, where lost is not the same in all
-	silentAt   time.Duration // after the key: the source of the pictures says that it has none
+	lostOf     []int         // per life, if it differs
+	silentAt   time.Duration // after the key: the source reports an interruption
 	stopErr    error
 	filmErr    error
 
@@ -41,9 +40,9 @@ type world struct {
 	analysed      int
 	machine       *lab.Machine
 	late, lateAt  time.Duration   // of the link, and when, after the key
-	lateOf        []time.Duration // of each life, where it is not the same in all
-	awake         int             // how often the processors are kept awake now
-	slept         bool            // the key was pressed while they were not
+	lateOf        []time.Duration // per life, if it differs
+	awake         int             // number of Awake calls not yet released
+	slept         bool            // the key was pressed while awake was 0
 	linkFault     string
 	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestPartsOfATrial: the parts follow each other, add up, and processor time is
-// looked at outside of the measured span only.
+// TestPartsOfATrial: the parts are in order and add up. Processor time is read outside of
+// the measured span only.
 func TestPartsOfATrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{changes: []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}}
@@ -56,7 +56,7 @@ func TestPartsOfATrial(t *testing.T) {
 	})
 }
 
-// TestEvidenceThatIsMissing: a trial counts without its pictures, and says why they are missing.
+// TestEvidenceThatIsMissing: a trial without evidence is valid and says why the evidence is missing.
 func TestEvidenceThatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{changes: []time.Duration{time.Second}, evidenceErr: errors.New("the encoder is gone")}
