@@ -107,7 +107,7 @@ func (s *Session) leavePending(o *output) {
 // and leaves the response open.
 func (s *Session) sendOpen(o *output, a answer) {
 	a.truncated = ""
-	o.send(&a)
+	o.send(a)
 	if o.line.Aborted {
 		return
 	}
