@@ -24,6 +24,7 @@ type origins struct {
 	service   *device.Service
 }
 
+// start brings the site up and returns how it is reached.
 func (o *origins) start(ctx context.Context) (*proxy.UpstreamConfig, error) {
 	addresses := map[netip.Addr]bool{samplesite.Resolver().Addr(): true}
 	for _, a := range samplesite.Hosts() {
@@ -68,7 +69,7 @@ func (o *origins) stop() {
 		o.service = nil
 	}
 	if o.namespace != nil {
-		_ = device.Unplug(device.UplinkPort) // it is gone already when making it failed
+		_ = device.Unplug(device.UplinkPort) // fails when the namespace could not be made, and there is no uplink then
 		o.namespace.Close()
 		o.namespace = nil
 	}

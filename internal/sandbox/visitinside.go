@@ -87,12 +87,14 @@ type visit struct {
 // say tells the person a sentence.
 func (v *visit) say(format string, args ...any) { v.inner.Say(fmt.Sprintf(format, args...)) }
 
+// annotate gets the marks that a page sets.
 func (v *visit) annotate(a replay.Annotation) {
 	if a.Name == "done" {
 		v.done.Store(true)
 	}
 }
 
+// record records the pages into the archive.
 func (v *visit) record(ctx context.Context) error {
 	var offered []string
 	if v.HTTP3 {
@@ -188,6 +190,7 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 	return w.Close()
 }
 
+// replay opens the pages, each answered from the archive in a session of its own.
 func (v *visit) replay(ctx context.Context) error {
 	a, err := archive.Open(v.Archive)
 	if err != nil {
