@@ -39,6 +39,8 @@ type Rig struct {
 	Link experiment.Link
 	// Usage is the processor time so far by who took it; nil when it is not known.
 	Usage func() map[string]time.Duration
+	// MainThreads is that of the experiment's runner; nil when it is not known.
+	MainThreads func() map[int]time.Duration
 	// Describe fills in what the environment of a run says of the device; it is
 	// called at the beginning and at the end.
 	Describe func(*lab.Environment)
@@ -135,8 +137,8 @@ func (x *Execution) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
-		Usage: x.usage(),
-		Host:  device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
+		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
 	if x.Plan.Live {
 		return runner.Run(ctx, x.plan(), x.live(), x.run, x.folder, x.save)

@@ -171,6 +171,8 @@ type Runner struct {
 	Log     *slog.Logger
 	// Usage is the processor time so far by who took it; nil when it is not known.
 	Usage func() map[string]time.Duration
+	// MainThreads is that of Rest; nil when it is not known.
+	MainThreads func() map[int]time.Duration
 	// Progress hears of each step; it must not block.
 	Progress func(Step)
 }

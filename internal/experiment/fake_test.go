@@ -22,7 +22,7 @@ type world struct {
 	requests []lab.Served
 	traffic  func(since time.Duration) Traffic
 
-	busyUntil time.Duration // after the key: the browser uses a whole core until then, and little afterwards
+	busyUntil time.Duration // after the key: the page computes until then, and does little afterwards
 
 	// what goes wrong
 	neverGreen bool
@@ -54,18 +54,15 @@ func (w *world) runner() *Runner {
 	r := &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w},
 		Host: fakeHost{w}, Clock: now}
 	if w.busyUntil > 0 {
-		r.Usage = w.usage
+		r.MainThreads = w.mainThreads
 	}
 	return r
 }
 
-// usage is the processor time of the browser since the key.
-func (w *world) usage() map[string]time.Duration {
-	if w.pressed == 0 {
-		return map[string]time.Duration{}
-	}
+// mainThreads are those of the page and of a process that waits, since the key.
+func (w *world) mainThreads() map[int]time.Duration {
 	since := now().Sub(w.pressed)
-	return map[string]time.Duration{"browser": min(since, w.busyUntil) + max(0, since-w.busyUntil)/20}
+	return map[int]time.Duration{7: min(since, w.busyUntil) + max(0, since-w.busyUntil)/20, 8: since / 50}
 }
 
 func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }

@@ -249,7 +249,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the change that was last looked at for the red page
-	atRest := rest{usage: r.Usage}
+	atRest := Rest{MainThreads: r.MainThreads}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err
@@ -272,10 +272,10 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 			still = min(still, now.Sub(traffic.LastActivity))
 			switch {
 			case still < p.Still/2:
-				atRest.moved()
+				atRest.Moved()
 			case still < p.Still:
-				atRest.begin(now)
-			case !atRest.isBusy(now):
+				atRest.Begin(now)
+			case !atRest.IsBusy(now):
 				return lab.EndStable, nil
 			}
 		}

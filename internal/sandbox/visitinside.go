@@ -18,6 +18,7 @@ import (
 
 	"eidetic/internal/device"
 	"eidetic/internal/execute"
+	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -249,6 +250,7 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 		}
 	}()
 	begun := time.Now()
+	atRest := experiment.Rest{MainThreads: v.rig.MainThreads}
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
@@ -257,10 +259,17 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 			return ctx.Err()
 		case <-tick.C:
 		}
-		s := stats()
-		asked, still := s.Requests-before, lab.Monotonic().Sub(s.LastActivity)
+		s, now := stats(), lab.Monotonic()
+		asked, still := s.Requests-before, now.Sub(s.LastActivity)
+		isQuiet := asked > 0 && (s.InFlight == 0 || v.done.Load())
 		switch {
-		case asked > 0 && (s.InFlight == 0 || v.done.Load()) && still >= v.Still:
+		case !isQuiet || still < v.Still/2:
+			atRest.Moved()
+		case still < v.Still:
+			atRest.Begin(now)
+		}
+		switch {
+		case isQuiet && still >= v.Still && (v.done.Load() || !atRest.IsBusy(now)):
 			v.say("%s: %d requests in %.1f s", page, asked, (time.Since(begun) - still).Seconds())
 			return nil
 		case time.Since(begun) < v.Limit:
