@@ -93,6 +93,7 @@ type portDevice struct {
 	err     error       // why the network is not up
 }
 
+// set notes how the start of the device's network went.
 func (d *portDevice) set(gateway string, running *port.Port, start *execute.StartPage, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

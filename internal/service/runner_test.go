@@ -111,7 +111,7 @@ func TestAcceptRefuses(t *testing.T) {
 		q := lab.Plan{Trials: 1, Still: 1.5, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
 		c.change(&q)
 		if _, err := r.Accept(t.Context(), q); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want a word of %q", c.name, err, c.says)
+			t.Errorf("%s: Accept() = %v; want a word of %q", c.name, err, c.says)
 		}
 	}
 }
