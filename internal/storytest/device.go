@@ -191,8 +191,8 @@ func (d *Device) start(cmd *exec.Cmd) {
 	cmd.Stdout, cmd.Stderr = d.log, d.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-		// The kernel sends that signal when the thread that started the program ends:
-		// Do keeps its thread until the test ends.
+	// The kernel sends that signal when the thread that started the program ends:
+	// Do keeps its thread until the test ends.
 	started, over := make(chan error, 1), make(chan struct{})
 	d.t.Cleanup(func() { close(over) })
 	go func() {

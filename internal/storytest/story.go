@@ -26,7 +26,7 @@ type Story struct {
 	Patience time.Duration
 }
 
-	// link is that of the replay: a packet that crosses it takes at least half of linkRTT.
+// link is that of the replay: a packet that crosses it takes at least half of linkRTT.
 const (
 	link    = "rtt=100ms,down=4mbit,up=1mbit"
 	linkRTT = 100 * time.Millisecond
