@@ -12,7 +12,7 @@ COMMIT   := $(shell git rev-parse --verify HEAD 2>/dev/null)
 BUILDVCS := $(if $(COMMIT),auto,false)
 
 .PHONY: demo
-demo: deps-demo build ## Install what is missing, build, measure the sample page and show the report
+demo: deps-demo build ## Install missing packages, build, measure the sample page and show the report
 	$(BINARY) demo $(DEMO_FLAGS)
 
 .PHONY: build
@@ -23,14 +23,14 @@ build: deps-build ## Build bin/appliance, one static binary
 deps: ## Install every Debian package that any target uses
 	@scripts/deps.sh build demo test image bench docs
 
-deps-%: ## Install what one group lacks: build, demo, test, image, bench or docs
+deps-%: ## Install the missing packages of one group: build, demo, test, image, bench or docs
 	@scripts/deps.sh $*
 
 .PHONY: clean
-clean: ## Remove what was built and measured (bin/, out/)
+clean: ## Remove all builds and results (bin/, out/)
 	rm -rf bin out
 
 .PHONY: packages
-packages: ## Draw what imports what: docs/img/packages.svg
+packages: ## Draw the imports between packages: docs/img/packages.svg
 	@scripts/deps.sh build docs
 	scripts/packages.sh

@@ -1,28 +1,28 @@
 ##@ The box
 
-# Only numbers and dots sort in the boot loader: the count of commits is the last.
+# The boot loader sorts only numbers and dots, so the last number is the count of commits.
 IMAGE_VERSION ?= 0.1.$(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 IMAGE_FLAGS   ?= $(if $(WIFI),--wifi)
 image_build    = go run ./image/build --version $(IMAGE_VERSION) $(IMAGE_FLAGS)
 
 .PHONY: image
-image: deps-image build ## The bootable image, out/image/appliance.img and .efi (as root; WIFI=1 adds firmware)
+image: deps-image build ## Build the bootable image, out/image/appliance.img and .efi (as root; WIFI=1 adds firmware)
 	$(image_build)
 
 .PHONY: image-test
-image-test: deps-image build ## The image's test build, with a shell on its console (as root)
+image-test: deps-image build ## Build the image's test build, with a shell on its console (as root)
 	$(image_build) --test
 
 .PHONY: image-accept
-image-accept: deps-image build ## Build the image and lock the package versions it has now
+image-accept: deps-image build ## Build the image and lock its current package versions
 	$(image_build) --accept --refresh
 
 .PHONY: deb
-deb: build ## A Debian package of the service for other machines, out/appliance_VERSION_amd64.deb
+deb: build ## Build a Debian package of the service for other machines, out/appliance_VERSION_amd64.deb
 	go run ./image/deb --version $(IMAGE_VERSION)
 
 .PHONY: test-box
-test-box: testrun ## Boot the test build in a virtual machine and try it (as root; minutes)
+test-box: testrun ## Boot the test build in a virtual machine and test it (as root; minutes)
 	@$(testrun) -v box
 
 CUTS ?= 20

@@ -2,9 +2,9 @@
 
 FUZZTIME ?= 30s
 
-# internal/testrun runs the tests, a failed one twice, and ends whatever they
-# leave behind: see its package comment, and plan.go for which tests run beside
-# which. exec, so that a signal to make reaches it.
+# internal/testrun runs the tests, runs a failed test once more, and ends processes that
+# tests leave running: see its package comment, and plan.go for the order. exec makes
+# testrun make's direct child, so that make's signals reach it.
 testrun = exec bin/testrun
 
 .PHONY: testrun
@@ -12,27 +12,27 @@ testrun: deps-build ## Build bin/testrun, which runs the tests
 	@go build -o bin/testrun ./internal/testrun
 
 .PHONY: test
-test: deps-test testrun ## Everything: lint, unit, race, machine and boot tests; installs what is missing
+test: deps-test testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 
 .PHONY: test-unit
-test-unit: testrun ## Tests that need nothing of the machine, with all fuzz seeds; concurrent packages under the race detector
+test-unit: testrun ## Run the tests that need no special machine, with all fuzz seeds; concurrent packages under the race detector
 	@$(testrun) unit
 
 .PHONY: test-net
-test-net: testrun ## Tests with namespaces, screens and browsers, one package at a time
+test-net: testrun ## Run the tests with namespaces, screens and browsers, one package at a time
 	@$(testrun) net
 
 SLOW     ?= 3
 PACKAGES ?= ./internal/testrun ./netlab/dns ./internal/store
 
 .PHONY: test-slow
-test-slow: testrun ## The tests of PACKAGES, held to one part in SLOW of the processors' time (as root); PACKAGES=all for everything
+test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' time (as root); PACKAGES=all for everything
 	@$(testrun) -slow $(SLOW) $(if $(filter all,$(PACKAGES)),all,packages $(PACKAGES))
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck
+lint: ## Run gofmt, go vet, staticcheck (pinned in go.mod) and shellcheck
 	@unformatted=$$(gofmt -l .); \
 		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
 	go vet ./...
@@ -41,5 +41,5 @@ lint: ## gofmt, go vet, staticcheck (pinned in go.mod), shellcheck
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
 
 .PHONY: fuzz
-fuzz: ## Every fuzz target for FUZZTIME each
+fuzz: ## Run every fuzz target for FUZZTIME each
 	scripts/fuzz.sh $(FUZZTIME)

@@ -1,6 +1,6 @@
-// Package systemd ties the binary to the service manager: what it tells
-// (ready, status, stopping, still alive), what it is given (listening sockets,
-// by name) and where its log goes (the journal, with fields).
+// Package systemd connects the binary with the service manager: its notifications
+// (ready, status, stopping, still alive), the listening sockets that it is given by
+// name, and its log (the journal, with fields).
 //
 // In flow the environment of sd_notify(3), sd_listen_fds(3) and
 // sd_watchdog_enabled(3), which is read once and then removed, so that child

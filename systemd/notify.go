@@ -11,9 +11,9 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Notifier tells the service manager how the service is. Its watchdog pings
-// only while every registered subsystem is really turning: a hung recorder
-// must restart the service even if the panel still answers.
+// Notifier reports the service's state to the service manager. It pings the watchdog
+// only while every registered subsystem ticks: a hung recorder must restart the
+// service even if the panel still answers.
 type Notifier struct {
 	send     func(state string) error
 	interval time.Duration // WatchdogSec; 0 when no watchdog is set
@@ -22,12 +22,12 @@ type Notifier struct {
 	mu     sync.Mutex
 	pulses map[string]*Pulse
 	status string
-	late   string // the names last reported as not turning
+	late   string // the subsystems last reported as hung
 }
 
 // FromEnvironment returns a Notifier for this process's NOTIFY_SOCKET and
-// WATCHDOG_USEC. Without them it says nothing. A socket that cannot be reached,
-// or a watchdog interval that is not a number, is an error.
+// WATCHDOG_USEC. Without them the Notifier sends nothing. A socket that cannot be
+// reached, or a watchdog interval that is not a number, is an error.
 func FromEnvironment() (*Notifier, error) {
 	interval, err := daemon.SdWatchdogEnabled(true)
 	if err != nil {
@@ -47,7 +47,7 @@ func NewNotifier(send func(state string) error, interval time.Duration, now func
 	return &Notifier{send: send, interval: interval, now: now, pulses: make(map[string]*Pulse)}
 }
 
-// Ready says that everything the service offers is bound and answering.
+// Ready reports that every socket of the service is bound and answers.
 func (n *Notifier) Ready(status string) error {
 	n.mu.Lock()
 	n.status = status
@@ -63,7 +63,7 @@ func (n *Notifier) Status(status string) error {
 	return n.notify("status", statusLine(status))
 }
 
-// Stopping says that the service is ending by itself.
+// Stopping reports that the service is ending by itself.
 func (n *Notifier) Stopping(status string) error {
 	return n.notify("stopping", daemon.SdNotifyStopping+"\n"+statusLine(status))
 }
@@ -77,25 +77,25 @@ func (n *Notifier) Period() time.Duration {
 	return n.interval / 4
 }
 
-// Subsystem registers a loop that must turn for the service to count as
-// alive, and returns what it ticks. A name in use is an error.
+// Subsystem registers a loop that must tick for the service to count as alive, and
+// returns its Pulse. A name in use is an error.
 func (n *Notifier) Subsystem(name string) (*Pulse, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, used := n.pulses[name]; used {
 		return nil, fmt.Errorf("systemd watchdog: subsystem %q is registered already", name)
 	}
-	// Fresh at first, so that a subsystem has a whole interval to start turning.
+	// The subsystem starts as fresh, so that it has a whole interval until its first tick.
 	p := &Pulse{notifier: n, name: name, last: n.now(), fresh: true}
 	n.pulses[name] = p
 	return p, nil
 }
 
-// Turn is how long ago a subsystem last ticked.
+// Turn is the age of a subsystem's last tick.
 type Turn struct {
 	Name string
 	Ago  time.Duration
-	// OK is set while it ticked within the watchdog's interval (ten seconds
+	// OK is set if the subsystem ticked within the watchdog's interval (ten seconds
 	// without a watchdog).
 	OK bool
 }
@@ -117,9 +117,9 @@ func (n *Notifier) Turns() []Turn {
 	return turns
 }
 
-// Run pings the watchdog until ctx is done. It returns nil then, and at once
-// when no watchdog is set. A ping that cannot be sent is not fatal: if it
-// stays so, the service manager restarts us, which is what the watchdog is for.
+// Run pings the watchdog until ctx is done and then returns nil. It returns at once
+// if no watchdog is set. A ping that cannot be sent is not fatal: if pings keep
+// failing, the service manager restarts us, which is the watchdog's purpose.
 func (n *Notifier) Run(ctx context.Context) error {
 	if n.interval == 0 {
 		return nil
@@ -136,8 +136,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// ping sends WATCHDOG=1 if every subsystem ticked since the ping before, and
-// otherwise says once which did not.
+// ping sends WATCHDOG=1 if every subsystem ticked since the last ping. Otherwise it
+// reports once which subsystems did not.
 func (n *Notifier) ping() error {
 	n.mu.Lock()
 	var late []string
@@ -180,8 +180,8 @@ func (n *Notifier) notify(what, state string) error {
 	return nil
 }
 
-// statusLine makes a status that is one line: a line break would start a new
-// assignment, and a status may quote what came from outside.
+// statusLine replaces line breaks in a status: a line break would start a new
+// assignment, and a status may contain text from outside.
 func statusLine(status string) string {
 	return "STATUS=" + strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -199,14 +199,14 @@ type Pulse struct {
 	fresh    bool // ticked since the last ping
 }
 
-// Tick says that the subsystem's loop has turned.
+// Tick reports that the subsystem's loop is alive.
 func (p *Pulse) Tick() {
 	p.notifier.mu.Lock()
 	p.last, p.fresh = p.notifier.now(), true
 	p.notifier.mu.Unlock()
 }
 
-// End says that the subsystem ended as it should, and is no longer waited for.
+// End reports that the subsystem ended normally; the watchdog no longer waits for it.
 func (p *Pulse) End() {
 	p.notifier.mu.Lock()
 	delete(p.notifier.pulses, p.name)

@@ -19,8 +19,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The watchdog must ping while all subsystems turn, stop when one does not,
-// say which, and go on when it turns again. Time is synctest's.
+// The watchdog must ping while all subsystems tick, stop and name the subsystem when one
+// does not, and continue when it ticks again. The clock is synctest's.
 func TestWatchdogFollowsTheSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []string
@@ -86,16 +86,16 @@ func TestNotifierSaysWhatWasWrong(t *testing.T) {
 	broken := errors.New("no such socket")
 	n := NewNotifier(func(string) error { return broken }, 0, time.Now)
 	if err := n.Status("x"); !errors.Is(err, broken) || err.Error() != "notify systemd (status): no such socket" {
-		t.Errorf("Status: %v", err)
+		t.Errorf("Status() = %v, want %q", err, "notify systemd (status): no such socket")
 	}
 	if _, err := n.Subsystem("panel"); err != nil {
 		t.Error(err)
 	}
 	if _, err := n.Subsystem("panel"); err == nil {
-		t.Error("a name in use was accepted")
+		t.Error("Subsystem() with a name in use = nil, want an error")
 	}
 	if err := n.Run(t.Context()); err != nil {
-		t.Errorf("Run without a watchdog: %v", err)
+		t.Errorf("Run() without a watchdog = %v, want nil", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestStatusStaysOneLine(t *testing.T) {
 	}
 }
 
-// childMode tells the test binary, started again as a child, what to be.
+// childMode is the environment variable that makes the test binary run as a child.
 const childMode = "SYSTEMD_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -203,7 +203,7 @@ func TestRealNotifySocket(t *testing.T) {
 	heard := func(d time.Duration) string {
 		t.Helper()
 		if time.Now().After(deadline) {
-			t.Fatal("what should be notified did not come in time")
+			t.Fatal("no notification arrived in time")
 		}
 		if err := socket.SetReadDeadline(time.Now().Add(d)); err != nil {
 			t.Fatal(err)
@@ -215,8 +215,8 @@ func TestRealNotifySocket(t *testing.T) {
 		}
 		return string(buffer[:n])
 	}
-	// until skips what the child says when a busy machine holds it up: it notices
-	// that by itself, names subsystems that did not turn, and goes on.
+	// until skips notifications up to want. When a busy machine delays the child, the child
+	// notices that, names the subsystems that did not tick, and goes on.
 	until := func(want string) {
 		t.Helper()
 		for heard(time.Second) != want {
@@ -245,7 +245,7 @@ func TestRealNotifySocket(t *testing.T) {
 	for {
 		said := heard(time.Second)
 		if strings.HasPrefix(said, "WATCHDOG=1") {
-			t.Error("a hung service pinged again")
+			t.Error("the watchdog was pinged while a subsystem hung, want no ping")
 		}
 		if said == "STOPPING=1\nSTATUS=bye" {
 			break
@@ -259,6 +259,6 @@ func TestRealNotifySocket(t *testing.T) {
 func TestWatchdogIntervalThatIsNoNumber(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "soon")
 	if _, err := FromEnvironment(); err == nil {
-		t.Error("WATCHDOG_USEC=soon was accepted")
+		t.Error("FromEnvironment() with WATCHDOG_USEC=soon = nil, want an error")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 )
 
-// Sockets holds what socket activation passed in, by FileDescriptorName=, until
-// each is taken. go-systemd's Listeners and PacketConns each consume all the
+// Sockets holds the sockets that socket activation passed, by FileDescriptorName=, until
+// the service takes them. go-systemd's Listeners and PacketConns each consume all the
 // descriptors (coreos/go-systemd#286), so they are split here, once.
 type Sockets struct {
 	files map[string][]*os.File
@@ -60,8 +60,8 @@ func (s *Sockets) PacketConn(name string) (net.PacketConn, error) {
 	return nil, s.wrongKind(name, "datagram")
 }
 
-// Close closes what nobody took and names it: a socket that is open and never
-// served would leave its clients waiting for ever.
+// Close closes the sockets that were not taken and names them in its error: clients of a
+// socket that is open but not served would wait for ever.
 func (s *Sockets) Close() error {
 	var left []string
 	for name, files := range s.files {
@@ -78,7 +78,7 @@ func (s *Sockets) Close() error {
 	return fmt.Errorf("sockets passed by systemd that nothing serves: %s; check FileDescriptorName= in the socket unit", strings.Join(left, ", "))
 }
 
-// drop closes our descriptor of a socket that was taken: net made a duplicate.
+// drop closes our descriptor of a socket that was taken: package net made a duplicate.
 func (s *Sockets) drop(name string, i int) {
 	files := s.files[name]
 	_ = files[i].Close()
@@ -89,8 +89,8 @@ func (s *Sockets) drop(name string, i int) {
 	}
 }
 
-// wrongKind returns nil when no socket of that name is left, and otherwise
-// what is wrong with those that are.
+// wrongKind returns nil if no socket of that name is left, and otherwise an error that
+// says why those left cannot be used.
 func (s *Sockets) wrongKind(name, want string) error {
 	if len(s.files[name]) == 0 {
 		return nil

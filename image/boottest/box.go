@@ -29,19 +29,18 @@ var (
 	Panel = netip.AddrPortFrom(Lease.Addr(), 8080).String()
 )
 
-// Patience is how long anything may take that ends by itself on a machine
-// with nothing else to do within a minute. Tests wait for events, and a test
-// machine may be busy with others.
+// Patience bounds steps that end within a minute on a machine that does nothing else.
+// Tests wait for events, and a test machine may be busy.
 const Patience = 8 * time.Minute
 
 // Box is a machine with our image, an uplink whose namespace serves leases, a
-// device port and a free slot for a third network card. Its namespaces have no
-// way to any other network.
+// device port and a free slot for a third network card. Its namespaces are not
+// connected to any other network.
 type Box struct {
 	*Machine
 	Uplink, Device, Third *Port
 
-	typed int // how much the console had said when something was last typed
+	typed int // length of the console's output when something was last typed
 }
 
 // BoxOptions change what Start makes; the zero value is a box of the test build.
@@ -52,8 +51,8 @@ type BoxOptions struct {
 	Second int64  // size of a second, empty disk; none when 0
 }
 
-// NewBox makes a box for a test, which is skipped where there is no image or
-// no QEMU, and leaves it switched off. Everything is taken away when the test ends.
+// NewBox creates a box for a test and leaves it switched off. It skips the test if there
+// is no image or no QEMU. Everything is removed when the test ends.
 func NewBox(t *testing.T, o BoxOptions) *Box {
 	t.Helper()
 	testlab.NeedRoot(t)
@@ -98,8 +97,8 @@ func NewBox(t *testing.T, o BoxOptions) *Box {
 	return b
 }
 
-// ImagePath returns the path of a file of the built image; a test is skipped
-// where nobody has built it.
+// ImagePath returns the path of a file of the built image; it skips the test if the
+// image was not built.
 func ImagePath(t *testing.T, name string) string {
 	t.Helper()
 	file := name
@@ -129,7 +128,7 @@ func (b *Box) On(t *testing.T) time.Duration {
 	return b.Since()
 }
 
-// Healthy waits until the box's panel says, to the uplink, that all of it works.
+// Healthy waits until the box's panel reports, on the uplink, that every part works.
 func (b *Box) Healthy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := timeout(t)
@@ -140,7 +139,7 @@ func (b *Box) Healthy(t *testing.T) {
 	}
 }
 
-// REST asks the box's panel, with its token, from the uplink and returns the
+// REST sends a request with the token to the box's panel from the uplink and returns the
 // status and the body of the answer.
 func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reader) (int, string) {
 	t.Helper()
@@ -166,18 +165,18 @@ func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reade
 	return response.StatusCode, string(text)
 }
 
-// timeout is a context for something that ends by itself.
+// timeout returns a context for a step that ends by itself.
 func timeout(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), Patience)
 }
 
-// Explain logs what the box itself says is wrong.
+// Explain logs the box's own view of what is wrong.
 func (b *Box) Explain(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	out, err := b.Shell.Run(ctx, "systemctl --no-pager --failed; systemctl --no-pager list-jobs; ip -br addr; journalctl --no-pager -b -u 'appliance*' | tail -n 40; journalctl --no-pager -b -p warning | tail -n 20")
-	t.Logf("the box says (%v):\n%s", err, out)
+	t.Logf("the state of the box (%v):\n%s", err, out)
 }
 
 // Run runs a line of bash on the box as root and returns what it printed,

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// guestCase is something that is tried on the box that testCases has booted.
+// guestCase is a test on the box that testCases has booted.
 type guestCase struct {
 	name string
 	run  func(*testing.T, *Box)
 }
 
-// cases are tried in this order on one box. Each leaves it healthy, and as it
-// found it as far as another could notice; those at the end disturb the most.
+// cases run in this order on one box. Each leaves the box healthy and, as far as another
+// case could notice, unchanged; the most disturbing cases come last.
 var cases = []guestCase{
 	{"nothing failed", testNothingFailed},
 	{"memory", testMemory},
@@ -33,8 +33,8 @@ var cases = []guestCase{
 	{"hung service", testHungService},
 }
 
-// One boot, looked at from all sides. How long a start takes, and what else is
-// a promise of time, is measured by make bench-box.
+// testCases boots once and runs all cases. make bench-box measures how long a start takes,
+// and every other time.
 func testCases(t *testing.T) {
 	b := NewBox(t, BoxOptions{})
 	t.Logf("healthy %.1f s after power-on", b.On(t).Seconds())
@@ -51,14 +51,14 @@ func TestSizes(t *testing.T) {
 		}
 		t.Logf("%s: %.1f MB", name, float64(info.Size())/1e6)
 		if info.Size() > most {
-			t.Errorf("%s has %d bytes, at most %d are promised", name, info.Size(), most)
+			t.Errorf("%s has %d bytes, want at most %d", name, info.Size(), most)
 		}
 	}
 }
 
 func testNothingFailed(t *testing.T, b *Box) {
 	if out := b.Run(t, "systemctl --failed --no-legend --plain; systemctl is-system-running --wait"); out != "running" {
-		t.Errorf("the system is %q", out)
+		t.Errorf("the state of the system is %q, want running", out)
 		b.Explain(t)
 	}
 }
@@ -73,11 +73,11 @@ func testMemory(t *testing.T, b *Box) {
 	used := (total - available) / 1024
 	t.Logf("idle: %d of %d MiB in use, the service %s bytes", used, total/1024, b.Run(t, "systemctl show appliance.service -P MemoryCurrent"))
 	if used > 600 {
-		t.Errorf("the idle system uses %d MiB", used)
+		t.Errorf("the idle system uses %d MiB, want less", used)
 	}
 }
 
-// The rest of the disk, all of it, and nobody executes what is written there.
+// testDataPartition checks that the data partition takes the rest of the disk, and that nothing on it can be executed.
 func testDataPartition(t *testing.T, b *Box) {
 	out := b.Run(t, "findmnt -n -o SOURCE,FSTYPE,OPTIONS /var/lib/appliance && stat -c '%U %a' /var/lib/appliance/state")
 	if !strings.Contains(out, "ext4") || !strings.Contains(out, "noexec") || !strings.Contains(out, "appliance 700") {
@@ -90,28 +90,28 @@ func testDataPartition(t *testing.T, b *Box) {
 	}
 }
 
-// The drivers that boxes need and those that imitate hardware for tests.
+// testModules loads the drivers that boxes need and those that imitate hardware for tests.
 func testModules(t *testing.T, b *Box) {
 	out := b.Run(t, "modprobe -a vivid dummy_hcd mac80211_hwsim libcomposite usb_f_hid ch341 cp210x ftdi_sio uvcvideo uinput ath9k && "+
 		"ls -1d /dev/video0 /sys/class/udc/dummy_udc.0 /sys/class/ieee80211/phy0 /dev/uinput")
 	if strings.Count(out, "\n") != 3 {
 		t.Errorf("got %q", out)
 	}
-	b.Until(t, "modprobe -r vivid dummy_hcd mac80211_hwsim") // udev looks at new devices first
+	b.Until(t, "modprobe -r vivid dummy_hcd mac80211_hwsim") // udev may still use the new devices
 }
 
-// What the service asks for and may not set itself is set already.
+// testSettings checks kernel settings that the service needs and may not change itself.
 func testSettings(t *testing.T, b *Box) {
 	b.expect(t, "TCP forgets what it measured", "cat /proc/sys/net/ipv4/tcp_no_metrics_save", "1")
 	b.expect(t, "nothing is forwarded", "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding", "0\n0")
 }
 
-// The port with the lease is the uplink, the other one a device's, and the
-// console says so, with the token.
+// testConsole checks that the port with the lease is the uplink and the other one a device
+// port, and that the console shows both, with the token.
 func testConsole(t *testing.T, b *Box) {
 	token := b.Run(t, "cat /etc/appliance/token")
 	banner := b.awaitBanner(t, "http://10.77.0.2:8080/", "box.local", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok")
-	t.Logf("the console says:\nEidetic %s", banner)
+	t.Logf("the console shows:\nEidetic %s", banner)
 	if picture := os.Getenv("CONSOLE_PNG"); picture != "" { // for docs/img
 		if err := b.Screenshot(t.Context(), picture); err != nil {
 			t.Error(err)
@@ -120,7 +120,7 @@ func testConsole(t *testing.T, b *Box) {
 	b.expect(t, "the firewall's device ports", "nft list set inet box device_ports | grep elements | xargs", "elements = { enp0s17 }")
 }
 
-// awaitBanner waits until the console's last text has all words, and returns it.
+// awaitBanner waits until the console's newest banner contains all words, and returns it.
 func (b *Box) awaitBanner(t *testing.T, words ...string) string {
 	t.Helper()
 	deadline := time.Now().Add(Patience)
@@ -137,7 +137,7 @@ func (b *Box) awaitBanner(t *testing.T, words ...string) string {
 		}
 		if time.Now().After(deadline) {
 			b.Explain(t)
-			t.Fatalf("the console does not say %q:\n%s", missing, banner)
+			t.Fatalf("the console does not show %q:\n%s", missing, banner)
 		}
 		b.Run(t, "sleep 0.5")
 	}
@@ -150,8 +150,8 @@ func cutLast(text, mark string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// A network card that is plugged in while the box runs becomes a device port,
-// and going away harms nobody.
+// testThirdPort plugs in a network card while the box runs, which becomes a device port, and
+// removes it again, which must not disturb anything.
 func testThirdPort(t *testing.T, b *Box) {
 	if err := b.PlugNIC(t.Context(), 0); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func testThirdPort(t *testing.T, b *Box) {
 	b.Healthy(t)
 }
 
-// A stopped process does not ping; systemd ends it and starts it again.
+// testHungService stops the service's process, which then no longer notifies the watchdog; systemd must restart it.
 func testHungService(t *testing.T, b *Box) {
 	before := b.Run(t, "systemctl show -P MainPID appliance.service")
 	b.Run(t, "kill -STOP "+before)
@@ -175,6 +175,6 @@ func testHungService(t *testing.T, b *Box) {
 	b.Healthy(t)
 	t.Logf("healthy again %.1f s after the service hung", time.Since(stopped).Seconds())
 	if out := b.Run(t, "journalctl -b -u appliance.service --no-pager | grep -c 'Watchdog timeout'"); out == "0" {
-		t.Error("it was not the watchdog")
+		t.Error("the service was restarted, but not by the watchdog")
 	}
 }

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// boxes are the tests that boot boxes of their own, or work as long as if they
-// did, the longest first: they begin in this order, as many at a time as there
-// are processors, and one that is long and begins last would be waited for alone.
-// None asserts a time, so they mind no company.
+// boxes are the tests that boot boxes of their own, or take as long. They start in this
+// order, the longest first, as many at a time as there are processors; a long one that
+// started last would run alone. None asserts a time, so they may run side by side.
 // How long each took is logged.
 var boxes = []struct {
 	name string
@@ -24,8 +23,8 @@ var boxes = []struct {
 	{"Debian package", testDebianPackage},
 }
 
-// Tests that call t.Parallel themselves begin in the order in which the
-// scheduler wakes them, which is nearly that of their files' names.
+// TestBoxes starts the tests itself: tests that call t.Parallel start in the order in which
+// the scheduler wakes them, which is nearly that of their files' names.
 func TestBoxes(t *testing.T) {
 	next, began := make(chan int), time.Now()
 	var workers sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The Debian package, installed, installed again and purged by dpkg on a
-// Debian that is nothing but files: the one that the image was made of.
+// testDebianPackage installs the package, installs it again and purges it, with dpkg in the
+// Debian file system that the image was made of, without booting it.
 func testDebianPackage(t *testing.T) {
 	testlab.NeedRoot(t)
 	archives, err := filepath.Glob(ImagePath(t, ".") + "/root-*.tar")
@@ -38,7 +38,7 @@ func testDebianPackage(t *testing.T) {
 	inside(install)
 	token := inside("cat /etc/appliance/token")
 	if len(token) != 16 {
-		t.Errorf("token %q", token)
+		t.Errorf("token %q, want one that is not empty", token)
 	}
 	inside(install)
 	for command, want := range map[string]string{
@@ -51,7 +51,7 @@ func testDebianPackage(t *testing.T) {
 		"systemd-analyze verify appliance.service 2>&1 | grep -i appliance; true":                  "",
 	} {
 		if got := inside(command); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
+			t.Errorf("%s prints %q, want %q", command, got, want)
 		}
 	}
 	inside("dpkg --purge appliance")

@@ -12,7 +12,7 @@ import (
 	"eidetic/image/fat"
 )
 
-// copySparse copies a file and leaves its holes holes.
+// copySparse copies a file and keeps its holes.
 func copySparse(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -49,7 +49,7 @@ func copySparse(to, from string) error {
 	}
 }
 
-// Partition says where a partition of the machine's disk is.
+// Partition is the place of a partition on the machine's disk.
 type Partition struct{ Offset, Size int64 }
 
 const (
@@ -80,7 +80,7 @@ func partition(disk io.ReaderAt, n int) (p Partition, err error) {
 	return Partition{first * sector, (last + 1 - first) * sector}, nil
 }
 
-// ESP lets f change the EFI partition of a machine that is off.
+// ESP lets f change the EFI partition of a machine that is switched off.
 func (m *Machine) ESP(f func(*fat.Volume) error) error {
 	return m.onDisk(espIndex, func(disk *os.File, p Partition) error {
 		v, err := fat.Open(window{disk, p.Offset})
@@ -91,9 +91,8 @@ func (m *Machine) ESP(f func(*fat.Volume) error) error {
 	})
 }
 
-// FlipData inverts n bytes of the data partition of a machine that is off: the
-// same ones for the same seed, all of them between from and to, in bytes of
-// the partition.
+// FlipData inverts n bytes of the data partition of a machine that is switched off,
+// between the offsets from and to of the partition. The same seed chooses the same bytes.
 func (m *Machine) FlipData(seed uint64, n int, from, to int64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return m.onDisk(dataIndex, func(disk *os.File, p Partition) error {
@@ -118,7 +117,7 @@ func (m *Machine) FlipData(seed uint64, n int, from, to int64) error {
 // onDisk calls f with the disk of a machine that is off and its n-th partition.
 func (m *Machine) onDisk(n int, f func(*os.File, Partition) error) error {
 	if m.process != nil {
-		return errors.New("machine: it is on, and uses its disk")
+		return errors.New("machine: it is switched on and uses its disk; switch it off first")
 	}
 	disk, err := os.OpenFile(m.Disk(), os.O_RDWR, 0)
 	if err != nil {
@@ -135,7 +134,7 @@ func (m *Machine) onDisk(n int, f func(*os.File, Partition) error) error {
 	return disk.Close()
 }
 
-// window is a disk from an offset on.
+// window is the part of a disk that begins at an offset.
 type window struct {
 	disk   *os.File
 	offset int64

@@ -9,7 +9,7 @@ import (
 
 const filmPath = "/var/lib/appliance/film.reel"
 
-// filmed is what a reel holds.
+// filmed is the content of a reel.
 type filmed struct {
 	Frames    int `json:"frames"`
 	Lost      int `json:"lost"`
@@ -18,23 +18,23 @@ type filmed struct {
 	} `json:"recovered"`
 }
 
-// film starts a recording, and returns what its reel held five flushes ago:
-// that much is on the disk.
+// film starts a recording, and returns the content of its reel as of five flushes ago, which
+// is certainly on the disk.
 func (b *Box) film(t *testing.T) filmed {
 	t.Helper()
 	appliance := b.Build(t, "./cmd/appliance")
 	b.Run(t, fmt.Sprintf("rm -f %[2]s; (%[1]s capture --source synthetic:load --size 320x200 --out %[2]s >/dev/null 2>&1 &)", appliance, filmPath))
 	b.Until(t, fmt.Sprintf("[ $(stat -c %%s %s) -gt 50000 ]", filmPath))
 	held := b.filmed(t, appliance, filmPath)
-	// A flush each second, beside others: of a disk or a machine that takes its
-	// time the reel's own flushes get as much as these.
+	// The reel and other programs flush each second: on a slow disk or machine, the reel's
+	// own flushes take as long as these.
 	for range 5 {
 		b.Run(t, "sleep 1; dd if=/dev/zero of=/var/lib/appliance/flushed bs=64k count=1 conv=fsync status=none")
 	}
 	return held
 }
 
-// filmed says what a reel on the box holds.
+// filmed returns the content of a reel on the box.
 func (b *Box) filmed(t *testing.T, appliance, path string) filmed {
 	t.Helper()
 	var f filmed
@@ -44,20 +44,20 @@ func (b *Box) filmed(t *testing.T, appliance, path string) filmed {
 	return f
 }
 
-// filmSaved checks after a power cut that what was on the disk is there, that
-// the damage is named, and that the rest can be recovered.
+// filmSaved checks after a power cut that the frames on the disk are still there, that
+// reel info names the damage, and that reel recover saves the rest.
 func (b *Box) filmSaved(t *testing.T, held filmed) {
 	t.Helper()
 	appliance := b.Build(t, "./cmd/appliance")
 	got := b.filmed(t, appliance, filmPath)
-	t.Logf("%d frames were in the reel five flushes before the power went, %d are there: %v", held.Frames, got.Frames, got.Recovered)
+	t.Logf("the reel had %d frames five flushes before the cut and has %d now: %v", held.Frames, got.Frames, got.Recovered)
 	if got.Frames < held.Frames || held.Frames == 0 || len(got.Recovered) == 0 {
-		t.Errorf("the reel has %+v, five flushes before the power went it had %+v", got, held)
+		t.Errorf("the reel has %+v, want at least the content five flushes before the cut, %+v", got, held)
 	}
 	saved := filmPath + ".saved"
 	b.Run(t, fmt.Sprintf("rm -f %[3]s; %[1]s reel recover %[2]s --out %[3]s", appliance, filmPath, saved))
 	if out := b.Run(t, appliance+" reel verify "+saved); !strings.Contains(out, fmt.Sprintf("%d whole frames", got.Frames)) {
-		t.Errorf("%d frames were in the cut reel, after recovery: %s", got.Frames, out)
+		t.Errorf("the damaged reel has %d frames; want as many after recovery, which printed: %s", got.Frames, out)
 	}
 	b.Run(t, fmt.Sprintf("rm -f %s %s", filmPath, saved))
 }

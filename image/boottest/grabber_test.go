@@ -2,8 +2,8 @@ package boottest
 
 import "testing"
 
-// testGrabber films the kernel's virtual video driver in place of a capture
-// card: all formats, signals that go and come, unplugging, injected errors.
+// testGrabber films the kernel's virtual video driver, which stands for a capture
+// card: all formats, lost and restored signals, unplugging, injected errors.
 func testGrabber(t *testing.T, b *Box) {
 	b.Test(t, "./capture/v4l2", "TestVivid")
 }

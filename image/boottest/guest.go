@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// guestDir is where files of the test go on the box: in memory, executable.
+// guestDir is the box's folder for files of the test: in memory, executable.
 const guestDir = "/run/guest"
 
 // Send copies a file of this machine to the box and returns its path there. It
@@ -64,7 +64,7 @@ func (b *Box) Test(t *testing.T, pkg, run string, flags ...string) {
 		t.Errorf("%s on the box: %v", pkg, err)
 	}
 	if !strings.Contains(out, "--- PASS") || strings.Contains(out, "--- SKIP") {
-		t.Errorf("%s on the box: not all of %q ran", pkg, run)
+		t.Errorf("%s on the box: want every test of %q to run, but one was skipped or does not exist", pkg, run)
 	}
 	b.Run(t, "rm -rf "+dir)
 }

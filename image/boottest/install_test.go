@@ -13,11 +13,11 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The installer asks on the console, writes the second disk, and a machine that
-// has only that one boots from it.
+// testInstaller answers the installer on the console, which writes the second disk, and boots
+// a machine that has only that disk.
 func testInstaller(t *testing.T) {
 	b := NewBox(t, BoxOptions{Second: 3 << 30})
-	// What a person chooses in the boot loader's menu.
+	// Make the boot loader start the entry that a person would choose in its menu.
 	if err := b.ESP(func(v *fat.Volume) error {
 		if err := v.Remove("loader/loader.conf"); err != nil {
 			return err
@@ -46,7 +46,7 @@ func testInstaller(t *testing.T) {
 			b.typeLine(t, step.answer)
 		}
 	}
-	t.Logf("the console said:\n%s", last(b.Console(), 1200))
+	t.Logf("the console shows:\n%s", last(b.Console(), 1200))
 	b.Run(t, "sync")
 	b.cut(t)
 
@@ -54,7 +54,7 @@ func testInstaller(t *testing.T) {
 	if err := os.Rename(b.SecondDisk(), disk); err != nil {
 		t.Fatal(err)
 	}
-	// The copy still starts the installer; a person would not have edited it.
+	// The copied disk would start the installer again; a person would not have changed its menu.
 	installed := NewBox(t, BoxOptions{Image: disk, Disk: 3 << 30})
 	if err := installed.ESP(func(v *fat.Volume) error { return v.Remove("loader/loader.conf") }); err != nil {
 		t.Fatal(err)
@@ -63,8 +63,7 @@ func testInstaller(t *testing.T) {
 	testDataPartition(t, installed)
 }
 
-// awaitConsole waits until the console says something that it had not said
-// when the last line was typed.
+// awaitConsole waits until the console shows a text after the last typed line.
 func (b *Box) awaitConsole(t *testing.T, text string) {
 	t.Helper()
 	wait, cancel := timeout(t)
@@ -72,7 +71,7 @@ func (b *Box) awaitConsole(t *testing.T, text string) {
 	for !strings.Contains(b.Console()[b.typed:], text) {
 		select {
 		case <-wait.Done():
-			t.Fatalf("the console does not say %q:\n%s", text, last(b.Console(), 2000))
+			t.Fatalf("the console does not show %q:\n%s", text, last(b.Console(), 2000))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -89,8 +88,8 @@ func (b *Box) typeLine(t *testing.T, line string) {
 	}
 }
 
-// plugStick plugs a USB stick in that holds an update, as another computer
-// would have formatted it.
+// plugStick plugs in a USB stick with an update, formatted as another computer would
+// format it.
 func (b *Box) plugStick(t *testing.T, bundle string) {
 	t.Helper()
 	stick := filepath.Join(t.TempDir(), "stick.img")

@@ -15,10 +15,9 @@ import (
 	"eidetic/image/fat"
 )
 
-// The life of one box, in the order in which things happen to it: the power
-// goes while it writes, while it updates and while it starts; updates are
-// refused, taken, and given up; its disk is damaged. At every stage it comes back
-// by itself, with what was whole.
+// testLife is the life of one box: power cuts while it writes, updates and starts; updates
+// that are refused, installed and given up; a damaged disk. After each step the box must
+// come back by itself, with everything that was complete before.
 func testLife(t *testing.T) {
 	b := StartBox(t, BoxOptions{})
 	first := b.version(t)
@@ -30,7 +29,7 @@ func testLife(t *testing.T) {
 		held := b.film(t)
 		b.Run(t, "(yes partial > /var/lib/appliance/torn &) ; sleep 0.3")
 		b.cut(t)
-		// Meanwhile a person puts a configuration on the EFI partition.
+		// While the box is off, a person puts a configuration on the EFI partition.
 		b.putESP(t, "appliance.yaml", "box:\n  hostname: lab7\n")
 		b.On(t)
 		b.expect(t, "what was whole", "cat /var/lib/appliance/kept /etc/appliance/token", "whole\n"+token)
@@ -61,12 +60,12 @@ func testLife(t *testing.T) {
 		b.cut(t)
 		b.On(t)
 		if v := b.version(t); v != first && v != next {
-			t.Errorf("version %s", v)
+			t.Errorf("version %s after a cut during an update, want %s or %s", v, first, next)
 		}
 		b.expect(t, "the token", "cat /etc/appliance/token", token)
 	})
 	t.Run("good update from a USB stick, with a power cut at its first start", func(t *testing.T) {
-		if b.version(t) == first { // the cut came before the update was whole
+		if b.version(t) == first { // the cut came before the update was complete
 			b.QMP.Forget()
 			b.plugStick(t, ImagePath(t, "appliance-test-next.update"))
 			b.await(t, "RESET")
@@ -93,14 +92,14 @@ func testLife(t *testing.T) {
 			t.Errorf("version %s after a bad update, want %s as before", v, next)
 		}
 		if _, text := b.REST(t, http.MethodGet, "/api/v1/update", "", nil); !strings.Contains(text, `"fell_back":true`) {
-			t.Errorf("the panel says %s after a bad update", text)
+			t.Errorf("the panel reports %s after a bad update, want it to say that the box fell back", text)
 		}
 		b.says(t, bad+" did not become healthy, and was given up")
 		b.expect(t, "systems after a bad update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s+0-3.efi", next, bad))
 	})
 	t.Run("damaged data partition", func(t *testing.T) {
 		b.cut(t)
-		// The superblock and what follows it: as bad as it gets short of a new disk.
+		// Damage the superblock and the blocks after it: only a new disk would be worse.
 		if err := b.FlipData(1, 3000, 1024, 16<<10); err != nil {
 			t.Fatal(err)
 		}
@@ -109,8 +108,8 @@ func testLife(t *testing.T) {
 	})
 }
 
-// What happens to another box meanwhile: it is configured, it hangs, it is reset.
-// A series of its own, because each of them costs a start or two.
+// testRestarts configures a box through the service, hangs its system, and resets it to
+// factory settings. It runs beside testLife, because each of these costs one or two starts.
 func testRestarts(t *testing.T) {
 	b := StartBox(t, BoxOptions{})
 	token := b.Run(t, "cat /etc/appliance/token")
@@ -124,7 +123,7 @@ func testRestarts(t *testing.T) {
 	})
 	t.Run("hung system", func(t *testing.T) {
 		hung := time.Now()
-		// systemd's crash handler freezes process 1: nobody feeds the watchdog.
+		// systemd's crash handler freezes process 1, so nothing resets the hardware watchdog.
 		b.QMP.Forget()
 		b.Run(t, "kill -SEGV 1")
 		b.await(t, "RESET")
@@ -140,16 +139,15 @@ func testRestarts(t *testing.T) {
 		})
 		b.expect(t, "the host name", "hostname", "box")
 		if now := b.Run(t, "cat /etc/appliance/token"); now == token || now == "" {
-			t.Errorf("token %q after a factory reset, %q before", now, token)
+			t.Errorf("token %q after a factory reset, %q before; want another one", now, token)
 		}
 		b.expect(t, "nothing kept", "ls /var/lib/appliance/kept 2>&1 || true", "ls: cannot access '/var/lib/appliance/kept': No such file or directory")
 	})
 }
 
-// restarts does something after which the box resets itself, by whatever
-// means, and waits until it is healthy again, however often it has to start for
-// that. At each reset the power goes and comes back: to the box that is the
-// same, its memory is lost either way, and the emulator starts twice as fast.
+// restarts calls do, after which the box resets itself one or more times, and waits until
+// the box is healthy again. At each reset it switches the emulator off and on: for the box
+// that is the same, since its memory is lost either way, and the emulator starts twice as fast.
 func (b *Box) restarts(t *testing.T, do func()) {
 	t.Helper()
 	all, cancel := timeout(t)
@@ -179,7 +177,7 @@ func (b *Box) restarts(t *testing.T, do func()) {
 	}
 }
 
-// cut takes the power away.
+// cut cuts the power.
 func (b *Box) cut(t *testing.T) {
 	t.Helper()
 	if err := b.CutPower(); err != nil {
@@ -187,7 +185,7 @@ func (b *Box) cut(t *testing.T) {
 	}
 }
 
-// await waits for an event of the machine's.
+// await waits for an event of the virtual machine.
 func (b *Box) await(t *testing.T, event string) {
 	t.Helper()
 	wait, cancel := timeout(t)
@@ -207,7 +205,7 @@ func (b *Box) pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// expect compares what a command prints.
+// expect compares the output of a command on the box.
 func (b *Box) expect(t *testing.T, what, command, want string) {
 	t.Helper()
 	if got := b.Run(t, command); got != want {
@@ -224,7 +222,7 @@ func (b *Box) says(t *testing.T, text string) {
 	for !strings.Contains(b.Console(), text) {
 		select {
 		case <-wait.Done():
-			t.Fatalf("the console does not say %q:\n%s", text, last(b.Console(), 2000))
+			t.Fatalf("the console does not show %q:\n%s", text, last(b.Console(), 2000))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -249,23 +247,23 @@ func (b *Box) post(t *testing.T, bundle string, status int, says string) {
 	}
 	defer f.Close()
 	if got, text := b.REST(t, http.MethodPost, "/api/v1/update", "application/octet-stream", f); got != status || !strings.Contains(text, says) {
-		t.Errorf("update: %d %s, want %d %q", got, text, status, says)
+		t.Errorf("POST of an update: %d %s, want %d with %q", got, text, status, says)
 	}
 }
 
-// install puts an update where the panel leaves those that it has checked, but
-// does not check it.
+// install puts an update into the place of updates that the panel has checked, without
+// checking it.
 func (b *Box) install(t *testing.T, bundle string) {
 	t.Helper()
 	file := b.Send(t, bundle)
 	b.Run(t, fmt.Sprintf("cd /var/lib/appliance/state/update && rm -f result.json && cp %s part && rm %[1]s && sync part && mv part ready.update && touch /run/appliance/requests/update", file))
 }
 
-// refused waits until an update was refused, and for what it says.
+// refused waits until an update was refused, and checks the reason.
 func (b *Box) refused(t *testing.T, why string) {
 	t.Helper()
 	if said := b.Until(t, "cat /var/lib/appliance/state/update/result.json"); !strings.Contains(said, why) {
-		t.Errorf("refused with %s, want %q", said, why)
+		t.Errorf("the update was refused with %s, want %q", said, why)
 	}
 	b.Until(t, "! ls /var/lib/appliance/state/update/ready.update 2>/dev/null")
 	b.Run(t, "rm /var/lib/appliance/state/update/result.json")
@@ -276,5 +274,5 @@ func (b *Box) version(t *testing.T) string {
 	return b.Run(t, "sed -n s/^IMAGE_VERSION=//p /etc/os-release")
 }
 
-// listSystems lists the EFI partition's systems, as the box sees them.
+// listSystems lists the systems on the EFI partition, as the box sees them.
 const listSystems = "modprobe vfat; mount -o ro /dev/vda1 /mnt && LC_ALL=C ls -1 /mnt/EFI/Linux; umount /mnt"

@@ -55,7 +55,7 @@ const (
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 )
 
-// Options say what machine to make.
+// Options describe the machine to create.
 type Options struct {
 	Disk   string // raw image; it is copied, never changed
 	Size   int64  // of the machine's disk in bytes; at least that of the image
@@ -65,8 +65,8 @@ type Options struct {
 	Spare  []*Port // network cards that are not plugged in: PlugNIC does that
 }
 
-// Machine is a virtual machine. It survives its power: Boot starts it again
-// with the disk as it was left.
+// Machine is a virtual machine. It outlives a power cut: Boot starts it again
+// with the disk as the cut left it.
 type Machine struct {
 	dir     string
 	options Options
@@ -80,7 +80,7 @@ type Machine struct {
 	Shell *Shell
 }
 
-// New makes a machine in dir, an empty folder for its disk and sockets, and leaves it off.
+// New creates a machine in dir, an empty folder for its disk and sockets, and leaves it switched off.
 func New(dir string, o Options) (*Machine, error) {
 	if o.Memory == 0 {
 		o.Memory = 2048
@@ -119,7 +119,7 @@ func (m *Machine) SecondDisk() string { return m.path("second.img") }
 // Boot switches the machine on. It returns before the machine is up.
 func (m *Machine) Boot(ctx context.Context) error {
 	if m.process != nil {
-		return errors.New("machine: it is on already")
+		return errors.New("machine: it is already switched on")
 	}
 	args, files := m.arguments()
 	log, err := os.Create(m.path("qemu.log"))
@@ -150,7 +150,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 	return nil
 }
 
-// arguments are QEMU's command line, and the files that it inherits.
+// arguments returns QEMU's command line, and the files that QEMU inherits.
 func (m *Machine) arguments() (args []string, files []*os.File) {
 	args = []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
@@ -185,7 +185,7 @@ func (m *Machine) arguments() (args []string, files []*os.File) {
 	return args, files
 }
 
-// PlugNIC plugs the network card of the n-th spare port, counted from 0, in.
+// PlugNIC plugs in the network card of the n-th spare port, counted from 0.
 func (m *Machine) PlugNIC(ctx context.Context, n int) error {
 	i := len(m.options.Ports) + n
 	_, err := m.QMP.Do(ctx, "device_add", map[string]any{
@@ -195,7 +195,7 @@ func (m *Machine) PlugNIC(ctx context.Context, n int) error {
 	return err
 }
 
-// UnplugNIC pulls it out again, and returns when the system has let it go.
+// UnplugNIC removes that network card, and returns when the guest has released it.
 func (m *Machine) UnplugNIC(ctx context.Context, n int) error {
 	_, err := m.QMP.Do(ctx, "device_del", map[string]any{"id": fmt.Sprintf("nic%d", len(m.options.Ports)+n)})
 	if err != nil {
@@ -204,9 +204,9 @@ func (m *Machine) UnplugNIC(ctx context.Context, n int) error {
 	return m.QMP.Wait(ctx, "DEVICE_DELETED")
 }
 
-// startWithUs starts a process that dies when this one does, however it ends,
-// and tells ended when it has. The kernel ties the child to the thread that
-// made it, so that thread waits for it.
+// startWithUs starts a process that dies when this process does, however this one ends,
+// and reports the process's end on ended. The kernel ties the child to the thread that
+// started it, so that thread waits for the child.
 func startWithUs(process *exec.Cmd, ended chan<- error) error {
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -228,8 +228,8 @@ func (m *Machine) Since() time.Duration { return time.Since(m.started) }
 // ClockTick is the unit of /proc's processor times on Linux for x86-64.
 const ClockTick = 10 * time.Millisecond
 
-// CPU returns how long processors have worked for the machine since it was
-// switched on (utime and stime of proc(5)); 0 when it is off.
+// CPU returns the processor time that the machine has used since it was switched on
+// (utime and stime of proc(5)); 0 when it is switched off.
 func (m *Machine) CPU() time.Duration {
 	if m.process == nil {
 		return 0
@@ -238,7 +238,7 @@ func (m *Machine) CPU() time.Duration {
 	if err != nil {
 		return 0
 	}
-	_, fields, _ := strings.Cut(string(text), ") ") // after the name, which may hold spaces
+	_, fields, _ := strings.Cut(string(text), ") ") // after the name, which may contain spaces
 	var user, system int64
 	if all := strings.Fields(fields); len(all) > 12 {
 		_, _ = fmt.Sscan(all[11]+" "+all[12], &user, &system)
@@ -246,7 +246,7 @@ func (m *Machine) CPU() time.Duration {
 	return time.Duration(user+system) * ClockTick
 }
 
-// CutPower ends the machine at once. What it had not yet written to its disk is lost.
+// CutPower ends the machine at once. Data that it had not yet written to its disk is lost.
 func (m *Machine) CutPower() error {
 	if m.process == nil {
 		return nil
@@ -286,7 +286,7 @@ func (m *Machine) Console() string {
 	return strings.ToValidUTF8(string(text), "?")
 }
 
-// Type types at the first serial port, as a person at the console would.
+// Type types text at the first serial port, as a person at the console would.
 func (m *Machine) Type(ctx context.Context, text string) error {
 	conn, err := dialUnix(ctx, m.path("console.sock"))
 	if err != nil {
@@ -296,7 +296,7 @@ func (m *Machine) Type(ctx context.Context, text string) error {
 	if _, err := conn.Write([]byte(text)); err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
-	// What the machine echoes says that it has read all; it is in the log too.
+	// The machine's echo shows that it has read everything; the log contains the echo too.
 	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (m *Machine) Screenshot(ctx context.Context, file string) error {
 	return err
 }
 
-// PlugStick plugs a USB stick in, whose content is the raw image file.
+// PlugStick plugs in a USB stick, whose content is the raw image file.
 func (m *Machine) PlugStick(ctx context.Context, file string) error {
 	if _, err := m.QMP.Do(ctx, "blockdev-add", map[string]any{
 		"node-name": "stick", "driver": "raw", "read-only": true,

@@ -22,7 +22,7 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// Port is a network port of the machine and the namespace that its cable leads to.
+// Port is a network port of the machine and the namespace at the other end of its cable.
 type Port struct {
 	MAC   string
 	ns    *netspace.Namespace
@@ -60,7 +60,7 @@ func (p *Port) make(address netip.Prefix) (err error) {
 	return err
 }
 
-// openTAP makes a TAP in the present namespace; it lives as long as the file.
+// openTAP makes a TAP in the current namespace; it exists for as long as the file is open.
 func openTAP(name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Port) Client(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}}
 }
 
-// ServeLease answers DHCP in the namespace: the box gets lease, with the port's
+// ServeLease answers DHCP in the namespace. It offers the box the address lease, with the port's
 // own address as its router and name server.
 func (p *Port) ServeLease(lease netip.Prefix, router netip.Addr) error {
 	handler := func(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
@@ -131,7 +131,7 @@ func (p *Port) ServeLease(lease netip.Prefix, router netip.Addr) error {
 	return nil
 }
 
-// Close takes the namespace away.
+// Close removes the namespace.
 func (p *Port) Close() {
 	for _, stop := range p.stops {
 		stop()
@@ -145,7 +145,7 @@ func (p *Port) Close() {
 }
 
 // OpenPorts connects to TCP ports of an address from the namespace, 512 at a
-// time, and returns those that accept, sorted. A port that says nothing within
+// time, and returns those that accept, sorted. A port that does not answer within
 // wait counts as closed.
 func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, wait time.Duration) ([]int, error) {
 	var mu sync.Mutex
@@ -171,9 +171,9 @@ func (p *Port) OpenPorts(ctx context.Context, address netip.Addr, ports []int, w
 	return open, err
 }
 
-// ServeOnce gives the first who connects to the port's own address what write
-// writes, and returns the TCP port. On the box: cat < /dev/tcp/ADDRESS/PORT.
-// A connection that breaks shows at the receiver.
+// ServeOnce sends what write writes to the first client that connects to the port's own
+// address, and returns the TCP port. On the box: cat < /dev/tcp/ADDRESS/PORT. The
+// receiver notices a connection that breaks.
 func (p *Port) ServeOnce(write func(io.Writer) error) (int, error) {
 	var listener net.Listener
 	err := p.Do(func() (err error) {
@@ -197,7 +197,7 @@ func (p *Port) ServeOnce(write func(io.Writer) error) (int, error) {
 }
 
 // Start starts a program in the port's namespace: a browser, an origin site, a
-// DHCP client. It is ended, and waited for, when the port is closed.
+// DHCP client. Close ends it and waits for it.
 func (p *Port) Start(cmd *exec.Cmd) error {
 	if err := p.Do(cmd.Start); err != nil {
 		return fmt.Errorf("port %s: %w", p.MAC, err)

@@ -19,35 +19,35 @@ import (
 	"eidetic/image/pack"
 )
 
-// The image that people get has no shell and nothing that only tests need. The
-// test build is that image, byte by byte, and an archive of files over it: what
-// is proved of the one holds for the other, but for what is in that archive.
+// TestPlainImage checks that the image for users has no shell and nothing that only tests
+// need. The test build is that image, byte by byte, followed by a second archive of files.
+// So a test of the test build also holds for the image, except for the files in that archive.
 func TestPlainImage(t *testing.T) {
 	plain, tested := initrd(t, "appliance.efi"), initrd(t, "appliance-test.efi")
 	if !bytes.HasPrefix(tested, plain) {
-		t.Fatal("the test build does not begin with the image that people get")
+		t.Fatal("the test build does not begin with the bytes of the image for users")
 	}
 	inside, over := cpioFiles(t, plain), cpioFiles(t, tested[len(plain):])
 	t.Logf("the image has %d files, the test build %d over them", len(inside), len(over))
 	for _, name := range over {
 		if slices.Contains(inside, name) && !strings.HasPrefix(path.Base(name), "modules.") {
-			t.Errorf("the test build has another %s than the image", name)
+			t.Errorf("the test build replaces %s of the image, want it unchanged", name)
 		}
 	}
 	for _, name := range []string{"usr/lib/systemd/system/test-shell.service", "usr/sbin/iw", "usr/bin/iperf3", "usr/sbin/wpa_supplicant"} {
 		if !slices.Contains(over, name) {
-			t.Errorf("the test build has no %s: this test looks for the wrong things", name)
+			t.Errorf("the test build has no %s, so this test would not find it in the image either", name)
 		}
 	}
 	never := forbidden(t)
 	for _, name := range inside {
 		if never.Match(name) {
-			t.Errorf("the image that people get has %s", name)
+			t.Errorf("the image for users contains %s, which only the test build may have", name)
 		}
 	}
 }
 
-// forbidden matches what no box has: logins, shells of tests, the drivers of
+// forbidden matches files that no box may have: logins, shells of tests, the drivers of
 // modules-test.txt, compilers and servers of remote shells.
 func forbidden(t *testing.T) *pack.Globs {
 	t.Helper()
@@ -74,7 +74,7 @@ func forbidden(t *testing.T) *pack.Globs {
 	return globs
 }
 
-// initrd is that part of one of the built EFI programs.
+// initrd returns the initrd of one of the built EFI programs.
 func initrd(t *testing.T, name string) []byte {
 	t.Helper()
 	program, err := pe.Open(ImagePath(t, name))
@@ -93,7 +93,7 @@ func initrd(t *testing.T, name string) []byte {
 	return text[:min(section.VirtualSize, section.Size)]
 }
 
-// cpioFiles lists what is no folder of a compressed newc archive (cpio(5)).
+// cpioFiles lists the files, without folders, of a compressed newc archive (cpio(5)).
 func cpioFiles(t *testing.T, compressed []byte) (names []string) {
 	t.Helper()
 	z, err := zstd.NewReader(bytes.NewReader(compressed))

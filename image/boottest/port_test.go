@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// testAccessPoint has a station on a simulated radio join, get a lease and browse.
+// testAccessPoint lets a station on a simulated radio join, get a lease and browse.
 func testAccessPoint(t *testing.T, b *Box) {
 	b.Test(t, "./netlab/port", "TestAccessPoint")
 }
 
-// testDoctor asks the present program, on the box, what the box can do: all
-// that a box is for, but for the hardware that a virtual machine lacks.
+// testDoctor runs the doctor of the present program on the box: everything that a box
+// needs must work, except the hardware that a virtual machine lacks.
 func testDoctor(t *testing.T, b *Box) {
 	out := b.Run(t, b.Build(t, "./cmd/appliance")+" doctor --json")
 	var answer struct {
@@ -30,7 +30,7 @@ func testDoctor(t *testing.T, b *Box) {
 	}
 	for _, name := range []string{"packet", "port", "cubic", "realtime", "vpxenc", "hostapd"} {
 		if !found[name] {
-			t.Errorf("the box cannot do %s", name)
+			t.Errorf("doctor reports that %s does not work on the box", name)
 		}
 	}
 }

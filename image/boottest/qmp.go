@@ -14,8 +14,8 @@ import (
 type QMP struct {
 	conn    net.Conn
 	answers chan answer
-	// Events delivers what QEMU tells by itself, by name: "WATCHDOG", "RESET".
-	// It is bounded; the oldest are dropped.
+	// Events delivers QEMU's asynchronous events by name: "WATCHDOG", "RESET".
+	// The channel is bounded; the oldest events are dropped.
 	Events chan string
 }
 
@@ -83,7 +83,7 @@ func (q *QMP) Do(ctx context.Context, command string, arguments map[string]any) 
 	select {
 	case a, ok := <-q.answers:
 		if !ok {
-			return nil, fmt.Errorf("QMP %s: the machine is off", command)
+			return nil, fmt.Errorf("QMP %s: the machine is switched off", command)
 		}
 		if a.Error != nil {
 			return nil, fmt.Errorf("QMP %s: %s: %s", command, a.Error.Class, a.Error.Desc)
@@ -94,13 +94,13 @@ func (q *QMP) Do(ctx context.Context, command string, arguments map[string]any) 
 	}
 }
 
-// Cable plugs the cable of the n-th port in or pulls it.
+// Cable plugs in the cable of the n-th port or pulls it out.
 func (q *QMP) Cable(ctx context.Context, port int, in bool) error {
 	_, err := q.Do(ctx, "set_link", map[string]any{"name": fmt.Sprintf("nic%d", port), "up": in})
 	return err
 }
 
-// Forget drops the events that have come so far.
+// Forget drops the events that have arrived so far.
 func (q *QMP) Forget() {
 	for {
 		select {
@@ -111,7 +111,7 @@ func (q *QMP) Forget() {
 	}
 }
 
-// Wait returns when the event comes, or has come and was not forgotten.
+// Wait returns when the event arrives, or at once if it has arrived and was not dropped by Forget.
 func (q *QMP) Wait(ctx context.Context, event string) error {
 	for {
 		select {
@@ -127,7 +127,7 @@ func (q *QMP) Wait(ctx context.Context, event string) error {
 
 func (q *QMP) close() { _ = q.conn.Close() }
 
-// dialUnix connects to a socket that QEMU is about to make.
+// dialUnix connects to a socket that QEMU is about to create.
 func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

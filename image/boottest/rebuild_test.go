@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// Two builds of the same packages and the same binary are the same bytes. The
-// images in out/image count as one of them if they are of the present binary.
+// testRebuild checks that two builds of the same packages and the same binary have the same
+// bytes. The images in out/image serve as one of them if they contain the present binary.
 func testRebuild(t *testing.T) {
 	archives, err := filepath.Glob(ImagePath(t, ".") + "/root-*")
 	testlab.Need(t, err == nil && len(archives) > 0, "Debian's files in out/image; make them with: make image-test")
@@ -46,8 +46,8 @@ func testRebuild(t *testing.T) {
 	}
 }
 
-// builtOfThePresent returns the version of the images in out/image, and whether
-// they were made after everything that another build would take.
+// builtOfThePresent returns the version of the images in out/image, and whether they are
+// newer than every input of another build.
 func builtOfThePresent(t *testing.T) (string, bool) {
 	t.Helper()
 	file := ImagePath(t, "inputs.json")

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// What docs/box.md says that is open, by side.
+// Open ports by side, as documented in docs/box.md.
 var (
 	openTCP = map[string][]int{"uplink": {8080}, "device": {53, 80, 443, 3128}}
 	openUDP = map[string][]int{"uplink": {68, 546, 5353}, "device": {53, 67, 123, 443}}
 )
 
-// scanned is how many ports are tried, counted from 1.
+// scanned is the number of ports that are tried, from port 1 on.
 const scanned = 10000
 
-// Nothing is open but what is documented.
+// testNoWayIn checks that only the documented ports are open.
 func testNoWayIn(t *testing.T, b *Box) {
 	b.Until(t, "ip -br addr show lab0 | grep 192.168.77.1/24")
 	var all []int
@@ -42,7 +42,7 @@ func testNoWayIn(t *testing.T, b *Box) {
 		}
 		for _, port := range found {
 			if !slices.Contains(openTCP[side.name], port) {
-				t.Errorf("TCP port %d is open to the %s, and not documented", port, side.name)
+				t.Errorf("TCP port %d is open to the %s but not documented", port, side.name)
 			}
 		}
 		// The scan does not wait for a slow answer.
@@ -51,22 +51,21 @@ func testNoWayIn(t *testing.T, b *Box) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(found, openTCP[side.name]) {
-			t.Errorf("open to the %s: %v, documented: %v", side.name, found, openTCP[side.name])
+			t.Errorf("TCP ports open to the %s: %v, want those documented: %v", side.name, found, openTCP[side.name])
 		}
 		if found := b.hearsUDP(t, side.port, side.address, side.inside); !slices.Equal(found, openUDP[side.name]) {
-			t.Errorf("UDP ports that hear the %s: %v, documented: %v", side.name, found, openUDP[side.name])
+			t.Errorf("UDP ports that receive from the %s: %v, want those documented: %v", side.name, found, openUDP[side.name])
 		}
 	}
 	t.Logf("listening:\n%s", b.Run(t, "ss -Hltun | awk '{print $1, $5}' | sort -u"))
 }
 
-// hearsUDP sends to UDP ports of the box until all have had something, and
-// returns those for which it went through all filters: a port that says nothing looks
-// the same from outside, so the box itself counts, before the first filter and
-// behind the last.
+// hearsUDP sends a packet to each UDP port of the box and returns the ports whose packets
+// passed all filters. A port that does not answer looks the same from outside whether or
+// not it is filtered, so rules on the box count packets before the first filter and after the last.
 func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) []int {
 	t.Helper()
-	const source = 40000 // tells what was sent from answers to the box's own questions
+	const source = 40000 // distinguishes these packets from answers to the box's own queries
 	count := func(chain, hook string, priority int, set string) string {
 		return fmt.Sprintf("set %[4]s { type inet_service; flags dynamic; size 65535; }\nchain %[1]s { type filter hook %[2]s priority %[3]d; iifname %[5]s udp sport %[6]d add @%[4]s { udp dport }; }\n",
 			chain, hook, priority, set, inside, source)
@@ -89,13 +88,13 @@ func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) [
 	}
 	for deadline := time.Now().Add(Patience); len(missing) > 0; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d packets do not reach the box on %s", len(missing), scanned, inside)
+			t.Fatalf("%d of %d packets did not reach the box on %s, want all to arrive", len(missing), scanned, inside)
 		}
 		for i, port := range missing {
 			if i%4 == 0 {
-				<-tick.C // more at once than queues hold would be lost
+				<-tick.C // a larger burst would overflow queues
 			}
-			_, _ = conn.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(port)))) // lost: sent again
+			_, _ = conn.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(port)))) // a lost packet is sent again
 		}
 		arrived := b.ports(t, "arrived")
 		missing = slices.DeleteFunc(missing, func(port int) bool {

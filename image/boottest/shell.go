@@ -19,10 +19,10 @@ type Shell struct {
 	mu    sync.Mutex
 	conn  net.Conn
 	count int
-	text  bytes.Buffer // what was read and is not yet used
+	text  bytes.Buffer // bytes that were read and not yet used
 }
 
-// ExitError is a command on the box that ended with another status than 0.
+// ExitError reports a command on the box that ended with a status other than 0.
 type ExitError struct {
 	Command string
 	Status  int
@@ -44,7 +44,7 @@ func dialShell(ctx context.Context, path string) (*Shell, error) {
 const (
 	// maxOutput bounds what one command may print.
 	maxOutput = 4 << 20
-	// knockEvery is how often a shell that says nothing is asked again.
+	// knockEvery is the interval at which knock repeats its command to a shell that does not answer.
 	knockEvery = 3 * time.Second
 )
 
@@ -57,8 +57,8 @@ func (s *Shell) Run(ctx context.Context, command string) (string, error) {
 		return "", fmt.Errorf("on the box: %s: %w", command, err)
 	}
 	s.count++
-	// The marks are split in what is sent, so that an echoing console does not
-	// look like an answer.
+	// The command contains the marks in two parts, so that the echo of the command
+	// does not look like an answer.
 	line := fmt.Sprintf("echo '@@''begin %d'; { %s\n} </dev/null 2>&1; echo \"@@\"\"end %d $?\"\n", s.count, command, s.count)
 	if _, err := s.conn.Write([]byte(line)); err != nil {
 		return "", fmt.Errorf("on the box: %s: %w", command, err)
@@ -84,10 +84,10 @@ func (s *Shell) Run(ctx context.Context, command string) (string, error) {
 	return out, nil
 }
 
-// knock returns once a shell answers. What is typed before there is one may be
-// lost or may be read later, so only this, which does nothing, is sent twice.
+// knock returns once a shell answers. Text that is typed before the shell runs may be
+// lost or read later, so knock repeats only a command that does nothing.
 func (s *Shell) knock(ctx context.Context) error {
-	s.text.Reset() // of a command that was given up
+	s.text.Reset() // output of a command that timed out
 	s.count++
 	for {
 		line := fmt.Sprintf("\nstty -echo -onlcr; echo '@@''here %d'\n", s.count)
@@ -103,11 +103,11 @@ func (s *Shell) knock(ctx context.Context) error {
 	}
 }
 
-// until reads up to the mark and returns what stood before it. When ctx ends
-// it returns what there is, and keeps it.
+// until reads up to the mark and returns the text before it. When ctx ends,
+// it returns the text so far, which stays in the buffer.
 func (s *Shell) until(ctx context.Context, mark string) (string, error) {
 	buffer := make([]byte, 1<<16)
-	for seen := 0; ; { // of s.text: what cannot hold the mark's beginning
+	for seen := 0; ; { // bytes of s.text in which the mark cannot begin
 		if at := bytes.Index(s.text.Bytes()[seen:], []byte(mark)); at >= 0 {
 			before := string(s.text.Next(seen + at))
 			s.text.Next(len(mark))

@@ -22,11 +22,11 @@ var (
 	seed = flag.Uint64("seed", 0, "of the moments; 0: another one each time")
 )
 
-// The power goes at random moments of starting, recording a screen, updating,
-// and a run over REST, which records a page or replays a recording. The box
-// always comes back with all that was whole before: earlier runs with their
-// recordings and videos, archives, configuration and token, every byte. A run that
-// was cut off is said to be interrupted, and the same request is carried out again.
+// TestSoak cuts the power at random moments: while the box starts, records a screen, updates,
+// or carries out a run over REST, which records a page or replays a recording. After each
+// cut, every byte that was complete before must still be there: earlier runs with their
+// recordings and videos, archives, configuration and token. A run that was cut off must be
+// interrupted, and the same request must succeed when it is sent again.
 func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -48,18 +48,18 @@ func TestSoak(t *testing.T) {
 			s.cutFilming()
 		}
 		s.check()
-		t.Logf("cut %d: all whole, %d files of %d runs; it took %.0f s", n+1, strings.Count(s.whole, "\n"), len(s.ended), time.Since(began).Seconds())
+		t.Logf("cut %d: everything is intact, %d files of %d runs; it took %.0f s", n+1, strings.Count(s.whole, "\n"), len(s.ended), time.Since(began).Seconds())
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("runs that were cut off: %v; that ended: %v", s.interrupted, s.ended)
+	t.Logf("runs that were cut off: %v; runs that ended: %v", s.interrupted, s.ended)
 	if s.recorded == "" {
-		t.Error("no run got to a trial: this machine is too busy for what was to be tried")
+		t.Error("no run reached a trial, so no cut hit one; want at least one: is this machine too busy?")
 	}
 }
 
-// soak is a box with a site and a device, and what must outlast every cut.
+// soak is a box with a site and a device, and the state that must survive every cut.
 type soak struct {
 	*Box
 	t           *testing.T
@@ -69,11 +69,11 @@ type soak struct {
 	ended       map[string]ending // of runs, by ID
 	recorded    string            // the run whose recording is replayed; none yet when empty
 	interrupted []string
-	whole       string // checksums of all that was whole
+	whole       string // checksums of all complete files
 }
 
-// soakPage is small, so that an emulated box has many runs in an hour: what is
-// tried is what a cut leaves of them.
+// soakPage is small, so that an emulated box completes many runs in an hour: the test is
+// about the state that a cut leaves.
 const soakPage = "https://" + samplesite.Ads + "/frame"
 
 // ending is how a run ended.
@@ -82,7 +82,7 @@ type ending struct {
 	trials int
 }
 
-// stateDir is where the service keeps what it is given and what it makes.
+// stateDir is the service's folder for its state and results.
 const stateDir = "/var/lib/appliance/state"
 
 func newSoak(t *testing.T, random *rand.Rand) *soak {
@@ -91,7 +91,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	b := NewBox(t, BoxOptions{Disk: 8 << 30})
 	roots, leave := startSite(t, b)
 	t.Cleanup(leave)
-	// On the EFI partition: what is given to a running box alone ends with its power.
+	// Put the configuration on the EFI partition: a configuration in memory only is lost with the power.
 	b.putESP(t, "appliance.yaml", "network:\n  trust: |\n    "+strings.ReplaceAll(strings.TrimSpace(roots), "\n", "\n    ")+
 		"\ndevices: [{name: laptop, port: enp0s17, rate: 4}]\n")
 	b.On(t)
@@ -104,7 +104,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	return s
 }
 
-// sums are the checksums of all that is whole.
+// sums returns the checksums of all complete files.
 func (s *soak) sums() string {
 	s.t.Helper()
 	var folders []string
@@ -115,43 +115,43 @@ func (s *soak) sums() string {
 		stateDir, strings.Join(folders, " "))) + "\n"
 }
 
-// moment is one of the next so many seconds.
+// moment draws a delay of up to the given number of seconds.
 func (s *soak) moment(seconds int) time.Duration {
 	d := time.Duration(s.random.IntN(seconds*1000)) * time.Millisecond
-	s.t.Logf("%v later the power goes", d)
+	s.t.Logf("the power is cut %v later", d)
 	return d
 }
 
-// again takes the power away and gives it back.
+// again cuts the power and switches the box on again.
 func (s *soak) again() {
 	s.t.Helper()
 	s.cut(s.t)
 	s.On(s.t)
 }
 
-// check compares with what was whole, and what the panel says of the runs.
+// check compares the files with their checksums, and the panel's runs with their states before.
 func (s *soak) check() {
 	s.t.Helper()
 	if got := s.sums(); got != s.whole {
-		s.t.Errorf("not all is whole after the cut; before:\n%s\nnow:\n%s", s.whole, got)
+		s.t.Errorf("files differ after the cut; want:\n%s\ngot:\n%s", s.whole, got)
 	}
 	for _, id := range s.interrupted {
 		if run := s.panel.Run(s.t, id); run.State != "interrupted" {
-			s.t.Errorf("run %s was cut off, and is %s now", id, run.State)
+			s.t.Errorf("run %s was cut off; its state is %s, want interrupted", id, run.State)
 		}
 	}
 	for id, before := range s.ended {
 		run := s.panel.Run(s.t, id)
 		if now := (ending{run.State, len(run.Trials)}); now != before {
-			s.t.Errorf("run %s had ended as %v, and is %v now: %s", id, before, now, run.Error)
+			s.t.Errorf("run %s had ended as %v before the cut and is %v after it: %s", id, before, now, run.Error)
 		}
 	}
 	if out := s.Run(s.t, "systemctl --failed --no-legend --plain"); out != "" {
-		s.t.Errorf("failed units: %s", out)
+		s.t.Errorf("failed units: %s; want none", out)
 	}
 }
 
-// cutStarting takes the power away at once, and again while the box starts.
+// cutStarting cuts the power at once, and again while the box starts.
 func (s *soak) cutStarting() {
 	s.cut(s.t)
 	if err := s.Boot(s.t.Context()); err != nil {
@@ -161,7 +161,7 @@ func (s *soak) cutStarting() {
 	s.again()
 }
 
-// cutRunning cuts a run off, and asks for the same once more.
+// cutRunning cuts the power during a run, and sends the same request again.
 func (s *soak) cutRunning() {
 	replay := s.random.IntN(2) == 0 && s.recorded != ""
 	s.panel.AwaitDevice(s.t)
@@ -184,7 +184,7 @@ func (s *soak) cutRunning() {
 	s.end(s.ask(replay))
 }
 
-// ask starts a run: of a page that is recorded first, or of the first recording.
+// ask starts a run, which records a page or replays the first recording.
 func (s *soak) ask(replay bool) string {
 	s.t.Helper()
 	request := map[string]any{"name": "soak", "page": soakPage, "trials": 1, "still_s": 4, "limit_s": 60}
@@ -194,16 +194,16 @@ func (s *soak) ask(replay bool) string {
 	return s.panel.Start(s.t, request)
 }
 
-// end waits for a run and counts it among what is whole. Whether its trial is
-// valid is a matter of how busy this machine is; on one that is very busy a page
-// may not even begin to load before its time is over.
+// end waits for a run to end and adds its files to those that must survive. Whether its
+// trial is valid depends on how busy this machine is: on a very busy one, a page may not
+// even begin to load within its time limit.
 func (s *soak) end(id string) {
 	s.t.Helper()
 	state := s.panel.Follow(s.t, id, Patience, nil)
 	run := s.panel.Run(s.t, id)
 	s.t.Logf("run %s is %s with %d trials: %.200s", id, state, len(run.Trials), run.Error)
 	if run.State != "done" && run.State != "failed" {
-		s.t.Errorf("run %s was not cut off, and is %s", id, run.State)
+		s.t.Errorf("run %s was not cut off, but its state is %s; want done or failed", id, run.State)
 	}
 	s.ended[id] = ending{run.State, len(run.Trials)}
 	if s.recorded == "" && len(run.Trials) == 1 {
@@ -211,13 +211,13 @@ func (s *soak) end(id string) {
 		recording := s.panel.Artifact(s.t, id, "archive.wacz")
 		status, text := s.REST(s.t, http.MethodPut, "/api/v1/archives/brought.wacz", "application/octet-stream", bytes.NewReader(recording))
 		if status/100 != 2 {
-			s.t.Fatalf("bring a recording: %d %s", status, text)
+			s.t.Fatalf("upload a recording: %d %s", status, text)
 		}
 	}
 	s.whole = s.sums()
 }
 
-// cutUpdating cuts an update off, of a good system first and then of bad ones.
+// cutUpdating cuts the power during an update, with a working system first and then with broken ones.
 func (s *soak) cutUpdating() {
 	before := s.version(s.t)
 	bundle := "appliance-test-next.update"
@@ -228,11 +228,11 @@ func (s *soak) cutUpdating() {
 	s.pause(s.t, s.moment(20))
 	s.again()
 	if now := s.version(s.t); now != before && (before != s.first || now != s.first+".1") {
-		s.t.Errorf("version %s after an update of %s was cut off", now, before)
+		s.t.Errorf("version %s after the update of version %s was cut off", now, before)
 	}
 }
 
-// cutFilming cuts a recording of a screen off: all but its last seconds is there.
+// cutFilming cuts the power while a screen is recorded: all but the last seconds must be there.
 func (s *soak) cutFilming() {
 	held := s.film(s.t)
 	s.pause(s.t, s.moment(20))

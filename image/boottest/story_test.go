@@ -17,14 +17,14 @@ import (
 	"eidetic/internal/storytest"
 )
 
-// testStory is the product's main job on the booted image: the story that
-// cmd/appliance tells to a process is told to the box, whose processor is
-// emulated and therefore slow: its screen is looked at ten times a second, and a
-// page is over once it has been still for longer than this machine may stall.
+// testStory runs the product's main story on the booted image, as cmd/appliance runs it
+// with a process. The box's processor is emulated and therefore slow: its screen is filmed
+// ten times a second, and a page has loaded once it has been still for longer than this
+// machine may stall.
 func testStory(t *testing.T, b *Box) {
 	storytest.NeedDevice(t)
 	roots, leave := startSite(t, b)
-	// The site's authority is its own, as in a company's test network.
+	// The site has a certificate authority of its own, as in a company's test network.
 	before := b.Run(t, "cat /etc/appliance/appliance.yaml")
 	name := b.Run(t, "grep -l -i "+b.Device.MAC+" /sys/class/net/e*/address | cut -d / -f 5")
 	config := before + "\nnetwork:\n  trust: |\n    " + strings.ReplaceAll(strings.TrimSpace(roots), "\n", "\n    ") +
@@ -34,7 +34,7 @@ func testStory(t *testing.T, b *Box) {
 		b.Healthy(t)
 	}
 	configure(config)
-	defer configure(before) // not a clean-up: these have no context to wait with
+	defer configure(before) // not t.Cleanup: there the test's context is done, and waiting fails
 
 	useLease(t, b)
 	storytest.Plug(t, b.Device, tapName, 800, 500)
@@ -48,8 +48,8 @@ func testStory(t *testing.T, b *Box) {
 	t.Logf("the story took %.0f s", time.Since(began).Seconds())
 }
 
-// startSite serves the sample shop in the uplink's namespace, with its name
-// server where the lease says; leave ends it for good.
+// startSite serves the sample shop in the uplink's namespace, with its name server at
+// the address that the lease names; leave ends the site.
 func startSite(t *testing.T, b *Box) (roots string, leave func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,17 +80,17 @@ func startSite(t *testing.T, b *Box) (roots string, leave func()) {
 	}
 	write.Close()
 	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the site said %q (%v)", line, err)
+		t.Fatalf("the site printed %q (%v), want its ready line", line, err)
 	}
 	text, err := os.ReadFile(pem)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text), func() { _ = cmd.Process.Kill() } // it is waited for when the port is closed
+	return string(text), func() { _ = cmd.Process.Kill() } // closing the port waits for it
 }
 
-// useLease takes the test's own address from the device port, as a device has
-// none before it asks, and gives it back at the end.
+// useLease removes the test's own address from the device port, as a device has
+// none before it asks for a lease, and restores it at the end.
 func useLease(t *testing.T, b *Box) {
 	t.Helper()
 	addresses := func(change func(netlink.Link) error) {

@@ -15,12 +15,12 @@ import (
 	"eidetic/image/pack"
 )
 
-// wifiPackages are what --wifi adds. packages.lock is about the image without it.
+// wifiPackages are the packages that --wifi adds. packages.lock describes the image without them.
 func wifiPackages() []string {
 	return []string{"firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "wireless-regdb"}
 }
 
-// bootstrap runs mmdebstrap, unless its result for the same lists is there.
+// bootstrap runs mmdebstrap, unless its result for the same lists already exists.
 func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string, error) {
 	list, err := readList(filepath.Join(o.source, "packages.txt"))
 	if err != nil {
@@ -39,10 +39,10 @@ func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string
 		"--aptopt=Apt::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",
-		// While apt still knows what is installed.
+		// This hook runs while apt still knows the installed packages.
 		`--customize-hook=APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get -q -y --no-install-recommends --download-only install ` + strings.Join(extra, " "),
 		`--customize-hook=mkdir -p "$TEST_PACKAGES" && cp "$1"/var/cache/apt/archives/*.deb "$TEST_PACKAGES"`,
-		// The tar keeps the status file, which tells what is inside.
+		// The tar archive keeps dpkg's status file, which lists the installed packages.
 		"--include=" + strings.Join(list, ","), "bookworm"}
 	sources := []string{
 		"deb " + o.mirror + "/debian bookworm " + components,
@@ -75,7 +75,7 @@ func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string
 // testPackages is the folder of the packages that only the test build has.
 func testPackages(archive string) string { return strings.TrimSuffix(archive, ".tar") + ".test" }
 
-// load reads the archive without what the list prunes.
+// load reads the archive without the files that the list prunes.
 func load(archive, list string) (pack.Tree, error) {
 	patterns, err := readList(list)
 	if err != nil {
@@ -93,7 +93,7 @@ func load(archive, list string) (pack.Tree, error) {
 	return pack.ReadTar(f, globs.Match)
 }
 
-// checkPackages writes what is installed, and says how it differs from the lock.
+// checkPackages writes the list of installed packages and their differences from the lock.
 func checkPackages(o options, archive string, say func(string, ...any)) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	// espSize leaves room for two versions and the one that is being written.
 	espSize = 368 << 20
-	// maxEFI and maxImage are what we promise (bytes).
+	// maxEFI and maxImage are the largest sizes that the documentation promises (bytes).
 	maxEFI   = 150_000_000
 	maxImage = 400_000_000
 	serial   = 0xe1de71c0
@@ -35,13 +35,13 @@ const (
 	serviceID = 900
 )
 
-// build makes everything that o asks for and tells w how far it is.
+// build makes everything that o asks for and reports progress on w.
 func build(ctx context.Context, o options, w io.Writer) error {
 	if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`).MatchString(o.version) {
 		return fmt.Errorf("version %q: only numbers and dots sort in the boot loader", o.version)
 	}
 	if o.accept && o.wifi {
-		return errors.New("the locked packages are those of the image without --wifi: accept without it")
+		return errors.New("packages.lock describes the image without --wifi: leave out --wifi with --accept")
 	}
 	started := time.Now()
 	say := func(format string, args ...any) {
@@ -72,7 +72,7 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	return remember(o, sum)
 }
 
-// assembleAll makes the images of the fetched packages.
+// assembleAll makes the images from the fetched packages.
 func assembleAll(ctx context.Context, o options, archive string, key ed25519.PrivateKey, say func(string, ...any)) error {
 	tree, err := load(archive, filepath.Join(o.source, "prune.txt"))
 	if err != nil {
@@ -120,8 +120,8 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	if !o.test {
 		return nil
 	}
-	// The kernel unpacks a second archive over the first, so that the test
-	// build differs from the real one by nothing but what is in that archive.
+	// The kernel unpacks a second archive over the first, so that the test build
+	// differs from the image for users only by the files in that archive.
 	extra, err := testLayer(ctx, full, tree, o, archive, append(lists, "modules-test.txt"), say)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	return testUpdates(ctx, o, kernel, initrd, key)
 }
 
-// prune leaves the modules that the lists name.
+// prune removes the kernel modules that the lists do not name.
 func prune(ctx context.Context, tree pack.Tree, source string, lists []string, say func(string, ...any)) error {
 	var patterns []string
 	for _, list := range lists {
@@ -159,7 +159,7 @@ func prune(ctx context.Context, tree pack.Tree, source string, lists []string, s
 	return nil
 }
 
-// furnish puts in what is ours: the binary, the units, the files of root/.
+// furnish adds our files: the binary, the units and the files of root/.
 func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 	binary, err := os.ReadFile(o.binary)
 	if err != nil {
@@ -182,7 +182,7 @@ func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 		tree[to] = tree[unit]
 		delete(tree, unit)
 	}
-	// The account is made here: there is no first boot at which /etc is written.
+	// Create the account here, because the box never writes /etc at its first boot.
 	for file, line := range map[string]string{
 		"etc/passwd":  fmt.Sprintf("appliance:x:%d:%d:Eidetic:/var/lib/appliance:/usr/sbin/nologin\n", serviceID, serviceID),
 		"etc/group":   fmt.Sprintf("appliance:x:%d:\n", serviceID),
@@ -209,7 +209,7 @@ func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 	tree.Link("etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 	tree.Link("init", "usr/lib/systemd/systemd")
 	tree.Add("etc/machine-id", 0o444, nil)
-	// A file system called an initrd would be left again.
+	// systemd treats a file system with this file as an initrd, and leaves it for another root.
 	delete(tree, "etc/initrd-release")
 	tree.Add("usr/lib/os-release", 0o644, osRelease(o.version))
 	for name, mode := range map[string]uint32{"dev": 0o755, "proc": 0o555, "sys": 0o555, "run": 0o755, "tmp": 0o1777, "var/log": 0o755, "var/lib/appliance": 0o755} {
@@ -230,7 +230,7 @@ IMAGE_VERSION=%[1]s
 `, version))
 }
 
-// addFiles puts the regular files of a folder in.
+// addFiles adds the regular files of a folder.
 func addFiles(tree pack.Tree, from fs.FS, below string) error {
 	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(name, ".go") {
@@ -248,7 +248,7 @@ func addFiles(tree pack.Tree, from fs.FS, below string) error {
 // compress writes a tree as a compressed cpio archive.
 func compress(tree pack.Tree, epoch int64) ([]byte, error) {
 	var out bytes.Buffer
-	// One thread and a library pinned in go.sum: the same bytes everywhere.
+	// One thread and a library pinned in go.sum give the same bytes on every machine.
 	z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
 	if err != nil {
 		return nil, err
@@ -302,15 +302,15 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 	return nil
 }
 
-// systemPath is where a system is on the EFI partition that comes with the disk.
+// systemPath is the path of the system on the EFI partition of a new disk.
 func systemPath(version string) string { return "EFI/Linux/appliance_" + version + ".efi" }
 
 // cmdline is the kernel's command line.
 const cmdline = "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 systemd.condition-needs-update=no"
 
 // installEntry is an entry of the boot loader's menu (UAPI group, Boot Loader
-// Specification, type #1): the same system, as the installer. Its sort key
-// keeps it behind the systems, so that it is never started by itself.
+// Specification, type #1): the same system, started as the installer. Its sort key
+// puts it after the systems, so that the boot loader never starts it by default.
 func installEntry(version string) []byte {
 	return fmt.Appendf(nil, "title Install Eidetic on a disk of this machine\nsort-key z-install\nversion %s\nefi /%s\noptions %s systemd.unit=appliance-install.target\n",
 		version, systemPath(version), cmdline)

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// record is OUT/inputs.json: of which inputs the images were made, and which
-// files came of them. While both are the same there is nothing to build.
+// record is OUT/inputs.json: a checksum of the inputs of the images, and the files made
+// from them. While both are unchanged, there is nothing to build.
 type record struct {
 	Version string            `json:"version"`
 	WiFi    bool              `json:"wifi"`
@@ -22,9 +22,9 @@ type record struct {
 	Outputs map[string]string `json:"outputs"` // size and time of each, by name
 }
 
-// inputs is a checksum of all that the images depend on: this program, the
+// inputs returns a checksum of everything that the images depend on: this program, the
 // options, the lists and files of the source folder, the binary, the key,
-// Debian's files as they were fetched, and what is taken from this machine.
+// Debian's files as they were fetched, and the files taken from this machine.
 func inputs(o options, archive string) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, o.version, o.wifi, o.test, o.epoch, filepath.Base(archive))
@@ -73,7 +73,7 @@ func add(sum hash.Hash, name string) error {
 	return err
 }
 
-// isBuilt says whether the images of these inputs are there already.
+// isBuilt reports whether the images of these inputs already exist.
 func isBuilt(o options, inputs string) bool {
 	text, err := os.ReadFile(filepath.Join(o.out, "inputs.json"))
 	var r record
@@ -88,7 +88,7 @@ func isBuilt(o options, inputs string) bool {
 	return true
 }
 
-// remember writes what isBuilt reads.
+// remember writes the record that isBuilt reads.
 func remember(o options, inputs string) error {
 	r := record{o.version, o.wifi, inputs, map[string]string{}}
 	names := []string{"appliance.efi", "appliance.img", "appliance.update"}
@@ -109,7 +109,7 @@ func remember(o options, inputs string) error {
 	return os.WriteFile(filepath.Join(o.out, "inputs.json"), append(text, '\n'), 0o644)
 }
 
-// stamp tells a file that was not touched from any other.
+// stamp returns the size and time of a file, which change when the file is written.
 func stamp(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {

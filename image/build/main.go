@@ -1,13 +1,13 @@
 // Command build makes the box's image: out/image/appliance.efi, the whole
 // system as one EFI program, and out/image/appliance.img, a raw disk that
 // boots it. With --test it makes appliance-test.efi and appliance-test.img
-// beside them, which are the same plus a root shell on the second serial port
-// and drivers that imitate hardware, and updates of it: a good one (next) and
-// one whose service never starts (bad).
+// beside them: the same plus a root shell on the second serial port and drivers
+// that imitate hardware. It also makes two updates of the test build: one that
+// works (next) and one whose service never starts (bad).
 //
 // In flow the lists and files of the folder image/, Debian's packages through
-// mmdebstrap, and the binary; out flow the images, packages.txt (what is
-// inside), drift.txt (how that differs from packages.lock) and appliance.update
+// mmdebstrap, and the binary; out flow the images, packages.txt (the packages
+// inside), drift.txt (their differences from packages.lock) and appliance.update
 // (the EFI program, signed for boxes that trust the same key).
 package main
 
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")
 	flags.BoolVar(&o.refresh, "refresh", false, "fetch the packages again even if none of the lists changed")
-	// 1 January 2026: nothing in the image depends on when it is built.
+	// 1 January 2026: the image does not depend on the time of the build.
 	flags.Int64Var(&o.epoch, "epoch", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), "time of every file, in seconds since 1970")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"eidetic/image/update"
 )
 
-// signingKey reads the key that signs updates. Without --key it is one of this
-// machine, made when there is none: boxes built here take updates built here.
+// signingKey reads the key that signs updates. Without --key it uses a key of this
+// machine, created if it does not exist: boxes built here accept updates built here.
 func signingKey(o options) (ed25519.PrivateKey, error) {
 	file := o.key
 	if file == "" {
@@ -66,7 +66,7 @@ func publicPEM(key ed25519.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
-// signFile makes NAME.update of NAME.efi. Every older version may install it.
+// signFile makes NAME.update from NAME.efi. Every older version may install it.
 func signFile(o options, name string, key ed25519.PrivateKey) error {
 	program, err := os.ReadFile(filepath.Join(o.out, name+".efi"))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"eidetic/image/pack"
 )
 
-// testLayer returns what the test build has over the real one.
+// testLayer returns the files that the test build has in addition to the image for users.
 func testLayer(ctx context.Context, full, base pack.Tree, o options, archive string, lists []string, say func(string, ...any)) (pack.Tree, error) {
 	if err := prune(ctx, full, o.source, lists, say); err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func testLayer(ctx context.Context, full, base pack.Tree, o options, archive str
 	return layer, nil
 }
 
-// addPackages puts in the programs and libraries of the Debian packages in a
-// folder, as far as the box does not have them.
+// addPackages adds the programs and libraries of the Debian packages in a folder,
+// except those that the box already has.
 func addPackages(ctx context.Context, layer, base pack.Tree, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil || len(files) == 0 {
@@ -58,7 +58,7 @@ func addPackages(ctx context.Context, layer, base pack.Tree, dir string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		for name, node := range tree {
-			// On the box /bin, /sbin and /lib are links to those below /usr.
+			// On the box, /bin, /sbin and /lib are links to the folders below /usr.
 			if !strings.HasPrefix(name, "usr/") {
 				name = "usr/" + name
 			}

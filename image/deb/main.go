@@ -1,10 +1,10 @@
-// Command deb makes a Debian package of the service, for people who want it on
-// their own machine rather than on a box: out/appliance_VERSION_amd64.deb.
+// Command deb makes a Debian package of the service, for users who want it on
+// their own machine instead of on a box: out/appliance_VERSION_amd64.deb.
 //
 // In flow the static binary, the service's units, LICENSE and the box's
 // documentation; out flows a binary package (deb-control(5)), the same bytes
-// for the same input. The units that run a whole machine are left out, and the
-// panel listens on the machine itself only.
+// for the same input. The package leaves out the units that run a whole machine,
+// and its panel listens only on the machine itself.
 package main
 
 import (
@@ -74,7 +74,7 @@ func build(o options) (string, error) {
 	}
 	file := filepath.Join(o.out, "appliance_"+o.version+"_amd64.deb")
 	cmd := exec.Command("dpkg-deb", "--root-owner-group", "--build", dir, file)
-	// 1 January 2026, as in the image: nothing depends on when it is built.
+	// 1 January 2026, as in the image: the package does not depend on the time of the build.
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	cmd.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", epoch))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -83,7 +83,7 @@ func build(o options) (string, error) {
 	return file, nil
 }
 
-// stage lays the package's files out in dir.
+// stage writes the package's files into dir.
 func stage(dir string, o options) error {
 	put := func(name string, mode fs.FileMode, data []byte, err error) error {
 		if err != nil {
@@ -135,7 +135,7 @@ func stage(dir string, o options) error {
 	return control(o, len(binary), put)
 }
 
-// control puts the package's own description and scripts in.
+// control adds the package's own description and scripts.
 func control(o options, size int, put func(name string, mode fs.FileMode, data []byte, err error) error) error {
 	entries, err := scripts.ReadDir("control")
 	if err != nil {

@@ -30,7 +30,7 @@ func TestBuild(t *testing.T) {
 		files[i] = file
 	}
 	if !bytes.Equal(texts[0], texts[1]) {
-		t.Error("two builds of the same differ")
+		t.Error("two builds of the same files have different bytes")
 	}
 	out, err := exec.Command("dpkg-deb", "--contents", files[0]).CombinedOutput()
 	if err != nil {
@@ -43,12 +43,12 @@ func TestBuild(t *testing.T) {
 		" ./usr/share/doc/appliance/copyright",
 	} {
 		if !strings.Contains(string(out), want+"\n") {
-			t.Errorf("not in the package: %q", want)
+			t.Errorf("the package has no %q", want)
 		}
 	}
 	for _, box := range []string{"appliance-setup", "appliance-update", "repart"} {
 		if strings.Contains(string(out), box) {
-			t.Errorf("%s is for boxes, and is in the package", box)
+			t.Errorf("the package has %s, which is only for boxes", box)
 		}
 	}
 	version, err := exec.Command("dpkg-deb", "--field", files[0], "Version").Output()

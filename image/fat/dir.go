@@ -19,7 +19,7 @@ const (
 	deleted    = 0xe5
 	longUnits  = 13 // UTF-16 units in one entry of a long name
 	lastLong   = 0x40
-	maxEntries = 65536 // of one folder; the specification's own limit
+	maxEntries = 65536 // entries of one folder, the specification's limit
 )
 
 // Entry is one name in a folder.
@@ -33,14 +33,14 @@ type Entry struct {
 	slots []slot // its directory entries, the short one last
 }
 
-// Same says whether two entries are names of one file. It happens only when a
+// Same reports whether two entries are names of one file, which happens only when a
 // rename was interrupted.
 func (e Entry) Same(f Entry) bool { return e.first == f.first && e.first != 0 }
 
-// slot is where a directory entry lies on the device.
+// slot is the offset of a directory entry on the device.
 type slot int64
 
-// rawFolder returns a folder's bytes and where each of its entries lies.
+// rawFolder returns a folder's bytes and the slot of each of its entries.
 func (v *Volume) rawFolder(first uint32) ([]byte, []slot, error) {
 	chain, err := v.chain(first)
 	if err != nil {
@@ -107,8 +107,8 @@ func (v *Volume) readFolder(first uint32) ([]Entry, error) {
 	return entries, nil
 }
 
-// longName gathers the entries of a long name, which stand before the short
-// one, the end of the name first.
+// longName collects the entries of a long name. They precede the short entry, and the
+// end of the name comes first.
 type longName struct {
 	units []uint16
 	next  byte // the number of the next entry, counting down
@@ -136,7 +136,7 @@ func (l *longName) add(b []byte, at slot) {
 	l.next--
 }
 
-// name returns the long name if it is whole and belongs to the short entry b, else "".
+// name returns the long name if it is complete and belongs to the short entry b, otherwise "".
 func (l *longName) name(b []byte) string {
 	if len(l.units) == 0 || l.next != 0 || l.sum != checksum(b[:11]) {
 		return ""
@@ -159,7 +159,7 @@ func shortName(b []byte) string {
 	return name
 }
 
-// checksum ties a long name to its short entry.
+// checksum computes the checksum by which a long name refers to its short entry.
 func checksum(short []byte) byte {
 	var sum byte
 	for _, c := range short {
@@ -169,13 +169,12 @@ func checksum(short []byte) byte {
 	return sum
 }
 
-// encode makes the directory entries of a name, the short one last. A name
-// that is not 8.3 in capitals gets a short name that no loader would take for
-// a program: were the long name ever damaged, the file would be ignored rather
-// than booted without its counter.
+// encode makes the directory entries of a name, the short one last. A name that is
+// not 8.3 in capitals gets a short name that no boot loader takes for a program: if the
+// long name were damaged, the file would be ignored instead of booted without its counter.
 func encode(name string, folder bool, first uint32, size int64, at time.Time, taken func(short string) bool) ([][]byte, error) {
 	if name == "" || len(name) > 255 || strings.ContainsAny(name, "\\/:*?\"<>|\x00") || strings.Trim(name, " .") != name {
-		return nil, fmt.Errorf("fat: %q is not a name", name)
+		return nil, fmt.Errorf("fat: %q is not a valid name", name)
 	}
 	short := make([]byte, entrySize)
 	long := !isShort(name, short)
@@ -259,7 +258,7 @@ func parseTime(date, clock uint16) time.Time {
 }
 
 // walk finds the folder of a path ("EFI/Linux") and the entry of its last part.
-// The entry is nil when only that is missing.
+// The entry is nil if only the last part does not exist.
 func (v *Volume) walk(path string) (folder uint32, base string, entry *Entry, err error) {
 	folder = v.geometry.root
 	parts := strings.Split(path, "/")

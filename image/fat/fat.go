@@ -1,11 +1,11 @@
-// Package fat makes, reads and changes the FAT32 file system of an EFI system
-// partition, so that an interruption at any byte leaves every file either as
-// it was or as it was to become.
+// Package fat creates, reads and changes the FAT32 file system of an EFI system
+// partition, so that an interruption at any byte leaves every file either with its
+// old content or with its new one.
 //
 // In flow a block device or an image file and the bytes of files; out flows
 // the same device, written in an order that the kernel's vfat does not
-// promise: data before the allocation table, the table before the directory,
-// and a name appears or goes by a change of one byte. The partition is
+// guarantee: data before the allocation table, the table before the directory,
+// and the change of one byte makes a name appear or disappear. The partition is
 // therefore never mounted on the box: the firmware and this package are its
 // only writers.
 //
@@ -20,8 +20,8 @@ import (
 	"io"
 )
 
-// Device is where a file system lies. Sync returns when all that was written
-// before is on the medium.
+// Device is the device or file that contains the file system. Sync returns when all
+// earlier writes are on the medium.
 type Device interface {
 	io.ReaderAt
 	io.WriterAt
@@ -36,7 +36,7 @@ const (
 	minEnd      = 0x0ffffff8 // a table entry from here on ends a chain
 	clusterMask = 0x0fffffff
 
-	// minClusters is what makes a volume FAT32 rather than FAT16.
+	// minClusters is the smallest number of clusters of FAT32; a volume with fewer is FAT16.
 	minClusters = 65525
 	maxClusters = 1 << 22 // 16 GiB of 4 KiB clusters: an ESP is never larger
 )
@@ -48,7 +48,7 @@ type Volume struct {
 	table    []uint32 // the allocation table, with the high four bits masked off
 }
 
-// geometry is where things lie, in bytes unless named otherwise.
+// geometry is the layout of the volume, in bytes unless named otherwise.
 type geometry struct {
 	clusterSize int64
 	reserved    int64
@@ -59,8 +59,8 @@ type geometry struct {
 	root        uint32
 }
 
-// Open reads the boot sector and the allocation table of dev, and refuses
-// what is not a FAT32 volume or contradicts itself.
+// Open reads the boot sector and the allocation table of dev, and refuses a volume
+// that is not FAT32 or contradicts itself.
 func Open(dev Device) (*Volume, error) {
 	boot := make([]byte, sectorSize)
 	if _, err := dev.ReadAt(boot, 0); err != nil {
@@ -119,16 +119,16 @@ func parseBoot(b []byte) (geometry, error) {
 	return g, nil
 }
 
-// has says whether a cluster number is one of the volume's.
+// has reports whether the volume has a cluster with this number.
 func (g geometry) has(cluster uint32) bool { return cluster >= 2 && cluster < g.clusters+2 }
 
-// offset is where a cluster's bytes begin.
+// offset returns the offset of a cluster's first byte.
 func (g geometry) offset(cluster uint32) int64 {
 	return g.data + int64(cluster-2)*g.clusterSize
 }
 
-// chain returns the clusters that begin with first. A chain that leaves the
-// volume, is longer than it, or meets a free cluster is damaged.
+// chain returns the chain of clusters that begins with first. A chain is damaged if it
+// leaves the volume, is longer than the volume, or reaches a free cluster.
 func (v *Volume) chain(first uint32) ([]uint32, error) {
 	var all []uint32
 	for c := first; c < minEnd; c = v.table[c] {
@@ -140,8 +140,8 @@ func (v *Volume) chain(first uint32) ([]uint32, error) {
 	return all, nil
 }
 
-// free returns n free clusters, the lowest first, so that images are the same
-// whenever their files are.
+// free returns n free clusters, the lowest first, so that images with the same files have
+// the same bytes.
 func (v *Volume) free(n int) ([]uint32, error) {
 	found := make([]uint32, 0, n)
 	for c := uint32(2); c < v.geometry.clusters+2 && len(found) < n; c++ {

@@ -59,7 +59,7 @@ func create(t testing.TB, v *fat.Volume, path string, n int) []byte {
 	return content
 }
 
-// What we write, dosfstools finds without fault and mtools reads as we do.
+// TestOthersAgree checks a volume that we wrote: dosfstools finds no fault, and mtools reads the same files.
 func TestOthersAgree(t *testing.T) {
 	fsck := testlab.NeedProgram(t, "fsck.fat")
 	mcopy := testlab.NeedProgram(t, "mcopy")
@@ -85,7 +85,7 @@ func TestOthersAgree(t *testing.T) {
 	} {
 		want[path] = create(t, v, path, n)
 	}
-	// More names than one cluster of the folder holds.
+	// Create more names than fit into one cluster of the folder.
 	for i := range 200 {
 		path := fmt.Sprintf("EFI/Linux/a rather long name number %d", i)
 		want[path] = create(t, v, path, i)
@@ -117,7 +117,7 @@ func TestOthersAgree(t *testing.T) {
 	}
 }
 
-// What mtools writes, we read.
+// TestWeReadOthers reads a volume that mtools wrote.
 func TestWeReadOthers(t *testing.T) {
 	mkfs := testlab.NeedProgram(t, "mkfs.fat")
 	mcopy := testlab.NeedProgram(t, "mcopy")
@@ -186,26 +186,26 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	if err := v.Create("full", size, nothing, when); !errors.Is(err, fat.ErrFull) {
-		t.Errorf("full: %v", err)
+		t.Errorf("Create on a full volume = %v, want %v", err, fat.ErrFull)
 	}
 	if err := v.Remove("none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("remove nothing: %v", err)
+		t.Errorf("Remove of a missing file = %v, want %v", err, fs.ErrNotExist)
 	}
 	want := []string{"A.TXT false 5000 2026-01-02 03:04:06", "D true 0 2026-01-02 03:04:06"}
 	if d := cmp.Diff(want, names(t, v, "")); d != "" {
-		t.Errorf("what failed left something (-want +got):\n%s", d)
+		t.Errorf("names after failed calls (-want +got):\n%s", d)
 	}
 	if v.Free() != free {
-		t.Errorf("what failed cost %d bytes", free-v.Free())
+		t.Errorf("failed calls used %d bytes, want 0", free-v.Free())
 	}
 	if n, err := v.Reclaim(); n != 0 || err != nil {
-		t.Errorf("Reclaim = %d, %v with nothing lost", n, err)
+		t.Errorf("Reclaim() = %d, %v; want 0, nil: no cluster is lost", n, err)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-// A new file that was interrupted costs nothing once it is reclaimed.
+// TestReclaim checks that the clusters of an interrupted new file are free again after Reclaim.
 func TestReclaim(t *testing.T) {
 	disk := fattest.New(size)
 	v := volume(t, disk)
@@ -233,7 +233,7 @@ func TestReclaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again.Free() != free {
-			t.Fatalf("cut after %d bytes: %d bytes are lost", left, free-again.Free())
+			t.Fatalf("cut after %d bytes: %d bytes are still lost after Reclaim, want 0", left, free-again.Free())
 		}
 	}
 }

@@ -24,8 +24,8 @@ func (v *Volume) List(path string) ([]Entry, error) {
 	return v.readFolder(entry.first)
 }
 
-// Open returns a reader of a file's bytes. A chain shorter than the size that
-// the folder gives is an error.
+// Open returns a reader of a file's bytes. It returns an error if the file's chain is
+// shorter than its size in the folder.
 func (v *Volume) Open(path string) (*io.SectionReader, error) {
 	_, _, entry, err := v.walk(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func (r *chainReader) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// Create writes a new file of size bytes from r. Until its last write the
-// file does not exist; after it, it is whole. A name in use is fs.ErrExist.
+// Create writes a new file of size bytes from r. Before its last write the file does
+// not exist; after it, the file is complete. It returns fs.ErrExist if the name is in use.
 func (v *Volume) Create(path string, size int64, r io.Reader, at time.Time) error {
 	if size < 0 || size > 1<<32-1 {
 		return fmt.Errorf("fat: %s: %d bytes do not fit a FAT32 file", path, size)
@@ -135,7 +135,7 @@ func (v *Volume) Mkdir(path string, at time.Time) error {
 	if parent == v.geometry.root {
 		parent = 0
 	}
-	// encode refuses these two names, so it makes another and they replace it.
+	// encode refuses the names "." and "..", so make entries with other names and replace the names.
 	for i, c := range []uint32{clusters[0], parent} {
 		set, err := encode("D", true, c, 0, at, nil)
 		if err != nil {
@@ -203,8 +203,8 @@ func (v *Volume) Remove(path string) error {
 	return v.setTable(chain, func(int) uint32 { return 0 })
 }
 
-// Reclaim frees what no name leads to: the remains of interrupted work. It
-// returns the number of bytes.
+// Reclaim frees clusters that no name leads to, which interrupted work leaves behind. It
+// returns the number of bytes freed.
 func (v *Volume) Reclaim() (int64, error) {
 	used := make(map[uint32]bool)
 	if err := v.mark(v.geometry.root, true, used, 0); err != nil {
@@ -222,7 +222,7 @@ func (v *Volume) Reclaim() (int64, error) {
 	return int64(len(lost)) * v.geometry.clusterSize, v.setTable(lost, func(int) uint32 { return 0 })
 }
 
-// maxDepth bounds how deep folders are followed.
+// maxDepth bounds how deep Reclaim follows folders.
 const maxDepth = 16
 
 func (v *Volume) mark(first uint32, folder bool, used map[uint32]bool, depth int) error {
@@ -254,7 +254,7 @@ func (v *Volume) mark(first uint32, folder bool, used map[uint32]bool, depth int
 	return nil
 }
 
-// vacant returns the folder and the last part of a path that nothing has yet.
+// vacant returns the folder and the last part of a path at which nothing exists yet.
 func (v *Volume) vacant(path string) (uint32, string, error) {
 	folder, name, entry, err := v.walk(path)
 	if err != nil {
@@ -266,9 +266,9 @@ func (v *Volume) vacant(path string) (uint32, string, error) {
 	return folder, name, nil
 }
 
-// publish puts a name into a folder. All but the first byte of each entry is
-// written before; then the first bytes are, the short entry's last: a long
-// name without its short entry is ignored by every reader.
+// publish puts a name into a folder. It writes everything except the first byte of each
+// entry, then these first bytes, the short entry's last: every reader ignores a long
+// name without its short entry.
 func (v *Volume) publish(folder uint32, name string, isFolder bool, first uint32, size int64, at time.Time) error {
 	entries, err := v.readFolder(folder)
 	if err != nil {
@@ -307,7 +307,7 @@ func (v *Volume) publish(folder uint32, name string, isFolder bool, first uint32
 	return nil
 }
 
-// unpublish takes a name away, the short entry first.
+// unpublish removes a name, the short entry first.
 func (v *Volume) unpublish(entry *Entry) error {
 	for i := len(entry.slots) - 1; i >= 0; i-- {
 		if _, err := v.dev.WriteAt([]byte{deleted}, int64(entry.slots[i])); err != nil {
@@ -335,14 +335,14 @@ func (v *Volume) shortTaken(folder uint32, short string) bool {
 }
 
 // vacantSlots finds n neighbouring free entries, and adds a cluster to the
-// folder when there are none.
+// folder if there are none.
 func (v *Volume) vacantSlots(folder uint32, n int, entries []Entry) ([]slot, error) {
 	raw, where, err := v.rawFolder(folder)
 	if err != nil {
 		return nil, err
 	}
-	// A long name's entries whose short one is gone are free too: they are the
-	// remains of an interruption.
+	// The entries of a long name without its short one are free too: an interruption
+	// left them.
 	used := make(map[slot]bool)
 	for _, e := range entries {
 		for _, s := range e.slots {
@@ -377,7 +377,7 @@ func (v *Volume) vacantSlots(folder uint32, n int, entries []Entry) ([]slot, err
 	if err := v.dev.Sync(); err != nil {
 		return nil, fmt.Errorf("fat: grow a folder: %w", err)
 	}
-	// The new end first, then the link to it.
+	// Write the new end of the chain first, then the link to it.
 	if err := v.link(added); err != nil {
 		return nil, err
 	}

@@ -11,10 +11,9 @@ const (
 	clusterSectors  = 8 // 4 KiB, the size of a flash page and of the kernel's pages
 )
 
-// Format makes an empty volume of size bytes on dev, which must read as zeros
-// where the file system will not write. The serial number and the label (at
-// most 11 capital letters and digits) are the caller's, so that the same
-// input gives the same bytes.
+// Format creates an empty volume of size bytes on dev, which must read as zeros
+// wherever Format does not write. The caller chooses the serial number and the label (at
+// most 11 capital letters and digits), so that the same input gives the same bytes.
 func Format(dev Device, size int64, serial uint32, label string) error {
 	if len(label) > 11 {
 		return fmt.Errorf("fat: label %q has more than 11 letters", label)
@@ -51,7 +50,7 @@ func Format(dev Device, size int64, serial uint32, label string) error {
 	info := make([]byte, sectorSize)
 	copy(info, "RRaA")
 	copy(info[484:], "rrAa")
-	// Unknown: nobody has to trust a count that an interruption made wrong.
+	// The count of free clusters is marked as unknown, because an interruption would make it wrong.
 	le.PutUint32(info[488:], 0xffffffff)
 	le.PutUint32(info[492:], 0xffffffff)
 	info[510], info[511] = 0x55, 0xaa

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ReadList reads a list of lines; # begins a comment, and blank lines do not count.
+// ReadList reads a list of lines; # begins a comment, and blank lines are skipped.
 func ReadList(r io.Reader) ([]string, error) {
 	var lines []string
 	for s := bufio.NewScanner(r); ; {
@@ -22,9 +22,9 @@ func ReadList(r io.Reader) ([]string, error) {
 	}
 }
 
-// Globs matches paths against patterns in which ** stands for any characters,
-// * for any but a slash. A pattern matches what lies below it too. A leading !
-// takes matches back; the last pattern that matches counts.
+// Globs matches paths against patterns. ** stands for any characters, * for any except
+// a slash. A pattern also matches every path below a match. A pattern with a leading !
+// excludes its matches again; the last matching pattern decides.
 type Globs struct {
 	rules []rule
 }
@@ -59,7 +59,7 @@ func NewGlobs(patterns []string) (*Globs, error) {
 	return g, nil
 }
 
-// Match says whether a path is among them.
+// Match reports whether the patterns match a path.
 func (g *Globs) Match(name string) bool {
 	for i := len(g.rules) - 1; i >= 0; i-- {
 		if g.rules[i].re.MatchString(name) {

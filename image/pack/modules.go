@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// PruneModules keeps the kernel modules whose path below kernel/ matches keep,
-// with all that they depend on, and rebuilds the indices that modprobe reads.
+// PruneModules keeps the kernel modules whose path below kernel/ matches keep, and their
+// dependencies, removes the others, and rebuilds the indices that modprobe reads.
 // It returns the kernel's version and the number of modules kept.
 func (t Tree) PruneModules(ctx context.Context, keep *Globs) (version string, kept int, err error) {
 	const base = "usr/lib/modules/"
@@ -31,7 +31,7 @@ func (t Tree) PruneModules(ctx context.Context, keep *Globs) (version string, ke
 		}
 	}
 	wanted := make(map[string]bool)
-	for name, needs := range depends { // modules.dep lists indirect needs too
+	for name, needs := range depends { // modules.dep lists indirect dependencies too
 		if keep.Match(strings.TrimPrefix(name, "kernel/")) {
 			wanted[name] = true
 			for _, need := range needs {

@@ -27,7 +27,7 @@ func sample() Tree {
 	return t
 }
 
-// GNU cpio reads what we write, with types, permissions and times.
+// TestCPIO lists our archive with GNU cpio, which must show the types, permissions and times.
 func TestCPIO(t *testing.T) {
 	cpio := testlab.NeedProgram(t, "cpio")
 	var out bytes.Buffer
@@ -35,7 +35,7 @@ func TestCPIO(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Len()%512 != 0 {
-		t.Errorf("%d bytes, not whole blocks", out.Len())
+		t.Errorf("the archive has %d bytes, want a multiple of the block size", out.Len())
 	}
 	cmd := exec.Command(cpio, "-tv", "--numeric-uid-gid", "--quiet")
 	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C")
@@ -92,10 +92,10 @@ func TestReadTar(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", d)
 	}
 	if mode := got["usr/bin/su"].Mode; mode != TypeFile|0o755 {
-		t.Errorf("su has mode %o: nothing may become another user", mode)
+		t.Errorf("su has mode %o, want no setuid bit", mode)
 	}
 	if _, err := ReadTar(bytes.NewReader(archive.Bytes()[:700]), func(string) bool { return false }); err == nil {
-		t.Error("a cut-off archive was accepted")
+		t.Error("ReadTar of a truncated archive = nil, want an error")
 	}
 }
 
@@ -127,10 +127,10 @@ func TestDrift(t *testing.T) {
 		t.Errorf("drift (-want +got):\n%s", d)
 	}
 	if same := Drift([]string{"a 1:1 all", "b 2 amd64"}, installed); same != nil {
-		t.Errorf("no drift: %v", same)
+		t.Errorf("Drift of equal lists = %v, want nil", same)
 	}
 	if _, err := Installed([]byte("Package: x\nStatus: install ok installed\n")); err == nil {
-		t.Error("a record without a version was accepted")
+		t.Error("Installed with a record without a version = nil, want an error")
 	}
 }
 
@@ -140,14 +140,14 @@ func FuzzInstalled(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status []byte) {
 		all, err := Installed(status)
 		if err == nil && Drift(nil, all) == nil && len(all) > 0 {
-			t.Error("packages that are in no lock are no drift")
+			t.Error("Drift against an empty lock = nil, want a line for each package")
 		}
 	})
 }
 
 const stub = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
 
-// The sections lie behind one another and hold what was put in.
+// TestUKI checks that the sections follow each other without overlap and contain their input.
 func TestUKI(t *testing.T) {
 	testlab.NeedProgram(t, "objcopy")
 	_, err := os.Stat(stub)

@@ -14,7 +14,7 @@ type Package struct {
 // String is a line of the lock file.
 func (p Package) String() string { return p.Name + " " + p.Version + " " + p.Arch }
 
-// Installed reads dpkg's status file and returns what is installed, sorted.
+// Installed reads dpkg's status file and returns the installed packages, sorted.
 func Installed(status []byte) ([]Package, error) {
 	var all []Package
 	for n, block := range strings.Split(string(status), "\n\n") {
@@ -45,8 +45,8 @@ func Installed(status []byte) ([]Package, error) {
 	return all, nil
 }
 
-// Drift says how what is installed differs from the lines of the lock file:
-// one line a package, "+" new, "-" gone, "~" another version. Nil when equal.
+// Drift lists the differences of the installed packages from the lines of the lock
+// file: one line per package, "+" new, "-" gone, "~" another version. It is nil if there are none.
 func Drift(locked []string, installed []Package) []string {
 	was := make(map[string]string)
 	for _, line := range locked {

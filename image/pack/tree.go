@@ -1,6 +1,6 @@
-// Package pack makes a bootable disk of a Debian file system: it prunes the
-// tree, adds our files, writes it as a cpio archive, joins it with the kernel
-// to one EFI program, and puts that on a GPT disk with a boot loader.
+// Package pack makes a bootable disk from a Debian file system: it prunes the
+// tree, adds our files, writes the tree as a cpio archive, joins that with the kernel
+// to one EFI program, and puts the program on a GPT disk with a boot loader.
 //
 // In flow a tar archive as mmdebstrap writes it, the binary and lists of
 // patterns; out flow the EFI program and the raw disk. The same input gives
@@ -46,10 +46,10 @@ type Node struct {
 // Tree is a file system, by path without a leading slash.
 type Tree map[string]*Node
 
-// maxTree bounds what is read of a tar archive.
+// maxTree bounds the bytes read from a tar archive.
 const maxTree = 4 << 30
 
-// ReadTar reads a tree and leaves out what drop says.
+// ReadTar reads a tree without the files for which drop is true.
 func ReadTar(r io.Reader, drop func(name string) bool) (Tree, error) {
 	t := make(Tree)
 	var total int64
@@ -90,7 +90,7 @@ func ReadTar(r io.Reader, drop func(name string) bool) (Tree, error) {
 		default:
 			continue // a socket or a pipe that a package left behind
 		}
-		// Nobody logs in, so nothing needs to become somebody else.
+		// No user logs in, so no program needs the setuid or setgid bit.
 		if n.Mode&typeMask == TypeFile {
 			n.Mode &^= setIDs
 		}
@@ -106,26 +106,26 @@ func ReadTar(r io.Reader, drop func(name string) bool) (Tree, error) {
 	return t, nil
 }
 
-// Clean makes the path of a tree: "./usr/bin/" becomes "usr/bin".
+// Clean normalises a path of a tree: "./usr/bin/" becomes "usr/bin".
 func Clean(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+name), "/")
 }
 
-// Add puts a file in, with the folders above it, owned by root.
+// Add adds a file owned by root, with the folders above it.
 func (t Tree) Add(name string, mode uint32, data []byte) {
 	name = Clean(name)
 	t.folders(name)
 	t[name] = &Node{Mode: TypeFile | mode, Data: data}
 }
 
-// Link puts a symbolic link in.
+// Link adds a symbolic link.
 func (t Tree) Link(name, target string) {
 	name = Clean(name)
 	t.folders(name)
 	t[name] = &Node{Mode: TypeLink | 0o777, Data: []byte(target)}
 }
 
-// Folder puts a folder in.
+// Folder adds a folder.
 func (t Tree) Folder(name string, mode uint32) {
 	name = Clean(name)
 	t.folders(name)
@@ -138,7 +138,7 @@ func (t Tree) folders(name string) {
 	}
 }
 
-// Drop removes what the function says, and everything below it.
+// Drop removes the files for which drop is true, and everything below them.
 func (t Tree) Drop(drop func(name string) bool) {
 	for name := range t {
 		if drop(name) {
@@ -152,7 +152,7 @@ func (t Tree) Drop(drop func(name string) bool) {
 	}
 }
 
-// Names returns all paths, sorted, so that a folder stands before what is in it.
+// Names returns all paths, sorted, so that a folder comes before its content.
 func (t Tree) Names() []string {
 	names := make([]string, 0, len(t))
 	for name := range t {

@@ -38,7 +38,7 @@ func (u UKI) Write(ctx context.Context, file string, epoch int64) error {
 	}{
 		{".osrel", u.OSRelease},
 		{".cmdline", append([]byte(u.Cmdline), 0)},
-		// The kernel last but one: it is decompressed in place above itself by older firmware.
+		// The kernel is last, because older firmware decompresses it in place, over the memory above it.
 		{".initrd", u.Initrd},
 		{".linux", u.Kernel},
 	} {

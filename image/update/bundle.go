@@ -2,10 +2,10 @@
 // one, so that the boot loader tries it and falls back by itself.
 //
 // In flow a signed bundle from a file or a stream, the EFI partition and the
-// public key that the running system carries; out flows the EFI partition with
-// the new version in the place of the one that is not running. Nothing is
-// believed before its signature was checked, and an interruption at any byte
-// leaves a partition that boots the running version.
+// public key that the running system carries; out flows the EFI partition, on which
+// the new version has replaced the one that is not running. Nothing is trusted before
+// its signature is checked, and an interruption at any byte leaves a partition that
+// boots the running version.
 //
 // A bundle is the line "EIDETIC UPDATE 1\n", the length of the manifest (4
 // bytes, big-endian), the manifest (JSON), an Ed25519 signature (RFC 8032) of
@@ -35,7 +35,7 @@ const (
 	MaxSize = 160 << 20
 )
 
-// Manifest is what is signed.
+// Manifest is the signed description of an update.
 type Manifest struct {
 	// Version of the system in the bundle: numbers and dots.
 	Version string `json:"version"`
@@ -46,7 +46,7 @@ type Manifest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Errors by which a caller tells a refusal from a failure.
+// Errors by which a caller distinguishes a refusal from a failure.
 var (
 	ErrSignature = errors.New("not signed by the key that this box trusts")
 	ErrDowngrade = errors.New("not newer than what the box has")
@@ -110,8 +110,8 @@ func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
 	return m, &checked{r: io.LimitReader(r, m.Size), left: m.Size, want: m.SHA256, sum: sha256.New()}, nil
 }
 
-// readFull fills b. A bundle that ends early is damaged; one that cannot be
-// read may be whole.
+// readFull fills b. A bundle that ends early is damaged; after a read error, the bundle
+// itself may be intact.
 func readFull(r io.Reader, b []byte, where string) error {
 	_, err := io.ReadFull(r, b)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -123,7 +123,7 @@ func readFull(r io.Reader, b []byte, where string) error {
 	return nil
 }
 
-// parseManifest reads what a signature vouches for, and still strictly.
+// parseManifest parses a manifest strictly, although its signature was checked.
 func parseManifest(text []byte) (Manifest, error) {
 	var m Manifest
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -152,7 +152,7 @@ func (m Manifest) validate() error {
 	return nil
 }
 
-// Allowed says whether a system of version running may install the bundle.
+// Allowed returns an error unless a system of version running may install the bundle.
 func (m Manifest) Allowed(running string) error {
 	if Compare(m.Version, running) <= 0 {
 		return fmt.Errorf("update: %s is %w (%s)", m.Version, ErrDowngrade, running)
@@ -163,7 +163,7 @@ func (m Manifest) Allowed(running string) error {
 	return nil
 }
 
-// checked delivers a program and, at its end, whether it is the signed one.
+// checked reads a program and checks at its end that it is the signed one.
 type checked struct {
 	r    io.Reader
 	left int64
@@ -171,7 +171,7 @@ type checked struct {
 	sum  hash.Hash
 }
 
-// Read implements io.Reader. The last bytes are held back until the hash of all is right.
+// Read implements io.Reader. It returns the last bytes only if the hash of the whole program is right.
 func (c *checked) Read(p []byte) (int, error) {
 	if c.left == 0 {
 		return 0, io.EOF
@@ -188,7 +188,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxParts bounds a version's numbers.
+// maxParts bounds how many numbers a version has.
 const maxParts = 8
 
 // parseVersion reads numbers with dots between them.
@@ -209,7 +209,7 @@ func parseVersion(text string) ([]uint32, error) {
 }
 
 // Compare orders versions by their numbers: 0.10 is newer than 0.9, and 1.0
-// newer than 1. It returns -1, 0 or 1; text that is no version is the oldest.
+// newer than 1. It returns -1, 0 or 1; a text that is not a version counts as the oldest.
 func Compare(a, b string) int {
 	x, _ := parseVersion(a)
 	y, _ := parseVersion(b)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// Folder is where the boot loader looks for systems on the EFI partition.
+	// Folder is the folder in which the boot loader looks for systems on the EFI partition.
 	Folder = "EFI/Linux"
-	// Tries is how often a new system may start without becoming healthy.
+	// Tries is the number of times that a new system may start without becoming healthy.
 	Tries = 3
 
 	partial = "update.new" // without .efi: the boot loader does not see it
@@ -28,14 +28,14 @@ const (
 type Slot struct {
 	File    string // its name in Folder
 	Version string
-	// Left is the number of tries left, and Done those made; Left is -1 for a
-	// system that was found healthy, or came with the disk.
+	// Left is the number of tries left, and Done the number made. Left is -1 for a
+	// system that became healthy, or came with the disk.
 	Left, Done int
 }
 
 var slotName = regexp.MustCompile(`^appliance_([0-9.]+)(?:\+([0-9]{1,3})(?:-([0-9]{1,3}))?)?\.efi$`)
 
-// ParseSlot reads a file name; ok is false for one that is not ours.
+// ParseSlot parses a file name; ok is false if it does not name one of our systems.
 func ParseSlot(name string) (s Slot, ok bool) {
 	m := slotName.FindStringSubmatch(name)
 	if m == nil {
@@ -67,8 +67,8 @@ func Slots(v *fat.Volume) ([]Slot, error) {
 	return slots, nil
 }
 
-// Running returns the system of a version. There is at most one: an update is
-// always newer than what is there.
+// Running returns the system of a version. There is at most one, because an update is
+// always newer than the running system.
 func Running(v *fat.Volume, version string) (Slot, error) {
 	slots, err := Slots(v)
 	if err != nil {
@@ -100,7 +100,7 @@ func Recover(v *fat.Volume) error {
 			if !e.Same(other) || other.Name == partial || !ok {
 				continue
 			}
-			// Both names are whole. The one without a counter was to come.
+			// Both names are valid. The rename was to remove the counter, so keep the name without one.
 			if slot.Left >= 0 {
 				drop = append(drop, e.Name)
 			} else {
@@ -118,9 +118,9 @@ func Recover(v *fat.Volume) error {
 }
 
 // Install puts the system of a bundle on the EFI partition, to be tried at the
-// next boot. Running is the file of the running system, which is kept; every
-// other is removed to make room. It refuses what is not newer than the running
-// system, what the running one is too old for, and what is not signed with key.
+// next boot. Running is the file of the running system, which is kept; every other
+// system is removed to make room. It refuses a bundle that is not newer than the running
+// system, for which the running system is too old, or that is not signed with key.
 func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running string, now time.Time) (Manifest, error) {
 	m, program, err := Open(bundle, key)
 	if err != nil {
@@ -134,7 +134,7 @@ func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running str
 		return m, err
 	}
 	if current.Left >= 0 {
-		// It may yet be given up, and then the other system is needed.
+		// The running system may still be given up, and then the other system is needed.
 		return m, ErrUnproven
 	}
 	if err := Recover(v); err != nil {
@@ -149,7 +149,7 @@ func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running str
 		kept = kept || s.File == running
 	}
 	if !kept {
-		return m, fmt.Errorf("update: the running system %s is not on the EFI partition; it was changed meanwhile", running)
+		return m, fmt.Errorf("update: the running system %s is not on the EFI partition any more; the partition was changed meanwhile", running)
 	}
 	for _, s := range slots {
 		if s.File == running {
@@ -180,13 +180,13 @@ func verify(v *fat.Volume, path, want string) error {
 		return fmt.Errorf("update: read back: %w", err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != strings.ToLower(want) {
-		return fmt.Errorf("update: %w: the disk gives back other bytes than were written", ErrDamaged)
+		return fmt.Errorf("update: %w: the disk returns other bytes than were written", ErrDamaged)
 	}
 	return nil
 }
 
 // Bless marks the running system as healthy: the boot loader no longer counts
-// its tries. It does nothing to one that is not counted.
+// its tries. It does nothing if the system has no counter.
 func Bless(v *fat.Volume, running string) error {
 	s, ok := ParseSlot(running)
 	if !ok {

@@ -153,27 +153,27 @@ func TestInstallRefuses(t *testing.T) {
 			}
 			got := systems(t, disk)
 			if !bytes.Equal(got["appliance_0.2.efi"], before["appliance_0.2.efi"]) {
-				t.Error("the running system was touched")
+				t.Error("a refused update changed the running system")
 			}
 			for name := range got {
 				if _, known := before[name]; !known {
-					t.Errorf("%s appeared", name)
+					t.Errorf("a refused update created %s", name)
 				}
 			}
 		})
 	}
 	if err := install(partition(t, before), good, nil, "appliance_0.2.efi"); err == nil || !strings.Contains(err.Error(), "trusts no key") {
-		t.Errorf("without a key: %v", err)
+		t.Errorf("install without a key = %v, want an error with \"trusts no key\"", err)
 	}
 	if err := install(partition(t, before), good, public(key), "appliance_0.2.5.efi"); err == nil || !strings.Contains(err.Error(), "not on the EFI partition") {
-		t.Errorf("running system gone: %v", err)
+		t.Errorf("install with a missing running system = %v, want an error with \"not on the EFI partition\"", err)
 	}
 }
 
-// The power goes at every byte of an update, twice over: once with all written
-// bytes on the disk, once with a random part of what was not synced. Each time
-// the running system must be whole, the new one whole or absent, and the
-// update must succeed when it is tried again.
+// The power fails at every byte of an update, in two ways: once with all written bytes on
+// the disk, once with a random part of the bytes that were not synced. Each time the
+// running system must be intact, the new one complete or absent, and the update must
+// succeed when it is tried again.
 func TestPowerCutAtEveryByte(t *testing.T) {
 	key := seededKey(1)
 	running, old, fresh := program("running", 2500), program("old", 2500), program("fresh", 3000)
@@ -202,11 +202,11 @@ func TestPowerCutAtEveryByte(t *testing.T) {
 		for kind, found := range map[string]*fattest.Disk{"in order": disk.Copy(), "out of order": disk.Lose(r)} {
 			got := systems(t, found)
 			if !bytes.Equal(got["appliance_0.2.efi"], running) {
-				t.Fatalf("cut after %d bytes, %s: the running system is not whole", cut, kind)
+				t.Fatalf("cut after %d bytes, %s: the running system is damaged", cut, kind)
 			}
 			for name, content := range got {
 				if want, ok := known[name]; !ok || !bytes.Equal(content, want) {
-					t.Fatalf("cut after %d bytes, %s: %s is not what it was or was to be", cut, kind, name)
+					t.Fatalf("cut after %d bytes, %s: %s has neither its old nor its new content", cut, kind, name)
 				}
 			}
 			appeared = appeared || got["appliance_0.3+3.efi"] != nil
@@ -214,7 +214,7 @@ func TestPowerCutAtEveryByte(t *testing.T) {
 				continue
 			}
 			if err := install(found, b, public(key), "appliance_0.2.efi"); err != nil {
-				t.Fatalf("cut after %d bytes, %s: again: %v", cut, kind, err)
+				t.Fatalf("cut after %d bytes, %s: the second try: %v", cut, kind, err)
 			}
 			want := map[string][]byte{"appliance_0.2.efi": running, "appliance_0.3+3.efi": fresh}
 			if d := cmp.Diff(want, systems(t, found)); d != "" {
@@ -227,7 +227,7 @@ func TestPowerCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// The same for the mark of health, whose interruption must not lose a system.
+// The power fails at every byte of Bless, which must not lose a system.
 func TestPowerCutWhileBlessing(t *testing.T) {
 	running, old := program("running", 4500), program("old", 4500)
 	start := partition(t, map[string][]byte{"appliance_0.2+2-1.efi": running, "appliance_0.1.efi": old})
@@ -279,12 +279,12 @@ func TestParseSlot(t *testing.T) {
 	}
 	for name, want := range cases {
 		if got, ok := ParseSlot(name); !ok || got != want {
-			t.Errorf("ParseSlot(%q) = %v, %v", name, got, ok)
+			t.Errorf("ParseSlot(%q) = %v, %v; want %v, true", name, got, ok, want)
 		}
 	}
 	for _, name := range []string{"", "appliance_.efi", "appliance_01.efi", "appliance_1.efi.bak", "other_1.efi", "appliance_1+.efi", "appliance_1+1234.efi"} {
 		if got, ok := ParseSlot(name); ok {
-			t.Errorf("ParseSlot(%q) = %v", name, got)
+			t.Errorf("ParseSlot(%q) = %v, true; want false", name, got)
 		}
 	}
 }

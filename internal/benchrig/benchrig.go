@@ -1,8 +1,7 @@
-// Package benchrig is what a benchmark needs to load recorded pages on a virtual
-// device again and again: a build of the appliance, a recording of the sample
-// page, and, in namespaces of its own, one rig for all loads. The trials are the
-// product's own (packages experiment and job) but for their evidence: no picture
-// of them is kept.
+// Package benchrig loads recorded pages on a virtual device again and again, for
+// benchmarks: it builds the appliance, records the sample page, and runs, in namespaces
+// of their own, one rig for all loads. The trials are the product's own (packages
+// experiment and job), except that their films are not kept as evidence.
 package benchrig
 
 import (
@@ -29,13 +28,13 @@ import (
 	"eidetic/netlab/link"
 )
 
-// InsideArg is the argument with which a benchmark starts itself in namespaces.
+// InsideArg is the argument with which a benchmark starts itself again in namespaces.
 const InsideArg = "inside"
 
-// tempSize bounds what browsers and reels may take of RAM.
+// tempSize bounds the RAM for the files of browsers and reels.
 const tempSize = 4 << 30
 
-// Page is what is loaded.
+// Page is the URL that is loaded.
 const Page = samplesite.Home
 
 // Build makes the appliance in dir, whose link process the rig needs.
@@ -66,7 +65,7 @@ func Record(ctx context.Context, appliance, file string) error {
 	defer os.RemoveAll(dir)
 	cmd := exec.CommandContext(ctx, appliance, "demo", "--no-serve", "--trials", "1", "--link", "native", "--out", dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	text, demoErr := cmd.CombinedOutput() // whether its one trial was valid does not matter
+	text, demoErr := cmd.CombinedOutput() // the recording counts even if its one trial is invalid
 	made := filepath.Join(dir, "latest", execute.ArchiveFile)
 	if _, err := os.Stat(made); err != nil {
 		return fmt.Errorf("recording the sample page: %w: %s", errors.Join(err, demoErr), text)
@@ -77,7 +76,7 @@ func Record(ctx context.Context, appliance, file string) error {
 	return os.Rename(made, file)
 }
 
-// SHA256 is a file's, in hex.
+// SHA256 returns the SHA-256 of a file in hex.
 func SHA256(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -91,7 +90,7 @@ func SHA256(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Revision names the tree that the benchmark was started in, "" where that is unknown.
+// Revision names the git revision that the benchmark was started in, "" if it is unknown.
 func Revision(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -100,7 +99,7 @@ func Revision(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Config is what a rig is made of.
+// Config describes a rig.
 type Config struct {
 	Appliance string   // from Build
 	Keep      []string // folders that stay visible inside
@@ -115,7 +114,7 @@ type Rig struct {
 	profile link.Profile
 }
 
-// Open brings a rig up in the namespaces of this process, which isolate.Run started.
+// Open starts a rig in the namespaces of this process, which isolate.Run started.
 func Open(ctx context.Context, c Config) (*Rig, error) {
 	profile, err := link.Reader{}.Parse(c.Link)
 	if err != nil {
@@ -132,7 +131,7 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 	return &Rig{v, v.NewRunner(c.Log), profile}, nil
 }
 
-// Arm replays a recording of the page.
+// Arm returns an arm that replays a recording of the page.
 func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 	return experiment.Arm{
 		Name: name, Page: Page, Sync: execute.SyncURL(Page), Network: r.Replay(recorded),
@@ -140,17 +139,17 @@ func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 	}
 }
 
-// Browser is the version of the rig's.
+// Browser returns the version of the rig's browser.
 func (r *Rig) Browser() string {
 	var e lab.Environment
 	r.Describe(&e)
 	return e.Browser
 }
 
-// Scratch keeps trials' artifacts for as long as somebody looks at them.
+// Scratch keeps a trial's artifacts until the next trial begins.
 type Scratch struct{ Dir string }
 
-// TrialDir implements [experiment.Folder]: it is that of the last trial, emptied.
+// TrialDir implements [experiment.Folder]: it empties the folder of the last trial and returns it.
 func (s Scratch) TrialDir(int) (string, error) {
 	if err := os.RemoveAll(s.Dir); err != nil {
 		return "", err
@@ -158,8 +157,8 @@ func (s Scratch) TrialDir(int) (string, error) {
 	return s.Dir, os.MkdirAll(s.Dir, 0o755)
 }
 
-// Plan is the product's, with a shorter stillness at the end: what a benchmark
-// wants of a load is its numbers, and none of them needs more.
+// Plan returns the product's plan with a shorter stillness at the end of a load: a
+// benchmark uses only a load's numbers, and none of them needs a longer one.
 func Plan(trials int, still time.Duration, seed uint64) experiment.Plan {
 	p := experiment.DefaultPlan("", "", trials)
 	p.Still, p.Seed = still, seed

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Ticks are what /proc/stat says of all processors since boot, in its own units
-// (proc(5)): how much time there was, and how much of it another guest of the
-// same machine had.
+// Ticks are the times of all processors since boot, in the units of /proc/stat
+// (proc(5)): the total, and the time that the hypervisor gave to other guests.
 type Ticks struct{ All, Stolen uint64 }
 
 // ReadTicks reads /proc/stat.
@@ -40,7 +39,7 @@ func parseTicks(stat string) (t Ticks, err error) {
 	return t, nil
 }
 
-// Since is what came after an earlier reading.
+// Since returns the ticks after an earlier reading.
 func (t Ticks) Since(earlier Ticks) Ticks {
 	return Ticks{t.All - earlier.All, t.Stolen - earlier.Stolen}
 }

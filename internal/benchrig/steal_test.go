@@ -9,14 +9,14 @@ func TestTicks(t *testing.T) {
 	}
 	later := Ticks{All: 500, Stolen: 30}.Since(got)
 	if later.Percent() != 5 {
-		t.Errorf("stolen since: %v %%, want 5", later.Percent())
+		t.Errorf("Percent() = %v, want 5", later.Percent())
 	}
 	if p := (Ticks{}).Percent(); p != 0 {
-		t.Errorf("of no time %v %% were stolen, want 0", p)
+		t.Errorf("Percent() = %v for no time at all, want 0", p)
 	}
 	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4", "cpu 1 2 3 4 5 6 7 x"} {
 		if _, err := parseTicks(bad); err == nil {
-			t.Errorf("parseTicks(%q) accepted it", bad)
+			t.Errorf("parseTicks(%q) = nil, want an error", bad)
 		}
 	}
 }

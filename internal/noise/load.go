@@ -1,8 +1,8 @@
-// Package noise finds out why equal page loads differ. In go loads of one
-// recording, each with the metrics of its film, the replay's log and, where the
-// browser was traced, its own trace; all of them are on one clock. Out come the
-// steps on the way from the key to the first change on the screen ([Steps]), and how much each
-// step has to do with the loads' differences ([Attribute]).
+// Package noise finds out why equal page loads differ. In flow loads of one
+// recording, each with the metrics of its film, the replay's log and, if the
+// browser was traced, its own trace, all on one clock. Out flow the
+// steps between the key press and the first change on the screen ([Step]), and how much
+// each step contributes to the differences between the loads ([Attribute]).
 package noise
 
 import (
@@ -19,11 +19,11 @@ type Load struct {
 	Valid   bool
 	Reasons []string
 	Metrics map[string]float64
-	// Marks are instants by name; what was not seen is not in it.
+	// Marks are instants by name; an instant that was not seen is absent.
 	Marks map[string]float64
-	// Work is how long things took between the last style sheet and the first change, in ms.
+	// Work is the time spent on each kind of work between the last style sheet and the first change, in ms.
 	Work map[string]float64
-	// Order lists what the page asked for, as it came to the box.
+	// Order lists the page's requests in the order in which they reached the box.
 	Order []string
 }
 
@@ -36,7 +36,7 @@ const (
 	markSeen      = "screen: first change"
 )
 
-// New is a load as experiment left it, without a trace. Served is the replay's log.
+// New makes a load from a trial, without a trace. Served is the replay's log.
 func New(variant string, t *lab.Trial, served []lab.Served, page string) Load {
 	l := Load{Variant: variant, Number: t.Number, Valid: t.Valid, Reasons: t.Invalid, Metrics: t.Metrics, Marks: map[string]float64{}, Work: map[string]float64{}}
 	at := func(when lab.Time) float64 { return when.Sub(t.StartTime).Seconds() * 1e3 }

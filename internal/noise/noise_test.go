@@ -18,7 +18,7 @@ import (
 
 const page = "https://www.shop.test/"
 
-// The step whose length differs is the one that is named, and all shares are 100 %.
+// Attribute names the step whose length differs, and the shares of all steps add up to 100 %.
 func TestAttribute(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var loads []Load
@@ -40,7 +40,7 @@ func TestAttribute(t *testing.T) {
 		sum += s.Share
 	}
 	if len(steps) != 3 || math.Abs(sum-100) > 1e-6 || steps[1].Share < 95 || steps[1].Tail < 20 || math.Abs(steps[0].Tail) > 1 {
-		t.Errorf("%+v, together %v %%", steps, sum)
+		t.Errorf("Attribute() = %+v, whose shares add up to %v %%; want the step that differs first, and 100 %%", steps, sum)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestNew(t *testing.T) {
 		t.Error(d)
 	}
 	if got := upToStyles(l.Order); len(l.Order) != 4 || len(got) != 3 {
-		t.Errorf("order %q, up to the styles %q", l.Order, got)
+		t.Errorf("New(): order %q, up to the style sheets %q", l.Order, got)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAddTrace(t *testing.T) {
 	}
 	other := Load{Marks: map[string]float64{}, Work: map[string]float64{}}
 	if other.AddTrace(nil, start, page); len(other.Marks) != 0 {
-		t.Errorf("no trace has marks: %v", other.Marks)
+		t.Errorf("marks %v without a trace, want none", other.Marks)
 	}
 }
 
@@ -135,6 +135,6 @@ func TestReport(t *testing.T) {
 	}
 	few := NewReport(slices.Clone(loads[:3]))
 	if few.Variants[0].Spread != 0 {
-		t.Errorf("two loads have a spread of %v", few.Variants[0].Spread)
+		t.Errorf("the spread of two loads is %v, want none", few.Variants[0].Spread)
 	}
 }

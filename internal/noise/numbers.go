@@ -22,7 +22,7 @@ func mean(values []float64) (m float64) {
 	return m
 }
 
-// covariance is that of a sample, 0 for fewer than two values.
+// covariance returns the sample covariance, 0 for fewer than two values.
 func covariance(a, b []float64) (sum float64) {
 	if len(a) < 2 {
 		return 0
@@ -34,8 +34,8 @@ func covariance(a, b []float64) (sum float64) {
 	return sum / float64(len(a)-1)
 }
 
-// spreadBounds is where the standard deviation may lie: the middle 95 % of those of
-// samples that are drawn from the values, each of which may come again.
+// spreadBounds returns a 95 % bootstrap interval of the standard deviation: the middle
+// 95 % of the standard deviations of samples drawn from the values with replacement.
 func spreadBounds(values []float64) (low, high float64) {
 	const draws = 2000
 	r := rand.New(rand.NewPCG(1, uint64(len(values))))

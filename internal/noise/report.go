@@ -15,20 +15,20 @@ import (
 // target is the metric whose spread is explained.
 const target = "first_visual_change_ms"
 
-// Step is the way from one mark to the next.
+// Step is the time between one mark and the next.
 type Step struct {
-	Name   string // of the mark that it ends at
+	Name   string // name of the mark at which it ends
 	Median float64
 	Spread float64 // standard deviation of its length
-	// Share of the variance of the first change that comes with it, in percent: the
-	// covariance of its length and the first change, over the latter's variance. Those
-	// of all steps add up to 100. A step that makes up for another has a negative one.
+	// Share is the step's share of the variance of the first change, in percent: the
+	// covariance of its length with the first change, divided by that variance. The shares
+	// of all steps add up to 100. A step that compensates for another has a negative share.
 	Share float64
-	// Tail is by how much it is longer in the slowest quarter than in the middle half, in ms.
+	// Tail is how much longer the step is in the slowest quarter than in the middle half, in ms.
 	Tail float64
 }
 
-// Attribute explains the spread of the first change by the steps of the loads, all of which have the marks.
+// Attribute explains the spread of the first change by the steps of the loads. Every load must have all marks.
 func Attribute(loads []Load, marks []string) (steps []Step) {
 	total := make([]float64, len(loads))
 	for i, l := range loads {
@@ -53,7 +53,7 @@ func Attribute(loads []Load, marks []string) (steps []Step) {
 	return steps
 }
 
-// tail is the mean of values where by is in its highest quarter, less that where it is in its middle half.
+// tail returns the mean of values where by is in its highest quarter, minus the mean where by is in its middle half.
 func tail(values, by []float64) float64 {
 	sorted := slices.Sorted(slices.Values(by))
 	low, high := stats.Quantile(sorted, 0.25), stats.Quantile(sorted, 0.75)
@@ -69,7 +69,7 @@ func tail(values, by []float64) float64 {
 	return mean(slow) - mean(middle)
 }
 
-// Variant is what the loads of one kind are like.
+// Variant describes the loads of one kind.
 type Variant struct {
 	Name               string
 	Valid, All         int

@@ -10,8 +10,8 @@ import (
 // module is the name in go.mod.
 const module = "eidetic/"
 
-// direction says which of our own packages a part of the tree may import,
-// besides its own sub-packages. Tests may import internal/testlab as well.
+// direction lists our own packages that a part of the tree may import, besides its own
+// sub-packages. Tests may import internal/testlab as well.
 type direction struct {
 	from string   // a folder with all that is below it
 	may  []string // folders, each with all that is below it
@@ -80,7 +80,7 @@ func importRules() []Rule {
 	}
 }
 
-// within says whether dir is root or below it.
+// within reports whether dir is root or below it.
 func within(dir, root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }
 
 // imports calls f with every import of the file.
@@ -92,8 +92,8 @@ func (g GoFile) imports(f func(importPath string, spec *ast.ImportSpec)) {
 	}
 }
 
-// forTests says whether the file is a test's, or of a package whose name ends in
-// test as that of net/http/httptest does: fakes and helpers, imported by tests only.
+// forTests reports whether the file is a test, or belongs to a package whose name ends in
+// "test", as net/http/httptest does: fakes and helpers that only tests import.
 func (g GoFile) forTests() bool { return g.Test || strings.HasSuffix(g.AST.Name.Name, "test") }
 
 func checkDirections(t *Tree) (found []Violation) {
@@ -139,7 +139,7 @@ func checkLabIsALeaf(t *Tree) (found []Violation) {
 	return found
 }
 
-// pure lists the parts without I/O and clock.
+// pure lists the packages without I/O and clock.
 func pure() []string { return []string{"analysis", "netlab/replay/match"} }
 
 func checkPurity(t *Tree) (found []Violation) {
@@ -150,7 +150,7 @@ func checkPurity(t *Tree) (found []Violation) {
 		}
 		g.imports(func(p string, spec *ast.ImportSpec) {
 			// math/rand/v2 has seedable sources; its global ones are caught below. net/url
-			// only takes texts apart.
+			// only parses text.
 			if p != "math/rand/v2" && p != "net/url" && slices.ContainsFunc(impure, func(root string) bool { return within(p, root) }) {
 				found = append(found, g.at(spec.Pos(), "imports %s", p))
 			}
@@ -203,8 +203,8 @@ func checkTestLibraries(t *Tree) (found []Violation) {
 	return found
 }
 
-// calls finds uses of pkg.Name for which bad holds. Packages are known by the
-// last element of their path, which is also what our code calls them.
+// calls finds uses of pkg.Name for which bad returns true. It identifies packages by the
+// last element of their path, which is also the name that our code uses.
 func (g GoFile) calls(bad func(pkg, name string) bool) (found []Violation) {
 	ast.Inspect(g.AST, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)

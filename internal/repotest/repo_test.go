@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRepository holds this very tree to every rule.
+// TestRepository applies every rule to this repository.
 func TestRepository(t *testing.T) {
 	tree, err := Load(os.DirFS("../.."))
 	if err != nil {

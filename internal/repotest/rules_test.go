@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// TestRules gives each rule a tree that breaks it and one that just does not.
+// TestRules applies each rule to a tree that breaks it and to one that barely does not.
 func TestRules(t *testing.T) {
 	const long = "x\n"
 	mark := "TO" + "DO"
@@ -173,11 +173,11 @@ func TestEveryRuleIsTested(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
 		if seen[r.Name] || r.Why == "" {
-			t.Errorf("rule %q is twice there or has no reason", r.Name)
+			t.Errorf("rule %q exists twice or has no reason", r.Name)
 		}
 		seen[r.Name] = true
 		if found := r.Check(tree); len(found) > 0 {
-			t.Errorf("rule %q finds %v in nothing", r.Name, found)
+			t.Errorf("rule %q finds %v in an empty tree, want nothing", r.Name, found)
 		}
 	}
 }

@@ -95,8 +95,8 @@ func checkDocumented(t *Tree) (found []Violation) {
 	return found
 }
 
-// wellKnown says whether a method is one of the standard interfaces', whose
-// meaning everybody knows, or belongs to a type that is not exported.
+// wellKnown reports whether a method belongs to a well-known standard interface or to a
+// type that is not exported, so that it needs no comment.
 func wellKnown(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return false
@@ -120,7 +120,7 @@ func wellKnown(d *ast.FuncDecl) bool {
 	}, d.Name.Name)
 }
 
-// checkTyped finds map[string]any in what the packages of the product's records export.
+// checkTyped finds map[string]any in exported types of the packages that define the product's records.
 func checkTyped(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
 		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/execute"}, g.Dir) {
@@ -216,8 +216,8 @@ func checkMutable(t *Tree) (found []Violation) {
 	return found
 }
 
-// stateful names the type of a variable that has no use unless it changes. A
-// sync.Pool is none: it saves work and carries nothing from one use to another.
+// stateful returns the name of a type whose variables are only useful if they change. A
+// sync.Pool does not count: it saves work and carries no state from one use to another.
 func stateful(typ ast.Expr) string {
 	sel, ok := typ.(*ast.SelectorExpr)
 	if !ok {
@@ -246,7 +246,7 @@ func packageVariable(g GoFile, target ast.Expr) string {
 				return ""
 			}
 			return x.Name
-		default: // through a pointer or a call: not the variable itself
+		default: // a change through a pointer or a call does not change the variable itself
 			return ""
 		}
 	}
@@ -274,7 +274,7 @@ func checkContext(t *Tree) (found []Violation) {
 	return found
 }
 
-// isTestHandle says whether a parameter is *testing.T or the like, which comes even before a context.
+// isTestHandle reports whether a parameter is *testing.T or the like, which may precede a context.
 func isTestHandle(typ ast.Expr) bool {
 	if star, ok := typ.(*ast.StarExpr); ok {
 		typ = star.X
@@ -315,8 +315,8 @@ func checkSkip(t *Tree) (found []Violation) {
 	return found
 }
 
-// inTestHands says whether an expression is called as test handles are. Fuzz
-// targets are included: an input that means nothing is left by return.
+// inTestHands reports whether an expression has a usual name of a test handle. Fuzz
+// targets are included: they ignore a meaningless input by return.
 func inTestHands(x ast.Expr) bool {
 	id, ok := x.(*ast.Ident)
 	return ok && slices.Contains([]string{"t", "tb", "b", "f"}, id.Name)
@@ -364,7 +364,7 @@ func checkLength(t *Tree) (found []Violation) {
 		case n > maxLines && !listed && !g.Generated:
 			found = append(found, Violation{Path: g.Path, What: fmt.Sprintf("has %d lines", n)})
 		case n <= maxLines && listed:
-			found = append(found, Violation{Path: g.Path, What: "is short now: take it off the list of long files"})
+			found = append(found, Violation{Path: g.Path, What: "is short enough now: remove it from longFiles"})
 		}
 	}
 	return found

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxFile is the largest file that belongs into a source repository, in bytes.
+// maxFile is the largest allowed size of a file in the repository, in bytes.
 const maxFile = 1 << 20
 
 func textRules() []Rule {
@@ -22,8 +22,8 @@ func textRules() []Rule {
 	}
 }
 
-// authored says whether we wrote the text, so that its wording is ours: not
-// licences, checksums, test data and what was bundled from elsewhere.
+// authored reports whether we wrote the text, so that the rules on wording apply; it excludes
+// licences, checksums, test data and bundled files of other projects.
 func authored(f File) bool {
 	base := path.Base(f.Path)
 	licence := strings.HasPrefix(base, "LICENSE") || strings.HasSuffix(base, ".LICENSE") || base == "OFL.txt"

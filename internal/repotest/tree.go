@@ -1,9 +1,9 @@
-// Package repotest holds the rules of this repository as tests: which package
-// may import which, what every package and document must have, and that what
-// the documents tell a reader to type exists and works.
+// Package repotest tests the rules of this repository: which package may import
+// which, what every package and document must have, and that the commands and
+// files that the documents name exist and work.
 //
-// In flows the source tree, out flow violations, each with its place and with
-// the reason for its rule. Every rule is itself tested on a small tree that
+// In flows the source tree, out flow violations, each with its place and
+// the reason of its rule. Every rule is itself tested on a small tree that
 // breaks it.
 package repotest
 
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Rule is one thing that holds everywhere in the repository.
+// Rule is a property that must hold everywhere in the repository.
 type Rule struct {
 	Name  string
 	Why   string
@@ -40,7 +40,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s:%d: %s", v.Path, v.Line, v.What)
 }
 
-// Tree is the repository as it is checked out, without what was built.
+// Tree is the checked-out repository, without build results.
 type Tree struct {
 	Files   []File
 	GoFiles []GoFile
@@ -52,8 +52,8 @@ type File struct {
 	Data []byte
 }
 
-// Text says whether the file is something that people read: no NUL byte near
-// its start, which is git's own test.
+// Text reports whether the file is text: it has no NUL byte near its start, which is
+// git's own test.
 func (f File) Text() bool { return !bytes.Contains(f.Data[:min(len(f.Data), 8000)], []byte{0}) }
 
 // GoFile is a parsed Go file.
@@ -71,8 +71,8 @@ func (g GoFile) at(pos token.Pos, format string, args ...any) Violation {
 	return Violation{g.Path, g.Fset.Position(pos).Line, fmt.Sprintf(format, args...)}
 }
 
-// Load reads a tree. Folders that git ignores or that belong to a test's data
-// are left out of the Go files; .git, bin and out are left out entirely.
+// Load reads a tree. Go files in folders that git ignores or that contain test data are not
+// parsed; .git, bin and out are skipped entirely.
 func Load(fsys fs.FS) (*Tree, error) {
 	t := &Tree{}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
@@ -114,7 +114,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 	return t, nil
 }
 
-// has says whether a file or folder of the tree has the path.
+// has reports whether the tree has a file or folder with the path.
 func (t *Tree) has(p string) bool {
 	return slices.ContainsFunc(t.Files, func(f File) bool {
 		return f.Path == p || strings.HasPrefix(f.Path, strings.TrimSuffix(p, "/")+"/")

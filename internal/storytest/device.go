@@ -1,11 +1,11 @@
-// Package storytest tells the product's story to a running appliance, over its
+// Package storytest tests the product's main use on a running appliance, over its
 // REST interface only: a device is plugged in, a page is recorded through the
-// box, the site is taken away, and the box replays it, shaped, drives the
-// device, films it and hands out report, logs and video.
+// box, the site is shut down, and the box replays the page over an emulated link,
+// drives the device, films it and returns report, logs and video.
 //
-// In go the network namespaces in which the device and a person's computer
-// stand; out come failures of the test. The box may be a process in a third
-// namespace or a booted image behind TAPs: the story is the same.
+// In flow the network namespaces of the device and of a person's computer; out flow
+// failures of the test. The box may be a process in a third namespace or a booted
+// image behind TAPs: the test is the same.
 package storytest
 
 import (
@@ -34,15 +34,15 @@ import (
 
 // Place is a network namespace.
 type Place interface {
-	// Do runs a function there; sockets and programs that it opens stay there.
+	// Do runs a function in the namespace; sockets and programs that it opens stay there.
 	Do(func() error) error
 }
 
-// socketsDir is where X servers and their clients meet.
+// socketsDir is the folder of the X servers' sockets.
 const socketsDir = "/tmp/.X11-unix"
 
-// patience is how long a step may take that ends by itself; tests wait for
-// events, on machines that may be busy.
+// patience bounds a step that ends by itself; tests wait for events, on machines that
+// may be busy.
 const patience = testlab.Hang
 
 // Device is a computer that shares its screen by VNC and shows nothing but a browser.
@@ -55,7 +55,7 @@ type Device struct {
 	log    *output
 }
 
-// NeedDevice says what a device needs of the machine.
+// NeedDevice skips the test if the machine lacks a program that a device needs.
 func NeedDevice(t testing.TB) {
 	t.Helper()
 	for _, program := range []string{"chromium", "Xtigervnc", "certutil", "curl", "unshare"} {
@@ -63,9 +63,9 @@ func NeedDevice(t testing.TB) {
 	}
 }
 
-// Plug makes a device of a network namespace whose interface is its port: it
-// asks for a lease, starts its screen of the given size, and does what a person
-// is told to do: it runs the box's kiosk script. Everything ends with the test.
+// Plug turns a network namespace, whose interface is its port, into a device. The device
+// gets a lease, starts a screen of the given size and, as the documentation tells a
+// person to do, runs the box's kiosk script. Everything ends with the test.
 func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	t.Helper()
 	d := &Device{t: t, at: at, dir: testlab.TempDir(t), log: &output{}}
@@ -84,7 +84,7 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	if err := os.WriteFile(resolver, []byte("nameserver "+d.Lease.ACK.DNS()[0].String()+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// Its name server is its own; the machine's other programs keep theirs.
+	// The device has a resolv.conf of its own; other programs of the machine keep theirs.
 	script := fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, resolver, width, height)
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
@@ -93,20 +93,20 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	return d
 }
 
-// lease asks for an address, as a device does, and takes it.
+// lease requests an address by DHCP and assigns it.
 func (d *Device) lease(ctx context.Context, port string) error {
 	link, err := netlink.LinkByName(port)
 	if err != nil {
 		return err
 	}
-	// With duplicate address detection the browser would see its addresses change
-	// in the middle of a page, and drop its connections.
+	// Duplicate address detection would make the browser see its addresses change
+	// during a page load, and drop its connections.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+port+"/accept_dad", []byte("0"), 0o644)
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	// A cable carries segments one by one; what a virtual one merges, the box
-	// could not tell apart.
+	// A cable carries segments one by one. The box could not separate segments that a
+	// virtual interface has merged.
 	if err := packet.DisableOffloads(port); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *Device) lease(ctx context.Context, port string) error {
 			break
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("nobody gave a lease: %w", err)
+			return fmt.Errorf("no DHCP server offered a lease: %w", err)
 		}
 	}
 	ack := d.Lease.ACK
@@ -138,8 +138,8 @@ func ask(ctx context.Context, port string) (*nclient4.Lease, error) {
 	return client.Request(ctx, dhcpv4.WithOption(dhcpv4.OptHostName("laptop")))
 }
 
-// startScreen starts an X server that is also a VNC server on TCP port 5900 of
-// the namespace, open to whoever reaches it: that is the box alone.
+// startScreen starts an X server that is also a VNC server, on TCP port 5900 of the
+// namespace. It accepts every client; only the box can reach it.
 func (d *Device) startScreen(ctx context.Context, width, height int) {
 	d.t.Helper()
 	read, write, err := os.Pipe()
@@ -152,12 +152,12 @@ func (d *Device) startScreen(ctx context.Context, width, height int) {
 	cmd.Env = append(os.Environ(), "HOME="+d.dir)
 	cmd.ExtraFiles = []*os.File{write}
 	d.start(cmd)
-	// A screen that waits for its browser would be filmed late.
+	// Without this, filming would start late, when the browser connects.
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, -10)
 	write.Close()
 	number := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(read).ReadString('\n') // what is no number is found below
+		line, _ := bufio.NewReader(read).ReadString('\n') // the check below finds a line that is not a number
 		number <- strings.TrimSpace(line)
 	}()
 	select {
@@ -171,11 +171,11 @@ func (d *Device) startScreen(ctx context.Context, width, height int) {
 	}
 }
 
-// start runs a program in the device, with all that it starts, until the test
-// ends or its process dies. It has PIDs of its own, so the kernel ends
-// everything in it with its first process; and X sockets of its own, because a kiosk
-// without its screen would open its browser on the screen of another test,
-// whose server has taken the same number.
+// start runs a program in the device, with all its descendants, until the test ends or its
+// process dies. The program has a PID namespace of its own, so the kernel ends all
+// descendants with its first process. It has X sockets of its own, because a kiosk
+// without its screen would open its browser on the screen of another test whose
+// server has taken the same number.
 func (d *Device) start(cmd *exec.Cmd) {
 	d.t.Helper()
 	sockets := filepath.Join(d.dir, "X11-unix")
@@ -191,8 +191,8 @@ func (d *Device) start(cmd *exec.Cmd) {
 	cmd.Stdout, cmd.Stderr = d.log, d.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-	// The kernel sends that signal when the thread ends that started the
-	// program: Do keeps its thread until the test ends.
+	// The kernel sends that signal when the thread that started the program ends:
+	// Do keeps its thread until the test ends.
 	started, over := make(chan error, 1), make(chan struct{})
 	d.t.Cleanup(func() { close(over) })
 	go func() {
@@ -213,11 +213,11 @@ func (d *Device) start(cmd *exec.Cmd) {
 	}
 	d.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // reports that it was killed
 	})
 }
 
-// output keeps what programs print, up to a bound.
+// output keeps the output of programs, up to a limit.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

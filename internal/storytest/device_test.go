@@ -26,8 +26,9 @@ func (here) Do(f func() error) error {
 	return <-done
 }
 
-// TestKilledTestEndsItsDevice: a device's programs and what they start end when
-// the test's process is killed. A kiosk that stayed opened its browser on the screens of later tests.
+// TestKilledTestEndsItsDevice checks that a device's programs and their descendants end when
+// the test's process is killed. A kiosk that stayed would open its browser on the screens of
+// later tests.
 func TestKilledTestEndsItsDevice(t *testing.T) {
 	testlab.NeedRoot(t)
 	if dir := os.Getenv(killedVar); dir != "" {
@@ -55,11 +56,11 @@ func TestKilledTestEndsItsDevice(t *testing.T) {
 		t.Fatalf("the device did not start: %s", said.String())
 	}
 	if !eventually(func() bool { return len(running(t, dir)) == 0 }) {
-		t.Fatalf("a killed test leaves %q", running(t, dir))
+		t.Fatalf("after its test was killed, %q still runs; want nothing", running(t, dir))
 	}
 }
 
-// eventually says whether ok holds within a time in which only a hang does not end.
+// eventually waits until ok holds, and returns false after a time that only a hang exceeds.
 func eventually(ok func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -71,7 +72,7 @@ func eventually(ok func() bool) bool {
 	return true
 }
 
-// running lists the command lines in which a word occurs.
+// running lists the command lines of processes that contain a word.
 func running(t *testing.T, word string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -15,7 +15,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Panel is a box's REST interface, as a program of somebody else's uses it.
+// Panel is a box's REST interface, as a client program uses it.
 type Panel struct {
 	URL    string // http://address:port
 	Token  string
@@ -49,7 +49,7 @@ func (p *Panel) Do(ctx context.Context, method, path string, body any) (int, []b
 	return answer.StatusCode, text, err
 }
 
-// Get fetches something that must be there.
+// Get fetches a resource that must exist.
 func (p *Panel) Get(t testing.TB, path string) []byte {
 	t.Helper()
 	status, body, err := p.Do(t.Context(), http.MethodGet, path, nil)
@@ -106,8 +106,8 @@ func (p *Panel) Start(t testing.TB, request map[string]any) string {
 	return accepted.ID
 }
 
-// Follow listens to a run's progress until it ends, or until stop says that
-// enough was heard; it returns the last state.
+// Follow reads a run's events until the run ends or stop returns true; it returns the last
+// state.
 func (p *Panel) Follow(t testing.TB, run string, limit time.Duration, stop func(Progress) bool) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -141,7 +141,7 @@ func (p *Panel) Follow(t testing.TB, run string, limit time.Duration, stop func(
 		}
 	}
 	if last.State == "" || last.State == "queued" || last.State == "running" {
-		t.Fatalf("run %s was not over within %v: %+v (%v)", run, limit, last, lines.Err())
+		t.Fatalf("run %s did not end within %v; its last event: %+v (%v)", run, limit, last, lines.Err())
 	}
 	return last.State
 }

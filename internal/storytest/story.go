@@ -11,30 +11,31 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Story is what the used-by story needs.
+// Story is the input of the test.
 type Story struct {
 	Panel *Panel
 	// Page is the URL under test, on a site that the box reaches by its uplink.
 	Page string
-	// Leave takes the site away for good.
+	// Leave shuts the site down for good.
 	Leave func()
-	// Trials of the replay; Still ends each load, Limit cuts it off; Patience is
-	// for each run.
+	// Trials is the number of trials of the replay. Still and Limit are those of the plan;
+	// Patience bounds each run.
 	Trials   int
 	Still    time.Duration
 	Limit    time.Duration
 	Patience time.Duration
 }
 
-// link of the replay: what crosses it takes at least so long.
+// link is that of the replay: a packet that crosses it takes at least half of linkRTT.
 const (
 	link    = "rtt=100ms,down=4mbit,up=1mbit"
 	linkRTT = 100 * time.Millisecond
-	// roundTrips before a page can show anything: name, TCP, TLS, request.
-	roundTrips = 3 // the name may be known
+	// roundTrips is the least number before a page can show anything: name, TCP, TLS, request,
+	// of which the name may be cached.
+	roundTrips = 3
 )
 
-// Tell tells the story, and returns the IDs of the two runs.
+// Tell runs the test and returns the IDs of the two runs.
 func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	t.Helper()
 	p := s.Panel
@@ -44,7 +45,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	first := p.Run(t, recorded)
 	s.check(t, first, 1)
 	if first.Archive.Exchanges < 40 {
-		t.Errorf("the recording has %d exchanges, the page makes about 60 requests", first.Archive.Exchanges)
+		t.Errorf("the recording has %d exchanges, want about 60, as the page requests", first.Archive.Exchanges)
 	}
 
 	s.Leave()
@@ -57,12 +58,12 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	picture := stillPicture(first)
 	for _, trial := range second.Trials {
 		if got, measured := trial.Metrics["first_visual_change_ms"]; (measured || trial.Valid) && got < float64(roundTrips*linkRTT/time.Millisecond) {
-			t.Errorf("trial %d showed something after %.0f ms: over a link of %v nothing can", trial.Number, got, linkRTT)
+			t.Errorf("trial %d: first visual change after %.0f ms, which is impossible over a link with an RTT of %v", trial.Number, got, linkRTT)
 		}
 		s.evidence(t, replayed, trial)
-		// The picture depends on the recording alone, once it is whole.
+		// The final picture depends only on the recording.
 		if trial.Ended == lab.EndStable && (trial.FinalFrame == "" || trial.FinalFrame != picture && picture != "") {
-			t.Errorf("trial %d ends with the picture %.12s, that of the other run is %.12s", trial.Number, trial.FinalFrame, picture)
+			t.Errorf("trial %d ends with the picture %.12s, want that of the other run, %.12s", trial.Number, trial.FinalFrame, picture)
 		}
 	}
 	var report struct {
@@ -76,21 +77,21 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 		t.Errorf("report.json: %+v, %v", report, err)
 	}
 	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) && !bytes.Contains(page, []byte("<!DOCTYPE html>")) {
-		t.Errorf("the report is no page: %.100s", page)
+		t.Errorf("the report is not an HTML page: %.100s", page)
 	}
 	return recorded, replayed
 }
 
-// check holds a run to what must be true on any machine: nothing missed, and
-// what is not valid says why, with reasons that a slow machine has.
+// check checks what must hold for a run on any machine: no request was missed, and an
+// invalid trial has only reasons that a slow machine causes.
 func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 	t.Helper()
-	if len(run.Trials) < trials { // those that the machine spoiled are repeated
+	if len(run.Trials) < trials { // invalid trials are repeated
 		t.Fatalf("run %s is %s with %d trials, want %d or more: %s", run.ID, run.State, len(run.Trials), trials, run.Error)
 	}
 	valid := 0
 	for _, trial := range run.Trials {
-		// One that was cut off, for a reason that is looked at below, has asked for less.
+		// A trial that was cut off, whose reason is checked below, has made fewer requests.
 		if trial.Misses != 0 || trial.Requests < 40 && trial.Ended == lab.EndStable {
 			t.Errorf("run %s, trial %d: %d requests, %d of them not in the archive", run.ID, trial.Number, trial.Requests, trial.Misses)
 		}
@@ -105,15 +106,15 @@ func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 			}
 		}
 		if trial.Valid != (len(trial.Invalid) == 0) {
-			t.Errorf("run %s, trial %d: valid is %t, with reasons %q", run.ID, trial.Number, trial.Valid, trial.Invalid)
+			t.Errorf("run %s, trial %d: valid is %t, but its reasons to be invalid are %q", run.ID, trial.Number, trial.Valid, trial.Invalid)
 		}
 	}
 	if want := map[bool]string{true: "done", false: "failed"}[valid > 0]; run.State != want {
-		t.Errorf("run %s is %s with %d valid trials: %s", run.ID, run.State, valid, run.Error)
+		t.Errorf("run %s is %s with %d valid trials, want %s: %s", run.ID, run.State, valid, want, run.Error)
 	}
 }
 
-// stillPicture is how the first trial ended that came to rest.
+// stillPicture returns the final picture of the first trial that came to rest.
 func stillPicture(run *lab.Run) string {
 	for _, trial := range run.Trials {
 		if trial.Ended == lab.EndStable {
@@ -123,7 +124,7 @@ func stillPicture(run *lab.Run) string {
 	return ""
 }
 
-// OfSlowMachines says whether a trial's reason is one that a busy machine gives.
+// OfSlowMachines reports whether a busy machine can cause a trial's reason.
 func OfSlowMachines(reason string) bool {
 	for _, words := range []string{
 		"frames were lost", "(tolerance ", "not needed: trial", "the kernel dropped", "the source of the pictures was interrupted",
@@ -144,7 +145,7 @@ func headline(trial *lab.Trial) string {
 	return strings.Join(all, ", ")
 }
 
-// evidence fetches and looks at what a trial left.
+// evidence fetches and checks the files of a trial.
 func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
 	t.Helper()
 	served := 0
@@ -152,23 +153,23 @@ func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
 		switch line.Stage {
 		case lab.StageBox:
 		case lab.StageMiss:
-			t.Errorf("run %s, trial %d missed %s %s", run, trial.Number, line.Method, line.URL)
+			t.Errorf("run %s, trial %d: no answer was in the archive for %s %s", run, trial.Number, line.Method, line.URL)
 		default:
 			served++
 		}
 	}
 	if served != trial.Requests {
-		t.Errorf("run %s, trial %d: the replay log has %d requests, the trial %d", run, trial.Number, served, trial.Requests)
+		t.Errorf("run %s, trial %d: the replay log has %d requests, want %d as in the trial", run, trial.Number, served, trial.Requests)
 	}
 	if trial.Files["video"] == "" && !trial.Valid {
-		return // the source of the pictures was interrupted
+		return // the source of the frames was interrupted
 	}
 	film := s.Panel.Artifact(t, run, fmt.Sprintf("trials/%03d/%s", trial.Number, trial.Files["video"]))
 	if ebml := []byte{0x1a, 0x45, 0xdf, 0xa3}; !bytes.HasPrefix(film, ebml) || !bytes.Contains(film[:64], []byte("webm")) || len(film) < 20_000 {
-		t.Errorf("run %s, trial %d: the video has %d bytes and is no WebM", run, trial.Number, len(film))
+		t.Errorf("run %s, trial %d: the video of %d bytes is not WebM", run, trial.Number, len(film))
 	}
 	if !trial.Valid {
-		return // it may have been over before there was anything to measure
+		return // the trial may have ended before there was anything to measure
 	}
 	if trial.Metrics["speed_index_ms"] <= 0 || trial.Metrics["last_visual_change_ms"] <= trial.Metrics["first_visual_change_ms"] {
 		t.Errorf("run %s, trial %d: metrics %v", run, trial.Number, headline(trial))

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Start starts a program that the kernel kills when the test's process dies,
-// or sends the signal that cmd's Pdeathsig names.
-// The kernel takes the end of the thread that started it for that, and what
-// locks a thread (a recording, a visit to a namespace) ends it: so one thread
-// is kept until the test ends. Ending the program remains the caller's.
+// Start starts a program that the kernel kills when the test's process dies, or to
+// which it sends the signal in cmd's Pdeathsig. The kernel watches the thread that started
+// the program, and a goroutine that ends with its thread locked (a recording, a visit to a
+// namespace) ends that thread. So Start keeps one thread until the test ends. The
+// caller must still end the program.
 func Start(t testing.TB, cmd *exec.Cmd) error {
 	t.Helper()
 	if cmd.SysProcAttr == nil {

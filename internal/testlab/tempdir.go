@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TempDir makes a folder for programs that go on writing after their main
-// process has ended, as browsers' helpers do: it is removed after the test, and
-// what such a writer puts back meanwhile does not fail the test as it would
-// with t.TempDir. Call it before what ends the program is registered.
+// TempDir makes a folder for programs that go on writing after their main process has
+// ended, as browsers' helpers do. It is removed after the test; a file that is written
+// during the removal does not fail the test, as it would with t.TempDir. Call TempDir
+// before registering the clean-up that ends the program.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "eidetic-test-")

@@ -29,6 +29,6 @@ func TestTempDirIsRemovedFromUnderAWriter(t *testing.T) {
 	})
 	<-over
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("Stat() of the folder = %v after the test, want that it does not exist", err)
 	}
 }

@@ -1,9 +1,9 @@
-// Package testlab keeps tests from skipping silently. A test that needs
-// something of the machine says so here; where it is missing the test is
-// skipped, and fails instead when REQUIRE_ALL=1 is set, as it is in CI.
+// Package testlab keeps tests from skipping silently. A test that needs something of
+// the machine calls a function of this package. If the machine lacks it, the test is
+// skipped, or fails if REQUIRE_ALL=1 is set, as it is in CI.
 //
-// In flow the needs of a test, out flows a skip or a failure that names the
-// need and the command that meets it. Only tests import this package.
+// In flow the needs of a test, out flow a skip or a failure that names the
+// need, and the command that satisfies it. Only tests import this package.
 package testlab
 
 import (
@@ -20,8 +20,8 @@ import (
 // mend is the command that installs every program the tests use.
 const mend = "make deps"
 
-// Need skips the test unless ok holds, and fails it when REQUIRE_ALL=1. What
-// names the need and, after a semicolon, how to meet it:
+// Need skips the test unless ok holds, or fails it if REQUIRE_ALL=1. What names the
+// need and, after a semicolon, the way to satisfy it:
 // "the loop module; load it with: modprobe loop".
 func Need(t testing.TB, ok bool, what string) {
 	t.Helper()
@@ -53,23 +53,23 @@ func NeedProgram(t testing.TB, names ...string) string {
 	return ""
 }
 
-// NeedRoot asks for user 0, for tests of what only root can do.
+// NeedRoot requires user 0, for tests of what only root can do.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	Need(t, os.Geteuid() == 0, "root; run it with: sudo -E make test-net")
 }
 
-// NeedNamespaces asks for network and mount namespaces, inside a new user
-// namespace unless we are root. Some kernels and most containers forbid them.
+// NeedNamespaces requires network and mount namespaces, inside a new user namespace
+// unless the test runs as root. Some kernels and most containers forbid them.
 func NeedNamespaces(t testing.TB) {
 	t.Helper()
-	// Sysctls, seccomp filters and security modules can each forbid it, so that
-	// only trying tells.
+	// Sysctls, seccomp filters and security modules can each forbid namespaces, so
+	// only an attempt shows whether they work.
 	err := unshare.Run(exec.Command("/bin/true"), unshare.Network|unshare.Mounts)
 	Need(t, err == nil, fmt.Sprintf("network namespaces, but: %v; as root, or after: sysctl -w kernel.unprivileged_userns_clone=1", err))
 }
 
-// Hang is how long a test waits for what happens by itself within seconds on a
-// machine with nothing else to do. Only a hang takes so long on one that is a
-// third as fast and stalls: no test asserts that something is quick.
+// Hang bounds the time that a test waits for an event that happens within seconds on an
+// idle machine. On a machine that is a third as fast and stalls, only a hang takes so
+// long: no test asserts that something is quick.
 const Hang = 5 * time.Minute

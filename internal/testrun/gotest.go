@@ -19,24 +19,24 @@ type event struct {
 	Elapsed                       float64
 }
 
-// result is what came of one package in one go test.
+// result is the outcome of one package in one go test.
 type result struct {
 	Package string
 	passed  bool
 	took    time.Duration
 	tests   []*test // in the order in which they began
-	// notBuilt: the package or its tests do not compile, or vet objects.
+	// notBuilt: the package or its tests do not compile, or vet rejects them.
 	notBuilt bool
-	// raced: the race detector found something. That is a fault however often
-	// the test passes.
+	// raced: the race detector found a data race, which is a fault even if the test
+	// passes in most runs.
 	raced bool
-	// broken: the process ended before its tests did, or they all passed and it
-	// failed: a panic, a time limit, an exit, a leak.
+	// broken: the process ended before its tests did, or failed although all tests
+	// passed: a panic, a time limit, an exit, a leak.
 	broken bool
-	output []string // the package's own lines, without those of its tests
+	output []string // the package's own output, without that of its tests
 }
 
-// test is a test or a case of one.
+// test is a test or a subtest.
 type test struct {
 	name   string
 	state  string // run, pass, fail, skip
@@ -44,8 +44,8 @@ type test struct {
 	output []string
 }
 
-// failed are the names of the failed tests and cases, less those whose own
-// cases failed.
+// failed returns the names of the failed tests and subtests, without those that have
+// failed subtests.
 func (r *result) failed() (names []string) {
 	for _, t := range r.tests {
 		if t.state == "fail" && !slices.ContainsFunc(r.tests, func(c *test) bool {
@@ -57,7 +57,7 @@ func (r *result) failed() (names []string) {
 	return names
 }
 
-// top counts top-level tests that ended in a state.
+// top counts the top-level tests that ended in a state.
 func (r *result) top(state string) (n int) {
 	for _, t := range r.tests {
 		if t.state == state && !strings.Contains(t.name, "/") {
@@ -79,9 +79,9 @@ func (r *result) summaryLine() string {
 
 // reader turns the stream of one go test into results.
 type reader struct {
-	verbatim func(string)  // gets what belongs to no package: the compiler's words
+	verbatim func(string)  // gets output that belongs to no package, such as the compiler's
 	log      func(event)   // gets every output
-	done     func(*result) // gets each package when it is over
+	done     func(*result) // gets each package when it has ended
 	open     map[string]*result
 }
 
@@ -103,7 +103,7 @@ func (d *reader) read(from io.Reader) error {
 			}
 		}
 		if err != nil {
-			// go test itself has ended: what is open has not.
+			// go test itself has ended: packages that are still open did not end.
 			for _, r := range d.open {
 				r.broken = true
 				d.done(r)
@@ -166,8 +166,8 @@ func (r *result) takeTest(e event, took time.Duration) {
 	}
 }
 
-// story is what is printed of a failed package: the lines of its failed tests
-// and those that did not end, and its own.
+// story returns the output of a failed package that is printed: the lines of its failed
+// tests and of those that did not end, and its own.
 func (r *result) story() string {
 	var b strings.Builder
 	for _, t := range r.tests {
@@ -188,10 +188,10 @@ func (r *result) story() string {
 	return b.String()
 }
 
-// again is how a failed package is run once more: as a whole when pattern is
-// empty, or the tests that pattern matches, as go test -run takes it.
-// Cases of a test that are named in alone are run by themselves; those of any
-// other test may rest on the cases before them, so all are run.
+// again returns the patterns (as for go test -run) with which a failed package is run once
+// more; an empty pattern runs the whole package. If casesStandAlone, failed subtests are run
+// by themselves; otherwise subtests may depend on those before them, so the whole test
+// is run.
 func (r *result) again(casesStandAlone bool) (patterns []string) {
 	if r.broken {
 		return []string{""}

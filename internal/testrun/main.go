@@ -9,7 +9,7 @@
 // which failed, and where the time went. out/test keeps the full output of
 // every package and times.json.
 //
-// A failed test is run once more when nothing else runs, and one that fails
+// A failed test is run once more, when nothing else runs; a test that fails
 // twice fails. Each go test runs below a supervisor (supervise.go), so that
 // nothing that a test started outlives it, or this program, however it ends.
 package main
@@ -45,13 +45,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testrun:", join(os.Args[2:]))
 		os.Exit(statusUsage)
 	}
-	// A parent that is killed, make or a shell, cannot pass a signal on. The
-	// kernel sends this one when it ends, for as long as this thread lives.
+	// A parent (make or a shell) that is killed cannot pass a signal on. With this
+	// setting the kernel sends SIGTERM when the parent ends, as long as this thread exists.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun: ", err)
 	}
-	// What a killed supervisor leaves behind becomes a child of this process.
+	// The descendants of a killed supervisor become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun: ", err)
 	}
@@ -97,7 +97,7 @@ func parse(args []string) (config, error) {
 	case c.group == groupPackages && len(c.packages) == 0:
 		return c, errors.New("which packages? For example: testrun packages ./netlab/dns")
 	case c.group != groupPackages && (len(c.packages) > 0 || c.run != "" || c.race):
-		return c, errors.New("-run, -race and names of packages go with: testrun packages")
+		return c, errors.New("-run, -race and names of packages need the command: testrun packages")
 	case c.slow < 1:
 		return c, fmt.Errorf("-slow %v: 3 is a third of the time, 1 is all", c.slow)
 	}

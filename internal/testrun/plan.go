@@ -18,8 +18,8 @@ import (
 // module is the module's name with a slash.
 const module = "eidetic/"
 
-// packageLimit is the -timeout of a package and bootLimit that of the booted
-// image's: only a hang meets them on a machine a third as fast as ours.
+// packageLimit is the -timeout of a package and bootLimit that of the booted image's
+// tests: even on a machine a third as fast as ours, only a hang exceeds them.
 const (
 	packageLimit = 40 * time.Minute
 	bootLimit    = 70 * time.Minute
@@ -28,7 +28,7 @@ const (
 // The groups.
 const (
 	groupAll      = "all"
-	groupUnit     = "unit"     // needs nothing of the machine but its files
+	groupUnit     = "unit"     // tests that need only files of the machine
 	groupNet      = "net"      // namespaces, screens, browsers
 	groupBox      = "box"      // the booted image
 	groupPackages = "packages" // by name
@@ -37,9 +37,8 @@ const (
 // boxPackage boots the image in virtual machines.
 const boxPackage = module + "image/boottest"
 
-// fileTools are packages that need programs of the machine, but neither
-// screens nor links nor more than a moment of a processor: they are run among those that need
-// nothing.
+// fileTools are packages that need programs of the machine, but no screens, no links and
+// little processor time: they run with the packages that need nothing.
 func fileTools() []string {
 	return []string{
 		"capture/file", "capture/video", "image/deb", "image/fat", "image/pack", "internal/lab", "internal/report",
@@ -47,8 +46,8 @@ func fileTools() []string {
 	}
 }
 
-// companions use namespaces and browsers, but what they assert is no matter of
-// timing: they are run one after another beside the booted image.
+// companions use namespaces and browsers but assert nothing about times: they run one
+// after another beside the booted image.
 func companions() []string {
 	return []string{
 		"netlab/replay/conformance", "internal/samplesite", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
@@ -71,28 +70,28 @@ type job struct {
 	command  []string // instead of go test
 	env      []string
 	nice     int
-	needed   bool // the rest of its lane makes no sense without it
+	needed   bool // if it fails, the rest of its lane is skipped
 	again    bool // it is a second try
-	ownTemp  bool // its temporary files are removed when it ends, however it does
-	// casesStandAlone: a case of a test (t.Run) rests on no other.
+	ownTemp  bool // its temporary files are removed however it ends
+	// casesStandAlone: the subtests of a test (t.Run) do not depend on each other.
 	casesStandAlone bool
 }
 
-// stage is what runs at one time: lanes beside each other.
+// stage is a set of lanes that run beside each other.
 type stage struct {
 	name  string
 	lanes [][]job
 }
 
-// sources is what the plan knows of a package.
+// sources is what the plan knows about a package's source files.
 type sources struct {
 	path       string
 	tests      bool
-	machine    bool // a test asks something of the machine
+	machine    bool // a test calls a function testlab.Need…
 	concurrent bool // it starts goroutines or shares memory between them
 }
 
-// plan says what is run in which order.
+// plan returns the stages in the order in which they run.
 func plan(ctx context.Context, c config) ([]stage, error) {
 	if c.group == groupPackages {
 		return []stage{named(c)}, nil
@@ -110,9 +109,9 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	case groupBox:
 		return []stage{{"box", [][]job{p.box()}}}, nil
 	case groupAll:
-		// A machine that boots the image waits for much of the time, and no test
-		// of the image asserts a time. What is filmed or shaped comes last, with
-		// nothing beside it.
+		// Booting the image mostly waits, and no test of the image asserts a time, so
+		// other tests run beside it. Tests that film or shape run last, by
+		// themselves.
 		const yielding = 5
 		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
 		beside := slices.Concat([]job{check}, p.unit(yielding), p.companions(yielding))
@@ -141,8 +140,8 @@ func named(c config) stage {
 	return stage{"packages", [][]job{{j}}}
 }
 
-// unit are the tests that mind no company, with all fuzz seeds: those of
-// concurrent packages under the race detector, and only there.
+// unit returns the tests that other programs do not disturb, with all fuzz seeds. Those of
+// concurrent packages run under the race detector, and only there.
 func (p planner) unit(nice int) []job {
 	var plain, raced []string
 	for _, s := range p.all {
@@ -169,12 +168,12 @@ func (s sources) isUnit() bool {
 	return s.path != boxPackage && s.path != commandPackage && (!s.machine || contains(fileTools(), s.path))
 }
 
-// companions are in one lane: they use the same browsers.
+// companions run in one lane, because they use the same browsers.
 func (p planner) companions(nice int) []job {
 	return p.oneByOne(nice, func(s sources) bool { return contains(companions(), s.path) })
 }
 
-// quiet are the tests that a neighbour would disturb.
+// quiet returns the tests that other programs would disturb.
 func (p planner) quiet() []job {
 	return p.oneByOne(0, func(s sources) bool {
 		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path)
@@ -213,7 +212,7 @@ func (p planner) box() []job {
 	return []job{{name: "image", command: []string{"make", "image-test"}, needed: true}, boot}
 }
 
-// order puts first what has failed most often here.
+// order puts the packages first that have failed most often on this machine.
 func (p planner) order(paths []string) []string {
 	slices.SortStableFunc(paths, func(a, b string) int { return p.failures[b] - p.failures[a] })
 	return paths
@@ -223,7 +222,7 @@ func contains(list []string, path string) bool {
 	return slices.Contains(list, strings.TrimPrefix(path, module))
 }
 
-// survey asks the go command for the packages, and looks into their files.
+// survey lists the packages with the go command and inspects their files.
 func survey(ctx context.Context) (all []sources, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "./...")
 	cmd.Stderr = os.Stderr
@@ -250,7 +249,7 @@ func survey(ctx context.Context) (all []sources, err error) {
 			if err != nil {
 				return nil, err
 			}
-			// The needs that testlab itself and the rules' examples name are nobody's.
+			// Calls in testlab itself and in the rules' examples are no needs.
 			if slices.Contains(tests, name) && s.path != module+"internal/testlab" {
 				s.machine = s.machine || asks.Match(text)
 			}

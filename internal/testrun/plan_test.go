@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every package with tests is tested, once, and the command's in two halves.
+// The plan tests every package with tests exactly once, and the command's package in two halves.
 func TestPlan(t *testing.T) {
 	t.Chdir("../..")
 	all, err := survey(t.Context())
@@ -36,7 +36,7 @@ func TestPlan(t *testing.T) {
 	for _, list := range [][]string{fileTools(), companions()} {
 		for _, p := range list {
 			if times[module+p] == 0 {
-				t.Errorf("plan.go names %s, which is no package", p)
+				t.Errorf("plan.go names the package %s, which does not exist", p)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// session is one call of this program: what it has found out so far.
+// session is the state of one call of this program.
 type session struct {
 	config
 	self  string // this program
@@ -27,18 +27,18 @@ type session struct {
 	first  []outcome
 	second []outcome
 	notes  []note   // of stages and jobs
-	broken []string // jobs that failed other than by a test
-	left   []string // processes that tests left behind
+	broken []string // jobs that failed for another reason than a test
+	left   []string // processes that tests left running
 }
 
-// outcome is a result and the job that it came of.
+// outcome is a result with the job that produced it.
 type outcome struct {
 	*result
 	job     job
 	pattern string // of the second try
 }
 
-// note is where time went.
+// note is the time that a stage or job took.
 type note struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
@@ -97,7 +97,7 @@ func (s *session) add(n note) {
 	s.notes = append(s.notes, n)
 }
 
-// runJob runs a job and says whether all went well.
+// runJob runs a job and reports whether it succeeded.
 func (s *session) runJob(ctx context.Context, j job) bool {
 	began := time.Now()
 	if len(j.command) > 0 {
@@ -127,8 +127,8 @@ func (s *session) runJob(ctx context.Context, j job) bool {
 	return good
 }
 
-// goTest runs the packages of a job, or of its packages the tests that match a
-// pattern, and prints what came of them.
+// goTest runs the packages of a job, or only the tests that match a pattern, and prints
+// the results.
 func (s *session) goTest(ctx context.Context, j job, pattern string) (results []outcome) {
 	again := pattern != "" || j.again
 	args := append([]string{"go", "test", "-json"}, j.flags...)
@@ -182,8 +182,8 @@ func (s *session) goTest(ctx context.Context, j job, pattern string) (results []
 	return results
 }
 
-// block is what is printed of a package. One that will be run again has no line
-// with FAIL yet: each package has one such line, the last one.
+// block returns the text that is printed for a package. The text of a package that will be
+// run again has no line with FAIL: each package has at most one such line, its last.
 func (s *session) block(ctx context.Context, o outcome, again bool) string {
 	if o.passed {
 		if strings.Contains(o.summaryLine(), "no test files") {
@@ -201,15 +201,15 @@ func (s *session) block(ctx context.Context, o outcome, again bool) string {
 	return fmt.Sprintf("%sfailed\t%s\t%.3fs\t(run again below)\n", story, o.Package, o.took.Seconds())
 }
 
-// hasSecondTry says whether a failed package is run once more: what does not
-// compile fails again, and a data race is a fault even if it is rare.
+// hasSecondTry reports whether a failed package is run once more. A package that does not
+// compile would fail again, and a data race is a fault even if it is rare.
 func (o outcome) hasSecondTry() bool { return !o.passed && !o.notBuilt && !o.raced }
 
-// mostPatterns is how many failed tests of a package are run again by
-// themselves; of more the whole package is.
+// mostPatterns is the largest number of failed tests of a package that are run again by
+// themselves; if more failed, the whole package is run again.
 const mostPatterns = 12
 
-// secondTries runs what failed once more, with nothing beside it.
+// secondTries runs the failed tests once more, one after another.
 func (s *session) secondTries(ctx context.Context) {
 	for _, o := range s.first {
 		if ctx.Err() != nil {
@@ -251,14 +251,14 @@ type end struct {
 	cpu  time.Duration
 }
 
-// supervised runs a command below a supervisor, in a process group of its own:
-// an interrupt from the terminal reaches this process alone, which passes it on.
+// supervised runs a command below a supervisor, in a process group of its own: an
+// interrupt from the terminal reaches only this process, which passes it on.
 func (s *session) supervised(ctx context.Context, j job, command []string, stdout, stderr io.Writer) end {
 	cmd := exec.Command(s.self, append([]string{superviseCommand, fmt.Sprint(j.nice)}, command...)...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env = append(os.Environ(), j.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	// A supervisor that is killed leaves others with its output open.
+	// Descendants of a killed supervisor keep its output open.
 	cmd.WaitDelay = lingerLimit
 	if j.ownTemp {
 		dir, err := os.MkdirTemp("", "t")
@@ -313,8 +313,8 @@ func (s *session) supervised(ctx context.Context, j job, command []string, stdou
 	return end{cmd.ProcessState.ExitCode(), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 }
 
-// removeTemp removes a folder of temporary files, unless something is mounted
-// there, whose files are not ours.
+// removeTemp removes a folder of temporary files, unless something is mounted in it, whose
+// files may not be ours.
 func removeTemp(dir string) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil && !strings.Contains(string(mounts), " "+dir) {
@@ -354,7 +354,7 @@ func (l *logFiles) write(e event) {
 		}
 		var err error
 		if f, err = os.OpenFile(filepath.Join(l.dir, name+".log"), flags, 0o644); err != nil {
-			return // the log is for people; the tests go on
+			return // the tests go on without their log
 		}
 		l.files[e.Package] = f
 	}

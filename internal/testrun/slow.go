@@ -17,17 +17,17 @@ import (
 // group and becomes a test's: go test -exec starts it.
 const joinCommand = "join"
 
-// slowness holds processes to a part of the processors' time, by the kernel's
+// slowness limits processes to a part of the processors' time, by the kernel's
 // bandwidth control of a control group (cgroup v2's cpu.max, v1's cpu.cfs_quota_us):
-// together they get so much of each period, and then wait for the next.
-// A nil slowness holds nobody.
+// together they may run for a part of each period, and then wait for the next.
+// A nil slowness limits nothing.
 type slowness struct{ dir string }
 
-// period is short enough that a held process looks slow rather than stopped, and
-// long enough for the kernel's slices of 5 ms.
+// period is so short that a limited process looks slow and not stopped, and so long
+// that the kernel's slices of 5 ms fit into it.
 const period = 50 * time.Millisecond
 
-// newSlowness makes a control group of one part in so many of all processors.
+// newSlowness creates a control group that may use one part-th of all processors.
 func newSlowness(part float64) (*slowness, error) {
 	v1, v2, err := cpuControllers()
 	if err != nil {
@@ -93,8 +93,8 @@ func cpuControllers() (v1, v2 string, err error) {
 	return v1, v2, nil
 }
 
-// flags has go test start each test's process in the group. What compiles the
-// tests is not held.
+// flags makes go test start each test's process in the group. The compiler is not
+// limited.
 func (s *slowness) flags(self string) []string {
 	if s == nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *slowness) flags(self string) []string {
 	return []string{"-exec", fmt.Sprintf("%s %s %s", self, joinCommand, s.dir)}
 }
 
-// throttled says how often, and for how long in all, the group had to wait.
+// throttled returns how often, and for how long in total, the group had to wait.
 func (s *slowness) throttled() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "cpu.stat"))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *slowness) throttled() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ", ")
 }
 
-// remove takes the group away. Its processes have ended.
+// remove removes the group after its processes have ended.
 func (s *slowness) remove() {
 	if s == nil {
 		return
@@ -125,7 +125,7 @@ func (s *slowness) remove() {
 // It returns only with an error.
 func join(args []string) error {
 	if len(args) < 2 {
-		return errors.New("join which group, with which command?")
+		return errors.New("join needs a group and a command")
 	}
 	if err := os.WriteFile(filepath.Join(args[0], "cgroup.procs"), []byte("0"), 0); err != nil {
 		return fmt.Errorf("enter the control group: %w", err)

@@ -22,10 +22,10 @@ type packageTime struct {
 	Package string             `json:"package"`
 	Seconds float64            `json:"seconds"`
 	Passed  bool               `json:"passed"`
-	Tests   map[string]float64 `json:"tests,omitempty"` // seconds, of what took half a second or more
+	Tests   map[string]float64 `json:"tests,omitempty"` // seconds, of tests that took half a second or more
 }
 
-// readTimes reads what an earlier call left; nothing when it left nothing.
+// readTimes reads the times of an earlier call; without any it returns the zero value.
 func readTimes(dir string) (t times) {
 	text, err := os.ReadFile(filepath.Join(dir, "times.json"))
 	if err == nil {
@@ -37,10 +37,10 @@ func readTimes(dir string) (t times) {
 	return t
 }
 
-// slowest is how many packages the summary names.
+// slowest is the number of packages that the summary lists.
 const slowest = 15
 
-// summary prints how it went, and returns the exit status.
+// summary prints the results, and returns the exit status.
 func (s *session) summary(ctx context.Context) int {
 	all := readTimes(s.out)
 	all.Seconds, all.Parts, all.Packages = time.Since(s.began).Seconds(), s.notes, nil
@@ -99,7 +99,7 @@ func (s *session) summary(ctx context.Context) int {
 	return 0
 }
 
-// verdicts lists what needed a second try and passed it, and what failed.
+// verdicts lists the tests that passed on their second try, and those that failed.
 func (s *session) verdicts() (second, failed []string) {
 	for _, o := range s.second {
 		name := strings.TrimSpace(o.Package + " " + plain(o.pattern))
@@ -123,7 +123,7 @@ func (s *session) verdicts() (second, failed []string) {
 	return second, append(failed, s.broken...)
 }
 
-// plain is a pattern as the name of the test that it matches.
+// plain returns the name of the test that a pattern matches.
 func plain(pattern string) string {
 	return strings.NewReplacer("^", "", "$", "", `\`, "").Replace(pattern)
 }

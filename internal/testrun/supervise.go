@@ -18,16 +18,15 @@ import (
 // superviseCommand is the first argument of the supervisor's process.
 const superviseCommand = "supervise"
 
-// leftPipe is the supervisor's descriptor on which it names, a line each, the
-// processes that the command left behind.
+// leftPipe is the descriptor on which the supervisor lists, one a line, the processes
+// that the command left running.
 const leftPipe = 3
 
-// supervise runs a command and ends with its status, after it has ended
-// everything that the command started and left behind, in whatever session or
-// process group: as a subreaper (prctl(2)) it inherits every descendant whose
-// parent has died. SIGTERM ends the command and all of its descendants, and the
-// death of the process that started this one sends that signal. The first
-// argument is the nice value (setpriority(2)) that all of them have.
+// supervise runs a command, ends everything that the command started and left running,
+// in whatever session or process group, and exits with the command's status. As a subreaper
+// (prctl(2)) it inherits every descendant whose parent has died. SIGTERM, which the kernel
+// also sends when the process that started this one dies, ends the command and all of its
+// descendants. The first argument is the nice value (setpriority(2)) of all of them.
 func supervise(args []string) int {
 	if len(args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: testrun supervise NICE COMMAND…")
@@ -75,11 +74,11 @@ func supervise(args []string) int {
 	}
 }
 
-// lingering returns the descendants that are still there when those that are
-// ending anyway have had the time for it.
+// lingering returns the descendants that still run after those that were ending
+// anyway have had time to end.
 func lingering() (left []process) {
 	for deadline := time.Now().Add(lingerLimit); ; time.Sleep(50 * time.Millisecond) {
-		for pid := 1; pid > 0; { // zombies are nobody's fault
+		for pid := 1; pid > 0; { // reap zombies first
 			pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		}
 		left = slices.DeleteFunc(descendants(os.Getpid()), func(p process) bool {
@@ -93,7 +92,7 @@ func lingering() (left []process) {
 
 const lingerLimit = 3 * time.Second
 
-// reapUntil waits for children, adopted ones too, until the first of them ends.
+// reapUntil reaps children, including adopted ones, until the child first ends.
 func reapUntil(first int) int {
 	for {
 		var status syscall.WaitStatus
@@ -110,15 +109,15 @@ func reapUntil(first int) int {
 	}
 }
 
-// endDescendants kills until no child is left. An orphan becomes this process's
-// child, so that then no descendant is left either. What the kernel does not
-// let go of within endLimit stays.
+// endDescendants kills until no child is left. An orphan becomes this process's child, so
+// then no descendant is left either. It gives up on processes that the kernel does not
+// end within endLimit.
 func endDescendants() {
 	for deadline := time.Now().Add(endLimit); time.Now().Before(deadline); {
 		for _, p := range descendants(os.Getpid()) {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		// Another goroutine may be waiting too: whoever reaps, the end is ECHILD.
+		// Another goroutine may be reaping too: once no child is left, both get ECHILD.
 		switch pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {
 		case errors.Is(err, syscall.ECHILD):
 			return

@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// bench is this program, and a small module whose tests do what tests do that go wrong.
+// bench is this program, and a small module whose tests fail in every way that tests can.
 type bench struct {
 	program, module, tried string
 }
@@ -86,7 +86,7 @@ func TestSecondTries(t *testing.T) {
 			}
 			for _, never := range c.never {
 				if strings.Contains(out, never) {
-					t.Errorf("the output has %q", never)
+					t.Errorf("the output contains %q, which it must not", never)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func TestSecondTries(t *testing.T) {
 	}
 }
 
-// What a test leaves behind is ended and named.
+// testrun ends and names the processes that a test leaves running.
 func TestLeftBehind(t *testing.T) {
 	b := newBench(t)
 	ready := newFIFO(t)
@@ -112,12 +112,12 @@ func TestLeftBehind(t *testing.T) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	if !strings.Contains(out.String(), "Left behind by tests, and ended:") || !strings.Contains(out.String(), "sleep") {
-		t.Errorf("what was left behind is not named:\n%s", &out)
+		t.Errorf("the output does not name the process that was left running:\n%s", &out)
 	}
 	gone(t, processes)
 }
 
-// Whatever ends the program, and whichever part of it, nothing is left running.
+// Whatever ends the program, or any part of it, no process stays.
 func TestNothingIsLeftRunning(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -201,7 +201,7 @@ func gone(t *testing.T, pids []int) {
 			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(testlab.Hang.Milliseconds()))
 			_ = unix.Close(fd)
 			if p, there := readProcess(pid); there && p.state != "Z" {
-				t.Fatalf("process %d (%s) is still there", pid, p.name)
+				t.Fatalf("process %d (%s) still runs, want it ended", pid, p.name)
 			}
 		}
 	}

@@ -19,16 +19,16 @@ const (
 	trialsFile = "trials.jsonl"
 )
 
-// Data are the trials of a plan, in a folder: the plan, and one line of JSON a
-// trial, written when the trial is done. Where later trials of its experiment changed
-// the tolerance and with it whether the trial is valid, it has another line, which counts.
+// Data are the trials of a plan, in a folder: the plan, and one line of JSON for each
+// trial, written when the trial ends. If a later trial of the experiment changes the
+// tolerance, and with it whether an earlier trial is valid, that trial gets another line, which replaces the first.
 type Data struct {
 	Plan   Plan
 	Trials []Trial
 	file   *os.File // nil if they are only read
 }
 
-// Read reads what a folder has.
+// Read reads the data of a folder.
 func Read(dir string) (*Data, error) {
 	d := &Data{}
 	if err := readPlan(dir, &d.Plan); err != nil {
@@ -55,8 +55,8 @@ func readPlan(dir string, p *Plan) error {
 	return nil
 }
 
-// Open opens the folder to add trials of the plan to it. Trials of another plan are
-// put aside under a name with the time, and set then says so.
+// Open opens the folder to add trials of the plan to it. It moves trials of another plan
+// to a name with the time, which it returns as aside.
 func Open(dir string, p Plan, now time.Time) (d *Data, aside string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, "", err
@@ -104,7 +104,7 @@ func Open(dir string, p Plan, now time.Time) (d *Data, aside string, err error) 
 	if d.Trials, whole, err = parseTrials(content); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", filepath.Join(dir, trialsFile), err)
 	}
-	if whole < len(content) { // the line that was being written when the program was killed
+	if whole < len(content) { // an incomplete line, from a program that was killed
 		if err := file.Truncate(int64(whole)); err != nil {
 			return nil, "", err
 		}
@@ -112,7 +112,7 @@ func Open(dir string, p Plan, now time.Time) (d *Data, aside string, err error) 
 	return d, aside, nil
 }
 
-// openLocked opens a file that one program at a time may add to.
+// openLocked opens a file that only one program at a time may append to.
 func openLocked(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_CLOEXEC, 0o644)
 	if err != nil {
@@ -131,7 +131,7 @@ func samePlan(a, b Plan) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// parseTrials reads whole lines, and says where the last of them ends.
+// parseTrials parses the complete lines, and returns the offset of their end.
 func parseTrials(content []byte) (trials []Trial, whole int, err error) {
 	for n := 1; ; n++ {
 		length := bytes.IndexByte(content[whole:], '\n')
@@ -146,9 +146,9 @@ func parseTrials(content []byte) (trials []Trial, whole int, err error) {
 	}
 }
 
-// put adds a trial, or replaces what was known of it.
+// put adds a trial, or replaces an earlier version of it.
 func put(trials []Trial, t Trial) []Trial {
-	for i := len(trials) - 1; i >= 0; i-- { // it is among the last, if it is there
+	for i := len(trials) - 1; i >= 0; i-- { // an earlier version is among the last trials
 		if trials[i].Experiment == t.Experiment && trials[i].Number == t.Number {
 			trials[i] = t
 			return trials
@@ -157,7 +157,7 @@ func put(trials []Trial, t Trial) []Trial {
 	return append(trials, t)
 }
 
-// Add keeps a trial, on the disk before it returns.
+// Add appends a trial, and returns when it is on the disk.
 func (d *Data) Add(t Trial) error {
 	line, err := json.Marshal(t)
 	if err != nil {

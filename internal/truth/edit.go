@@ -16,14 +16,14 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// place is where a script of the sample page is made to work.
+// place is a point at which a script of the sample page is made to work.
 type place struct{ url, before, work, after string }
 
-// places are two, neither of which runs beside the waiting for an answer of the network.
-// The document's first script blocks the parser behind the style sheets, so that
-// the first picture of the page is as much later as the script takes. The hero's
-// script shows the largest and last picture, which has arrived before. What changes in between, pictures
-// that show when they arrive, is not moved.
+// places returns two points, neither of which overlaps with waiting for the network.
+// The document's first script blocks the parser behind the style sheets, so it delays
+// the first picture of the page by the time that it works. The hero's
+// script shows the largest and last picture, which has arrived before. Changes in between,
+// which are pictures shown on arrival, are not delayed.
 func places(page string) []place {
 	return []place{
 		{page, "window.shop = {", "%s\n", "window.shop = {"},
@@ -32,13 +32,13 @@ func places(page string) []place {
 	}
 }
 
-// WithDelay returns a copy of a recording of the sample page in which two scripts
-// keep the main thread busy for ms milliseconds each: the one before the first
-// picture, and the one that shows the last. The copies for any two
-// delays, 0 among them, have bodies of equal length before they are coded, with equal pieces at equal times.
+// WithDelay returns a copy of a recording of the sample page in which two scripts keep
+// the main thread busy for ms milliseconds each: the one before the first picture, and
+// the one that shows the last. Copies for different delays, including 0, have decoded
+// bodies of equal length, in equal pieces at equal times.
 func WithDelay(a *archive.Archive, page string, ms int) (*archive.Archive, error) {
 	if ms < 0 || ms > 99 {
-		return nil, fmt.Errorf("a delay of %d ms: from 0 to 99", ms)
+		return nil, fmt.Errorf("a delay of %d ms: want 0 to 99", ms)
 	}
 	work := fmt.Sprintf("{ const t = performance.now(); while (performance.now() - t < %2d); }", ms)
 	list := append([]*lab.Exchange(nil), a.Exchanges()...)
@@ -71,7 +71,7 @@ func rewrite(e *lab.Exchange, old, now string) (*lab.Exchange, error) {
 	}
 	at := bytes.Index(text, []byte(old))
 	if at < 0 || bytes.Count(text, []byte(old)) > 1 {
-		return nil, fmt.Errorf("%q is not there once: is this another page?", old)
+		return nil, fmt.Errorf("%q does not occur exactly once: is this another page?", old)
 	}
 	text = bytes.Join([][]byte{text[:at], text[at+len(old):]}, []byte(now))
 	for i, end := range ends {
@@ -111,7 +111,7 @@ func rewrite(e *lab.Exchange, old, now string) (*lab.Exchange, error) {
 	return &out, nil
 }
 
-// pieces decodes a body, and says where each of its pieces ends in the text.
+// pieces decodes a body, and returns the offset in the text at which each piece ends.
 func pieces(e *lab.Exchange, coding string) (text []byte, ends []int, err error) {
 	if len(e.Chunks) == 0 {
 		return nil, nil, errors.New("the answer has no body")
@@ -128,7 +128,7 @@ func pieces(e *lab.Exchange, coding string) (text []byte, ends []int, err error)
 	return text, ends, nil
 }
 
-// decode returns what there is of a body, with io.ErrUnexpectedEOF if it is cut off.
+// decode decodes a body; if the body is truncated, it returns the decoded part and io.ErrUnexpectedEOF.
 func decode(body []byte, coding string) ([]byte, error) {
 	var r io.Reader = bytes.NewReader(body)
 	switch coding {

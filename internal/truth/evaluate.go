@@ -22,7 +22,7 @@ type Options struct {
 	Seed      uint64
 }
 
-// metric is one of those that the tables tell of.
+// metric is a metric of the tables.
 type metric struct {
 	name, label string
 	moved       bool // by exactly the delay of a treatment (see places)
@@ -39,20 +39,20 @@ func metrics() []metric {
 // sizes are the numbers of pairs that are resampled.
 func sizes() []int { return []int{10, 20, 50} }
 
-// Cell is what one rule does with one metric in resampled A/A experiments of one size.
+// Cell holds the results of one rule for one metric in resampled A/A experiments of one size.
 type Cell struct {
 	Rule        Rule
 	Metric      metric
 	Pairs, N    int
 	FalseAlarms int
-	// Thresholds are the smallest shifts that it finds, sorted.
+	// Thresholds are the smallest shifts that the rule finds, sorted.
 	Thresholds []float64
-	// Covered counts the intervals that hold the truth.
+	// Covered counts the intervals that contain the true shift.
 	Intervals, Covered int
 	HalfWidth          float64 // the median
 }
 
-// Power is the share of experiments in which a shift is found.
+// Power returns the share of experiments in which the rule finds a shift.
 func (c Cell) Power(shift float64) float64 {
 	found := 0
 	for _, t := range c.Thresholds {
@@ -63,12 +63,12 @@ func (c Cell) Power(shift float64) float64 {
 	return float64(found) / float64(len(c.Thresholds))
 }
 
-// Smallest is the smallest shift that is found in such a share of experiments.
+// Smallest returns the smallest shift that the rule finds in the given share of experiments.
 func (c Cell) Smallest(share float64) float64 {
 	return c.Thresholds[min(int(math.Ceil(share*float64(len(c.Thresholds))))-1, len(c.Thresholds)-1)]
 }
 
-// Evaluation is everything that the data tell.
+// Evaluation holds all results of the data.
 type Evaluation struct {
 	Plan     Plan
 	Cells    []Cell
@@ -79,7 +79,7 @@ type Evaluation struct {
 	Upkeep   Upkeep
 }
 
-// Verdicts are whole verdicts, over all guards, of resampled experiments of a size.
+// Verdicts are the results of the product's verdict, over all guards, in resampled experiments of one size.
 type Verdicts struct {
 	Pairs, N, FalseAlarms int
 }
@@ -102,7 +102,7 @@ type Pooled struct {
 	Pairs  int
 }
 
-// Spread is how much equal trials differ.
+// Spread describes how much equal trials differ.
 type Spread struct {
 	Metric        metric
 	N             int
@@ -144,14 +144,14 @@ func Evaluate(ctx context.Context, d *Data, o Options) (*Evaluation, error) {
 	return e, nil
 }
 
-// one is what a rule says of a metric in one resampled experiment.
+// one is the result of a rule for a metric in one resampled experiment.
 type one struct {
 	alarm     bool
 	threshold float64
 	low, high float64
 }
 
-// resample draws experiments of a size and asks every rule about each.
+// resample draws experiments of a size and applies every rule to each.
 func (e *Evaluation) resample(ctx context.Context, pool Pool, pairs int, o Options) error {
 	all, measured := rules(), metrics()
 	answers := make([][]one, o.Resamples)
@@ -223,7 +223,7 @@ func ask(rule Rule, all []stats.Block, step float64, seed uint64) one {
 	return one{differs(0), threshold(differs), low, high}
 }
 
-// wholeVerdict is the product's own, over its guards.
+// wholeVerdict returns the product's own verdict, over its guards.
 func wholeVerdict(trials []Trial, seed uint64) string {
 	guarded := make([]Trial, len(trials))
 	for i, t := range trials {
@@ -242,7 +242,7 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 	return c.Verdict
 }
 
-// carriedOut asks every rule about a real experiment; false if it is not there.
+// carriedOut applies every rule to a real experiment; it returns false if the data lack it.
 func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 	r := Real{Experiment: x, Verdict: wholeVerdict(trials, x.Seed)}
 	control, _ := pairsOf(blocks(trials, metrics()[0].name, 0))
@@ -262,7 +262,7 @@ func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 	return r, true
 }
 
-// pooled joins the blocks of all experiments of a delay: what the delay really did.
+// pooled joins the blocks of all experiments of a delay, for the real effect of the delay.
 func pooled(d *Data, delay int) (out []Pooled) {
 	for _, m := range metrics() {
 		var all []stats.Block
@@ -317,7 +317,7 @@ func spread(p Pool, m metric) (Spread, bool) {
 	}
 	slices.SortFunc(keys, func(a, b place) int { return cmp.Or(cmp.Compare(a.experiment, b.experiment), a.block-b.block) })
 	sum := 0.0
-	for _, k := range keys { // in a fixed order: sums of floats depend on it
+	for _, k := range keys { // sums of floats depend on the order
 		sum += squares(groups[k])
 	}
 	if len(all) > len(groups) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Pool holds the valid trials of all A/A experiments, in the order in which they
-// were carried out. Whichever arm a trial was of, it loaded the same bytes.
+// were carried out. Trials of both arms loaded the same bytes.
 type Pool struct{ Trials []Trial }
 
 // NewPool collects them.
@@ -27,12 +27,12 @@ func NewPool(trials []Trial) Pool {
 	return p
 }
 
-// Draw makes an A/A experiment that could have been: a stretch of trials of the
-// pool, one after the other as they were, whose arms and blocks are drawn as the product
-// draws them. Trials that are picked one by one from all over the pool would lose what makes
-// real experiments hard, which is drift and slow spells of the machine; trials that keep
-// their arms could be arranged in a few ways only. Stretches overlap where the
-// pool is small, so the results of two draws share trials; the arms do not depend on each other.
+// Draw makes an A/A experiment that could have happened: a stretch of consecutive trials of
+// the pool, whose arms and blocks are drawn as the product draws them. Trials picked one by
+// one from the whole pool would lose what makes real experiments hard, which is drift and
+// slow periods of the machine; trials that keep their arms could be arranged in only a few
+// ways. Stretches overlap if the pool is small, so two draws may share trials; their arms
+// are independent.
 func (p Pool) Draw(r *rand.Rand, pairs int) ([]Trial, error) {
 	if n := len(p.Trials); n < 2*pairs {
 		return nil, fmt.Errorf("an experiment of %d pairs needs a stretch of %d valid A/A trials, and there are %d", pairs, 2*pairs, n)
@@ -45,7 +45,7 @@ func (p Pool) Draw(r *rand.Rand, pairs int) ([]Trial, error) {
 	return drawn, nil
 }
 
-// blocks are the values of a metric of valid trials, as analysis/stats wants them,
+// blocks returns the values of a metric of valid trials in the form of analysis/stats,
 // with shift added to those of the treatment.
 func blocks(trials []Trial, metric string, shift float64) (all []stats.Block) {
 	trials = slices.Clone(trials)
@@ -70,7 +70,7 @@ func blocks(trials []Trial, metric string, shift float64) (all []stats.Block) {
 	return all
 }
 
-// shifted adds to the treatment's values.
+// shifted returns the blocks with shift added to the treatment's values.
 func shifted(all []stats.Block, shift float64) []stats.Block {
 	out := make([]stats.Block, len(all))
 	for i, b := range all {
@@ -82,7 +82,7 @@ func shifted(all []stats.Block, shift float64) []stats.Block {
 	return out
 }
 
-// pairsOf puts the n-th trial of the control in each block beside the n-th of the treatment.
+// pairsOf pairs the n-th trial of the control in each block with the n-th of the treatment.
 func pairsOf(all []stats.Block) (control, treatment []float64) {
 	for _, b := range all {
 		n := min(len(b.Control), len(b.Treatment))
@@ -91,8 +91,8 @@ func pairsOf(all []stats.Block) (control, treatment []float64) {
 	return control, treatment
 }
 
-// step is the median width of the bounds that frames give a metric's values, as
-// package verdict takes it; 0 for a metric without such bounds.
+// step returns the median width of the bounds that frames give a metric's values, as
+// package verdict does; 0 for a metric without such bounds.
 func step(trials []Trial, metric string) float64 {
 	var widths []float64
 	for _, t := range trials {

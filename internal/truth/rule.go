@@ -16,11 +16,11 @@ const ours = "eidetic"
 type Rule struct {
 	Name  string
 	Level float64 // of false alarms that it aims at
-	// Decide prepares the rule for blocks: differs then says whether they differ
+	// Decide prepares the rule for blocks: differs then reports whether the arms differ
 	// after a shift was added to the treatment. The interval is the printed one, NaN
-	// where there is none.
+	// if the rule has none.
 	Decide func(all []stats.Block, step float64, seed uint64) (differs func(shift float64) bool, low, high float64)
-	// Intervals says whether the rule has any.
+	// Intervals is set if the rule has intervals.
 	Intervals bool
 }
 
@@ -29,7 +29,7 @@ func plan(step float64, seed uint64) stats.Plan {
 	return stats.Plan{Seed: seed, Family: 1, Step: step}
 }
 
-// rules are ours and those of the field.
+// rules returns our rule and those of other tools.
 func rules() []Rule {
 	all := []Rule{{
 		Name: ours, Level: verdict.Level, Intervals: true,
@@ -52,7 +52,7 @@ func rules() []Rule {
 	return all
 }
 
-// ourInterval is that of the shift in a report.
+// ourInterval returns the interval of the shift as in a report.
 func ourInterval(all []stats.Block, step float64, seed uint64) (low, high float64) {
 	c, err := stats.Compare(all, plan(step, seed))
 	if err != nil {
@@ -61,7 +61,7 @@ func ourInterval(all []stats.Block, step float64, seed uint64) (low, high float6
 	return c.Shift.Low, c.Shift.High
 }
 
-// samples are what a rule without blocks is given.
+// samples returns the input of a rule that knows no blocks.
 func samples(all []stats.Block, paired bool) (control, treatment []float64) {
 	if paired {
 		return pairsOf(all)
@@ -72,7 +72,7 @@ func samples(all []stats.Block, paired bool) (control, treatment []float64) {
 	return control, treatment
 }
 
-// labTrials are what a verdict looks at.
+// labTrials returns the trials in the form that a verdict uses.
 func labTrials(trials []Trial) (all []*lab.Trial) {
 	for _, t := range trials {
 		all = append(all, t.Lab())
@@ -80,12 +80,12 @@ func labTrials(trials []Trial) (all []*lab.Trial) {
 	return all
 }
 
-// mostShift is the largest that is tried, in ms.
+// mostShift is the largest shift that is tried, in ms.
 const mostShift = 500
 
-// threshold is the smallest shift from 0 on, to half a millisecond, from which on
-// differs holds, or infinity where it does not hold for mostShift. A rule that holds
-// for a shift is taken to hold for every larger one.
+// threshold returns the smallest shift, to half a millisecond, for which differs holds, or
+// infinity if it does not hold for mostShift. It assumes that a rule that finds a shift
+// finds every larger one.
 func threshold(differs func(shift float64) bool) float64 {
 	if !differs(mostShift) {
 		return math.Inf(1)

@@ -1,13 +1,13 @@
-// Package truth holds the product's promise against real page loads: how often it
-// calls two equal arms different, how small a real delay it finds, and whether its
-// intervals hold the truth.
+// Package truth tests the product's promise with real page loads: how often it
+// calls two equal arms different, how small a real delay it finds, and how often its
+// intervals contain the true shift.
 //
-// In goes a [Plan]; it names experiments of pairs of trials, of two kinds. In an
-// A/A experiment both arms load the same recording; in the others scripts of the
-// treatment's recording work for some milliseconds ([WithDelay]). A program carries them out
-// and keeps each trial in [Data], which survives its end. From the trials come the
-// tables of [Evaluate]: of the real experiments, and of many that are resampled
-// from the trials of the A/A experiments ([Pool]), each with a known shift added. The same data
+// In flows a [Plan]; it names experiments of pairs of trials, of two kinds. In an
+// A/A experiment both arms load the same recording; in the others, scripts of the
+// treatment's recording work for some milliseconds ([WithDelay]). A program carries the
+// experiments out and saves each trial in [Data]. Out flow the tables of [Evaluate]: of
+// the real experiments, and of many that are resampled from the trials of the A/A
+// experiments ([Pool]), each with a known shift added. The same data
 // go through the rules of other tools (package analysis/stats/peers).
 package truth
 
@@ -33,7 +33,7 @@ type Plan struct {
 	Recording  string        `json:"recording_sha256"` // the control's archive
 }
 
-// Validate says what is wrong with the plan.
+// Validate returns an error that says what is wrong with the plan.
 func (p Plan) Validate() error {
 	switch {
 	case p.AA < 1 || p.AAPairs < 6 || p.Repeats < 0 || p.Repeats > 0 && p.DelayPairs < 6:
@@ -52,9 +52,9 @@ type Experiment struct {
 	Seed  uint64
 }
 
-// Experiments lists them in the order in which they are carried out: in as many rounds as each
-// delay has experiments, so that what changes over the hour hits every kind of
-// experiment, and so that a plan that is broken off has some of each.
+// Experiments lists the experiments in the order in which they are carried out. They are
+// arranged in as many rounds as each delay has experiments, so that changes over the hour
+// affect every kind of experiment, and so that an interrupted plan has some of each.
 func (p Plan) Experiments() (all []Experiment) {
 	rounds := max(p.Repeats, 1)
 	add := func(name string, delay, pairs int) {
@@ -74,7 +74,7 @@ func (p Plan) Experiments() (all []Experiment) {
 	return all
 }
 
-// Trials is how many trials the plan asks for, without those in place of invalid ones.
+// Trials returns the number of trials of the plan, without repetitions of invalid ones.
 func (p Plan) Trials() (n int) {
 	for _, e := range p.Experiments() {
 		n += 2 * e.Pairs
@@ -108,7 +108,7 @@ type Trial struct {
 	Software string `json:"software,omitempty"`
 }
 
-// FromLab is what the data keep of a trial.
+// FromLab returns the part of a trial that the data keep.
 func FromLab(e Experiment, t *lab.Trial) Trial {
 	out := Trial{
 		Experiment: e.Name, Delay: e.Delay, Number: t.Number, Arm: t.Arm, Block: t.Block,
@@ -122,7 +122,7 @@ func FromLab(e Experiment, t *lab.Trial) Trial {
 	return out
 }
 
-// Lab is the trial again, as far as an experiment that goes on and a verdict look at it.
+// Lab restores the trial, as far as a continued experiment and a verdict use it.
 func (t Trial) Lab() *lab.Trial {
 	out := &lab.Trial{Number: t.Number, Arm: t.Arm, Block: t.Block, Valid: t.Valid, Invalid: t.Reasons, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]float64{}}
 	for name, v := range t.Metrics {

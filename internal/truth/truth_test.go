@@ -22,7 +22,7 @@ func somePlan() Plan {
 	return Plan{AA: 10, AAPairs: 20, Delays: []int{10, 20, 30}, Repeats: 3, DelayPairs: 20, Link: "cable", Still: time.Second, Seed: 1}
 }
 
-// Equal and delayed experiments take turns, and no two have the same seed or name.
+// Equal and delayed experiments take turns, and each has a seed and a name of its own.
 func TestExperiments(t *testing.T) {
 	all := somePlan().Experiments()
 	names, seeds, byDelay := map[string]bool{}, map[uint64]bool{}, map[int]int{}
@@ -37,19 +37,19 @@ func TestExperiments(t *testing.T) {
 		t.Error("experiments by delay", d)
 	}
 	if n := somePlan().Trials(); n != 760 {
-		t.Errorf("%d trials, want 760", n)
+		t.Errorf("Trials() = %d, want 760", n)
 	}
 	if all[0].Delay != 0 || all[3].Delay != 10 || all[len(all)-1].Delay != 30 {
-		t.Errorf("the order is %v", all)
+		t.Errorf("Experiments() = %v; want an A/A experiment first, 10 ms fourth and 30 ms last", all)
 	}
 	for _, bad := range []Plan{{}, {AA: 1, AAPairs: 5}, {AA: 1, AAPairs: 6, Delays: []int{100}}, {AA: 1, AAPairs: 6, Repeats: 1, DelayPairs: 2}} {
 		if bad.Validate() == nil {
-			t.Errorf("%+v is accepted", bad)
+			t.Errorf("Validate() of %+v = nil, want an error", bad)
 		}
 	}
 }
 
-// trials of an A/A experiment after the other, with the same noise.
+// trials makes n trials of A/A experiments, one experiment after the other, with the same noise.
 func trials(n int, load func(i int) float64) (all []Trial) {
 	for i := range n {
 		v := load(i)
@@ -100,10 +100,10 @@ func TestDraw(t *testing.T) {
 		orders[order], starts[drawn[0].Metrics["speed_index_ms"].Value] = true, true
 	}
 	if len(orders) < 180 || len(starts) < 50 {
-		t.Errorf("%d orders and %d starts in 200 draws", len(orders), len(starts))
+		t.Errorf("%d orders and %d starts in 200 draws, want more", len(orders), len(starts))
 	}
 	if _, err := pool.Draw(r, 50); err == nil {
-		t.Error("50 pairs were drawn from 98 trials")
+		t.Error("Draw() of 50 pairs from 98 trials = nil, want an error")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestBand(t *testing.T) {
 	}
 }
 
-// What was being written when the program was killed is dropped, and all else kept.
+// Open drops an incomplete line, which a killed program leaves, and keeps the others.
 func TestDataGoOn(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1, 0)
 	open := func(p Plan) (*Data, string) {
@@ -185,7 +185,7 @@ func TestDataGoOn(t *testing.T) {
 		}
 	}
 	if _, _, err := Open(dir, somePlan(), now); err == nil {
-		t.Error("two programs add to the same data")
+		t.Error("a second Open() of the same data = nil, want an error")
 	}
 	d.Close()
 	name := filepath.Join(dir, trialsFile)
@@ -301,6 +301,6 @@ func TestWithDelay(t *testing.T) {
 		t.Errorf("the pieces end at %v: the second had 150 characters", lengths[0])
 	}
 	if _, err := WithDelay(a.With(nil), page, 10); err == nil {
-		t.Error("a recording without the page is accepted")
+		t.Error("WithDelay() of a recording without the page = nil, want an error")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"eidetic/analysis/stats"
 )
 
-// Upkeep is what the trials cost, and what spoilt some.
+// Upkeep is the cost of the trials, and the reasons for invalid ones.
 type Upkeep struct {
 	Trials, ThrownAway int
 	Seconds            float64 // of a trial, the median
@@ -20,7 +20,7 @@ type Upkeep struct {
 	Reasons                         []Reason
 }
 
-// Reason is why trials were thrown away. A trial may have several.
+// Reason is a reason for which trials were invalid. A trial may have several.
 type Reason struct {
 	Text string // with its numbers left out
 	N    int

@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// worst is the exposure level that no unit of ours may exceed; systemd's own
+// worst is the highest exposure level that a unit of ours may have; systemd's own
 // networkd has 2.8 and dnsmasq 9.6.
 const worst = 2.5
 
@@ -42,7 +42,7 @@ func TestExposure(t *testing.T) {
 	dir := unpack(t)
 	services, err := filepath.Glob(filepath.Join(dir, "*.service"))
 	if err != nil || len(services) == 0 {
-		t.Fatal("no services", err)
+		t.Fatalf("Glob found no services (%v), want at least one", err)
 	}
 	level := regexp.MustCompile(`exposure level for (\S+): ([0-9.]+)`)
 	for _, service := range services {
@@ -60,8 +60,8 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// Every unit parses, with no unknown setting, and every program that it starts
-// is ours. verify also looks for the program, so a stand-in is put there.
+// Every unit parses without an unknown setting and starts only our own program. verify
+// requires that the program exists, so the test replaces it with one that does.
 func TestUnitsAreCorrect(t *testing.T) {
 	analyze := testlab.NeedProgram(t, "systemd-analyze")
 	dir := unpack(t)
@@ -79,7 +79,7 @@ func TestUnitsAreCorrect(t *testing.T) {
 		}
 		for _, line := range strings.Split(string(text), "\n") {
 			if command, ok := strings.CutPrefix(line, "ExecStart="); ok && !strings.HasPrefix(command, "/usr/bin/appliance ") {
-				t.Errorf("%s starts %q", filepath.Base(unit), command)
+				t.Errorf("%s starts %q, want only our own program", filepath.Base(unit), command)
 			}
 		}
 		stood := strings.ReplaceAll(string(text), "/usr/bin/appliance ", "/bin/true ")

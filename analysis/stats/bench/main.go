@@ -1,6 +1,6 @@
-// Command bench tries the comparison of arms on simulated experiments, beside the
-// rules of other tools on the same values: how often the printed interval holds the
-// true shift, how often equal arms are told apart, and how often a shift is found. It
+// Command bench compares arms of simulated experiments with our rule and with the rules
+// of other tools, on the same values: how often the printed interval contains the
+// true shift, how often equal arms are called different, and how often a shift is found. It
 // prints tables and writes out/bench/stats.json. The same seed prints the same tables.
 //
 //	go run ./analysis/stats/bench [-pairs 6,10,20,50] [-experiments 4000] [-seed 1] [-spread 45] [-peers=false] [-out out/bench/stats.json]
@@ -88,7 +88,7 @@ func cases() []scenario {
 	}
 }
 
-// line is what came of one number of pairs on one machine.
+// line is the result for one number of pairs on one machine.
 type line struct {
 	pairs   int
 	machine string
@@ -119,7 +119,7 @@ type tally struct {
 	found, alarms   []int
 }
 
-// try carries out experiments, on all processors, the same whatever their number.
+// try simulates experiments on all processors; the result does not depend on their number.
 func try(machine simulate.Machine, pairs, experiments int, shift float64, seed uint64, others bool) tally {
 	parts := make([]tally, experiments)
 	var wait sync.WaitGroup
@@ -192,7 +192,7 @@ func one(machine simulate.Machine, pairs int, shift float64, r *rand.Rand, other
 	return t
 }
 
-// paired is the n-th trial of both arms in each block, as many as both have.
+// paired returns the n-th trials of both arms in each block, as many as both arms have.
 func paired(blocks []stats.Block) (control, treatment []float64) {
 	for _, b := range blocks {
 		n := min(len(b.Control), len(b.Treatment))
@@ -245,7 +245,7 @@ func table(lines []line, shift float64) error {
 	return w.Flush()
 }
 
-// hasInterval says whether the rule at this index of names prints an interval.
+// hasInterval reports whether the rule at this index of names prints an interval.
 func hasInterval(i int) bool { return i < 2 || peers.All()[i-2].Interval != nil }
 
 // write writes our numbers, beside those of the rule that this comparison replaced.

@@ -34,7 +34,7 @@ type result struct {
 	Goal   float64 `json:"goal,omitempty"`
 }
 
-// measured is how one codec did on one class.
+// measured is the result of one codec for one class.
 type measured struct {
 	codec   string
 	threads int
@@ -43,7 +43,7 @@ type measured struct {
 	seek    float64 // ms to reach a frame from anywhere, the worst of some
 }
 
-// class is one content in one pixel format, and how every codec did.
+// class is one content in one pixel format, with the results of every codec.
 type class struct {
 	scene  string
 	format lab.Format

@@ -45,7 +45,7 @@ func ours(f lab.Format, pix [][]byte, threads, runs int) (measured, error) {
 
 // timed returns the processor time of fn on one thread, else the time by the clock.
 func timed(threads int, fn func() error) (time.Duration, error) {
-	runtime.GC() // garbage of earlier measurements must not count
+	runtime.GC() // collect earlier garbage outside the measured time
 	start, used := time.Now(), processorTime()
 	err := fn()
 	if threads == 1 {
@@ -58,12 +58,12 @@ func timed(threads int, fn func() error) (time.Duration, error) {
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic("bench: getrusage: " + err.Error()) // for the process itself it cannot fail
+		panic("bench: getrusage: " + err.Error()) // getrusage of the own process cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// write writes the frames as from a grabber: what changed is not known.
+// write writes the frames as a grabber delivers them: without the changed areas.
 func write(file *bytes.Buffer, f lab.Format, pix [][]byte) error {
 	w, err := reel.NewWriter(file, reel.Header{Format: f})
 	if err != nil {
@@ -80,9 +80,8 @@ func write(file *bytes.Buffer, f lab.Format, pix [][]byte) error {
 	return w.Close()
 }
 
-// worstSeek returns the longest time, in ms, to any of 40 frames. They are
-// asked for backwards, so that every one starts at a key frame; each counts with
-// the better of two times.
+// worstSeek returns the longest time, in ms, to read any of 40 frames. It reads them
+// backwards, so that every read starts at a key frame; the better of two times counts.
 func worstSeek(r *reel.Reader) (float64, error) {
 	worst := 0.0
 	for i := r.Len() - 1; i >= 0; i -= 1 + r.Len()/40 {

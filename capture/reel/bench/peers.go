@@ -10,7 +10,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// codecs are ffmpeg's lossless ones that are fast enough for live pictures.
+// codecs are those lossless codecs of ffmpeg that are fast enough for live pictures.
 var codecs = []struct {
 	name string
 	args []string
@@ -24,7 +24,7 @@ var codecs = []struct {
 	{"x264", []string{"-c:v", "libx264rgb", "-preset", "ultrafast", "-qp", "0"}, false},
 }
 
-// patience is how long one codec is tried on one class: a slow one runs once.
+// patience bounds the runs of one codec on one class: a slow codec runs once.
 const patience = 2 * time.Second
 
 // ffmpeg encodes the frames with each codec, on one thread, from a raw file in

@@ -8,7 +8,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// goal returns what is asked of our speed and ratio; 0 is nothing.
+// goal returns the goals of our speed and ratio; 0 is no goal.
 func (c class) goal(threads int) (speed, ratio float64) {
 	if c.format.Pixels != lab.BGRX {
 		return 0, 0
@@ -23,7 +23,7 @@ func (c class) goal(threads int) (speed, ratio float64) {
 // line is one of the table.
 const line = "%-16s %-6s %-8s %7s %7s %8s %9s  %s\n"
 
-// print writes the class's lines of the table, and which peer beats us in both.
+// print writes the class's lines of the table, and names the peers that beat us in both.
 func (c class) print(w io.Writer) {
 	for _, m := range c.all {
 		seek, goal := "", ""
@@ -39,7 +39,7 @@ func (c class) print(w io.Writer) {
 	}
 }
 
-// verdict says which goals there are and whether they are met.
+// verdict returns the goals and whether they are met, as text.
 func (c class) verdict(m measured) string {
 	speed, ratio := c.goal(m.threads)
 	var words []string
@@ -72,7 +72,7 @@ func (c class) one() measured {
 	return measured{}
 }
 
-// above names the peers that are both faster and smaller than we on one thread.
+// above lists the peers that are both faster and smaller than ours on one thread.
 func (c class) above() []string {
 	var names []string
 	us := c.one()

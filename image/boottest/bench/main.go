@@ -1,9 +1,8 @@
-// Command bench measures the booted box under QEMU's software emulation: how
-// long it takes from power-on until all of it works, how much memory it uses
-// then, how soon it is back after its service hung, and how large the images
-// are. It prints a table and writes out/bench/box.json. No test asserts these
-// times: they say as much about the machine as about the box, so the table says
-// how many processors others kept busy meanwhile.
+// Command bench measures the booted box under QEMU's software emulation: the time
+// from power-on until every part works, the memory in use then, the time to recover
+// from a hung service, and the sizes of the images. It prints a table and writes
+// out/bench/box.json. No test asserts these times: they depend on the machine as much
+// as on the box, so the table also says how many processors other programs used.
 //
 //	go run ./image/boottest/bench [-boots 3] [-out out/bench/box.json]
 package main
@@ -101,7 +100,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	return os.WriteFile(*out, append(text, '\n'), 0o644)
 }
 
-// samples are what was measured, a value a boot.
+// samples are the measured values, one per boot.
 type samples struct{ healthy, others, memory, hung []float64 }
 
 // boot starts a fresh box and measures it once.
@@ -179,8 +178,8 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// busy is how long all processors together have worked, or were taken away, so
-// far: the first line of /proc/stat (proc(5)) without the idle times.
+// busy returns how long all processors together have worked, or were stolen, since boot:
+// the first line of /proc/stat (proc(5)) without the idle times.
 func busy() (sum time.Duration) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

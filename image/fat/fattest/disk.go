@@ -1,8 +1,8 @@
-// Package fattest is a disk in memory that loses its power.
+// Package fattest is a disk in memory whose power can fail.
 //
 // In flow writes of the code under test, out flow the states in which a real
-// disk could be found after the power went at any byte: all that was synced,
-// and of what was not, a prefix, or any of its sectors in any order.
+// disk could be found after a power cut at any byte: all synced data and, of the
+// rest, a prefix, or any of its sectors in any order.
 package fattest
 
 import (
@@ -17,17 +17,17 @@ const (
 	sector = 512
 )
 
-// ErrPower is what writes give once the power is gone.
+// ErrPower is the error of writes after the power has failed.
 var ErrPower = errors.New("fattest: the power is gone")
 
 // Disk is a sparse disk. It implements fat.Device.
 type Disk struct {
 	size   int64
-	pages  map[int64]*[page]byte // what has been written, synced or not
-	synced map[int64]*[page]byte // what a power cut leaves for certain; nil when not tracked
-	since  []write               // since the last Sync
+	pages  map[int64]*[page]byte // all written data, synced or not
+	synced map[int64]*[page]byte // the data that a power cut cannot lose; nil when not tracked
+	since  []write               // writes since the last Sync
 
-	// Left is how many more bytes are written before the power goes; negative for all.
+	// Left is the number of bytes that can be written before the power fails; negative for no limit.
 	Left int64
 	// Written counts the bytes of all writes, Syncs the calls of Sync.
 	Written int64
@@ -68,8 +68,8 @@ func (d *Disk) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// WriteAt implements io.WriterAt. When the power goes within it, the bytes
-// before are written.
+// WriteAt implements io.WriterAt. If the power fails during it, the bytes before that
+// point are written.
 func (d *Disk) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > d.size {
 		return 0, io.ErrShortWrite
@@ -113,8 +113,8 @@ func (d *Disk) Sync() error {
 	return nil
 }
 
-// Lose returns the disk as it may be found when, of what was written since
-// the last Sync, only some sectors arrived, chosen by r.
+// Lose returns the disk in a state that is possible after a power cut: of the data written
+// since the last Sync, only some sectors arrived, chosen by r.
 func (d *Disk) Lose(r *rand.Rand) *Disk {
 	found := &Disk{size: d.size, pages: maps.Clone(d.synced), Left: -1}
 	if found.pages == nil {

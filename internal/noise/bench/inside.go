@@ -21,10 +21,10 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// still ends a load.
+// still is the stillness that ends a load.
 const still = 500 * time.Millisecond
 
-// inside loads the page, the variants by turns.
+// inside loads the page; the variants take turns.
 func inside(ctx context.Context, text string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -46,14 +46,14 @@ func inside(ctx context.Context, text string) error {
 	if err := b.all(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	content, err := json.Marshal(b.loads) // those before an interruption, too
+	content, err := json.Marshal(b.loads) // saved after an interruption too
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Dir, loadsFile), append(content, '\n'), 0o644)
 }
 
-// all loads the page as often as is wanted.
+// all makes every load of the plan.
 func (b *bench) all(ctx context.Context) error {
 	s, done := b.settings, map[string]int{}
 	random := rand.New(rand.NewPCG(s.Seed, 0x6e6f697365)) // "noise"
@@ -121,7 +121,7 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 			l.Valid, l.Reasons = false, append(l.Reasons, err.Error())
 		}
 		l.AddTrace(events, t.StartTime, b.arm.Page)
-		if number <= len(b.settings.Variants) { // one to look at
+		if number <= len(b.settings.Variants) { // keep one for people to look at
 			if err := keepTrace(filepath.Join(b.settings.Dir, "trace.json"), events); err != nil {
 				return l, err
 			}
@@ -154,7 +154,7 @@ func readServed(name string) (all []lab.Served, err error) {
 	}
 }
 
-// keepTrace keeps a trace for people, who open it in a viewer.
+// keepTrace saves a trace for people, who open it in a viewer.
 func keepTrace(name string, events []noise.Event) error {
 	content, err := json.Marshal(map[string]any{"traceEvents": events})
 	if err != nil {

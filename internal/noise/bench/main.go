@@ -1,7 +1,7 @@
-// Command bench loads the sample page again and again, without and with the
-// browser's own trace and with flags that are to be tried, all by turns, and prints what
-// differs between equal loads: how much each variant spreads, and which step of
-// a load its first change on the screen owes its spread to.
+// Command bench loads the sample page again and again: unchanged, with the browser's
+// own trace, and with flags to be tried, all by turns. It prints how equal loads
+// differ: the spread of each variant, and the step of a load that causes the spread of
+// its first change on the screen.
 //
 //	go run ./internal/noise/bench [-loads 20] [-trace] [-try 'NAME=--flag --flag'] … [-dir out/bench/noise] [-markdown]
 package main
@@ -45,7 +45,7 @@ type variant struct {
 	Trace bool
 }
 
-// settings are what the outer half tells the inner one.
+// settings are passed from the outer half to the inner one.
 type settings struct {
 	Dir, Appliance, Link string
 	Loads                int
@@ -63,7 +63,7 @@ func (t *tries) String() string { return "" }
 func (t *tries) Set(text string) error {
 	name, flags, ok := strings.Cut(text, "=")
 	if !ok || name == "" || strings.HasPrefix(name, "-") {
-		return errors.New("write NAME=--flag --flag")
+		return errors.New("want NAME=--flag --flag")
 	}
 	*t = append(*t, variant{Name: name, Flags: strings.Fields(flags)})
 	return nil
@@ -89,7 +89,7 @@ func run(ctx context.Context) (err error) {
 	markdown := flag.Bool("markdown", false, "print the tables in Markdown")
 	flag.Parse()
 	if s.Loads < 4 {
-		return errors.New("-loads: at least 4")
+		return errors.New("-loads must be at least 4")
 	}
 	if *trace {
 		s.Variants = append(s.Variants, variant{Name: "traced", Trace: true})
@@ -135,7 +135,7 @@ func load(ctx context.Context, s settings) (err error) {
 	}
 	err = isolate.Run(ctx, []string{benchrig.InsideArg, string(text)})
 	if ctx.Err() != nil {
-		return errors.New("interrupted; -read-only prints what there is")
+		return errors.New("interrupted; -read-only prints the loads so far")
 	}
 	return err
 }

@@ -14,21 +14,21 @@ import (
 	"eidetic/internal/noise"
 )
 
-// categories of the trace: what the page's main thread does, what it asks for,
-// and how a picture comes to the screen.
+// categories returns the categories of the trace: the work of the page's main thread, its
+// requests, and the way of a picture to the screen.
 func categories() []string {
 	return []string{"-*", "blink.user_timing", "loading", "devtools.timeline", "cc", "viz", "v8"}
 }
 
-// traceLimit is how long a browser may take to hand its trace over.
+// traceLimit bounds the time in which a browser must deliver its trace.
 const traceLimit = 20 * time.Second
 
-// tracer asks a browser for its trace over --remote-debugging-pipe: messages of JSON, each with a zero byte behind it.
+// tracer asks a browser for its trace over --remote-debugging-pipe: JSON messages, each followed by a zero byte.
 type tracer struct {
 	theirs []*os.File // descriptors 3 and 4 of the browser
 	ask    *os.File
 	answer *os.File
-	done   chan struct{} // closed when the trace is whole, or will not come
+	done   chan struct{} // closed when the trace is complete, or will not be
 
 	mu     sync.Mutex
 	events []noise.Event
@@ -60,7 +60,7 @@ func (t *tracer) send(id int, method string, params any) error {
 	return err
 }
 
-// read collects the trace until it is whole or the browser is gone.
+// read collects the trace until it is complete or the browser has ended.
 func (t *tracer) read() {
 	defer close(t.done)
 	r := bufio.NewReaderSize(t.answer, 1<<20)
@@ -76,7 +76,7 @@ func (t *tracer) read() {
 				DataLossOccurred bool
 			}
 		}
-		if json.Unmarshal(text[:len(text)-1], &message) != nil { // of an event with other types: none that is looked at
+		if json.Unmarshal(text[:len(text)-1], &message) != nil { // an event with fields of other types, which is not evaluated
 			continue
 		}
 		t.mu.Lock()
@@ -92,7 +92,7 @@ func (t *tracer) read() {
 	}
 }
 
-// finish asks for the trace while the browser still lives.
+// finish requests the trace while the browser still runs.
 func (t *tracer) finish() {
 	if t.send(2, "Tracing.end", map[string]any{}) != nil {
 		return
@@ -105,19 +105,19 @@ func (t *tracer) finish() {
 	}
 }
 
-// result is the trace, once the browser has ended.
+// result returns the trace after the browser has ended.
 func (t *tracer) result() ([]noise.Event, error) {
 	for _, f := range append(t.theirs, t.ask, t.answer) {
 		f.Close()
 	}
 	<-t.done
 	if !t.whole {
-		return nil, fmt.Errorf("the browser's trace is not whole: %d events", len(t.events))
+		return nil, fmt.Errorf("the browser's trace is incomplete: %d events", len(t.events))
 	}
 	return t.events, nil
 }
 
-// tracedDevice asks for the trace before a browser is stopped.
+// tracedDevice requests the trace before its browser is stopped.
 type tracedDevice struct {
 	experiment.Device
 	tracer *tracer

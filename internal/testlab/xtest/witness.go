@@ -12,24 +12,24 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// windows tells what lies on a screen, from the lowest to the topmost window.
+// windows describes the windows of a screen, from the lowest to the topmost.
 func windows(display string) string {
-	xgb.Logger.SetOutput(io.Discard) // it repeats what it returns
+	xgb.Logger.SetOutput(io.Discard) // xgb also logs the errors that it returns
 	c, err := xgb.NewConnDisplay(display)
 	if err != nil {
-		return fmt.Sprintf("display %s takes no client: %v", display, err)
+		return fmt.Sprintf("display %s accepts no client: %v", display, err)
 	}
 	defer c.Close()
 	tree, err := xproto.QueryTree(c, xproto.Setup(c).DefaultScreen(c).Root).Reply()
 	if err != nil || tree == nil {
-		return fmt.Sprintf("display %s does not tell its windows: %v", display, err)
+		return fmt.Sprintf("display %s does not list its windows: %v", display, err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "display %s has %d windows", display, len(tree.Children))
 	for _, w := range tree.Children {
 		g, err := xproto.GetGeometry(c, xproto.Drawable(w)).Reply()
 		if err != nil || g == nil {
-			continue // it has gone meanwhile
+			continue // it was closed meanwhile
 		}
 		a, err := xproto.GetWindowAttributes(c, w).Reply()
 		if err != nil || a == nil {
@@ -53,7 +53,7 @@ func property(c *xgb.Conn, w xproto.Window, name xproto.Atom) string {
 	return string(r.Value)
 }
 
-// machine tells what differs between a fresh and a long used machine.
+// machine describes state of the machine that earlier tests may have left.
 func machine() string {
 	var b strings.Builder
 	for _, file := range []string{"/proc/uptime", "/proc/loadavg", "/proc/pressure/cpu"} {
@@ -65,17 +65,17 @@ func machine() string {
 	if text, err := os.ReadFile("/proc/sysvipc/shm"); err == nil {
 		fmt.Fprintf(&b, "shared memory segments: %d\n", max(0, bytes.Count(text, []byte("\n"))-1))
 	}
-	sockets, _ := filepath.Glob("/tmp/.X11-unix/X*") // the pattern is right
+	sockets, _ := filepath.Glob("/tmp/.X11-unix/X*") // the pattern is valid
 	locks, _ := filepath.Glob("/tmp/.X*-lock")
 	fmt.Fprintf(&b, "X servers' sockets and locks: %q\n", append(sockets, locks...))
 	fmt.Fprintf(&b, "processes with a display: %q", displays())
 	return b.String()
 }
 
-// displays lists the processes whose environment names a display: one that no
-// test started may draw where a test looks.
+// displays lists the processes whose environment names a display: a process that no test
+// started may draw on a test's screen.
 func displays() (all []string) {
-	environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is valid
 	for _, file := range environments {
 		env, err := os.ReadFile(file)
 		if err != nil {

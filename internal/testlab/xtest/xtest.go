@@ -1,13 +1,13 @@
 // Package xtest starts X servers for tests. In flow the program and its
-// arguments; out flow the display that the server chose, and after a failure
-// what the server said and which windows lay on its screen.
+// arguments; out flow the display that the server chose and, after a failure, the
+// server's output and the windows on its screen.
 //
-// X servers take clients through /tmp, which all programs of a machine share,
-// and take the first display number that is free. A browser that an earlier,
-// killed test left behind with DISPLAY=:0 and that is started again and again
-// therefore covers the screen of whichever test comes next. So these servers
-// ask for a cookie (MIT-MAGIC-COOKIE-1, X Window System Protocol 11, chapter 8;
-// libXau's file format), which only the test's own process hands on: see Main.
+// X servers accept clients through /tmp, which all programs of a machine share,
+// and take the first free display number. A browser with DISPLAY=:0 that an earlier,
+// killed test left behind, and that is restarted again and again, would therefore
+// cover the screen of the next test. So these servers
+// require a cookie (MIT-MAGIC-COOKIE-1, X Window System Protocol 11, chapter 8;
+// libXau's file format), which only the test's own process passes on: see Main.
 package xtest
 
 import (
@@ -31,9 +31,9 @@ import (
 
 const variable = "XAUTHORITY"
 
-// Main makes a cookie and puts it where X clients look for it: call it from
-// TestMain before the tests run. All servers of the process and all clients that it starts
-// share the cookie. It is in memory, so a killed process leaves no file.
+// Main creates a cookie and puts it where X clients look for it; call it from TestMain
+// before the tests run. All servers of the process and all clients that it starts
+// share the cookie. It is in memory, so a killed process leaves no file behind.
 func Main() {
 	fd, err := unix.MemfdCreate("xauthority", unix.MFD_CLOEXEC)
 	if err == nil {
@@ -47,7 +47,7 @@ func Main() {
 	}
 }
 
-// descriptors is where this process's files are for programs that it starts.
+// descriptors is the path of this process's open files, for programs that it starts.
 func descriptors() string { return fmt.Sprintf("/proc/%d/fd/", os.Getpid()) }
 
 // authority is a file with one cookie for any display of any host.
@@ -67,8 +67,8 @@ func entry(family uint16, address, number, cookie string) []byte {
 	return b
 }
 
-// File writes a file of authority for one display alone, for a client that takes
-// no entry for all of them, and returns its path.
+// File writes an authority file for one display, for a client that does not accept an
+// entry for all displays, and returns its path.
 func File(t testing.TB, display string) string {
 	t.Helper()
 	const local, length = 256, 16
@@ -110,13 +110,13 @@ func Start(t testing.TB, program string, args ...string) Server {
 	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset", "-auth", file}, args...)...)
 	cmd.ExtraFiles = []*os.File{w}
 	display := ""
-	t.Cleanup(func() { // after the program's end
+	t.Cleanup(func() { // runs after the program has ended
 		if t.Failed() {
 			t.Log(machine())
 		}
 	})
-	stop := run(t, cmd, syscall.SIGTERM) // a killed one leaves its sockets
-	t.Cleanup(func() {                   // before it
+	stop := run(t, cmd, syscall.SIGTERM) // a killed server would leave its sockets
+	t.Cleanup(func() {                   // runs before the program is ended
 		if t.Failed() && display != "" {
 			t.Log(windows(display))
 		}
@@ -130,9 +130,9 @@ func Start(t testing.TB, program string, args ...string) Server {
 	return Server{display, cmd.Process, stop}
 }
 
-// Run runs a program until the test ends or its process dies, and tells after a
-// failure what it said; the returned function ends it earlier. It is killed, so
-// it must be one that leaves nothing when it is.
+// Run runs a program until the test ends or its process dies, and logs the program's
+// output after a failure; the returned function ends the program earlier. Run kills the
+// program, so it must be one that leaves nothing behind when it is killed.
 func Run(t testing.TB, cmd *exec.Cmd) (stop func()) {
 	t.Helper()
 	return run(t, cmd, syscall.SIGKILL)
@@ -161,7 +161,7 @@ func run(t testing.TB, cmd *exec.Cmd, end syscall.Signal) (stop func()) {
 		kill.Stop()
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			t.Logf("%s said:\n%s", strings.Join(cmd.Args, " "), text)
+			t.Logf("%s printed:\n%s", strings.Join(cmd.Args, " "), text)
 		}
 	})
 	t.Cleanup(stop)

@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	testlab.NoLeaks(m)
 }
 
-// TestStrangersAreRefused: a program that only knows the display's number
-// cannot draw on a test's screen, one that has the cookie can.
+// TestStrangersAreRefused checks that a program that knows only the display's number
+// cannot draw on a test's screen, and that a program with the cookie can.
 func TestStrangersAreRefused(t *testing.T) {
 	server := Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "200x100x24")
 	c, err := net.Dial("unix", "/tmp/.X11-unix/X"+strings.TrimPrefix(server.Display, ":"))

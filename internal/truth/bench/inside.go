@@ -17,7 +17,7 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// inside carries out what is missing of the plan.
+// inside carries out the trials of the plan that are missing.
 func inside(ctx context.Context, text string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -38,7 +38,7 @@ func inside(ctx context.Context, text string) error {
 	}
 	defer data.Close()
 	if aside != "" {
-		fmt.Printf("The data are of another plan, browser or recording: they are kept in %s, and this begins anew.\n", aside)
+		fmt.Printf("The data belong to another plan, browser or recording: they are kept in %s, and new data begin.\n", aside)
 	}
 	b := &bench{settings: s, rig: rig, data: data, archives: map[int]*archive.Archive{}}
 	if err := b.begin(); err != nil {
@@ -64,7 +64,7 @@ type bench struct {
 	data     *truth.Data
 	archives map[int]*archive.Archive // by delay
 
-	left  int       // trials of the plan that are to be done
+	left  int       // trials of the plan that are missing
 	mean  float64   // seconds a trial
 	since time.Time // the end of the last trial
 	ticks benchrig.Ticks
@@ -82,7 +82,7 @@ func (b *bench) begin() (err error) {
 			sum += t.Seconds
 		}
 		b.mean = sum / float64(n)
-		fmt.Printf("%d trials are there already; about %d are left.\n", n, b.left)
+		fmt.Printf("%d trials exist; about %d are missing.\n", n, b.left)
 	}
 	return b.mark()
 }
@@ -103,7 +103,7 @@ func valid(trials []truth.Trial) (n int) {
 	return n
 }
 
-// carryOut does what is missing of an experiment.
+// carryOut carries out the missing trials of an experiment.
 func (b *bench) carryOut(ctx context.Context, e truth.Experiment) error {
 	control, err := b.archive(0)
 	if err != nil {
@@ -130,13 +130,13 @@ func (b *bench) carryOut(ctx context.Context, e truth.Experiment) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	if err != nil { // such as an arm without a valid trial: the others may have more luck
+	if err != nil { // for example an arm without a valid trial; other experiments may succeed
 		fmt.Printf("%s: %v\n", e.Name, err)
 	}
 	return nil
 }
 
-// rejudge notes of which earlier trials the tolerance has changed whether they are valid.
+// rejudge updates earlier trials that a changed tolerance makes valid or invalid.
 func (b *bench) rejudge(e truth.Experiment, trials []*lab.Trial) error {
 	known := b.data.Of(e.Name)
 	for i, t := range trials {
@@ -153,7 +153,7 @@ func (b *bench) rejudge(e truth.Experiment, trials []*lab.Trial) error {
 	return nil
 }
 
-// keep adds a trial to the data and says how far this is.
+// keep adds a trial to the data and prints the progress.
 func (b *bench) keep(e truth.Experiment, t *lab.Trial) error {
 	one := truth.FromLab(e, t)
 	now, err := benchrig.ReadTicks()
@@ -178,7 +178,7 @@ func (b *bench) keep(e truth.Experiment, t *lab.Trial) error {
 	return b.mark()
 }
 
-// archive is the recording whose scripts work for so many milliseconds.
+// archive returns the recording whose scripts work for the given number of milliseconds.
 func (b *bench) archive(delay int) (*archive.Archive, error) {
 	if a := b.archives[delay]; a != nil {
 		return a, nil

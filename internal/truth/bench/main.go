@@ -1,7 +1,7 @@
-// Command bench holds verdicts against the truth: it loads the sample page hundreds of
+// Command bench compares verdicts with the truth: it loads the sample page hundreds of
 // times in pairs of trials, with equal arms and with real delays of known size
 // in the treatment, and prints how often our rule and those of other tools are
-// right. It takes about an hour, and goes on where it was when it is started again.
+// right. It takes about an hour; after an interruption, the same command continues.
 //
 //	go run ./internal/truth/bench [-dir out/bench/truth] [-out out/bench/truth.json] [-aa 10] [-pairs 20] [-repeats 3]
 //	    [-delay-pairs 20] [-link cable] [-still 500ms] [-resample 200] [-resample-only] [-markdown]
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// settings are what the outer half tells the inner one.
+// settings are passed from the outer half to the inner one.
 type settings struct {
 	Dir, Appliance, Software string
 	Plan                     truth.Plan
@@ -77,7 +77,7 @@ func run(ctx context.Context) error {
 	for text := range strings.SplitSeq(*delays, ",") {
 		ms, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
-			return fmt.Errorf("-delays %s: whole milliseconds, with commas between them", *delays)
+			return fmt.Errorf("-delays %s: want whole milliseconds, separated by commas", *delays)
 		}
 		p.Delays = append(p.Delays, ms)
 	}
@@ -111,7 +111,7 @@ func run(ctx context.Context) error {
 	return os.WriteFile(*out, append(content, '\n'), 0o644)
 }
 
-// measure carries out what is missing of the plan, in namespaces of its own.
+// measure carries out the missing trials of the plan, in namespaces of its own.
 func measure(ctx context.Context, dir string, p truth.Plan) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -133,7 +133,7 @@ func measure(ctx context.Context, dir string, p truth.Plan) (err error) {
 	}
 	if err := isolate.Run(ctx, []string{benchrig.InsideArg, string(text)}); err != nil {
 		if ctx.Err() != nil {
-			return errors.New("interrupted: the same command goes on where it was")
+			return errors.New("interrupted: run the same command again to continue")
 		}
 		return err
 	}

@@ -92,7 +92,7 @@ func (w *wire) stop() ([]seenPacket, error) {
 		return nil, fmt.Errorf("end tcpdump: %w", err)
 	}
 	<-w.done
-	_ = w.cmd.Wait() // returns that it was killed
+	_ = w.cmd.Wait() // reports that tcpdump was killed
 	var out []seenPacket
 	for _, line := range w.lines {
 		at, what, _ := strings.Cut(line, " ")

@@ -164,7 +164,7 @@ func startCoreDNS(ctx context.Context, o options) (*server, error) {
 	return start(ctx, "coredns", addr, o.dir, program, "-conf", conf)
 }
 
-// coreDNSMain is CoreDNS with the plugins that are measured; all of them would
+// coreDNSMain is CoreDNS with only the plugins that are measured; all of them would
 // take minutes to build.
 const coreDNSMain = `package main
 

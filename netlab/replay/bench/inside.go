@@ -19,7 +19,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// nobody is a device that throws away what it gets.
+// nobody is a device that discards its answers.
 type nobody struct{ header http.Header }
 
 func (n *nobody) Header() http.Header         { return n.header }
@@ -77,8 +77,8 @@ func measureMatch(_ context.Context, o options, t *table) error {
 	return nil
 }
 
-// processorTime returns the processor time of this process: on a machine that others use too, the
-// clock says little.
+// processorTime returns the processor time of this process, since elapsed time says little
+// on a machine that other programs use too.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -108,7 +108,7 @@ func measureLeaf(_ context.Context, _ options, t *table) error {
 	return failed
 }
 
-// measureLoad times how a large archive is made ready, in a process of its own.
+// measureLoad times the loading of a large archive, in a process of its own.
 func measureLoad(ctx context.Context, o options, t *table) error {
 	const size = 50_000
 	file := filepath.Join(o.dir, "large.wacz")

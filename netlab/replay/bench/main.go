@@ -1,7 +1,7 @@
-// Command bench measures replaying against the servers that a person could use
-// instead, side by side in one run, and writes out/bench/replay.json.
+// Command bench measures replaying beside other servers that could be used
+// instead, in one run, and writes out/bench/replay.json.
 //
-// What is compared is requests (or questions) per second of a server's own
+// It compares requests (or questions) per second of a server's own
 // processor time, read from /proc, since the client shares the machine. Every
 // server has the same 10 KB bodies, its key is ECDSA P-256, and h2load asks all
 // of them for the same URLs over TLS 1.3. Rounds alternate between the servers,
@@ -75,7 +75,7 @@ func run() error {
 			"http": measureHTTP, "latency": measureLatency, "match": measureMatch, "leaf": measureLeaf, "load": measureLoad, "dns": measureDNS,
 		}[part]
 		if !ok {
-			return fmt.Errorf("-parts: nothing is called %q", part)
+			return fmt.Errorf("-parts: there is no part %q", part)
 		}
 		if err := measure(ctx, o, &t); err != nil {
 			return fmt.Errorf("%s: %w", part, err)
@@ -84,7 +84,7 @@ func run() error {
 	return t.write(*out)
 }
 
-// wants tells whether a server is to be measured.
+// wants reports whether a server is to be measured.
 func (o options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
 // result is one line of the benchmark's list.
@@ -101,19 +101,19 @@ type result struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// against is r compared with what a peer had.
+// against returns r compared with a peer's value.
 func (r result) against(peer string, value, goal float64) result {
 	r.Peer, r.PeerV, r.Goal = peer, value, goal
 	return r
 }
 
-// without is r where the peer could not be measured.
+// without returns r for a peer that could not be measured.
 func (r result) without(m absence, goal float64) result {
 	r.Peer, r.Goal, r.Missing = m.name, goal, m.why.Error()
 	return r
 }
 
-// verdict says whether the goal is met.
+// verdict returns whether the goal is met, as text.
 func (r result) verdict() string {
 	met := r.Value >= r.Goal
 	switch {

@@ -26,8 +26,8 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// be runs the program as one of the servers that it measures. The server prints "ready" with its
-// address, and ends at SIGTERM.
+// be runs this program as one of the servers that it measures. The server prints "ready" with
+// its address, and ends at SIGTERM.
 func be(what string, o options, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -104,7 +104,7 @@ func beAppliance(ctx context.Context, args []string) error {
 	return s.Close()
 }
 
-// beGo is the minimal Go server: the same bodies by their path.
+// beGo is a minimal Go server that serves the same bodies by their path.
 func beGo(ctx context.Context, _ []string) error {
 	bodies := map[string][]byte{}
 	for i := range exchanges {
@@ -126,7 +126,7 @@ func beGo(ctx context.Context, _ []string) error {
 				return
 			}
 			w.Header().Set("Content-Type", "text/css")
-			_, _ = w.Write(body) // the client is gone: nothing to do
+			_, _ = w.Write(body) // the client has closed the connection
 		}),
 		TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate},
 		ErrorLog:  log.New(os.Stderr, "", 0),
@@ -140,7 +140,7 @@ func beGo(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// beDNS answers for the names of the DNS part.
+// beDNS is our name server for the names of the DNS part.
 func beDNS(ctx context.Context, _ []string) error {
 	pool, err := dns.NewPool(netip.MustParsePrefix("198.18.0.0/15"), netip.Prefix{})
 	if err != nil {
@@ -160,8 +160,8 @@ func beDNS(ctx context.Context, _ []string) error {
 	return s.Close()
 }
 
-// beLoad makes an archive ready to be replayed and says how long that took,
-// in how much processor time, and how much memory stayed in use.
+// beLoad loads an archive for replaying and prints the elapsed time, the processor time,
+// and the memory that stays in use.
 func beLoad(_ context.Context, args []string) error {
 	start := time.Now()
 	session, err := newSession(args[0])

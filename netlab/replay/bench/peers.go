@@ -14,7 +14,7 @@ import (
 	"eidetic/netlab/ca"
 )
 
-// peer is a server to compare with.
+// peer is a server that ours is compared with.
 type peer struct {
 	name  string
 	start func(ctx context.Context, o options) (*server, error)
@@ -32,11 +32,11 @@ func (a absences) has(name string) bool {
 	return slices.ContainsFunc(a, func(m absence) bool { return m.name == name })
 }
 
-// peers are in the order of the table; those that this machine lacks are absent.
+// peers returns the servers in the order of the table, and those that this machine lacks as absent.
 func peers(o options) (out []peer, absent absences) {
 	for _, p := range []peer{{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}, {"wpr", startWPR}} {
 		switch {
-		case p.name != "appliance" && !o.wants(p.name): // ours is what they are held against
+		case p.name != "appliance" && !o.wants(p.name): // ours is always measured, as the others are compared with it
 		case p.name == "wpr" && o.wpr == "":
 			absent = append(absent, absence{"wpr", errors.New("no package has Web Page Replay, and -wpr names no folder with it")})
 		default:
