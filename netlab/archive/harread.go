@@ -156,6 +156,9 @@ func (hi *harImport) finish(pages []harPage, isOwn bool) {
 		}
 	}
 	a.noteDocuments(&hi.notes)
+	if !isOwn && len(pages) > 0 { // a browser's
+		a.addIcons(&hi.notes)
+	}
 }
 
 // noteDocuments notes a page whose document cannot be replayed.
