@@ -419,6 +419,7 @@ func gzipped(t *testing.T, text string) []byte {
 // FuzzMessages: any bytes of a WebSocket can be exported, and are read back.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte("\x81\x01a\x82\x83\x01\x02\x03\x04\x01\x02\x03"), "")
+	f.Add([]byte("+\x00000000"), "0")
 	f.Add([]byte("\x01\x01a\x89\x00\x80\x01b\x88\x02\x03\xe8"), "")
 	f.Add([]byte("\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\xc1\x05\xf2\x00\x11\x00\x00"), "permessage-deflate")
 	f.Fuzz(func(t *testing.T, data []byte, extension string) {
