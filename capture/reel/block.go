@@ -126,7 +126,7 @@ func (b block) readBody(r io.ReaderAt, buf []byte, limit int64) ([]byte, error) 
 }
 
 // findBlock returns the offset of the next block with a good head at or after
-// from, or size when there is none. What the disk cannot read is searched over.
+// from, or size when there is none. Parts that the disk cannot read are skipped.
 func findBlock(r io.ReaderAt, from, size int64) int64 {
 	const window = 1 << 16
 	buf := make([]byte, window+len(marker)-1)
@@ -149,5 +149,5 @@ func findBlock(r io.ReaderAt, from, size int64) int64 {
 	return size
 }
 
-// sector is how much of a file a disk that fails takes away at once.
+// sector is the unit in which a failing disk loses parts of a file.
 const sector = 4096

@@ -1,6 +1,7 @@
 package reel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -39,7 +40,7 @@ func load(r io.ReaderAt, size int64) (*table, error) {
 	}
 	first, err := readBlock(r, int64(len(magic)), size)
 	if err != nil || first.kind != blockHeader {
-		return nil, fmt.Errorf("the header cannot be read: %w", cmp(err, errors.New("another block stands in its place")))
+		return nil, fmt.Errorf("the header cannot be read: %w", cmp.Or(err, errors.New("another block stands in its place")))
 	}
 	t := &table{}
 	if err := json.Unmarshal(first.head, &t.header); err != nil {
@@ -61,14 +62,6 @@ func load(r io.ReaderAt, size int64) (*table, error) {
 	return t, nil
 }
 
-// cmp returns the first error that is not nil.
-func cmp(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 var errNoIndex = errors.New("the file has no index: the recording was cut off")
 
 // fromIndex reads the index that the last block points to.
@@ -83,7 +76,7 @@ func (t *table) fromIndex(r io.ReaderAt, size int64) error {
 	}
 	b, err := readBlock(r, int64(at), size)
 	if err != nil || b.kind != blockIndex || b.end() != end.at {
-		return fmt.Errorf("the index cannot be read: %w", cmp(err, errNoBlock))
+		return fmt.Errorf("the index cannot be read: %w", cmp.Or(err, errNoBlock))
 	}
 	packed, err := b.readBody(r, nil, size)
 	if err != nil {
@@ -163,7 +156,7 @@ func (t *table) scan(r io.ReaderAt, at, size int64) {
 	}
 	next := 0
 	for i := range t.frames {
-		// What changed since a frame that is not here is not known.
+		// The frame before is missing, so what changed is not known.
 		f := &t.frames[i]
 		if f.index != next {
 			f.Changed = []image.Rectangle{t.header.Format.Bounds()}

@@ -27,7 +27,7 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 func (m *Memory) Write(b []byte) (int, error) {
 	if m.size+int64(len(b)) > m.limit {
 		err := fmt.Errorf("%w (%d bytes)", ErrMemoryFull, m.limit)
-		// What follows a refusal is the index: for it there is a little more.
+		// What follows a refusal is the index, which may take a little more room.
 		m.limit += m.limit / 16
 		return 0, err
 	}

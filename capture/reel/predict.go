@@ -1,6 +1,7 @@
 package reel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -292,7 +293,7 @@ func (c *predictCoder) unpack(r *cursor, dst []byte, small bool) error {
 			}
 			out, err := c.huff.Decoder().Decompress4X(dst[:0:n], in)
 			if err != nil || len(out) != n {
-				return fmt.Errorf("huff0 block of %d samples for %d: %w", len(out), n, cmp(err, errShort))
+				return fmt.Errorf("huff0 block of %d samples for %d: %w", len(out), n, cmp.Or(err, errShort))
 			}
 		case packSmall:
 			if !small {

@@ -1,12 +1,26 @@
 package v4l2
 
 import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Settings that cannot be opened do not keep programs from being started.
+func TestSettingsThatAreNotThere(t *testing.T) {
+	if _, err := openSettings(filepath.Join(t.TempDir(), "video0"), nil, typeCapture); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("openSettings() = %v, want %v", err, fs.ErrNotExist)
+	}
+	if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+		t.Errorf("starting a program afterwards: %v", err)
+	}
+}
 
 // Signals of the runtime and of programs that end are no time that passes.
 func TestWaitThroughSignals(t *testing.T) {

@@ -3,6 +3,7 @@ package v4l2
 import (
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/blackjack/webcam"
 	"golang.org/x/sys/unix"
@@ -22,13 +23,18 @@ type settings interface {
 }
 
 // openSettings opens the settings of the device at path, which is open as dev and
-// has buffers of the given kind.
+// has buffers of the given kind. They are to be closed soon: see below.
 func openSettings(path string, dev device, kind uint32) (settings, error) {
 	if kind == typePlanes {
 		return direct{dev: dev, kind: kind}, nil
 	}
+	// The library's descriptor is not close-on-exec. A program that is started
+	// meanwhile would inherit it, and keep the device from streaming for as long as it
+	// runs, so none is started until the settings are closed.
+	syscall.ForkLock.RLock()
 	cam, err := webcam.Open(path)
 	if err != nil {
+		syscall.ForkLock.RUnlock()
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return library{cam}, nil
@@ -37,7 +43,10 @@ func openSettings(path string, dev device, kind uint32) (settings, error) {
 // library are the settings of a device whose pictures lie in one piece of memory.
 type library struct{ cam *webcam.Webcam }
 
-func (l library) close() error { return l.cam.Close() }
+func (l library) close() error {
+	defer syscall.ForkLock.RUnlock()
+	return l.cam.Close()
+}
 
 func (l library) setFormat(code uint32, width, height int) error {
 	_, _, _, err := l.cam.SetImageFormat(webcam.PixelFormat(code), uint32(width), uint32(height))

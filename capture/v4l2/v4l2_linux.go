@@ -135,6 +135,7 @@ func start(dev device, o Options, open func(kind uint32) (settings, error)) (*So
 	for _, step := range []func() error{
 		s.capabilities,
 		func() error { return setEDID(dev, o.EDID) },
+		s.adopt,
 		func() error { return s.configure(open) },
 		s.stream,
 	} {
@@ -146,8 +147,8 @@ func start(dev device, o Options, open func(kind uint32) (settings, error)) (*So
 	return s, nil
 }
 
-// configure sets controls, timings, format and rate. The settings are closed
-// before it returns, so that the source may stream.
+// configure sets controls, format and rate. The settings are closed before it
+// returns, so that the source may stream.
 func (s *Source) configure(open func(kind uint32) (settings, error)) (err error) {
 	set, err := open(s.kind)
 	if err != nil {
@@ -155,9 +156,6 @@ func (s *Source) configure(open func(kind uint32) (settings, error)) (err error)
 	}
 	defer func() { err = errors.Join(err, set.close()) }()
 	if err := setControls(s.dev, set, s.o.Controls); err != nil {
-		return err
-	}
-	if err := s.adopt(); err != nil {
 		return err
 	}
 	return s.negotiate(set)

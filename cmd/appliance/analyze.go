@@ -81,7 +81,8 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 		return usage(err)
 	}
 	if r.End < frames.Len() && c.End == 0 {
-		warnings = append(warnings, fmt.Sprintf("the red page ends the load with frame %d and is not measured (--end %d measures it all the same)", r.End, frames.Len()))
+		warnings = append(warnings, fmt.Sprintf("the red page ends the load with frame %d and is not measured (--end %d measures it all the same)",
+			r.End, frames.Len()))
 	}
 	if r.Lost > 0 {
 		warnings = append(warnings, fmt.Sprintf("%d frames were lost while recording: times of changes next to them are less certain", r.Lost))
@@ -174,8 +175,8 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	area, _, last, err := visual.FindContent(frames, visual.SyncOptions{To: c.End})
 	switch {
 	case errors.Is(err, visual.ErrNoSync):
-		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start and the whole frame the content, "+
-			"unless --start and --content say otherwise")
+		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start "+
+			"and the whole frame the content, unless --start and --content say otherwise")
 	case err != nil:
 		return o, nil, usage(err)
 	default:

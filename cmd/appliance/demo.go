@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
@@ -77,14 +77,14 @@ func (d *DemoCmd) Validate() error {
 	if d.Archive != "" && d.Live {
 		return errors.New("--archive and --live exclude each other")
 	}
-	// The page is found later, and checked then; the rest is what the inside would refuse.
+	// choosePage finds and checks the page later; the rest of the plan is checked here.
 	whole := *d
 	whole.Page = samplesite.Home
-	return job.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
+	return execute.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
 }
 
-// choosePage opens the archive that is to be replayed, so that what is wrong
-// with it is said before anything starts, and finds the page to load.
+// choosePage finds the page to load. It opens the archive to be replayed, so that a
+// person is told what is wrong with it before anything starts.
 func (d *DemoCmd) choosePage() error {
 	if d.Archive == "" {
 		d.Page = samplesite.Home
@@ -94,7 +94,7 @@ func (d *DemoCmd) choosePage() error {
 	if err != nil {
 		return fmt.Errorf("--archive: %w", err)
 	}
-	// Inside, only the folder that really holds it can be seen.
+	// The half in namespaces sees the real folders only.
 	if d.Archive, err = filepath.EvalSymlinks(d.Archive); err != nil {
 		return fmt.Errorf("--archive: %w", err)
 	}
@@ -104,7 +104,7 @@ func (d *DemoCmd) choosePage() error {
 		}
 		d.Page = a.Pages()[0].URL
 	}
-	if err := job.CheckPage(d.Page); err != nil {
+	if err := execute.CheckPage(d.Page); err != nil {
 		return fmt.Errorf("--page %w", err)
 	}
 	return nil
@@ -119,7 +119,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 			return cannot(err)
 		}
 		defer l.Close()
-		if !panel.Loopback(l.Addr()) { // said now, and not after all trials
+		if !panel.Loopback(l.Addr()) { // refused now, and not after all trials
 			return usage(fmt.Errorf("--listen %s: others can reach this address, and the demo's panel asks for no token; "+
 				"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", d.Listen))
 		}

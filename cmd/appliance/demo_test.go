@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/internal/storytest"
@@ -282,7 +282,7 @@ func TestKillInATrial(t *testing.T) {
 
 	// A finished run's archive is a recording like any other.
 	again := t.TempDir()
-	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", job.ArchiveFile), "--link", "native", "--trials", "3", "--no-serve", "--out", again))
+	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", execute.ArchiveFile), "--link", "native", "--trials", "3", "--no-serve", "--out", again))
 	_, run = readRun(t, again)
 	tookPlace(t, got, run, 3)
 	replayed, want := firstStill(t, run), firstStill(t, recorded)

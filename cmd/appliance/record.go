@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab"
@@ -59,7 +59,7 @@ func (c *RecordCmd) Validate() error {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
 	for _, u := range c.URL {
-		if err := job.CheckPage(u); err != nil {
+		if err := execute.CheckPage(u); err != nil {
 			return err
 		}
 	}

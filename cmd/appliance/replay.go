@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab"
@@ -67,7 +67,7 @@ func (c *ReplayCmd) Validate() error {
 		}
 	}
 	for _, u := range c.URL {
-		if err := job.CheckPage(u); err != nil {
+		if err := execute.CheckPage(u); err != nil {
 			return err
 		}
 	}

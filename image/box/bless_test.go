@@ -28,7 +28,8 @@ func (d *weakDisk) WriteAt(p []byte, at int64) (int, error) {
 	return d.File.WriteAt(p, at)
 }
 
-// The power went while the running system lost its counter: it has two names.
+// The power fails while the running system is renamed to lose its boot counter, so
+// that it has two names.
 func TestBlessInterrupted(t *testing.T) {
 	b := newFakeBox(t)
 	b.esp(t, func(v *fat.Volume) error {
@@ -68,8 +69,8 @@ func TestBlessInterrupted(t *testing.T) {
 	})
 }
 
-// An update that cannot read the configuration, which the version before it
-// could, is no good; a person's mistake in it is not the update's.
+// An update fails its check if it cannot read a configuration that the version before it
+// could read. A mistake that a person made since then does not count against the update.
 func TestConfigAcrossAnUpdate(t *testing.T) {
 	const text = "box: {hostname: lab7}\n"
 	can := func(string, []byte) (Config, error) { return DefaultConfig(), nil }
@@ -78,17 +79,17 @@ func TestConfigAcrossAnUpdate(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		old, new check
-		change   string // what a person puts there after the update
-		result   string // what is in the way of the result
+		change   string // the text that a person writes after the update; "-" removes the file
+		result   string // replaces the saved result, if not empty
 		bad      bool
 	}{
-		{"both read it", can, can, "", "", false},
-		{"the new one does not", can, cannot, "", "", true},
-		{"neither does", cannot, cannot, "", "", false},
+		{"both versions read it", can, can, "", "", false},
+		{"only the old version reads it", can, cannot, "", "", true},
+		{"neither version reads it", cannot, cannot, "", "", false},
 		{"changed since", can, cannot, "typo\n", "", false},
 		{"removed since", can, cannot, "-", "", false},
-		{"the result is another version's", can, cannot, "", `{"version":"0.9","config_sha256":"` + sum([]byte(text)) + `"}`, false},
-		{"the result cannot be read", can, cannot, "", `{`, false},
+		{"the saved result belongs to another version", can, cannot, "", `{"version":"0.9","config_sha256":"` + sum([]byte(text)) + `"}`, false},
+		{"the saved result is damaged", can, cannot, "", `{`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newFakeBox(t)
@@ -116,14 +117,14 @@ func TestConfigAcrossAnUpdate(t *testing.T) {
 			u.Check = c.new
 			err := u.CheckConfig()
 			if (err != nil) != c.bad || c.bad && !strings.Contains(err.Error(), "unknown field") {
-				t.Errorf("%v", err)
+				t.Errorf("CheckConfig() = %v, want an error: %t", err, c.bad)
 			}
 		})
 	}
 }
 
-// The power goes twice while the configuration is replaced: once with the old
-// one gone, and once more when it is replaced again.
+// The power fails twice while the configuration is replaced: first after the old one was
+// removed, then during the next replacement.
 func TestReplaceConfigInterruptedTwice(t *testing.T) {
 	for n := 0; ; n++ {
 		b := newFakeBox(t)

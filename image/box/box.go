@@ -1,11 +1,11 @@
-// Package box is what makes a machine with our image a box: its disk, its
+// Package box sets up a machine that runs our image as a box: its disk, its
 // configuration, its ports and its console.
 //
 // In flow the firmware's variables, the EFI partition, sysfs and the kernel's
 // view of the network; out flow a mounted data partition, files below /etc and
 // /run that the service reads, networkd's configuration of the ports, and the
-// text on the console. Every step that fails is said and left out: a box with
-// a broken disk still boots, and measures.
+// text on the console. A step that fails is logged and skipped: a box with a
+// broken disk still boots, and measures.
 //
 // It follows the boot loader interface (systemd.io/BOOT_LOADER_INTERFACE) and
 // the discoverable partitions specification.
@@ -23,10 +23,10 @@ import (
 type Config struct {
 	// Hostname is the name on the network: box is found as box.local.
 	Hostname string `yaml:"hostname"`
-	// Uplink is the port that leads to the network; without it, it is the
-	// first that gets a lease.
+	// Uplink is the port that leads to the network; empty for the first port
+	// that gets a lease.
 	Uplink string `yaml:"uplink"`
-	// DevicePorts are the ports that lead to devices; without them, all others.
+	// DevicePorts are the ports that lead to devices; empty for all other ports.
 	DevicePorts []string `yaml:"device_ports"`
 }
 
@@ -63,8 +63,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// isPort says whether the kernel would take the name, and no path or pattern
-// of a configuration file can come of it.
+// isPort reports whether name is a valid interface name for the kernel and cannot
+// act as a path or a pattern in a configuration file.
 func isPort(name string) bool {
 	return len(name) <= 15 && regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name)
 }
@@ -77,14 +77,14 @@ func devicePrefix(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(77 + n), 1}), 24)
 }
 
-// RadioPrefix is the network of the n-th radio (from 0) that is no device port
-// and is made an access point: behind those of all device ports.
+// RadioPrefix is the network of the n-th radio (from 0) that is an access point but
+// not a device port; these networks come after those of all device ports.
 func RadioPrefix(n int) netip.Prefix { return devicePrefix(maxDevicePorts + n) }
 
-// maxDevicePorts bounds how many networks the box makes.
+// maxDevicePorts bounds the number of device networks.
 const maxDevicePorts = 16
 
-// oneLine makes a program's output fit a log line.
+// oneLine joins a program's output into one line for the log.
 func oneLine(out []byte) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }

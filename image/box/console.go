@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Banner is what a person who looks at the box's screen needs.
+// Banner is the information on the box's screen.
 type Banner struct {
 	Version  string
 	Hostname string
 	Token    string
 	Roles    Roles
 	Health   string // "ok", or what is wrong
-	Update   string // what became of the last one, when that is worth knowing
+	Update   string // result of the last update, if a person should know it
 }
 
 // Text is the banner in at most 80 columns.
@@ -51,11 +51,11 @@ func (b Banner) Text() string {
 	return out.String() + "\n"
 }
 
-// Console keeps the banner on the box's screens.
+// Console shows the banner on the box's terminals and keeps it up to date.
 type Console struct {
 	Root string // the file system, / on a box
 	TTYs []string
-	URL  string // of the health
+	URL  string // of GET /api/v1/health
 }
 
 // Show writes the banner to every terminal whenever it changes, until ctx is done.
@@ -78,7 +78,7 @@ func (c Console) Show(ctx context.Context) error {
 
 func (c Console) path(name string) string { return filepath.Join(c.Root, name) }
 
-// read gathers what is known now; what cannot be read is left out.
+// read collects the banner's current fields; fields that cannot be read stay empty.
 func (c Console) read(ctx context.Context, client *http.Client) Banner {
 	b := Banner{Health: "ok"}
 	b.Version, _ = Updater{Root: c.Root}.version()
@@ -88,7 +88,7 @@ func (c Console) read(ctx context.Context, client *http.Client) Banner {
 		}
 	}
 	if text, err := os.ReadFile(c.path(PortsFile)); err == nil {
-		_ = json.Unmarshal(text, &b.Roles) // half of it is better than none
+		_ = json.Unmarshal(text, &b.Roles) // a partial result is better than none
 	}
 	if s, err := (Receiver{Root: c.Root}).Status(); err == nil {
 		b.Update = s.text()
@@ -99,7 +99,7 @@ func (c Console) read(ctx context.Context, client *http.Client) Banner {
 	return b
 }
 
-// write clears each terminal and shows the text. A machine need not have all of them.
+// write clears each terminal and shows the text. Terminals that do not exist are skipped.
 func (c Console) write(text string) {
 	for _, tty := range c.TTYs {
 		f, err := os.OpenFile(c.path(tty), os.O_WRONLY|os.O_APPEND, 0)

@@ -2,13 +2,13 @@ package box
 
 import "fmt"
 
-// minShared is the number of processors from which on the system gets one of
-// its own: with fewer, taking one away costs more than it disturbs.
+// minShared is the smallest number of processors at which the system gets one for
+// itself: with fewer, the service would lose more than it gains.
 const minShared = 4
 
-// CPUs says which processors the rest of the system may use and which the
-// service, as AllowedCPUs= takes them, on a machine with n. Both are "" when
-// they share all.
+// CPUs returns, for a machine with n processors, those that the rest of the system may
+// use and those for the service, in the syntax of AllowedCPUs=. Both are "" when they
+// share all processors.
 func CPUs(n int) (system, service string) {
 	if n < minShared {
 		return "", ""

@@ -16,19 +16,19 @@ import (
 
 const (
 	dataLabel = "/dev/disk/by-partlabel/appliance-data"
-	// repairPatience is how long a damaged file system may be worked at.
+	// repairPatience bounds the time spent on repairing a damaged file system.
 	repairPatience = 3 * time.Minute
 )
 
-// data makes the data partition if it is not there, grows it to the disk's
-// end, checks it, repairs it and mounts it. With reset it is made anew.
+// data creates the data partition if it is missing, grows it to the end of the disk,
+// checks, repairs and mounts it. With reset it creates a new file system.
 func (s Setup) data(ctx context.Context, disk Disk, reset bool) error {
 	out, err := s.Run(ctx, "systemd-repart", "--dry-run=no", "--no-pager", "--json=short", "--definitions="+s.path(repartDir), disk.Disk)
 	if err != nil {
 		return fmt.Errorf("systemd-repart: %w: %s", err, oneLine(out))
 	}
-	// When repart lets go of the disk, udev reads the partition table again:
-	// names that are there already vanish once more and come back.
+	// When systemd-repart closes the disk, udev reads the partition table again and
+	// briefly removes links that already exist. Wait until they are back.
 	if out, err := s.Run(ctx, "udevadm", "settle", "--timeout="+fmt.Sprint(s.Patience.Seconds())); err != nil {
 		return fmt.Errorf("udevadm settle: %w: %s", err, oneLine(out))
 	}
@@ -47,7 +47,7 @@ func (s Setup) data(ctx context.Context, disk Disk, reset bool) error {
 	return s.steps(ctx, []step{
 		// Does nothing to a partition that has a file system.
 		{"/usr/lib/systemd/systemd-makefs", []string{"ext4", dataLabel}},
-		// The service manager mounts: what this unit mounts, only this unit would see.
+		// Let the service manager mount it: a mount made by this unit would be visible only here.
 		{"systemctl", []string{"start", "var-lib-appliance.mount"}},
 		{"/usr/lib/systemd/systemd-growfs", []string{s.path(dataDir)}},
 	})
@@ -68,9 +68,9 @@ func (s Setup) steps(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// created reads what systemd-repart did, a table in JSON amid its messages: is
-// the data partition new? A new one has no file system worth a repair, and may
-// hold the remains of one that the disk had before.
+// created reports whether systemd-repart created the data partition, from the JSON table
+// among its messages. A new partition has no file system to repair, but may contain
+// the remains of one that the disk had before.
 func created(out []byte) bool {
 	from, to := bytes.IndexByte(out, '['), bytes.LastIndexByte(out, ']')
 	if from < 0 || to < from {
@@ -94,8 +94,8 @@ const (
 	fsckNothing   = 8 // there is no file system, not even a copy of its superblock
 )
 
-// repair replays the journal of the data partition, which takes no time; only
-// where that is not enough does it look at everything, and mends what it can.
+// repair replays the journal of the data partition, which is quick. If that is not
+// enough, it checks the whole file system and repairs what it can.
 func (s Setup) repair(ctx context.Context) error {
 	if _, err := s.Run(ctx, "e2fsck", "-p", dataLabel); err == nil || exitStatus(err)&^fsckCorrected == 0 {
 		return nil
@@ -108,21 +108,21 @@ func (s Setup) repair(ctx context.Context) error {
 		return nil
 	}
 	if exitStatus(err) == fsckNothing {
-		return nil // the power went before one was made: systemd-makefs does it now
+		return nil // the power failed before there was a file system: systemd-makefs creates it now
 	}
 	return fmt.Errorf("the data partition is damaged beyond repair: e2fsck: %w: %s", err, oneLine(out[max(0, len(out)-1000):]))
 }
 
-// wipe forgets what is on the data partition.
+// wipe erases the data partition.
 func (s Setup) wipe(ctx context.Context) error {
 	if out, err := s.Run(ctx, "blkdiscard", "-f", dataLabel); err != nil {
-		s.Log.Info("the disk cannot discard: old data is overwritten only as new data comes", "blkdiscard", oneLine(out))
+		s.Log.Info("the disk does not support discard: old data stays until new data overwrites it", "blkdiscard", oneLine(out))
 	}
 	return s.steps(ctx, []step{{"wipefs", []string{"-a", "-f", dataLabel}}})
 }
 
-// resetAsked says whether the EFI partition asks for a factory reset.
-func (s Setup) resetAsked(esp string) bool {
+// resetRequested reports whether the EFI partition asks for a factory reset.
+func (s Setup) resetRequested(esp string) bool {
 	dev, err := os.Open(s.path(esp))
 	if err != nil {
 		return false
@@ -136,9 +136,9 @@ func (s Setup) resetAsked(esp string) bool {
 	return err == nil
 }
 
-// forget removes the configuration from the EFI partition, and then what asked
-// for that: when the power goes in between, the next boot starts over.
-func (s Setup) forget() error {
+// eraseConfig removes the configuration from the EFI partition, and then the request for
+// a reset: if the power fails in between, the next boot resets again.
+func (s Setup) eraseConfig() error {
 	return Updater{Root: s.Root}.withVolume(func(v *fat.Volume) error {
 		for _, name := range []string{espConfigNew, ESPConfig, ESPReset} {
 			if err := removeFAT(v, name); err != nil {
@@ -149,8 +149,8 @@ func (s Setup) forget() error {
 	})
 }
 
-// MarkReset makes the next boot a factory reset: recordings, runs, settings,
-// token and the configuration on the EFI partition are gone then.
+// MarkReset makes the next boot a factory reset, which deletes recordings, runs,
+// settings, the token and the configuration on the EFI partition.
 func (u Updater) MarkReset() error {
 	err := u.withVolume(func(v *fat.Volume) error {
 		err := v.Create(ESPReset, 0, bytes.NewReader(nil), u.Now())

@@ -15,14 +15,14 @@ import (
 const loaderVendor = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 
 // LoaderVariable reads a text variable of the boot loader below root (/ on a
-// box), for example LoaderDevicePartUUID. fs.ErrNotExist when it is not set.
+// box), for example LoaderDevicePartUUID. It returns fs.ErrNotExist if the variable is not set.
 func LoaderVariable(root, name string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(root, "sys/firmware/efi/efivars", name+"-"+loaderVendor))
 	if err != nil {
 		return "", err
 	}
 	if len(raw) < 4 || len(raw)%2 != 0 || len(raw) > 4096 {
-		return "", fmt.Errorf("EFI variable %s: %d bytes are no attributes and UTF-16 text", name, len(raw))
+		return "", fmt.Errorf("EFI variable %s: %d bytes; want 4 bytes of attributes and UTF-16 text", name, len(raw))
 	}
 	var units []uint16
 	for b := raw[4:]; len(b) > 0; b = b[2:] { // after the attributes
@@ -33,13 +33,13 @@ func LoaderVariable(root, name string) (string, error) {
 	return string(utf16.Decode(units)), nil
 }
 
-// Disk is what the box was booted from.
+// Disk names the disk that the box was booted from.
 type Disk struct {
 	ESP  string // device of the EFI partition, for example /dev/sda1
 	Disk string // the whole device, for example /dev/sda
 }
 
-// BootDisk finds what the firmware booted from, below root (/ on a box).
+// BootDisk finds the disk that the firmware booted from, below root (/ on a box).
 func BootDisk(root string) (Disk, error) {
 	uuid, err := LoaderVariable(root, "LoaderDevicePartUUID")
 	if err != nil {

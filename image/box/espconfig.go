@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// config takes over the configuration on the EFI partition, if there is one.
-// One with a mistake too: the services that read it tell of that and run with the
-// defaults, and whoever mends it finds their own text in the panel.
+// config copies the configuration on the EFI partition, if there is one, to ConfigFile.
+// It also copies one with a mistake: the services that read it report the mistake and
+// run with the defaults, and the panel shows the text to whoever corrects it.
 func (s Setup) config(esp string) error {
 	dev, err := os.Open(s.path(esp))
 	if err != nil {
@@ -37,21 +37,21 @@ func (s Setup) config(esp string) error {
 	if err != nil {
 		return err
 	}
-	return s.writeSecret(ConfigFile, text) // with the passwords of shared screens
+	return s.writeSecret(ConfigFile, text) // it may contain passwords of shared screens
 }
 
 // readConfig reads the configuration on the EFI partition.
 func readConfig(v *fat.Volume) ([]byte, error) {
 	text, err := v.ReadFile(ESPConfig, MaxConfig)
-	if errors.Is(err, fs.ErrNotExist) { // the power went while it was replaced
+	if errors.Is(err, fs.ErrNotExist) { // the power failed while it was replaced
 		text, err = v.ReadFile(espConfigNew, MaxConfig)
 	}
 	return text, err
 }
 
-// readable returns the hash of the configuration on the EFI partition if this
-// version can read it; else, or without one, "".
-func (u Updater) readable() string {
+// readableConfig returns the hash of the configuration on the EFI partition, or "" if
+// there is none or this version cannot read it.
+func (u Updater) readableConfig() string {
 	text, err := u.espConfig()
 	if err != nil || u.Check == nil {
 		return ""
@@ -62,9 +62,9 @@ func (u Updater) readable() string {
 	return sum(text)
 }
 
-// CheckConfig fails when this version, which was installed as an update, cannot
-// read the configuration that the version before it could. A mistake that a
-// person made is no reason to give an update up.
+// CheckConfig returns an error when this version was installed as an update and cannot
+// read the configuration that the version before it could read. A mistake that a person
+// made since then is no reason to give up the update.
 func (u Updater) CheckConfig() error {
 	version, err := u.version()
 	if err != nil {
@@ -72,14 +72,14 @@ func (u Updater) CheckConfig() error {
 	}
 	last, err := u.readResult()
 	if err != nil || last == nil || last.Version != version || last.Config == "" {
-		return nil // nothing is known: it cannot be the update's fault
+		return nil // without a saved hash, the update cannot be blamed
 	}
 	text, err := u.espConfig()
 	if err != nil || sum(text) != last.Config {
 		return nil
 	}
 	if _, err := u.Check(ESPConfig, text); err != nil {
-		return fmt.Errorf("the version before could read this configuration: %w", err)
+		return fmt.Errorf("the previous version could read this configuration, this one cannot: %w", err)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func RequestConfig(root string, text []byte) error {
 }
 
 // ReplaceConfig puts the requested configuration on the EFI partition. At every
-// moment the old one or the new one is there whole. One that is requested
-// meanwhile is taken too: whoever asked for it was told that it would be.
+// moment the old one or the new one is there, complete. It also adopts a
+// configuration that is requested meanwhile, because that request was confirmed.
 func (u Updater) ReplaceConfig() error {
 	taken := u.path(ConfigRequest + ".taken")
 	for n := 0; ; n++ {
@@ -128,8 +128,8 @@ func (u Updater) ReplaceConfig() error {
 			err = errors.Join(u.takeConfig(taken), remove(taken))
 		}
 		if err != nil && n > 0 {
-			u.Log.Error("the configuration that was requested last is not taken", "error", err)
-			return nil // the one before is: the box restarts with it
+			u.Log.Error("the configuration that was requested last is refused; the one before it stays", "error", err)
+			return nil // the box restarts with the one before
 		}
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (u Updater) takeConfig(name string) error {
 
 func replaceConfig(v *fat.Volume, text []byte, now time.Time) error {
 	switch _, err := v.ReadFile(ESPConfig, MaxConfig); {
-	case errors.Is(err, fs.ErrNotExist): // what an interrupted one left may be the only one
+	case errors.Is(err, fs.ErrNotExist): // after an interruption, the new file may be the only one
 		if err := v.Rename(espConfigNew, ESPConfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -169,7 +169,7 @@ func replaceConfig(v *fat.Volume, text []byte, now time.Time) error {
 	return v.Rename(espConfigNew, ESPConfig)
 }
 
-// readRequest reads what the service wrote, and nothing that it only points to.
+// readRequest reads a request that the service wrote. It does not follow links.
 func readRequest(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -183,7 +183,7 @@ func readRequest(name string) ([]byte, error) {
 	return text, err
 }
 
-// removeFAT removes a file that may be gone already.
+// removeFAT removes a file; a file that does not exist is no error.
 func removeFAT(v *fat.Volume, name string) error {
 	if err := v.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

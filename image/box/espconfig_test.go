@@ -22,15 +22,15 @@ func TestReplaceConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" || b.read(t, ConfigFile) != text {
-			t.Errorf("configuration %+v, %q", cfg, b.read(t, ConfigFile))
+			t.Errorf("after ReplaceConfig: configuration %+v, %s = %q; want host name lab7, %q", cfg, ConfigFile, b.read(t, ConfigFile), text)
 		}
 	}
 	for name, request := range map[string]func() error{
-		"a wrong one": func() error { return RequestConfig(b.root, []byte("bad\n")) },
+		"a wrong configuration": func() error { return RequestConfig(b.root, []byte("bad\n")) },
 		"a link to a secret": func() error {
 			return os.Symlink("/etc/shadow", filepath.Join(b.root, ConfigRequest))
 		},
-		"a book": func() error {
+		"a file that is too large": func() error {
 			return writeFile(filepath.Join(b.root, ConfigRequest), []byte(strings.Repeat("#", MaxConfig+1)), 0o600)
 		},
 	} {
@@ -38,26 +38,26 @@ func TestReplaceConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := u.ReplaceConfig(); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("ReplaceConfig() = nil for %s, want an error", name)
 		}
 		if _, err := os.Lstat(filepath.Join(b.root, ConfigRequest)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is still there: %v", name, err)
+			t.Errorf("after ReplaceConfig with %s, Lstat(%s) = %v; want %v", name, ConfigRequest, err, fs.ErrNotExist)
 		}
 	}
 	if err := RequestConfig(b.root, make([]byte, MaxConfig+1)); err == nil {
-		t.Error("a book was requested")
+		t.Errorf("RequestConfig(%d bytes) = nil, want an error", MaxConfig+1)
 	}
 	b.setup().Do(t.Context())
 	if got := b.read(t, ConfigFile); got != lab8 {
-		t.Errorf("configuration %q after refused ones", got)
+		t.Errorf("configuration %q after refused ones, want %q", got, lab8)
 	}
 }
 
-// The power goes between any two steps of replacing it.
+// The power fails between any two steps of replacing the configuration.
 func TestReplaceConfigInterrupted(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"new one half there": {ESPConfig: "lab7", espConfigNew: "bad"},
-		"old one gone":       {espConfigNew: "lab7"},
+		"the new file is incomplete": {ESPConfig: "lab7", espConfigNew: "bad"},
+		"the old file is removed":    {espConfigNew: "lab7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFakeBox(t)
@@ -65,7 +65,7 @@ func TestReplaceConfigInterrupted(t *testing.T) {
 				b.create(t, file, text)
 			}
 			if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" {
-				t.Errorf("configuration %+v", cfg)
+				t.Errorf("configuration %+v, want host name lab7", cfg)
 			}
 			u := Updater{Root: b.root, Log: slog.New(slog.DiscardHandler), Now: time.Now, Check: b.setup().Check}
 			if err := errors.Join(RequestConfig(b.root, []byte("next")), u.ReplaceConfig()); err != nil {
@@ -82,8 +82,8 @@ func TestReplaceConfigInterrupted(t *testing.T) {
 	}
 }
 
-// Another configuration is requested while one is taken over: it is the one that
-// the box restarts with, unless it is wrong.
+// Another configuration is requested while one is adopted: the box restarts with the later
+// one, unless it is wrong.
 func TestReplaceConfigAgain(t *testing.T) {
 	for _, c := range []struct{ second, want string }{{"second", "second"}, {"bad", "first"}} {
 		b := newFakeBox(t)
@@ -108,7 +108,7 @@ func TestReplaceConfigAgain(t *testing.T) {
 			return err
 		})
 		if left, err := filepath.Glob(filepath.Join(b.root, ConfigRequest) + "*"); err != nil || len(left) > 0 {
-			t.Errorf("left over: %v, %v", left, err)
+			t.Errorf("files left over: %v, %v; want none, nil", left, err)
 		}
 	}
 }

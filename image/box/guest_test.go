@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// On the booted box itself: what the firmware, sysfs and netlink really say.
+// TestOnTheBox runs on the booted box, with the real firmware, sysfs and netlink.
 func TestOnTheBox(t *testing.T) {
 	disk, err := BootDisk("/")
 	if err != nil || disk != (Disk{"/dev/vda1", "/dev/vda"}) {
@@ -24,7 +24,7 @@ func TestOnTheBox(t *testing.T) {
 		}
 	}
 	if len(links) != 2 || leased != 1 {
-		t.Errorf("%d ports, %d with a lease; the virtual machine has two, one with", len(links), leased)
+		t.Errorf("%d ports, %d with a lease; want 2 and 1, as in the virtual machine", len(links), leased)
 	}
 	version, err := Updater{Root: "/"}.version()
 	if err != nil || version == "" {

@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// Installer writes the running system to an internal disk, after asking.
+// Installer writes the running system to an internal disk after a person has agreed.
 type Installer struct {
 	Root     string // the file system, / on a box
 	Run      Runner
 	Terminal Terminal
 }
 
-// Terminal is where a person answers.
+// Terminal shows text to a person and reads answers.
 type Terminal interface {
 	Say(text string)
-	// Ask shows a question and returns the line that answers it, without
-	// spaces around it.
+	// Ask shows a question and returns the line of the answer, without
+	// surrounding spaces.
 	Ask(ctx context.Context, question string) (string, error)
 }
 
-// minDisk leaves room for a data partition worth having (bytes).
+// minDisk is the smallest disk (bytes) with room for a useful data partition.
 const minDisk = 1 << 30
 
-// installDir holds the layout of the disk while it is made.
+// installDir holds systemd-repart's definitions while the disk is written.
 const installDir = "run/appliance-install"
 
-// target is a disk that could be installed on.
+// target is a disk on which the system can be installed.
 type target struct {
 	name  string // nvme0n1
 	model string
 	size  int64 // bytes
-	parts int   // partitions that are there now
+	parts int   // number of partitions on it now
 }
 
 // text is the disk's line in the list.
@@ -53,7 +53,7 @@ func (d target) text() string {
 }
 
 // Do asks until a disk is installed, and returns when the person has agreed to
-// restart. What fails is said, and asked again.
+// restart. After an error it shows the error and asks again.
 func (i Installer) Do(ctx context.Context) error {
 	version, err := Updater{Root: i.Root}.version()
 	if err != nil {
@@ -92,8 +92,8 @@ func (i Installer) Do(ctx context.Context) error {
 	}
 }
 
-// choose asks which disk, and asks again for its name, because all on it is
-// lost. A target without a name means: none.
+// choose asks for a disk and then for its name, because everything on it will be lost.
+// It returns a target without a name if the person chooses none.
 func (i Installer) choose(ctx context.Context, disks []target) (target, error) {
 	for {
 		for n, d := range disks {
@@ -120,7 +120,7 @@ func (i Installer) choose(ctx context.Context, disks []target) (target, error) {
 	}
 }
 
-// disks lists the internal disks but the one that the system runs from.
+// disks lists the internal disks except the one that the system runs from.
 func (i Installer) disks(running string) ([]target, error) {
 	entries, err := os.ReadDir(filepath.Join(i.Root, "sys/block"))
 	if err != nil {
@@ -136,11 +136,11 @@ func (i Installer) disks(running string) ([]target, error) {
 		read := func(file string) string {
 			text, err := os.ReadFile(filepath.Join(i.Root, "sys/block", d.name, file))
 			if err != nil {
-				return "" // not every kind of disk has every file
+				return "" // some kinds of disk lack some files
 			}
 			return strings.TrimSpace(string(text))
 		}
-		sectors, err := strconv.ParseInt(read("size"), 10, 64) // of 512 bytes, whatever the disk's are
+		sectors, err := strconv.ParseInt(read("size"), 10, 64) // sysfs counts units of 512 bytes, whatever the disk's sector size
 		if err != nil || sectors*512 < minDisk || read("removable") == "1" || read("ro") == "1" {
 			continue
 		}
@@ -156,7 +156,7 @@ func (i Installer) disks(running string) ([]target, error) {
 	return disks, nil
 }
 
-// printable keeps what a disk says of itself from steering the terminal.
+// printable removes control characters from a disk's description, which could control the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -166,9 +166,9 @@ func printable(text string) string {
 	}, text)
 }
 
-// write makes a partition table with a copy of the EFI partition. Its
-// identifiers are new, so that the disk and the stick can be in one machine;
-// the data partition comes at the first boot from it.
+// write creates a partition table with a copy of the EFI partition. Its
+// identifiers are new, so that the disk and the stick can be in one machine.
+// The first boot from the disk adds the data partition.
 func (i Installer) write(ctx context.Context, esp string, disk target) error {
 	dir := filepath.Join(i.Root, installDir)
 	sectors, err := os.ReadFile(filepath.Join(i.Root, "sys/class/block", filepath.Base(esp), "size"))
@@ -179,7 +179,7 @@ func (i Installer) write(ctx context.Context, esp string, disk target) error {
 	if err != nil {
 		return fmt.Errorf("size of %s: %w", esp, err)
 	}
-	// Bounded, else it would fill the disk and leave nothing to the data partition.
+	// Without a maximum, the EFI partition would fill the disk and leave no room for the data partition.
 	layout := fmt.Sprintf("[Partition]\nType=esp\nLabel=appliance-esp\nCopyBlocks=%s\nSizeMinBytes=%d\nSizeMaxBytes=%[2]d\n",
 		filepath.Join(i.Root, esp), size*512)
 	if err := writeFile(filepath.Join(dir, "10-esp.conf"), []byte(layout), 0o644); err != nil {

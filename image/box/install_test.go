@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// script is a person who types prepared answers.
+// script is a Terminal that types prepared answers.
 type script struct {
 	answers []string
 	said    strings.Builder
@@ -20,7 +20,7 @@ func (s *script) Say(text string) { s.said.WriteString(text) }
 func (s *script) Ask(_ context.Context, question string) (string, error) {
 	s.said.WriteString(question)
 	if len(s.answers) == 0 {
-		return "", errors.New("nobody answers")
+		return "", errors.New("the script has no more answers")
 	}
 	answer := s.answers[0]
 	s.answers = s.answers[1:]
@@ -33,7 +33,7 @@ func TestInstaller(t *testing.T) {
 		name    string
 		answers []string
 		fails   bool
-		want    string // on which disk
+		want    string // the disk that is written
 		says    string
 	}{
 		{"on the second", []string{"2", "sdb", ""}, false, "sdb", "Eidetic is on sdb"},
@@ -46,7 +46,7 @@ func TestInstaller(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newFakeBox(t)
 			for disk, files := range map[string]map[string]string{
-				"sda":     {"size": "9999999"}, // what it runs from
+				"sda":     {"size": "9999999"}, // the disk that the system runs from
 				"sdb":     {"size": "8388608", "removable": "0", "device/model": "Old \x1b[2JDisk", "sdb1/start": "1", "sdb2/start": "9"},
 				"nvme0n1": {"size": "1000215216", "ro": "0"},
 				"sdc":     {"size": "8388608", "removable": "1"},
@@ -69,10 +69,11 @@ func TestInstaller(t *testing.T) {
 			}
 			said := person.said.String()
 			if !strings.Contains(said, c.says) {
-				t.Errorf("said:\n%s\nwant %q", said, c.says)
+				t.Errorf("the installer printed:\n%s\nwant %q in it", said, c.says)
 			}
-			if !strings.Contains(said, "1  nvme0n1       512.1 GB  empty") || !strings.Contains(said, "2  sdb             4.3 GB  2 partitions Old [2JDisk\n") {
-				t.Errorf("list:\n%s", said)
+			if !strings.Contains(said, "1  nvme0n1       512.1 GB  empty") ||
+				!strings.Contains(said, "2  sdb             4.3 GB  2 partitions Old [2JDisk\n") {
+				t.Errorf("the list of disks is wrong:\n%s", said)
 			}
 			got := strings.Join(b.ran, "\n")
 			want := ""
@@ -87,8 +88,9 @@ func TestInstaller(t *testing.T) {
 			}
 			if c.want != "" {
 				layout := b.read(t, installDir+"/10-esp.conf")
-				if !strings.Contains(layout, fmt.Sprintf("CopyBlocks=%s\nSizeMinBytes=293601280\nSizeMaxBytes=293601280\n", filepath.Join(b.root, "dev/sda1"))) {
-					t.Errorf("layout:\n%s", layout)
+				esp := filepath.Join(b.root, "dev/sda1")
+				if !strings.Contains(layout, fmt.Sprintf("CopyBlocks=%s\nSizeMinBytes=293601280\nSizeMaxBytes=293601280\n", esp)) {
+					t.Errorf("the layout for systemd-repart is wrong:\n%s", layout)
 				}
 			}
 		})
@@ -103,6 +105,6 @@ func TestInstallerWithoutADisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(person.said.String(), "no disk to install on") || len(b.ran) > 0 {
-		t.Errorf("said %q, ran %v", person.said.String(), b.ran)
+		t.Errorf("without a disk the installer printed %q and ran %v; want a message and no program", person.said.String(), b.ran)
 	}
 }

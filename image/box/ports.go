@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Link is one Ethernet port as the kernel has it.
+// Link is the kernel's state of one Ethernet port.
 type Link struct {
 	Name string
-	// Address is the one that a lease gave it; invalid without a lease.
+	// Address is the leased address; invalid without a lease.
 	Address netip.Addr
-	// Wireless says that it is a radio: a port only where the configuration
-	// names it, because it leads nowhere by itself.
+	// Wireless is set for a radio. A radio becomes a port only if the
+	// configuration names it, because by itself it leads nowhere.
 	Wireless bool
 }
 
-// Roles say what the ports are for.
+// Roles says which port is the uplink and which lead to devices.
 type Roles struct {
 	Uplink  string       `json:"uplink,omitempty"`
 	Address netip.Addr   `json:"address"` // of the uplink; invalid without a lease
 	Devices []DevicePort `json:"devices,omitempty"`
-	// Waiting are the ports that are neither yet.
+	// Waiting are the ports that have no role yet.
 	Waiting []string `json:"waiting,omitempty"`
 }
 
@@ -36,12 +36,12 @@ func (r Roles) Equal(o Roles) bool {
 	return r.Uplink == o.Uplink && r.Address == o.Address && slices.Equal(r.Devices, o.Devices) && slices.Equal(r.Waiting, o.Waiting)
 }
 
-// Decide tells the ports apart. Radios count where they are configured. The uplink is the configured one, or the first
-// by name that has a lease, and stays it when the lease goes. Device ports are
-// the configured ones; without any they are, once there is an uplink and
-// settled says that all had time to get a lease, those that have none. What
-// has become a device port stays one until the box starts again, because it no
-// longer asks for a lease.
+// Decide gives each port its role. A radio takes part only if cfg names it. The uplink
+// is the configured port, or otherwise the first port by name that has a lease; it stays
+// the uplink when it loses the lease. The device ports are the configured ones. If none
+// are configured, they are the ports without a lease, as soon as there is an uplink and
+// settled says that all ports had time to get one. A port that has become a device
+// port stays one until the box restarts, because it no longer asks for a lease.
 func Decide(before Roles, links []Link, cfg Config, settled bool) Roles {
 	links = slices.Clone(links)
 	slices.SortFunc(links, func(a, b Link) int { return strings.Compare(a.Name, b.Name) })
@@ -80,9 +80,9 @@ func Decide(before Roles, links []Link, cfg Config, settled bool) Roles {
 	return now
 }
 
-// NetworkFile is networkd's configuration of a device port: none, because the
-// service takes the port and gives the address to an interface of its own
-// behind it; and nothing that the device could talk the kernel into.
+// NetworkFile is networkd's configuration of a device port. It assigns no address,
+// because the service takes the port over and gives the address to an interface of its
+// own behind it, and it switches off everything by which a device could configure the kernel.
 func (d DevicePort) NetworkFile() (name, text string) {
 	return "run/systemd/network/10-device-" + d.Name + ".network", `# By appliance-ports.service: this port leads to a device.
 [Match]

@@ -24,23 +24,24 @@ func TestDecide(t *testing.T) {
 		{"no lease: all wait", Roles{}, []Link{b, a}, Config{}, true, Roles{Waiting: []string{"a", "b"}}},
 		{"a lease: the others still wait", Roles{}, []Link{a, leased(b, "10.0.0.9")}, Config{}, false,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}}},
-		{"settled: the others are devices'", Roles{Uplink: "b"}, []Link{a, leased(b, "10.0.0.9"), c}, Config{}, true,
+		{"settled: the other ports become device ports", Roles{Uplink: "b"}, []Link{a, leased(b, "10.0.0.9"), c}, Config{}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("a", 0), device("c", 1)}}},
-		{"a second lease is nobody's device", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{}, true,
+		{"a second port with a lease is no device port", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}}},
 		{"the uplink keeps its role without a lease", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), b}, Config{}, true,
 			Roles{Uplink: "b", Waiting: []string{"a"}}},
-		{"a device port keeps its role and its address", Roles{Uplink: "b", Devices: []DevicePort{device("c", 0)}}, []Link{a, b, c}, Config{}, true,
-			Roles{Uplink: "b", Devices: []DevicePort{device("c", 0), device("a", 1)}}},
+		{"a device port keeps its role and its address", Roles{Uplink: "b", Devices: []DevicePort{device("c", 0)}},
+			[]Link{a, b, c}, Config{}, true, Roles{Uplink: "b", Devices: []DevicePort{device("c", 0), device("a", 1)}}},
 		{"configured uplink", Roles{}, []Link{leased(a, "10.1.0.9"), b}, Config{Uplink: "b"}, false,
 			Roles{Uplink: "b", Waiting: []string{"a"}}},
 		{"configured device ports need no uplink", Roles{}, []Link{a, b}, Config{DevicePorts: []string{"b"}}, false,
 			Roles{Devices: []DevicePort{device("b", 0)}, Waiting: []string{"a"}}},
-		{"a radio is none", Roles{Uplink: "b"}, []Link{leased(b, "10.0.0.9"), radio}, Config{}, true,
+		{"a radio that is not configured has no role", Roles{Uplink: "b"}, []Link{leased(b, "10.0.0.9"), radio}, Config{}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9")}},
 		{"a configured radio is one", Roles{}, []Link{leased(b, "10.0.0.9"), radio}, Config{DevicePorts: []string{"w"}}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("w", 0)}}},
-		{"a configured device port is never the uplink", Roles{}, []Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{DevicePorts: []string{"a"}}, true,
+		{"a configured device port is never the uplink", Roles{},
+			[]Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")}, Config{DevicePorts: []string{"a"}}, true,
 			Roles{Uplink: "b", Address: ip("10.0.0.9"), Devices: []DevicePort{device("a", 0)}}},
 	}
 	for _, tc := range cases {
@@ -52,7 +53,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("roles (-want +got):\n%s", d)
 			}
 			if again := Decide(got, tc.links, tc.cfg, tc.settled); !again.Equal(got) {
-				t.Errorf("deciding again changes it: %+v", again)
+				t.Errorf("a second Decide with the same input gives %+v, want no change", again)
 			}
 		})
 	}
@@ -62,9 +63,12 @@ func TestBanner(t *testing.T) {
 	b := Banner{Version: "0.1.7", Hostname: "box", Token: "abcd", Health: "ok"}
 	want := "\n  Eidetic 0.1.7\n\n  Uplink   none yet: connect a port to a network that gives leases (DHCP)\n  Health   ok\n\n"
 	if got := b.Text(); got != want {
-		t.Errorf("without an uplink:\n%s", got)
+		t.Errorf("the banner without an uplink is wrong:\n%s", got)
 	}
-	b.Roles = Roles{Uplink: "e0", Address: netip.MustParseAddr("10.0.0.9"), Devices: []DevicePort{{"e1", devicePrefix(0)}}, Waiting: []string{"e2"}}
+	b.Roles = Roles{
+		Uplink: "e0", Address: netip.MustParseAddr("10.0.0.9"),
+		Devices: []DevicePort{{"e1", devicePrefix(0)}}, Waiting: []string{"e2"},
+	}
 	want = `
   Eidetic 0.1.7
 
@@ -77,6 +81,6 @@ func TestBanner(t *testing.T) {
 
 `
 	if got := b.Text(); got != want {
-		t.Errorf("with an uplink:\n%s", got)
+		t.Errorf("the banner with an uplink is wrong:\n%s", got)
 	}
 }

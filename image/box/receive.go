@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrBusy says that an update is being received or installed already.
+// ErrBusy means that an update is already being received or installed.
 var ErrBusy = errors.New("an update is being received or installed")
 
-// Receiver takes an update from whoever sends it to the panel and leaves it to
+// Receiver accepts an update that is sent to the panel and passes it to
 // appliance-update.service. It needs no more rights than the service has.
 type Receiver struct {
 	Root string // the file system, / on a box
 }
 
-// Receive reads a bundle and, when all of it is good, has it installed, which
-// restarts the box. It refuses early what would be refused anyway: errors.Is
-// tells update.ErrSignature, ErrDowngrade, ErrTooOld, ErrDamaged and our ErrBusy
-// apart from what went wrong here. Bytes after the bundle are not read. What
-// becomes of an update that was taken, Status tells.
+// Receive reads a bundle, checks it, and requests its installation, which
+// restarts the box. It refuses early what the installation would refuse:
+// update.ErrSignature, ErrDowngrade, ErrTooOld, ErrDamaged and our ErrBusy are
+// refusals; any other error is a failure of this machine. It does not read bytes
+// after the bundle. Status tells the result of the installation.
 func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifest, error) {
 	u := Updater{Root: r.Root}
 	key, err := u.key()
@@ -43,8 +43,8 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return update.Manifest{}, err
 	}
-	// Of two that are sent at once, the second would remove the first, or take its place
-	// while it is being installed.
+	// Without this lock, the second of two concurrent bundles would remove the first,
+	// or replace it during its installation.
 	lock, err := os.Open(dir)
 	if err != nil {
 		return update.Manifest{}, err
@@ -58,7 +58,7 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 	if u.installing() {
 		return update.Manifest{}, ErrBusy
 	}
-	if err := removeAll(filepath.Join(dir, ".part-*")); err != nil { // of interrupted ones
+	if err := removeAll(filepath.Join(dir, ".part-*")); err != nil { // left by interrupted uploads
 		return update.Manifest{}, err
 	}
 	f, err := atomicfile.Create(u.path(Incoming), ".part-")
@@ -74,12 +74,12 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 		return m, err
 	}
 	if err := writeFile(u.path(UpdateRequest), nil, 0o600); err != nil {
-		return m, errors.Join(err, remove(u.path(Incoming))) // nobody would ever take it
+		return m, errors.Join(err, remove(u.path(Incoming))) // without a request it would never be installed
 	}
 	return m, nil
 }
 
-// copyBundle writes to w what it reads of a bundle, and checks it on the way.
+// copyBundle copies a bundle to w and checks it while reading.
 func copyBundle(w io.Writer, bundle io.Reader, allowed func(update.Manifest) error, key []byte) (update.Manifest, error) {
 	m, program, err := update.Open(io.TeeReader(bundle, w), key)
 	if err != nil {
@@ -92,7 +92,7 @@ func copyBundle(w io.Writer, bundle io.Reader, allowed func(update.Manifest) err
 	return m, err
 }
 
-// cancellable ends a read when the context ends, between two pieces.
+// cancellable is a reader that fails once its context is done.
 type cancellable struct {
 	ctx context.Context
 	r   io.Reader
@@ -105,7 +105,7 @@ func (c cancellable) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// removeAll removes what a pattern matches.
+// removeAll removes the files that match a pattern.
 func removeAll(pattern string) error {
 	names, err := filepath.Glob(pattern)
 	for _, name := range names {
@@ -114,20 +114,20 @@ func removeAll(pattern string) error {
 	return err
 }
 
-// UpdateStatus is what became of the last update.
+// UpdateStatus is the state of the last update.
 type UpdateStatus struct {
 	// Running is the version of the system that runs.
 	Running string `json:"running"`
-	// Installing says that an update was taken and waits for the restart.
+	// Installing is set while an accepted update waits for the restart.
 	Installing bool `json:"installing"`
 	// Last is the result of the last update, nil when there was none.
 	Last *Result `json:"last,omitempty"`
-	// FellBack says that the last update was installed, and given up because
-	// it did not become healthy.
+	// FellBack is set if the last update was installed but did not become
+	// healthy, so that the box returned to the system before it.
 	FellBack bool `json:"fell_back"`
 }
 
-// Status reads what became of the last update.
+// Status reads the state of the last update.
 func (r Receiver) Status() (UpdateStatus, error) {
 	u := Updater{Root: r.Root}
 	var s UpdateStatus
@@ -143,7 +143,7 @@ func (r Receiver) Status() (UpdateStatus, error) {
 	return s, nil
 }
 
-// installing says that an update was taken and waits to be installed, or was
+// installing reports whether an accepted update waits to be installed, or is
 // installed and waits for the restart.
 func (u Updater) installing() bool {
 	if _, err := os.Stat(u.path(Incoming)); err == nil {
@@ -153,7 +153,7 @@ func (u Updater) installing() bool {
 	return err == nil && last != nil && last.Error == "" && last.BootID != "" && last.BootID == u.bootID()
 }
 
-// text is what a person at the box should know of it.
+// text is the line for the console; "" if there is nothing to report.
 func (s UpdateStatus) text() string {
 	switch {
 	case s.Installing:

@@ -52,24 +52,24 @@ func TestReceive(t *testing.T) {
 	} {
 		_, err := r.Receive(c.ctx, bytes.NewReader(c.bundle))
 		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+			t.Errorf("%s: Receive() = %v, want %v", c.name, err, c.want)
 		}
 		_, statErr := os.Stat(filepath.Join(b.root, Incoming))
 		if taken := statErr == nil; taken != (c.want == nil || errors.Is(c.want, ErrBusy)) {
-			t.Errorf("%s: taken: %v", c.name, taken)
+			t.Errorf("%s: bundle accepted: %v, want %v", c.name, taken, !taken)
 		}
 	}
 	if got := b.read(t, Incoming); got != string(good) {
-		t.Errorf("%d bytes were taken of a bundle of %d", len(got), len(good))
+		t.Errorf("the saved bundle has %d bytes, want %d", len(got), len(good))
 	}
 	b.read(t, UpdateRequest)
 	left, err := filepath.Glob(filepath.Join(b.root, filepath.Dir(Incoming), ".*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left over: %v, %v", left, err)
+		t.Errorf("files left over: %v, %v; want none, nil", left, err)
 	}
 }
 
-// Two are sent at once: the second is told so, and spoils nothing.
+// Of two bundles that are sent at once, the second is refused and does not disturb the first.
 func TestReceiveTwoAtOnce(t *testing.T) {
 	b := newFakeBox(t)
 	key := b.trust(t)
@@ -85,21 +85,21 @@ func TestReceiveTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Receive(t.Context(), bytes.NewReader(sign(t, "0.4", "0", key))); !errors.Is(err, ErrBusy) {
-		t.Errorf("the second: %v", err)
+		t.Errorf("Receive() of the second bundle = %v, want %v", err, ErrBusy)
 	}
 	if _, err := sender.Write(first[len(first)/2:]); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
-		t.Errorf("the first: %v", err)
+		t.Errorf("Receive() of the first bundle = %v, want nil", err)
 	}
 	if got := b.read(t, Incoming); got != string(first) {
-		t.Errorf("%d bytes were taken, the first has %d", len(got), len(first))
+		t.Errorf("the saved bundle has %d bytes, want the first one's %d", len(got), len(first))
 	}
 }
 
-// The power goes between the bundle, which is on the disk, and its request,
-// which is in memory; or the request cannot be written.
+// The power fails after the bundle is on the disk and before its request, which is in
+// memory, is written; or the request cannot be written.
 func TestReceiveInterrupted(t *testing.T) {
 	b := newFakeBox(t)
 	good := sign(t, "0.3", "0", b.trust(t))
@@ -134,7 +134,8 @@ func TestUpdateStatus(t *testing.T) {
 		{`{"version":"0.2"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.2"}}},
 		{`{"version":"0.3"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3"}, FellBack: true}},
 		{`{"version":"0.3","boot_id":"another"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3", BootID: "another"}, FellBack: true}},
-		{`{"version":"0.3","boot_id":"this boot"}`, UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3", BootID: "this boot"}, Installing: true}},
+		{`{"version":"0.3","boot_id":"this boot"}`,
+			UpdateStatus{Running: "0.2", Last: &Result{Version: "0.3", BootID: "this boot"}, Installing: true}},
 		{`{"error":"damaged","boot_id":"this boot"}`, UpdateStatus{Running: "0.2", Last: &Result{Error: "damaged", BootID: "this boot"}}},
 		{`{"error":"damaged"}`, UpdateStatus{Running: "0.2", Last: &Result{Error: "damaged"}}},
 	} {

@@ -22,13 +22,13 @@ type Setup struct {
 	Run  Runner
 	Log  *slog.Logger
 	CPUs int
-	// User and Group are the service's; it may read the token.
+	// User and Group are those of the service, which may read the token.
 	User, Group int
 	// Patience is how long a disk may take to appear.
 	Patience time.Duration
-	// Check returns what is wrong with a configuration file's text, whose name
-	// is only for the message, and the box's part of what the service runs with:
-	// after most mistakes that is the default.
+	// Check returns the mistake in the text of a configuration file, whose name is
+	// used only in the message, and the box's part of the configuration that the
+	// service runs with. After most mistakes that is the default configuration.
 	Check func(name string, text []byte) (Config, error)
 }
 
@@ -38,14 +38,14 @@ const (
 	ConfigFile = "etc/appliance/appliance.yaml"
 	// ESPConfig is the configuration on the EFI partition, where a person puts it.
 	ESPConfig = "appliance.yaml"
-	// espConfigNew is a configuration that is about to replace it.
+	// espConfigNew is the new configuration while it replaces ESPConfig.
 	espConfigNew = "appliance.yaml.new"
-	// ConfigRequest is the file with a configuration that makes
-	// appliance-config.service put it on the EFI partition.
+	// ConfigRequest is the file with a new configuration; writing it starts
+	// appliance-config.service, which puts it on the EFI partition.
 	ConfigRequest = "run/appliance/requests/config"
 	// ESPReset is the file on the EFI partition that asks for a factory reset.
 	ESPReset = "factory-reset"
-	// ResetRequest is the file that makes appliance-reset.service write it.
+	// ResetRequest is the file that makes appliance-reset.service create ESPReset.
 	ResetRequest = "run/appliance/requests/reset"
 	// TokenFile holds the token that the panel asks for.
 	TokenFile = "etc/appliance/token"
@@ -54,28 +54,28 @@ const (
 	keptToken = dataDir + "/token"
 )
 
-// MaxConfig bounds a configuration, and what is read from the EFI partition.
+// MaxConfig bounds the size of a configuration, and of any file read from the EFI partition.
 const MaxConfig = 64 << 10
 
-// Is says whether root is the file system of a box. The package for other
-// machines does not have this folder, and it is there from the first moment.
+// Is reports whether root is the file system of a box. The Debian package for other
+// machines does not have this folder; a box has it from the start of its boot.
 func Is(root string) bool {
 	_, err := os.Stat(filepath.Join(root, repartDir))
 	return err == nil
 }
 
-// Do runs every step. A step that fails is logged and the next one tried.
+// Do runs every step. It logs a step that fails and goes on with the next one.
 func (s Setup) Do(ctx context.Context) Config {
 	disk, err := s.bootDisk(ctx)
 	if err != nil {
-		s.Log.Warn("no boot disk: settings and recordings live in memory", "error", err)
+		s.Log.Warn("no boot disk: settings and recordings are kept in memory only", "error", err)
 	} else {
-		reset := s.resetAsked(disk.ESP)
+		reset := s.resetRequested(disk.ESP)
 		if err := s.data(ctx, disk, reset); err != nil {
-			s.Log.Warn("no data partition: settings and recordings live in memory", "error", err)
+			s.Log.Warn("no data partition: settings and recordings are kept in memory only", "error", err)
 		} else if reset {
-			err := s.forget()
-			s.Log.Warn("factory reset: recordings, runs, settings and token are new", "error", err)
+			err := s.eraseConfig()
+			s.Log.Warn("factory reset: recordings, runs, settings and the token were deleted", "error", err)
 		}
 		if err := s.config(disk.ESP); err != nil {
 			s.Log.Error("the configuration on the EFI partition cannot be read", "error", err)
@@ -102,8 +102,8 @@ func (s Setup) Do(ctx context.Context) Config {
 	return cfg
 }
 
-// bootDisk waits for what the firmware booted from: a USB stick takes seconds
-// to be found again. Where the boot loader says nothing there is nothing to wait for.
+// bootDisk waits for the disk that the firmware booted from: the kernel needs seconds
+// to find a USB stick again. It does not wait if the boot loader names no disk.
 func (s Setup) bootDisk(ctx context.Context) (Disk, error) {
 	if _, err := LoaderVariable(s.Root, "LoaderDevicePartUUID"); err != nil {
 		return BootDisk(s.Root) // which says so
@@ -125,8 +125,8 @@ func (s Setup) bootDisk(ctx context.Context) (Disk, error) {
 
 func (s Setup) path(name string) string { return filepath.Join(s.Root, name) }
 
-// awaitFile returns when a file exists. It looks, because udev's own events do
-// not reach a unit with a network namespace of its own.
+// awaitFile returns when a file exists. It polls, because udev's events do not
+// reach a unit with a network namespace of its own.
 func awaitFile(ctx context.Context, name string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -142,8 +142,8 @@ func awaitFile(ctx context.Context, name string, patience time.Duration) error {
 	}
 }
 
-// state makes the service's own folders on the data partition, and forgets an
-// update that waits there: what asked for it was in memory.
+// state creates the service's own folders on the data partition and removes an
+// update that waits there: the request for it was in memory and is lost.
 func (s Setup) state() error {
 	for _, name := range []string{dataDir + "/state", filepath.Dir(Incoming)} {
 		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
@@ -156,7 +156,7 @@ func (s Setup) state() error {
 	return remove(s.path(Incoming))
 }
 
-// exitStatus returns a program's exit status, or -1 when it had none.
+// exitStatus returns a program's exit status, or -1 if it has none.
 func exitStatus(err error) int {
 	var exit interface{ ExitCode() int }
 	if errors.As(err, &exit) {
@@ -179,8 +179,8 @@ func (s Setup) hostname(ctx context.Context, name string) error {
 	return nil
 }
 
-// token keeps the panel's token on the data partition; without one, or if it
-// takes no writes, the token is new at every boot.
+// token keeps the panel's token on the data partition. If there is no data partition,
+// or it cannot be written, every boot makes a new token.
 func (s Setup) token() error {
 	token, err := os.ReadFile(s.path(keptToken))
 	var keep error
@@ -201,7 +201,7 @@ func (s Setup) writeSecret(name string, data []byte) error {
 
 const tokenLetters = 16
 
-// newToken returns 80 random bits as letters that a person can type.
+// newToken returns 80 random bits as letters that are easy to type.
 func newToken() string {
 	b := make([]byte, tokenLetters*5/8)
 	_, _ = rand.Read(b) // crypto/rand never returns an error
@@ -227,7 +227,7 @@ func (s Setup) processors(ctx context.Context) error {
 	return nil
 }
 
-// writeFile replaces a file as a whole, and makes its folder.
+// writeFile replaces a file atomically and creates its folder.
 func writeFile(name string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

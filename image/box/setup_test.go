@@ -28,11 +28,11 @@ type fakeBox struct {
 	root string
 	ran  []string
 	log  bytes.Buffer
-	// answers are what programs give back, by how their line begins.
+	// answers are the results of programs, by the beginning of their command line.
 	answers map[string]answer
 }
 
-// answer is what a program printed, and its exit status.
+// answer is a program's output and exit status.
 type answer struct {
 	out    string
 	status exitCode
@@ -162,7 +162,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("programs (-want +got):\n%s", d)
 	}
 	if got := b.read(t, "etc/hostname"); got != "lab7\n" {
-		t.Errorf("host name %q", got)
+		t.Errorf("host name %q, want lab7", got)
 	}
 	if got := b.read(t, "run/systemd/system/appliance.slice.d/50-cpus.conf"); !strings.Contains(got, "AllowedCPUs=1-3") {
 		t.Errorf("processors: %q", got)
@@ -173,15 +173,15 @@ func TestSetup(t *testing.T) {
 	}
 	b.setup().Do(t.Context())
 	if again := b.read(t, TokenFile); again != token {
-		t.Errorf("another token at the second boot: %q, %q", token, again)
+		t.Errorf("token %q at the second boot, want %q as at the first", again, token)
 	}
 	if b.log.Len() > 0 {
-		t.Errorf("complaints:\n%s", b.log.String())
+		t.Errorf("log:\n%s\nwant nothing", b.log.String())
 	}
 }
 
-// A data partition that takes no writes: a token there is all the same. What is
-// secret only root and the service may read.
+// A data partition that cannot be written: there is still a token. Only root and the
+// service may read secrets.
 func TestSetupKeepsSecrets(t *testing.T) {
 	b := newFakeBox(t)
 	b.create(t, ESPConfig, "box: {hostname: lab7}\n")
@@ -197,16 +197,16 @@ func TestSetupKeepsSecrets(t *testing.T) {
 	}
 }
 
-// A broken configuration, and a machine without our disk: said, and gone on.
+// A broken configuration, and a machine without our disk: Setup logs both and goes on.
 func TestSetupGoesOn(t *testing.T) {
 	b := newFakeBox(t)
 	b.create(t, ESPConfig, "bad\n")
 	if cfg := b.setup().Do(t.Context()); cfg.Hostname != "box" {
 		t.Errorf("configuration %+v", cfg)
 	}
-	// A person finds their own text in the panel, to mend it.
+	// The panel shows the person's own text, so that they can correct it.
 	if got := b.read(t, ConfigFile); got != "bad\n" {
-		t.Errorf("the panel has the configuration %q to show", got)
+		t.Errorf("the panel would show the configuration %q", got)
 	}
 	if !strings.Contains(b.log.String(), "appliance.yaml: bad") {
 		t.Errorf("log: %s", b.log.String())
@@ -216,12 +216,12 @@ func TestSetupGoesOn(t *testing.T) {
 	}
 	b.log.Reset()
 	b.setup().Do(t.Context())
-	if !strings.Contains(b.log.String(), "live in memory") || b.read(t, TokenFile) == "" {
-		t.Errorf("without a disk: %s", b.log.String())
+	if !strings.Contains(b.log.String(), "kept in memory only") || b.read(t, TokenFile) == "" {
+		t.Errorf("log without a disk: %s", b.log.String())
 	}
 }
 
-// trust gives the box a key that it takes updates from, and returns it.
+// trust gives the box a public key that it accepts updates from, and returns the private key.
 func (b *fakeBox) trust(t *testing.T) ed25519.PrivateKey {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
@@ -256,14 +256,14 @@ func TestUpdater(t *testing.T) {
 		b.write(t, Incoming, c.bundle)
 		b.write(t, UpdateRequest, "")
 		if _, err := u.Install(); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("Install: %v, want %q", err, c.want)
+			t.Errorf("Install() = %v, want an error with %q", err, c.want)
 		}
 		if got := b.read(t, UpdateResult); !strings.Contains(got, c.result) {
 			t.Errorf("result %q, want %q", got, c.result)
 		}
 		for _, name := range []string{Incoming, UpdateRequest} {
 			if _, err := os.Stat(filepath.Join(b.root, name)); err == nil {
-				t.Errorf("%s is still there", name)
+				t.Errorf("%s still exists after Install, want it removed", name)
 			}
 		}
 	}
@@ -291,22 +291,22 @@ func TestSetupWaitsForTheBootDisk(t *testing.T) {
 	}()
 	select {
 	case <-done:
-		t.Fatalf("it did not wait: %s", b.log.String())
+		t.Fatalf("Do returned before the boot disk appeared; log: %s", b.log.String())
 	case <-time.After(300 * time.Millisecond):
 	}
 	b.link(t, "dev/disk/by-partuuid/"+partUUID, "../../sda1")
 	<-done
 	if b.log.Len() > 0 || len(b.ran) == 0 {
-		t.Errorf("ran %v, complaints:\n%s", b.ran, b.log.String())
+		t.Errorf("programs run: %v; log:\n%s\nwant an empty log", b.ran, b.log.String())
 	}
-	// One that never comes: said, and gone on.
+	// The disk never appears: Setup logs that and goes on.
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
 	s := b.setup()
 	s.Patience = 200 * time.Millisecond
 	s.Do(t.Context())
-	if !strings.Contains(b.log.String(), "live in memory") {
+	if !strings.Contains(b.log.String(), "kept in memory only") {
 		t.Errorf("log %q", b.log.String())
 	}
 }

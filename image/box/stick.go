@@ -11,15 +11,15 @@ import (
 	"eidetic/image/update"
 )
 
-// ErrNoUpdate says that a USB stick holds nothing to install.
+// ErrNoUpdate means that a USB stick has no update to install.
 var ErrNoUpdate = errors.New("no update for this box on the stick")
 
 // Stick installs the newest update in the root of a USB stick, whose partition
-// is device, for example /dev/sda1; the caller restarts the box on success. The
-// stick is read by our own code and never mounted, and what is on it is not
-// believed before its signature was checked. ErrNoUpdate, with the reasons,
-// when nothing there is newer than the running system. A version that the box
-// has tried and given up is left alone: the stick may be in still.
+// is device, for example /dev/sda1; the caller restarts the box on success. Our
+// own code reads the stick, which is never mounted, and nothing on it is trusted
+// before its signature is checked. It returns ErrNoUpdate, with the reasons, if
+// nothing on the stick is newer than the running system. It skips a version that the
+// box has tried and given up: the stick may still be plugged in.
 func (u Updater) Stick(device string) (Result, error) {
 	dev, err := os.Open(u.path(device))
 	if err != nil {
@@ -46,11 +46,11 @@ func (u Updater) Stick(device string) (Result, error) {
 	if r.Version == "" {
 		return r, err
 	}
-	return r, u.keepResult(r, err)
+	return r, u.saveResult(r, err)
 }
 
-// newest finds the bundle on the stick that has the highest version of those
-// that may be installed.
+// newest finds the bundle with the highest version among those on the stick that may be
+// installed.
 func (u Updater) newest(stick, esp *fat.Volume, running update.Slot) (name string, best update.Manifest, err error) {
 	key, err := u.key()
 	if err != nil {

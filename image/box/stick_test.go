@@ -26,7 +26,7 @@ func TestStick(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string][]byte
-		want  string // the version installed, or what the refusal says
+		want  string // the version installed, or a part of the error
 		err   error
 	}{
 		{"empty", nil, "no update", ErrNoUpdate},
@@ -61,30 +61,30 @@ func TestStick(t *testing.T) {
 			r, err := u.Stick("dev/sdb1")
 			if c.err != nil {
 				if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("got %v, want %q", err, c.want)
+					t.Errorf("Stick() = %v, want %v with %q", err, c.err, c.want)
 				}
 				return
 			}
 			if err != nil || r.Version != c.want {
-				t.Fatalf("installed %+v, %v; want %s", r, err, c.want)
+				t.Fatalf("Stick() = %+v, %v; want version %s, nil", r, err, c.want)
 			}
 			if got := b.read(t, UpdateResult); !strings.Contains(got, c.want) {
 				t.Errorf("result %q", got)
 			}
 		})
 	}
-	// The data partition is full: what was installed is started all the same.
+	// If the data partition is full, the installed update is started nevertheless.
 	if err := os.RemoveAll(filepath.Join(b.root, UpdateResult)); err != nil {
 		t.Fatal(err)
 	}
 	b.write(t, UpdateResult+"/in the way", "")
 	b.esp(t, func(v *fat.Volume) error { return v.Remove(update.Folder + "/appliance_0.4+3.efi") })
 	if r, err := u.Stick("dev/sdb1"); err != nil || r.Version != "0.4" {
-		t.Errorf("with a full data partition: %+v, %v", r, err)
+		t.Errorf("Stick() with a full data partition = %+v, %v; want the update installed, nil", r, err)
 	}
-	// Not a file system of ours: said, and nothing else.
+	// A stick with another file system gives an error and changes nothing.
 	b.write(t, "dev/sdc1", strings.Repeat("NTFS", 1000))
 	if _, err := u.Stick("dev/sdc1"); !errors.Is(err, ErrNoUpdate) {
-		t.Errorf("a stick of another kind: %v", err)
+		t.Errorf("Stick() with another file system = %v, want %v", err, ErrNoUpdate)
 	}
 }

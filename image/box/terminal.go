@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAnswer bounds a line that is typed.
+// maxAnswer bounds the length of a typed line.
 const maxAnswer = 256
 
-// Terminals are all the screens and serial ports of a box as one terminal: a
-// question is on each of them, and whoever answers first has answered.
+// Terminals combines all screens and serial ports of a box into one terminal: it shows
+// a question on each of them and takes the first answer.
 type Terminals struct {
 	files []*os.File
 	lines chan string
 }
 
-// OpenTerminals opens the terminals of the names; those that are missing are
-// left out, and it is an error when all are.
+// OpenTerminals opens the named terminals and skips those that do not exist. It
+// returns an error if none exists.
 func OpenTerminals(names []string) (*Terminals, error) {
 	t := &Terminals{lines: make(chan string)}
 	var missing error
@@ -40,7 +40,7 @@ func OpenTerminals(names []string) (*Terminals, error) {
 	return t, nil
 }
 
-// read hands on what is typed, for as long as the program runs.
+// read passes on typed lines for as long as the program runs.
 func (t *Terminals) read(f *os.File) {
 	for tooLong := true; tooLong; {
 		s := bufio.NewScanner(f)
@@ -48,7 +48,7 @@ func (t *Terminals) read(f *os.File) {
 		for s.Scan() {
 			t.lines <- strings.TrimSpace(s.Text())
 		}
-		tooLong = errors.Is(s.Err(), bufio.ErrTooLong) // a book on a key
+		tooLong = errors.Is(s.Err(), bufio.ErrTooLong) // for example a key that is held down
 	}
 }
 

@@ -23,33 +23,33 @@ import (
 )
 
 const (
-	// Incoming is where the service puts a whole update bundle, by a rename.
+	// Incoming is the complete update bundle, which the service puts here by a rename.
 	Incoming = dataDir + "/state/update/ready.update"
-	// UpdateRequest is the empty file that makes appliance-update.service take it.
+	// UpdateRequest is the empty file that makes appliance-update.service install Incoming.
 	UpdateRequest = "run/appliance/requests/update"
-	// UpdateResult tells the service how it went.
+	// UpdateResult is the file with the Result, for the service.
 	UpdateResult = dataDir + "/state/update/result.json"
 	// bootID is the kernel's random name of each boot (random(4)).
 	bootID    = "proc/sys/kernel/random/boot_id"
 	updateKey = "usr/lib/appliance/update.pub"
 )
 
-// Updater changes the systems on the EFI partition. It runs apart from the
-// service, which has no access to disks.
+// Updater changes the systems on the EFI partition. It runs in units of its own,
+// because the service has no access to disks.
 type Updater struct {
 	Root string // the file system, / on a box
 	Log  *slog.Logger
 	Now  func() time.Time
-	// Check is that of Setup. Nil where no configuration is touched.
+	// Check is Setup.Check; nil where no configuration is read.
 	Check func(name string, text []byte) (Config, error)
 }
 
-// Result is what became of an update.
+// Result is the result of an update.
 type Result struct {
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// BootID names the boot in which it was installed, or refused. Until the
-	// next one an update that was installed waits for the restart.
+	// BootID names the boot during which the update was installed or refused. Until
+	// the next boot, an installed update waits for the restart.
 	BootID string `json:"boot_id,omitempty"`
 	// Config is the SHA-256, in hex, of the configuration on the EFI partition,
 	// if the version that installed the update could read it.
@@ -58,8 +58,8 @@ type Result struct {
 
 func (u Updater) path(name string) string { return filepath.Join(u.Root, name) }
 
-// Install takes the incoming bundle. Whatever becomes of it, the bundle is
-// removed and the result written; the caller restarts the box on success.
+// Install installs the incoming bundle. In any case it removes the bundle and
+// writes the result; the caller restarts the box on success.
 func (u Updater) Install() (Result, error) {
 	var r Result
 	m, err := u.install()
@@ -67,27 +67,27 @@ func (u Updater) Install() (Result, error) {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	return r, errors.Join(u.keepResult(r, err), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
+	return r, errors.Join(u.saveResult(r, err), remove(u.path(Incoming)), remove(u.path(UpdateRequest)))
 }
 
-// keepResult writes the result and returns err, which is what became of the
-// update. One that was installed is, and is started, even if a full data partition has no
-// room to say so.
-func (u Updater) keepResult(r Result, err error) error {
+// saveResult writes the result and returns err, the error of the update. An installed
+// update stays installed, and is started, even if the result does not fit on a full
+// data partition.
+func (u Updater) saveResult(r Result, err error) error {
 	kept := u.writeResult(r)
 	if err == nil && kept != nil {
-		u.Log.Warn("the update is installed, but nobody will be told", "error", kept)
+		u.Log.Warn("the update is installed, but its result cannot be saved", "error", kept)
 		return nil
 	}
 	return errors.Join(err, kept)
 }
 
-// writeResult keeps what became of an update for the panel and the console, and
-// for the system that was installed.
+// writeResult writes the result for the panel, for the console, and for the
+// installed system.
 func (u Updater) writeResult(r Result) error {
 	r.BootID = u.bootID()
 	if r.Error == "" {
-		r.Config = u.readable()
+		r.Config = u.readableConfig()
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (u Updater) writeResult(r Result) error {
 	return writeFile(u.path(UpdateResult), append(text, '\n'), 0o644)
 }
 
-// readResult reads it again; nil when there was no update.
+// readResult reads the result; it returns nil if there was no update.
 func (u Updater) readResult() (*Result, error) {
 	text, err := os.ReadFile(u.path(UpdateResult))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,13 +112,13 @@ func (u Updater) readResult() (*Result, error) {
 	return r, nil
 }
 
-// bootID names this boot; "" where the kernel does not say.
+// bootID names this boot; "" if the kernel does not tell.
 func (u Updater) bootID() string {
 	text, _ := os.ReadFile(u.path(bootID))
 	return strings.TrimSpace(string(text))
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file; a file that does not exist is no error.
 func remove(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -149,8 +149,8 @@ func (u Updater) Bless() error {
 	return u.withESP(func(v *fat.Volume, running update.Slot) error { return update.Bless(v, running.File) })
 }
 
-// withESP opens the EFI partition for writing, clears up after interruptions,
-// which may have left the running system with two names, and finds that system.
+// withESP opens the EFI partition for writing, cleans up after interruptions, which
+// may have left the running system with two names, and finds the running system.
 func (u Updater) withESP(f func(*fat.Volume, update.Slot) error) error {
 	version, err := u.version()
 	if err != nil {
@@ -178,8 +178,8 @@ func (u Updater) withVolume(f func(*fat.Volume) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = dev.Close() }() // what counts was synced
-	// An update, a blessing, a reset and a configuration may meet here.
+	defer func() { _ = dev.Close() }() // f has already synced its writes
+	// An update, a blessing, a reset and a new configuration may run at the same time.
 	if err := unix.Flock(int(dev.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", disk.ESP, err)
 	}
@@ -190,7 +190,7 @@ func (u Updater) withVolume(f func(*fat.Volume) error) error {
 	return f(v)
 }
 
-// version is the image's, from os-release(5).
+// version returns the image's version from os-release(5).
 func (u Updater) version() (string, error) {
 	text, err := os.ReadFile(u.path("usr/lib/os-release"))
 	if err != nil {
@@ -204,11 +204,11 @@ func (u Updater) version() (string, error) {
 	return "", errors.New("/usr/lib/os-release: no IMAGE_VERSION")
 }
 
-// key is the public key that the image was built with (PEM, PKIX).
+// key returns the public key that the image was built with (PEM, PKIX).
 func (u Updater) key() (ed25519.PublicKey, error) {
 	text, err := os.ReadFile(u.path(updateKey))
 	if err != nil {
-		return nil, fmt.Errorf("this image takes no updates: %w", err)
+		return nil, fmt.Errorf("this image has no key to check updates with: %w", err)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -225,7 +225,8 @@ func (u Updater) key() (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// AwaitHealth asks url until it has answered 200 for steady, and gives up after within.
+// AwaitHealth asks url until every answer has been 200 for the duration steady, and returns
+// an error after the duration within.
 func AwaitHealth(ctx context.Context, client *http.Client, url string, steady, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

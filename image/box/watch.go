@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// PortsFile holds the present Roles as JSON.
+	// PortsFile holds the current Roles as JSON.
 	PortsFile = "run/appliance-box/ports.json"
-	// settleTime is how long ports get a lease in, counted from the uplink's.
+	// settleTime is the time for other ports to get a lease after the uplink got one.
 	settleTime = 10 * time.Second
 	lookEvery  = time.Second
 )
 
-// Ports tells the ports apart for as long as the box runs.
+// Ports assigns roles to the ports for as long as the box runs.
 type Ports struct {
 	Root   string // the file system, / on a box
 	Config Config
@@ -33,10 +33,10 @@ type Ports struct {
 	Links  func() ([]Link, error) // KernelLinks on a box
 }
 
-// Watch looks at the ports once a second, and puts each change into effect.
+// Watch looks at the ports once a second and applies each change of roles.
 func (p Ports) Watch(ctx context.Context) error {
-	roles := p.kept()
-	var since time.Time // when the uplink was first known
+	roles := p.savedRoles()
+	var since time.Time // the time at which the uplink was found
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for first := true; ; first = false {
@@ -53,7 +53,7 @@ func (p Ports) Watch(ctx context.Context) error {
 			p.Log.Info("ports", "uplink", now.Uplink, "address", now.Address, "devices", len(now.Devices), "waiting", len(now.Waiting))
 			done := roles.Devices
 			if first {
-				done = nil // whatever a process before this one did
+				done = nil // configure all ports again, even if a previous process did
 			}
 			if err := p.apply(ctx, done, now); err != nil {
 				return err
@@ -68,27 +68,27 @@ func (p Ports) Watch(ctx context.Context) error {
 	}
 }
 
-// kept are the roles that the process before this one gave, since the box
-// started: a device port stays one, with its address, although it has no lease
-// to tell it by. Without any, or when they cannot be read, all begins anew.
-func (p Ports) kept() (roles Roles) {
+// savedRoles returns the roles that a previous process assigned since the box
+// started. A device port has no lease any more by which to recognise it, and must keep its
+// role and address. Without saved roles, or if they cannot be read, all roles are decided anew.
+func (p Ports) savedRoles() (roles Roles) {
 	text, err := os.ReadFile(filepath.Join(p.Root, PortsFile))
 	if err == nil {
 		err = json.Unmarshal(text, &roles)
 	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			p.Log.Warn("the roles of the ports begin anew", "error", err)
+			p.Log.Warn("saved roles of the ports cannot be read; roles are decided anew", "error", err)
 		}
 		return Roles{}
 	}
 	return Roles{Uplink: roles.Uplink, Devices: roles.Devices}
 }
 
-// apply configures new device ports, those after done, and writes down the roles.
+// apply configures the device ports that are not in done, and saves the roles.
 func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles) error {
 	for _, d := range now.Devices[len(done):] {
-		// The wall first, then the address.
+		// Install the firewall before the address.
 		if out, err := p.Run(ctx, "nft", "add", "element", "inet", "box", "device_ports", "{", `"`+d.Name+`"`, "}"); err != nil {
 			return fmt.Errorf("nft: %w: %s", err, oneLine(out))
 		}
@@ -122,13 +122,13 @@ func KernelLinks() ([]Link, error) {
 	var links []Link
 	for _, l := range all {
 		a := l.Attrs()
-		// Only hardware has the type "device"; loopback and tunnels have other encapsulations.
+		// Only hardware has the link type "device"; tunnels have another type, loopback another encapsulation.
 		if l.Type() != "device" || a.EncapType != "ether" || !isPort(a.Name) {
 			continue
 		}
 		wireless, err := wireless("/", a.Name)
 		if err != nil {
-			continue // it is gone
+			continue // it was removed meanwhile
 		}
 		link := Link{Name: a.Name, Wireless: wireless}
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
@@ -146,14 +146,14 @@ func KernelLinks() ([]Link, error) {
 	return links, nil
 }
 
-// Wireless says whether the port is there and a radio; root is / on a box.
+// Wireless reports whether the port exists and is a radio; root is / on a box.
 func Wireless(root, name string) bool {
 	yes, err := wireless(root, name)
 	return err == nil && yes
 }
 
-// wireless looks at the device's kind, which unlike other signs of a radio is
-// there from its first moment to its last.
+// wireless reads the device's kind, which exists for as long as the interface does,
+// unlike other signs of a radio.
 func wireless(root, name string) (bool, error) {
 	kind, err := os.ReadFile(filepath.Join(root, "sys/class/net", name, "uevent"))
 	return strings.Contains(string(kind), "DEVTYPE=wlan\n"), err

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The process that tells the ports apart is started again: device ports, which
-// have no lease any more to tell them by, keep their roles and addresses, and
-// the firewall and networkd hear of them once more.
+// When the process that watches the ports restarts, device ports keep their roles
+// and addresses although they have no lease any more, and the firewall and networkd are
+// configured again.
 func TestPortsSurviveARestart(t *testing.T) {
 	root := t.TempDir()
 	device := func(name string, n int) DevicePort { return DevicePort{name, devicePrefix(n)} }
@@ -29,7 +29,7 @@ func TestPortsSurviveARestart(t *testing.T) {
 				ran = append(ran, name+" "+strings.Join(args, " "))
 				return nil, nil
 			},
-			Links: func() ([]Link, error) { cancel(); return links, nil }, // one look
+			Links: func() ([]Link, error) { cancel(); return links, nil }, // stops after one look
 		}
 		if err := p.Watch(ctx); err != nil {
 			t.Fatal(err)
@@ -54,18 +54,20 @@ func TestPortsSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, ran := watch(Link{Name: "a"}, uplink, Link{Name: "c"})
-	if d := cmp.Diff(before, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+	address := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	prefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+	if d := cmp.Diff(before, got, address, prefix); d != "" {
 		t.Errorf("roles (-before +after):\n%s", d)
 	}
 	for _, want := range []string{`"a"`, `"c"`, "networkctl reload"} {
 		if !strings.Contains(ran, want) {
-			t.Errorf("%s is missing in what was run:\n%s", want, ran)
+			t.Errorf("programs run:\n%s\nwant %s among them", ran, want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(root, PortsFile), []byte(`{"devices": [{`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := watch(Link{Name: "a"}, uplink); got.Uplink != "b" || len(got.Devices) != 0 {
-		t.Errorf("after half a file: %+v", got)
+		t.Errorf("roles with an incomplete file: %+v; want uplink b and no device ports", got)
 	}
 }

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"eidetic/internal/device"
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/archive"
@@ -67,7 +67,7 @@ func Record(ctx context.Context, appliance, file string) error {
 	cmd := exec.CommandContext(ctx, appliance, "demo", "--no-serve", "--trials", "1", "--link", "native", "--out", dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	text, demoErr := cmd.CombinedOutput() // whether its one trial was valid does not matter
-	made := filepath.Join(dir, "latest", job.ArchiveFile)
+	made := filepath.Join(dir, "latest", execute.ArchiveFile)
 	if _, err := os.Stat(made); err != nil {
 		return fmt.Errorf("recording the sample page: %w: %s", errors.Join(err, demoErr), text)
 	}
@@ -110,7 +110,7 @@ type Config struct {
 
 // Rig is a virtual device that loads pages.
 type Rig struct {
-	*job.Virtual
+	*execute.Virtual
 	Runner  *experiment.Runner
 	profile link.Profile
 }
@@ -125,7 +125,7 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 	if err := isolate.Mount(isolate.Mounts{Keep: keep, Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return nil, err
 	}
-	v, err := job.NewVirtual(ctx, job.VirtualConfig{Forwarder: []string{c.Appliance, "link", "forward"}, Log: c.Log})
+	v, err := execute.NewVirtual(ctx, execute.VirtualConfig{Forwarder: []string{c.Appliance, "link", "forward"}, Log: c.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 // Arm replays a recording of the page.
 func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 	return experiment.Arm{
-		Name: name, Page: Page, Sync: job.SyncURL(Page), Network: r.Replay(recorded),
+		Name: name, Page: Page, Sync: execute.SyncURL(Page), Network: r.Replay(recorded),
 		Ready: func() error { return r.Network.SetLink(r.profile) },
 	}
 }

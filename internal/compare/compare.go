@@ -1,6 +1,6 @@
-// Package compare lays a run beside an earlier one: is it slower, and what else
-// is not alike between the two? In go two runs, from the store or from files;
-// out come the verdict of package verdict and the facts of package history.
+// Package compare compares a run with an earlier one: is it slower, and what else
+// differs between the two? Its input is two runs, from the store or from files; its
+// output is the verdict of package verdict and the facts of package history.
 package compare
 
 import (
@@ -13,22 +13,22 @@ import (
 	"eidetic/internal/verdict"
 )
 
-// Between is a run, and an earlier one that it is compared with.
+// Between is the comparison of a run with an earlier one.
 type Between struct {
 	Reference string  `json:"reference" doc:"ID of the earlier run"`
 	Run       string  `json:"run" doc:"ID of the run that is judged"`
 	Margin    float64 `json:"margin_percent" doc:"Differences up to so many percent of the reference are none"`
-	// Different is empty, not null, when nothing is.
+	// Different is an empty list, not null, if nothing differs.
 	Different  []history.Fact  `json:"different" doc:"What in environment, link, plan and recording is not alike, and may be the reason"`
 	Comparison *lab.Comparison `json:"comparison" doc:"The reference as control, the run as treatment"`
 }
 
-// mostCompared bounds the valid trials of a run that is compared: each is
-// compared with each of the other run.
+// mostCompared bounds the valid trials of each run: every trial of one run is compared
+// with every trial of the other.
 const mostCompared = 2000
 
-// Runs compares the control of a run with that of an earlier one; see
-// verdict.Between. The error says which of the two cannot be compared, and why.
+// Runs compares the control of a run with that of an earlier one; see verdict.Between.
+// Its error names the run that cannot be compared and says why.
 func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error) {
 	for _, r := range []*lab.Run{reference, run} {
 		if err := canCompare(r); err != nil {
@@ -41,8 +41,8 @@ func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error
 	}, nil
 }
 
-// canCompare refuses what has not ended well, what would take too long, and times
-// that nothing takes, whose differences would overflow.
+// canCompare refuses a run that did not end well, one with too many trials, and values so
+// large that differences would overflow.
 func canCompare(run *lab.Run) error {
 	if run.State != store.StateDone {
 		return fmt.Errorf("it is %s: only one that is done can be compared", run.State)

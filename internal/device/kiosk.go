@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"text/template"
+
+	"eidetic/internal/programs"
 )
 
 // KioskScript is a program for the shell that makes a computer with Linux and
@@ -24,6 +26,8 @@ func KioskScript(box, start string) []byte {
 	// The template and what is put into it are constant.
 	_ = template.Must(template.New("kiosk").Parse(kioskText)).Execute(&b, map[string]string{
 		"Box": box, "Start": start, "Flags": strings.Join(flags, " \\\n\t\t"),
+		"Find":    "command -v " + strings.Join(programs.Chromium().Files, " || command -v "),
+		"Package": programs.Chromium().Package,
 	})
 	return b.Bytes()
 }
@@ -37,8 +41,8 @@ const kioskText = `#!/bin/sh
 # be shared by a VNC server. Ctrl-C ends it.
 set -eu
 width=${1:?the width of the screen in pixels} height=${2:?the height of the screen in pixels}
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
-	echo "there is no Chromium: apt-get install chromium" >&2
+browser=$({{.Find}}) || {
+	echo "there is no Chromium: apt-get install {{.Package}}" >&2
 	exit 1
 }
 home=$(mktemp -d)

@@ -40,12 +40,17 @@ func (u *Usage) Total() map[string]time.Duration {
 	return u.total
 }
 
+// isBrowser tells the processes of a browser by their name.
+func isBrowser(name string) bool {
+	return strings.HasPrefix(name, "chrom") || strings.HasPrefix(name, "google-chrom")
+}
+
 // role says whose process it is; "" is one that is counted elsewhere.
 func (u *Usage) role(pid int, name string) string {
 	switch {
 	case pid == u.self:
 		return "appliance"
-	case strings.HasPrefix(name, "chrom"), strings.HasPrefix(name, "google-chrom"):
+	case isBrowser(name):
 		return "browser"
 	case name == "vpxenc":
 		return "" // what it took is told at its end

@@ -8,16 +8,16 @@ import (
 	"eidetic/internal/lab"
 )
 
-// LinkReport is what a link did during a trial.
+// LinkReport is what a link reports about a trial.
 type LinkReport struct {
-	Kept    any    // as JSON
-	Invalid string // why the trial must not count, whatever the plan allows, or ""
-	// Late bounds what late packets can have moved.
+	Kept    any    // stored as JSON
+	Invalid string // why the trial is invalid whatever the tolerance, or ""
+	// Late bounds how much late packets may have moved the trial's times.
 	Late []lab.Late
 }
 
-// blurOf says by how much the instruments may have moved a trial's times. What
-// was late after the last change has moved none.
+// blurOf computes by how much the instruments may have moved a trial's times. Lateness
+// after the last change has moved none.
 func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
 	b := &lab.Blur{}
 	until := f.film.LastChange
@@ -39,10 +39,10 @@ func blurOf(t *lab.Trial, f facts, start lab.Time) *lab.Blur {
 	return b
 }
 
-// captureBlur is how much less well than usual the time of a change is known, at
-// most, from the start to the last change: usual is the film's normal bound, and
-// half a period by which waking up and fetching a picture may vary. So one look may
-// be missed beside a change where the tolerance is one frame, and two may not.
+// captureBlur is the largest excess of a change's uncertainty over the usual one, from the
+// start to the last change. Usual is the film's normal bound plus half a period, by which
+// waking up and fetching a picture vary. So with a tolerance of one frame, one missed look
+// beside a change is valid, and two are not.
 func captureBlur(t *lab.Trial, f facts, start, until lab.Time) float64 {
 	blur := 0.0
 	if worst, ok := lab.WorstUnseen(f.film.Unseen, start, until); ok {
@@ -54,8 +54,8 @@ func captureBlur(t *lab.Trial, f facts, start, until lab.Time) float64 {
 	return max(0, blur)
 }
 
-// lossBlur is the same for frames that were lost, of which no source says what they
-// showed: any two frames that follow each other may have a change between them.
+// lossBlur is the same for lost frames: no source says what they showed, so a change may
+// lie between any two consecutive frames.
 func lossBlur(t *lab.Trial, f facts) float64 {
 	rate := 60.0
 	if t.Capture != nil && t.Capture.Rate > 0 {
@@ -65,7 +65,7 @@ func lossBlur(t *lab.Trial, f facts) float64 {
 	gap, last := 0.0, millis(f.film.LastChange.Sub(t.StartTime))
 	for i := 1; i < len(t.FrameTimes); i++ {
 		if t.FrameTimes[i] > last+rounding && last > 0 {
-			break // the picture stays as it is
+			break // the picture does not change any more
 		}
 		if t.FrameTimes[i] > 0 {
 			gap = max(gap, t.FrameTimes[i]-t.FrameTimes[i-1])
@@ -76,7 +76,7 @@ func lossBlur(t *lab.Trial, f facts) float64 {
 
 func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
 
-// blurred says why a trial's blur spoils it, or "".
+// blurred returns why a trial's blur makes it invalid, or "".
 func blurred(t *lab.Trial, tolerance float64) string {
 	b := t.Blur
 	if b == nil || b.Worst() <= tolerance {

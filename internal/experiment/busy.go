@@ -6,39 +6,53 @@ import (
 	"eidetic/internal/lab"
 )
 
-// busyShare is the share of a core that a browser uses, from which on its page is not at
-// rest though screen and network are still: it computes, and may ask for more when it
-// has done so. A page that waits uses some hundredths, one that works a whole core.
+// busyShare is the share of the time for which the main thread of a browser's process runs, or
+// waits for a processor, from which on its page is not at rest though screen and network are
+// still: it computes, and may ask for more when it has done so. The main thread of
+// a page that waits wants a processor for some hundredths of the time, of one that computes all the time.
 const busyShare = 0.5
 
-// rest judges whether a page whose screen and network are still is at rest.
-type rest struct {
-	usage func() map[string]time.Duration // by who took it; nil when it is not known
-	since lab.Time                        // when used was read; 0 for not yet
-	used  time.Duration
+// leastLook is the shortest time over which a share is taken: the kernel counts a wait when it is over,
+// and on a machine with much to do it may take a tenth of a second.
+const leastLook = 500 * time.Millisecond
+
+// Rest judges whether a page whose screen and network are still is at rest.
+type Rest struct {
+	// MainThreads tells of each process of the browser for how long its main thread has run or
+	// waited for a processor; nil when that is not known.
+	MainThreads func() map[int]time.Duration
+
+	since lab.Time // of the last look; 0 for none
+	seen  map[int]time.Duration
 }
 
-// moved says that screen or network were not still for long enough to ask for the
-// processor time. Nothing is asked of the machine then: it would disturb what is measured.
-func (r *rest) moved() { r.since = 0 }
+// Moved says that screen or network were not still for long enough to look at the
+// processes. Nothing is asked of the machine then: it would disturb what is measured.
+func (r *Rest) Moved() { r.since = 0 }
 
-// begin reads the processor time when half of the stillness that a plan asks for is over.
-func (r *rest) begin(now lab.Time) {
-	if r.usage == nil || r.since != 0 {
-		return
+// Begin looks at the processes when half of the stillness that a plan asks for is over.
+func (r *Rest) Begin(now lab.Time) {
+	if r.MainThreads != nil && r.since == 0 {
+		r.since, r.seen = now, r.MainThreads()
 	}
-	r.since, r.used = now, r.usage()["browser"]
 }
 
-// isBusy says whether the browser has worked since begin, and begins anew if it has.
-func (r *rest) isBusy(now lab.Time) bool {
-	if r.usage == nil || r.since == 0 || now <= r.since {
+// IsBusy says whether a page has computed since the last look, and looks again if it has.
+func (r *Rest) IsBusy(now lab.Time) bool {
+	if r.MainThreads == nil || r.since == 0 {
 		return false
 	}
-	used := r.usage()["browser"]
-	if float64(used-r.used) < busyShare*float64(now.Sub(r.since)) {
-		return false
+	elapsed := now.Sub(r.since)
+	if elapsed < leastLook {
+		return true // not known yet
 	}
-	r.since, r.used = now, used
-	return true
+	threads := r.MainThreads()
+	for pid, wanted := range threads {
+		before, known := r.seen[pid]
+		if known && float64(wanted-before) >= busyShare*float64(elapsed) {
+			r.since, r.seen = now, threads
+			return true
+		}
+	}
+	return false
 }

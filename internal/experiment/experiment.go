@@ -1,13 +1,12 @@
-// Package experiment carries out plans: it arms the network, has a device
-// born, films it while a scenario runs, finds the end, judges whether the trial
-// is valid and has it measured. In go a [Plan] and the instruments, behind the
-// small interfaces declared here; out come trials, their artifacts in folders
-// that someone else provides, and a summary.
+// Package experiment carries out plans: it arms the network, creates a device, films it
+// while a scenario runs, detects the end, decides whether the trial is valid and has it
+// measured. Its input is a [Plan] and the instruments, behind the small interfaces declared
+// here; its output is trials, their artifacts in the caller's folders, and a summary.
 //
-// A trial's steps are those of docs/design.md: arm, birth, film, synchronise,
-// act, end, measure. Whatever goes wrong in one is an invalid trial with its
-// reason, which is kept and shown and never enters a statistic; only what makes
-// every further trial pointless is an error.
+// A trial's steps are those of docs/design.md: arm, birth, film, synchronise, act, end,
+// measure. A failure in one of them makes the trial invalid with a reason, which is kept
+// and shown; the trial never enters a statistic. An error is returned only if every further
+// trial would fail too.
 package experiment
 
 import (
@@ -21,14 +20,14 @@ import (
 
 // Network is the device's network.
 type Network interface {
-	// Arm readies it for one trial: fresh match state, or a new recording.
+	// Arm prepares the network for one trial: fresh match state, or a new recording.
 	Arm(ctx context.Context) (Session, error)
 }
 
 // Session is the network during one trial.
 type Session interface {
 	Traffic() Traffic
-	// Disarm ends it and returns every request that was served, in the order of their arrival.
+	// Disarm ends the session and returns all served requests, in the order of their arrival.
 	Disarm() ([]lab.Served, error)
 }
 
@@ -36,32 +35,32 @@ type Session interface {
 type Traffic struct {
 	Requests, Misses, InFlight int
 	LastActivity               lab.Time
-	// Recorded is how many exchanges the recording has of this page, and Asked how many of
-	// them were asked for; both are 0 where that is not known.
+	// Recorded is how many exchanges of this page the recording has, and Asked how many of
+	// them were requested; both are 0 if unknown.
 	Recorded, Asked int
-	// Done is the first call of lab.done() that arrived, with the name that the page
-	// gave as its Detail; nil before.
+	// Done is the first call of lab.done(), with the page's name for it as Detail; nil
+	// before the call.
 	Done *lab.Event
 }
 
 // Link is the emulated access network.
 type Link interface {
-	// Restart begins its losses, its changes over time and its counters anew:
-	// equal trials meet equal links.
+	// Restart resets the link's losses, scheduled changes and counters, so that every trial
+	// meets the same link.
 	Restart()
-	// Report returns what it did since.
+	// Report returns what the link did since Restart.
 	Report() LinkReport
 }
 
-// Device is what is tested.
+// Device is the device under test.
 type Device interface {
-	// Birth makes the device fresh and opens a URL on it.
+	// Birth resets the device and opens a URL on it.
 	Birth(ctx context.Context, url string) (Life, error)
 }
 
-// Life is a device between its birth and the end of a trial.
+// Life is a device from its birth to the end of a trial.
 type Life interface {
-	// Done is closed when the device ends before Stop; Err then says why.
+	// Done is closed if the device ends before Stop; Err then says why.
 	Done() <-chan struct{}
 	Err() error
 	Stop() error
@@ -73,35 +72,36 @@ type Screen interface {
 	Film(ctx context.Context, path string) (Film, error)
 }
 
-// Film is a recording that runs.
+// Film is a recording in progress.
 type Film interface {
 	Status() FilmStatus
-	// Shows says whether the newest picture is all of one colour.
+	// Shows says whether the newest picture has a single colour, the given one.
 	Shows(color.RGBA) bool
-	// Latest shows the newest picture; it must not be kept. False when there is none.
+	// Latest passes the newest picture to a function, which must not keep it. It returns
+	// false if there is none.
 	Latest(fn func(lab.Format, lab.Frame)) bool
-	Done() <-chan struct{} // closed when the recording ended by itself
+	Done() <-chan struct{} // closed if the recording ends by itself
 	Stop() (FilmStatus, error)
 }
 
-// FilmStatus is where a recording is.
+// FilmStatus is the state of a recording.
 type FilmStatus struct {
 	Frames, Lost                      int
 	FirstFrame, LastFrame, LastChange lab.Time
-	// Interruptions is how often the source of the pictures reported that it
-	// cannot deliver: a signal that is lost, a device that went away.
+	// Interruptions is how often the source reported that it cannot deliver pictures: a
+	// lost signal, a removed device.
 	Interruptions int
-	// Period is the time between two looks at the screen, Normal how well this film
-	// usually knows the time of a change: Period and the median of the frames' uncertainty.
+	// Period is the time between two looks at the screen. Normal is the usual uncertainty
+	// of the time of a change: Period plus the median uncertainty of the frames.
 	Period, Normal time.Duration
-	// MissedProven counts the ticks at which nobody looked and nothing was drawn, so
-	// that the picture is known; MissedDrawn those with something drawn meanwhile.
-	// Neither is in Lost.
+	// MissedProven counts missed ticks during which nothing was drawn, so the picture is
+	// known; MissedDrawn counts those during which something was drawn. Lost includes
+	// neither.
 	MissedProven, MissedDrawn int
-	// Unseen are the changes, in order, whose time is known worse than Normal by half
-	// a Period or more. See lab.WorstUnseen.
+	// Unseen lists, in order, the changes whose time is less certain than Normal by half a
+	// Period or more. See lab.WorstUnseen.
 	Unseen []lab.Unseen
-	// Capture explains losses and names the measured rate and scheduling; nil while the film goes on.
+	// Capture explains losses and holds the measured rate and the scheduling; nil while the film goes on.
 	Capture *lab.CaptureState
 }
 
@@ -111,21 +111,21 @@ type Control interface {
 	Key(ctx context.Context, name string) (lab.Event, error)
 }
 
-// Analyst measures a finished trial: it fills in the fields of t that pixels
-// tell. The function that it returns makes the evidence, pictures and film for
-// people, and names its files in t.Files; no number rests on it.
+// Analyst measures a finished trial: it fills in the fields of t that come from pixels.
+// The function that it returns makes the evidence for people, pictures and a video, and
+// names the files in t.Files. No number depends on that evidence.
 type Analyst interface {
 	Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (evidence func(context.Context) error, err error)
 }
 
-// Host tells of the machine that runs the lab what can spoil a trial.
+// Host reports what on the machine can spoil a trial.
 type Host interface {
-	// Watch looks at the machine, and again when the returned function is called,
-	// which says what happened meanwhile; nil where that is not known.
+	// Watch takes a sample of the machine's load. The returned function takes another and
+	// returns the difference; nil if it is unknown.
 	Watch() func() *lab.Machine
 	// Wall is the wall clock.
 	Wall() time.Time
-	// Awake keeps the processors from sleeping until release is called.
+	// Awake keeps the processors from entering sleep states until release is called.
 	Awake() (release func())
 }
 
@@ -134,18 +134,18 @@ type Folder interface {
 	TrialDir(n int) (string, error)
 }
 
-// Plan says what is done in each trial and how often.
+// Plan says what happens in each trial, and how many trials there are.
 type Plan struct {
-	Arm    string        // whose trial it is; the control's without it
+	Arm    string        // arm of the trial; "" is the control
 	Page   string        // URL under test
 	Sync   string        // URL of the synchronisation page that leads to Page on a press of Return
 	Trials int           // how many, of each arm
 	Still  time.Duration // how long screen and network must be still at the end
 	Limit  time.Duration // after the start, the trial ends in any case
 	Settle time.Duration // how long the synchronisation page must be still before the start
-	Seed   uint64        // of everything that is drawn by lot
-	// Tolerance is how much blur a valid trial may have. 0 is DefaultTolerance, which
-	// is relaxed where the machine cannot keep it; another one never is.
+	Seed   uint64        // of every random choice
+	// Tolerance is how much blur a valid trial may have. 0 is DefaultTolerance, which is
+	// relaxed if the machine cannot keep it; any other value is never relaxed.
 	Tolerance time.Duration
 }
 
@@ -158,10 +158,10 @@ func DefaultPlan(page, sync string, trials int) Plan {
 	}
 }
 
-// Runner has the instruments wired.
+// Runner holds the instruments.
 type Runner struct {
 	Network Network
-	Link    Link // nil when the network has none to report on
+	Link    Link // nil if no link is emulated
 	Device  Device
 	Screen  Screen
 	Control Control
@@ -169,13 +169,15 @@ type Runner struct {
 	Host    Host
 	Clock   lab.Clock
 	Log     *slog.Logger
-	// Usage is the processor time so far by who took it; nil when it is not known.
+	// Usage returns the processor time so far by consumer; nil if it is unknown.
 	Usage func() map[string]time.Duration
-	// Progress hears of each step; it must not block.
+	// MainThreads is that of Rest; nil if it is unknown.
+	MainThreads func() map[int]time.Duration
+	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }
 
-// Step is news of a run.
+// Step is a progress report of a run.
 type Step struct {
 	Trial, Of int
 	Doing     string     // "starting the browser", "filming", "analysing"

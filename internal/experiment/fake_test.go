@@ -9,9 +9,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// The fakes are one little world: a browser that shows green, and a page that
-// changes the screen at given times after the key press. Time is that of the
-// test's bubble.
+// The fakes simulate a browser that shows green, and a page that changes the screen at
+// given times after the key press. Time is that of the test's synctest bubble.
 
 func now() lab.Time { return lab.Time(time.Now().UnixNano()) }
 
@@ -22,14 +21,14 @@ type world struct {
 	requests []lab.Served
 	traffic  func(since time.Duration) Traffic
 
-	busyUntil time.Duration // after the key: the browser uses a whole core until then, and little afterwards
+	busyUntil time.Duration // after the key: the page computes until then, and does little afterwards
 
-	// what goes wrong
+	// failures
 	neverGreen bool
 	diesAfter  time.Duration // of the key
 	lost       int
-	lostOf     []int         // of each life, where lost is not the same in all
-	silentAt   time.Duration // after the key: the source of the pictures says that it has none
+	lostOf     []int         // per life, if it differs
+	silentAt   time.Duration // after the key: the source reports an interruption
 	stopErr    error
 	filmErr    error
 
@@ -41,9 +40,9 @@ type world struct {
 	analysed      int
 	machine       *lab.Machine
 	late, lateAt  time.Duration   // of the link, and when, after the key
-	lateOf        []time.Duration // of each life, where it is not the same in all
-	awake         int             // how often the processors are kept awake now
-	slept         bool            // the key was pressed while they were not
+	lateOf        []time.Duration // per life, if it differs
+	awake         int             // number of Awake calls not yet released
+	slept         bool            // the key was pressed while awake was 0
 	linkFault     string
 	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look
@@ -54,18 +53,15 @@ func (w *world) runner() *Runner {
 	r := &Runner{Network: w, Device: w, Screen: fakeScreen{w}, Control: w, Analyst: fakeAnalyst{w}, Link: fakeLink{w},
 		Host: fakeHost{w}, Clock: now}
 	if w.busyUntil > 0 {
-		r.Usage = w.usage
+		r.MainThreads = w.mainThreads
 	}
 	return r
 }
 
-// usage is the processor time of the browser since the key.
-func (w *world) usage() map[string]time.Duration {
-	if w.pressed == 0 {
-		return map[string]time.Duration{}
-	}
+// mainThreads are those of the page and of a process that waits, since the key.
+func (w *world) mainThreads() map[int]time.Duration {
 	since := now().Sub(w.pressed)
-	return map[string]time.Duration{"browser": min(since, w.busyUntil) + max(0, since-w.busyUntil)/20}
+	return map[int]time.Duration{7: min(since, w.busyUntil) + max(0, since-w.busyUntil)/20, 8: since / 50}
 }
 
 func (w *world) Arm(context.Context) (Session, error) { return fakeSession{w}, nil }

@@ -11,17 +11,17 @@ import (
 	"eidetic/internal/lab"
 )
 
-// maxEventLine bounds a line of a log of events.
+// maxEventLine bounds a line of an event log.
 const maxEventLine = 1 << 20
 
-// ReadNavigation finds, in a trial's log of events, the event that the trial's
-// times count from.
+// ReadNavigation finds, in a trial's event log, the event from which the trial's times
+// count.
 func ReadNavigation(file string) (lab.Event, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
-			err = path.Err // the message has the name
+			err = path.Err // the caller adds the file's name
 		}
 		return lab.Event{}, err
 	}
@@ -40,5 +40,5 @@ func ReadNavigation(file string) (lab.Event, error) {
 	if err := lines.Err(); err != nil {
 		return lab.Event{}, err
 	}
-	return lab.Event{}, errors.New("no navigation is in it")
+	return lab.Event{}, errors.New("the log has no navigation event")
 }

@@ -18,21 +18,21 @@ type Arm struct {
 	Name       string // lab.Control or lab.Treatment
 	Page, Sync string // as in Plan
 	Network    Network
-	// Ready is called before each of its trials, to set the link; nil does nothing.
+	// Ready is called before each trial of the arm, to set the link; nil does nothing.
 	Ready func() error
 }
 
-// Run carries out p.Trials trials of each arm into folder, adding each to run,
-// and in place of invalid ones some more. The arms take turns, in an order that
-// is drawn by lot within blocks of a few trials, so that what drifts hits both
-// alike. save is called after each trial, so that what was whole stays whole.
+// Run carries out p.Trials trials of each arm into folder, and repeats invalid ones a few
+// times; it appends each trial to run. The arms take turns in an order that is random
+// within blocks of a few trials, so that drift affects both alike. save is called after
+// each trial, so that an interruption loses no completed trial.
 //
-// Where the plan leaves the tolerance open it may be relaxed on the way (see
-// docket), and every trial is judged anew whenever it changes; run.Tolerance
-// says what they were judged by in the end.
+// If the plan leaves the tolerance open, it may be relaxed during the run (see docket), and
+// every trial is judged again whenever it changes. run.Tolerance holds the final
+// tolerance.
 //
-// Trials that run holds already are the first ones of the same plan, which was
-// broken off after them: Run goes on behind them.
+// Trials already in run are the first ones of the same, interrupted plan; Run continues
+// after them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
 	plan := Schedule(p.Seed, p.Trials, len(arms))
 	o := &outing{
@@ -56,7 +56,7 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 	return nil
 }
 
-// outing is a run while it goes on.
+// outing is the state of a run in progress.
 type outing struct {
 	*Runner
 	plan   Plan
@@ -65,15 +65,15 @@ type outing struct {
 	folder Folder
 	save   func() error
 
-	done   []*lab.Trial // known from before, and not taken up yet
+	done   []*lab.Trial // trials of the interrupted run that are not used yet
 	docket *docket
-	slots  []Slot // those that were begun
+	slots  []Slot // the slots tried so far
 	total  int    // trials, as far as is known
-	spare  int    // that may still be repeated
+	spare  int    // repetitions left
 	blocks int
 }
 
-// fill carries out trials until one is valid for a place in the order.
+// fill carries out trials until one is valid for the slot, or repetitions are used up.
 func (o *outing) fill(ctx context.Context, s Slot) error {
 	place := len(o.slots)
 	o.slots = append(o.slots, s)
@@ -104,8 +104,7 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 	}
 }
 
-// next returns the next trial for a place in the order: one that is known from
-// before the run was broken off, or a new one.
+// next returns the next trial for a slot: one of the interrupted run, or a new one.
 func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known bool, err error) {
 	if len(o.done) > 0 {
 		t, o.done = o.done[0], o.done[1:]
@@ -123,10 +122,10 @@ func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known b
 	return t, false, nil
 }
 
-// judge judges every trial so far, and tells when the tolerance is another one.
+// judge judges all trials so far, and reports a changed tolerance.
 func (o *outing) judge() {
 	relaxed := o.run.Tolerance.Relaxed()
-	earlier := o.docket.attempts[:len(o.docket.attempts)-1] // the newest is told of by itself
+	earlier := o.docket.attempts[:len(o.docket.attempts)-1] // without the newest, which is reported separately
 	counted := map[int]bool{}
 	for _, a := range earlier {
 		counted[a.Number] = a.Valid
@@ -150,10 +149,9 @@ func (o *outing) judge() {
 	o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: note})
 }
 
-// missing is a further block, with as many trials of each arm as the one that
-// lacks most needs: what was judged valid at first and is not any more, or was not
-// valid however often it was repeated. None is left to make up for what no
-// repetition mends.
+// missing returns a further block with as many trials of each arm as the arm needs that
+// lacks most valid ones: trials that are no longer valid, or slots whose repetitions all
+// failed. It returns none if more trials would hardly be valid.
 func (o *outing) missing() (plan []Slot) {
 	most := 0
 	for i := range o.arms {
@@ -176,15 +174,15 @@ func (o *outing) missing() (plan []Slot) {
 	return plan
 }
 
-// takes is how often one trial of the plan is tried at most. What is repeated
-// is repeated at once and for the same arm, blind to what was measured: that is
-// an order which could have been drawn as well.
+// takes is the most tries for one slot of the plan. A trial is repeated at once and for the
+// same arm, without regard to its values, so the resulting order is one that could have
+// been drawn too.
 const takes = 3
 
-// tally is what came of an arm's trials.
+// tally counts an arm's trials.
 type tally struct {
 	valid, invalid int
-	reason         string // of the first that was invalid
+	reason         string // of the first invalid trial
 }
 
 func (o *outing) came(arm int) (a tally) {
@@ -203,11 +201,11 @@ func (o *outing) came(arm int) (a tally) {
 	return a
 }
 
-// hopeful says whether another trial may be valid: where the first two of an arm
-// were not and none was, the fault is hardly one that passes.
+// hopeful says whether another trial may be valid. If the first two of an arm are invalid
+// and none is valid, the fault is hardly temporary.
 func (a *tally) hopeful() bool { return a.valid > 0 || a.invalid < 2 }
 
-// one carries out a trial of an arm.
+// one carries out one trial of an arm.
 func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir string) (*lab.Trial, error) {
 	if arm.Ready != nil {
 		if err := arm.Ready(); err != nil {
@@ -220,15 +218,14 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	return armed.trial(ctx, p, n, dir)
 }
 
-// Slot is a trial of the plan.
+// Slot is the place of a trial in the order of the plan.
 type Slot struct {
 	Arm   int // from 0
 	Block int // from 1
 }
 
-// Schedule says whose turn it is: each block holds as many trials of each arm, in
-// an order that is drawn from all orders, which is what analysis/stats takes for
-// granted.
+// Schedule makes the order of the arms: each block has equally many trials of each arm, in
+// an order drawn uniformly from all orders, as analysis/stats assumes.
 func Schedule(seed uint64, trials, arms int) (plan []Slot) {
 	for i, size := range blockSizes(trials) {
 		random := rand.New(rand.NewPCG(seed^0x7075726e, uint64(i)))
@@ -239,8 +236,8 @@ func Schedule(seed uint64, trials, arms int) (plan []Slot) {
 	return plan
 }
 
-// usualBlock is how many trials of each arm a block has: enough to rank them,
-// few enough that what drifts hardly does within one.
+// usualBlock is the number of trials of each arm in a block: enough to rank them, few
+// enough that drift within a block is small.
 const usualBlock = 5
 
 // blockSizes divides n trials of each arm into blocks of nearly equal size.

@@ -6,9 +6,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// stillFor tells for how long the screen is known to have been still. The newest
-// frame shows the screen as it was at some instant that its uncertainty reaches
-// back to: what a slow source has not seen yet may have changed since.
+// stillFor returns how long the screen is known to have been still. The newest frame shows
+// the screen at some instant within its uncertainty; a slow source may not have seen a
+// change since then.
 func stillFor(film Film, status FilmStatus) time.Duration {
 	known := status.LastFrame.Sub(status.LastChange)
 	film.Latest(func(_ lab.Format, frame lab.Frame) { known -= frame.Uncertainty })

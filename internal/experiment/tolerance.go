@@ -10,29 +10,29 @@ import (
 	"eidetic/internal/lab"
 )
 
-// DefaultTolerance is how much blur a trial may have when the plan does not
-// say: one frame at 60 Hz. Where a machine cannot keep it, it is relaxed.
+// DefaultTolerance is the blur that a trial may have if the plan does not say: one frame
+// at 60 Hz. It is relaxed if the machine cannot keep it.
 const DefaultTolerance = time.Second / 60
 
 const (
-	// relaxFrom is how many trials have to be seen before the tolerance is relaxed.
+	// relaxFrom is the fewest trials before the tolerance is relaxed.
 	relaxFrom = 2
-	// relaxShare is the share of them that must be over it: of fewer, repeating
-	// some trials makes up for it.
+	// relaxShare is the share of trials above the tolerance from which it is relaxed;
+	// below, repeating some trials is enough.
 	relaxShare = 0.25
-	// relaxFactor times the usual blur is allowed then: what is beyond is spoilt
-	// even for this machine.
+	// relaxFactor times the usual blur is then allowed; a larger blur is unusual even for
+	// this machine.
 	relaxFactor = 3
 )
 
-// attempt is a trial with what was found of it besides its blur.
+// attempt is a trial with its validity apart from blur.
 type attempt struct {
 	*lab.Trial
-	slot int // of the plan: each place in the order needs one that is valid
+	slot int // place in the plan's order; each needs one valid trial
 }
 
-// docket judges the trials of a run. The rule looks at blurs alone, of all arms
-// together: it knows neither what was measured nor whose trial it was.
+// docket judges the trials of a run. Its rule uses only the blurs of all arms together, not
+// the measured values or the arm of a trial.
 type docket struct {
 	planned  time.Duration
 	fixed    bool // the tolerance was given by a person
@@ -50,12 +50,12 @@ func (d *docket) add(t *lab.Trial, slot int) {
 	d.attempts = append(d.attempts, &attempt{t, slot})
 }
 
-// filled tells whether a place in the order has a valid trial.
+// filled says whether a slot has a valid trial.
 func (d *docket) filled(slot int) bool {
 	return slices.ContainsFunc(d.attempts, func(a *attempt) bool { return a.slot == slot && a.Valid })
 }
 
-// tolerance is what the trials so far are to be judged by, by one rule for all.
+// tolerance returns the tolerance by which all trials so far are judged.
 func (d *docket) tolerance() *lab.Tolerance {
 	t := &lab.Tolerance{Planned: millis(d.planned), Fixed: d.fixed}
 	t.Used = t.Planned
@@ -73,16 +73,16 @@ func (d *docket) tolerance() *lab.Tolerance {
 		return t
 	}
 	slices.Sort(blurs)
-	t.Median, t.Worst = blurs[(t.N-1)/2], blurs[t.N-1] // of two the lower one, as one may be spoilt
+	t.Median, t.Worst = blurs[(t.N-1)/2], blurs[t.N-1] // of two the lower one, since one may be an outlier
 	if !d.fixed && t.N >= relaxFrom && float64(t.Over) > relaxShare*float64(t.N) {
 		t.Used = max(t.Planned, math.Ceil(relaxFactor*t.Median))
 	}
 	return t
 }
 
-// judge says of every trial so far whether it is valid. Of several for one place
-// in the order that are within the tolerance, which only relaxing it makes, the one
-// with the least blur counts: that choice, too, is blind to what was measured.
+// judge decides for every trial so far whether it is valid. If relaxing the tolerance
+// leaves several valid trials for one slot, the one with the least blur counts: that
+// choice, too, does not depend on the measured values.
 func (d *docket) judge() *lab.Tolerance {
 	t := d.tolerance()
 	best := map[int]*attempt{}
@@ -105,8 +105,8 @@ func (d *docket) judge() *lab.Tolerance {
 	return t
 }
 
-// Explain says that the tolerance was relaxed, why, and what would help; "" if it
-// was not. The trials tell what the machine did besides.
+// Explain says that the tolerance was relaxed, why, and what would help; "" if it was not
+// relaxed. The causes come from the machine's load during the trials.
 func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	if !t.Relaxed() {
 		return ""
@@ -123,7 +123,7 @@ func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	return text + " What would help: " + strings.Join(help(trials), "; ") + "."
 }
 
-// usual sums up what the machine did besides during all trials.
+// usual sums up the machine's other load during all trials.
 func usual(trials []*lab.Trial) string {
 	sum, waiting, others, n := lab.Machine{}, 0.0, map[string]lab.Consumer{}, 0.0
 	for _, t := range trials {
@@ -154,7 +154,7 @@ func usual(trials []*lab.Trial) string {
 	return sum.Causes()
 }
 
-// help lists what would make the machine keep time, the surest first.
+// help lists what would make the machine more punctual, the most effective first.
 func help(trials []*lab.Trial) (all []string) {
 	var m lab.Machine
 	realtime := true

@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// docketOf judges trials of the given blurs, each in a place of its own.
+// docketOf judges trials with the given blurs, each in a slot of its own.
 func docketOf(p Plan, blurs ...float64) *docket {
 	d := newDocket(p)
 	for i, b := range blurs {
@@ -58,9 +58,8 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// The rule sees the blurs and nothing else: neither whose trials they are, nor
-// what they measured, nor the order in which they came, nor those that have
-// another fault.
+// The rule depends only on the blurs: not on the arms, the values or the order of the
+// trials, nor on trials with another fault.
 func TestToleranceIsBlind(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -79,7 +78,7 @@ func TestToleranceIsBlind(t *testing.T) {
 		}
 		other.add(&lab.Trial{Number: 99, Blur: &lab.Blur{Link: 1e6}, Faults: []string{"a miss"}}, 99)
 		if got := other.judge(); *got != *want {
-			t.Fatalf("the same blurs in another order, of other arms and with other values: %+v, not %+v", got, want)
+			t.Fatalf("tolerance() of the same blurs in another order, with other arms and values = %+v; want %+v", got, want)
 		}
 		valid := map[float64]bool{}
 		for _, a := range one.attempts {
@@ -87,15 +86,14 @@ func TestToleranceIsBlind(t *testing.T) {
 		}
 		for _, a := range other.attempts[:len(blurs)] {
 			if a.Valid != valid[a.Blur.Worst()] {
-				t.Fatalf("a blur of %v is valid for one and not for the other", a.Blur.Worst())
+				t.Fatalf("two trials with a blur of %v differ in validity", a.Blur.Worst())
 			}
 		}
 	}
 }
 
-// Where the arms are equal, the rule throws as many of one away as of the other
-// and leaves the difference of what is left at 0, on quiet machines and on slow
-// ones, though what is late is slow as well.
+// If the arms are equal, the rule discards equally many trials of both and leaves their
+// difference at 0, on quiet and on slow machines, although late trials are also slow.
 func TestToleranceTreatsArmsAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, usual := range []float64{3, 12, 80} {
@@ -134,7 +132,7 @@ func TestToleranceTreatsArmsAlike(t *testing.T) {
 	}
 }
 
-// of makes durations of ms.
+// of converts milliseconds to durations.
 func of(list ...int) (out []time.Duration) {
 	for _, v := range list {
 		out = append(out, time.Duration(v)*time.Millisecond)
@@ -142,8 +140,8 @@ func of(list ...int) (out []time.Duration) {
 	return out
 }
 
-// A run on a slow machine relaxes its tolerance and comes to its end with all
-// its trials; of a trial and its repetition the one with less blur counts.
+// A run on a slow machine relaxes its tolerance and completes with all its trials. Of a
+// trial and its repetition, the one with less blur counts.
 func TestRunRelaxes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -202,11 +200,11 @@ func TestRunRelaxes(t *testing.T) {
 	}
 }
 
-// What is missing at the end is made up in a block of its own, of both arms alike.
+// Trials missing at the end are made up for in a further block, with equally many of both arms.
 func TestRunMakesUp(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		late := of(2, 2, 2, 90, 90, 90) // one place of the order fails as often as it is tried
+		late := of(2, 2, 2, 90, 90, 90) // one slot fails at every try
 		w := world{changes: []time.Duration{time.Second}, lateOf: append(late, of(2, 2, 2, 2, 2, 2, 2, 2, 2, 2)...)}
 		run := &lab.Run{}
 		p := plan()

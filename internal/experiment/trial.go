@@ -22,16 +22,15 @@ const (
 	LinkFile   = "link.json"
 )
 
-// poll is how often a running trial is looked at. It bounds nothing that is
-// measured: instants come from frames and logs.
+// poll is how often a running trial is checked. It does not limit precision: measured
+// instants come from frames and logs.
 const poll = 20 * time.Millisecond
 
 // birthLimit is how long a fresh device may take to show the synchronisation page.
 const birthLimit = 45 * time.Second
 
-// Trial carries out one trial into dir. A trial that went wrong is returned as
-// invalid with its reasons; the error is for what no further trial would survive,
-// ctx's end among it.
+// Trial carries out one trial into dir. A failed trial is returned as invalid with its
+// reasons; an error means that further trials would fail too, or that ctx has ended.
 func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
 	t, err := r.trial(ctx, p, number, dir)
 	if err == nil {
@@ -42,7 +41,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 	return t, err
 }
 
-// trial carries out one trial, whose blur is not judged yet.
+// trial carries out one trial, but does not judge its blur.
 func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
 	t := &lab.Trial{
 		Number: number, Arm: cmp.Or(p.Arm, lab.Control), Page: p.Page, Wall: r.Host.Wall(),
@@ -53,7 +52,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	spent := r.parts(t)
 	start, err := r.perform(ctx, p, t, dir, &facts, spent)
 	if start == nil {
-		spent.end(PartBirth) // it did not come to more
+		spent.end(PartBirth) // the trial failed before its load
 	} else {
 		spent.end(PartStop)
 	}
@@ -89,7 +88,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	return t, nil
 }
 
-// measure has a trial measured and its evidence made. The error is ctx's end.
+// measure has a trial measured and its evidence made. It returns an error only if ctx ends.
 func (r *Runner) measure(ctx context.Context, dir string, t *lab.Trial, start lab.Event, spent *parts) error {
 	evidence, err := r.Analyst.Analyse(ctx, dir, t, start)
 	spent.end(PartAnalysis)
@@ -102,24 +101,24 @@ func (r *Runner) measure(ctx context.Context, dir string, t *lab.Trial, start la
 		spent.end(PartEvidence)
 	}
 	if ctx.Err() == nil && err != nil {
-		// What was measured stands without pictures of it.
+		// Measurements are valid without the evidence.
 		t.NoEvidence = err.Error()
 	}
 	return ctx.Err()
 }
 
-// brokenError is a trial that failed where the next one may succeed.
+// brokenError is a failure of one trial after which the next may succeed.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
 func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
 
-// Broken marks an instrument's error after which the next trial may succeed.
+// Broken marks an instrument's error as one after which the next trial may succeed.
 func Broken(err error) error { return &brokenError{err} }
 
-// perform does steps 1 to 5 of a trial and writes the logs. It returns the
-// event from which times count.
+// perform does steps 1 to 5 of a trial and writes the logs. It returns the event from which
+// times count.
 func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts, spent *parts) (start *lab.Event, err error) {
 	session, err := r.Network.Arm(ctx)
 	if err != nil {
@@ -172,7 +171,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	spent.wall(PartBirth, film.Status().LastChange)
 	seen := r.Host.Watch()
 	defer func() {
-		if t.Machine == nil { // it did not get to its end
+		if t.Machine == nil { // the trial failed before its end
 			t.Machine = seen()
 		}
 	}()
@@ -205,7 +204,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	return &event, nil
 }
 
-// reportLink keeps what the link did between the start and the end.
+// reportLink stores what the link did between the start and the end.
 func (r *Runner) reportLink(t *lab.Trial, dir string, f *facts) error {
 	f.link = r.Link.Report()
 	content, err := json.MarshalIndent(f.link.Kept, "", "  ")
@@ -219,16 +218,16 @@ func (r *Runner) reportLink(t *lab.Trial, dir string, f *facts) error {
 	return nil
 }
 
-// phase spreads the starts over the screen's period, so that rounding to
-// frames is an error of mean zero and not a bias.
+// phase varies the start within the screen's period, so that rounding to frames is an
+// error of mean zero instead of a bias.
 func phase(seed uint64, trial int) time.Duration {
 	const period = time.Second / 60
 	random := rand.New(rand.NewPCG(seed, uint64(trial)))
 	return time.Duration(random.Int64N(int64(period)))
 }
 
-// awaitSync waits until the whole screen has been the synchronisation colour,
-// without a change, for the plan's time: start-up work of a fresh browser is then over.
+// awaitSync waits until the whole screen has had the synchronisation colour, unchanged, for
+// the plan's time: a fresh browser's start-up work is then over.
 func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) error {
 	deadline := r.Clock().Add(birthLimit)
 	for {
@@ -245,11 +244,11 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 	}
 }
 
-// awaitEnd waits for the end of the page load and says how it was known.
+// awaitEnd waits for the end of the page load and returns how it was detected.
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
-	var seen lab.Time // the change that was last looked at for the red page
-	atRest := rest{usage: r.Usage}
+	var seen lab.Time // the latest change that was compared with the red page
+	atRest := Rest{MainThreads: r.MainThreads}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err
@@ -272,10 +271,10 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 			still = min(still, now.Sub(traffic.LastActivity))
 			switch {
 			case still < p.Still/2:
-				atRest.moved()
+				atRest.Moved()
 			case still < p.Still:
-				atRest.begin(now)
-			case !atRest.isBusy(now):
+				atRest.Begin(now)
+			case !atRest.IsBusy(now):
 				return lab.EndStable, nil
 			}
 		}
@@ -285,7 +284,7 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 	}
 }
 
-// look waits one poll and says whether device and recording still live.
+// look waits one poll and returns an error if the device or the recording has ended.
 func (r *Runner) look(ctx context.Context, life Life, film Film) error {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -297,8 +296,7 @@ func (r *Runner) look(ctx context.Context, life Life, film Film) error {
 	case <-film.Done():
 		return broken("the recording of the screen ended by itself")
 	case <-timer.C:
-		// Not waited out: such a trial is invalid, and nobody knows for how long
-		// no picture will come.
+		// No waiting for the source: the trial is invalid anyway, and the interruption may last.
 		if film.Status().Interruptions > 0 {
 			return broken("the source of the pictures was interrupted: appliance reel info says when and why")
 		}
@@ -317,8 +315,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// count counts the device's own requests: what the box answers for itself
-// (synchronisation page, annotations) is none of the page's business.
+// count counts the device's requests, without those that the box answers itself
+// (synchronisation page, annotations).
 func count(served []lab.Served) (requests, misses int) {
 	for _, s := range served {
 		switch s.Stage {

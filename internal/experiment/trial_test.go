@@ -21,7 +21,7 @@ func plan() Plan {
 	return p
 }
 
-// doneAfter is the page's call of lab.done("cart shown") once so much time has passed.
+// doneAfter is the event of lab.done("cart shown"), once at has passed.
 func doneAfter(at, since time.Duration) *lab.Event {
 	if since <= at {
 		return nil
@@ -30,8 +30,8 @@ func doneAfter(at, since time.Duration) *lab.Event {
 	return &lab.Event{Name: "done", Detail: "cart shown", Earliest: arrived, Latest: arrived}
 }
 
-// TestDoneIsAnEvent: what the page calls the instant is among the trial's events,
-// before the end that follows from it.
+// TestDoneIsAnEvent: a trial's events hold the page's name for lab.done(), before the end
+// that it causes.
 func TestDoneIsAnEvent(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestDoneIsAnEvent(t *testing.T) {
 	}
 }
 
-// TestComputingPageIsNotAtRest: screen and network are still from 0.9 s on, but the browser works until
-// 3.5 s. The trial ends when the page has been still and idle.
+// TestComputingPageIsNotAtRest: screen and network are still from 0.9 s on, but the browser
+// computes until 3.5 s. The trial ends when the page has been still and idle.
 func TestComputingPageIsNotAtRest(t *testing.T) {
 	for busy, want := range map[time.Duration][2]time.Duration{
 		100 * time.Millisecond:  {2400 * time.Millisecond, 2600 * time.Millisecond}, // 0.9 s and the plan's 1.5
@@ -77,7 +77,7 @@ func TestComputingPageIsNotAtRest(t *testing.T) {
 			}
 			end := got.Events[len(got.Events)-1].Latest.Sub(w.pressed)
 			if end < want[0] || end > want[1] {
-				t.Errorf("a page that works until %v is at rest after %v, want %v to %v", busy, end, want[0], want[1])
+				t.Errorf("a page that computes until %v is at rest after %v; want %v to %v", busy, end, want[0], want[1])
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestAwake: the processors are kept awake while a page loads, and not longer.
+// TestAwake: the processors are kept awake during the load and no longer.
 func TestAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{changes: []time.Duration{time.Second}}
@@ -279,8 +279,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A run that was broken off after any of its trials, invalid ones among them, is
-// carried on as if nothing had happened.
+// A run interrupted after any of its trials, valid or not, continues as if it had not
+// been interrupted.
 func TestRunGoesOn(t *testing.T) {
 	root := t.TempDir()
 	carryOut := func(t *testing.T, run *lab.Run, lost []int) int {
@@ -374,7 +374,7 @@ func TestRunOfTwoArms(t *testing.T) {
 	})
 }
 
-// Each block holds as many trials of each arm, in any order alike.
+// Each block has equally many trials of each arm, and every order is equally likely.
 func TestSchedule(t *testing.T) {
 	orders := map[string]int{}
 	for seed := range uint64(2000) {

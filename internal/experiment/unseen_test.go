@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// A change whose time is known badly blurs a trial where it lies between the
-// start and the last change, by what its bound is worse than usual.
+// A change with an uncertain time between the start and the last change blurs a trial, by
+// the excess of its uncertainty over the usual one.
 func TestCaptureBlur(t *testing.T) {
 	const ms = lab.Time(time.Millisecond)
 	for _, c := range []struct {
@@ -34,7 +34,7 @@ func TestCaptureBlur(t *testing.T) {
 	}
 }
 
-// Frames of a grabber that were lost blur a trial by the gap that they left.
+// Lost frames of a grabber blur a trial by the gap that they leave.
 func TestLossBlur(t *testing.T) {
 	const ms = lab.Time(time.Millisecond)
 	times := []float64{-16.7, 0, 16.7, 33.3, 100, 116.7, 1000, 1016.7}

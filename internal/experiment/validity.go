@@ -7,28 +7,28 @@ import (
 	"eidetic/internal/lab"
 )
 
-// facts is what was seen of a trial besides its pixels.
+// facts is what is known of a trial besides its pixels.
 type facts struct {
 	served       []lab.Served
 	filmed       bool
 	film         FilmStatus
 	link         LinkReport
-	offsetBefore time.Duration // wall clock less monotonic clock
+	offsetBefore time.Duration // wall clock minus monotonic clock
 	offsetAfter  time.Duration
 }
 
-// clockStep is the change between wall and monotonic clock that counts as a
-// step; slewing by NTP (500 ppm at most) stays below it over a trial.
+// clockStep is the smallest change between wall and monotonic clock that counts as a step;
+// NTP's slewing (500 ppm at most) stays below it over a trial.
 const clockStep = 50 * time.Millisecond
 
-// leastAsked is the share of what was recorded of a page that a load of it asks for at
-// least. What is asked for now and then, such as an advertisement or a favicon, is less.
+// leastAsked is the least share of a page's recorded exchanges that a load of it requests.
+// Occasional requests, such as advertisements or a favicon, are a smaller share.
 const leastAsked = 0.75
 
-// judge says why a trial must not enter a statistic, in words that say what to
-// do. That instruments were late is judged by the blur which that makes, and not here.
+// judge returns why a trial is invalid, each with advice. Late instruments are not judged
+// here but by the blur that they cause.
 func judge(t *lab.Trial, f facts) (reasons []string) {
-	if t.FramesLost > 0 && len(t.FrameTimes) == 0 { // where it is not known when, and so how bad that was
+	if t.FramesLost > 0 && len(t.FrameTimes) == 0 { // when the frames were lost, and so the blur, is unknown
 		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other "+
 			"work", t.FramesLost, t.Frames+t.FramesLost))
 	}
@@ -64,8 +64,8 @@ func firstMiss(served []lab.Served) string {
 	return ""
 }
 
-// aborted counts the answers that went wrong on the box's side; a device that
-// went away by itself is its own business.
+// aborted counts the responses that failed on the box's side; a device that closes a
+// connection is not counted.
 func aborted(served []lab.Served) (n int, first string) {
 	for _, s := range served {
 		if s.Error == "" || s.Stage == lab.StageMiss || s.Aborted {
@@ -79,7 +79,7 @@ func aborted(served []lab.Served) (n int, first string) {
 	return n, first
 }
 
-// clockOffset is the wall clock less the monotonic one.
+// clockOffset is the wall clock minus the monotonic clock.
 func (r *Runner) clockOffset() time.Duration {
 	return time.Duration(r.Host.Wall().UnixNano() - int64(r.Clock()))
 }

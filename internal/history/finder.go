@@ -9,33 +9,32 @@ import (
 	"eidetic/analysis/change"
 )
 
-// Finder looks for change points, and remembers those that it found: the
-// permutations of hundreds of runs take a second, and a history is looked at
-// more often than it grows. It uses one processor core at a time. Its zero
-// value is not ready: see NewFinder.
+// Finder looks for change points and caches the result: the permutations of hundreds of
+// runs take a second, and a history is read more often than it grows. It uses one
+// processor core at a time. Use NewFinder; the zero value is not ready.
 type Finder struct {
-	// state is taken out of the channel by the one whose turn it is.
+	// state is a mutex with a context: its owner takes it out of the channel and puts it back.
 	state chan map[[sha256.Size]byte][]change.Point
 }
 
-// remembered bounds the series whose change points are kept.
+// remembered bounds the number of series in the cache.
 const remembered = 256
 
-// NewFinder makes one that remembers nothing yet.
+// NewFinder makes a Finder with an empty cache.
 func NewFinder() *Finder {
 	f := &Finder{make(chan map[[sha256.Size]byte][]change.Point, 1)}
 	f.state <- map[[sha256.Size]byte][]change.Point{}
 	return f
 }
 
-// points returns the change points of medians; the same ones have the same. There
-// are none of fewer than Needed.
+// points returns the change points of medians, from the cache if they are known. Fewer
+// than Needed medians have none.
 func (f *Finder) points(ctx context.Context, medians []float64) ([]change.Point, error) {
 	if len(medians) < Needed() {
 		return nil, nil
 	}
 	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, medians) // a hash takes everything
+	_ = binary.Write(h, binary.LittleEndian, medians) // a hash never fails
 	key := [sha256.Size]byte(h.Sum(nil))
 	select {
 	case <-ctx.Done():

@@ -1,13 +1,12 @@
-// Package history says whether a page has become slower from run to run. In go
-// the runs of a series (one name, page, link and device) as the store's index
-// holds them, each with the medians of its control; out come, for each metric,
-// these medians in order of time and the points at which their level changed,
-// with what else changed there: a step that comes with a new browser is perhaps
-// the browser's.
+// Package history says whether a page has become slower from run to run. Its input is
+// the runs of a series (one name, page, link and device) from the store's index, each
+// with the medians of its control. Its output is, for each metric, these medians in order
+// of time and the points at which their level changed, with what else changed there: a
+// step that comes with a new browser may be the browser's.
 //
-// Values are medians of runs, never raw page loads: loads of one run share
-// what the machine did at that time, and would be taken for many proofs of one
-// thing. The change points are package analysis/change's.
+// Values are medians of runs, never single page loads: the loads of one run share the
+// state of the machine at that time, so they are not independent. The change points are
+// those of package analysis/change.
 package history
 
 import (
@@ -22,21 +21,21 @@ import (
 )
 
 const (
-	// Level of significance of a change point: 0.05 shared by the four guards, so
-	// that of series in which nothing changed at most one in twenty shows a change
-	// in any of them, as with a verdict.
+	// Level is the significance level of a change point: 0.05 shared by the four guards.
+	// So at most one in twenty series in which nothing changes shows a change in any
+	// guard, as with a verdict.
 	Level = 0.05 / 4
-	// Least is how many runs there are between two change points, and after the last.
+	// Least is the fewest runs between two change points, and after the last one.
 	Least = 3
-	// MaxRuns bounds a series: the newest count.
+	// MaxRuns bounds a series: only the newest runs count.
 	MaxRuns = 500
 )
 
-// Needed is how many runs a change point needs at least: with fewer, runs of two
-// levels that are told apart without doubt could lie as they do by chance more
-// often than Level allows. Of the n!/(k!·(n−k)!) ways to choose which k runs
-// have the one level, two leave them side by side as they were seen: those
-// before the others and those after them. No p-value is smaller than their share.
+// Needed is the fewest runs that can have a change point. With fewer, even two levels that
+// are clearly apart could lie that way by chance more often than Level allows: of the
+// n!/(k!·(n−k)!) ways to choose the k runs of one level, two separate the levels in time
+// as observed (the first k runs, or the last k). Their share is the smallest
+// possible p-value.
 func Needed() int {
 	for n := 2 * Least; ; n++ {
 		if 2/choose(n, n/2) <= Level {
@@ -60,11 +59,11 @@ type RunPoint struct {
 	Trials int       `json:"trials" doc:"Of the control"`
 	Valid  int       `json:"valid" doc:"Those that entered the medians"`
 	Report bool      `json:"report" doc:"Whether it has a report.html"`
-	// Changed is what is not as it was in the run before.
+	// Changed lists what differs from the run before.
 	Changed []Fact `json:"changed" doc:"What in environment, link and plan is not as it was in the run before"`
 }
 
-// Fact is something that could explain a step.
+// Fact is a change that could explain a step.
 type Fact struct {
 	Name   string `json:"name" example:"browser"`
 	Before string `json:"before"`
@@ -90,12 +89,12 @@ type Step struct {
 	Percent *float64  `json:"percent,omitempty" doc:"Of the change, relative to before"`
 	Trend   string    `json:"trend" enum:"slower,faster,larger,smaller"`
 	Text    string    `json:"text" doc:"The step as a sentence" example:"SpeedIndex +84 ms (+9 %) since 20261121-091400-checkout, p = 0.004"`
-	// Near is what changed in the environment about then: the place of a step is
-	// known to a run or so.
+	// Near is what changed in the environment around the step, whose place is known to
+	// about one run.
 	Near []Near `json:"near" doc:"What changed in that run, the one before or the one after"`
 }
 
-// Near is what changed in a run about a step.
+// Near is what changed in a run next to a step.
 type Near struct {
 	Run     string `json:"run"`
 	Changed []Fact `json:"changed"`
@@ -118,7 +117,7 @@ type Available struct {
 	Label  string `json:"label"`
 }
 
-// Metrics lists what there is a history of: guards first, the others in the
+// Metrics lists the metrics that have a history: guards first, then the others in the
 // order of the newest run that has them.
 func Metrics(past []store.Past) []Available {
 	out := []Available{}
@@ -133,7 +132,7 @@ func Metrics(past []store.Past) []Available {
 	return out
 }
 
-// Runs tells what changed from each run to the next. The runs are in order of time.
+// Runs lists the runs, each with what changed since the run before. past is in order of time.
 func Runs(past []store.Past) []RunPoint {
 	out := make([]RunPoint, 0, len(past))
 	for i, p := range past {
@@ -146,8 +145,8 @@ func Runs(past []store.Past) []RunPoint {
 	return out
 }
 
-// Differences lists facts that both runs tell, and differently: one that only a
-// newer version of ours writes down has not changed.
+// Differences lists the facts that both runs have with different values. A fact that only
+// one of them has did not change: versions of the appliance record different facts.
 func Differences(before, after map[string]string) []Fact {
 	out := []Fact{}
 	for name, now := range after {
@@ -164,10 +163,10 @@ func Differences(before, after map[string]string) []Fact {
 	return out
 }
 
-// Of returns the history of a metric over runs in order of time.
+// Of returns the history of a metric. past is in order of time.
 func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, metric string) (Metric, error) {
 	m := Metric{Metric: metric, Label: lab.MetricLabel(metric), Values: []Value{}, Steps: []Step{}}
-	at := []int{} // of each value in runs
+	at := []int{} // index in runs of each value
 	var medians []float64
 	for i, p := range past {
 		for _, s := range p.Summary {
@@ -191,12 +190,12 @@ func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, met
 	return m, nil
 }
 
-// sane refuses what nothing that was measured is, and whose sums would overflow.
+// sane refuses values that no run measures and whose sums would overflow.
 func sane(s lab.Summary) bool {
 	return max(math.Abs(s.Median), math.Abs(s.Low), math.Abs(s.High)) < 1e15
 }
 
-// step describes a change point that begins with the i-th run.
+// step describes a change point at the i-th run.
 func (m *Metric) step(p change.Point, runs []RunPoint, i int) Step {
 	s := Step{Run: runs[i].ID, Wall: runs[i].Wall, P: p.P, Before: p.Before, After: p.After, Trend: trend(m.Metric, p.After-p.Before), Near: []Near{}}
 	if percent := 100 * (p.After - p.Before) / math.Abs(p.Before); !math.IsInf(percent, 0) && !math.IsNaN(percent) {

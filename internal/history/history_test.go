@@ -16,7 +16,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// series makes a run a day with these medians of SpeedIndex.
+// series makes one run a day with these medians of SpeedIndex.
 func series(medians ...float64) []store.Past {
 	var out []store.Past
 	for i, m := range medians {
@@ -30,7 +30,7 @@ func series(medians ...float64) []store.Past {
 	return out
 }
 
-// noisy are n medians about a level, with an outlier now and then.
+// noisy makes n medians around a level, about one in twenty of them an outlier.
 func noisy(r *rand.Rand, n int, level, spread float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -59,20 +59,20 @@ func TestStepIsFoundAndTold(t *testing.T) {
 	}
 	m := of(t, past, "speed_index_ms")
 	if len(m.Steps) != 1 || len(m.Values) != 29 || m.Text != "1 change in 29 runs" {
-		t.Fatalf("got %+v", m)
+		t.Fatalf("Of() = %+v; want one step in 29 runs", m)
 	}
 	s := m.Steps[0]
 	if s.Run != "20261121-checkout" || !s.Wall.Equal(past[20].Wall) || s.Trend != "slower" || s.P > Level || math.Abs(s.Before-900) > 8 || math.Abs(s.After-984) > 8 || math.Abs(*s.Percent-9.3) > 1.5 {
 		t.Errorf("got %+v", s)
 	}
 	if want := fmt.Sprintf("SpeedIndex +%.0f ms (+%.1f %%) since 20261121-checkout, p = 0.001", s.After-s.Before, *s.Percent); s.Text != want {
-		t.Errorf("%q, want %q", s.Text, want)
+		t.Errorf("Text = %q; want %q", s.Text, want)
 	}
 	want := []Near{{"20261121-checkout", []Fact{{"browser", "Chromium 142", "Chromium 143"}}}}
 	if d := cmp.Diff(want, s.Near); d != "" {
 		t.Errorf("what changed at the step (-want +got):\n%s", d)
 	}
-	// The same the other way round is faster, and of no guard smaller.
+	// The reverse is faster, and smaller for a metric that is not a guard.
 	slices.Reverse(past)
 	for i := range past {
 		past[i].Summary = append(past[i].Summary, past[i].Summary[0])
@@ -86,8 +86,8 @@ func TestStepIsFoundAndTold(t *testing.T) {
 	}
 }
 
-// TestNoiseAlone: at the level, one in eighty series in which nothing changes
-// shows a step: 5 of 400, and no more than 14 but once in ten thousand times.
+// TestNoiseAlone: at this level, one in eighty series without a change shows a step: 5 of
+// 400 on average, and more than 14 once in ten thousand times.
 func TestNoiseAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	alarms := 0
@@ -97,12 +97,12 @@ func TestNoiseAlone(t *testing.T) {
 		}
 	}
 	if alarms > 14 {
-		t.Errorf("%d of 400 series show a step that is not there", alarms)
+		t.Errorf("%d of 400 series without a change show a step; want at most 14", alarms)
 	}
 }
 
-// TestSeenSoon: with 20 runs before, three after a step of five times the spread
-// are enough.
+// TestSeenSoon: after 20 runs, three runs at a level that is five times the spread higher
+// are enough for a step.
 func TestSeenSoon(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	seen := 0
@@ -117,14 +117,14 @@ func TestSeenSoon(t *testing.T) {
 		seen += len(of(t, series(medians...), "speed_index_ms").Steps)
 	}
 	if seen < 95 {
-		t.Errorf("seen in %d of 100 series", seen)
+		t.Errorf("the step was found in %d of 100 series; want at least 95", seen)
 	}
 }
 
-// TestNeeded: two levels without any noise are told apart from as many runs on.
+// TestNeeded: two levels without noise are told apart from Needed runs on.
 func TestNeeded(t *testing.T) {
 	if Needed() != 10 {
-		t.Errorf("%d runs are needed", Needed())
+		t.Errorf("Needed() = %d; want 10", Needed())
 	}
 	for n := range 13 {
 		medians := make([]float64, n)
@@ -136,10 +136,10 @@ func TestNeeded(t *testing.T) {
 		}
 		m := of(t, series(medians...), "speed_index_ms")
 		if got := len(m.Steps) > 0; got != (n >= Needed()) {
-			t.Errorf("of %d runs %d steps", n, len(m.Steps))
+			t.Errorf("%d runs have %d steps", n, len(m.Steps))
 		}
 		if want := "from 10 runs on"; n > 0 && n < Needed() && !strings.HasSuffix(m.Text, want) {
-			t.Errorf("of %d runs: %q", n, m.Text)
+			t.Errorf("the text for %d runs is %q", n, m.Text)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestRunsWithoutTheMetric(t *testing.T) {
 	}
 }
 
-// What no box of ours writes does not break a history.
+// Values that the appliance never writes do not break a history.
 func TestStrangeNumbers(t *testing.T) {
 	past := series(noisy(rand.New(rand.NewPCG(7, 8)), 20, 0, 1)...)
 	for i := range past[10:] {
@@ -203,12 +203,12 @@ func TestMetrics(t *testing.T) {
 func TestSigned(t *testing.T) {
 	for v, want := range map[float64]string{84.2: "+84", -1234.5: "−1\u202f235", 9.04: "+9", -3.25: "−3.3", 108.5: "+109", 0.25: "+0.25", 0.001: "0", 0: "0", 1e6: "+1\u202f000\u202f000"} {
 		if got := signed(v); got != want {
-			t.Errorf("%v: %q, want %q", v, got, want)
+			t.Errorf("signed(%v) = %q; want %q", v, got, want)
 		}
 	}
 }
 
-// A finder remembers, and nobody waits for it longer than they want to.
+// A Finder caches its results, and callers stop waiting when their context ends.
 func TestFinder(t *testing.T) {
 	f := NewFinder()
 	medians := noisy(rand.New(rand.NewPCG(9, 10)), 40, 100, 2)
@@ -221,13 +221,13 @@ func TestFinder(t *testing.T) {
 	}
 	again, err := f.points(t.Context(), slices.Clone(medians))
 	if err != nil || &again[0] != &first[0] {
-		t.Errorf("found anew: %v, %v", again, err)
+		t.Errorf("points() of known medians = %v, %v; want the cached slice", again, err)
 	}
 	held := <-f.state
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.points(ctx, medians); err == nil {
-		t.Error("one that was asked by somebody who went away waits")
+		t.Error("points() with a cancelled context succeeded; want its error")
 	}
 	f.state <- held
 	for i := range remembered + 1 {
@@ -237,7 +237,7 @@ func TestFinder(t *testing.T) {
 		}
 	}
 	if held := <-f.state; len(held) > remembered {
-		t.Errorf("%d series are remembered", len(held))
+		t.Errorf("%d series are cached", len(held))
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// trend says slower and faster of the guards alone: of other metrics more may be
-// better, as of frames, or neither.
+// trend says slower and faster only of guards. For other metrics larger may be better, as
+// for frames, or neither.
 func trend(metric string, difference float64) string {
 	guard := lab.GuardPlace(metric) < len(lab.Guards())
 	switch {
@@ -22,7 +22,7 @@ func trend(metric string, difference float64) string {
 	return "larger"
 }
 
-// sentence is a step as a person reads it.
+// sentence describes a step for people.
 func (m *Metric) sentence(s Step) string {
 	text := m.Label + " " + signed(s.After-s.Before)
 	if m.Unit != "" {
@@ -34,7 +34,7 @@ func (m *Metric) sentence(s Step) string {
 	return fmt.Sprintf("%s since %s, p = %.2g", text, s.Run, s.P)
 }
 
-// words say what there is to say of the whole history.
+// words summarises the whole history.
 func (m *Metric) words() string {
 	n := len(m.Values)
 	switch {
@@ -48,7 +48,7 @@ func (m *Metric) words() string {
 	return fmt.Sprintf("%d %s in %d runs", len(m.Steps), lab.Plural(len(m.Steps), "change", "changes"), n)
 }
 
-// signed writes a difference as the chart of the panel's page does.
+// signed formats a difference as the chart on the panel's page does.
 func signed(v float64) string {
 	switch a := math.Abs(v); {
 	case a < 1:

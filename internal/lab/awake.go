@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// latency is where Linux is told how long a processor may take to wake up
-// (Documentation/power/pm_qos_interface.rst), as long as the file is open.
+// latency is the file through which Linux is told how long a processor may take to wake
+// up; the limit holds while the file is open (Documentation/power/pm_qos_interface.rst).
 const latency = "/dev/cpu_dma_latency"
 
-// Awake keeps the processors from sleeping until release is called: one that
-// does wakes a tenth of a millisecond late and more, and whatever a trial
-// measures, from the link's packets to the frames of the screen, waits for wakes.
-// Without the right to ask for it, it does nothing; MayStayAwake says which.
+// Awake keeps the processors from entering sleep states until release is called. A
+// sleeping processor wakes at least a tenth of a millisecond late, which would delay the
+// link's packets and the screen's frames. Awake does nothing if the process lacks the
+// permission; see MayStayAwake.
 func Awake() (release func()) {
 	f, err := os.OpenFile(latency, os.O_WRONLY, 0)
 	if err != nil {
@@ -21,10 +21,10 @@ func Awake() (release func()) {
 	var none [4]byte
 	binary.NativeEndian.PutUint32(none[:], 0) // microseconds
 	if _, err := f.Write(none[:]); err != nil {
-		_ = f.Close() // it asked for nothing
+		_ = f.Close() // the limit was not set
 		return func() {}
 	}
-	return func() { _ = f.Close() } // what was asked for ends with it
+	return func() { _ = f.Close() } // closing the file lifts the limit
 }
 
 // MayStayAwake tells whether Awake has an effect.

@@ -9,7 +9,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// TestAwake asks the kernel what it has been asked for.
+// TestAwake reads the limit back from the kernel.
 func TestAwake(t *testing.T) {
 	testlab.NeedRoot(t)
 	defer Awake()()
@@ -23,6 +23,6 @@ func TestAwake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if µs := int32(binary.NativeEndian.Uint32(b[:])); µs != 0 {
-		t.Errorf("a processor may take %d µs to wake up", µs)
+		t.Errorf("%s holds %d µs while Awake; want 0", latency, µs)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Late is a step of what late instruments can have moved: until the next step,
-// what happened after At may have come Sum too late.
+// Late is a step of the bound on the link's lateness: from At until the next step,
+// an event may have come up to Sum too late.
 type Late struct {
 	At  Time          `json:"at_ns"`
 	Sum time.Duration `json:"sum_ns"`
 }
 
-// LateAt is the sum at an instant.
+// LateAt is the bound that holds at an instant.
 func LateAt(steps []Late, at Time) time.Duration {
 	i := sort.Search(len(steps), func(i int) bool { return steps[i].At > at })
 	if i == 0 {
@@ -23,20 +23,20 @@ func LateAt(steps []Late, at Time) time.Duration {
 	return steps[i-1].Sum
 }
 
-// Blur is by how much the machine may have moved the times of a trial, at most,
-// besides what its screen's period does. Neither of its sources may exceed the
-// run's tolerance in a valid trial. All are in ms.
+// Blur bounds by how much the machine may have moved the times of a trial, beyond what
+// the screen's period does. In a valid trial neither source exceeds the run's tolerance.
+// All fields are in ms.
 type Blur struct {
-	// Link is from packets that left later than their schedule, Capture from
-	// frames that were not taken in time.
+	// Link comes from packets that left later than scheduled, Capture from frames that
+	// were not taken in time.
 	Link    float64 `json:"link_ms"`
 	Capture float64 `json:"capture_ms"`
-	// Stall is the longest single one of the link, and StallAt when it ended, since the start.
+	// Stall is the link's longest single stall; StallAt is when it ended, from the start.
 	Stall   float64 `json:"stall_ms"`
 	StallAt float64 `json:"stall_at_ms"`
 }
 
-// Worst is the larger of its sources.
+// Worst is the larger of Link and Capture; 0 without a blur.
 func (b *Blur) Worst() float64 {
 	if b == nil {
 		return 0
@@ -44,28 +44,28 @@ func (b *Blur) Worst() float64 {
 	return max(b.Link, b.Capture)
 }
 
-// Machine is what else the machine did while a trial ran, from the start to the end.
+// Machine describes the load of the machine during a trial, from the start to the end.
 type Machine struct {
 	Seconds float64 `json:"seconds"`
-	// Stolen is the share of the processors' time that a hypervisor gave to others.
+	// Stolen is the share of processor time that the hypervisor gave to other guests.
 	Stolen float64 `json:"stolen_share"`
-	// Waiting is the share of the time in which something could run and no
-	// processor was free (/proc/pressure/cpu); nil where the kernel does not say.
+	// Waiting is the share of the time in which a runnable process waited for a
+	// processor (/proc/pressure/cpu); nil if the kernel does not report it.
 	Waiting *float64 `json:"waiting_share,omitempty"`
-	// Held is how long a control group's quota stopped its processes, in ms, and
-	// Holds how often.
+	// Held is how long, in ms, the control group's quota stopped its processes, and
+	// Holds how often it did.
 	Held  float64 `json:"held_ms,omitempty"`
 	Holds int64   `json:"holds,omitempty"`
-	// Hot is how often a processor was slowed down by its heat.
+	// Hot is how often a processor was throttled for its temperature.
 	Hot int64 `json:"hot,omitempty"`
-	// Own is what the lab's processes used, in cores, and Others are those
-	// besides that used most.
+	// Own is the processor time of the lab's own processes, in cores. Others are the
+	// other processes that used most.
 	Own    float64    `json:"own_cores"`
 	Others []Consumer `json:"others,omitempty"`
 }
 
-// Consumer is the processes of one name and what they used. PID is the one that
-// used most of it.
+// Consumer is the processor use of all processes of one name. PID is the one that used
+// most.
 type Consumer struct {
 	Name  string  `json:"name"`
 	PID   int     `json:"pid"`
@@ -73,28 +73,28 @@ type Consumer struct {
 	Cores float64 `json:"cores"`
 }
 
-// Tolerance is how much blur the trials of a run may have.
+// Tolerance is how much blur the trials of a run may have, and how it was found.
 type Tolerance struct {
-	// Planned is what the plan says, Used what the trials were judged by; ms.
+	// Planned is the plan's tolerance, Used the one that trials were judged by; both in ms.
 	Planned float64 `json:"planned_ms"`
 	Used    float64 `json:"used_ms"`
-	// Fixed is set where a person gave it: it is then never relaxed.
+	// Fixed is set if a person gave the tolerance; a fixed tolerance is never relaxed.
 	Fixed bool `json:"fixed,omitempty"`
-	// Median and Worst are of the blur of the trials whose only fault, if any,
-	// was their blur; Over is how many of these N exceed what is planned.
+	// Median and Worst are the blur of the N trials that have no other fault; Over is
+	// how many of these exceed Planned.
 	Median float64 `json:"median_blur_ms"`
 	Worst  float64 `json:"worst_blur_ms"`
 	N      int     `json:"n"`
 	Over   int     `json:"over_planned"`
 }
 
-// Relaxed tells whether more is allowed than was planned.
+// Relaxed says whether trials were judged by a larger tolerance than planned.
 func (t *Tolerance) Relaxed() bool { return t != nil && t.Used > t.Planned }
 
-// busy is the share of a core from which on a process is named.
+// busy is the share of a core above which Causes names a process.
 const busy = 0.05
 
-// Causes says in words what the machine did besides.
+// Causes describes in words what else the machine did.
 func (m *Machine) Causes() string {
 	if m == nil {
 		return "what the machine did besides is not known"
@@ -125,7 +125,7 @@ func (m *Machine) Causes() string {
 	return strings.Join(append(all, own), "; ")
 }
 
-// Millis writes a time of so many milliseconds for people.
+// Millis formats a time in milliseconds for people.
 func Millis(v float64) string {
 	if v < 100 {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " ms"

@@ -1,29 +1,29 @@
 package lab
 
-// What a comparison found.
+// The verdicts of a comparison.
 const (
-	Slower   = "slower"  // a guarded metric got worse, and none better
-	Faster   = "faster"  // one got better, and none worse
+	Slower   = "slower"  // a guarded metric got worse, and none got better
+	Faster   = "faster"  // a guarded metric got better, and none got worse
 	Mixed    = "mixed"   // some got worse and some better
 	NoChange = "none"    // no difference was found, see Effect.MinimalEffect
 	Unknown  = "unknown" // too few pairs of valid trials
 )
 
-// Comparison is what a run with two arms says of the change from the control
-// to the treatment.
+// Comparison is what a run with two arms found about the change from control to
+// treatment.
 type Comparison struct {
 	Verdict string `json:"verdict"` // slower, faster, mixed, none or unknown
 	// Headline and Detail are the verdict in words: "Treatment (link 3g) is
 	// slower" and the number that it rests on.
 	Headline string `json:"headline"`
 	Detail   string `json:"detail"`
-	// Partial is set where the run ended before all its trials were done.
+	// Partial is set if the run ended before all its trials were done.
 	Partial bool `json:"partial,omitempty"`
-	// Control and Treatment are what each arm has that the other has not: "link lte".
+	// Control and Treatment describe what differs between the arms: "link lte".
 	Control   string `json:"control"`
 	Treatment string `json:"treatment"`
-	// Pairs are the first, second … valid trials of both arms in each block; LeftOut
-	// is how many trials are not valid.
+	// Pairs counts the pairs of valid trials: the first valid trial of each arm in a
+	// block, the second of each, and so on. LeftOut counts the invalid trials.
 	Pairs   int      `json:"pairs"`
 	LeftOut int      `json:"left_out"`
 	Level   float64  `json:"level"` // of significance, for all guarded metrics together
@@ -35,35 +35,35 @@ type Comparison struct {
 type Effect struct {
 	Metric string `json:"metric"`
 	Unit   string `json:"unit"`
-	// Guard marks the metrics that the verdict rests on.
+	// Guard marks the metrics that decide the verdict.
 	Guard bool `json:"guard"`
-	// Finding is slower, faster, none or unknown; of a metric that is no guard,
-	// larger and smaller stand for the first two.
+	// Finding is slower, faster, none or unknown for guards, and larger, smaller, none or
+	// unknown for other metrics.
 	Finding string `json:"finding"`
 	Pairs   int    `json:"pairs"`
 	// Control and Treatment are the medians of all valid trials.
 	Control   float64 `json:"control"`
 	Treatment float64 `json:"treatment"`
-	// Shift is how much larger the treatment is; Percent is the same relative to
-	// the control's median, and not there where that is 0.
+	// Shift is by how much the treatment is larger. Percent is Shift relative to the
+	// control's median; nil if that is 0.
 	Shift   Range  `json:"shift"`
 	Percent *Range `json:"percent,omitempty"`
-	// P is of the test of no difference, Adjusted after it was corrected for the
-	// number of metrics. Permutations is 0 where P is exact.
+	// P is the p-value of the test, Adjusted the one corrected for the number of metrics.
+	// Permutations is 0 if P is exact.
 	P            float64 `json:"p"`
 	Adjusted     float64 `json:"p_adjusted"`
 	Permutations int     `json:"permutations"`
-	// Delta is Cliff's δ, −1 … 1, and DeltaSize what it is called.
+	// Delta is Cliff's δ, −1 … 1, and DeltaSize its conventional name.
 	Delta     float64 `json:"delta"`
 	DeltaSize string  `json:"delta_size"`
-	// MinimalEffect is the shift that would have been found four times of five.
+	// MinimalEffect is the smallest shift that the test finds with a power of 80 %.
 	MinimalEffect float64 `json:"minimal_effect"`
-	// ModeChange is set where the arms differ in their number of modes.
+	// ModeChange is set if the arms differ in their number of modes.
 	ModeChange bool     `json:"mode_change,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
-// Range is an estimate with its interval.
+// Range is an estimate with its confidence interval.
 type Range struct {
 	Value      float64 `json:"value"`
 	Low        float64 `json:"low"`

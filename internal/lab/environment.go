@@ -2,10 +2,10 @@ package lab
 
 import "time"
 
-// Environment is what could explain a difference between two runs. What is not known is
+// Environment is what could explain a difference between two runs. Unknown values are
 // left out.
 type Environment struct {
-	Appliance string `json:"appliance,omitempty"` // our version
+	Appliance string `json:"appliance,omitempty"` // version of the appliance
 	Host
 	Browser   string        `json:"browser,omitempty"`
 	Screen    string        `json:"screen,omitempty"` // size, rate, and how it is filmed
@@ -35,21 +35,21 @@ type Host struct {
 
 // NetworkState is the box's network as a run found or left it.
 type NetworkState struct {
-	CongestionControl string            `json:"congestion_control,omitempty"` // of the listeners, read back from the kernel
+	CongestionControl string            `json:"congestion_control,omitempty"` // of the listening sockets, as the kernel reports it
 	LinkBackEnd       string            `json:"link_backend,omitempty"`
 	LinkProfile       *Link             `json:"link_profile,omitempty"`
 	LinkLimits        []string          `json:"link_limits,omitempty"` // what the back end cannot do of the profile
 	LinkSlips         int64             `json:"link_slips"`            // packets that left late
-	LinkThread        []string          `json:"link_thread,omitempty"` // what was done for its punctuality
+	LinkThread        []string          `json:"link_thread,omitempty"` // measures taken so that packets leave on time
 	Gateway           string            `json:"gateway,omitempty"`
-	Synthetic         string            `json:"synthetic,omitempty"` // addresses that origins get
+	Synthetic         string            `json:"synthetic,omitempty"` // address range handed out for origins
 	AnyIP             bool              `json:"any_ip"`
-	Upstream          bool              `json:"upstream"` // origins can be reached
+	Upstream          bool              `json:"upstream"` // whether origins are reachable
 	Armed             string            `json:"armed,omitempty"`
 	Connections       int               `json:"connections"`
 	LeavesIssued      int               `json:"leaves_issued"` // certificates for hosts
 	CASHA256          string            `json:"ca_sha256,omitempty"`
-	FlightBytes       int               `json:"flight_bytes,omitempty"` // that a connection may have on its way
+	FlightBytes       int               `json:"flight_bytes,omitempty"` // bound of the unacknowledged bytes of a connection
 	DNSDropped        int64             `json:"dns_dropped,omitempty"`
 	KernelSettings    map[string]string `json:"kernel_settings,omitempty"`
 }
@@ -65,11 +65,11 @@ type PortState struct {
 	Leases    []Lease  `json:"leases,omitempty"`
 	Problem   string   `json:"problem,omitempty"`
 	Flaps     int      `json:"flaps"`  // how often the cable was lost
-	Strays    uint64   `json:"strays"` // packets for nobody whom the device may reach
+	Strays    uint64   `json:"strays"` // packets to addresses that the device may not reach
 	Limits    []string `json:"limits,omitempty"`
 }
 
-// Lease is an address that the port gave to a device.
+// Lease is an address that the port leased to a device.
 type Lease struct {
 	MAC     string    `json:"mac"`
 	Address string    `json:"addr"`
@@ -77,11 +77,11 @@ type Lease struct {
 	Until   time.Time `json:"until"`
 }
 
-// Isolation is what proves that a replay contacted nobody.
+// Isolation is the evidence that a replay contacted nobody outside the lab.
 type Isolation struct {
-	Interfaces []string `json:"interfaces,omitempty"` // all that the device's and the box's namespaces have
-	// OutsidePackets were meant for somebody outside the lab, and dropped; nil where
-	// StrayPackets are counted instead, at the port of a device that is plugged in.
+	Interfaces []string `json:"interfaces,omitempty"` // all interfaces in the namespaces of device and box
+	// OutsidePackets counts dropped packets for addresses outside the lab. It is nil for
+	// a plugged-in device, whose port counts StrayPackets instead.
 	OutsidePackets *uint64 `json:"packets_for_outside,omitempty"`
 	StrayPackets   *uint64 `json:"packets_for_nobody,omitempty"`
 	How            string  `json:"how"`

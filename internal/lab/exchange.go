@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// HeaderField is one field as it was on the wire: order, case and repetition
-// are kept, which http.Header cannot do.
+// HeaderField is one header field as sent. A list of them keeps order, case and
+// repetition, which http.Header does not.
 type HeaderField struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Message is a request or a response, with its body as it was on the wire:
-// content encodings are kept, transfer encodings are not.
+// Message is a request or a response. Its body keeps the content encoding; the transfer
+// encoding is removed.
 type Message struct {
 	Header  []HeaderField
 	Body    []byte
 	Trailer []HeaderField
 }
 
-// Get returns the value of the first field with the name, in any case, or "".
+// Get returns the value of the first field with the name, ignoring case, or "".
 func (m *Message) Get(name string) string {
 	for _, f := range m.Header {
 		if equalFold(f.Name, name) {
@@ -57,12 +57,12 @@ type Chunk struct {
 	Bytes int `json:"bytes"`
 }
 
-// SocketPiece is what one side of an upgraded connection (a WebSocket) sent at
-// a time: raw frames, as they were on the wire.
+// SocketPiece is raw frames that one side of an upgraded connection (a WebSocket) sent
+// at once.
 type SocketPiece struct {
 	// At is the arrival, since the request was sent.
 	At time.Duration
-	// Device tells that the device sent it; else the origin did.
+	// Device is set if the device sent the piece; otherwise the origin did.
 	Device bool
 	Data   []byte
 }
@@ -71,7 +71,7 @@ type SocketPiece struct {
 type Interim struct {
 	// At is the arrival, since the request was sent.
 	At     time.Duration
-	Status int // 102 to 199, but for 101
+	Status int // 102 to 199
 	Header []HeaderField
 }
 
@@ -81,18 +81,18 @@ type Exchange struct {
 	ID string
 	// Order counts the requests of a recording from 0, by the time they were sent.
 	Order int
-	// Wall is when the request was sent, for freshness arithmetic and people.
+	// Wall is when the request was sent, for freshness calculations and for people.
 	Wall time.Time
 	// Start is the same instant since the start of the recording.
 	Start time.Duration
 
 	Method string
 	URL    string // absolute, as the device asked for it, without a fragment
-	// Protocol is what the origin spoke: "http/1.0", "http/1.1", "h2", "h3".
+	// Protocol is that of the origin: "http/1.0", "http/1.1", "h2" or "h3".
 	Protocol string
 	// TLS is "tls/1.2", "tls/1.3", or "" for plain HTTP.
 	TLS string
-	// Server is the origin's own address and port, not the synthetic one.
+	// Server is the origin's real address and port, not the synthetic one.
 	Server netip.AddrPort
 
 	Request  Message
@@ -108,24 +108,24 @@ type Exchange struct {
 	Chunks []Chunk
 	// Socket holds what followed a 101 response, in order.
 	Socket []SocketPiece
-	// Truncated says why the body ended early ("" for a whole one): "disconnect", "time", "length".
-	// "time" is a body that was still being sent when the recording ended.
+	// Truncated says why the body is incomplete: "disconnect", "length", or "time" if it
+	// was still being sent when the recording ended. It is "" for a complete body.
 	Truncated string
-	// OriginClosed tells that the origin ended an upgraded connection.
+	// OriginClosed is set if the origin closed an upgraded connection.
 	OriginClosed bool
 }
 
-// IsPending tells an exchange whose answer had not begun when the recording ended, such
-// as a long poll. It has no Status.
+// IsPending says whether the response had not begun when the recording ended, as of a
+// long poll. A pending exchange has no Status.
 func (e *Exchange) IsPending() bool { return e.Status == 0 }
 
-// IsOpen tells an exchange that had not ended when the recording did: one that is
-// pending, an event stream, or another body of which more may have come.
+// IsOpen says whether the exchange was still going on when the recording ended: it is
+// pending, an event stream, or a body of which more may have come.
 func (e *Exchange) IsOpen() bool {
 	return e.IsPending() || e.Truncated == "time" && IsStream(e.Response.Get("Content-Type"))
 }
 
-// IsStream tells the content types of bodies that end only with their connection.
+// IsStream says whether bodies of a content type end only with their connection.
 func IsStream(contentType string) bool {
 	for _, kind := range []string{"text/event-stream", "multipart/x-mixed-replace"} {
 		if len(contentType) >= len(kind) && equalFold(contentType[:len(kind)], kind) {

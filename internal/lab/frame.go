@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PixelFormat names how the pixels of a frame lie in memory. Names are those
-// of V4L2's documentation, without the prefix.
+// PixelFormat names how the pixels of a frame lie in memory, by the names of V4L2's
+// documentation without their prefix.
 type PixelFormat string
 
 // The formats that screens and grabbers deliver.
@@ -29,8 +29,8 @@ type Format struct {
 	Rate   float64     `json:"rate"`   // nominal frames per second
 }
 
-// Stride returns the bytes of one row of the first plane. Rows are tight: a
-// source removes the padding of its driver.
+// Stride returns the bytes of one row of the first plane. Rows have no padding: sources
+// remove that of their drivers.
 func (f Format) Stride() int {
 	switch f.Pixels {
 	case BGRX:
@@ -59,11 +59,11 @@ func (f Format) FrameSize() int {
 // Bounds returns the rectangle of the whole frame.
 func (f Format) Bounds() image.Rectangle { return image.Rect(0, 0, f.Width, f.Height) }
 
-// MaxSide bounds width and height: nothing that a screen delivers is larger,
-// and what a hostile file claims must not be allocated.
+// MaxSide bounds width and height, so that a hostile file cannot claim a huge allocation.
+// No screen is larger.
 const MaxSide = 16384
 
-// Validate says what is wrong with a format that came from outside.
+// Validate returns an error for a format that no source can have.
 func (f Format) Validate() error {
 	switch f.Pixels {
 	case BGRX, BGR24, YUYV, UYVY, NV12, Grey, MJPEG:
@@ -85,58 +85,57 @@ type FrameFlags uint32
 const (
 	// FrameRepeat: the source knows that no pixel changed since the frame before.
 	FrameRepeat FrameFlags = 1 << iota
-	// FrameCorrupt: the driver marked the buffer as damaged, or it was short.
+	// FrameCorrupt: the driver marked the buffer as damaged, or the buffer was too short.
 	FrameCorrupt
-	// FrameShort, beside FrameCorrupt: the buffer held fewer bytes than the
-	// format has; the missing ones are zero.
+	// FrameShort, with FrameCorrupt: the buffer held fewer bytes than the format needs;
+	// the missing bytes are zero.
 	FrameShort
-	// FrameProven, beside FrameRepeat: nobody looked at the screen at this frame's
-	// time, but the source's next look proved that nothing had been drawn since the
-	// look before. The picture at this time is therefore known.
+	// FrameProven, with FrameRepeat: the source did not look at the screen at this frame's
+	// time, but its next look proved that nothing had been drawn since the look before,
+	// so the picture at this time is known.
 	FrameProven
-	// FrameLook: the source looked at the screen by itself, as soon as it could.
-	// Time is when; Seq counts the looks, and need not fit the time.
+	// FrameLook: the source looked at the screen outside its schedule. Time is when; Seq
+	// counts the looks and need not agree with the time.
 	FrameLook
 )
 
 // FrameInfo is what is known of a frame without its pixels.
 type FrameInfo struct {
-	// Seq is the source's own count. A step of more than one means that frames
-	// were lost between the screen and us.
+	// Seq is the source's own count. A step of more than one means that frames were lost
+	// between the screen and the recorder.
 	Seq uint64
-	// Missed counts the ticks of the source's own schedule, between the frame before
-	// and this one, at which it did not look at the screen. They are not lost
-	// frames: with FrameRepeat nothing was drawn meanwhile; otherwise the time of
-	// the change is known less well, see Unseen. A reel keeps it in its events.
+	// Missed counts the ticks of the source's schedule since the frame before at which it
+	// did not look at the screen. Missed ticks are not lost frames: with FrameRepeat
+	// nothing was drawn meanwhile; otherwise the time of the change is known less well,
+	// see Unseen. A reel stores Missed in its events.
 	Missed int
 	// Time is when the source took the frame; the true instant lies in
 	// [Time − Uncertainty, Time].
 	Time        Time
 	Uncertainty time.Duration
 	Flags       FrameFlags
-	// Changed covers every pixel that differs from the frame before (it may
-	// cover more). Empty with FrameRepeat or for an equal frame; the first
-	// frame of a reel, and any frame of which it is not known, has Bounds().
+	// Changed covers every pixel that differs from the frame before, and may cover more.
+	// It is empty with FrameRepeat and for an equal frame. It is Bounds() for the first
+	// frame of a reel, and for any frame whose changes are unknown.
 	Changed []image.Rectangle
 }
 
 // Frame is one picture of the screen.
 type Frame struct {
 	FrameInfo
-	// Pix holds Format.FrameSize() bytes, rows from the top without padding.
-	// It belongs to the one who delivered the frame and is valid until the
-	// next call to them.
+	// Pix holds Format.FrameSize() bytes, rows from the top without padding. The source
+	// owns it; it is valid until the next call to the source.
 	Pix []byte
 }
 
-// Gap says that frames are missing from a recording, and why.
+// Gap says which frames are missing from a recording, and why.
 type Gap struct {
 	Seq    uint64 `json:"seq"`    // the first lost frame, in the source's count
 	Count  int    `json:"count"`  // lost frames
 	Reason string `json:"reason"` // one of the Gap… constants, or a source's own words
 	From   Time   `json:"from_ns"`
 	To     Time   `json:"to_ns"` // the times of the frames around the gap
-	// Before is the index in the recording of the frame that follows the gap.
+	// Before is the index, in the recording, of the first frame after the gap.
 	Before int `json:"before"`
 }
 
@@ -151,6 +150,6 @@ func (g Gap) String() string {
 // The reasons for which frames are lost.
 const (
 	GapSource  = "missed by the source"   // a step in the source's own sequence
-	GapRing    = "recorder's ring full"   // the writer did not keep up
-	GapCorrupt = "buffer short or marked" // the driver delivered it damaged
+	GapRing    = "recorder's ring full"   // the writer was too slow
+	GapCorrupt = "buffer short or marked" // the driver delivered a damaged frame
 )

@@ -2,16 +2,16 @@ package lab
 
 import "slices"
 
-// Guard is a time of a page load of which a verdict is made, and the level that
-// a history watches; a larger value is worse.
+// Guard is a metric of page load time that decides verdicts and whose level a history
+// watches. Larger is worse.
 type Guard struct {
 	Metric, Label string
-	// Instant is set where the value is the time of one frame, so that it is
-	// known no finer than the frame before it tells.
+	// Instant is set if the value is the time of one frame, and so known only to the
+	// interval since the frame before.
 	Instant bool
 }
 
-// Guards lists them, the most telling first.
+// Guards lists the guards, the most telling first.
 func Guards() []Guard {
 	return []Guard{
 		{"speed_index_ms", "SpeedIndex", false},
@@ -21,7 +21,7 @@ func Guards() []Guard {
 	}
 }
 
-// GuardPlace is where a metric is in Guards, or how many there are.
+// GuardPlace is the index of a metric in Guards; the number of guards for other metrics.
 func GuardPlace(metric string) int {
 	all := Guards()
 	if i := slices.IndexFunc(all, func(g Guard) bool { return g.Metric == metric }); i >= 0 {
@@ -30,7 +30,7 @@ func GuardPlace(metric string) int {
 	return len(all)
 }
 
-// MetricLabel is a guard's name for people, and that of any other metric as it is.
+// MetricLabel returns a guard's name for people, and other names unchanged.
 func MetricLabel(metric string) string {
 	for _, g := range Guards() {
 		if g.Metric == metric {

@@ -24,7 +24,7 @@ type Link struct {
 	Changes   []LinkChange             `json:"changes,omitempty"`
 }
 
-// LinkQueue bounds what waits in front of each direction's bottleneck.
+// LinkQueue bounds the queue in front of each direction's bottleneck.
 type LinkQueue struct {
 	Packets    int           `json:"packets,omitempty"`
 	Bytes      int           `json:"bytes,omitempty"`
@@ -32,20 +32,20 @@ type LinkQueue struct {
 	Discipline string        `json:"discipline,omitempty"`
 }
 
-// LinkTrace is a recorded capacity that replaces a rate.
+// LinkTrace is a recorded capacity over time, in place of a rate.
 type LinkTrace struct {
 	Name   string        `json:"name"`
 	Period time.Duration `json:"period_ns"`
 }
 
-// LinkStall holds everything back once.
+// LinkStall holds back all packets once.
 type LinkStall struct {
 	For  time.Duration `json:"for_ns"`
 	From time.Duration `json:"from_ns"`
 	To   time.Duration `json:"to_ns"`
 }
 
-// LinkChange is a profile that begins to hold at an instant after the start.
+// LinkChange is a profile that applies from an instant after the start.
 type LinkChange struct {
 	At      time.Duration `json:"at_ns"`
 	Profile Link          `json:"profile"`

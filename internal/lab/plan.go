@@ -23,7 +23,7 @@ type Plan struct {
 	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
-	// Live is set by the demo alone: the service has no such runs.
+	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }
 
@@ -37,13 +37,13 @@ type Arm struct {
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
 
-// NamedArm is an arm with its name: Control or Treatment.
+// NamedArm is an arm with its name, Control or Treatment.
 type NamedArm struct {
 	Name string
 	Arm
 }
 
-// Arms lists the arms with nothing left out: the control, and the treatment where
+// Arms lists the arms with every field filled in: the control, and the treatment if
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
@@ -60,7 +60,7 @@ func (p Plan) Arms() []NamedArm {
 	return append(arms, NamedArm{Treatment, t})
 }
 
-// WithArms returns the plan with the arms, each written out.
+// WithArms returns the plan with the given arms.
 func (p Plan) WithArms(arms []NamedArm) Plan {
 	p.Arm, p.Treatment = arms[0].Arm, nil
 	if len(arms) > 1 {
@@ -69,7 +69,7 @@ func (p Plan) WithArms(arms []NamedArm) Plan {
 	return p
 }
 
-// Total is how many trials the plan asks for, of all arms together.
+// Total is the number of trials that the plan asks for, of all arms together.
 func (p Plan) Total() int {
 	if p.Treatment != nil {
 		return 2 * p.Trials
@@ -77,16 +77,16 @@ func (p Plan) Total() int {
 	return p.Trials
 }
 
-// StillTime is how long screen and network must be still at a load's end.
+// StillTime is how long screen and network must be still before a load has ended.
 func (p Plan) StillTime() time.Duration { return seconds(p.Still) }
 
 // LimitTime is how long a load may take.
 func (p Plan) LimitTime() time.Duration { return seconds(p.Limit) }
 
-// ToleranceTime is how much blur a valid trial may have, 0 for the default.
+// ToleranceTime is how much blur a valid trial may have; 0 is the default.
 func (p Plan) ToleranceTime() time.Duration { return seconds(p.Tolerance / 1e3) }
 
-// seconds is a duration, the longest one for what no duration can hold.
+// seconds converts to a duration, and caps values that no duration can represent.
 func seconds(s float64) time.Duration {
 	ns := math.Round(s * 1e9)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPlanOfTheFirstVersions: a plan that was written with a list of arms and
-// durations as text is read as what it means.
+// TestPlanOfTheFirstVersions: a plan with a list of arms and durations as text is
+// converted to the current form.
 func TestPlanOfTheFirstVersions(t *testing.T) {
 	const old = `{"id": "20261121-091400-demo", "name": "demo", "trials": 10, "still": "1.5s", "limit": "1m0s", "tolerance": "20ms",
 		"timing": "recorded", "seed": 18446744073709551615, "arms": [

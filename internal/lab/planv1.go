@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// planV1 is the plan in a run.json of the first versions, where it had another form
-// than in a request: a list of arms, and durations as text.
+// planV1 is the plan in a run.json of the first versions. It differed from a request: it
+// had a list of arms, and durations as text.
 type planV1 struct {
 	Arms []struct {
 		Name string `json:"name"`
@@ -18,9 +18,9 @@ type planV1 struct {
 	Tolerance *string `json:"tolerance"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It reads both forms that a plan had.
+// UnmarshalJSON implements json.Unmarshaler. It reads both forms of a plan.
 func (p *Plan) UnmarshalJSON(text []byte) error {
-	type plain Plan // without this method
+	type plain Plan // has no UnmarshalJSON, which would call itself
 	if err := json.Unmarshal(text, (*plain)(p)); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}

@@ -5,18 +5,18 @@ import "time"
 // Stage says how a replayed request was matched to an exchange.
 type Stage string
 
-// The stages, from the surest to none.
+// The stages, from the most certain match to none.
 const (
 	StageExact      Stage = "exact"      // the only exchange with this method, URL and body
 	StageSequence   Stage = "sequence"   // the n-th of several exchanges with this method, URL and body
-	StageNormalised Stage = "normalised" // equal once volatile parts are left out
-	StageFuzzy      Stage = "fuzzy"      // the nearest above the threshold, with its score
-	StageMiss       Stage = "miss"       // nothing was near enough
+	StageNormalised Stage = "normalised" // equal without the volatile parts
+	StageFuzzy      Stage = "fuzzy"      // the most similar exchange, at or above the threshold
+	StageMiss       Stage = "miss"       // no exchange was similar enough
 	StageLive       Stage = "live"       // fetched from the origin (recording, or a miss policy that allows it)
 	StageBox        Stage = "box"        // answered by the box itself: set-up pages, annotations, captive-portal probes
 )
 
-// Served is one line of a trial's replay log: what was asked and what was answered, and why.
+// Served is one line of a trial's replay log: a request, its response, and how it was matched.
 type Served struct {
 	Time     Time   `json:"time_ns"` // arrival of the request header
 	Client   string `json:"client"`  // the device's address
@@ -27,27 +27,26 @@ type Served struct {
 	Stage    Stage   `json:"stage"`
 	Score    float64 `json:"score"` // 1 for exact, the similarity for fuzzy, 0 for a miss
 	Exchange string  `json:"exchange,omitempty"`
-	// Differs names what was not equal: "query cb: 1 → 9".
+	// Differs names what differed from the recorded request: "query cb: 1 → 9".
 	Differs []string `json:"differs,omitempty"`
-	// RunnerUp is the next best exchange of a fuzzy match or of a miss.
+	// RunnerUp is the next best exchange, for a fuzzy match or a miss.
 	RunnerUp string `json:"runner_up,omitempty"`
 
 	RequestSHA256 string        `json:"request_sha256,omitempty"` // of the request body, if it has one
 	Status        int           `json:"status"`
-	Bytes         int64         `json:"bytes"`                 // of the response body that were written
+	Bytes         int64         `json:"bytes"`                 // of the response body, as written
 	BodySHA256    string        `json:"body_sha256,omitempty"` // of what was written
 	FirstByte     time.Duration `json:"first_byte_ns"`         // from Time to the response header
 	Duration      time.Duration `json:"duration_ns"`           // from Time to the last byte written
-	// Aborted is set when the device went away before the last byte.
+	// Aborted is set if the device closed the connection before the last byte.
 	Aborted bool `json:"aborted,omitempty"`
-	// Error says what went wrong on our side or at the origin.
+	// Error says what failed on the box or at the origin.
 	Error string `json:"error,omitempty"`
 }
 
-// ReplayConfidence is how surely a trial was answered as it was recorded: the
-// mean score of its requests, 1 for an exact match, the similarity for a fuzzy
-// one, 0 for a miss. Those that the box or an origin answered do not count; n
-// is how many did. Without any it is 1.
+// ReplayConfidence is the mean match score of a trial's n requests: 1 for an exact match,
+// the similarity for a fuzzy match, 0 for a miss. Requests that the box or an origin
+// answered are not counted. It is 1 if n is 0.
 func ReplayConfidence(served []Served) (confidence float64, n int) {
 	sum := 0.0
 	for _, s := range served {

@@ -2,31 +2,31 @@ package lab
 
 import "fmt"
 
-// SourceEvent is something that happened to the source of a recording, apart
-// from frames: it explains why frames are missing, late or come to an end.
+// SourceEvent is something that happened to the source of a recording and explains why
+// frames are missing, late or at an end.
 type SourceEvent struct {
 	Kind string `json:"kind"`    // one of the Source… constants, or a source's own word
 	Time Time   `json:"time_ns"` // when it was noticed
 	// Before is the index in the recording of the frame that follows the event.
 	Before int    `json:"before"`
 	Detail string `json:"detail,omitempty"` // for people
-	// Format is what the source delivers from here on, with SourceResized, if it knows.
+	// Format is the new format, with SourceResized and if it is known.
 	Format *Format `json:"format,omitempty"`
 	// From and Missed belong to SourceUnseen, which is the interval [From, Time].
 	From   Time `json:"from_ns,omitempty"`
 	Missed int  `json:"missed,omitempty"`
 }
 
-// What happens to sources.
+// The kinds of source events.
 const (
-	SourceUnplugged  = "unplugged"           // the device has gone
-	SourcePlugged    = "plugged in"          // it is there again
-	SourceSignalLost = "signal lost"         // the device is there; nothing comes from the screen
-	SourceSignalBack = "signal back"         // frames come again
+	SourceUnplugged  = "unplugged"           // the device was removed
+	SourcePlugged    = "plugged in"          // the device is back
+	SourceSignalLost = "signal lost"         // the device is present, but the screen sends no signal
+	SourceSignalBack = "signal back"         // frames arrive again
 	SourceResized    = "format changed"      // resolution, pixel format or rate
 	SourceIrregular  = "irregular timestamp" // a frame's time does not fit its sequence number
-	SourceUnseen     = "late look"           // the screen was drawn on while nobody looked, for longer than usual: see Unseen
-	SourceUntold     = "events not recorded" // more of them came than a recording keeps; Detail says how many
+	SourceUnseen     = "late look"           // the screen changed in an unusually long interval between two looks, see Unseen
+	SourceUntold     = "events not recorded" // more events than a recording keeps; Detail says how many
 )
 
 func (e SourceEvent) String() string {

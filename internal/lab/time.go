@@ -15,15 +15,15 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Add returns t + d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
-// Clock tells the time; tests pass their own.
+// Clock tells the time; tests inject their own.
 type Clock func() Time
 
-// Monotonic reads CLOCK_MONOTONIC, the clock that V4L2 drivers stamp frames
-// with and that every log of a trial uses.
+// Monotonic reads CLOCK_MONOTONIC, the clock of V4L2's timestamps and of every log of a
+// trial.
 func Monotonic() Time {
 	const clockMonotonic = 1
 	var ts syscall.Timespec
-	// The error is EINVAL for an unknown clock only, and Linux always has this one.
+	// clock_gettime fails only for an unknown clock, and Linux always has this one.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
 	return Time(ts.Nano())
 }

@@ -4,9 +4,8 @@ import (
 	"time"
 )
 
-// Event is something done to the device or noticed about it. The device got
-// it at some instant in [Earliest, Latest]; no latency finer than that
-// interval may be reported.
+// Event is something done to the device or observed of it. It happened at some instant in
+// [Earliest, Latest]; no latency finer than that interval may be reported.
 type Event struct {
 	Name     string `json:"name"` // "key", "navigate", "sync", "done", "end"
 	Detail   string `json:"detail,omitempty"`
@@ -14,16 +13,16 @@ type Event struct {
 	Latest   Time   `json:"latest_ns"`
 }
 
-// Measurement is a named number with its unit, the method that made it, and
-// the frames that it rests on.
+// Measurement is a named number with its unit, the method that produced it, and the
+// frames that it is based on.
 type Measurement struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`             // "ms", "frames/s", "pixels", "%"
 	Method string  `json:"method"`           // formula and flavour, with its source
 	Frames []int   `json:"frames,omitempty"` // indices in the reel
-	// Low and High bound the true value, given when frames were taken and how
-	// well the start is known. They are nil where the method has no such bounds.
+	// Low and High bound the true value, given when frames were taken and how well the
+	// start is known. They are nil if the method has no bounds.
 	Low  *float64 `json:"low,omitempty"`
 	High *float64 `json:"high,omitempty"`
 }
@@ -37,7 +36,7 @@ type Span struct {
 	Children []*Span `json:"children,omitempty"`
 }
 
-// End says how the end of a trial was known.
+// End says by what the end of a trial was recognised.
 type End string
 
 // The ways a trial ends.
@@ -54,8 +53,8 @@ const (
 	Treatment = "treatment"
 )
 
-// ArmOrder puts the control before the treatment, and both before what else a
-// file may name. Which trial came first says nothing: that is drawn by lot.
+// ArmOrder sorts arms by name: the control, the treatment, then any other that a file
+// may name. The order of the trials is no help, as it is random.
 func ArmOrder(arm string) int {
 	switch arm {
 	case Control:
@@ -70,23 +69,23 @@ func ArmOrder(arm string) int {
 type Trial struct {
 	Number int    `json:"number"` // from 1
 	Arm    string `json:"arm"`
-	// Block counts the groups of trials, from 1, in each of which the order of the
-	// arms was drawn by lot.
+	// Block is the number, from 1, of the group of trials within which the order of the
+	// arms was randomised.
 	Block int       `json:"block"`
 	Page  string    `json:"page"`
 	Wall  time.Time `json:"wall"` // start, for people
 	Ended End       `json:"ended"`
 
-	// Valid trials enter the statistics; Invalid holds the reasons of the others.
+	// Valid trials enter the statistics; Invalid says why a trial is not valid.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
-	// Faults are those of these reasons that hold whatever the tolerance is.
+	// Faults are those reasons that do not depend on the tolerance.
 	Faults []string `json:"faults,omitempty"`
 
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
-	// Recorded is how many exchanges were recorded of this page, and Asked how many of them
-	// the trial asked for; both are 0 where the recording may hold other pages too.
+	// Recorded is how many exchanges of this page the recording has, and Asked how many
+	// of them the trial requested; both are 0 if the recording may hold other pages too.
 	Recorded int `json:"recorded,omitempty"`
 	Asked    int `json:"asked,omitempty"`
 
@@ -101,18 +100,18 @@ type Trial struct {
 	ContentH   int    `json:"content_h"`
 	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
 
-	// Blur is how late the instruments may have been, and Machine what else the machine did.
+	// Blur is how late the instruments may have been; Machine is the machine's other load.
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`
 
-	// Capture is what the recording was like.
+	// Capture describes the quality of the recording.
 	Capture *CaptureState `json:"capture,omitempty"`
 
-	// Parts is what the trial's time went into, in order.
+	// Parts lists, in order, what the trial's time was spent on.
 	Parts []TrialPart `json:"parts,omitempty"`
 
-	// Metrics maps a measurement's name to its value, for machines that want
-	// one number: the unit is the end of the name.
+	// Metrics maps a measurement's name to its value, for machines that need one number.
+	// The name ends with the unit.
 	Metrics      map[string]float64 `json:"metrics"`
 	Measurements []Measurement      `json:"measurements"`
 	Spans        []*Span            `json:"spans,omitempty"`
@@ -133,27 +132,27 @@ type Trial struct {
 	Files map[string]string `json:"files"`
 }
 
-// TrialPart is a stretch of the time that a trial took.
+// TrialPart is one stretch of a trial's time.
 type TrialPart struct {
 	Name string  `json:"name"` // "birth", "settle", "load", "still", "stop", "analysis", "evidence"
 	MS   float64 `json:"ms"`
-	// Processor is the processor time in ms by who took it, where it is known:
-	// "appliance", "browser", "screen", "link", "encoder". That of a part without it is in
-	// the part that follows.
+	// Processor is the processor time in ms by consumer, if known: "appliance",
+	// "browser", "screen", "link", "encoder". A part without it is included in the part
+	// that follows.
 	Processor map[string]float64 `json:"processor_ms,omitempty"`
 }
 
-// CaptureState is what the recording of a trial was like. Times are in ms.
+// CaptureState describes the quality of a trial's recording. Times are in ms.
 type CaptureState struct {
 	Rate         float64        `json:"rate_hz"` // measured
 	IntervalP99  float64        `json:"interval_p99_ms"`
 	IntervalMax  float64        `json:"interval_max_ms"`
 	Jitter       float64        `json:"jitter_ms"`
 	Scheduling   string         `json:"scheduling"`      // "SCHED_FIFO", "nice -10" or "normal"
-	MissedProven int            `json:"missed_proven"`   // ticks missed, with the picture proved all the same
-	MissedDrawn  int            `json:"missed_drawn"`    // ticks missed while something was drawn
-	NormalBound  float64        `json:"normal_bound_ms"` // how well the time of a change is usually known
-	WorstBound   float64        `json:"worst_bound_ms"`  // and at worst
+	MissedProven int            `json:"missed_proven"`   // missed ticks whose picture is known nevertheless
+	MissedDrawn  int            `json:"missed_drawn"`    // missed ticks during which the screen changed
+	NormalBound  float64        `json:"normal_bound_ms"` // usual uncertainty of the time of a change
+	WorstBound   float64        `json:"worst_bound_ms"`  // worst uncertainty
 	LostBecause  map[string]int `json:"lost_because,omitempty"`
 }
 
@@ -168,19 +167,19 @@ type Summary struct {
 	Max    float64 `json:"max"`
 	Q1     float64 `json:"q1"`
 	Q3     float64 `json:"q3"`
-	// Low and High bound the median at 95 % by order statistics (no
-	// distribution assumed); they are Min and Max when N is too small.
+	// Low and High bound the median at 95 % by order statistics, without assuming a
+	// distribution; they are Min and Max if N is too small for that.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	// Warnings qualify the numbers: "n = 3 is too small for a 95 % interval".
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Run is one execution of a plan: the content of run.json, whose trials lack the
-// series of each frame.
+// Run is one execution of a plan, and the content of run.json; there, trials lack their
+// per-frame series.
 type Run struct {
 	ID      string    `json:"id"`   // sorts by time: 20261121-091400-demo
-	Name    string    `json:"name"` // what the person called it
+	Name    string    `json:"name"` // given by the person
 	Wall    time.Time `json:"wall"`
 	Elapsed float64   `json:"elapsed_s"`
 	State   string    `json:"state"` // "running", "done", "failed", "interrupted"
@@ -191,7 +190,7 @@ type Run struct {
 	Link    Link        `json:"link"`    // of the control
 	Plan    Plan        `json:"plan"`
 
-	// Tolerance is how late the instruments may have been in a valid trial.
+	// Tolerance is how late the instruments may be in a valid trial.
 	Tolerance *Tolerance `json:"tolerance,omitempty"`
 
 	// Environment is what could explain a difference between two runs.
@@ -199,7 +198,7 @@ type Run struct {
 
 	Trials  []*Trial  `json:"trials"`
 	Summary []Summary `json:"summary"`
-	// Comparison is there when the run has two arms and has ended.
+	// Comparison is set if the run has two arms and has ended.
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Unseen is an interval at whose ends the picture is known, in which something
-// was drawn, and in which nobody looked at the screen for longer than usual.
-// The change is in it, and pictures may have come and gone in it; nothing is lost
-// outside of it.
+// Unseen is an unusually long interval between two looks at the screen during which the
+// screen changed. The picture is known at both ends; other pictures may have come and
+// gone in between.
 type Unseen struct {
-	From   Time `json:"from_ns"` // the old picture is proven up to here
-	To     Time `json:"to_ns"`   // the new picture had come by then
-	Missed int  `json:"missed"`  // ticks in between at which the source should have looked and did not
+	From   Time `json:"from_ns"` // the old picture is known to have lasted until here
+	To     Time `json:"to_ns"`   // the new picture was there by then
+	Missed int  `json:"missed"`  // scheduled looks in between that did not happen
 }
 
-// Bound is how well the time of the change is known.
+// Bound is the uncertainty of the time of the change.
 func (u Unseen) Bound() time.Duration { return u.To.Sub(u.From) }
 
 func (u Unseen) String() string {
 	return fmt.Sprintf("something was drawn within %.1f ms in which nobody looked (%d ticks missed)", u.Bound().Seconds()*1e3, u.Missed)
 }
 
-// WorstUnseen returns the longest interval that reaches into [from, to]; false
-// when none does.
+// WorstUnseen returns the longest interval that overlaps [from, to], and whether there is
+// one.
 func WorstUnseen(list []Unseen, from, to Time) (worst Unseen, ok bool) {
 	for _, u := range list {
 		if u.To < from || u.From > to {

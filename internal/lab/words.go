@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Signed writes a difference for people, rounded to so many digits after the
-// point, halves away from zero: +1 240 with a narrow space, −3.5 with a true
-// minus, 0 without a sign.
+// Signed formats a difference for people, rounded half away from zero to at most digits
+// decimals: +1 240 with a narrow space, −3.5 with a true minus, 0 without a sign.
 func Signed(v float64, digits int) string {
 	scale := math.Pow10(digits)
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Round(math.Abs(v)*scale)/scale, 'f', digits, 64), ".")
@@ -27,7 +26,7 @@ func Signed(v float64, digits int) string {
 	return "+" + whole
 }
 
-// Plural chooses the word for n things.
+// Plural chooses the singular or the plural by n.
 func Plural(n int, one, more string) string {
 	if n == 1 {
 		return one

@@ -2,6 +2,8 @@ package programs
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,5 +60,36 @@ func TestMissing(t *testing.T) {
 	install(t, "google-chrome", "Xvfb", "certutil", "vpxenc")
 	if err := Missing(VirtualDevice()); err != nil {
 		t.Errorf("Missing() with all installed = %v; want nil", err)
+	}
+}
+
+// Nothing is advertised that no code uses: each program of the table is named by
+// Go code outside this package and the doctor, which only look for it.
+func TestEveryProgramIsUsed(t *testing.T) {
+	used := map[string]bool{}
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		if dir := filepath.Dir(path); dir == "internal/programs" || dir == "internal/doctor" {
+			return nil
+		}
+		text, err := fs.ReadFile(root, path)
+		for _, p := range All() {
+			constructor := strings.ToUpper(p.Name[:1]) + p.Name[1:]
+			if strings.Contains(string(text), fmt.Sprintf("%q", p.Files[0])) || strings.Contains(string(text), "programs."+constructor+"()") {
+				used[p.Name] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range All() {
+		if !used[p.Name] {
+			t.Errorf("no code starts %s; want the table without it", p.Name)
+		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// cost is what a part of a trial took.
+// cost is the time and processor time of one part of a trial.
 type cost struct{ Part, MS, Processor string }
 
-// costs lists the parts of a trial and their sum; none for trials of before they were noted.
+// costs lists the parts of a trial and their sum. Trials of older versions have none.
 func costs(parts []lab.TrialPart) (out []cost) {
 	var whole float64
 	sums := map[string]float64{}
@@ -29,7 +29,7 @@ func costs(parts []lab.TrialPart) (out []cost) {
 	return out
 }
 
-// processor names who took processor time, the most first.
+// processor lists the consumers of processor time, largest first.
 func processor(ms map[string]float64) string {
 	who := slices.SortedFunc(maps.Keys(ms), func(a, b string) int {
 		return cmp.Or(cmp.Compare(ms[b], ms[a]), cmp.Compare(a, b))
@@ -40,7 +40,7 @@ func processor(ms map[string]float64) string {
 	return strings.Join(who, ", ")
 }
 
-// noVideo says why a trial has no film, or "".
+// noVideo says why a trial has no video, or "".
 func noVideo(t *lab.Trial, video *artifact) string {
 	named, ok := t.Files["video"]
 	switch {

@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/report/reporttest"
 )
 
-// TestReportSaysWhatATrialCostAndLacks: a video that is missing is said to be, with
-// the reason, and what the parts of a trial took is listed.
+// TestReportSaysWhatATrialCostAndLacks: the report lists the cost of a trial's parts, and
+// says that a video is missing and why.
 func TestReportSaysWhatATrialCostAndLacks(t *testing.T) {
 	run := reporttest.Run(3, 3)
 	dir := t.TempDir()
@@ -47,6 +47,6 @@ func TestReportSaysWhatATrialCostAndLacks(t *testing.T) {
 		}
 	}
 	if strings.Contains(parts[1], "Cost of the trial") {
-		t.Error("a trial of before parts were noted has a table of them")
+		t.Error("the report shows a table of parts for a trial without parts")
 	}
 }

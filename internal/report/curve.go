@@ -6,9 +6,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// curve is a trial's progress as steps: what repeats the value before it is
-// left out, which loses nothing, because a picture holds until the next one.
-// Frames, Times and the values have the same length.
+// curve is a trial's progress as steps. Values equal to the one before are left out, since
+// a step function holds its value. Frames, Times and the values have equal lengths.
 type curve struct {
 	Number int       `json:"n"`
 	Arm    string    `json:"arm"`
@@ -19,7 +18,7 @@ type curve struct {
 	Visual []float64 `json:"visual"`
 }
 
-// curveOf takes a trial's curve; false when it has none.
+// curveOf returns a trial's curve, and false if the trial has none.
 func curveOf(t *lab.Trial) (curve, bool) {
 	n := min(len(t.FrameTimes), max(len(t.LoadHistogram), len(t.VisualProgress)))
 	c := curve{Number: t.Number, Arm: t.Arm, Valid: t.Valid}
@@ -57,9 +56,8 @@ type steps struct {
 	Values []float64 `json:"v"`
 }
 
-// medianCurve is, at every instant, the median over the curves: what half of
-// the loads had reached by then. A curve counts with its first value before
-// it begins and with its last one after it ended.
+// medianCurve is the median of the curves at every instant. Before its start a curve has
+// its first value, after its end its last one.
 func medianCurve(curves []steps) steps {
 	type change struct {
 		at    float64
@@ -117,8 +115,8 @@ func insert(sorted []float64, v float64) []float64 {
 	return sorted
 }
 
-// reach is the first instant from which on the step function stays at or
-// above level; false when it never does.
+// reach returns the first instant from which the step function stays at or above level,
+// and false if there is none.
 func (s steps) reach(level float64) (float64, bool) {
 	at, ok := 0.0, false
 	for i, v := range s.Values {

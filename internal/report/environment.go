@@ -21,7 +21,7 @@ type group struct {
 
 type pair struct{ Name, Value string }
 
-// rows collects pairs, and leaves out those that have no value.
+// rows is a list of names and values without the pairs whose value is empty.
 type rows []pair
 
 func (r *rows) add(name, value string) {
@@ -45,7 +45,7 @@ func groupsOf(run *lab.Run) []group {
 	return out
 }
 
-// rawOf is the record that the tables are made of, for people who search for a field.
+// rawOf is the record behind the tables as JSON, for readers who look for a field.
 func rawOf(run *lab.Run) string {
 	text, err := json.MarshalIndent(struct {
 		Link        lab.Link        `json:"link"`
@@ -80,9 +80,9 @@ func archiveRows(a lab.ArchiveInfo) (r rows) {
 	return r
 }
 
-// planRows says what was asked for.
+// planRows describes the plan.
 func planRows(p lab.Plan) (r rows) {
-	if p.Trials == 0 { // a run that was not begun by a plan
+	if p.Trials == 0 { // a run without a plan
 		return nil
 	}
 	arms := p.Arms()
@@ -123,7 +123,7 @@ func planRows(p lab.Plan) (r rows) {
 	return r
 }
 
-// recordingOf says what an arm replays.
+// recordingOf describes what an arm replays.
 func recordingOf(p lab.Plan, a lab.NamedArm) string {
 	switch {
 	case p.Live:
@@ -134,10 +134,10 @@ func recordingOf(p lab.Plan, a lab.NamedArm) string {
 	return path.Base(a.Archive)
 }
 
-// spell writes a number of seconds.
+// spell formats a number of seconds.
 func spell(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s" }
 
-// environmentRows says on what was measured.
+// environmentRows describes the machine, the network and the device.
 func environmentRows(e lab.Environment) (r rows) {
 	r.add("Appliance", e.Appliance)
 	r.add("Browser", e.Browser)
@@ -190,7 +190,7 @@ func environmentRows(e lab.Environment) (r rows) {
 	return r
 }
 
-// nonzero writes a number that is worth a row only where it is not 0.
+// nonzero formats a counter; "" for 0, which needs no row.
 func nonzero[T int | int64](n T) string {
 	if n == 0 {
 		return ""
@@ -217,7 +217,7 @@ func onOff(value, one, zero string) string {
 	return map[string]string{"1": one, "0": zero}[value]
 }
 
-// captureRows says what the recording of a trial was like.
+// captureRows describes the quality of a trial's recording.
 func captureRows(c *lab.CaptureState) (r rows) {
 	if c == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/report/reporttest"
 )
 
-// TestLinkInWords: rates, times and queues have the units that people use.
+// TestLinkInWords: rates, times and queues are shown in the units that people use.
 func TestLinkInWords(t *testing.T) {
 	l := lab.Link{
 		Name: "cable", BackEnd: "packet", RTT: 28 * time.Millisecond, Down: 5e6, Up: -1, Loss: 0.015, Burst: 3, Jitter: 2500 * time.Microsecond, Seed: 7,
@@ -36,7 +36,7 @@ func TestLinkInWords(t *testing.T) {
 	}
 }
 
-// TestTablesAreForPeople: no table shows a key of the record or a map of Go.
+// TestTablesAreForPeople: no table shows a raw key or a Go map.
 func TestTablesAreForPeople(t *testing.T) {
 	run := reporttest.Compared(1, 6, 100)
 	run.Plan.Treatment.Archive = "/data/archives/next.wacz"

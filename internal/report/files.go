@@ -16,7 +16,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// artifact is a file of a trial as the page links to it.
+// artifact is a file of a trial that the page links to.
 type artifact struct {
 	URL           string // relative to the report
 	Name          string
@@ -32,7 +32,7 @@ type thumb struct {
 	Label  string
 }
 
-// trialPath is a file of a trial relative to the run's folder.
+// trialPath is the path of a trial's file, relative to the run's folder.
 func trialPath(n int, name string) string {
 	return path.Join("trials", store.TrialName(n), filepath.ToSlash(name))
 }
@@ -45,8 +45,8 @@ func openArtifact(files *os.Root, n int, name string) (*os.File, error) {
 	return f, err
 }
 
-// artifactOf looks up a file by its role in t.Files. It is nil when the trial
-// has none, or when the file is not there.
+// artifactOf looks up a file by its role in t.Files. It returns nil if the trial has no
+// such file or the file is missing.
 func artifactOf(files *os.Root, t *lab.Trial, role string) *artifact {
 	name, ok := t.Files[role]
 	if !ok {
@@ -84,9 +84,9 @@ const (
 	maxStripBytes = 1 << 20
 )
 
-// filmstrip reads the pictures of a filmstrip. t.Files["filmstrip"] is either
-// a JSON list of {"frame","time_ms","file"}, whose files lie beside it, or one
-// picture of the whole strip, which is returned as sheet.
+// filmstrip reads the pictures of a filmstrip. t.Files["filmstrip"] is either a JSON list
+// of {"frame","time_ms","file"} with the files beside it, or one picture of the whole
+// strip, which is returned as sheet.
 func filmstrip(files *os.Root, t *lab.Trial) (thumbs []thumb, sheet *artifact) {
 	a := artifactOf(files, t, "filmstrip")
 	if a == nil || path.Ext(a.Name) != ".json" {

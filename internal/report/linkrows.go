@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// linkRows describes an access network in words and the units that people use for it.
+// linkRows describes an access network in the units that people use.
 func linkRows(l lab.Link) (r rows) {
 	if l.Name == "" && l.BackEnd == "" {
 		return nil
@@ -63,7 +63,7 @@ func profileRows(l lab.Link) (r rows) {
 	return r
 }
 
-// capacity writes a rate: 5 Mbit/s.
+// capacity formats a rate, such as 5 Mbit/s, or names the trace.
 func capacity(bits int64, trace *lab.LinkTrace) string {
 	switch {
 	case trace != nil:
@@ -84,7 +84,7 @@ func capacity(bits int64, trace *lab.LinkTrace) string {
 	return fmt.Sprintf("%d bit/s", bits)
 }
 
-// queueOf writes the bounds of a queue that the profile names; "" for the default.
+// queueOf formats the bounds of a queue that the profile sets; "" for the default.
 func queueOf(q lab.LinkQueue) string {
 	var bounds []string
 	if q.Packets > 0 {
@@ -102,7 +102,7 @@ func queueOf(q lab.LinkQueue) string {
 	return strings.Join(bounds, ", ")
 }
 
-// lengthOf writes a time as people do: 28 ms, 1.5 s.
+// lengthOf formats a duration for people: 28 ms, 1.5 s.
 func lengthOf(d time.Duration) string {
 	if d < time.Second {
 		return strconv.FormatFloat(float64(d)/1e6, 'f', -1, 64) + " ms"

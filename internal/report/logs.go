@@ -9,12 +9,12 @@ import (
 	"eidetic/internal/store"
 )
 
-// maxLines bounds the lines of one trial's replay log in the report. What is
-// beyond is counted, and stays in replay.jsonl.
+// maxLines bounds the lines of one trial's replay log in the report. Further lines are
+// counted; replay.jsonl has them all.
 const maxLines = 5000
 
-// texts gives each different text a number, so that a URL that every trial
-// asks for is in the report once.
+// texts numbers distinct texts, so that a URL that every trial requests is in the report
+// once.
 type texts struct {
 	List  []string
 	index map[string]int
@@ -43,8 +43,8 @@ type replayLog struct {
 	Note string        `json:"note,omitempty"`
 }
 
-// serves reads and condenses the replay log of a trial. A log that is missing or
-// damaged is said so in Note and stops nothing: the report is about what there is.
+// serves reads and condenses the replay log of a trial. If the log is missing or damaged,
+// Note says so, and the report is written nevertheless.
 func serves(files *os.Root, t *lab.Trial, zero lab.Time, x *texts) replayLog {
 	log := replayLog{Number: t.Number, Rows: [][12]float64{}}
 	name, ok := t.Files["replay"]
@@ -80,7 +80,7 @@ func serves(files *os.Root, t *lab.Trial, zero lab.Time, x *texts) replayLog {
 	return log
 }
 
-// maxLogBytes bounds what is read of one replay log.
+// maxLogBytes bounds how much of a replay log is read.
 const maxLogBytes = 64 << 20
 
 func noteOf(s lab.Served) string {

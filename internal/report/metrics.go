@@ -8,21 +8,21 @@ import (
 	"eidetic/internal/lab"
 )
 
-// metric is how a number is shown and explained.
+// metric says how a number is shown and explained.
 type metric struct {
 	Name  string // as in lab.Trial.Metrics
 	Label string
 	Unit  string
-	// Short says what it means in a line.
+	// Short explains the metric in a few words.
 	Short string
-	// Says begins the sentence that ends with the value.
+	// Says is the beginning of the sentence that ends with the value.
 	Says string
-	// Method is the definition that applies unless the trial's measurement brings its own.
+	// Method is the definition, used unless the trial's measurement has its own.
 	Method string
 }
 
-// headline lists the metrics that every report opens with, the most telling
-// first. Others follow in the order of the run's summary.
+// headline lists the metrics at the top of every report, the most telling first. The
+// other metrics follow in the order of the run's summary.
 func headline() []metric {
 	return []metric{
 		{"time_to_stable_ms", "Looks finished", "ms", "No large change comes after", "The page looked finished after",
@@ -40,7 +40,7 @@ func headline() []metric {
 	}
 }
 
-// describe finds how a metric is shown, from what is known here or from its name.
+// describe returns how to show a metric; unknown metrics are described by their name.
 func describe(name, unit string) metric {
 	for _, m := range headline() {
 		if m.Name == name {
@@ -65,8 +65,8 @@ func describe(name, unit string) metric {
 	return m
 }
 
-// number writes v as a person reads it: three or four significant digits,
-// thousands apart by a narrow space, a true minus.
+// number formats v for people: three or four significant digits, thousands separated by a
+// narrow space, a true minus.
 func number(v float64, unit string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -84,7 +84,7 @@ func number(v float64, unit string) string {
 	return grouped(strconv.FormatFloat(v, 'f', digits, 64))
 }
 
-// precise writes v with one more digit than the big numbers have, for tables.
+// precise formats v for tables, with one digit more than number.
 func precise(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -119,10 +119,10 @@ func grouped(s string) string {
 	return sign + b.String()
 }
 
-// count writes an integer with its thousands apart.
+// count formats an integer with its thousands separated.
 func count[T int | int64](n T) string { return grouped(strconv.FormatInt(int64(n), 10)) }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n < 0:

@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// page is what the template shows.
+// page holds what the template shows.
 type page struct {
 	Policy       string
 	Style        template.CSS
@@ -24,18 +24,18 @@ type page struct {
 	On          []string // link and browser
 	When        string
 	WhenMachine string
-	Trouble     string // why the run has no, or not all, results
+	Trouble     string // why results are missing
 	Verdict     *verdict
-	Found       *found // instead of Verdict, where two arms are compared
+	Found       *found // instead of Verdict, if two arms are compared
 	Sides       []side // of a comparison
 	Changes     []change
 	Facts       []fact
 	Warnings    []string
 	Cards       []card
-	Seen        *trial // the trial whose filmstrip stands at the top
+	Seen        *trial // the trial whose filmstrip is at the top
 	Curves      bool
 	Levels      []string   // of the load histogram
-	Reaches     []reachRow // when each arm's median reached them
+	Reaches     []reachRow // when each arm's median reaches the levels
 	Strips      []strip
 	Rows        []lab.Summary
 	RowLabels   map[string]metric
@@ -48,10 +48,10 @@ type page struct {
 	Data        data
 }
 
-// data is what the page's script reads.
+// data is the input of the page's script.
 type data struct {
 	Curves  []curve     `json:"curves"`
-	Medians []median    `json:"medians"` // of each arm's valid trials, the control's first
+	Medians []median    `json:"medians"` // of the valid trials, one for each arm, control first
 	Logs    []replayLog `json:"logs"`
 	Texts   []string    `json:"texts"`
 }
@@ -72,7 +72,7 @@ type fact struct {
 	Good  bool
 	Label string
 	Value string
-	// Kind is "good", "warn" when it touches trials that do not count, or "bad".
+	// Kind is "good", "bad", or "warn" if only invalid trials are affected.
 	Kind string
 }
 
@@ -81,7 +81,7 @@ type card struct {
 	Summary             *lab.Summary
 	Value, Low, High    string
 	Spread, Range, Note string
-	Change              *change // where two arms are compared
+	Change              *change // if two arms are compared
 	Both                []armValue
 }
 
@@ -184,10 +184,10 @@ func zeroOf(t *lab.Trial) lab.Time {
 	return t.FirstFrame
 }
 
-// onOf names the link and the browser, where the run says them.
+// onOf names the link and the browser, if the run has them.
 func onOf(run *lab.Run) []string {
 	var on []string
-	// run.Link is the control's: where the arms differ in it, they say so themselves.
+	// run.Link is the control's: arms with different links name theirs.
 	if name := run.Link.Name; name != "" && !strings.HasPrefix(differsOf(run, lab.Control), "link ") {
 		on = append(on, "link "+name)
 	}
@@ -197,7 +197,7 @@ func onOf(run *lab.Run) []string {
 	return on
 }
 
-// otherPage is the treatment's, where it is not the run's.
+// otherPage is the treatment's page, if it differs from the run's.
 func otherPage(run *lab.Run) string {
 	for _, t := range run.Trials {
 		if t.Arm == lab.Treatment && t.Page != run.Page {
@@ -223,11 +223,11 @@ func hostAndPath(page string) (string, string) {
 	return u.Host, rest
 }
 
-// warningsOf lists the run's warnings and those of its metrics, each once; one
-// that does not hold for all metrics names them.
+// warningsOf lists the warnings of the run and of its metrics, without duplicates. A
+// warning that does not hold for all metrics names its metrics.
 func warningsOf(run *lab.Run) []string {
 	out := append([]string(nil), run.Warnings...)
-	said := map[string][]string{} // labels, by warning
+	said := map[string][]string{} // labels of the metrics, by warning
 	all := map[string]bool{}
 	var order []string
 	for _, s := range run.Summary {
@@ -245,7 +245,7 @@ func warningsOf(run *lab.Run) []string {
 	}
 	for _, c := range changesOf(run) {
 		for _, w := range c.Effect.Warnings {
-			if c.Effect.Guard && max(c.Effect.Pairs, run.Comparison.Pairs) >= 6 { // of fewer, the verdict says so itself
+			if c.Effect.Guard && max(c.Effect.Pairs, run.Comparison.Pairs) >= 6 { // for fewer pairs, the verdict says so
 				out = append(out, c.Label+": "+w)
 			}
 		}
@@ -281,7 +281,7 @@ func cardsOf(run *lab.Run, changes []change) []card {
 			}
 			for _, arm := range arms {
 				v := armValue{armName(arm), "–"}
-				if c.Change != nil && lab.ArmOrder(arm) < 2 { // of the same trials as the change
+				if c.Change != nil && lab.ArmOrder(arm) < 2 { // from the trials that the change was computed from
 					v.Value = []string{c.Change.Control, c.Change.Treatment}[lab.ArmOrder(arm)]
 				} else if s := summaryOf(run, m.Name, arm); s != nil {
 					v.Value = number(s.Median, m.Unit)
@@ -294,7 +294,7 @@ func cardsOf(run *lab.Run, changes []change) []card {
 	return cards
 }
 
-// levels are the shares of the load, in per cent, whose times are told.
+// levels are the percentages of the load whose times the report lists.
 func levels() []float64 { return []float64{25, 50, 75, 90, 99, 100} }
 
 func reachesOf(load steps) (row reachRow, ok bool) {
@@ -311,8 +311,8 @@ func reachesOf(load steps) (row reachRow, ok bool) {
 	return row, true
 }
 
-// methodsOf explains each metric: in the words of the measurement that made
-// it, and else in those of the definition.
+// methodsOf explains each metric by the method of its measurement, or else by the
+// definition.
 func methodsOf(run *lab.Run, metrics []metric) []method {
 	said := map[string]string{}
 	for _, t := range run.Trials {
@@ -337,8 +337,8 @@ func methodsOf(run *lab.Run, metrics []metric) []method {
 	return out
 }
 
-// typical is the index of the arm's valid trial nearest to the median of the
-// first metric: the one whose pictures stand for it.
+// typical returns the index of the arm's valid trial nearest to the median of the first
+// metric. Its pictures represent the arm.
 func typical(run *lab.Run, arm string) (int, bool) {
 	best, distance := -1, math.Inf(1)
 	for _, m := range metricsOf(run) {

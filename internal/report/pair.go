@@ -8,28 +8,28 @@ import (
 	"eidetic/internal/lab"
 )
 
-// found is what a comparison says, at the top of the report.
+// found is the comparison's result at the top of the report.
 type found struct {
-	Kind, Sign       string // for the eye; the words say it too
+	Kind, Sign       string // shown in addition to the words
 	Headline, Detail string
 }
 
-// side is an arm of a comparison, with the pictures that stand for it.
+// side is an arm of a comparison, with the pictures that represent it.
 type side struct {
 	Arm     string
 	Name    string // "Treatment"
 	Differs string // "link 3g"
 	Seen    *trial
-	Cells   []cell // a picture for each instant of an axis that both arms share
+	Cells   []cell // a picture for each instant of the common axis
 }
 
-// cell is what was on the screen at an instant.
+// cell is the screen at one instant.
 type cell struct {
 	thumb
-	Held bool // nothing newer was taken: as in the cell before
+	Held bool // no newer picture exists; the one of the cell before is repeated
 }
 
-// change is a card's comparison of a metric.
+// change is a card's comparison of one metric.
 type change struct {
 	Shift, Low, High, Percent string
 	Control, Treatment        string // medians
@@ -39,10 +39,10 @@ type change struct {
 	Effect                    *lab.Effect
 }
 
-// both says whether the run compares two arms.
+// both says whether the run has two arms.
 func both(run *lab.Run) bool { return len(armsOf(run)) > 1 }
 
-// armName is how the report calls an arm.
+// armName is the report's name for an arm.
 func armName(arm string) string {
 	switch arm {
 	case lab.Control:
@@ -53,7 +53,7 @@ func armName(arm string) string {
 	return arm
 }
 
-// differsOf says what an arm has that the other has not.
+// differsOf describes what distinguishes an arm from the other.
 func differsOf(run *lab.Run, arm string) string {
 	if c := run.Comparison; c != nil {
 		switch arm {
@@ -87,7 +87,7 @@ func foundOf(run *lab.Run) *found {
 	return f
 }
 
-// changesOf lists the comparison's metrics, the guards first as they are stored.
+// changesOf lists the comparison's metrics in their stored order, guards first.
 func changesOf(run *lab.Run) []change {
 	if run.Comparison == nil {
 		return nil
@@ -106,7 +106,7 @@ func changesOf(run *lab.Run) []change {
 		if e.Percent != nil {
 			c.Percent = signed(e.Percent.Value, "%") + " %"
 		}
-		if e.Shift.Confidence == 0 { // nothing was compared
+		if e.Shift.Confidence == 0 { // the metric was not tested
 			c.Shift, c.Chance, c.Delta = "–", "–", "–"
 			for arm, value := range map[string]*string{lab.Control: &c.Control, lab.Treatment: &c.Treatment} {
 				if summaryOf(run, e.Metric, arm) == nil {
@@ -130,7 +130,7 @@ func changesOf(run *lab.Run) []change {
 	return out
 }
 
-// signed writes a difference, of times with at most a tenth of a millisecond.
+// signed formats a difference, for times with at most a tenth of a millisecond.
 func signed(v float64, unit string) string {
 	text := number(v, unit)
 	if unit == "ms" && math.Abs(v) < 10 {
@@ -142,7 +142,7 @@ func signed(v float64, unit string) string {
 	return text
 }
 
-// sidesOf describes both arms, and lays their filmstrips on one axis.
+// sidesOf describes both arms, with their filmstrips on one axis.
 func sidesOf(run *lab.Run, trials []trial) []side {
 	if !both(run) {
 		return nil
@@ -159,23 +159,23 @@ func sidesOf(run *lab.Run, trials []trial) []side {
 	return sides
 }
 
-// slack is how much later than an instant of the axis a picture may be and still
-// stand for it, in ms: a frame, with some jitter.
+// slack is how much later than an instant of the axis, in ms, a picture may be and still
+// represent it: one frame, with some jitter.
 const slack = 25
 
-// align chooses for every instant of an axis, whose step is the largest of the
-// filmstrips', the picture that each arm showed then.
+// align selects, for every instant of an axis, the picture that each arm showed then. The
+// axis has the larger step of the two filmstrips.
 func align(sides []side) {
 	step, end := 0.0, 0.0
 	for _, s := range sides {
 		if s.Seen == nil || len(s.Seen.Thumbs) < 2 {
-			return // one has no pictures, or one picture of its whole strip
+			return // one arm has no pictures, or only one picture of its whole strip
 		}
 		n := len(s.Seen.Thumbs) - 1
 		first, last := s.Seen.Thumbs[0].TimeMS, s.Seen.Thumbs[n].TimeMS
 		step, end = max(step, (last-first)/float64(n)), max(end, last)
 	}
-	step = math.Round(step/100) * 100 // strips are taken at whole tenths of a second
+	step = math.Round(step/100) * 100 // filmstrips have steps of whole tenths of a second
 	if !(step > 0) || end/step > maxThumbs {
 		return
 	}

@@ -15,8 +15,8 @@ import (
 	"eidetic/internal/report/reporttest"
 )
 
-// A slower treatment whose trial came first: what the report leads with is the
-// comparison, and each number is its own arm's.
+// A treatment that is slower and whose trial came first: the report begins with the
+// comparison, and each number belongs to the arm that it is shown for.
 func TestComparisonInBrowser(t *testing.T) {
 	run := reporttest.Compared(7, 10, 800)
 	dir, _ := write(t, run, reporttest.Options{})
@@ -92,7 +92,7 @@ func TestComparisonStates(t *testing.T) {
 	}
 	reporttest.Compare(none)
 	uncompared := reporttest.Compared(7, 6, 800)
-	uncompared.Comparison = nil // as an older version wrote it
+	uncompared.Comparison = nil // as in runs of older versions
 	for _, c := range []struct {
 		name string
 		run  *lab.Run
@@ -121,7 +121,7 @@ func TestComparisonStates(t *testing.T) {
 	}
 }
 
-// The pictures are counted for each arm: two of one and none of the other are not the same.
+// Final pictures are counted per arm.
 func TestFinalPicturesOfEachArm(t *testing.T) {
 	final := func(run *lab.Run) fact {
 		for _, f := range factsOf(run) {
@@ -129,7 +129,7 @@ func TestFinalPicturesOfEachArm(t *testing.T) {
 				return f
 			}
 		}
-		t.Fatal("nothing is said of the final pictures")
+		t.Fatal("the report has no fact about the final pictures")
 		return fact{}
 	}
 	run := &lab.Run{Trials: []*lab.Trial{
@@ -137,7 +137,7 @@ func TestFinalPicturesOfEachArm(t *testing.T) {
 		{Number: 3, Arm: lab.Control, Valid: true, FinalFrame: "b"}, {Number: 4, Arm: lab.Treatment},
 	}}
 	if f := final(run); f.Good || f.Value != "2 different ones" {
-		t.Errorf("two pictures of one arm: %+v", f)
+		t.Errorf("the fact for two pictures in one arm = %+v; want a bad one", f)
 	}
 	run.Trials[2].FinalFrame = "a"
 	if f := final(run); !f.Good {
@@ -149,7 +149,7 @@ func TestFinalPicturesOfEachArm(t *testing.T) {
 	}
 }
 
-// A guard that was not compared has no numbers on the page, and its reason.
+// The page shows no numbers for a guard that was not compared, but the reason.
 func TestGuardThatWasNotCompared(t *testing.T) {
 	run := reporttest.Compared(7, 10, 300)
 	for _, trial := range run.Trials {
@@ -171,7 +171,7 @@ func TestGuardThatWasNotCompared(t *testing.T) {
 	}
 }
 
-// A comparison from elsewhere may say anything.
+// A comparison in a hostile run.json may hold any text.
 func TestComparisonHostileStrings(t *testing.T) {
 	const evil = `"><script>document.title='owned'</script><img src=x onerror="document.title='owned'">`
 	run := reporttest.Compared(1, 6, 800)
@@ -191,12 +191,12 @@ func TestComparisonHostileStrings(t *testing.T) {
 	}
 }
 
-// A live run replayed nothing, and says nothing of it.
+// The report of a live run says nothing about replayed requests.
 func TestLiveRunHasNoReplayedRequests(t *testing.T) {
 	run := reporttest.Run(1, 2)
 	labels := func() string { return fmt.Sprint(factsOf(run)) }
 	if !strings.Contains(labels(), "Replayed requests") {
-		t.Error("a replay does not tell of its requests")
+		t.Error("the report of a replay does not mention its requests")
 	}
 	run.Plan.Live = true
 	if strings.Contains(labels(), "Replayed requests") {
@@ -242,7 +242,7 @@ func TestAlign(t *testing.T) {
 	for _, odd := range [][]side{{{}, {Seen: strip(0, 5)}}, {{Seen: strip(0)}, {Seen: strip(0, 100)}}, {{Seen: strip(0, 1e9)}, {Seen: strip(0, 100)}}, {{Seen: strip(5, 0)}, {Seen: strip(0, -1)}}} {
 		align(odd)
 		if _, err := json.Marshal(odd[0].Cells); err != nil || len(odd[0].Cells) > maxThumbs+1 {
-			t.Errorf("%d cells (%v)", len(odd[0].Cells), err)
+			t.Errorf("got %d cells (%v)", len(odd[0].Cells), err)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestMedianCurve(t *testing.T) {
 			}
 			want := round3((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
 			if got.at(x) != want {
-				r.Fatalf("at %v: %v, want %v", x, got.at(x), want)
+				r.Fatalf("value at %v = %v; want %v", x, got.at(x), want)
 			}
 		}
 	})
@@ -87,7 +87,7 @@ func TestReach(t *testing.T) {
 		}
 	}
 	if _, ok := s.reach(91); ok {
-		t.Error("91 is never reached")
+		t.Error("reach(91) = true; want false")
 	}
 }
 
@@ -97,12 +97,12 @@ func TestNiceScale(t *testing.T) {
 		high := low + rapid.Float64Range(0, 1e6).Draw(r, "width")
 		from, to, ticks := niceScale(low, high)
 		if !(from <= low && to >= high && from < to) || len(ticks) < 2 || len(ticks) > 12 {
-			r.Fatalf("%v … %v became %v … %v with ticks %v", low, high, from, to, ticks)
+			r.Fatalf("niceScale(%v, %v) = %v, %v, %v", low, high, from, to, ticks)
 		}
 	})
 }
 
-// Artifacts that lead out of the trial's folder, or are no files, are not linked.
+// Artifacts outside the trial's folder, or that are not regular files, are not linked.
 func TestArtifactsStayInside(t *testing.T) {
 	dir := t.TempDir()
 	trial := filepath.Join(dir, "trials", "001")

@@ -1,13 +1,11 @@
-// Package report writes report.html, the page that shows a run to a person.
-// In go a run (lab.Run) and the artifacts in its folder; out comes one file
-// that opens from disk with no server: styles, scripts and data are inside,
-// videos and pictures are linked relative to it, and nothing is fetched from
-// anywhere else.
+// Package report writes report.html, the page that shows a run to a person. Its input is
+// a run (lab.Run) and the artifacts in its folder. Its output is one file that opens from
+// disk without a server: styles, scripts and data are inline, videos and pictures are
+// linked relative to the file, and nothing is fetched from elsewhere.
 //
-// The page carries a content security policy (CSP Level 3) that allows its
-// own scripts and styles by their digests and nothing else, so that a string
-// from a hostile page under test could do nothing even if it escaped its
-// quotes. The load charts are drawn by uPlot 1.6.32 (MIT, assets/uPlot.LICENSE).
+// The page's content security policy (CSP Level 3) allows only its own scripts and styles,
+// by their digests, so a string from a hostile page under test does nothing even if it
+// escapes its quotes. The load charts are drawn by uPlot 1.6.32 (MIT, assets/uPlot.LICENSE).
 package report
 
 import (
@@ -25,16 +23,15 @@ import (
 	"eidetic/internal/lab"
 )
 
-// FileName is the report's name in a run's folder.
+// FileName is the name of the report in a run's folder.
 const FileName = "report.html"
 
 //go:embed assets
 var assets embed.FS
 
-// Write writes report.html into dir, the folder of the run. Artifacts that
-// the run names and that are missing are left out of the page; a replay log
-// that is damaged is shown as far as it goes, with what is wrong. The file is
-// replaced in one step. A run that is not done yet gets a report of what there is.
+// Write writes report.html into dir, the folder of the run, atomically. Artifacts that the
+// run names but that are missing are left out; a damaged replay log is shown up to the
+// damage, with the error. An unfinished run gets a report of the trials so far.
 func Write(dir string, run *lab.Run) error {
 	files, err := os.OpenRoot(dir)
 	if err != nil {
@@ -81,9 +78,8 @@ func render(files *os.Root, run *lab.Run) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// policy is the page's content security policy. Chromium does not count the
-// page's own folder as 'self' when it is opened from disk, so file: stands
-// beside it.
+// policy is the page's content security policy. It lists file: besides 'self', because
+// Chromium does not count the folder of a page opened from disk as 'self'.
 func policy(scripts []string, style string) string {
 	var b strings.Builder
 	b.WriteString("default-src 'none'; script-src")

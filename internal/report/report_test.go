@@ -64,13 +64,13 @@ func TestReportInBrowser(t *testing.T) {
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the page complains: %q", got)
 	}
-	// Chromium asks for its own built-in pages when it starts.
+	// Chromium requests its own built-in pages when it starts.
 	if got := b.Foreign("file://"+dir+"/", "about:", "chrome:", "data:image/svg+xml"); len(got) > 0 {
 		t.Errorf("requests that leave the run's folder: %q", got)
 	}
 }
 
-// look opens the last trial and says what there is to be seen.
+// look opens the last trial and describes what is visible.
 const look = `(async () => {
 	const until = (test) => new Promise((yes, no) => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : requestAnimationFrame(ask); ask(); });
 	const out = {};
@@ -97,7 +97,7 @@ const look = `(async () => {
 	return out;
 })()`
 
-// Strings from a hostile page, archive or upload show as text and do nothing.
+// Strings from a hostile page, archive or upload are shown as text.
 func TestReportHostileStrings(t *testing.T) {
 	const evil = `"><script>document.title='owned'</script><img src=x onerror="document.title='owned'">{{.}}</script><!--<script>` + "\u2028'`${1}"
 	run := reporttest.Run(1, 2)
@@ -150,7 +150,7 @@ func TestReportHostileStrings(t *testing.T) {
 	}
 }
 
-// The page asks for nothing outside the run's folder: every address in it is relative.
+// The page requests nothing outside the run's folder: every address in it is relative.
 func TestReportLinksAreRelative(t *testing.T) {
 	_, text := write(t, reporttest.Run(3, 3), reporttest.Options{})
 	for _, m := range regexp.MustCompile(`(?:src|href|action|poster|data)="([^"]*)"`).FindAllStringSubmatch(text, -1) {
@@ -210,8 +210,8 @@ func TestReportStates(t *testing.T) {
 	}
 }
 
-// A big run stays small and quick: 50 trials of 100 requests and 600 frames
-// whose picture changes in every frame.
+// The report of a large run stays small and fast: 50 trials of 100 requests and 600
+// frames, each with a different picture.
 func TestReportBig(t *testing.T) {
 	run := reporttest.Run(5, 50)
 	for _, tr := range run.Trials {

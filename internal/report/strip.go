@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// strip is the plot of every trial of one metric on one axis. All positions
-// are percentages of the width, so that it needs no script and no fixed size.
+// strip is the plot of one metric's values in every trial, on one axis. All positions are
+// percentages of the width, so the plot needs no script and no fixed size.
 type strip struct {
 	metric
 	Rows  []stripRow
@@ -45,12 +45,12 @@ type tick struct {
 const (
 	dotRadius = 5
 	rowHeight = 64
-	// neighbour is the distance in per cent of the width under which two dots
-	// would hide each other.
+	// neighbour is the distance, in percent of the width, below which two dots would
+	// cover each other.
 	neighbour = 1.5
 )
 
-// strips draws a strip for each metric that the summary or the trials have.
+// strips makes a strip for each metric that the summary or the trials have.
 func strips(run *lab.Run) []strip {
 	var out []strip
 	for _, m := range metricsOf(run) {
@@ -138,7 +138,7 @@ func dotsOf(run *lab.Run, m metric, arm string, x func(float64) float64) []dot {
 		}
 	}
 	sort.SliceStable(points, func(i, j int) bool { return points[i].x < points[j].x })
-	// Dots that would hide each other are stacked: 0, −1, +1, −2, … from the middle.
+	// Dots that would cover each other are stacked: 0, −1, +1, −2, … from the middle.
 	var dots []dot
 	stack, from := 0, math.Inf(-1)
 	for _, p := range points {
@@ -176,8 +176,8 @@ func armsOf(run *lab.Run) []string {
 	return arms
 }
 
-// niceScale widens low … high to whole steps of 1, 2 or 5 times a power of
-// ten, and lists the ticks.
+// niceScale widens low … high to whole steps of 1, 2 or 5 times a power of ten, and lists
+// the ticks.
 func niceScale(low, high float64) (float64, float64, []float64) {
 	if high-low < 1e-9*max(1, math.Abs(high)) {
 		pad := max(math.Abs(high)*0.05, 1)

@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// timeline is a trial's events, spans and visual marks on one axis, drawn with
-// positions in per cent, so that it fits every width.
+// timeline shows a trial's events, spans and visual marks on one axis. Positions are in
+// percent, so it fits every width.
 type timeline struct {
 	Ticks  []tick
 	Lanes  []lane
@@ -33,7 +33,7 @@ type bar struct {
 
 const (
 	laneHeight = 22
-	maxBars    = 2000 // of a trial; more cannot be told apart
+	maxBars    = 2000 // of a trial; more would cover each other
 )
 
 // timelineOf lays out a trial; end is the length of the axis in ms.
@@ -54,7 +54,7 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 		return nil
 	}
 	low, high, ticks := niceScale(start, end)
-	// The scale's whole steps would waste up to a fifth of the width.
+	// Rounding up to whole steps of the scale could waste a fifth of the width.
 	low, high = max(low, start-(end-start)*0.01), min(high, end+(end-start)*0.01)
 	x := func(ms float64) float64 { return 100 * (ms - low) / (high - low) }
 	tl := &timeline{}
@@ -89,7 +89,7 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 	if len(events.Bars) > 0 {
 		tl.Lanes = append(tl.Lanes, events)
 	}
-	// One lane a level of the tree; siblings that overlap still have titles.
+	// Each level of the tree has one lane; overlapping siblings still have titles.
 	first := len(tl.Lanes)
 	walk(t.Spans, 0, func(s *lab.Span, depth int) {
 		if total++; total > maxBars || depth > 12 {
@@ -156,7 +156,7 @@ func walk(spans []*lab.Span, depth int, visit func(*lab.Span, int)) {
 	}
 }
 
-// span writes an interval in ms; the bounds of an instant are not finer than they are.
+// span formats an interval in ms; an instant with bounds is shown as its interval.
 func span(from, to float64) string {
 	if math.Abs(to-from) < 0.0005 {
 		return stamp(from) + " ms"

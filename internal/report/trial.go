@@ -23,13 +23,13 @@ type trial struct {
 	End      string
 	Measured []measured
 	Capture  []pair
-	NoVideo  string // why there is none
+	NoVideo  string // why there is no video
 	Cost     []cost
 	HasLog   bool
-	ArmName  string // where there are two
+	ArmName  string // if the run has two arms
 }
 
-// shown is a value in a row, with what a screen reader says before and after it.
+// shown is a value in a row, with the text before and after it for screen readers.
 type shown struct{ Label, Value, Unit string }
 
 type link struct {
@@ -81,7 +81,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 	return v
 }
 
-// timely lists how late the instruments were, and what the machine did besides.
+// timely describes how late the instruments were, and the machine's other load.
 func timely(t *lab.Trial) (rows []pair) {
 	if b := t.Blur; b != nil {
 		rows = append(rows, pair{"blur of the link", precise(b.Link) + " ms"}, pair{"blur of the recorder", precise(b.Capture) + " ms"})
@@ -95,7 +95,7 @@ func timely(t *lab.Trial) (rows []pair) {
 	return rows
 }
 
-// frames writes the indices of the frames that a measurement rests on.
+// frames formats the indices of the frames that a measurement is based on.
 func frames(list []int) string {
 	const most = 8
 	var parts []string
@@ -109,7 +109,7 @@ func frames(list []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence adds a capital letter at the start and a full stop at the end.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {

@@ -61,7 +61,7 @@ func verdictOf(run *lab.Run) *verdict {
 			continue
 		}
 		says := m.Says
-		if len(arms) > 1 { // and nobody has compared them yet
+		if len(arms) > 1 { // and the comparison is not made yet
 			says = armName(arms[0]) + ": " + says
 		}
 		v := &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit}
@@ -80,9 +80,9 @@ func verdictOf(run *lab.Run) *verdict {
 	return nil
 }
 
-// confident says whether Low and High are an interval of 95 %. Six values are
-// the fewest whose minimum and maximum bound the median that well: the median
-// is outside with a probability of 2 × 0.5⁶ = 3.1 %.
+// confident says whether Low and High are a 95 % interval. Six is the fewest values whose
+// minimum and maximum bound the median that well: the median is outside them with a
+// probability of 2 × 0.5⁶ = 3.1 %.
 func confident(s *lab.Summary) bool { return s.N >= 6 }
 
 func factsOf(run *lab.Run) []fact {
@@ -92,7 +92,7 @@ func factsOf(run *lab.Run) []fact {
 	}
 	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
 	var requests, misses, frames, lost int
-	finals := map[string]map[string]bool{} // pictures, by arm
+	finals := map[string]map[string]bool{} // distinct final pictures, by arm
 	var pictures int
 	same := true
 	for _, t := range run.Trials {
@@ -107,7 +107,7 @@ func factsOf(run *lab.Run) []fact {
 			finals[t.Arm][t.FinalFrame] = true
 		}
 	}
-	if !run.Plan.Live { // of a live run, nothing was replayed
+	if !run.Plan.Live { // a live run replays nothing
 		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
 	}
 	facts = append(facts,

@@ -7,7 +7,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestWarningsNameTheirMetrics, unless they hold for all.
+// TestWarningsNameTheirMetrics: a warning names its metrics unless it holds for all.
 func TestWarningsNameTheirMetrics(t *testing.T) {
 	few, equal := "too few", "all values are equal"
 	run := &lab.Run{
@@ -20,6 +20,6 @@ func TestWarningsNameTheirMetrics(t *testing.T) {
 	}
 	want := []string{"busy", few, "First visual change: " + equal}
 	if got := warningsOf(run); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("warningsOf() = %q; want %q", got, want)
 	}
 }

@@ -97,6 +97,10 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"internal/store/a.go":    "package store\ntype E struct { F []struct{ M map[string]interface{} } }",
 			"netlab/a.go":            "package netlab\ntype F struct { M map[string]any }",
 		}, []string{"A has a map", "E has a map"}},
+		{"short lines", map[string]string{
+			"a/a.go":      "package a\nvar a = 1" + strings.Repeat(" + 1", 40) + "\nvar b = f(" + strings.Repeat("1, ", 40) + "`" + strings.Repeat("x", 60) + "`)\n",
+			"a/a_test.go": "package a\nvar c = 1" + strings.Repeat(" + 1", 40) + "\n",
+		}, []string{"a/a.go:2: has 169 characters"}},
 		{"short files", map[string]string{
 			"a/a.go": "package a\n" + strings.Repeat("\n", maxLines),
 			"a/b.go": "package a\n" + strings.Repeat("\n", maxLines-1),

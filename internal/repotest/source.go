@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxLines is the length above which a Go file needs a line in longFiles.
@@ -27,6 +28,7 @@ func sourceRules() []Rule {
 		{"tests wait for events", "a sleep is too short on a busy machine and too long on every other", checkSleep},
 		{"no silent skips", "a skipped test looks like a passed one; testlab.Need makes CI fail instead", checkSkip},
 		{"typed records", "a field of a map has no type, no comment and no place in the schema", checkTyped},
+		{"short lines", fmt.Sprintf("a line of more than %d characters does not fit beside another file", maxColumns), checkColumns},
 		{"short files", "a file of more than " + fmt.Sprint(maxLines) + " lines has a second subject, or a reason in internal/repotest/source.go", checkLength},
 	}
 }
@@ -121,7 +123,7 @@ func wellKnown(d *ast.FuncDecl) bool {
 // checkTyped finds map[string]any in what the packages of the product's records export.
 func checkTyped(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
-		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/job"}, g.Dir) {
+		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/execute"}, g.Dir) {
 			continue
 		}
 		for _, decl := range g.AST.Decls {
@@ -318,6 +320,39 @@ func checkSkip(t *Tree) (found []Violation) {
 func inTestHands(x ast.Expr) bool {
 	id, ok := x.(*ast.Ident)
 	return ok && slices.Contains([]string{"t", "tb", "b", "f"}, id.Name)
+}
+
+// maxColumns is the length above which a line of code is broken.
+const maxColumns = 140
+
+// checkColumns finds long lines. A line is exempt where strings make up a good part of it, which are
+// not broken for their length, and inside of a raw string or a struct tag. Tests are exempt: their
+// tables are read by column.
+func checkColumns(t *Tree) (found []Violation) {
+	const text = 40 // characters of strings on an exempt line
+	for _, g := range t.GoFiles {
+		if g.Test || g.Generated {
+			continue
+		}
+		strs := map[int]int{} // by line
+		ast.Inspect(g.AST, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				from, to := g.Fset.Position(lit.Pos()).Line, g.Fset.Position(lit.End()).Line
+				for line := from; line <= to; line++ {
+					strs[line] += len(lit.Value)
+				}
+			}
+			return true
+		})
+		number := 0
+		for line := range bytes.Lines(g.Data) {
+			number++
+			if n := utf8.RuneCount(bytes.TrimRight(line, "\n")); n > maxColumns && strs[number] < text {
+				found = append(found, Violation{Path: g.Path, Line: number, What: fmt.Sprintf("has %d characters", n)})
+			}
+		}
+	}
+	return found
 }
 
 func checkLength(t *Tree) (found []Violation) {

@@ -104,9 +104,6 @@ func New(opt Options) (*Site, error) {
 	return s, nil
 }
 
-// Handler serves every host, by the request's Host; an unknown one gets 421.
-func (s *Site) Handler() http.Handler { return s.HandlerFor(WWW, API, CDN, Ads) }
-
 // HandlerFor serves the named hosts only, as one address does; others get 421
 // Misdirected Request (RFC 9110 §15.5.20).
 func (s *Site) HandlerFor(hosts ...string) http.Handler {

@@ -8,15 +8,15 @@ import (
 	"sync"
 	"syscall"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
-	"eidetic/internal/job"
 )
 
 // event is one line of what the inner half tells the outer one; one of its fields is set.
 type event struct {
 	Say  string           `json:",omitempty"`
 	Step *experiment.Step `json:",omitempty"`
-	Film job.FilmNews     `json:",omitempty"`
+	Film execute.FilmNews `json:",omitempty"`
 	// Error is why the plan was not carried out.
 	Error string `json:",omitempty"`
 }
@@ -40,18 +40,18 @@ func (w *eventWriter) write(e event) {
 	_ = w.encoder.Encode(e)
 }
 
-// news passes a job's news on as events.
-func (w *eventWriter) news() job.News {
-	return job.News{
+// news passes the news of an execution on as events.
+func (w *eventWriter) news() execute.News {
+	return execute.News{
 		Say:  func(text string) { w.write(event{Say: text}) },
 		Step: func(s experiment.Step) { s.Done = nil; w.write(event{Step: &s}) },
-		Film: func(f job.FilmNews) { w.write(event{Film: f}) },
+		Film: func(f execute.FilmNews) { w.write(event{Film: f}) },
 	}
 }
 
 // readEvents passes events on until the pipe ends, which is the end of the inner
 // half, and returns the error that the inner half told.
-func readEvents(r io.Reader, news job.News) (told error) {
+func readEvents(r io.Reader, news execute.News) (told error) {
 	decoder := json.NewDecoder(r)
 	for {
 		var e event

@@ -17,17 +17,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 
 	"eidetic/internal/device"
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 )
@@ -108,7 +104,7 @@ func Inside(ctx context.Context, task string, in Inner) error {
 		return fmt.Errorf("the task of the inner half: %w", err)
 	}
 	if !t.Events {
-		return t.carryOut(ctx, job.News{Say: in.Say, Step: in.Step}, in)
+		return t.carryOut(ctx, execute.News{Say: in.Say, Step: in.Step}, in)
 	}
 	events := newEventWriter(os.NewFile(eventsFile, "events"))
 	err := t.carryOut(ctx, events.news(), in)
@@ -120,7 +116,7 @@ func Inside(ctx context.Context, task string, in Inner) error {
 }
 
 // carryOut carries the plan out on a virtual device.
-func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
+func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	// The outside's /proc, which shows what else this machine does, stays open
 	// below the inner half's own.
 	processes := ""
@@ -131,7 +127,7 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := job.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -148,16 +144,16 @@ func (t Task) carryOut(ctx context.Context, news job.News, in Inner) error {
 		config.Upstream = t.outside(dialer)
 		config.Sealed = func() { _ = dialer.Close() } // an error would change nothing: the dialer is not used again
 	}
-	rig, err := job.NewVirtual(ctx, config)
+	rig, err := execute.NewVirtual(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer rig.Close()
-	j := job.Job{
+	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
 		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 	}
-	return j.Run(ctx)
+	return x.Run(ctx)
 }
 
 // folders names the folders of the outside that the inner half needs.
@@ -206,62 +202,4 @@ func TrustedRoots(pem string) (*x509.CertPool, error) {
 		return nil, errors.New("the certificates to trust are not PEM")
 	}
 	return pool, nil
-}
-
-// origins is the sample site in a process and a namespace of its own.
-type origins struct {
-	command   []string // the sample site's
-	seed      *uint64  // what the site draws from, so that every recording is of the same page; nil: another page each time
-	namespace *device.Namespace
-	service   *device.Service
-}
-
-func (o *origins) start(ctx context.Context) (*proxy.UpstreamConfig, error) {
-	addresses := map[netip.Addr]bool{samplesite.Resolver().Addr(): true}
-	for _, a := range samplesite.Hosts() {
-		addresses[a] = true
-	}
-	var list []netip.Addr
-	for a := range addresses {
-		list = append(list, a)
-	}
-	var err error
-	if o.namespace, err = device.NewOrigins(list...); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "origins-")
-	if err != nil {
-		return nil, err
-	}
-	pem := filepath.Join(dir, "ca.pem")
-	args := append(slices.Clone(o.command[1:]), "--ca-out", pem)
-	if o.seed != nil {
-		args = append(args, "--seed", strconv.FormatUint(*o.seed, 10))
-	}
-	cmd := exec.Command(o.command[0], args...)
-	if o.service, err = o.namespace.StartService(ctx, "the sample site", cmd, "ready"); err != nil {
-		return nil, err
-	}
-	roots, err := os.ReadFile(pem)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(roots) {
-		return nil, fmt.Errorf("%s holds no certificate", pem)
-	}
-	return &proxy.UpstreamConfig{Resolver: samplesite.Resolver(), Roots: pool}, nil
-}
-
-// stop ends the origins and unplugs the uplink; it may be called twice.
-func (o *origins) stop() {
-	if o.service != nil {
-		o.service.Stop()
-		o.service = nil
-	}
-	if o.namespace != nil {
-		_ = device.Unplug(device.UplinkPort) // it is gone already when making it failed
-		o.namespace.Close()
-		o.namespace = nil
-	}
 }

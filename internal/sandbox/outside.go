@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"slices"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/isolate"
-	"eidetic/internal/job"
 )
 
 // Run carries the task out in namespaces that end with it, and shows a person its
@@ -27,7 +27,7 @@ func (t Task) Run(ctx context.Context, c Commands) error {
 
 // RunWithEvents carries the task out in namespaces that end with it, makes the
 // inner half's connections to origins, and passes its events on to news.
-func (t Task) RunWithEvents(ctx context.Context, c Commands, news job.News) error {
+func (t Task) RunWithEvents(ctx context.Context, c Commands, news execute.News) error {
 	t.Events = true
 	text, err := json.Marshal(t)
 	if err != nil {

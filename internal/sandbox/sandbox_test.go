@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -27,12 +27,12 @@ func TestEventsCrossThePipe(t *testing.T) {
 	go func() {
 		news.Say("recording")
 		news.Step(experiment.Step{Trial: 1, Of: 3, Doing: "filming", Done: &lab.Trial{Number: 1}})
-		news.Film(job.FilmTurns)
+		news.Film(execute.FilmTurns)
 		w.write(event{Error: "no screen"})
 		write.Close()
 	}()
 	var heard []string
-	told := readEvents(read, job.News{
+	told := readEvents(read, execute.News{
 		Say: func(text string) { heard = append(heard, "say "+text) },
 		Step: func(s experiment.Step) {
 			if s.Done != nil {
@@ -40,7 +40,7 @@ func TestEventsCrossThePipe(t *testing.T) {
 			}
 			heard = append(heard, "step "+s.Doing)
 		},
-		Film: func(f job.FilmNews) { heard = append(heard, "film "+string(f)) },
+		Film: func(f execute.FilmNews) { heard = append(heard, "film "+string(f)) },
 	})
 	if got, want := strings.Join(heard, ", "), "say recording, step filming, film turns"; got != want {
 		t.Errorf("readEvents() passes on %q; want %q", got, want)
@@ -53,7 +53,7 @@ func TestEventsCrossThePipe(t *testing.T) {
 // A pipe that ends in the middle of an event, as after a SIGKILL, is no error of its own.
 func TestEventsThatAreCutOff(t *testing.T) {
 	heard := 0
-	told := readEvents(strings.NewReader(`{"Say":"a"}`+"\n"+`{"Say":"b`), job.News{Say: func(string) { heard++ }})
+	told := readEvents(strings.NewReader(`{"Say":"a"}`+"\n"+`{"Say":"b`), execute.News{Say: func(string) { heard++ }})
 	if told != nil || heard != 1 {
 		t.Errorf("readEvents() = %v after %d events; want nil after 1", told, heard)
 	}

@@ -26,13 +26,13 @@ func TestBoxConfigWithAMistake(t *testing.T) {
 	} {
 		got, err := CheckBoxConfig("appliance.yaml", []byte(c.text))
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%q (-want +got):\n%s", c.text, d)
+			t.Errorf("CheckBoxConfig(%q) (-want +got):\n%s", c.text, d)
 		}
 		if (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%q: %v", c.text, err)
+			t.Errorf("CheckBoxConfig(%q) = %v; want %q, and no password", c.text, err, c.says)
 		}
 		if trust := strings.Contains(c.text, "trust"); errors.Is(err, ErrTrust) != trust {
-			t.Errorf("%q: %v", c.text, err)
+			t.Errorf("CheckBoxConfig(%q) = %v; want ErrTrust: %v", c.text, err, trust)
 		}
 	}
 }

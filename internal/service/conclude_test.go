@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/runqueue"
@@ -18,7 +18,7 @@ type killedDevice struct {
 	root string
 }
 
-func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ job.News) error {
+func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ execute.News) error {
 	folder, err := store.Create(d.root, &lab.Run{ID: id, State: store.StateRunning})
 	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())
 }
@@ -29,11 +29,11 @@ func TestRunOfAKilledProcess(t *testing.T) {
 	r.devices.add("killed", killedDevice{root: r.data})
 	q := lab.Plan{Device: "killed", Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
 	if err := r.Run(t.Context(), "1", q, func(runqueue.Progress) {}); err == nil {
-		t.Error("no error")
+		t.Error("Run() of a process that is killed = nil; want an error")
 	}
 	run, err := r.runs.Run("1")
 	if err != nil || run.State != store.StateInterrupted || run.Error != "inside: signal: killed" {
-		t.Errorf("the folder says %+v (%v)", run, err)
+		t.Errorf("the folder says %+v, %v; want an interrupted run with the reason", run, err)
 	}
 	files, err := r.runs.Files("1")
 	if err != nil {

@@ -49,7 +49,7 @@ func TestConfigKeepsDefaults(t *testing.T) {
 	for _, nothing := range []string{"", "# log: debug\n", "---\n"} {
 		cfg := DefaultConfig()
 		if err := ParseConfig("box.yaml", []byte(nothing), &cfg); err != nil || cmp.Diff(DefaultConfig(), cfg) != "" {
-			t.Errorf("%q: %v, %+v", nothing, err, cfg)
+			t.Errorf("ParseConfig(%q) = %v, %+v; want nil and the defaults", nothing, err, cfg)
 		}
 	}
 	cfg := DefaultConfig()
@@ -83,7 +83,7 @@ func FuzzConfig(f *testing.F) {
 // What the panel lets through, the box takes; what is too much is said so.
 func TestBoxSettingsHaveOneBound(t *testing.T) {
 	if panel.MaxSettings != box.MaxConfig {
-		t.Errorf("the panel takes %d bytes, the box %d", panel.MaxSettings, box.MaxConfig)
+		t.Errorf("the panel takes %d bytes, the box %d; want the same", panel.MaxSettings, box.MaxConfig)
 	}
 	s := boxSettings{fakeRoot(t)}
 	if err := s.Set(t.Context(), strings.Repeat("#", box.MaxConfig)); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/netlab/port"
 )
 
@@ -109,7 +109,7 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 				return wrong("wifi", "%w", err)
 			}
 		}
-		if _, err := job.ParseFresh(c.Fresh); err != nil {
+		if _, err := execute.ParseFresh(c.Fresh); err != nil {
 			return wrong("fresh", "%w", err)
 		}
 	}

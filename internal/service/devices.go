@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/netlab/port"
@@ -21,7 +21,7 @@ type measurable interface {
 	describe(ctx context.Context) panel.Device
 	// carryOut carries a plan out on the device, as the run with the ID, and returns
 	// why that failed. Runs of one device follow one another.
-	carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error
+	carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error
 }
 
 // deviceList holds the devices by name; more come as ports get their roles.
@@ -87,13 +87,14 @@ type portDevice struct {
 	mu      sync.Mutex
 	gateway string // the box's address at the port; empty before it is known
 	running *port.Port
-	start   *job.StartPage
+	start   *execute.StartPage
 	busy    bool        // a run is in progress
 	wifi    *panel.WiFi // what a person needs to join
 	err     error       // why the network is not up
 }
 
-func (d *portDevice) set(gateway string, running *port.Port, start *job.StartPage, err error) {
+// set notes how the start of the device's network went.
+func (d *portDevice) set(gateway string, running *port.Port, start *execute.StartPage, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gateway, d.running, d.start, d.err = gateway, running, start, err
@@ -113,7 +114,7 @@ func (d *portDevice) release(why error) *port.Port {
 }
 
 // occupy keeps the network as it is, for a run, until the returned function is called.
-func (d *portDevice) occupy() (*port.Port, *job.StartPage, func()) {
+func (d *portDevice) occupy() (*port.Port, *execute.StartPage, func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy = d.running != nil
@@ -178,7 +179,7 @@ func (d *portDevice) describe(context.Context) panel.Device {
 	return out
 }
 
-func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
+func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	running, start, done := d.occupy()
 	defer done()
 	now := d.describe(ctx)
@@ -186,19 +187,19 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news j
 	if err != nil {
 		return fmt.Errorf("device %s: %s", d.config.Name, now.Problem)
 	}
-	fresh, err := job.ParseFresh(d.config.Fresh)
+	fresh, err := execute.ParseFresh(d.config.Fresh)
 	if err != nil {
 		return err
 	}
-	c := job.PluggedConfig{
+	c := execute.PluggedConfig{
 		Port: running, Start: start, Fresh: fresh, Address: address,
 		VNC: d.config.VNC, Password: d.config.Password, Rate: d.config.Rate,
 	}
-	rig, keys, err := job.NewPlugged(ctx, c)
+	rig, keys, err := execute.NewPlugged(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	j := job.Job{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
-	return j.Run(ctx)
+	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
+	return x.Run(ctx)
 }

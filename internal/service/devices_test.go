@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 )
@@ -33,7 +33,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		if err := ParseConfig("box.yaml", []byte(c.text), &cfg); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want a word of %q", c.text, err, c.want)
+			t.Errorf("ParseConfig(%s) = %v; want a word of %q", c.text, err, c.want)
 		}
 	}
 }
@@ -41,8 +41,8 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 // named is a device that is or is not ready.
 type named struct{ panel.Device }
 
-func (n named) describe(context.Context) panel.Device                      { return n.Device }
-func (n named) carryOut(context.Context, string, lab.Plan, job.News) error { return nil }
+func (n named) describe(context.Context) panel.Device                          { return n.Device }
+func (n named) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
 
 func TestDevicesInOrder(t *testing.T) {
 	var all deviceList
@@ -56,7 +56,7 @@ func TestDevicesInOrder(t *testing.T) {
 		names = append(names, d.Name)
 	}
 	if got := strings.Join(names, " "); got != "b virtual a" {
-		t.Errorf("in the order %q", got)
+		t.Errorf("describe() is in the order %q; want \"b virtual a\"", got)
 	}
 }
 
@@ -82,31 +82,31 @@ func TestUploadsThatWereCutOff(t *testing.T) {
 		left = append(left, e.Name())
 	}
 	if got := strings.Join(left, " "); got != "notes.txt shop.wacz" {
-		t.Errorf("left are %s", got)
+		t.Errorf("the files %s are left; want notes.txt and shop.wacz", got)
 	}
 }
 
 func TestArchivesFolder(t *testing.T) {
 	a := Uploads{Dir: filepath.Join(t.TempDir(), "none-yet")}
 	if all, err := a.List(t.Context()); err != nil || len(all) != 0 {
-		t.Errorf("%v, %v", all, err)
+		t.Errorf("List() of a folder that is missing = %v, %v; want nothing, nil", all, err)
 	}
 	for name, says := range map[string]string{"../x.wacz": "not a name of a recording", "x.zip": "not a name of a recording", ".x.wacz": "not a name of a recording"} {
 		if _, err := a.Put(t.Context(), name, strings.NewReader("x")); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Put(%q) = %v; want %q", name, err, says)
 		}
 	}
 	_, err := a.Put(t.Context(), "x.wacz", strings.NewReader("PK\x03\x04 and no more"))
 	if err == nil || !strings.Contains(err.Error(), "x.wacz") || strings.Contains(err.Error(), ".incoming-") {
-		t.Errorf("half a recording: %v", err)
+		t.Errorf("Put() of half a recording = %v; want an error with its name", err)
 	}
 	left, err := os.ReadDir(a.Dir)
 	if err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v (%v)", left, err)
+		t.Errorf("the files %v are left behind, %v; want none, nil", left, err)
 	}
 	for _, err := range []error{a.Remove("x.wacz"), func() error { _, err := a.Open("x.wacz"); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), "there is no recording") {
-			t.Errorf("what is not there: %v", err)
+			t.Errorf("a recording that is missing: %v; want that there is none", err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func showWanted(p *ports) string {
 func TestWantedPorts(t *testing.T) {
 	p := &ports{root: t.TempDir(), log: slog.New(slog.DiscardHandler), config: []deviceConfig{{Name: "laptop", Port: "enp3s0", Rate: 10}, {Port: "wlan0", WiFi: &wifiConfig{}}}}
 	if got, want := showWanted(p), "laptop enp3s0 192.168.77.1/24, wlan0 wlan0 192.168.78.1/24"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("wanted() = %q; want %q", got, want)
 	}
 	if c := p.wanted()[0]; c.VNC != 5900 || len(c.Fresh) != 1 || c.Rate != 10 || !c.http3() {
 		t.Errorf("defaults: %+v", c)
@@ -132,7 +132,7 @@ func TestLookFollowsTheRoles(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got := state(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("the ports are %q; want %q", got, want)
 		}
 	}
 	look("")

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
@@ -28,44 +28,44 @@ type runner struct {
 }
 
 // Accept implements runqueue.Runner.
-func (r *runner) Accept(ctx context.Context, q lab.Plan) (lab.Plan, error) {
-	if q.Device == "" {
+func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
+	if p.Device == "" {
 		all := r.devices.describe(ctx)
 		if len(all) == 0 {
-			return q, errors.New("there is no device: connect one to a port of the box")
+			return p, errors.New("there is no device: connect one to a port of the box")
 		}
-		q.Device = all[0].Name
+		p.Device = all[0].Name
 	}
-	d := r.devices.get(q.Device)
+	d := r.devices.get(p.Device)
 	if d == nil {
-		return q, fmt.Errorf("device: there is no %q; there are: %s", q.Device, strings.Join(r.devices.list(), ", "))
+		return p, fmt.Errorf("device: there is no %q; there are: %s", p.Device, strings.Join(r.devices.list(), ", "))
 	}
-	if q.Live {
-		return q, errors.New("live: the box has no such runs; appliance demo --live makes one")
+	if p.Live {
+		return p, errors.New("live: the box has no such runs; appliance demo --live makes one")
 	}
-	if _, err := r.resolve(q); err != nil {
-		return q, err
+	if _, err := r.resolve(p); err != nil {
+		return p, err
 	}
 	if now := d.describe(ctx); !now.Ready {
-		return q, fmt.Errorf("device %s: %s", q.Device, now.Problem)
+		return p, fmt.Errorf("device %s: %s", p.Device, now.Problem)
 	}
-	return q, nil
+	return p, nil
 }
 
 // Run implements runqueue.Runner.
-func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(runqueue.Progress)) error {
+func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(runqueue.Progress)) error {
 	progress(runqueue.Progress{Doing: "waiting for the device"})
-	d, err := r.await(ctx, q.Device)
+	d, err := r.await(ctx, p.Device)
 	if err != nil {
 		return err
 	}
-	plan, err := r.resolve(q)
+	plan, err := r.resolve(p)
 	if err != nil {
 		return err
 	}
-	watch := &filmWatch{notifier: r.notifier, name: "capture " + q.Device}
-	defer watch.hear(job.FilmEnds)
-	err = d.carryOut(ctx, id, plan, job.News{
+	watch := &filmWatch{notifier: r.notifier, name: "capture " + p.Device}
+	defer watch.hear(execute.FilmEnds)
+	err = d.carryOut(ctx, id, plan, execute.News{
 		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: plan.Total()}) },
 		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
@@ -73,8 +73,8 @@ func (r *runner) Run(ctx context.Context, id string, q lab.Plan, progress func(r
 	return errors.Join(err, r.conclude(ctx, id, err))
 }
 
-// conclude says in the run's folder how a run ended that could not say it
-// itself: the process that measured was killed, or the disk took no more.
+// conclude writes into the run's folder how a run ended that could not write it
+// itself: the process that measured was killed, or the disk was full.
 func (r *runner) conclude(ctx context.Context, id string, cause error) error {
 	if cause == nil || !r.runs.Has(id) {
 		return nil
@@ -83,11 +83,11 @@ func (r *runner) conclude(ctx context.Context, id string, cause error) error {
 	if ctx.Err() != nil {
 		reason = "it was stopped before it was done"
 	}
-	return job.Conclude(filepath.Join(r.runs.Root(), "runs", id), reason)
+	return execute.Conclude(filepath.Join(r.runs.Root(), "runs", id), reason)
 }
 
-// deviceLimit is how long a run waits for its device: after the box was
-// started again, its ports have to find their roles first.
+// deviceLimit is how long a run waits for its device: after a restart the box has
+// to find out the roles of its ports first.
 const deviceLimit = 2 * time.Minute
 
 // await returns a device when it is ready.
@@ -113,7 +113,7 @@ func (r *runner) await(ctx context.Context, name string) (measurable, error) {
 	}
 }
 
-// progressOf tells of a step; that before the first trial is the recording.
+// progressOf returns a step as progress; steps before the first trial are the recording's.
 func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	if s.Trial == 0 {
 		return runqueue.Progress{Of: p.Total(), Doing: "recording: " + s.Doing}
@@ -121,7 +121,8 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
-// resolve writes out the arms of a plan, with the files of their recordings, and checks it.
+// resolve returns a checked plan whose arms leave nothing out and name the files of
+// their recordings.
 func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
 	arms := p.Arms()
 	for i := range arms {
@@ -136,15 +137,15 @@ func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
 		a.Archive = file
 	}
 	p = p.WithArms(arms)
-	return p, job.Check(p, nil)
+	return p, execute.Check(p, nil)
 }
 
 // archive finds a recording by its file name or by the run that made it.
 func (r *runner) archive(name string) (string, error) {
-	if !store.ValidID(name) { // which is also one element of a path
+	if !store.ValidID(name) { // a valid ID is one element of a path
 		return "", fmt.Errorf("%q is neither a file name nor the ID of a run", name)
 	}
-	for _, file := range []string{filepath.Join(r.data, UploadsDir, name), filepath.Join(r.runs.Root(), "runs", name, job.ArchiveFile)} {
+	for _, file := range []string{filepath.Join(r.data, UploadsDir, name), filepath.Join(r.runs.Root(), "runs", name, execute.ArchiveFile)} {
 		info, err := os.Lstat(file)
 		if err == nil && info.Mode().IsRegular() {
 			return file, nil
@@ -163,15 +164,15 @@ type filmWatch struct {
 	pulse    *systemd.Pulse
 }
 
-// hear is called by one goroutine at a time.
-func (w *filmWatch) hear(news job.FilmNews) {
+// hear gets the news of the recorder; it is called by one goroutine at a time.
+func (w *filmWatch) hear(news execute.FilmNews) {
 	switch {
-	case news == job.FilmBegins && w.pulse == nil:
-		// A name that is taken cannot be: runs of one device follow one another.
+	case news == execute.FilmBegins && w.pulse == nil:
+		// The name is free: runs of one device follow one another.
 		w.pulse, _ = w.notifier.Subsystem(w.name)
-	case news == job.FilmTurns && w.pulse != nil:
+	case news == execute.FilmTurns && w.pulse != nil:
 		w.pulse.Tick()
-	case news == job.FilmEnds && w.pulse != nil:
+	case news == execute.FilmEnds && w.pulse != nil:
 		w.pulse.End()
 		w.pulse = nil
 	}

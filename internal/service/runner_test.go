@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
@@ -23,7 +23,7 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
-func (noDevice) carryOut(context.Context, string, lab.Plan, job.News) error { return nil }
+func (noDevice) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()
@@ -53,7 +53,7 @@ func put(t *testing.T, parts ...string) string {
 func TestResolvePlan(t *testing.T) {
 	r := newRunner(t)
 	shop := put(t, r.data, UploadsDir, "shop.wacz")
-	recorded := put(t, r.data, "runs", "20270101-000000-a", job.ArchiveFile)
+	recorded := put(t, r.data, "runs", "20270101-000000-a", execute.ArchiveFile)
 	base := lab.Plan{Trials: 3, Still: 1.5, Limit: 60, Seed: 7, Arm: lab.Arm{Page: "https://www.x.test/", Archive: "shop.wacz"}}
 
 	q, err := r.Accept(t.Context(), base)
@@ -111,7 +111,7 @@ func TestAcceptRefuses(t *testing.T) {
 		q := lab.Plan{Trials: 1, Still: 1.5, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
 		c.change(&q)
 		if _, err := r.Accept(t.Context(), q); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want a word of %q", c.name, err, c.says)
+			t.Errorf("%s: Accept() = %v; want a word of %q", c.name, err, c.says)
 		}
 	}
 }
@@ -129,16 +129,16 @@ func TestFilmWatch(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	for _, c := range []struct {
-		news job.FilmNews
+		news execute.FilmNews
 		wait time.Duration
 		want string
 	}{
-		{job.FilmBegins, 0, "capture port turns"},
+		{execute.FilmBegins, 0, "capture port turns"},
 		{"", 21 * time.Second, "capture port hangs"},
-		{job.FilmTurns, 0, "capture port turns"},
-		{job.FilmEnds, 0, ""},
-		{job.FilmEnds, 0, ""},
-		{job.FilmBegins, 0, "capture port turns"},
+		{execute.FilmTurns, 0, "capture port turns"},
+		{execute.FilmEnds, 0, ""},
+		{execute.FilmEnds, 0, ""},
+		{execute.FilmBegins, 0, "capture port turns"},
 	} {
 		now = now.Add(c.wait)
 		w.hear(c.news)

@@ -18,7 +18,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/doctor"
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/panel"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/sandbox"
@@ -79,7 +79,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	// In the background: the folder may hold many runs, and nobody waits for it.
 	concluding, stopConcluding := context.WithCancel(ctx)
 	concluded := make(chan struct{})
-	go func() { job.ConcludeAll(concluding, runs, s.Log); close(concluded) }()
+	go func() { execute.ConcludeAll(concluding, runs, s.Log); close(concluded) }()
 	defer func() { stopConcluding(); <-concluded }()
 	uploads := Uploads{filepath.Join(s.Data, UploadsDir)}
 	uploads.removeIncomplete(s.Log)

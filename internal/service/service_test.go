@@ -62,7 +62,7 @@ func TestServeTellsHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response.StatusCode != 200 || got.Status != "ok" || len(got.Warnings) != 1 || len(got.Parts) != 2 || got.Parts[0].Name != "network" || got.Parts[1].Name != "panel" {
-		t.Errorf("%d %s", response.StatusCode, body)
+		t.Errorf("health: status %d, %s; want 200, a warning, and the parts network and panel", response.StatusCode, body)
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -112,7 +112,7 @@ func TestDamagedQueueIsPutAside(t *testing.T) {
 	}
 	defer queue.Close()
 	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
-		t.Errorf("%d jobs, %v", len(jobs), err)
+		t.Errorf("Jobs() of a new queue = %d jobs, %v; want 0, nil", len(jobs), err)
 	}
 	if _, err := os.Stat(path + ".damaged"); err != nil {
 		t.Error(err)
@@ -133,7 +133,7 @@ func TestQueueThatCannotBeOpened(t *testing.T) {
 	}
 	defer queue.Close()
 	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
-		t.Errorf("%d jobs, %v", len(jobs), err)
+		t.Errorf("Jobs() of a queue in memory = %d jobs, %v; want 0, nil", len(jobs), err)
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		t.Errorf("it was put aside (%v)", err)

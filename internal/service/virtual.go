@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/job"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
@@ -62,7 +62,7 @@ func (v *virtualDevice) setBusy(busy bool) {
 	v.busy = busy
 }
 
-func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news job.News) error {
+func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
 	resolver, err := v.nameServer()

@@ -23,7 +23,7 @@ func TestWiFiConfig(t *testing.T) {
 		cfg := DefaultConfig()
 		err := ParseConfig("a.yaml", []byte("devices:\n  - port: wlan0\n    wifi: "+text+"\n"), &cfg)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", text, err, says)
+			t.Errorf("ParseConfig(%s) = %v; want %q", text, err, says)
 		}
 	}
 }
@@ -49,13 +49,13 @@ func TestAccessPoint(t *testing.T) {
 	})
 	said := d.describe(t.Context()).WiFi
 	if said == nil || !strings.Contains(said.QR, said.Passphrase) || len(said.Passphrase) < 16 {
-		t.Errorf("the panel says %+v", said)
+		t.Errorf("describe().WiFi = %+v; want a passphrase, also in the QR code", said)
 	}
 	first := d.point
 	if err := p.startAccessPoint(t.Context(), d); err != nil || d.point != first {
 		t.Errorf("started twice (%v)", err)
 	}
 	if d.describe(t.Context()).Ready {
-		t.Error("a port that is not up is ready")
+		t.Error("describe() of a port that is not up is ready; want it not to be")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// A run that is saved twice in one tick of the clock, in the same size, is
-// listed as it was saved last.
+// A run that is saved twice in one tick of the clock, with the same size, is listed with
+// its last content.
 func TestSavedTwiceInATick(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -33,7 +33,7 @@ func TestSavedTwiceInATick(t *testing.T) {
 	}
 }
 
-// A run that is removed while the list is made is in the list as it was, or not at all.
+// A run that is removed while runs are listed is either listed unchanged or not at all.
 func TestListWhileRunsAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -64,7 +64,7 @@ func TestListWhileRunsAreRemoved(t *testing.T) {
 		}
 		for _, e := range list {
 			if e.State != StateDone {
-				t.Fatalf("listed as %s: %s", e.State, e.Error)
+				t.Fatalf("a run removed during the listing is listed as %s: %s; want its state as saved", e.State, e.Error)
 			}
 		}
 		select {

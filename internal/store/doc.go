@@ -1,5 +1,5 @@
-// Package store keeps runs on disk. In go runs and trials as lab types; out
-// come run folders that people, other programs and the panel read.
+// Package store keeps runs on disk. Its input is runs and trials as lab types; its
+// output is run folders, which people, other programs and the panel read.
 //
 // A store is a folder (what --out names). It holds
 //
@@ -12,12 +12,12 @@
 //	run.json, trials                symbolic links through latest
 //	index.db                        SQLite: what can be listed without reading the folders
 //
-// The folders are the truth. Every file of a run is written beside its place,
-// synced and renamed, so that a reader sees the old one or the new one, never
-// half of one. The process that writes a run holds a lock (flock) on its
-// folder; a run that calls itself running and that nobody holds was
-// interrupted. The index can be deleted at any time.
+// The folders are authoritative. Every file of a run is written to a temporary name,
+// synced and renamed, so a reader sees either the old file or the new one, never a
+// partial one. The process that writes a run holds a lock (flock) in its folder; a run
+// whose state is "running" but whose lock is free was interrupted. The index may be
+// deleted at any time.
 //
-// What is read may have been written by someone else: sizes, counts and
-// nesting are bounded before anything is allocated for them.
+// Input may come from anyone: sizes, counts and nesting are checked before memory is
+// allocated for them.
 package store

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The report.json of docs/formats/run-folder.md has the fields of ours and no others.
+// The example of report.json in docs/formats/run-folder.md has exactly the fields of Report.
 func TestDocumentedReport(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/formats/run-folder.md")
 	if err != nil {

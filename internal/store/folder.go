@@ -53,9 +53,9 @@ type Folder struct {
 	trials map[int][sha256.Size]byte
 }
 
-// Create makes root/runs/<run.ID> for a new run, takes its lock, writes the
-// run as far as it is known and lets root/latest point to it. The caller
-// closes the folder when the run has ended.
+// Create makes root/runs/<run.ID> for a new run, takes its lock, writes what is known
+// of the run and points root/latest to the folder. The caller closes the folder when
+// the run has ended.
 func Create(root string, run *lab.Run) (*Folder, error) {
 	if !ValidID(run.ID) {
 		return nil, fmt.Errorf("create run: %q is not a run ID (letters, digits, '.', '-', '_')", run.ID)
@@ -66,9 +66,9 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 	}
 	dir := filepath.Join(runs, run.ID)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("create run: %s is there already (%w)", dir, errors.Join(err, fs.ErrExist))
+		return nil, fmt.Errorf("create run: %s exists already (%w)", dir, errors.Join(err, fs.ErrExist))
 	}
-	// It gets its name when it can be read: nobody sees a folder without a run.
+	// The folder is renamed once run.json is in it, so readers never see a folder without a run.
 	unnamed, err := os.MkdirTemp(runs, ".new-")
 	if err != nil {
 		return nil, fmt.Errorf("create run: %w", err)
@@ -78,11 +78,11 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		err = f.prepare(run)
 	}
 	if err == nil {
-		err = os.Rename(unnamed, dir) // which fails where a run has come meanwhile
+		err = os.Rename(unnamed, dir) // fails if another process has created the run meanwhile
 	}
 	if err != nil {
 		_ = f.Close()
-		_ = os.RemoveAll(unnamed) // ours, made above and of no use
+		_ = os.RemoveAll(unnamed) // the temporary folder made above
 		return nil, fmt.Errorf("create run: %w", err)
 	}
 	f.dir = dir
@@ -109,7 +109,7 @@ func (f *Folder) prepare(run *lab.Run) error {
 	return f.Save(run)
 }
 
-// published are the names that root has through latest.
+// published are the names that root links to through latest.
 func published() []string { return []string{"report.html", reportFile, runFile, trialsDir} }
 
 // publish points root/latest at the run and the other names through it.
@@ -125,8 +125,8 @@ func publish(root, id string) error {
 	return nil
 }
 
-// link makes or replaces a symbolic link in one step. What is there and is
-// not a link belongs to the user and stays.
+// link makes or replaces a symbolic link in one step. A file of that name that is not
+// a link belongs to the user and stays.
 func link(target, name string) error {
 	switch info, err := os.Lstat(name); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,7 +135,7 @@ func link(target, name string) error {
 	case info.Mode()&fs.ModeSymlink == 0:
 		return nil
 	}
-	// A name of its own: runs of two devices may begin at once in one process.
+	// A unique temporary name: runs of two devices may begin at once in one process.
 	temp := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+".tmp")
 	if err := os.Symlink(target, temp); err != nil {
 		return err
@@ -165,19 +165,18 @@ func (f *Folder) TrialDir(n int) (string, error) {
 	return dir, nil
 }
 
-// Save writes run.json, report.json and a trial.json for each trial. Each
-// file is replaced in one step, and what it tells of is on the disk before it:
-// after a power cut a trial that is in run.json is whole, and so is a run that
-// has ended. A number that JSON has no word for (NaN, an
-// infinity) is an error that names its place: a measurement that has no value
-// must be left out.
+// Save writes run.json, report.json and a trial.json for each trial. Each file is
+// replaced atomically and synced before any file that refers to it, so after a power cut
+// every trial listed in run.json is complete, and so is a run whose state is final. A
+// number that JSON cannot represent (NaN, infinity) is an error that names the field;
+// leave a measurement without a value out.
 func (f *Folder) Save(run *lab.Run) error {
-	if err := finite(run); err != nil {
+	if err := checkFinite(run); err != nil {
 		return fmt.Errorf("save run: %w", err)
 	}
-	whole, err := encode(brief(run))
+	whole, err := encode(withoutSeries(run))
 	if err == nil {
-		err = readable(whole)
+		err = checkReadable(whole)
 	}
 	if err != nil {
 		return fmt.Errorf("save run: %w", err)
@@ -217,10 +216,10 @@ func (f *Folder) Save(run *lab.Run) error {
 	return nil
 }
 
-// brief is a run as run.json holds it: without the series of each frame and
-// what each part of a trial cost, which are in the trials' own files. They are
-// most of a trial, and run.json is written anew after each.
-func brief(run *lab.Run) *lab.Run {
+// withoutSeries returns the run as run.json holds it: without the per-frame series and
+// the costs of a trial's parts, which only trial.json has. They are most of a trial's
+// bytes, and run.json is rewritten after each trial.
+func withoutSeries(run *lab.Run) *lab.Run {
 	short := *run
 	short.Trials = make([]*lab.Trial, len(run.Trials))
 	for i, t := range run.Trials {
@@ -232,10 +231,10 @@ func brief(run *lab.Run) *lab.Run {
 	return &short
 }
 
-// readable refuses what DecodeRun would: the run.json that is there is then
-// left in its place, since a run that cannot be opened is lost.
-func readable(b []byte) error {
-	err := bounded(b)
+// checkReadable refuses what DecodeRun would refuse, before it replaces a run.json
+// that can be read.
+func checkReadable(b []byte) error {
+	err := checkBounds(b)
 	if len(b) > MaxRunBytes {
 		err = fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
 	}
@@ -245,8 +244,8 @@ func readable(b []byte) error {
 	return nil
 }
 
-// Close gives the lock back. The lock file stays: removing it would let two
-// processes hold locks of one name.
+// Close releases the lock. The lock file stays: if it were removed, two processes could
+// lock different files of the same name.
 func (f *Folder) Close() error {
 	if f.lock == nil {
 		return nil
@@ -256,10 +255,10 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// held says whether a living process writes the run. The lock is looked for
-// in the folder itself: a link in its place could point to a file that
-// somebody else holds, or to a pipe.
-func held(dir string) bool {
+// isLocked says whether a living process holds the run's lock. It does not follow links
+// or block on pipes: the lock file may have been replaced by a link to a file that
+// another program locks.
+func isLocked(dir string) bool {
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false

@@ -14,9 +14,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// inSmallDisk runs the test that calls it again, in a process and a mount
-// namespace of its own that end with it, and returns "". There it returns a
-// tmpfs of 2 MiB.
+// inSmallDisk reruns the calling test in a child process with its own mount namespace,
+// and returns "" in the parent. In the child it returns a tmpfs of 2 MiB.
 func inSmallDisk(t *testing.T) (dir string) {
 	t.Helper()
 	const key = "EIDETIC_TEST_SMALL_DISK"
@@ -42,7 +41,7 @@ func inSmallDisk(t *testing.T) (dir string) {
 	return dir
 }
 
-// fill leaves no space at all.
+// fill uses up all space of dir's file system.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -57,7 +56,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// threeRuns fills a small disk with runs, the last of which goes on.
+// threeRuns fills a small disk with three runs, the last of which is still running.
 func threeRuns(t *testing.T, root string) (last *Folder) {
 	t.Helper()
 	for _, id := range []string{"20261121-091400-a", "20261121-091500-b", "20261121-091600-c"} {
@@ -72,7 +71,7 @@ func threeRuns(t *testing.T, root string) (last *Folder) {
 	return last
 }
 
-// listed checks what a store lists, as name and state.
+// listed checks the name and state of the runs that a store lists.
 func listed(t *testing.T, s *Store, want string) {
 	t.Helper()
 	runs, err := s.Runs(t.Context(), "", 0)
@@ -84,11 +83,11 @@ func listed(t *testing.T, s *Store, want string) {
 		all = append(all, r.ID[16:]+" "+r.State)
 	}
 	if got := strings.Join(all, ", "); got != want {
-		t.Errorf("listed are %s; want %s", got, want)
+		t.Errorf("Runs() lists %s; want %s", got, want)
 	}
 }
 
-// A disk that is full takes neither the list of runs nor the means to make space.
+// A full disk prevents neither listing nor removing runs.
 func TestStoreOnAFullDisk(t *testing.T) {
 	root := inSmallDisk(t)
 	if root == "" {
@@ -106,7 +105,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	}
 	listed(t, s, "c interrupted, b interrupted, a interrupted")
 	if _, err := Create(root, sample("20261121-091700-d", StateRunning)); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a run that finds no space: %v", err)
+		t.Errorf("Create() on a full disk: %v; want ENOSPC", err)
 	}
 	if err := s.Remove("20261121-091400-a"); err != nil {
 		t.Fatal(err)
@@ -116,7 +115,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	listed(t, s, "d done, c interrupted, b interrupted")
 }
 
-// The same where it fills up while the service runs.
+// As above, where the disk fills up while the service runs.
 func TestStoreOnADiskThatFillsUp(t *testing.T) {
 	root := inSmallDisk(t)
 	if root == "" {
@@ -136,7 +135,7 @@ func TestStoreOnADiskThatFillsUp(t *testing.T) {
 	listed(t, s, "b interrupted, a interrupted")
 }
 
-// The queue says that there is no space, in a word that callers know.
+// The queue's errors for a full disk wrap ENOSPC.
 func TestQueueOnAFullDisk(t *testing.T) {
 	dir := inSmallDisk(t)
 	if dir == "" {
@@ -144,7 +143,7 @@ func TestQueueOnAFullDisk(t *testing.T) {
 	}
 	fill(t, dir)
 	if _, err := OpenQueue(t.Context(), filepath.Join(dir, "new.db")); err == nil || Damaged(err) {
-		t.Errorf("a new queue on a full disk: %v", err)
+		t.Errorf("OpenQueue() on a full disk: %v; want an error that is not Damaged", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
 		t.Fatal(err)
@@ -188,7 +187,7 @@ func TestRemove(t *testing.T) {
 	defer s.Close()
 	for id, want := range map[string]error{"1": ErrHeld, "3": ErrNotFound, "../runs": ErrNotFound} {
 		if err := s.Remove(id); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", id, err, want)
+			t.Errorf("Remove(%q) = %v; want %v", id, err, want)
 		}
 	}
 	latest := func() string {
@@ -196,7 +195,7 @@ func TestRemove(t *testing.T) {
 		return target
 	}
 	if err := s.Remove("2"); err != nil || s.Has("2") || latest() != "runs/1" {
-		t.Errorf("removed 2: %v; latest is %q", err, latest())
+		t.Errorf("Remove(2) = %v, latest is %q; want nil, runs/1", err, latest())
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -206,7 +205,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Remove("1"); err != nil || latest() != "" {
-		t.Errorf("removed 1: %v; latest is %q", err, latest())
+		t.Errorf("Remove(1) = %v, latest is %q; want nil and no link", err, latest())
 	}
 	left, err := filepath.Glob(filepath.Join(root, "*"))
 	if err != nil {
@@ -216,9 +215,9 @@ func TestRemove(t *testing.T) {
 		left[i] = filepath.Base(left[i])
 	}
 	if got := strings.Join(left, " "); got != "index.db index.db-shm index.db-wal report.html runs" {
-		t.Errorf("left: %s", got)
+		t.Errorf("files left after all runs were removed: %s", got)
 	}
-	cut := filepath.Join(root, runsDir, removed+"9")
+	cut := filepath.Join(root, runsDir, removedPrefix+"9")
 	if err := os.Mkdir(cut, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +227,6 @@ func TestRemove(t *testing.T) {
 	}
 	defer again.Close()
 	if _, err := os.Stat(cut); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a removal that was cut off: %v", err)
+		t.Errorf("Open() after an interrupted removal: Stat = %v; want ErrNotExist", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// NewID makes a run's identifier, 20261121-091400-demo, from the time and
-// what the person called it; what an ID cannot hold becomes a dash. Names are
-// cut at 40 characters.
+// NewID makes a run's identifier, such as 20261121-091400-demo, from the time and the
+// name that the person gave. Other characters than those of an ID become a dash. Names
+// are cut at 40 characters.
 func NewID(at time.Time, name string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(name) {
@@ -31,7 +31,7 @@ func NewID(at time.Time, name string) string {
 	return at.UTC().Format("20060102-150405") + "-" + name
 }
 
-// FreeID is NewID with a number at its end where the store has the ID already.
+// FreeID is NewID with a number appended if the store already has the ID.
 func (s *Store) FreeID(at time.Time, name string) string {
 	id := NewID(at, name)
 	for n := 2; ; n++ {

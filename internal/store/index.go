@@ -33,7 +33,7 @@ type Entry struct {
 	Trials  int           `json:"trials"`
 	Valid   int           `json:"valid" doc:"Trials that entered the statistics"`
 	Summary []lab.Summary `json:"summary"`
-	// Comparison is what a run with two arms found, in short.
+	// Comparison is the result of a run with two arms, in short.
 	Comparison *Found `json:"comparison,omitempty"`
 	// Report says whether the folder has a report.html.
 	Report bool `json:"report"`
@@ -47,7 +47,7 @@ type Found struct {
 	Partial  bool   `json:"partial,omitempty" doc:"Whether the run ended before all its trials were done"`
 }
 
-// schemaVersion is in the file's user_version; another one means another layout.
+// schemaVersion is kept in the file's user_version; a file of another version is replaced.
 const schemaVersion = 4
 
 const schema = `
@@ -69,23 +69,23 @@ CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
 CREATE INDEX runs_by_series ON runs (series, wall DESC, id DESC);
 `
 
-// Index lists runs without reading their folders. It holds nothing that the
-// folders do not: when its file is missing, damaged or of another version it
-// is made anew, and Rebuild fills it.
+// Index lists runs without reading their folders. All its content comes from the
+// folders: a file that is missing, damaged or of another version is replaced by an
+// empty one, which Rebuild fills.
 type Index struct {
 	db *sql.DB
-	// Fresh is set when OpenIndex had to make the file, and says why.
+	// Fresh says why OpenIndex made a new file; it is empty if the file was kept.
 	Fresh  string
 	memory bool
 }
 
-// memoryIndex makes an index that is no file.
+// memoryIndex makes an index without a file.
 func memoryIndex() (*Index, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, fmt.Errorf("index in memory: %w", err)
 	}
-	db.SetMaxOpenConns(1) // each connection would have an index of its own
+	db.SetMaxOpenConns(1) // an in-memory database belongs to one connection
 	if err := prepare(db); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("index in memory: %w", err)
@@ -93,14 +93,14 @@ func memoryIndex() (*Index, error) {
 	return &Index{db: db, memory: true}, nil
 }
 
-// OpenIndex opens the index file or makes it anew.
+// OpenIndex opens the index file, or replaces it by an empty one if it is damaged.
 func OpenIndex(path string) (*Index, error) {
 	fresh := ""
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		fresh = "it was missing"
 	}
 	db, err := openIndex(path)
-	if err != nil && damaged(err) {
+	if err != nil && isDamaged(err) {
 		fresh = err.Error()
 		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 			if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func OpenIndex(path string) (*Index, error) {
 
 var errVersion = errors.New("the index is of another version")
 
-func damaged(err error) bool {
+func isDamaged(err error) bool {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		switch e.Code() & 0xff {
@@ -128,8 +128,8 @@ func damaged(err error) bool {
 	return errors.Is(err, errVersion)
 }
 
-// full makes SQLite's word for a disk without space the kernel's.
-func full(err error) error {
+// asNoSpace adds ENOSPC to SQLite's error for a full disk, so that callers can test for it.
+func asNoSpace(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE) {
 		return fmt.Errorf("%w (%w)", syscall.ENOSPC, err)
@@ -137,8 +137,8 @@ func full(err error) error {
 	return err
 }
 
-// dsn is the data source name for a database file that several processes may
-// use: write-ahead log, five seconds of patience.
+// dsn is the data source name of a database file that several processes may use:
+// write-ahead log, and a busy timeout of five seconds.
 func dsn(path, synchronous string) string {
 	q := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")"}, "_txlock": {"immediate"}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
@@ -194,10 +194,9 @@ func prepare(db *sql.DB) error {
 // Close closes the file.
 func (x *Index) Close() error { return x.db.Close() }
 
-// Rebuild brings the index in line with the folders under root/runs: folders
-// that are new or changed are read, the others are not. A folder that cannot
-// be read as a run is listed as interrupted with the reason in Error, and is
-// left as it is.
+// Rebuild brings the index in line with the folders under root/runs. It reads only
+// folders that are new or changed. A folder that cannot be read as a run is listed as
+// interrupted, with the reason in Error, and is not modified.
 func (x *Index) Rebuild(ctx context.Context, root string) error {
 	known, err := x.stamps(ctx)
 	if err != nil {
@@ -219,7 +218,7 @@ func (x *Index) Rebuild(ctx context.Context, root string) error {
 		if known[d.Name()] != stamp {
 			r := readRow(dir)
 			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-				continue // removed meanwhile: what was read is that it is not there
+				continue // the folder was removed after the listing
 			}
 			if err := x.put(ctx, r, stamp); err != nil {
 				return fmt.Errorf("rebuild index: run %s: %w", d.Name(), err)
@@ -252,7 +251,7 @@ func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
 	return known, rows.Err()
 }
 
-// row is what the index keeps of a run.
+// row is what the index holds for one run.
 type row struct {
 	Entry
 	series Series
@@ -279,9 +278,8 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 	return err
 }
 
-// Runs returns at most limit entries, the newest first, that come after the
-// given one in that order (nil for the start), which need not be in the index.
-// A limit of 0 is all of them.
+// Runs returns at most limit entries, newest first, that follow last in that order. last
+// need not be in the index; nil starts at the newest. A limit of 0 returns all.
 func (x *Index) Runs(ctx context.Context, last *Entry, limit int) ([]Entry, error) {
 	if limit <= 0 {
 		limit = -1
@@ -333,8 +331,8 @@ func (x *Index) Get(ctx context.Context, id string) (Entry, error) {
 	return e, nil
 }
 
-// stampOf changes when what the entry is made of does. A file that takes another's
-// place in the same tick of the kernel's clock has another inode.
+// stampOf returns a text that changes when the files that an entry is made from change.
+// It includes the inode, because a file may be replaced within one tick of the clock.
 func stampOf(dir string) string {
 	stamp := ""
 	for _, name := range []string{runFile, "report.html"} {
@@ -348,13 +346,13 @@ func stampOf(dir string) string {
 			stamp += "- "
 		}
 	}
-	if held(dir) {
+	if isLocked(dir) {
 		stamp += "held"
 	}
 	return stamp
 }
 
-// readRow reads a run's folder; whatever is in there, there is an entry.
+// readRow reads a run's folder. It always returns a row, also for a folder that cannot be read.
 func readRow(dir string) row {
 	id := filepath.Base(dir)
 	run, err := ReadRun(dir)
@@ -365,7 +363,7 @@ func readRow(dir string) row {
 		}
 		return row{Entry: e}
 	}
-	// A list is short, whatever the run holds.
+	// Entries are short, whatever the run holds.
 	e := Entry{
 		ID: id, Name: clip(run.Name), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
 		Page: clip(run.Page), Trials: len(run.Trials), Summary: []lab.Summary{},
@@ -392,7 +390,7 @@ func readRow(dir string) row {
 	return row{e, series, &past}
 }
 
-// clip keeps a text of a list to 1,000 bytes.
+// clip shortens a text of a list to 1,000 bytes.
 func clip(s string) string { return shorten(s, 1000) }
 
 func shorten(s string, most int) string {
@@ -402,7 +400,7 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// sortTrials puts trials in order: the experiment may have saved them as they ended.
+// sortTrials sorts trials by number: the experiment may have saved them as they ended.
 func sortTrials(trials []*lab.Trial) {
 	sort.SliceStable(trials, func(i, j int) bool { return trials[i].Number < trials[j].Number })
 }

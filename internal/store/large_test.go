@@ -40,7 +40,7 @@ func long(number int) *lab.Trial {
 	return t
 }
 
-// The series of each frame and the parts of a trial are in trial.json alone, and what is in memory keeps them.
+// Only trial.json has the per-frame series and the parts of a trial; saving leaves those in memory intact.
 func TestSeriesStayWithTheirTrial(t *testing.T) {
 	run := sample("1", StateDone)
 	run.Trials = []*lab.Trial{long(1)}
@@ -62,20 +62,19 @@ func TestSeriesStayWithTheirTrial(t *testing.T) {
 	}
 	for _, trial := range []*lab.Trial{&one, run.Trials[0]} {
 		if len(trial.LoadHistogram) != 234 || len(trial.VisualProgress) != 234 || len(trial.FrameTimes) != 234 || len(trial.Parts) != 7 {
-			t.Error("a trial has lost its series or its parts")
+			t.Error("Save removed the series or the parts from the trial in memory")
 		}
 	}
 }
 
-// As many trials as may be asked for make a run.json that can be opened; a
-// tenth of them is tried.
+// A run.json with MaxTrials trials can be opened. The test extrapolates from a tenth of them.
 func TestMostTrialsCanBeOpened(t *testing.T) {
 	run := sample("1", StateDone)
 	run.Trials = nil
 	for n := range MaxTrials / 10 {
 		run.Trials = append(run.Trials, long(n+1))
 	}
-	b, err := encode(brief(run))
+	b, err := encode(withoutSeries(run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func TestMostTrialsCanBeOpened(t *testing.T) {
 	}
 }
 
-// A run that could not be read again is not written over one that can.
+// Save does not replace a readable run by one that DecodeRun would refuse.
 func TestSaveKeepsWhatCanBeRead(t *testing.T) {
 	run := sample("1", StateRunning)
 	f := create(t, t.TempDir(), run)
@@ -95,14 +94,14 @@ func TestSaveKeepsWhatCanBeRead(t *testing.T) {
 		run.Link = lab.Link{Changes: []lab.LinkChange{{Profile: run.Link}}}
 	}
 	if err := f.Save(run); err == nil || !strings.Contains(err.Error(), "too large to be read again") {
-		t.Errorf("error %v", err)
+		t.Errorf("Save() of a run that is too large: %v; want an error that says so", err)
 	}
 	if _, err := ReadRun(f.Path()); err != nil {
 		t.Error(err)
 	}
 }
 
-// Runs of several devices begin at once in one process.
+// Runs of several devices may begin at once in one process.
 func TestRunsThatBeginAtOnce(t *testing.T) {
 	root := t.TempDir()
 	var all sync.WaitGroup
@@ -119,6 +118,6 @@ func TestRunsThatBeginAtOnce(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(root, "*.tmp"))
 	hidden, _ := filepath.Glob(filepath.Join(root, ".*.tmp"))
 	if err != nil || len(left)+len(hidden) > 0 {
-		t.Errorf("left behind: %v %v (%v)", left, hidden, err)
+		t.Errorf("temporary files left behind: %v %v (%v)", left, hidden, err)
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ErrKeyUsed is returned for a key that came with another request.
+// ErrKeyUsed is returned if an idempotency key was used before for a different request.
 var ErrKeyUsed = errors.New("this key came with another request before")
 
-// Keys of requests are kept for so long, and so many of them: they are for
-// asking again when an answer was lost, which is a matter of minutes.
+// Bounds on how long and how many idempotency keys are kept. A client repeats a request
+// within minutes of losing the answer.
 const (
 	keysKept = 24 * time.Hour
 	mostKeys = 10_000
 )
 
-// onceSchema keeps keys apart from the jobs, which are removed when they are done.
+// onceSchema keeps keys in a table of their own: jobs are removed when they are done.
 const onceSchema = `
 CREATE TABLE IF NOT EXISTS keys (
 	seq     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -29,12 +29,12 @@ CREATE TABLE IF NOT EXISTS keys (
 ) STRICT;
 `
 
-// Once names a request that may be made again by one who did not hear the
-// answer. Request is a digest of what was asked for; without a key every request is another one.
+// Once identifies a request that its client may repeat because the answer was lost.
+// Request is a digest of the request. Requests without a key are never repetitions.
 type Once struct{ Key, Request string }
 
-// Known returns the ID of the job that the key made. It is ErrNotFound for a
-// new key, and ErrKeyUsed for one that came with another request.
+// Known returns the ID of the job that was created with the key. It returns ErrNotFound
+// for a new key, and ErrKeyUsed for a key that was used for another request.
 func (q *Queue) Known(ctx context.Context, o Once) (string, error) {
 	return known(ctx, q.db, o)
 }
@@ -55,12 +55,12 @@ func known(ctx context.Context, db interface {
 	return id, nil
 }
 
-// AddOnce is [Queue.Add] for a request that has a key: the job and the key come
-// in together or not at all. Where the key is known already it returns the ID of its job.
+// AddOnce is [Queue.Add] for a request with a key. It stores the job and the key in one
+// transaction, or returns the ID of the existing job if the key is known.
 func (q *Queue) AddOnce(ctx context.Context, j Job, o Once) (id string, err error) {
 	tx, err := q.db.BeginTx(ctx, nil)
 	if err != nil {
-		return "", fmt.Errorf("add job: %w", full(err))
+		return "", fmt.Errorf("add job: %w", asNoSpace(err))
 	}
 	defer tx.Rollback()
 	if id, err := known(ctx, tx, o); !errors.Is(err, ErrNotFound) {
@@ -77,11 +77,11 @@ func (q *Queue) AddOnce(ctx context.Context, j Job, o Once) (id string, err erro
 		{`DELETE FROM keys WHERE created < ? OR seq <= (SELECT max(seq) FROM keys) - ?`, []any{j.Created.Add(-keysKept).UnixNano(), mostKeys}},
 	} {
 		if _, err := tx.ExecContext(ctx, s.text, s.args...); err != nil {
-			return "", fmt.Errorf("add job: %w", full(err))
+			return "", fmt.Errorf("add job: %w", asNoSpace(err))
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return "", fmt.Errorf("add job: %w", full(err))
+		return "", fmt.Errorf("add job: %w", asNoSpace(err))
 	}
 	return j.ID, nil
 }

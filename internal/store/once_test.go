@@ -13,8 +13,8 @@ func onceJob(id string, at time.Time) Job {
 	return Job{ID: id, Device: "virtual", Created: at}
 }
 
-// A request that is made again makes one job, also after a restart and after the
-// job is done; another request cannot have its key.
+// A repeated request makes one job, also after a restart and after the job is done;
+// another request cannot use its key.
 func TestAddOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "queue.db")
 	q, err := OpenQueue(t.Context(), path)
@@ -25,7 +25,7 @@ func TestAddOnce(t *testing.T) {
 	ctx, now := t.Context(), time.Unix(1_800_000_000, 0)
 	mine := Once{Key: "k1", Request: "r1"}
 	if _, err := q.Known(ctx, mine); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a new key: %v", err)
+		t.Errorf("Known() of a new key: %v; want ErrNotFound", err)
 	}
 	var all sync.WaitGroup
 	ids := make([]string, 8)
@@ -41,21 +41,21 @@ func TestAddOnce(t *testing.T) {
 	all.Wait()
 	for _, id := range ids {
 		if id == "" || id != ids[0] {
-			t.Errorf("one request made the jobs %v", ids)
+			t.Errorf("AddOnce() of one request made the jobs %v; want one ID", ids)
 			break
 		}
 	}
 	if jobs, err := q.Jobs(ctx); err != nil || len(jobs) != 1 {
-		t.Errorf("%d jobs, %v", len(jobs), err)
+		t.Errorf("%d jobs, %v; want 1, nil", len(jobs), err)
 	}
 	if _, err := q.AddOnce(ctx, onceJob("b", now), Once{"k1", "another"}); !errors.Is(err, ErrKeyUsed) {
-		t.Errorf("another request: %v", err)
+		t.Errorf("AddOnce() of another request with the key: %v; want ErrKeyUsed", err)
 	}
 	if _, err := q.AddOnce(ctx, onceJob(ids[0], now), Once{"k2", "r1"}); !errors.Is(err, ErrExists) {
-		t.Errorf("a job of the same ID: %v", err)
+		t.Errorf("AddOnce() with the ID of a job: %v; want ErrExists", err)
 	}
 	if _, err := q.Known(ctx, Once{"k2", "r1"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a key whose job was not taken: %v", err)
+		t.Errorf("Known() of a key whose job was refused: %v; want ErrNotFound", err)
 	}
 	if err := errors.Join(q.Finish(ctx, ids[0]), q.Close()); err != nil {
 		t.Fatal(err)
@@ -64,13 +64,13 @@ func TestAddOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := q.Known(ctx, mine); id != ids[0] || err != nil {
-		t.Errorf("after a restart: %q, %v", id, err)
+		t.Errorf("Known() after a restart = %q, %v; want the job's ID", id, err)
 	}
-	// A day later nobody waits for that answer any more.
+	// Keys expire after a day.
 	if _, err := q.AddOnce(ctx, onceJob("c", now.Add(keysKept+time.Second)), Once{"k3", "r3"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Known(ctx, mine); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an old key: %v", err)
+		t.Errorf("Known() of an expired key: %v; want ErrNotFound", err)
 	}
 }

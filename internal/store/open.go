@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// OpenFile opens a file below root for reading, and refuses what is no
-// regular file. It does not block where a pipe lies in the place of a file.
+// OpenFile opens a regular file below root for reading and refuses any other kind. It
+// does not block on a pipe.
 func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Series is what runs have in common whose numbers can be laid side by side.
+// Series is what runs must have in common for their numbers to be comparable.
 type Series struct {
 	Name   string `json:"name" doc:"What the person called the runs"`
 	Page   string `json:"page" doc:"URL under test"`
@@ -23,7 +23,7 @@ type Series struct {
 	Device string `json:"device,omitempty" doc:"The device, where the run says it"`
 }
 
-// Key is short, and the same for the same series.
+// Key returns a short identifier; equal series have equal keys.
 func (s Series) Key() string {
 	h := sha256.New()
 	for _, part := range []string{s.Name, s.Page, s.Link, s.Device} {
@@ -41,21 +41,21 @@ type SeriesEntry struct {
 	Last  time.Time `json:"last" doc:"Start of the newest"`
 }
 
-// Past is what is kept of a run that is done, so that a history needs no folder.
+// Past is what the index keeps of a finished run, so that a history reads no folders.
 type Past struct {
 	ID     string    `json:"id"`
 	Wall   time.Time `json:"wall"`
 	Trials int       `json:"trials"` // of the control
 	Valid  int       `json:"valid"`
 	Report bool      `json:"report"`
-	// Facts are what could explain a difference to another run, by name. What
-	// differs from run to run by itself, such as a load average, is left out.
+	// Facts could explain a difference between runs, by name. Values that vary from
+	// run to run by themselves, such as the load average, are left out.
 	Facts map[string]string `json:"facts"`
-	// Summary is the control's, without what had no valid trial.
+	// Summary is that of the control, without metrics that have no valid trial.
 	Summary []lab.Summary `json:"summary"`
 }
 
-// pastOf takes what is kept of a run, and the series that it belongs to.
+// pastOf returns what the index keeps of a run, and the run's series.
 func pastOf(run *lab.Run, report bool) (Series, Past) {
 	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run), Summary: []lab.Summary{}}
 	for _, t := range run.Trials {
@@ -75,13 +75,13 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 	return seriesOf(run), p
 }
 
-// seriesOf is the series that a run belongs to.
+// seriesOf returns the series that a run belongs to.
 func seriesOf(run *lab.Run) Series {
 	return Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
 }
 
-// Facts are what could explain a difference between the controls of two runs, by
-// name: page, link and device, and what a history watches.
+// Facts returns what could explain a difference between the controls of two runs, by
+// name: page, link and device, and the facts that a history watches.
 func Facts(run *lab.Run) map[string]string {
 	series, facts := seriesOf(run), factsOf(run)
 	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device} {
@@ -92,21 +92,22 @@ func Facts(run *lab.Run) map[string]string {
 	return facts
 }
 
-// Bounds of the facts of a run; those that we write are some thirty.
+// Bounds of the facts of a run. Our own runs have about thirty facts.
 const (
 	maxFacts     = 64
 	maxFactBytes = 200
 	maxFactDepth = 5
 )
 
-// watched is what stays as it is from run to run until somebody changes it. The names in
-// its JSON, joined by points, are the names of the facts.
+// watched holds the settings that stay equal from run to run until somebody changes
+// them. Its JSON names, joined by dots, are the names of the facts.
 type watched struct {
 	lab.Environment
 	Network *watchedNetwork `json:"network,omitempty"`
 	Link    lab.Link        `json:"link"`
 	Plan    watchedPlan     `json:"plan"`
-	// Recording is a digest: a run that makes its own recording has another one each time.
+	// Recording is a digest, or a fixed text for a run that makes its own recording:
+	// that digest differs each time.
 	Recording string `json:"recording,omitempty"`
 }
 
@@ -124,10 +125,10 @@ type watchedPlan struct {
 	Live   bool    `json:"live"`
 }
 
-// factsOf takes from a run what stays as it is until somebody changes it.
+// factsOf returns the settings of a run that stay equal until somebody changes them.
 func factsOf(run *lab.Run) facts {
 	e := run.Environment
-	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // differ from run to run by themselves
+	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // vary from run to run by themselves
 	w := watched{
 		Environment: e, Link: run.Link,
 		Plan: watchedPlan{run.Plan.Timing, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live},
@@ -146,7 +147,7 @@ func factsOf(run *lab.Run) facts {
 	facts := facts{}
 	text, err := json.Marshal(w)
 	if err != nil {
-		return facts // numbers that JSON cannot hold, which Save refuses
+		return facts // NaN or an infinity, which Save refuses
 	}
 	var tree any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -157,7 +158,7 @@ func factsOf(run *lab.Run) facts {
 	return facts
 }
 
-// facts are values by their paths: "network.congestion_control".
+// facts maps paths such as "network.congestion_control" to values.
 type facts map[string]string
 
 func (f facts) add(path string, v any, depth int) {
@@ -165,7 +166,7 @@ func (f facts) add(path string, v any, depth int) {
 		if path != "" {
 			path += "."
 		}
-		names := slices.Sorted(maps.Keys(tree)) // so that a bound cuts off the same ones in each run
+		names := slices.Sorted(maps.Keys(tree)) // sorted, so that maxFacts drops the same ones in each run
 		for _, name := range names {
 			if depth < maxFactDepth {
 				f.add(path+name, tree[name], depth+1)
@@ -178,7 +179,7 @@ func (f facts) add(path string, v any, depth int) {
 	}
 }
 
-// text writes a value of a JSON document for people; nothing is "".
+// text formats a value of a JSON document for people; null becomes "".
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -195,8 +196,8 @@ func text(v any) string {
 	return string(b)
 }
 
-// Series lists the series that match, that of the newest run first: what is
-// empty in want matches anything, and so does an empty key.
+// Series lists the series that match, most recent run first. An empty field of want, and
+// an empty key, match anything.
 func (s *Store) Series(ctx context.Context, key string, want Series, limit int) ([]SeriesEntry, error) {
 	index, err := s.refresh(ctx)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *Store) Series(ctx context.Context, key string, want Series, limit int) 
 	return index.Series(ctx, key, want, limit)
 }
 
-// Past returns the newest runs of a series, at most limit, in order of time.
+// Past returns the newest runs of a series, at most limit, oldest first.
 func (s *Store) Past(ctx context.Context, key string, limit int) ([]Past, error) {
 	s.mu.Lock()
 	index := s.index

@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// done makes a run as the box writes it.
+// done makes a finished run as the product writes it.
 func done(id, name string, hour int) *lab.Run {
 	run := sample(id, StateDone)
 	run.Name, run.Wall = name, run.Wall.Add(time.Duration(hour)*time.Hour)
@@ -70,25 +70,25 @@ func TestSeries(t *testing.T) {
 		"key": list(all[2].Key, Series{}, 10), "device": list("", Series{Name: "checkout", Device: "virtual"}, 10),
 	} {
 		if len(found) != 1 || found[0] != all[2] {
-			t.Errorf("by %s: %+v, want %+v", what, found, all[2])
+			t.Errorf("Series() by %s = %+v; want %+v", what, found, all[2])
 		}
 	}
 	if n := len(list("", Series{Link: "rtt=28ms"}, 2)); n != 2 {
-		t.Errorf("at most 2: %d", n)
+		t.Errorf("Series() with limit 2 lists %d", n)
 	}
 	if found := list("", Series{Page: "https://nowhere.example/"}, 10); len(found) != 0 {
-		t.Errorf("%+v", found)
+		t.Errorf("Series() of a page without runs = %+v; want none", found)
 	}
-	// The folders are not read for it.
+	// Past does not read the folders.
 	if err := os.Rename(filepath.Join(root, "runs"), filepath.Join(root, "away")); err != nil {
 		t.Fatal(err)
 	}
 	past, err := s.Past(t.Context(), all[2].Key, 2)
 	if err != nil || len(past) != 2 || past[0].ID != "a1" || past[1].ID != "a2" {
-		t.Fatalf("%+v, %v", past, err)
+		t.Fatalf("Past() = %+v, %v; want a1, a2", past, err)
 	}
 	if past, err := s.Past(t.Context(), "", 2); err != nil || len(past) != 0 {
-		t.Errorf("of no series: %+v, %v", past, err)
+		t.Errorf("Past() of no series = %+v, %v; want none", past, err)
 	}
 	if err := os.Rename(filepath.Join(root, "away"), filepath.Join(root, "runs")); err != nil {
 		t.Fatal(err)
@@ -97,11 +97,11 @@ func TestSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(list("", Series{}, 10)); n != 2 {
-		t.Errorf("%d series, one was deleted", n)
+		t.Errorf("%d series after one was deleted; want 2", n)
 	}
 }
 
-// What is kept of a run: the control's numbers, and facts that stay as they are.
+// The index keeps the control's numbers, and the facts that stay equal from run to run.
 func TestPast(t *testing.T) {
 	series, got := pastOf(done("a", "checkout", 0), true)
 	if d := cmp.Diff(Series{"checkout", "https://www.shop.example/", "rtt=28ms", "virtual"}, series); d != "" {
@@ -118,9 +118,9 @@ func TestPast(t *testing.T) {
 		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+		t.Errorf("pastOf() (-want +got):\n%s", d)
 	}
-	// A plan without arms, and a recording that is made anew each time.
+	// A plan without a treatment, and with a recording that is made anew each time.
 	run := done("a", "", 0)
 	run.Plan, run.Link.Name = lab.Plan{}, "lte"
 	series, got = pastOf(run, false)
@@ -128,11 +128,11 @@ func TestPast(t *testing.T) {
 		t.Errorf("%+v, %+v", series, got)
 	}
 	if (Series{Name: "a", Page: "b"}).Key() == (Series{Name: "ab"}).Key() {
-		t.Error("two series, one key")
+		t.Error("Key() is equal for two different series")
 	}
 }
 
-// What is kept stays short, whatever a run holds.
+// What the index keeps stays short, whatever a run holds.
 func TestPastIsShort(t *testing.T) {
 	run := done("a", strings.Repeat("n", 1<<20), 0)
 	many := map[string]string{}

@@ -14,7 +14,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Job is a run that waits or is being carried out.
+// Job is a run that waits in the queue or is being carried out.
 type Job struct {
 	ID      string    // of the run that it becomes
 	Device  string    // jobs of one device run one after the other
@@ -42,42 +42,41 @@ CREATE TABLE IF NOT EXISTS jobs (
 CREATE INDEX IF NOT EXISTS jobs_by_device ON jobs (device, state, seq);
 `
 
-// Queue keeps jobs in a SQLite file until they are done. Unlike the index it
-// cannot be made anew from the folders, so it has a file of its own and a
-// damaged one is an error.
+// Queue keeps jobs in a SQLite file until they are done. Unlike the index, the queue
+// cannot be rebuilt from the folders, so it has its own file, and a damaged file is an
+// error.
 type Queue struct{ db *sql.DB }
 
-// OpenQueue opens the queue or makes an empty one. Jobs that were running
-// belonged to a process that has ended, and become interrupted; those that
-// waited still wait.
+// OpenQueue opens the queue or makes an empty one. Jobs that were running when the last
+// process ended become interrupted; waiting jobs keep waiting.
 func OpenQueue(ctx context.Context, path string) (*Queue, error) {
-	db, err := sql.Open("sqlite", dsn(path, "FULL")) // what was accepted outlasts a power cut
+	db, err := sql.Open("sqlite", dsn(path, "FULL")) // accepted jobs survive a power cut
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
 	return openQueue(ctx, db, path)
 }
 
-// MemoryQueue is a queue that ends with the process, for a disk that takes none.
+// MemoryQueue is a queue in memory, for a disk that cannot be written.
 func MemoryQueue(ctx context.Context) (*Queue, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	db.SetMaxOpenConns(1) // each connection would have a queue of its own
+	db.SetMaxOpenConns(1) // an in-memory database belongs to one connection
 	return openQueue(ctx, db, "in memory")
 }
 
-// Damaged says whether an error of [OpenQueue] is about what is in the file; if
-// not, the file may be as good as ever, and the disk full.
-func Damaged(err error) bool { return damaged(err) }
+// Damaged says whether an error of [OpenQueue] is about the file's content. Other
+// errors, such as a full disk, leave the file intact.
+func Damaged(err error) bool { return isDamaged(err) }
 
 func openQueue(ctx context.Context, db *sql.DB, path string) (*Queue, error) {
 	for _, statement := range []string{queueSchema, onceSchema,
 		`UPDATE jobs SET state = 'interrupted', error = 'the appliance was stopped while it ran' WHERE state = 'running'`} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			_ = db.Close()
-			return nil, fmt.Errorf("open queue %s: %w", path, full(err))
+			return nil, fmt.Errorf("open queue %s: %w", path, asNoSpace(err))
 		}
 	}
 	return &Queue{db}, nil
@@ -103,13 +102,13 @@ func add(ctx context.Context, db interface {
 		return ErrExists
 	}
 	if err != nil {
-		return fmt.Errorf("add job: %w", full(err))
+		return fmt.Errorf("add job: %w", asNoSpace(err))
 	}
 	return nil
 }
 
-// Next takes the oldest job that waits for a device none of whose jobs is
-// running, and marks it as running. It returns ErrNotFound when there is none.
+// Next takes the oldest waiting job whose device has no running job, and marks it as
+// running. It returns ErrNotFound if there is none.
 func (q *Queue) Next(ctx context.Context) (Job, error) {
 	row := q.db.QueryRowContext(ctx, `UPDATE jobs SET state = 'running' WHERE seq = (
 		SELECT min(seq) FROM jobs WHERE state = 'queued' AND device NOT IN (SELECT device FROM jobs WHERE state = 'running'))
@@ -117,37 +116,37 @@ func (q *Queue) Next(ctx context.Context) (Job, error) {
 	return scanJob(row)
 }
 
-// Release puts a job that was taken and not begun back to where it was.
+// Release returns a job that was taken but not started to its place in the queue.
 func (q *Queue) Release(ctx context.Context, id string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = 'queued' WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("release job: %w", full(err))
+		return fmt.Errorf("release job: %w", asNoSpace(err))
 	}
 	return nil
 }
 
-// Finish removes a job that left a run behind, which says how it ended.
+// Finish removes a job whose run has a folder; the folder records how the run ended.
 func (q *Queue) Finish(ctx context.Context, id string) error {
 	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("finish job: %w", full(err))
+		return fmt.Errorf("finish job: %w", asNoSpace(err))
 	}
 	return nil
 }
 
-// Leave ends a job that left no run behind: it stays, and is shown in a state,
-// StateFailed or StateInterrupted, with the reason.
+// Leave ends a job that has no run folder. The job stays listed as StateFailed or
+// StateInterrupted, with the reason.
 func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = ?, error = ? WHERE id = ?`, state, reason, id); err != nil {
-		return fmt.Errorf("finish job: %w", full(err))
+		return fmt.Errorf("finish job: %w", asNoSpace(err))
 	}
 	return nil
 }
 
-// Forget removes a job that waits or has ended; false when it is running or
-// not there.
+// Forget removes a job that waits or has ended. It returns false if the job is running
+// or does not exist.
 func (q *Queue) Forget(ctx context.Context, id string) (bool, error) {
 	done, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ? AND state <> 'running'`, id)
 	if err != nil {
-		return false, fmt.Errorf("forget job: %w", full(err))
+		return false, fmt.Errorf("forget job: %w", asNoSpace(err))
 	}
 	n, err := done.RowsAffected()
 	return n > 0, err

@@ -12,20 +12,20 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Bounds on what is read. They are far above what an honest run needs (ten
-// trials of ten seconds are under a megabyte) and keep the memory that a
-// hostile file can claim to some hundred megabytes.
+// Bounds on input. They are far above what a real run needs (ten trials of ten seconds
+// are under a megabyte) and limit the memory that a hostile file can claim to some
+// hundred megabytes.
 const (
 	MaxRunBytes  = 64 << 20  // of a run.json
-	MaxTrials    = 5_000     // whose run.json is some 30 MB: 5.5 KB and 40 objects each
+	MaxTrials    = 5_000     // 5.5 KB and 40 objects each: a run.json of about 30 MB
 	maxObjects   = 400_000   // '{' and '[' in a run.json
 	maxValues    = 6_000_000 // ',' in a run.json
 	maxDepth     = 64
 	MaxLineBytes = 1 << 20 // of a line of replay.jsonl or events.jsonl
 )
 
-// DecodeRun reads a run.json that may come from anyone. The error says what
-// is wrong with it and where.
+// DecodeRun reads a run.json that may come from anyone. Its errors name the field or
+// line and what is wrong with it.
 func DecodeRun(r io.Reader) (*lab.Run, error) {
 	b, err := readBounded(r)
 	if err != nil {
@@ -39,13 +39,13 @@ func decodeRun(b []byte) (*lab.Run, error) {
 	if err := json.Unmarshal(b, &run); err != nil {
 		return nil, fmt.Errorf("%s%w", place(b, err), err)
 	}
-	if err := check(&run); err != nil {
+	if err := checkRun(&run); err != nil {
 		return nil, err
 	}
 	return &run, nil
 }
 
-// readBounded reads a JSON text that can be decoded without fear for memory.
+// readBounded reads a JSON text whose decoding needs a bounded amount of memory.
 func readBounded(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, MaxRunBytes+1))
 	if err != nil {
@@ -54,11 +54,11 @@ func readBounded(r io.Reader) ([]byte, error) {
 	if len(b) > MaxRunBytes {
 		return nil, fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
 	}
-	return b, bounded(b)
+	return b, checkBounds(b)
 }
 
-// bounded refuses text that would cost far more memory than it has bytes.
-func bounded(b []byte) error {
+// checkBounds refuses text that would need far more memory than it has bytes.
+func checkBounds(b []byte) error {
 	var objects, values, depth int
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
@@ -105,8 +105,8 @@ func place(b []byte, err error) string {
 	return fmt.Sprintf("line %d: ", 1+bytes.Count(b[:offset], []byte{'\n'}))
 }
 
-// check refuses what the types allow and no run of ours contains.
-func check(run *lab.Run) error {
+// checkRun refuses values that the types allow but that our runs never contain.
+func checkRun(run *lab.Run) error {
 	if !ValidID(run.ID) {
 		return fmt.Errorf("id: %.140q is not a run ID", run.ID)
 	}
@@ -124,7 +124,7 @@ func check(run *lab.Run) error {
 			return fmt.Errorf("trials[%d]: null", i)
 		}
 		if t.Number < 1 || t.Number > MaxTrials || seen[t.Number] {
-			return fmt.Errorf("trials[%d].number: %d is outside 1 … %d or there twice", i, t.Number, MaxTrials)
+			return fmt.Errorf("trials[%d].number: %d is outside 1 … %d or a duplicate", i, t.Number, MaxTrials)
 		}
 		seen[t.Number] = true
 		if err := checkTrial(t); err != nil {
@@ -158,18 +158,18 @@ func checkSpans(spans []*lab.Span) error {
 	return nil
 }
 
-// Served is what was read of a replay log.
+// Served holds the lines read from a replay log.
 type Served struct {
 	Lines []lab.Served
-	// More counts the lines that were there beyond the limit.
+	// More counts the lines beyond the limit.
 	More int
-	// Cut is set when the last line was not whole: the writer was killed.
+	// Cut is set if the last line is incomplete because the writer was killed.
 	Cut bool
 }
 
-// DecodeServed reads at most limit lines of a replay.jsonl that may come from
-// anyone. A last line without its newline that is not whole is left out; any
-// other damage is an error that names the line.
+// DecodeServed reads at most limit lines of a replay.jsonl that may come from anyone. An
+// incomplete last line without a newline is left out; any other damage is an error that
+// names the line.
 func DecodeServed(r io.Reader, limit int) (*Served, error) {
 	s := &Served{}
 	in := bufio.NewReaderSize(r, 64<<10)

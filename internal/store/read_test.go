@@ -17,7 +17,7 @@ func TestDecodeRunRefuses(t *testing.T) {
 		"no state":         {`{"id":"a"}`, "is not running"},
 		"null trial":       {`{"id":"a","state":"done","trials":[null]}`, "trials[0]: null"},
 		"trial 0":          {`{"id":"a","state":"done","trials":[{}]}`, "trials[0].number: 0"},
-		"trial twice":      {`{"id":"a","state":"done","trials":[{"number":1},{"number":1}]}`, "there twice"},
+		"trial twice":      {`{"id":"a","state":"done","trials":[{"number":1},{"number":1}]}`, "a duplicate"},
 		"file that leaves": {`{"id":"a","state":"done","trials":[{"number":1,"files":{"video":"../../x"}}]}`, "leaves the trial's folder"},
 		"absolute file":    {`{"id":"a","state":"done","trials":[{"number":1,"files":{"video":"/etc/passwd"}}]}`, "leaves the trial's folder"},
 		"null span":        {`{"id":"a","state":"done","trials":[{"number":1,"spans":[{"children":[null]}]}]}`, "spans: null"},
@@ -28,7 +28,7 @@ func TestDecodeRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if run, err := DecodeRun(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, %v, want %q", run, err, c.want)
+				t.Errorf("DecodeRun() = %v, %v; want error %q", run, err, c.want)
 			}
 		})
 	}
@@ -53,16 +53,16 @@ func TestDecodeServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := DecodeServed(strings.NewReader(c.text), 5)
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("error %v, want %q", err, c.err)
+				t.Errorf("DecodeServed() error = %v; want %q", err, c.err)
 			}
 			if len(got.Lines) != c.lines || got.More != c.more || got.Cut != c.cut {
-				t.Errorf("%d lines, %d more, cut %v", len(got.Lines), got.More, got.Cut)
+				t.Errorf("DecodeServed() = %d lines, %d more, cut %v; want %d, %d, %v", len(got.Lines), got.More, got.Cut, c.lines, c.more, c.cut)
 			}
 		})
 	}
 }
 
-// Whatever is accepted can be written and read again as the same run.
+// Whatever DecodeRun accepts can be written and read again as the same run.
 func FuzzDecodeRun(f *testing.F) {
 	good, err := json.Marshal(sample("a", StateDone))
 	if err != nil {

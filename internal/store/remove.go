@@ -11,29 +11,29 @@ import (
 	"eidetic/internal/atomicfile"
 )
 
-// ErrHeld is returned for a run that goes on.
+// ErrHeld is returned for a run that another process is writing.
 var ErrHeld = errors.New("the run goes on")
 
-// removed begins the names of folders that are being removed.
-const removed = ".gone-"
+// removedPrefix begins the names of folders that are being removed.
+const removedPrefix = ".gone-"
 
-// Remove deletes a run's folder with all that is in it, readable as a run or
-// not. One that a process holds is refused with ErrHeld. It needs no space on
-// the disk. What is cut off in it is not seen again, and is ended by the next Open.
+// Remove deletes a run's folder and its content, whether or not it can be read as a run.
+// It refuses a locked folder with ErrHeld. It needs no disk space. If Remove is
+// interrupted, the folder is no longer listed, and the next Open removes the rest.
 func (s *Store) Remove(id string) error {
 	dir, err := s.dir(id)
 	if err != nil {
 		return err
 	}
-	if held(dir) {
+	if isLocked(dir) {
 		return ErrHeld
 	}
 	runs := filepath.Dir(dir)
-	gone := filepath.Join(runs, removed+id)
+	gone := filepath.Join(runs, removedPrefix+id)
 	if err := os.RemoveAll(gone); err != nil {
 		return fmt.Errorf("remove run: %w", err)
 	}
-	// Nobody sees half of it.
+	// Renamed first, so that readers never see a half-removed folder.
 	if err := os.Rename(dir, gone); err != nil {
 		return fmt.Errorf("remove run: %w", err)
 	}
@@ -43,18 +43,18 @@ func (s *Store) Remove(id string) error {
 	return nil
 }
 
-// unpublish points root/latest at the newest run that is left, where it led to
-// one that is gone; without any the links go.
+// unpublish points root/latest at the newest remaining run if it pointed at the removed
+// one. Without any run the links are removed.
 func (s *Store) unpublish(id string) error {
 	latest := filepath.Join(s.root, "latest")
 	if target, err := os.Readlink(latest); err != nil || target != filepath.Join(runsDir, id) {
-		return nil // it leads to another, or is the user's own
+		return nil // latest points to another run, or is the user's own file
 	}
 	folders, err := os.ReadDir(filepath.Join(s.root, runsDir))
 	if err != nil {
 		return err
 	}
-	for _, d := range slices.Backward(folders) { // by name, which begins with the time
+	for _, d := range slices.Backward(folders) { // sorted by name, which begins with the time
 		if d.IsDir() && ValidID(d.Name()) {
 			return publish(s.root, d.Name())
 		}

@@ -14,31 +14,31 @@ import (
 	"eidetic/internal/lab"
 )
 
-// ErrEnded is returned for a run that says itself how it ended.
+// ErrEnded is returned for a run whose run.json already says how it ended.
 var ErrEnded = errors.New("the run has ended")
 
-// cutOff is what is said of a run that could not say how it ended.
-const cutOff = "the process that ran it ended before it was done"
+// interruptedError is the error of a run whose process was killed before it could save one.
+const interruptedError = "the process that ran it ended before it was done"
 
 // maxSeries bounds the trial.json files whose series are in memory at once.
 const maxSeries = 256 << 20
 
-// Reopen takes the folder of a run that was cut off, for whoever says at last
-// how it ended. The trials have their series, as far as their own files can be
-// read; those files are not written again. It returns ErrHeld for a run that
-// goes on or that another has reopened, and ErrEnded for one that needs nobody.
+// Reopen opens the folder of an interrupted run, for a caller that completes it. The
+// trials get their series from the trial.json files that can be read; those files are
+// not rewritten. It returns ErrHeld if another process writes or has reopened the run,
+// and ErrEnded if the run is complete.
 func Reopen(dir string) (*Folder, *lab.Run, error) {
 	f, err := reopen(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reopen run: %w", err)
 	}
-	// Read under the lock: another process may have been here before.
+	// Read under the lock: another process may have completed the run before.
 	run, err := ReadRun(dir)
-	if err == nil && run.Error != cutOff {
+	if err == nil && run.Error != interruptedError {
 		err = ErrEnded
 	}
 	if err == nil {
-		err = f.recall(run)
+		err = f.loadSeries(run)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -47,10 +47,10 @@ func Reopen(dir string) (*Folder, *lab.Run, error) {
 	return f, run, nil
 }
 
-// reopen locks the folder itself: whoever held the lock in it would be taken
-// for a process that measures, and the run for one that goes on.
+// reopen locks the folder itself, not the lock file in it: a locked lock file would
+// make other processes list the run as running.
 func reopen(dir string) (*Folder, error) {
-	if held(dir) {
+	if isLocked(dir) {
 		return nil, ErrHeld
 	}
 	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
@@ -67,8 +67,8 @@ func reopen(dir string) (*Folder, error) {
 	return &Folder{dir: dir, lock: lock, trials: map[int][sha256.Size]byte{}}, nil
 }
 
-// recall gives the trials of a run their series, and notes that they are on the disk.
-func (f *Folder) recall(run *lab.Run) error {
+// loadSeries adds to the trials of a run their series, and records the digests of the trial.json files.
+func (f *Folder) loadSeries(run *lab.Run) error {
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (f *Folder) recall(run *lab.Run) error {
 	defer root.Close()
 	left := int64(maxSeries)
 	for i, t := range run.Trials {
-		// One without its file, or with a damaged one, is as run.json has it.
+		// A trial whose file is missing or damaged stays as run.json has it.
 		if whole, size, err := readTrial(root, t.Number, left); err == nil {
 			run.Trials[i], left = whole, left-size
 		}
@@ -89,9 +89,9 @@ func (f *Folder) recall(run *lab.Run) error {
 	return nil
 }
 
-// readTrial reads the trial.json of a run's folder, which has the series that
-// run.json leaves out, if it has at most so many bytes.
-func readTrial(root *os.Root, number int, most int64) (*lab.Trial, int64, error) {
+// readTrial reads a trial.json of at most limit bytes, which has the series that
+// run.json leaves out.
+func readTrial(root *os.Root, number int, limit int64) (*lab.Trial, int64, error) {
 	name := filepath.Join(trialsDir, TrialName(number), trialFile)
 	fail := func(err error) (*lab.Trial, int64, error) {
 		return nil, 0, fmt.Errorf("read trial: %s: %w", name, err)
@@ -101,15 +101,15 @@ func readTrial(root *os.Root, number int, most int64) (*lab.Trial, int64, error)
 		return fail(err)
 	}
 	defer file.Close()
-	most = min(most, MaxRunBytes)
-	b, err := io.ReadAll(io.LimitReader(file, most+1))
+	limit = min(limit, MaxRunBytes)
+	b, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return fail(err)
 	}
-	if int64(len(b)) > most {
-		return fail(fmt.Errorf("larger than %d bytes", most))
+	if int64(len(b)) > limit {
+		return fail(fmt.Errorf("larger than %d bytes", limit))
 	}
-	if err := bounded(b); err != nil {
+	if err := checkBounds(b); err != nil {
 		return fail(err)
 	}
 	var t lab.Trial
@@ -117,7 +117,7 @@ func readTrial(root *os.Root, number int, most int64) (*lab.Trial, int64, error)
 		return fail(fmt.Errorf("%s%w", place(b, err), err))
 	}
 	if t.Number != number {
-		return fail(fmt.Errorf("number: %d is not the folder's", t.Number))
+		return fail(fmt.Errorf("number: %d differs from the folder's name", t.Number))
 	}
 	if err := checkTrial(&t); err != nil {
 		return fail(err)
@@ -125,7 +125,7 @@ func readTrial(root *os.Root, number int, most int64) (*lab.Trial, int64, error)
 	return &t, int64(len(b)), nil
 }
 
-// CutOff lists the folders of the runs that were cut off and that [Reopen] gives.
+// CutOff lists the folders of interrupted runs that [Reopen] accepts.
 func (s *Store) CutOff(ctx context.Context) ([]string, error) {
 	all, err := s.Runs(ctx, "", 0)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Store) CutOff(ctx context.Context) ([]string, error) {
 	}
 	var dirs []string
 	for _, e := range all {
-		if e.State == StateInterrupted && e.Error == cutOff {
+		if e.State == StateInterrupted && e.Error == interruptedError {
 			dirs = append(dirs, filepath.Join(s.root, runsDir, e.ID))
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// While somebody makes the result of a run that was cut off, nobody takes the
-// run for one that goes on, and nobody else makes it too.
+// While one process completes an interrupted run, others see the run as interrupted and
+// cannot reopen it.
 func TestReopen(t *testing.T) {
 	root := t.TempDir()
 	first := create(t, root, sample("a", StateRunning))
 	dir := first.Path()
 	if _, _, err := Reopen(dir); !errors.Is(err, ErrHeld) {
-		t.Errorf("a run that goes on: %v", err)
+		t.Errorf("Reopen() of a run that is being written: %v; want ErrHeld", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -23,16 +23,16 @@ func TestReopen(t *testing.T) {
 	}
 	defer f.Close()
 	if seen, err := ReadRun(dir); err != nil || seen.State != StateInterrupted || run.State != StateInterrupted {
-		t.Errorf("meanwhile it is seen as %+v (%v)", seen, err)
+		t.Errorf("ReadRun() while reopened = %+v, %v; want an interrupted run", seen, err)
 	}
 	if _, _, err := Reopen(dir); !errors.Is(err, ErrHeld) {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("the second Reopen() = %v; want ErrHeld", err)
 	}
 	run.Error = "said at last"
 	if err := errors.Join(f.Save(run), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Reopen(dir); !errors.Is(err, ErrEnded) {
-		t.Errorf("one that has ended: %v", err)
+		t.Errorf("Reopen() of a complete run: %v; want ErrEnded", err)
 	}
 }

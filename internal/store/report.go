@@ -8,24 +8,24 @@ import (
 	"eidetic/internal/lab"
 )
 
-// ReportSchema names the layout of report.json. The number grows when a field
-// changes its meaning or goes; new fields may appear under the same number.
+// ReportSchema names the layout of report.json. The number grows when a field is removed
+// or changes its meaning; new fields may appear under the same number.
 const ReportSchema = "eidetic/report/2"
 
-// reportSchemaV1 had another form of the plan, which lab.Plan still reads.
+// reportSchemaV1 has an older form of the plan, which lab.Plan still reads.
 const reportSchemaV1 = "eidetic/report/1"
 
-// Report is the machine's view of a run, as it is written to report.json.
+// Report is the machine-readable summary of a run, as written to report.json.
 type Report struct {
 	Schema  string        `json:"schema"`
 	Run     ReportRun     `json:"run"`
 	Trials  []ReportTrial `json:"trials"`
 	Summary []lab.Summary `json:"summary"`
-	// Comparison is there when the run has two arms.
+	// Comparison is set if the run has two arms.
 	Comparison *lab.Comparison `json:"comparison,omitempty"`
 }
 
-// ReportRun is what identifies a run and could explain a difference between two.
+// ReportRun identifies a run and holds what could explain a difference between two runs.
 type ReportRun struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name"`
@@ -57,8 +57,8 @@ type ReportTrial struct {
 	Metrics    map[string]float64 `json:"metrics"`
 }
 
-// NewReport takes the machine's view of a run. Lists and maps that are empty
-// are written as such, never as null.
+// NewReport makes the report of a run. Empty lists and maps are written as such, never
+// as null.
 func NewReport(run *lab.Run) *Report {
 	r := &Report{
 		Schema: ReportSchema,
@@ -91,8 +91,8 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// finite finds the first number of a run that JSON cannot hold.
-func finite(run *lab.Run) error {
+// checkFinite returns an error for the first number of a run that JSON cannot represent.
+func checkFinite(run *lab.Run) error {
 	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 	for _, t := range run.Trials {
 		for name, v := range t.Metrics {

@@ -11,9 +11,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// DecodeResult reads what a run measured from its run.json or its report.json,
-// either of which may come from anyone. A report.json tells of each trial only
-// its numbers, so the run has measurements without their method and bounds.
+// DecodeResult reads a run from its run.json or its report.json, either of which may
+// come from anyone. A report.json holds only the values of measurements, so a run read
+// from it lacks their methods and bounds.
 func DecodeResult(r io.Reader) (*lab.Run, error) {
 	b, err := readBounded(r)
 	if err != nil {
@@ -37,13 +37,13 @@ func DecodeResult(r io.Reader) (*lab.Run, error) {
 		return nil, fmt.Errorf("%s%w", place(b, err), err)
 	}
 	run := report.result()
-	if err := check(run); err != nil {
+	if err := checkRun(run); err != nil {
 		return nil, err
 	}
 	return run, nil
 }
 
-// result is the run as far as the report tells.
+// result converts the report to a run, as far as the report has its fields.
 func (r *Report) result() *lab.Run {
 	run := &lab.Run{
 		ID: r.Run.ID, Name: r.Run.Name, Wall: r.Run.Wall, Elapsed: r.Run.Elapsed, State: r.Run.State, Error: r.Run.Error,

@@ -9,7 +9,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Both files of a run tell the same numbers and facts.
+// run.json and report.json give the same numbers and facts.
 func TestDecodeResult(t *testing.T) {
 	run := sample("20261121-091400-demo", StateDone)
 	run.Trials[0].Metrics = map[string]float64{"speed_index_ms": 912.5, "unique_frames": 61}
@@ -33,7 +33,7 @@ func TestDecodeResult(t *testing.T) {
 		}
 		want, found := Facts(run), Facts(got)
 		if len(want) != len(found) || found["page"] != run.Page {
-			t.Errorf("%s: facts %v, want %v", name, found, want)
+			t.Errorf("%s: Facts() = %v; want %v", name, found, want)
 		}
 	}
 }
@@ -49,12 +49,12 @@ func TestDecodeResultRefuses(t *testing.T) {
 		`{"schema": "eidetic/report/1", "run": {"id": "a", "state": "done"}, "trials": [{"number": 0}]}`: "number: 0 is outside",
 	} {
 		if _, err := DecodeResult(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: %v, want %q", text, err, want)
+			t.Errorf("DecodeResult(%.40q) error = %v; want %q", text, err, want)
 		}
 	}
 }
 
-// Whatever is accepted is in bounds, and its facts are short.
+// Whatever DecodeResult accepts is within bounds, and its facts are short.
 func FuzzDecodeResult(f *testing.F) {
 	for _, v := range []any{sample("a", StateDone), NewReport(sample("a", StateDone))} {
 		text, err := json.Marshal(v)

@@ -21,13 +21,13 @@ type Store struct {
 
 	mu    sync.Mutex
 	index *Index
-	past  []*Index // those that failed: somebody may still read them
+	past  []*Index // indexes replaced after an error; queries may still use them
 }
 
-// Open opens a store, and makes it when there is none. The index is made anew
-// when it is missing or damaged; one that cannot be written, because the disk
-// is full or broken, is kept in memory instead: it holds nothing that the
-// folders do not. The log, which may be nil, is told so.
+// Open opens a store, creating it if there is none. A missing or damaged index is
+// recreated. If the index cannot be written because the disk is full or broken, it is
+// kept in memory, which loses nothing: its content comes from the folders. log, which
+// may be nil, gets a message then.
 func Open(ctx context.Context, root string, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -39,7 +39,7 @@ func Open(ctx context.Context, root string, log *slog.Logger) (*Store, error) {
 	s := &Store{root: root, log: log}
 	var err error
 	if s.index, err = OpenIndex(filepath.Join(root, "index.db")); err != nil {
-		log.Error("the index of the runs is in memory until the next start", "error", err)
+		log.Error("the index of the runs cannot be written and is kept in memory until the next start", "error", err)
 		if s.index, err = memoryIndex(); err != nil {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
@@ -51,17 +51,17 @@ func Open(ctx context.Context, root string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// removeUnnamed removes what a process left that was ended while it made or
-// removed a folder; what a living one makes is held. One that stays does no harm.
+// removeUnnamed removes folders that a killed process left half made or half removed.
+// Folders of living processes are locked and stay.
 func removeUnnamed(runs string) {
 	left, _ := filepath.Glob(filepath.Join(runs, ".new-*"))
-	gone, _ := filepath.Glob(filepath.Join(runs, removed+"*"))
+	gone, _ := filepath.Glob(filepath.Join(runs, removedPrefix+"*"))
 	for _, dir := range gone {
 		_ = os.RemoveAll(dir)
 	}
 	for _, dir := range left {
 		info, err := os.Lstat(dir)
-		if err == nil && time.Since(info.ModTime()) > time.Minute && !held(dir) {
+		if err == nil && time.Since(info.ModTime()) > time.Minute && !isLocked(dir) {
 			_ = os.RemoveAll(dir)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	return err
 }
 
-// refresh brings the index in line, or puts one in memory in its place.
+// refresh rebuilds the index, or replaces it by one in memory if it cannot be written.
 func (s *Store) refresh(ctx context.Context) (*Index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Store) refresh(ctx context.Context) (*Index, error) {
 	if err == nil || ctx.Err() != nil || s.index.memory {
 		return s.index, err
 	}
-	s.log.Error("the index of the runs is in memory until the next start", "error", err)
+	s.log.Error("the index of the runs cannot be written and is kept in memory until the next start", "error", err)
 	fresh, err := memoryIndex()
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (s *Store) refresh(ctx context.Context) (*Index, error) {
 	return fresh, fresh.Rebuild(ctx, s.root)
 }
 
-// Runs lists runs, the newest first, as they are now: those that come after the
-// one with the ID before, which is ErrNotFound when there is none of that ID.
+// Runs lists the current runs, newest first, that follow the run with the ID before. It
+// returns ErrNotFound if there is no such run.
 func (s *Store) Runs(ctx context.Context, before string, limit int) ([]Entry, error) {
 	if before == "" {
 		return s.RunsAfter(ctx, nil, limit)
@@ -117,7 +117,7 @@ func (s *Store) Runs(ctx context.Context, before string, limit int) ([]Entry, er
 	return s.RunsAfter(ctx, &last, limit)
 }
 
-// RunsAfter lists runs as they are now; see Index.Runs.
+// RunsAfter lists the current runs; see Index.Runs.
 func (s *Store) RunsAfter(ctx context.Context, last *Entry, limit int) ([]Entry, error) {
 	index, err := s.refresh(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Store) RunsAfter(ctx context.Context, last *Entry, limit int) ([]Entry,
 	return index.Runs(ctx, last, limit)
 }
 
-// Entry is what the list shows of one run, or ErrNotFound.
+// Entry returns the list entry of one run, or ErrNotFound.
 func (s *Store) Entry(ctx context.Context, id string) (Entry, error) {
 	index, err := s.refresh(ctx)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *Store) Run(id string) (*lab.Run, error) {
 	return ReadRun(dir)
 }
 
-// Files opens a run's folder for reading. Nothing outside it can be reached
-// through the result, whatever names and symbolic links there are.
+// Files opens a run's folder for reading. The result gives no access to files outside
+// the folder, whatever names and symbolic links it contains.
 func (s *Store) Files(id string) (*os.Root, error) {
 	dir, err := s.dir(id)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) Files(id string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// Has says whether there is a folder of that run, readable or not.
+// Has says whether the store has a folder for the run, whether or not it can be read.
 func (s *Store) Has(id string) bool {
 	_, err := s.dir(id)
 	return err == nil
@@ -165,7 +165,7 @@ func (s *Store) dir(id string) (string, error) {
 		return "", ErrNotFound
 	}
 	dir := filepath.Join(s.root, runsDir, id)
-	// Lstat: a link in the place of a run's folder leads somewhere else.
+	// Lstat: a symbolic link in the place of a run's folder leads outside the store.
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return "", ErrNotFound
@@ -173,18 +173,17 @@ func (s *Store) dir(id string) (string, error) {
 	return dir, err
 }
 
-// ReadRun reads the run.json of a run's folder. A run that calls itself
-// running and that no process holds is returned as interrupted. The run's ID
-// must be the folder's name.
+// ReadRun reads the run.json of a run's folder. A run whose state is "running" but whose
+// lock is free is returned as interrupted. The run's ID must be the folder's name.
 func ReadRun(dir string) (*lab.Run, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
 	defer root.Close()
-	// Asked before the file is read: a run that ends in between is then seen
-	// as done in the file.
-	alive := held(dir)
+	// The lock is checked before the file is read, so that a run that ends in between is
+	// seen as done.
+	alive := isLocked(dir)
 	f, _, err := OpenFile(root, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %s has no %s: the run was cut off before it was first saved", filepath.Base(dir), runFile)
@@ -202,7 +201,7 @@ func ReadRun(dir string) (*lab.Run, error) {
 	}
 	if run.State == StateRunning && !alive {
 		run.State = StateInterrupted
-		run.Error = cutOff
+		run.Error = interruptedError
 	}
 	sortTrials(run.Trials)
 	return run, nil

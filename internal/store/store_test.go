@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The test of kill -9 starts this program again, as the one that is killed.
+	// The test of kill -9 starts this program again as the process to be killed.
 	if root := os.Getenv("EIDETIC_TEST_WRITER"); root != "" {
 		write(root)
 		return
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	testlab.NoLeaks(m)
 }
 
-// write begins a run, says so, and waits to be killed.
+// write begins a run, reports it on standard output, and waits to be killed.
 func write(root string) {
 	f, err := Create(root, sample("20261121-100000-killed", StateRunning))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestCreateSaveRead(t *testing.T) {
 	run := sample("20261121-091400-demo", StateRunning)
 	f := create(t, root, run)
 	if got, err := ReadRun(f.Path()); err != nil || got.State != StateRunning {
-		t.Fatalf("a run whose writer lives: %v, %v", got, err)
+		t.Fatalf("ReadRun of a run whose writer is alive: %v, %v", got, err)
 	}
 	run.State = StateDone
 	if err := f.Save(run); err != nil {
@@ -83,7 +83,7 @@ func TestCreateSaveRead(t *testing.T) {
 	}
 	got, err := ReadRun(filepath.Join(root, "latest"))
 	if err == nil {
-		t.Errorf("a run under another name than its own was read: %v", got)
+		t.Errorf("ReadRun accepted a run whose ID differs from its folder's name: %v", got)
 	}
 	got, err = ReadRun(f.Path())
 	if err != nil {
@@ -99,11 +99,11 @@ func TestCreateSaveRead(t *testing.T) {
 	}
 	temps, _ := filepath.Glob(filepath.Join(f.Path(), ".*.tmp"))
 	if len(temps) > 0 {
-		t.Errorf("left behind: %v", temps)
+		t.Errorf("temporary files left behind: %v", temps)
 	}
 }
 
-// The fields that the acceptance of the project reads, by their exact names.
+// The exact names of the fields that the project's acceptance test reads.
 func TestReportJSON(t *testing.T) {
 	run := sample("a", StateDone)
 	run.Plan = lab.Plan{Timing: "recorded", Seed: 1<<64 - 1}
@@ -141,7 +141,7 @@ func TestCreateRefuses(t *testing.T) {
 	root := t.TempDir()
 	create(t, root, sample("a", StateRunning))
 	if _, err := Create(root, sample("a", StateRunning)); err == nil {
-		t.Error("a run was created twice")
+		t.Error("the second Create of a run succeeded; want an error")
 	}
 	for _, id := range []string{"", ".", "..", "../x", "a/b", ".hidden", "a b", strings.Repeat("a", 129), "a\x00"} {
 		if _, err := Create(root, sample(id, StateRunning)); err == nil {
@@ -153,19 +153,19 @@ func TestCreateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Create(file, sample("b", StateRunning)); err == nil || !strings.Contains(err.Error(), "output folder") {
-		t.Errorf("a file as the output folder: %v", err)
+		t.Errorf("Create() in a file: %v; want an error that names the output folder", err)
 	}
 	nan := sample("nan", StateRunning)
 	nan.Trials[0].Metrics["speed_index_ms"] = math.NaN()
 	if _, err := Create(root, nan); err == nil || !strings.Contains(err.Error(), "trial 1: metric speed_index_ms is NaN") {
-		t.Errorf("NaN: %v", err)
+		t.Errorf("Create() with NaN: %v; want the metric's name", err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "runs", "nan")); !errors.Is(err, os.ErrNotExist) {
-		t.Error("what was refused left a folder behind")
+		t.Error("a refused Create left a folder behind")
 	}
 }
 
-// Files of the user's own in the output folder are not touched.
+// The user's own files in the output folder are not touched.
 func TestPublishKeepsFiles(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "report.html"), []byte("mine"), 0o644); err != nil {
@@ -174,10 +174,10 @@ func TestPublishKeepsFiles(t *testing.T) {
 	create(t, root, sample("a", StateDone))
 	create(t, root, sample("b", StateDone))
 	if b, _ := os.ReadFile(filepath.Join(root, "report.html")); string(b) != "mine" {
-		t.Errorf("report.html is now %q", b)
+		t.Errorf("the user's report.html is now %q; want it unchanged", b)
 	}
 	if target, _ := os.Readlink(filepath.Join(root, "latest")); target != "runs/b" {
-		t.Errorf("latest is %q", target)
+		t.Errorf("latest is %q; want runs/b", target)
 	}
 }
 
@@ -211,16 +211,16 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 		return entries[0].State
 	}
 	if got := state(); got != StateRunning {
-		t.Errorf("while its writer lives the run is %s", got)
+		t.Errorf("state while the writer lives = %s; want running", got)
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	if got := state(); got != StateInterrupted {
-		t.Errorf("after kill -9 the run is %s", got)
+		t.Errorf("state after kill -9 = %s; want interrupted", got)
 	}
-	// The next run is not hindered by it.
+	// The next run can be created.
 	create(t, root, sample("20261121-110000-next", StateDone))
 	if entries, err := s.Runs(t.Context(), "", 0); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v", entries, err)
@@ -310,7 +310,7 @@ func TestIndexIsMadeAnew(t *testing.T) {
 			s := open(t, root)
 			entries, err := s.Runs(t.Context(), "", 0)
 			if err != nil || len(entries) != 1 || entries[0].ID != "a" || entries[0].Valid != 1 {
-				t.Errorf("%v, %v", entries, err)
+				t.Errorf("Runs() = %v, %v", entries, err)
 			}
 		})
 	}
@@ -354,8 +354,8 @@ func TestIndexPagesAndForgets(t *testing.T) {
 	}
 }
 
-// What is put on the disk before a run says that it has ended is its files: a
-// pipe, which nobody writes, and a link to nowhere do not hold it up.
+// Save syncs the files of a run before it writes the final state; a pipe and a dangling
+// link in the folder do not block it.
 func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 	root := t.TempDir()
 	run := sample("a", StateRunning)
@@ -376,7 +376,7 @@ func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// Two processes' worth of stores use one index at a time.
+// Two stores, as of two processes, can use one index at a time.
 func TestIndexIsShared(t *testing.T) {
 	root := t.TempDir()
 	a, b := open(t, root), open(t, root)
@@ -394,7 +394,7 @@ func TestIndexIsShared(t *testing.T) {
 	all.Wait()
 }
 
-// A list stays short, whatever a run holds.
+// Entries stay short, whatever a run holds.
 func TestEntryIsShort(t *testing.T) {
 	root := t.TempDir()
 	run := sample("a", StateDone)
@@ -459,7 +459,7 @@ func TestQueue(t *testing.T) {
 	}
 	next("2")
 	if gone, err := q.Forget(ctx, "2"); err != nil || gone {
-		t.Errorf("a job that runs was forgotten (%v)", err)
+		t.Errorf("Forget() of a running job = true, %v; want false", err)
 	}
 	if err := q.Close(); err != nil {
 		t.Fatal(err)

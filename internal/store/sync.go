@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/atomicfile"
 )
 
-// syncTree puts a folder's files on the disk, and all below it. The lock, and
-// what somebody put there that is no file, is left alone.
+// syncTree syncs all files and folders in dir. It skips the lock file, and whatever is
+// neither a regular file nor a folder.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -23,7 +23,7 @@ func syncTree(dir string) error {
 		}
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // one that was beside another and has taken its name
+			return nil // a temporary file that has been renamed meanwhile
 		}
 		if err != nil {
 			return err

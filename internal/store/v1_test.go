@@ -10,9 +10,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestFilesOfTheFirstVersions: what was written while the plan had a list of arms, and link and
-// environment were maps, tells the same now. The files in testdata/v1 are of a demo with
-// --trials 2 --link lte --treatment-link 3g, shortened to two trials.
+// TestFilesOfTheFirstVersions reads files written when the plan had a list of arms, and
+// link and environment were maps: their content is the same in the current types. The
+// files in testdata/v1 come from a demo with --trials 2 --link lte --treatment-link 3g,
+// cut to two trials.
 func TestFilesOfTheFirstVersions(t *testing.T) {
 	for _, name := range []string{"run.json", "report.json"} {
 		f, err := os.Open("testdata/v1/" + name)

@@ -7,7 +7,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// differences says what each arm has that the other has not, from the plan of the run.
+// differences describes what differs between the arms, from the run's plan.
 func differences(run *lab.Run) (control, treatment string) {
 	arms := run.Plan.Arms()
 	if len(arms) < 2 {
@@ -35,10 +35,10 @@ func differences(run *lab.Run) (control, treatment string) {
 	return strings.Join(left, ", "), strings.Join(right, ", ")
 }
 
-// sameAsControl is what a treatment has that the control has not, where that is nothing.
+// sameAsControl describes a treatment that does not differ from the control.
 const sameAsControl = "the same as the control"
 
-// recording names an archive by its file, and one that another run made by that run.
+// recording names an archive by its file, or by the run that made it.
 func recording(file string) string {
 	switch base := path.Base(file); {
 	case file == "":
@@ -50,7 +50,7 @@ func recording(file string) string {
 	}
 }
 
-// clip keeps what a person wrote to the length of a label.
+// clip shortens a person's text to the length of a label.
 func clip(text string) string {
 	const most = 120
 	if runes := []rune(text); len(runes) > most {

@@ -9,11 +9,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Between compares two runs that were made at different times: the control of
-// run with the control of reference, which takes the place of the control in
-// what is returned. Times that differ by no more than margin, in percent of the
-// reference's, do not differ: nothing in two runs tells what else changed between
-// them, as the machine, the hour and the browser may have.
+// Between compares two runs made at different times: the control of run with the control
+// of reference, which becomes the control of the result. A difference of at most margin,
+// in percent of the reference, counts as none: the machine, the hour or the browser
+// may have changed between the runs.
 func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparison {
 	b := &block{}
 	c := &lab.Comparison{Level: Level, Seed: seed, Effects: []lab.Effect{}, Control: reference.ID, Treatment: run.ID}
@@ -57,7 +56,7 @@ func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparis
 	return c
 }
 
-// having counts the trials with a metric.
+// having counts the trials that have a metric.
 func having(trials []*lab.Trial, metric string) (n int) {
 	for _, t := range trials {
 		if measured(t, metric) != nil {

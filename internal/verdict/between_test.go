@@ -7,7 +7,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// single is a run of the control alone.
+// single makes a run that has only a control.
 func single(id string, trials int, shift float64) *lab.Run {
 	r := run(trials, shift)
 	r.ID = id
@@ -43,10 +43,10 @@ func TestBetween(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := Between(single("old", 10, 0), c.run, c.margin, 1)
 			if got.Verdict != c.verdict || got.Headline != c.headline && !strings.HasPrefix(got.Headline, c.headline) || !strings.Contains(got.Detail, c.detail) {
-				t.Errorf("%s: %q, %q", got.Verdict, got.Headline, got.Detail)
+				t.Errorf("Between() = %s: %q, %q", got.Verdict, got.Headline, got.Detail)
 			}
 			if c.margin == 0 && strings.Contains(got.Headline, "%") {
-				t.Errorf("a margin of nothing is told: %q", got.Headline)
+				t.Errorf("the headline mentions a margin of 0: %q", got.Headline)
 			}
 			if got.Control != "old" || got.Treatment != "new" {
 				t.Errorf("compared %q with %q", got.Control, got.Treatment)
@@ -55,8 +55,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// The smallest shift that would have been found is beyond the margin, and a
-// treatment's trials, and invalid ones, are not compared.
+// The minimal effect is larger than the margin. Trials of a treatment and invalid trials
+// are not compared.
 func TestBetweenNumbers(t *testing.T) {
 	reference := single("old", 10, 0)
 	reference.Trials[3].Valid = false

@@ -1,14 +1,14 @@
-// Package verdict says what a run with two arms found: did the change make it
-// slower? In go the trials of a run and its plan; out comes a lab.Comparison,
-// with numbers, and a sentence for people.
+// Package verdict decides what a run with two arms found: did the change make it
+// slower? Its input is the trials of a run and its plan; its output is a lab.Comparison
+// with numbers and a sentence for people.
 //
-// The rules are fixed before any value is seen. Trials are compared within the
-// blocks in which their order was drawn; invalid ones are left out, whatever
-// their values. The guards are four times of which none may get worse; their
-// p-values are corrected by Holm's method, those of all other metrics, which are
-// explored, by Benjamini and Hochberg's. A guard has changed if its
-// corrected p-value is at most Level; the interval of its shift, which inverts the
-// test, then lies on one side of 0. The statistics are those of analysis/stats; docs/metrics.md has their sources.
+// The rules are fixed before any value is seen. Trials are compared within the blocks in
+// which their order was randomised; invalid trials are left out, whatever their values.
+// The guards are four load times, none of which may get worse. Their p-values are
+// corrected by Holm's method; those of all other metrics, which are exploratory, by
+// Benjamini and Hochberg's. A guard has changed if its corrected p-value is at most
+// Level; the interval of its shift, which inverts the test, then lies on one side of 0.
+// The statistics are those of analysis/stats; docs/metrics.md has their sources.
 package verdict
 
 import (
@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// Level is the chance of a false alarm in a run whose arms are equal.
+	// Level is the probability of a false alarm in a run whose arms are equal.
 	Level = 0.05
-	// Least is the fewest pairs that can have a verdict: with five, the median of
-	// neither arm has an interval of 95 %.
+	// Least is the fewest pairs for a verdict: with five, neither arm's median has a 95 %
+	// interval.
 	Least = 6
-	// leastForModes is the fewest pairs whose modes are counted: with fewer, an
-	// outlier or two make one.
+	// leastForModes is the fewest pairs for counting modes: with fewer, one or two outliers
+	// look like a mode.
 	leastForModes = 20
 )
 
-// Of compares the arms of a run. It is nil when the run has no second arm.
+// Of compares the arms of a run. It returns nil if the run has one arm.
 func Of(run *lab.Run, seed uint64) *lab.Comparison {
 	if !slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Arm == lab.Treatment }) {
 		return nil
@@ -48,16 +48,16 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 	return c
 }
 
-// judge fills in the effects and the verdict. A shift of no more than margin, in
-// percent of the control's median, is none.
+// judge fills in the effects and the verdict. A shift of at most margin, in percent of
+// the control's median, counts as none.
 func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) {
 	for _, m := range metrics(blocks) {
 		e, ok := effect(m, blocks, c.Seed, compare)
 		if !ok && !m.guarded {
 			continue
 		}
-		// A guard is told of even if there is nothing to compare: that it is
-		// missing may be what the change did.
+		// A guard is listed even if there is nothing to compare: the change may be what
+		// made it disappear.
 		if m.guarded && e.Pairs < c.Pairs {
 			e.Warnings = append(e.Warnings, fmt.Sprintf("%d of %d pairs have it", e.Pairs, c.Pairs))
 		}
@@ -71,10 +71,10 @@ func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]st
 	c.Verdict = decide(c.Effects)
 }
 
-// block is the valid trials of a block.
+// block holds the valid trials of one block.
 type block struct{ control, treatment []*lab.Trial }
 
-// sorted puts trials into their blocks as experiment ran them, and counts those that are not valid.
+// sorted groups trials by block, and counts the invalid ones.
 func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	byNumber := slices.Clone(trials)
 	slices.SortStableFunc(byNumber, func(a, b *lab.Trial) int { return cmp.Compare(a.Number, b.Number) })
@@ -97,14 +97,14 @@ func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	return all, leftOut
 }
 
-// metric is what can be compared.
+// metric is a metric that can be compared.
 type metric struct {
 	lab.Guard
 	unit    string
 	guarded bool
 }
 
-// metrics lists the guards and then, by name, what else was measured in valid trials.
+// metrics lists the guards, and then, by name, the other metrics of valid trials.
 func metrics(blocks []*block) []metric {
 	units := map[string]string{}
 	for _, b := range blocks {
@@ -129,8 +129,8 @@ func metrics(blocks []*block) []metric {
 	return append(out, others...)
 }
 
-// effect compares a metric over the trials that have it; false if they are too
-// few for any test: its numbers are then those of no difference.
+// effect compares a metric over the trials that have it. It returns false, with numbers
+// that show no difference, if there are too few trials for any test.
 func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) (lab.Effect, bool) {
 	var values []stats.Block
 	var widths []float64
@@ -160,7 +160,7 @@ func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, 
 	}
 	c, err := compare(values, plan)
 	if err != nil {
-		return untested(m, values), false // fewer than two pairs, or numbers that are none
+		return untested(m, values), false // fewer than two pairs, or values that are not finite
 	}
 	e := lab.Effect{
 		Metric: m.Metric, Unit: m.unit, Guard: m.guarded, Pairs: c.Pairs, Control: c.Control, Treatment: c.Treatment,
@@ -176,7 +176,7 @@ func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, 
 	return e, true
 }
 
-// untested is a metric that nothing can be said of.
+// untested is the effect of a metric that cannot be tested.
 func untested(m metric, blocks []stats.Block) lab.Effect {
 	e := lab.Effect{Metric: m.Metric, Unit: m.unit, Guard: m.guarded, P: 1}
 	var control, treatment []float64
@@ -218,7 +218,7 @@ func correct(effects []lab.Effect) {
 		p := make([]float64, len(effects))
 		for i, e := range effects {
 			if p[i] = e.P; e.Guard != family.guarded {
-				p[i] = math.NaN() // does not count
+				p[i] = math.NaN() // not counted by the correction
 			}
 		}
 		for i, adjusted := range family.adjust(p) {
@@ -229,7 +229,7 @@ func correct(effects []lab.Effect) {
 	}
 }
 
-// finding says what one metric shows; a shift of no more than least is none.
+// finding classifies the effect on one metric; a shift of at most least counts as none.
 func finding(e *lab.Effect, least float64) string {
 	up, down := lab.Slower, lab.Faster
 	if !e.Guard {
@@ -246,7 +246,7 @@ func finding(e *lab.Effect, least float64) string {
 	return lab.NoChange
 }
 
-// decide makes one verdict of what the guards found.
+// decide combines the findings of the guards into a verdict.
 func decide(effects []lab.Effect) string {
 	found := map[string]bool{}
 	for _, e := range effects {

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// run makes pairs of trials; times of the treatment are later by shift. The
-// treatment's trial is the first of every other pair.
+// run makes pairs of trials; the treatment's times are later by shift. The treatment's
+// trial is the first of every other pair.
 func run(pairs int, shift float64) *lab.Run {
 	r := &lab.Run{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Link: "lte"}, Treatment: &lab.Arm{Link: "3g"}}}
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -63,11 +63,11 @@ func TestVerdicts(t *testing.T) {
 		trial.Arm = lab.Control
 	}
 	if got := Of(one, 1); got != nil {
-		t.Errorf("one arm was compared: %+v", got)
+		t.Errorf("Of() of a run with one arm = %+v; want nil", got)
 	}
 }
 
-// TestNumbers of the case that everybody sees: a shift that is known.
+// TestNumbers checks every number of an effect whose shift is known.
 func TestNumbers(t *testing.T) {
 	c := Of(run(10, 300), 1)
 	if len(c.Effects) != 5 || c.Pairs != 10 || c.LeftOut != 0 || c.Control != "link lte" || c.Treatment != "link 3g" {
@@ -78,15 +78,15 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		if e.Percent == nil || e.Percent.Value < 27 || e.Percent.Value > 33 {
-			t.Errorf("per cent: %+v", e.Percent)
+			t.Errorf("Percent = %+v", e.Percent)
 		}
 	}
 	if e := c.Effects[4]; e.Guard || e.Metric != "unique_frames" || e.Finding != "larger" {
-		t.Errorf("what is no guard: %+v", e)
+		t.Errorf("the effect on a metric that is not a guard = %+v", e)
 	}
 }
 
-// TestInvalidTrialsAreLeftOut, whatever they measured, and nothing else with them.
+// TestInvalidTrialsAreLeftOut: invalid trials do not count, and valid ones are not dropped with them.
 func TestInvalidTrialsAreLeftOut(t *testing.T) {
 	r := run(8, 0)
 	for _, n := range []int{3, 6} { // one of each arm
@@ -100,13 +100,13 @@ func TestInvalidTrialsAreLeftOut(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	cut := run(7, 0)
-	cut.Trials = cut.Trials[:13] // the last trial never was
+	cut.Trials = cut.Trials[:13] // the run ended before the last trial
 	if c := Of(cut, 1); c.Pairs != 6 || c.LeftOut != 0 {
-		t.Errorf("cut off: %d pairs, %d left out", c.Pairs, c.LeftOut)
+		t.Errorf("interrupted run: %d pairs, %d left out", c.Pairs, c.LeftOut)
 	}
 }
 
-// TestGuardsDoNotVanish: one that an arm lacks is there, unknown, with the reason.
+// TestGuardsDoNotVanish: a guard that one arm lacks is listed as unknown, with the reason.
 func TestGuardsDoNotVanish(t *testing.T) {
 	r := run(10, 0)
 	kept := 0
@@ -134,11 +134,11 @@ func TestGuardsDoNotVanish(t *testing.T) {
 		trial.Measurements = trial.Measurements[1:]
 	}
 	if c := Of(few, 1); strings.Contains(c.Detail, "SpeedIndex") || !strings.Contains(c.Detail, "so far Looks finished") {
-		t.Errorf("the sentence quotes what was not compared: %s", c.Detail)
+		t.Errorf("Detail quotes a metric that was not compared: %s", c.Detail)
 	}
 }
 
-// TestFalseAlarms: of runs whose arms are equal, at most about one in twenty says otherwise.
+// TestFalseAlarms: at most about one in twenty runs with equal arms has another verdict than none.
 func TestFalseAlarms(t *testing.T) {
 	alarms := 0
 	const runs = 200
@@ -155,7 +155,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 	if alarms > 20 { // 10 expected at most, and 3.2 standard deviations
-		t.Errorf("%d of %d runs with equal arms were told apart", alarms, runs)
+		t.Errorf("%d of %d runs with equal arms have a difference; want at most 20", alarms, runs)
 	}
 }
 

@@ -8,15 +8,15 @@ import (
 	"eidetic/internal/lab"
 )
 
-// voice is how a comparison speaks of what it compared.
+// voice holds the phrases that differ between a comparison of arms and one of runs.
 type voice struct {
 	name      string // of what is judged
-	none, few string // headlines where nothing was found, and where nothing can be
+	none, few string // headlines if nothing was found, and if there are too few trials
 	least     string // what a verdict needs
 	trials    func(*lab.Effect) string
 }
 
-// ofArms speaks of the arms of one run.
+// ofArms has the phrases for the arms of one run.
 func ofArms(c *lab.Comparison) voice {
 	v := voice{
 		name: "Treatment", none: "No difference between treatment and control was found", few: "Too few trials to tell whether the treatment is slower",
@@ -29,7 +29,7 @@ func ofArms(c *lab.Comparison) voice {
 	return v
 }
 
-// words are the verdict as a person reads it.
+// words formats the verdict for people.
 func words(c *lab.Comparison, v voice) (headline, detail string) {
 	best := telling(c)
 	switch c.Verdict {
@@ -58,15 +58,15 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 	return v.few, detail
 }
 
-// Stopped marks what was found in a run that ended before all its trials were
-// done. The headline says so, since it is often all that is read: whoever stops
-// a run when its numbers please has made the finding himself.
+// Stopped marks the comparison of a run that ended before all its trials were done. The
+// headline says so, because often nothing else is read: stopping a run once its numbers
+// look good biases the result.
 func Stopped(c *lab.Comparison) {
 	c.Partial = true
 	c.Headline += ", in a run that ended early"
 }
 
-// telling is the guard that the sentence quotes: the first that shows the verdict.
+// telling returns the guard that the sentence quotes: the first one with the verdict's finding.
 func telling(c *lab.Comparison) *lab.Effect {
 	for i := range c.Effects {
 		if e := &c.Effects[i]; e.Guard && e.Shift.Confidence > 0 && (e.Finding == c.Verdict || c.Verdict == lab.Mixed) {
@@ -76,7 +76,7 @@ func telling(c *lab.Comparison) *lab.Effect {
 	return nil
 }
 
-// change is a metric's shift in words: "SpeedIndex +31 ms (95 % interval +12 to +50)".
+// change formats a metric's shift: "SpeedIndex +31 ms (95 % interval +12 to +50)".
 func (v voice) change(e *lab.Effect, all bool) string {
 	text := fmt.Sprintf("%s %s %s", lab.MetricLabel(e.Metric), signed(e.Shift.Value), e.Unit)
 	var in []string
@@ -95,7 +95,7 @@ func (v voice) change(e *lab.Effect, all bool) string {
 	return text
 }
 
-// agreeing says how many guards show the same.
+// agreeing says how many guards have the same finding.
 func agreeing(c *lab.Comparison) string {
 	same, all := 0, 0
 	for _, e := range c.Effects {
@@ -109,7 +109,7 @@ func agreeing(c *lab.Comparison) string {
 	return fmt.Sprintf("%d of %d guarded metrics %s %s", same, all, lab.Plural(same, "is", "are"), c.Verdict)
 }
 
-// amount is a size without a sign, and relative to the control.
+// amount formats a size without a sign, and its percentage of the control.
 func amount(v float64, e *lab.Effect) string {
 	text := strings.TrimPrefix(signed(v), "+") + " " + e.Unit
 	if e.Control != 0 {
@@ -125,7 +125,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("p = %.2g", p)
 }
 
-// signed writes a difference with no more digits than tell something.
+// signed formats a difference with as many digits as are meaningful.
 func signed(v float64) string {
 	if math.Abs(v) < 10 {
 		return lab.Signed(v, 1)

@@ -237,7 +237,8 @@ func TestDamage(t *testing.T) {
 			continue
 		}
 		if !reflect.DeepEqual(whole.Exchanges(), a.Exchanges()) {
-			t.Fatalf("byte %d was changed: the exchanges differ without a warning (-want +got):\n%s", i, cmp.Diff(whole.Exchanges(), a.Exchanges(), addrEqual))
+			t.Fatalf("byte %d was changed: the exchanges differ without a warning (-want +got):\n%s",
+				i, cmp.Diff(whole.Exchanges(), a.Exchanges(), addrEqual))
 		}
 	}
 }
@@ -260,7 +261,8 @@ func bothWays(t *testing.T, data []byte, l Limits) (*Archive, error) {
 	}
 	byParts.sums, inOne.sums = nil, nil // by addresses
 	if !reflect.DeepEqual(byParts, inOne) {
-		t.Fatalf("by parts (+) and from front to back (-): %s\n%s", cmp.Diff(inOne.warnings, byParts.warnings), cmp.Diff(inOne.exchanges, byParts.exchanges, addrEqual))
+		t.Fatalf("by parts (+) and from front to back (-): %s\n%s",
+			cmp.Diff(inOne.warnings, byParts.warnings), cmp.Diff(inOne.exchanges, byParts.exchanges, addrEqual))
 	}
 	return byParts, nil
 }

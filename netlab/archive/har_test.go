@@ -254,7 +254,8 @@ func TestHARBounds(t *testing.T) {
 	}
 	for i, e := range got.Exchanges() {
 		if gone := i < 2; len(got.Exchanges()) != 3 || gone != (e.Truncated != "") || gone != (len(e.Response.Body) == 0) {
-			t.Errorf("%s: truncated %q, %d bytes; want the first two of three truncated, without bytes", e.URL, e.Truncated, len(e.Response.Body))
+			t.Errorf("%s: truncated %q, %d bytes; want the first two of three truncated, without bytes",
+				e.URL, e.Truncated, len(e.Response.Body))
 		}
 	}
 
@@ -385,7 +386,8 @@ func TestHARText(t *testing.T) {
 		{"abc", 3, "abc", true, true}, {"abc", 6, "abc", true, true}, {"\xf6", 1, "\xf6", false, true}, {"", 0, "", false, true},
 	} {
 		if got := harString(x.text).wire(x.size); string(got.bytes) != x.want || got.recoded != x.recoded || got.same != x.same {
-			t.Errorf("wire(%q, %d bytes) = %q, recoded %t, same %t; want %q, %t, %t", x.text, x.size, got.bytes, got.recoded, got.same, x.want, x.recoded, x.same)
+			t.Errorf("wire(%q, %d bytes) = %q, recoded %t, same %t; want %q, %t, %t",
+				x.text, x.size, got.bytes, got.recoded, got.same, x.want, x.recoded, x.same)
 		}
 	}
 }

@@ -267,7 +267,8 @@ func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
 		default:
 			return true
 		}
-		if strings.EqualFold(value, hex.EncodeToString(sum)) || strings.EqualFold(strings.TrimRight(value, "="), strings.TrimRight(base32.StdEncoding.EncodeToString(sum), "=")) {
+		inBase32 := strings.TrimRight(base32.StdEncoding.EncodeToString(sum), "=")
+		if strings.EqualFold(value, hex.EncodeToString(sum)) || strings.EqualFold(strings.TrimRight(value, "="), inBase32) {
 			return true
 		}
 		if len(body) == len(raw) {
@@ -279,7 +280,9 @@ func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
 
 // parseDNSText reads Heritrix' text/dns: a date line, then records.
 func parseDNSText(name string, rec *record, wall time.Time) *DNS {
-	d := &DNS{Name: strings.ToLower(strings.TrimSuffix(name, ".")), Type: "A", RCode: "NOERROR", Wall: wall, Server: rec.get("WARC-IP-Address")}
+	d := &DNS{
+		Name: strings.ToLower(strings.TrimSuffix(name, ".")), Type: "A", RCode: "NOERROR", Wall: wall, Server: rec.get("WARC-IP-Address"),
+	}
 	for i, line := range strings.Split(string(rec.block), "\n") {
 		if line = strings.TrimSpace(line); i > 0 && line != "" {
 			d.Records = append(d.Records, line)

@@ -41,7 +41,8 @@ func Open(path string) (*Archive, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, e := os.Lstat(path + WorkingSuffix); e == nil {
-			return nil, fmt.Errorf("open archive %s: the recording was cut off; open %s instead, which holds the complete records: %w", path, path+WorkingSuffix, fs.ErrNotExist)
+			return nil, fmt.Errorf("open archive %s: the recording was cut off; open %s instead, which holds the complete records: %w",
+				path, path+WorkingSuffix, fs.ErrNotExist)
 		}
 	}
 	if err != nil {

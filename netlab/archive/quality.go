@@ -63,7 +63,9 @@ func Assess(a *Archive) Quality {
 			if !have[ref] {
 				have[ref] = true
 				missing++
-				q.Problems = append(q.Problems, Problem{Kind: "missing", Exchange: e.ID, URL: ref, What: "named by " + e.URL + " and not in the archive"})
+				q.Problems = append(q.Problems, Problem{
+					Kind: "missing", Exchange: e.ID, URL: ref, What: "named by " + e.URL + " and not in the archive",
+				})
 			}
 		}
 	}

@@ -16,7 +16,9 @@ type payloads struct {
 }
 
 func (ld *loader) payloads() *payloads {
-	ps := &payloads{byID: map[string]*pending{}, byDigest: map[string]*pending{}, byURL: map[string]*pending{}, digests: map[*pending][]string{}}
+	ps := &payloads{
+		byID: map[string]*pending{}, byDigest: map[string]*pending{}, byURL: map[string]*pending{}, digests: map[*pending][]string{},
+	}
 	needed, sha1s := false, false
 	for _, p := range ld.order {
 		if p.revisit != nil {

@@ -64,7 +64,8 @@ func lockFile(name string, perm fs.FileMode) (*os.File, error) {
 			return nil, err
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: another process is writing it now: %w", strings.TrimSuffix(name, editSuffix), err), f.Close())
+			return nil, errors.Join(fmt.Errorf("%s: another process is writing it now: %w",
+				strings.TrimSuffix(name, editSuffix), err), f.Close())
 		}
 		mine, err := f.Stat()
 		there, err2 := os.Stat(name)

@@ -49,7 +49,8 @@ func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) erro
 	}
 	const others = 64 // version, Content-Length, and the end
 	if size > m.limits.block() || fields+others > m.limits.Header {
-		return fmt.Errorf("a record of %d bytes with a header of %d is more than a reader takes (%d, %d)", size, fields, m.limits.block(), m.limits.Header)
+		return fmt.Errorf("a record of %d bytes with a header of %d is more than a reader takes (%d, %d)",
+			size, fields, m.limits.block(), m.limits.Header)
 	}
 	m.blocks += size
 	return appendMember(&m.Buffer, level, header, block...)

@@ -135,7 +135,8 @@ func (w *Writer) append(m *members, line *indexLine) error {
 		return fmt.Errorf("the archive is closed: %w", os.ErrClosed)
 	}
 	if w.blocks+m.blocks > w.limits.Decoded {
-		return fmt.Errorf("the archive has %d bytes, and %d more than a reader takes (%d): record the rest to another one", w.blocks, m.blocks, w.limits.Decoded)
+		return fmt.Errorf("the archive has %d bytes, and %d more than a reader takes (%d): record the rest to another one",
+			w.blocks, m.blocks, w.limits.Decoded)
 	}
 	b := m.Bytes()
 	if _, err := w.file.WriteAt(b, w.size); err != nil {

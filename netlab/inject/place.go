@@ -116,7 +116,15 @@ func looksHTML(text []byte) bool {
 // mayBeHTML tells whether more bytes could make looksHTML true.
 func mayBeHTML(text []byte) bool {
 	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n\f")
-	return len(text) < len("<!doctype html") && (len(text) == 0 || hasFold([]byte("<!doctype html"), string(text)) || hasFold([]byte("<html>"), string(text)) || hasFold([]byte("<head>"), string(text)))
+	if len(text) >= len("<!doctype html") {
+		return false
+	}
+	for _, signature := range []string{"<!doctype html", "<html>", "<head>"} {
+		if len(text) == 0 || hasFold([]byte(signature), string(text)) {
+			return true
+		}
+	}
+	return false
 }
 
 // metaCharset finds the encoding that a document declares in its first 1024 bytes, by a simplified

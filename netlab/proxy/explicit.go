@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,24 +14,31 @@ import (
 	"github.com/elazarl/goproxy"
 )
 
-// sniffTimeout bounds the wait for a tunnel's first byte; servers that speak
-// first do not exist on the ports that browsers use through a proxy.
+// sniffTimeout bounds the wait for a tunnel's first byte. In the protocols that browsers
+// use through a proxy the client speaks first.
 const sniffTimeout = 30 * time.Second
 
-// explicit returns the handler of the explicit proxy. goproxy takes the
-// CONNECTs; what comes through them goes to the very listeners that serve
-// transparent connections, rather than to goproxy's own TLS. So the leaf is for
-// the SNI and not for the CONNECT's host, ALPN is as recorded, tickets resume,
-// Accept-Encoding and trailers stay, WebSockets are the core's, and there is one
-// path to test. Plain requests go to the core directly, because goproxy copies
-// bodies without flushing, which would lose the timing of a replay.
+// explicit returns the handler of the explicit proxy, which goproxy is: it accepts
+// CONNECT, tells requests to a proxy from those to a web server, removes the fields that
+// are meant for a proxy (RFC 9110, 7.6.1), writes answers with their trailers, and relays
+// upgrades. The core answers in place of the origins. See the package comment for what
+// goproxy is not used for.
 func (s *Server) explicit() http.Handler {
 	p := goproxy.NewProxyHttpServer()
 	p.KeepAcceptEncoding = true
-	p.KeepHeader = true
 	p.Tr, p.ConnectDial = nil, nil // it never connects to anyone
 	p.Logger = slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug)
-	p.NonproxyHandler = http.HandlerFunc(s.plain)
+	// A request in origin form took the proxy for a web server: its Host says what it
+	// wants, which is how a person reaches the certificate page by the proxy's own address.
+	p.NonproxyHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, r.Host, true) })
+	p.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+		if r.URL.Scheme != "http" {
+			text := "the proxy takes http:// URLs and CONNECT, not " + r.URL.Scheme + "://\n"
+			return r, goproxy.NewResponse(r, goproxy.ContentTypeText, http.StatusBadRequest, text)
+		}
+		ctx.RoundTripper = goproxy.RoundTripperFunc(s.roundTrip)
+		return r, nil
+	})
 	p.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 		name, dest, ok := target(host)
 		if !ok {
@@ -43,32 +51,36 @@ func (s *Server) explicit() http.Handler {
 		}, host
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodConnect {
-			p.ServeHTTP(w, r)
-			return
-		}
-		s.plain(w, r)
+		p.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, w)))
 	})
 }
 
-// plain serves a request in absolute form, or one that took the proxy for a
-// web server: then its Host says what it wants, which is how a person reaches
-// the certificate page by the proxy's own address.
-func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
+// clientKey is the context key of the http.ResponseWriter that goproxy writes to.
+type clientKey struct{}
+
+// roundTrip answers a request in absolute form from the core.
+func (s *Server) roundTrip(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
+	client := r.Context().Value(clientKey{}).(http.ResponseWriter)
+	return answerFrom(func(w http.ResponseWriter) { s.plain(w, r, r.URL.Host, false) }, r, client)
+}
+
+// plain hands a request that was not sent through a tunnel to the core. isDirect says that
+// the client knew no proxy, so that the connection's destination is the request's too.
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, host string, isDirect bool) {
 	c := r.Context().Value(connKey{}).(*device).Conn
 	c.Explicit, c.Protocol = true, "http/1.1"
-	host := r.Host
-	if absolute(r.URL) {
-		if r.URL.Scheme != "http" {
-			http.Error(w, "the proxy takes http:// URLs and CONNECT, not "+r.URL.Scheme+"://", http.StatusBadRequest)
-			return
-		}
-		host, c.Dest = r.URL.Host, netip.AddrPort{}
-	}
-	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization"} { // meant for us (RFC 9110, 7.6.1)
-		r.Header.Del(name)
+	if !isDirect {
+		c.Dest = netip.AddrPort{}
 	}
 	s.hand(w, r, c, "http", host)
+}
+
+// deviceOf returns the connection of a request to the explicit proxy, or nil.
+func deviceOf(r *http.Request) *conn {
+	if d, ok := r.Context().Value(connKey{}).(*device); ok {
+		return d.inner
+	}
+	return nil
 }
 
 // target splits a CONNECT's host:port.
@@ -85,8 +97,8 @@ func target(host string) (name string, dest netip.AddrPort, ok bool) {
 	return name, netip.AddrPortFrom(addr, uint16(n)), true
 }
 
-// tunnel answers a CONNECT and gives the connection to the listener that its
-// first byte asks for. It returns at once; goproxy has let go of the connection.
+// tunnel answers a CONNECT and gives the connection to the listener for the protocol of
+// its first byte. It returns at once; goproxy does not use the connection any more.
 func (s *Server) tunnel(client net.Conn, host string, dest netip.AddrPort) {
 	c := &conn{forget: s.forget, host: host, dest: dest, explicit: true}
 	if old, ok := client.(*conn); ok { // one entry in the set, not two
@@ -100,7 +112,7 @@ func (s *Server) tunnel(client net.Conn, host string, dest netip.AddrPort) {
 		return
 	}
 	s.done.Go(func() {
-		_ = client.SetDeadline(time.Now().Add(sniffTimeout))
+		_ = client.SetDeadline(time.Now().Add(sniffTimeout)) // a closed connection fails below
 		_, err := client.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n"))
 		var first []byte
 		if err == nil {
@@ -123,7 +135,7 @@ func (s *Server) tunnel(client net.Conn, host string, dest netip.AddrPort) {
 	})
 }
 
-// sniffed is a connection whose first bytes were looked at.
+// sniffed is a connection whose first bytes were read ahead.
 type sniffed struct {
 	net.Conn
 	r *bufio.Reader
@@ -141,7 +153,8 @@ func (s *sniffed) Abort() error {
 	return nil
 }
 
-// tunnels are listeners fed by the explicit proxy.
+// tunnels are listeners for connections that were accepted elsewhere: by the explicit
+// proxy, or for Config.Other.
 type tunnels struct{ plain, secure *feed }
 
 func newTunnels() *tunnels { return &tunnels{newFeed(), newFeed()} }

@@ -21,7 +21,9 @@ const unsent = 16 << 10
 // algorithm ("cubic"; "" keeps the machine's). It is set before listen(2): a
 // socket that is switched after the handshake keeps the pacing of the old one.
 // Each of prepare that is not nil may do more to the socket before it is bound.
-func Listen(ctx context.Context, addr, congestion string, prepare ...func(network, address string, c syscall.RawConn) error) (net.Listener, error) {
+func Listen(
+	ctx context.Context, addr, congestion string, prepare ...func(network, address string, c syscall.RawConn) error,
+) (net.Listener, error) {
 	lc := net.ListenConfig{}
 	lc.SetMultipathTCP(false) // a device's handshake must be TCP's own
 	lc.Control = func(network, address string, rc syscall.RawConn) error {
@@ -35,7 +37,8 @@ func Listen(ctx context.Context, addr, congestion string, prepare ...func(networ
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
 			if congestion != "" {
 				if err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); err != nil {
-					err = fmt.Errorf("set congestion control %q (the kernel's are in /proc/sys/net/ipv4/tcp_available_congestion_control): %w", congestion, err)
+					const known = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+					err = fmt.Errorf("set congestion control %q (the kernel's are in %s): %w", congestion, known, err)
 				}
 			}
 		}); cerr != nil {

@@ -5,6 +5,24 @@
 // HTTP/3 (RFC 9114) are offered by ALPN as the core says for each host; explicit
 // proxying follows RFC 9110, section 9.3.6.
 //
+// goproxy is the explicit proxy, with the core in place of the origins. It is not
+// used for these:
+//
+//   - The inside of a CONNECT tunnel goes to the listeners that serve transparent
+//     connections. goproxy's own interception signs for the CONNECT's host instead of
+//     the SNI, and serves HTTP/1.1 with fields sorted by name and without informational
+//     responses, and HTTP/2 by golang.org/x/net without priorities (RFC 9218). A
+//     tunnel that goproxy relays to us (ConnectAccept) would hide the socket, whose
+//     unsent bytes package wire watches to order streams. One server for both kinds of
+//     connections also means that runs through the proxy differ in the network alone.
+//   - The core writes bodies to the client itself (see coreAnswer): goproxy copies
+//     them without flushing, which would lose the recorded times. It also writes
+//     informational responses, which goproxy has no place for.
+//   - The order and case of fields of plain http:// requests, which net/http's
+//     server, below goproxy, does not keep.
+//   - Proxy authentication: there is none, since only the device under test can reach
+//     the proxy's port.
+//
 // [Upstream] is the other side: how a recorder reaches origins.
 package proxy
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -171,6 +170,3 @@ func portOf(dest netip.AddrPort, scheme string) string {
 	}
 	return "80"
 }
-
-// absolute reports whether a request is one to a proxy.
-func absolute(u *url.URL) bool { return u.Scheme != "" && u.Host != "" }

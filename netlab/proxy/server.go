@@ -135,6 +135,11 @@ func Serve(c Config) (*Server, error) {
 	return s, nil
 }
 
+// isShortage tells an error of accept(2) that is a temporary lack of descriptors or memory.
+func isShortage(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
 // run serves what a listener accepts, over TLS when there are settings for it.
 func (s *Server) run(l net.Listener, t *tls.Config) {
 	s.listens = append(s.listens, l)
@@ -143,7 +148,7 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 			nc, err := l.Accept()
 			switch {
 			case err == nil:
-			case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM):
+			case isShortage(err):
 				// The device tries again, and succeeds once other connections have ended.
 				s.c.Log.Error("a connection could not be accepted", "address", l.Addr(), "error", err)
 				time.Sleep(acceptPause)

@@ -45,10 +45,15 @@ type origin3 struct {
 }
 
 func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
-	q := &upstreamQUIC{u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}, late: map[string]int{}, own: map[*quic.Transport]bool{}}
+	q := &upstreamQUIC{
+		u: u, alt: map[string]string{}, known: map[string]*origin3{}, spare: map[string]*quic.Conn{}, late: map[string]int{},
+		own: map[*quic.Transport]bool{},
+	}
 	q.transport = &http3.Transport{
-		TLSClientConfig:        &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
-		QUICConfig:             &quic.Config{HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second},
+		TLSClientConfig: &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
+		QUICConfig: &quic.Config{
+			HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second,
+		},
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 1 << 20,
 		Dial:                   q.dial,

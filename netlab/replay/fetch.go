@@ -31,9 +31,11 @@ type fetch struct {
 	headers hop.Headers
 	release func() // ends the request to the origin; nil before it began
 
-	mu       sync.Mutex // guards returned and, until that is set, sentAt, e.Server and e.Interim: the transport calls from its own goroutines
-	returned bool       // RoundTrip has returned
-	sentAt   lab.Time   // when the request's header was sent
+	// mu guards returned and, until that is set, sentAt, e.Server and e.Interim: the
+	// transport calls from its own goroutines.
+	mu       sync.Mutex
+	returned bool     // RoundTrip has returned
+	sentAt   lab.Time // when the request's header was sent
 
 	heard    atomic.Int64 // lab.Time of the last byte from the origin, or of the arrival
 	isStream atomic.Bool  // a WebSocket or an event stream
@@ -87,7 +89,7 @@ func failure(status int, err error) outcome {
 // the exchange is to answer the next request, so that it must be in the archive
 // before the device has the end of the answer.
 func (f *fetch) done() {
-	c, line := f.c, f.out.line
+	c, line := f.c, &f.out.line
 	if f.release != nil {
 		f.release()
 	}

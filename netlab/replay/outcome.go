@@ -67,7 +67,8 @@ func annotation(o *output, name string, tell func(Annotation)) outcome {
 	const most = 64 << 10
 	text, err := io.ReadAll(http.MaxBytesReader(o.w, o.r.Body, most))
 	if err != nil {
-		return outcome{Result: byBox(), problem: err.Error(), answer: page(http.StatusRequestEntityTooLarge, "An annotation has at most 64 KiB.\n")}
+		tooLarge := page(http.StatusRequestEntityTooLarge, "An annotation has at most 64 KiB.\n")
+		return outcome{Result: byBox(), problem: err.Error(), answer: tooLarge}
 	}
 	if tell != nil {
 		tell(Annotation{Time: o.line.Time, Client: o.conn.Client, URL: o.line.URL, Name: name, Body: text})
@@ -118,7 +119,7 @@ func (o *output) readBody() ([]byte, error) {
 
 // deliver writes an outcome to the device and into the log line.
 func (o *output) deliver(out outcome) {
-	line := o.line
+	line := &o.line
 	line.Stage, line.Score, line.Differs, line.RunnerUp, line.Error = out.Stage, out.Score, out.Differs, out.RunnerUp, out.problem
 	if out.Entry != nil {
 		line.Exchange = out.Entry.ID
@@ -127,11 +128,11 @@ func (o *output) deliver(out outcome) {
 		out.stream(o)
 		return
 	}
-	o.send(&out.answer)
+	o.send(out.answer)
 }
 
 // send writes an answer at its times.
-func (o *output) send(a *answer) {
+func (o *output) send(a answer) {
 	for _, i := range a.interim {
 		if err := o.wait(i.At); err != nil {
 			o.aborted(err)

@@ -17,7 +17,7 @@ type output struct {
 	r     *http.Request
 	conn  hop.Conn
 	clock lab.Clock
-	line  *lab.Served
+	line  lab.Served
 	// incomplete says that the device must see that the response ended early: the
 	// handler panics with http.ErrAbortHandler once the request is logged.
 	incomplete bool
@@ -26,7 +26,7 @@ type output struct {
 // newOutput notes the arrival of a request.
 func newOutput(w http.ResponseWriter, r *http.Request, clock lab.Clock) *output {
 	o := &output{w: w, r: r, conn: hop.ConnOf(r.Context()), clock: clock}
-	o.line = &lab.Served{Time: clock(), Method: r.Method, URL: urlOf(r), Protocol: o.conn.Protocol}
+	o.line = lab.Served{Time: clock(), Method: r.Method, URL: urlOf(r), Protocol: o.conn.Protocol}
 	if o.conn.Client.IsValid() {
 		o.line.Client = o.conn.Client.String()
 	}

@@ -129,7 +129,8 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entr
 // other tools keep one that belonged to the compressed or uncut body.
 func trueLength(e *lab.Exchange) []lab.HeaderField {
 	want := strconv.Itoa(len(e.Response.Body))
-	if got := e.Response.Get("Content-Length"); got == "" || got == want || e.Method == "HEAD" || !bodyAllowed(e.Status) || e.Truncated != "" {
+	got, hasBody := e.Response.Get("Content-Length"), e.Method != "HEAD" && bodyAllowed(e.Status)
+	if got == "" || got == want || !hasBody || e.Truncated != "" {
 		return e.Response.Header
 	}
 	fields := slices.Clone(e.Response.Header)

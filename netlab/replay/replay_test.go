@@ -250,7 +250,8 @@ func TestRanges(t *testing.T) {
 	for _, tt := range tests {
 		resp, text, _ := k.ask("192.0.2.1", "GET https://a.example/"+tt.path, tt.with, "")
 		if resp.StatusCode != tt.status || resp.Header.Get("Content-Range") != tt.span || tt.status != 404 && text != tt.body {
-			t.Errorf("%s %q: %d %q %q, want %d %q %q", tt.path, tt.with, resp.StatusCode, resp.Header.Get("Content-Range"), text, tt.status, tt.span, tt.body)
+			t.Errorf("%s %q: %d %q %q, want %d %q %q",
+				tt.path, tt.with, resp.StatusCode, resp.Header.Get("Content-Range"), text, tt.status, tt.span, tt.body)
 		}
 		if n := resp.Header.Get("Content-Length"); n != "" && n != fmt.Sprint(len(text)) {
 			t.Errorf("%s %q: Content-Length %s, want %d", tt.path, tt.with, n, len(text))
@@ -345,7 +346,8 @@ func TestInjectedOnce(t *testing.T) {
 	resp, text, _ := k.ask("192.0.2.1", "GET https://a.example/", "Sec-Fetch-Dest: document", "")
 	script := inject.NewScript(inject.Options{Seed: 5, Date: recordedAt}).Text()
 	if strings.Count(text, script) != 1 || resp.Header.Get("Content-Length") != fmt.Sprint(len(text)) || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("the document has %d scripts, %d bytes and the header %v; want one script and a header to match", strings.Count(text, script), len(text), resp.Header)
+		t.Errorf("the document has %d scripts, %d bytes and the header %v; want one script and a header to match",
+			strings.Count(text, script), len(text), resp.Header)
 	}
 	if _, text, _ = k.ask("192.0.2.1", "GET https://a.example/", "Sec-Fetch-Dest: empty", ""); text != html {
 		t.Errorf("a fetch got %d bytes, want the %d that were recorded", len(text), len(html))

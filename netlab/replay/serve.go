@@ -63,7 +63,7 @@ func (s *Session) outcome(o *output) outcome {
 // find matches under the state of the device that asks. Most requests are recorded
 // exactly, so that a request is taken apart only if it is not.
 func (s *Session) find(o *output, body []byte) (*entry, match.Result, error) {
-	line, h := o.line, o.r.Header
+	line, h := &o.line, o.r.Header
 	s.mu.Lock()
 	found := s.p.index.Exact(s.client(o.conn.Client), line.Method, line.URL, line.RequestSHA256, h)
 	s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Session) leavePending(o *output) {
 // and leaves the response open.
 func (s *Session) sendOpen(o *output, a answer) {
 	a.truncated = ""
-	o.send(&a)
+	o.send(a)
 	if o.line.Aborted {
 		return
 	}
@@ -142,7 +142,7 @@ func (s *Session) begin(at lab.Time) {
 
 // end counts and logs a request whose outcome was delivered.
 func (s *Session) end(o *output) {
-	line, now := o.line, s.o.Clock()
+	line, now := &o.line, s.o.Clock()
 	line.Duration = now.Sub(line.Time)
 	s.mu.Lock()
 	s.stats.InFlight--

@@ -45,7 +45,7 @@ func ours(f lab.Format, pix [][]byte, threads, runs int) (measured, error) {
 
 // timed returns the processor time of fn on one thread, else the time by the clock.
 func timed(threads int, fn func() error) (time.Duration, error) {
-	runtime.GC() // what others left is not ours to pay for
+	runtime.GC() // garbage of earlier measurements must not count
 	start, used := time.Now(), processorTime()
 	err := fn()
 	if threads == 1 {
@@ -58,7 +58,7 @@ func timed(threads int, fn func() error) (time.Duration, error) {
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic("bench: getrusage: " + err.Error()) // it has no way to fail
+		panic("bench: getrusage: " + err.Error()) // for the process itself it cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

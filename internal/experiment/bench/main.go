@@ -1,6 +1,6 @@
-// Command bench tells what a trial of the demo costs: it carries out the demo,
-// reads what each trial noted of its parts, and prints the median of each with
-// the processor time by who took it. It writes out/bench/trial.json too.
+// Command bench measures what a trial of the demo costs: it runs the demo, reads the times
+// that each trial recorded for its parts, and prints their medians and the processor time
+// by consumer. It also writes out/bench/trial.json.
 //
 //	go run ./internal/experiment/bench [-trials 10] [-appliance FILE] [-out out/bench/trial.json]
 package main
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// result is one line of the benchmark's list. Its peer, where it has one, is the aim.
+// result is one entry of the benchmark's list. Its Peer is the goal, if there is one.
 type result struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
@@ -47,8 +47,8 @@ type result struct {
 	Goal   float64 `json:"goal,omitempty"`
 }
 
-// besides is what a trial may take besides its load and its stillness, in ms,
-// and whole what a demo of ten trials may, in s: on two quiet cores.
+// Goals on two idle cores: besides is the time of a trial in ms besides its load and its
+// stillness, and whole the time of a demo of ten trials in s.
 const (
 	besides = 3000
 	whole   = 75
@@ -80,7 +80,7 @@ func run(ctx context.Context) error {
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return errors.Join(err, demoErr, errors.New(text))
 	}
-	if demoErr != nil { // what trials cost is told by those that do not count as well
+	if demoErr != nil { // invalid trials cost as much as valid ones
 		fmt.Fprintf(os.Stderr, "trial: the demo failed, which says nothing of its cost: %v\n", demoErr)
 	}
 	results := measure(list)
@@ -103,7 +103,7 @@ func run(ctx context.Context) error {
 	return os.WriteFile(*out, append(content, '\n'), 0o644)
 }
 
-// demo carries out the demo and returns what it said.
+// demo runs the demo and returns its output.
 func demo(ctx context.Context, appliance, dir string, trials int) (string, error) {
 	cmd := exec.CommandContext(ctx, appliance, "demo", "--no-serve", "--trials", fmt.Sprint(trials), "--out", filepath.Join(dir, "demo"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -144,7 +144,7 @@ func valid(list []*lab.Trial) (n int) {
 	return n
 }
 
-// measure takes the medians.
+// measure computes the medians.
 func measure(list []*lab.Trial) (results []result) {
 	var rest []float64
 	for _, t := range list {
@@ -159,7 +159,7 @@ func measure(list []*lab.Trial) (results []result) {
 	for _, name := range experiment.Parts() {
 		results = append(results, result{Name: name, Value: median(list, name, ""), Unit: "ms", Better: "lower"})
 	}
-	// From one start to the next there is what follows a trial, too: it is saved.
+	// The time from one start to the next includes saving the trial.
 	var between []float64
 	for i, t := range list[1:] {
 		sum := t.Wall.Sub(list[i].Wall).Seconds() * 1e3
@@ -182,7 +182,7 @@ func measure(list []*lab.Trial) (results []result) {
 	return results
 }
 
-// takers lists who took processor time.
+// takers lists the consumers of processor time.
 func takers(list []*lab.Trial) (names []string) {
 	for _, t := range list {
 		for _, p := range t.Parts {
@@ -197,7 +197,7 @@ func takers(list []*lab.Trial) (names []string) {
 	return names
 }
 
-// median is that of a part's time or, where who is named, of its processor time.
+// median is the median time of a part, or its median processor time if who is not empty.
 func median(list []*lab.Trial, part, who string) float64 {
 	var values []float64
 	for _, t := range list {
@@ -221,7 +221,7 @@ func middle(values []float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// show prints the table: a line a part, a column for each who took processor time.
+// show prints the table: a row for each part, a column for each consumer of processor time.
 func show(w io.Writer, list []*lab.Trial, results []result) error {
 	who := takers(list)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

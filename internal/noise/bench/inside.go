@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
+	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
-	"eidetic/internal/job"
 	"eidetic/internal/lab"
 	"eidetic/internal/noise"
 	"eidetic/netlab/archive"
@@ -104,7 +104,7 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 		return noise.Load{}, err
 	}
 	plan := benchrig.Plan(1, still, b.settings.Seed)
-	plan.Page, plan.Sync = b.arm.Page, job.SyncURL(b.arm.Page)
+	plan.Page, plan.Sync = b.arm.Page, execute.SyncURL(b.arm.Page)
 	runner.Network = b.arm.Network
 	t, err := runner.Trial(ctx, plan, number, dir)
 	if err != nil {

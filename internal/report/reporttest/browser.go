@@ -18,8 +18,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// Browser is a headless Chromium with one page, which writes down what the
-// page complains about and what it asks for.
+// Browser is a headless Chromium with one page. It logs the page's errors and its
+// requests.
 type Browser struct {
 	Context context.Context
 
@@ -28,7 +28,7 @@ type Browser struct {
 	requests []string
 }
 
-// NewBrowser starts a Chromium that ends with the test, and after two minutes.
+// NewBrowser starts a Chromium that ends with the test, or after two minutes.
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
 	path := testlab.NeedProgram(t, "chromium", "google-chrome")
@@ -74,14 +74,14 @@ func (b *Browser) hear(event any) {
 	}
 }
 
-// Problems are the exceptions, console messages and log entries of the page so far.
+// Problems returns the exceptions, console messages and log entries of the page so far.
 func (b *Browser) Problems() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.problems...)
 }
 
-// Foreign are the requests so far whose URL does not begin with one of the prefixes.
+// Foreign returns the requests so far whose URL begins with none of the prefixes.
 func (b *Browser) Foreign(prefixes ...string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +119,7 @@ func Eval[T any](b *Browser, script string) (T, error) {
 	return chromedp.Run(b.Context, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
-// Shot takes a picture of the window, as PNG.
+// Shot returns a screenshot of the window, as PNG.
 func (b *Browser) Shot() ([]byte, error) {
 	return chromedp.Run(b.Context, chromedp.CaptureScreenshot())
 }

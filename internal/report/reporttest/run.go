@@ -1,7 +1,6 @@
-// Package reporttest makes runs for tests and for looking at reports: a
-// believable page load with its series, logs and pictures, drawn by lot from
-// a seed. In goes a seed and a size; out come a lab.Run and the artifacts of
-// its trials. Only tests import it.
+// Package reporttest generates runs for tests and for looking at reports: a realistic page
+// load with its series, logs and pictures. Its input is a seed and a size; its output is
+// a lab.Run and the artifacts of its trials. Only tests import it.
 package reporttest
 
 import (
@@ -22,8 +21,8 @@ func hosts() []string {
 	return []string{"www.shop.example", "cdn.shop.example", "api.shop.example", "tags.adnet.example"}
 }
 
-// Run makes a run of n trials. The last trial of five or more is invalid: it
-// lost frames and a request missed.
+// Run makes a run of n trials. If n is five or more, the last trial is invalid: it lost
+// frames, and one request missed the archive.
 func Run(seed uint64, n int) *lab.Run {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	run := &lab.Run{
@@ -53,8 +52,8 @@ func Run(seed uint64, n int) *lab.Run {
 	return run
 }
 
-// Compared makes a run of pairs of a control on the link lte and a treatment on
-// 3g, which is slower by so many ms. The treatment's trial is the first of all.
+// Compared makes a run with pairs of trials: a control on the link lte, and a treatment on
+// 3g that is that much slower, in ms. The first trial is one of the treatment.
 func Compared(seed uint64, pairs int, slower float64) *lab.Run {
 	run := Run(seed, 0)
 	run.ID, run.Name, run.Link.Name = "20261121-101400-links", "links", "lte"
@@ -73,7 +72,7 @@ func Compared(seed uint64, pairs int, slower float64) *lab.Run {
 	return run
 }
 
-// Compare makes the summary and the comparison of a run anew.
+// Compare recomputes the summary and the comparison of a run.
 func Compare(run *lab.Run) {
 	run.Summary = nil
 	for _, arm := range []string{lab.Control, lab.Treatment} {
@@ -94,7 +93,7 @@ func Compare(run *lab.Run) {
 // Trial makes one trial.
 func Trial(rng *rand.Rand, n int) *lab.Trial { return delayed(rng, n, 0) }
 
-// delayed makes a trial that is slower by so many ms than others.
+// delayed makes a trial that is slower than others by delay ms.
 func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	const frame = 1000.0 / 60
 	sum := sha256.Sum256([]byte("final"))
@@ -122,7 +121,7 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 				load, visual = s.load, s.visual
 			}
 		}
-		if at > hero && at < end { // the animation that ends
+		if at > hero && at < end { // the animation, until it ends
 			load += 1.2 * math.Sin(at/40)
 		}
 		if at >= end-0.001 {
@@ -160,7 +159,7 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	return t
 }
 
-// Summarise makes a summary of the valid trials, in the manner of package stats.
+// Summarise computes a summary of the valid trials, like package stats.
 func Summarise(trials []*lab.Trial) []lab.Summary {
 	var out []lab.Summary
 	for _, m := range []struct{ name, unit string }{

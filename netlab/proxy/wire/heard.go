@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
 )
 
 // heard remembers the first bytes of each request as they came, so that the fields of
@@ -14,6 +15,8 @@ type heard struct {
 	r    io.Reader
 	seen []byte
 }
+
+var _ hop.FieldSource = (*heard)(nil) // package hop finds it by its context key alone
 
 // maxHeard bounds what is remembered: of longer headers only net/http's form is known.
 const maxHeard = 32 << 10

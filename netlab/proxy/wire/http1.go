@@ -148,7 +148,8 @@ func (c *conn1) refuse(err error) {
 		}
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = io.WriteString(c.nc, "HTTP/1.1 "+status+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+status) // it is closed either way
+	const fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+	_, _ = io.WriteString(c.nc, "HTTP/1.1 "+status+fields+status) // the connection is closed in any case
 	c.linger()
 }
 

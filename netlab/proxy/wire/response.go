@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
 )
 
 // response is the http.ResponseWriter of a request.
@@ -27,6 +28,8 @@ type response struct {
 	trailer []string // names that a Trailer field announced
 	failed  error
 }
+
+var _ hop.FieldWriter = (*response)(nil) // handlers find it by a type assertion alone
 
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
@@ -172,7 +175,8 @@ func (w *response) end() bool {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !w.sent {
-		if w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified && !w.head && w.header.Get("Content-Length") == "" {
+		hasBody := w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified && !w.head
+		if hasBody && w.header.Get("Content-Length") == "" {
 			w.fields = append(w.fields, lab.HeaderField{Name: "Content-Length", Value: "0"})
 		}
 		w.send("", w.fields)

@@ -84,7 +84,8 @@ func request(f *http2.MetaHeadersFrame) (*http.Request, error) {
 		case name == "Cookie" && old != nil: // RFC 9113, 8.2.3
 			old[0] += "; " + h.Value
 			continue
-		case name == "Connection" || name == "Transfer-Encoding" || name == "Keep-Alive" || name == "Upgrade" || name == "Proxy-Connection" || name == "Te" && h.Value != "trailers":
+		case name == "Connection" || name == "Transfer-Encoding" || name == "Keep-Alive" || name == "Upgrade" ||
+			name == "Proxy-Connection" || name == "Te" && h.Value != "trailers":
 			return nil, errors.New("a field of HTTP/1.1's connections")
 		}
 		if old != nil {

@@ -187,7 +187,8 @@ func TestAnswers(t *testing.T) {
 					got, err := io.ReadAll(resp.Body)
 					resp.Body.Close()
 					if err != nil || !bytes.Equal(got, want) || resp.Header.Get("X-Path") != path {
-						t.Errorf("%s %s: read %d bytes, %v with the header %v; want %d bytes", method, path, len(got), err, resp.Header, len(want))
+						t.Errorf("%s %s: read %d bytes, %v with the header %v; want %d bytes",
+							method, path, len(got), err, resp.Header, len(want))
 					}
 					if path == "/trailer" && method == "GET" && resp.Trailer.Get("X-End") != "yes" {
 						t.Errorf("%s of %d bytes: trailer %v, want X-End", path, n, resp.Trailer)

@@ -206,7 +206,8 @@ func buildCoreDNS(ctx context.Context) (string, error) {
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = dir
 		if text, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build CoreDNS (-coredns names one that is there): go %s: %w: %s", strings.Join(args, " "), err, tail(string(text)))
+			return "", fmt.Errorf("build CoreDNS (-coredns names one that is there): go %s: %w: %s",
+				strings.Join(args, " "), err, tail(string(text)))
 		}
 	}
 	return program, nil

@@ -59,7 +59,8 @@ func TestNearest(t *testing.T) {
 		}
 		differs := []string{fmt.Sprintf("path segment 2: file-%c.js → file-3.js", got.Entry.URL[len("https://h.test/a/file-")])}
 		if got.Entry.ID != want.id || got.Stage != lab.StageFuzzy || got.RunnerUp != want.runnerUp || cmp.Diff(got.Differs, differs) != "" {
-			t.Errorf("Find(%s) = %s by %s %q, runner-up %q; want %s, runner-up %q", asked, got.Entry.ID, got.Stage, got.Differs, got.RunnerUp, want.id, want.runnerUp)
+			t.Errorf("Find(%s) = %s by %s %q, runner-up %q; want %s, runner-up %q",
+				asked, got.Entry.ID, got.Stage, got.Differs, got.RunnerUp, want.id, want.runnerUp)
 		}
 	}
 	got := x.Find(c, newTestRequest(t, "https://h.test/zzzzzzzz/zzzzzzzzzzzzzzz.js?q=9"), http.Header{})

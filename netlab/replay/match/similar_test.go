@@ -27,7 +27,8 @@ func TestSimilarity(t *testing.T) {
 			t.Fatalf("similarity(a, a) = %v, want 1", got)
 		}
 		if a.exactKey() == b.exactKey() && a.normalKey(&Ignored{}) != b.normalKey(&Ignored{}) {
-			t.Fatalf("requests with the exact key %q have the normal keys %q and %q, want one", a.exactKey(), a.normalKey(&Ignored{}), b.normalKey(&Ignored{}))
+			t.Fatalf("requests with the exact key %q have the normal keys %q and %q, want one",
+				a.exactKey(), a.normalKey(&Ignored{}), b.normalKey(&Ignored{}))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"encoding/json"

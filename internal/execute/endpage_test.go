@@ -1,17 +1,23 @@
-package job
+package execute
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"image"
 	"image/color"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"eidetic/analysis/visual"
 	"eidetic/capture"
+	"eidetic/capture/reel"
+	"eidetic/capture/video"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
@@ -125,6 +131,48 @@ func TestTrialThatEndsRed(t *testing.T) {
 	}
 	if steps := slices.Compact(slices.Clone(trial.LoadHistogram)); len(steps) != 3 {
 		t.Errorf("the load histogram has the levels %v; want nothing, the page's top, and all of it", steps)
+	}
+}
+
+// TestStripEndsWithThePage: the red page is not among the pictures for people.
+func TestStripEndsWithThePage(t *testing.T) {
+	s, dir := &shop{}, t.TempDir()
+	w, err := reel.Create(filepath.Join(dir, experiment.ReelFile), reel.Header{Format: s.Format()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range pageAt + 60 {
+		f := lab.Frame{Pix: s.picture(n)}
+		f.Seq, f.Time, f.Changed = uint64(n), lab.Time(n)*lab.Time(time.Second/60), []image.Rectangle{s.Format().Bounds()}
+		if err := w.WriteFrame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	trial := &lab.Trial{Metrics: map[string]float64{}}
+	at := lab.Time(5) * lab.Time(time.Second/60)
+	r, o, err := open(dir, lab.Event{Earliest: at, Latest: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	result, err := visual.Analyze(r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	describe(trial, result)
+	if err := writeStrip(t.Context(), dir, trial, result); err != nil {
+		t.Fatal(err)
+	}
+	var pictures []video.Thumb
+	content, err := os.ReadFile(filepath.Join(dir, stripFile))
+	if err == nil {
+		err = json.Unmarshal(content, &pictures)
+	}
+	if n := len(pictures); err != nil || n < 5 || pictures[n-1].Frame < pageAt || pictures[n-1].Frame >= pageAt+30 {
+		t.Errorf("the strip has the pictures %+v, %v; want five or more, the last of the frames %d … %d", pictures, err, pageAt, pageAt+29)
 	}
 }
 

@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"log/slog"
@@ -91,16 +91,16 @@ func TestRunThatWasCutOff(t *testing.T) {
 
 // A recording that failed leaves a report that says why.
 func TestFailedRunHasAReport(t *testing.T) {
-	j := &Job{Root: t.TempDir(), begun: time.Now(), run: &lab.Run{ID: "1", State: store.StateRunning}}
+	x := &Execution{Root: t.TempDir(), begun: time.Now(), run: &lab.Run{ID: "1", State: store.StateRunning}}
 	var err error
-	if j.folder, err = store.Create(j.Root, j.run); err != nil {
+	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		t.Fatal(err)
 	}
-	defer j.folder.Close()
-	if err := j.finish(t.Context(), os.ErrDeadlineExceeded); err == nil {
+	defer x.folder.Close()
+	if err := x.finish(t.Context(), os.ErrDeadlineExceeded); err == nil {
 		t.Error("a run that failed has no error")
 	}
-	page, err := os.ReadFile(filepath.Join(j.folder.Path(), report.FileName))
+	page, err := os.ReadFile(filepath.Join(x.folder.Path(), report.FileName))
 	if err != nil || !strings.Contains(string(page), "This run failed: "+os.ErrDeadlineExceeded.Error()) {
 		t.Errorf("the report (%v) does not say why", err)
 	}

@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Resu
 		write      func() error
 	}{
 		{"heatmap", heatFile, func() error { return writeHeat(dir, result) }},
-		{"filmstrip", stripFile, func() error { return writeStrip(ctx, dir, t, result.Content) }},
+		{"filmstrip", stripFile, func() error { return writeStrip(ctx, dir, t, result) }},
 		{"timeline", timelineFile, func() error { return writeJSON(dir, timelineFile, t.Spans) }},
 		{"video", videoFile, func() error { return <-filmed }},
 	} {
@@ -192,7 +192,7 @@ func stripStep(last float64) float64 {
 	return step
 }
 
-func writeStrip(ctx context.Context, dir string, t *lab.Trial, area image.Rectangle) error {
+func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Result) error {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
 	if err != nil {
 		return err
@@ -203,7 +203,8 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, area image.Rectan
 		return err
 	}
 	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{
-		First: frameAt(r, t.StartTime), Crop: area, Width: 240, EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
+		First: frameAt(r, t.StartTime), Last: result.End - 1, Crop: result.Content, Width: 240,
+		EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
 	})
 	if err != nil {
 		return err

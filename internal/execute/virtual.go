@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"context"
@@ -97,6 +97,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
+	v.MainThreads = device.MainThreads
 	return v, nil
 }
 

@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"context"
@@ -24,12 +24,12 @@ const treatmentFile = "archive-treatment.wacz"
 
 // recordings makes what is missing, opens all, and returns the arms ready to
 // be replayed. After it nobody outside is needed.
-func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
+func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
 	var arms []experiment.Arm
 	type source struct{ page, archive string }
 	made := map[source]string{} // the same page is recorded once for both arms
 	files := map[string]string{}
-	for _, a := range j.Plan.Arms() {
+	for _, a := range x.Plan.Arms() {
 		from := source{archive: a.Archive}
 		if a.Archive == "" {
 			from.page = a.Page
@@ -37,77 +37,77 @@ func (j *Job) recordings(ctx context.Context, runner *experiment.Runner) ([]expe
 		name, done := made[from]
 		if !done {
 			name = map[string]string{lab.Control: ArchiveFile, lab.Treatment: treatmentFile}[a.Name]
-			if err := j.provide(ctx, runner, a, name); err != nil {
+			if err := x.provide(ctx, runner, a, name); err != nil {
 				return nil, err
 			}
 			made[from] = name
 		}
 		files[a.Name] = name
 	}
-	if j.Rig.Sealed != nil {
-		j.Rig.Sealed()
+	if x.Rig.Sealed != nil {
+		x.Rig.Sealed()
 	}
-	timing, err := replay.ParseTiming(j.Plan.Timing)
+	timing, err := replay.ParseTiming(x.Plan.Timing)
 	if err != nil {
 		return nil, err
 	}
 	opened := map[string]*archive.Archive{}
-	for _, a := range j.Plan.Arms() {
+	for _, a := range x.Plan.Arms() {
 		recorded := opened[files[a.Name]]
 		if recorded == nil {
-			if recorded, err = j.open(files[a.Name], a.Archive == ""); err != nil {
+			if recorded, err = x.open(files[a.Name], a.Archive == ""); err != nil {
 				return nil, err
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, j.arm(a, &replaying{network: j.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
+		arms = append(arms, x.arm(a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
 	}
-	i := j.run.Archive
-	j.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
+	i := x.run.Archive
+	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	return arms, nil
 }
 
 // arm is a side of the comparison as experiment wants it.
-func (j *Job) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
+func (x *Execution) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
-		Ready: func() error { return j.Rig.Network.SetLink(j.profiles[a.Name]) },
+		Ready: func() error { return x.Rig.Network.SetLink(x.profiles[a.Name]) },
 	}
 }
 
 // live is every arm loaded from its origins.
-func (j *Job) live() (arms []experiment.Arm) {
-	j.run.Warnings = append(j.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
-	for _, a := range j.Plan.Arms() {
-		arms = append(arms, j.arm(a, &recording{
-			network: j.Rig.Network, path: filepath.Join(os.TempDir(), j.ID+".live.wacz"), page: a.Page, wall: j.begun, by: j.Software, plain: true,
+func (x *Execution) live() (arms []experiment.Arm) {
+	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
+	for _, a := range x.Plan.Arms() {
+		arms = append(arms, x.arm(a, &recording{
+			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
 		}))
 	}
 	return arms
 }
 
 // provide copies the arm's archive into the run's folder, or records its page.
-func (j *Job) provide(ctx context.Context, runner *experiment.Runner, a lab.NamedArm, name string) error {
-	path := filepath.Join(j.folder.Path(), name)
+func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a lab.NamedArm, name string) error {
+	path := filepath.Join(x.folder.Path(), name)
 	if a.Archive != "" {
 		return copyFile(a.Archive, path)
 	}
-	dir := filepath.Join(j.folder.Path(), "recording")
+	dir := filepath.Join(x.folder.Path(), "recording")
 	if a.Name != lab.Control {
 		dir += "-" + a.Name
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	j.News.say("Recording %s from its origins", a.Page)
+	x.News.say("Recording %s from its origins", a.Page)
 	// A port's network outlives its runs, and the link that the last one set.
-	if err := j.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
+	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	one := *runner
-	one.Analyst = ofFailures{j.analyst}
-	one.Network = &recording{network: j.Rig.Network, path: path, page: a.Page, seed: j.Plan.Seed, wall: j.run.Wall, by: j.Software}
-	plan := j.plan()
+	one.Analyst = ofFailures{x.analyst}
+	one.Network = &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	plan := x.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
 	trial, err := one.Trial(ctx, plan, 0, dir)
 	if err != nil {
@@ -139,21 +139,21 @@ func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start
 // open reads a recording into RAM and describes it, with its flaws, in the
 // run. One that was made just now must have no grave ones; what a person brings
 // is replayed as it is.
-func (j *Job) open(name string, requireGood bool) (*archive.Archive, error) {
-	a, err := archive.Open(filepath.Join(j.folder.Path(), name))
+func (x *Execution) open(name string, requireGood bool) (*archive.Archive, error) {
+	a, err := archive.Open(filepath.Join(x.folder.Path(), name))
 	if err != nil {
 		return nil, fmt.Errorf("reading the recording: %w", err)
 	}
 	if name == ArchiveFile {
-		j.run.Archive = a.Info()
-		j.run.Archive.File = name
+		x.run.Archive = a.Info()
+		x.run.Archive.File = name
 	}
-	j.run.Warnings = append(j.run.Warnings, a.Warnings()...)
+	x.run.Warnings = append(x.run.Warnings, a.Warnings()...)
 	for _, p := range archive.Assess(a).Problems {
 		if p.Grave && requireGood {
 			return nil, fmt.Errorf("the recording is unfit for a measurement: %s; try again", bracketed(p.What, p.URL))
 		}
-		j.run.Warnings = append(j.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
+		x.run.Warnings = append(x.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
 	}
 	return a, nil
 }

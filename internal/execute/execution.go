@@ -1,4 +1,4 @@
-// Package job carries out one plan from beginning to end: pages are recorded
+// Package execute carries out one plan from beginning to end: pages are recorded
 // through the device's network, the recordings replayed trial by trial on the
 // device, filmed and measured, and a run folder is left that says how it went,
 // however it ended.
@@ -7,7 +7,7 @@
 // store; out come a run folder and news of its progress. It is the one place
 // where the instruments meet the procedure of package experiment, so that the
 // demo and the box's service measure in the same way.
-package job
+package execute
 
 import (
 	"cmp"
@@ -39,6 +39,8 @@ type Rig struct {
 	Link experiment.Link
 	// Usage is the processor time so far by who took it; nil when it is not known.
 	Usage func() map[string]time.Duration
+	// MainThreads is that of the experiment's runner; nil when it is not known.
+	MainThreads func() map[int]time.Duration
 	// Describe fills in what the environment of a run says of the device; it is
 	// called at the beginning and at the end.
 	Describe func(*lab.Environment)
@@ -50,7 +52,7 @@ type Rig struct {
 	Finish func(run *lab.Run) error
 }
 
-// News hears how a job goes. Its functions must not block; nil hears nothing.
+// News hears how an execution goes. Its functions must not block; nil hears nothing.
 type News struct {
 	Say  func(text string) // a sentence for a person
 	Step func(experiment.Step)
@@ -73,8 +75,8 @@ func (n News) say(format string, args ...any) {
 	}
 }
 
-// Job is a plan with what it takes to carry it out.
-type Job struct {
+// Execution is a plan with what it takes to carry it out: a run.
+type Execution struct {
 	ID   string // of the run
 	Plan lab.Plan
 	// Traces opens the files that links name; nil refuses them.
@@ -100,91 +102,91 @@ func clock() lab.Time { return lab.Monotonic() }
 
 // Run makes the run's folder and fills it. The error says why the run is not
 // done; the folder, once there is one, says it too.
-func (j *Job) Run(ctx context.Context) (err error) {
-	if !store.ValidID(j.ID) {
-		return fmt.Errorf("%q is no identifier of a run", j.ID)
+func (x *Execution) Run(ctx context.Context) (err error) {
+	if !store.ValidID(x.ID) {
+		return fmt.Errorf("%q is no identifier of a run", x.ID)
 	}
-	if err := Check(j.Plan, j.Traces); err != nil {
+	if err := Check(x.Plan, x.Traces); err != nil {
 		return err
 	}
-	if j.profiles, err = links(j.Plan, j.Traces); err != nil {
+	if x.profiles, err = links(x.Plan, x.Traces); err != nil {
 		return err
 	}
-	j.begun, j.analyst = time.Now(), &analyst{}
-	arms := j.Plan.Arms()
-	j.run = &lab.Run{
-		ID: j.ID, Name: j.Plan.Name, Wall: j.begun, State: store.StateRunning,
-		Page: arms[0].Page, Plan: j.Plan.WithArms(arms), Link: j.profiles[lab.Control].Describe(),
-		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: j.environment(),
+	x.begun, x.analyst = time.Now(), &analyst{}
+	arms := x.Plan.Arms()
+	x.run = &lab.Run{
+		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
+		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
+		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(),
 	}
-	if j.folder, err = store.Create(j.Root, j.run); err != nil {
+	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err
 	}
-	defer j.folder.Close()
-	defer func() { err = j.finish(ctx, err) }()
-	return j.perform(ctx)
+	defer x.folder.Close()
+	defer func() { err = x.finish(ctx, err) }()
+	return x.perform(ctx)
 }
 
 // perform records what is missing and carries out the trials.
-func (j *Job) perform(ctx context.Context) error {
+func (x *Execution) perform(ctx context.Context) error {
 	// Asked for when a profile is set: without one, connections pass untouched.
-	defer func() { j.run.Link.BackEnd = j.Rig.Network.LinkReport().Backend }()
-	var shaped experiment.Link = emulated{j.Rig.Network}
-	if j.Rig.Link != nil {
-		shaped = j.Rig.Link
+	defer func() { x.run.Link.BackEnd = x.Rig.Network.LinkReport().Backend }()
+	var shaped experiment.Link = emulated{x.Rig.Network}
+	if x.Rig.Link != nil {
+		shaped = x.Rig.Link
 	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: j.Rig.Device, Screen: watched{j.Rig.Screen, j.News.Film}, Control: j.Rig.Control, Analyst: j.analyst,
-		Usage: j.usage(),
-		Host:  device.Host{Processes: j.Processes}, Clock: clock, Log: j.Log, Progress: j.News.Step,
+		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
+		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
-	if j.Plan.Live {
-		return runner.Run(ctx, j.plan(), j.live(), j.run, j.folder, j.save)
+	if x.Plan.Live {
+		return runner.Run(ctx, x.plan(), x.live(), x.run, x.folder, x.save)
 	}
-	arms, err := j.recordings(ctx, runner)
+	arms, err := x.recordings(ctx, runner)
 	if err != nil {
 		return err
 	}
-	if err := runner.Run(ctx, j.plan(), arms, j.run, j.folder, j.save); err != nil {
+	if err := runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save); err != nil {
 		return err
 	}
-	j.Rig.Describe(&j.run.Environment)
-	if j.Rig.Finish != nil {
-		return j.Rig.Finish(j.run)
+	x.Rig.Describe(&x.run.Environment)
+	if x.Rig.Finish != nil {
+		return x.Rig.Finish(x.run)
 	}
 	return nil
 }
 
 // usage is the rig's, with the time of the encoder, whose processes have ended
 // when the rig could look at them.
-func (j *Job) usage() func() map[string]time.Duration {
-	if j.Rig.Usage == nil {
+func (x *Execution) usage() func() map[string]time.Duration {
+	if x.Rig.Usage == nil {
 		return nil
 	}
 	return func() map[string]time.Duration {
-		all := maps.Clone(j.Rig.Usage())
-		all["encoder"] += time.Duration(j.analyst.encoding.Load())
+		all := maps.Clone(x.Rig.Usage())
+		all["encoder"] += time.Duration(x.analyst.encoding.Load())
 		return all
 	}
 }
 
 // plan is what experiment is to do.
-func (j *Job) plan() experiment.Plan {
-	p := experiment.DefaultPlan("", "", j.Plan.Trials)
-	p.Still, p.Limit, p.Seed = j.Plan.StillTime(), j.Plan.LimitTime(), j.Plan.Seed
-	p.Tolerance = j.Plan.ToleranceTime()
+func (x *Execution) plan() experiment.Plan {
+	p := experiment.DefaultPlan("", "", x.Plan.Trials)
+	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
+	p.Tolerance = x.Plan.ToleranceTime()
 	return p
 }
 
 // save writes the run as far as it is.
-func (j *Job) save() error {
-	j.run.Elapsed = time.Since(j.begun).Seconds()
-	return j.folder.Save(j.run)
+func (x *Execution) save() error {
+	x.run.Elapsed = time.Since(x.begun).Seconds()
+	return x.folder.Save(x.run)
 }
 
 // finish writes the run's end, whatever it was, with its result and its report.
-func (j *Job) finish(ctx context.Context, cause error) error {
-	run := j.run
+func (x *Execution) finish(ctx context.Context, cause error) error {
+	run := x.run
 	run.State = store.StateDone
 	switch {
 	case ctx.Err() != nil:
@@ -194,28 +196,28 @@ func (j *Job) finish(ctx context.Context, cause error) error {
 	}
 	conclude(run)
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
-		j.News.say("%s", text)
+		x.News.say("%s", text)
 	}
 	if run.Comparison != nil {
-		j.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
+		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}
 	err := cause
-	run.Elapsed = time.Since(j.begun).Seconds()
+	run.Elapsed = time.Since(x.begun).Seconds()
 	// One that failed has a report as well: people look there for the reason.
-	if reportErr := report.Write(j.folder.Path(), run); reportErr != nil {
+	if reportErr := report.Write(x.folder.Path(), run); reportErr != nil {
 		err = errors.Join(err, reportErr)
 		if cause == nil {
 			run.State, run.Error = store.StateFailed, reportErr.Error()
 		}
 	}
 	// The last, so that a run that says how it ended is whole.
-	return errors.Join(err, j.save())
+	return errors.Join(err, x.save())
 }
 
 // environment is what could explain a difference to another run.
-func (j *Job) environment() lab.Environment {
-	e := lab.Environment{Appliance: j.Software, Host: device.Host{}.Facts()}
-	j.Rig.Describe(&e)
+func (x *Execution) environment() lab.Environment {
+	e := lab.Environment{Appliance: x.Software, Host: device.Host{}.Facts()}
+	x.Rig.Describe(&e)
 	return e
 }
 

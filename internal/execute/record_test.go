@@ -1,4 +1,4 @@
-package job
+package execute
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 		id   string
 		live bool
 	}{{"1-over-3g", true}, {"2-records", false}} {
-		j := &Job{
+		x := &Execution{
 			ID: run.id,
 			Plan: lab.Plan{
 				Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Live: run.live, Arm: lab.Arm{Page: "https://www.x.test/", Link: "3g"},
@@ -58,7 +58,7 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 			Rig:  Rig{Network: network, Device: seen, Describe: func(*lab.Environment) {}},
 			Root: root,
 		}
-		if err := j.Run(t.Context()); !errors.Is(err, errUnborn) {
+		if err := x.Run(t.Context()); !errors.Is(err, errUnborn) {
 			t.Fatalf("%s: %v", run.id, err)
 		}
 	}

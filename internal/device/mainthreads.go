@@ -1,0 +1,54 @@
+package device
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// MainThreads tells of each process of the browser, by its ID, for how long its main thread has
+// run or waited for a processor: the main thread of a renderer is the page's, and a page that
+// computes wants a processor all the time, whether it gets one or not. Where the kernel does not
+// count this (/proc/PID/schedstat), there is nothing in it.
+func MainThreads() map[int]time.Duration { return mainThreads("/proc") }
+
+func mainThreads(proc string) map[int]time.Duration {
+	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
+	if err != nil {
+		return nil // the pattern is constant
+	}
+	all := map[int]time.Duration{}
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err != nil || !isBrowser(string(comm)) {
+			continue // it has ended, or is another program
+		}
+		dir := filepath.Dir(name)
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "schedstat"))
+		if wanted, ok := wantedTime(text); err == nil && ok {
+			all[pid] = wanted
+		}
+	}
+	return all
+}
+
+// wantedTime reads a schedstat (sched-stats.rst): the ns for which a thread ran, those for which it
+// waited for a processor, and how often it ran.
+func wantedTime(schedstat []byte) (time.Duration, bool) {
+	fields := bytes.Fields(schedstat)
+	if len(fields) < 2 {
+		return 0, false
+	}
+	ran, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	waited, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	return time.Duration(ran + waited), err == nil
+}

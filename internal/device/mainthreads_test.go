@@ -1,0 +1,31 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMainThreads(t *testing.T) {
+	proc := t.TempDir()
+	for name, text := range map[string]string{
+		"7/comm": "chromium\n", "7/schedstat": "1000000 2000000 5\n",
+		"8/comm": "chrome\n", "8/schedstat": "", // has just ended
+		"9/comm": "Xvfb\n", "9/schedstat": "1 1 1\n",
+		"self/comm": "chromium\n", "self/schedstat": "5 5 5\n",
+	} {
+		file := filepath.Join(proc, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(map[int]time.Duration{7: 3 * time.Millisecond}, mainThreads(proc)); d != "" {
+		t.Errorf("mainThreads() (-want +got):\n%s", d)
+	}
+}
