@@ -54,6 +54,16 @@ func TestArchiveCommands(t *testing.T) {
 	if err := os.WriteFile(in("junk.wacz"), []byte("junk, and more of it"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{
+		"meta.warc": "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 1\r\n\r\nx\r\n\r\n",
+		"old.arc":   "filedesc://a.arc 0.0.0.0 20080101000000 text/plain 73\n",
+		"data.har": `{"log":{"entries":[{"request":{"method":"GET","url":"data:,x"},"response":{"status":200}},` +
+			`{"request":{"method":"GET","url":"https://shop.example/"},"response":{"status":200,"content":{"text":"x"}}}]}}`,
+	} {
+		if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	steps := []struct {
 		args   []string
 		status int
@@ -77,7 +87,11 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"export", path, "--out", in("a.txt")}, exitUsage, "say --format"},
 		{[]string{"import", in("b.wacz"), in("a.har")}, exitGood, "3 exchanges"},
 		{[]string{"import", in("c.wacz"), in("a.warc.gz")}, exitGood, "3 exchanges"},
-		{[]string{"merge", in("d.wacz"), in("b.wacz"), in("c.wacz")}, exitGood, "6 exchanges"},
+		{[]string{"import", in("e.wacz"), in("meta.warc")}, exitFailed, "a WARC of 1 records (1 metadata)"},
+		{[]string{"import", in("e.wacz"), in("data.har")}, exitGood, "1 × left out: the scheme \"data\""},
+		{[]string{"verify", in("e.wacz")}, exitGood, "1 × left out: the scheme \"data\""},
+		{[]string{"import", in("f.wacz"), in("old.arc")}, exitUsage, "this is an ARC file"},
+		{[]string{"merge", in("d.wacz"), in("b.wacz"), in("c.wacz")}, exitGood, "3 exchanges"}, // both are one recording
 		{[]string{"merge", in("d.wacz"), in("b.wacz")}, exitUsage, "exists"},
 		{[]string{"rm", path, "--url", "*ads.example*"}, exitGood, "1 of 3 exchanges removed"},
 		{[]string{"edit", path, "--id", "1"}, exitUsage, "say what to change"},

@@ -319,6 +319,8 @@ func FuzzHAR(f *testing.F) {
 		`"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"size":1,"text":"x"}}}],"pages":[{"id":"p","title":"http://a/"}],` +
 		`"_eidetic":{"v":1,"seed":"5","rules":[{"url":"a","ignore":["b"]}],"dns":[{"name":"a"}],"imported":["x"]}}}`)
 	f.Add(harHead + `{"startedDateTime":"2026-01-02T03:04:05.678+0100","request":{"method":"GET","url":"http://a/","headers":[{"name":"If-None-Match","value":"x"}]},"response":{"status":304,"content":{"text":"x","mimeType":"text/html"}}}]}}`)
+	f.Add(`{"log":{"entries":[{"pageref":"p","request":{"method":"0","url":"http:"},"response":{"status":100}}],"pages":[{"id":"p"}]}}`)
+	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":304,"content":{"text":"x","mimeType":" text/html"}}}]}}`)
 	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := openText(t, text)

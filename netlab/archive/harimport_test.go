@@ -30,8 +30,8 @@ func TestChromeReload(t *testing.T) {
 	if d := cmp.Diff([]Page{{URL: "https://shop.example/", Wall: begin.Add(time.Millisecond)}}, a.Pages()); d != "" {
 		t.Errorf("pages (-want +got):\n%s", d)
 	}
-	if len(a.Exchanges()) != 3 {
-		t.Fatalf("%d exchanges, want 3; %q", len(a.Exchanges()), a.Warnings())
+	if len(a.Exchanges()) != 4 {
+		t.Fatalf("%d exchanges, want 4; %q", len(a.Exchanges()), a.Warnings())
 	}
 	page, socket := a.Exchanges()[0], a.Exchanges()[2]
 	if page.Status != 200 || page.Response.Get("Content-Type") != "text/html" || page.Response.Get("ETag") != `"v1"` ||
@@ -48,13 +48,14 @@ func TestChromeReload(t *testing.T) {
 		t.Errorf("socket (-want +got):\n%s", d)
 	}
 	if socket.URL != "https://shop.example/live?room=1" || socket.Status != 101 || socket.Response.Get("Sec-WebSocket-Extensions") != "" ||
-		socket.Response.Get("Sec-WebSocket-Accept") == "" || socket.FirstByte != 25*time.Millisecond {
+		socket.Response.Get("Sec-WebSocket-Accept") == "" || socket.FirstByte != socket.Socket[0].At {
 		t.Errorf("the socket is %+v; want a handshake at https: without extensions", socket)
 	}
 	notes := []string{
 		"1 × answered 304 with content, taken as 200: the browser had it in its cache (entry 0 https://shop.example/)",
 		`1 × left out: the scheme "data" is not http or https (entry 2 data:image/gif;base64,R0lGODlhAQABAAAAACw=)`,
 		`1 × a message of a WebSocket left out: it is of type "error", which is neither send nor receive (entry 3 wss://shop.example/live?room=1)`,
+		"1 × added with an empty answer (204): browsers ask for icons and do not save them in a HAR (icon https://shop.example/favicon.ico)",
 	}
 	if d := cmp.Diff(notes, a.Warnings()); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)
@@ -71,6 +72,55 @@ func TestChromeReload(t *testing.T) {
 	}
 	if d := cmp.Diff(a.Exchanges(), kept.Exchanges(), addrEqual, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("saved and opened (-want +got):\n%s", d)
+	}
+}
+
+// TestChromiumReload: what the network panel of Chromium 156 saved of a page with a script, a style
+// sheet, a POST and a WebSocket after a reload. Its "wait" of a WebSocket is the time to the last message.
+func TestChromiumReload(t *testing.T) {
+	a, err := Open("testdata/chromium156-reload.har")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range a.Exchanges() {
+		got = append(got, fmt.Sprint(e.Method, " ", e.URL, " ", e.Status, " ", e.Response.Get("Content-Type"), " ", len(e.Response.Body)))
+	}
+	want := []string{
+		"GET http://shop.example/ 200 text/html 201", "GET http://shop.example/a.css 200 text/css 25", "GET http://shop.example/a.js 200 text/javascript 407",
+		"POST http://shop.example/api 200 application/json 11", "GET http://shop.example/live?room=1 101  0", "GET http://shop.example/favicon.ico 204  0",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("exchanges (-want +got):\n%s", d)
+	}
+	socket := a.Exchanges()[4]
+	if n := len(socket.Socket); n != 6 || socket.Socket[2].At-socket.Socket[0].At < 50*time.Millisecond || socket.Socket[4].At-socket.Socket[2].At < 100*time.Millisecond {
+		t.Errorf("the socket has %+v; want 6 messages, those of the server 100 ms apart", socket.Socket)
+	}
+	if q := Assess(a); q.Score != 1 {
+		t.Errorf("Assess() = %+v; want the score 1", q)
+	}
+	first := exported(t, imported(t, a))
+	read, err := openText(t, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second := exported(t, imported(t, read)); first != second {
+		t.Errorf("the second export differs (-first +second):\n%s", cmp.Diff(first, second))
+	}
+}
+
+// Icons are those that the document names at its own origin.
+func TestIcons(t *testing.T) {
+	for body, want := range map[string]string{
+		"<p>": "[https://a.example/favicon.ico]",
+		`<link rel="shortcut icon" href="i.png#x"><link rel=icon href=data:,x>`: "[https://a.example/b/i.png]",
+		`<link rel=icon href="https://cdn.example/i.png">`:                      "[]",
+		`<link rel=apple-touch-icon href=i.png>`:                                "[https://a.example/favicon.ico]",
+	} {
+		if got := fmt.Sprint(icons(&lab.Exchange{URL: "https://a.example/b/", Response: lab.Message{Body: []byte(body)}})); got != want {
+			t.Errorf("icons(%s) = %s, want %s", body, got, want)
+		}
 	}
 }
 
@@ -263,7 +313,7 @@ func TestMessageTimes(t *testing.T) {
 		want  string
 	}{
 		{[]float64{1000.1, 1000.5, 1000.4}, "[100ms 500ms 500ms]"},
-		{[]float64{1000, 1000.001}, "[20ms 20ms]"},
+		{[]float64{1000, 1000.001, 999.5}, "[0s 1ms 1ms]"},
 		{[]float64{7, 7.5}, "[20ms 520ms]"},
 		{[]float64{0, 0}, "[20ms 20ms]"},
 		{[]float64{5e9, 6e12}, "[20ms 24h0m0s]"},
@@ -369,6 +419,7 @@ func gzipped(t *testing.T, text string) []byte {
 // FuzzMessages: any bytes of a WebSocket can be exported, and are read back.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte("\x81\x01a\x82\x83\x01\x02\x03\x04\x01\x02\x03"), "")
+	f.Add([]byte("+\x00000000"), "0")
 	f.Add([]byte("\x01\x01a\x89\x00\x80\x01b\x88\x02\x03\xe8"), "")
 	f.Add([]byte("\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\xc1\x05\xf2\x00\x11\x00\x00"), "permessage-deflate")
 	f.Fuzz(func(t *testing.T, data []byte, extension string) {

@@ -156,6 +156,9 @@ func (hi *harImport) finish(pages []harPage, isOwn bool) {
 		}
 	}
 	a.noteDocuments(&hi.notes)
+	if !isOwn && len(pages) > 0 { // a browser's
+		a.addIcons(&hi.notes)
+	}
 }
 
 // noteDocuments notes a page whose document cannot be replayed.
@@ -232,6 +235,9 @@ func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
 	default:
 		return nil, false, fmt.Errorf("the scheme %.20q is not http or https", u.Scheme)
 	}
+	if u.Host == "" {
+		return nil, false, errors.New("its URL has no host")
+	}
 	return u, isSocket || h.Kind == "websocket" || !isNull(h.Messages), nil
 }
 
@@ -298,7 +304,7 @@ func uncache(e *lab.Exchange, contentType string) {
 	e.Request.Header = slices.DeleteFunc(e.Request.Header, func(f lab.HeaderField) bool {
 		return strings.EqualFold(f.Name, "If-None-Match") || strings.EqualFold(f.Name, "If-Modified-Since")
 	})
-	if e.Response.Get("Content-Type") == "" && strings.Contains(contentType, "/") {
-		e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "content-type", Value: oneLine(contentType)})
+	if contentType = strings.TrimSpace(oneLine(contentType)); e.Response.Get("Content-Type") == "" && strings.Contains(contentType, "/") {
+		e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "content-type", Value: contentType})
 	}
 }

@@ -101,6 +101,9 @@ func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
 		return []string{"a WebSocket whose messages have an unknown form, which stays silent"}
 	}
 	at := messageTimes(list, h.sentAt(e), e.FirstByte)
+	if len(at) > 0 { // Chrome's wait is the time to the last message
+		e.FirstByte = min(e.FirstByte, at[0])
+	}
 	for i, m := range list {
 		data, err := m.payload()
 		if err != nil {
@@ -118,7 +121,8 @@ func (h *harEntry) sentAt(e *lab.Exchange) float64 {
 }
 
 // messageTimes are the arrivals of messages since the request was sent. Times that do not fit the
-// request's date, as of a clock that does not count from 1970, are taken as times between messages.
+// request's date, as of a clock that does not count from 1970, are taken as times between messages,
+// of which the first comes with the answer.
 func messageTimes(list []harMessage, sent float64, firstByte time.Duration) []time.Duration {
 	if len(list) == 0 {
 		return nil
@@ -130,7 +134,7 @@ func messageTimes(list []harMessage, sent float64, firstByte time.Duration) []ti
 			base = list[0].Time - firstByte.Seconds()
 		}
 	}
-	out, last := make([]time.Duration, len(list)), firstByte
+	out, last := make([]time.Duration, len(list)), time.Duration(0)
 	for i, m := range list {
 		last = max(last, time.Duration(math.Round(min(max(m.Time-base, 0), day)*1e6))*time.Microsecond)
 		out[i] = last

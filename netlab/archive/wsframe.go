@@ -103,8 +103,8 @@ func (r *frameReader) next() (f frame, ok bool, err error) {
 		}
 		head += copy(key[:], b[head:])
 	}
-	if size > uint64(r.most) {
-		return f, false, fmt.Errorf("they are longer than %d bytes", r.most)
+	if size > harBody {
+		return f, false, fmt.Errorf("they are longer than %d bytes", harBody)
 	}
 	if uint64(len(b)-head) < size {
 		return f, false, nil
