@@ -9,8 +9,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The script is one that a shell understands, and that shellcheck has nothing
-// to say about; that it works, cmd/appliance's story shows.
+// The script passes shellcheck. A test in cmd/appliance shows that it works.
 func TestKioskScript(t *testing.T) {
 	testlab.NeedProgram(t, "shellcheck")
 	script := KioskScript("http://box.test", "http://box.test/start")

@@ -14,17 +14,17 @@ import (
 func TestParseStat(t *testing.T) {
 	p, ok := parseStat([]byte("123 (Web (1) x) S 7 123 123 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 12 0 4711 1 2 3\n"))
 	if !ok || p != (procStat{"Web (1) x", 7, "4711", 300}) {
-		t.Errorf("read as %+v", p)
+		t.Errorf("parseStat() = %+v", p)
 	}
 	for _, bad := range []string{"", "123", "1 (x", "1 (x) S 1"} {
 		if p, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q is read as %+v", bad, p)
+			t.Errorf("parseStat(%q) = %+v; want an error", bad, p)
 		}
 	}
 }
 
-// Ours is what descends from us; what we descend from waits. A process that took
-// the number of another one is counted from its own beginning.
+// Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
+// one is counted from its own start.
 func TestBetween(t *testing.T) {
 	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second, processes: map[int]procStat{
 		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
@@ -44,8 +44,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// The quota is found in both versions of control groups, and in a container that
-// sees its own group alone.
+// The quota is found in both versions of control groups, and in a container that sees only
+// its own group.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
 		name, file, content string
@@ -73,7 +73,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Watch sees this process at work, through a folder that is named as well.
+// Watch sees this process's processor time, also through another folder of processes.
 func TestWatch(t *testing.T) {
 	proc, err := os.Open("/proc")
 	if err != nil {
