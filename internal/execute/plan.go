@@ -13,22 +13,21 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// MinStill is the shortest time after which a page may be taken for loaded.
+// MinStill is the shortest stillness after which a page counts as loaded.
 const MinStill = 200 * time.Millisecond
 
 // MaxTolerance is the largest blur that a plan may allow.
 const MaxTolerance = time.Minute
 
-// maxLoading bounds what all trials of a plan may take to load together. The
-// series of each frame are held for the report until the run ends: at 60 frames
-// a second half a gigabyte.
+// maxLoading bounds the sum of all trials' load times. The per-frame series are kept in
+// memory for the report until the run ends: at 60 frames a second, half a gigabyte.
 const maxLoading = store.MaxTrials * time.Minute
 
-// TraceOpener opens the trace files that links name; nil refuses them, as is
-// right for plans that came over a network.
+// TraceOpener opens the trace files that links name; nil refuses them, as plans from the
+// network must not name files.
 type TraceOpener func(name string) (io.ReadCloser, error)
 
-// Check says what is wrong with a plan.
+// Check returns an error for a plan that cannot be carried out.
 func Check(p lab.Plan, traces TraceOpener) error {
 	if p.Trials < 1 || p.Total() > store.MaxTrials {
 		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", p.Trials, len(p.Arms()), store.MaxTrials)
@@ -58,7 +57,7 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	return err
 }
 
-// CheckPage says what is wrong with the URL of a page.
+// CheckPage returns an error for a page whose URL cannot be loaded.
 func CheckPage(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -67,7 +66,7 @@ func CheckPage(page string) error {
 	return nil
 }
 
-// links are the profiles of a plan's arms, by their names.
+// links parses the link profiles of a plan's arms, by name.
 func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	all := map[string]link.Profile{}
 	for _, a := range p.Arms() {
@@ -80,5 +79,5 @@ func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	return all, nil
 }
 
-// SyncURL leads from the box's green page to a page under test.
+// SyncURL is the URL of the box's green page that leads to a page under test.
 func SyncURL(page string) string { return "http://box.test/sync?next=" + url.QueryEscape(page) }

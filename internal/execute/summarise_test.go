@@ -7,7 +7,7 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestSummaryBeginsWithTheControl, although the lot gave the treatment the first trial.
+// TestSummaryBeginsWithTheControl: also if the first trial is one of the treatment.
 func TestSummaryBeginsWithTheControl(t *testing.T) {
 	trial := func(arm string, value float64, valid bool) *lab.Trial {
 		return &lab.Trial{Arm: arm, Valid: valid, Measurements: []lab.Measurement{{Name: "a", Unit: "ms", Value: value}, {Name: "b", Unit: "ms", Value: 2 * value}}}
@@ -22,9 +22,9 @@ func TestSummaryBeginsWithTheControl(t *testing.T) {
 		}
 	}
 	if want := []string{"control a", "control b", "treatment a", "treatment b"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("summarise() order = %q; want %q", got, want)
 	}
 	if trials[0] != first {
-		t.Error("the trials were put into another order")
+		t.Error("summarise() changed the order of its argument")
 	}
 }
