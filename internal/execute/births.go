@@ -176,7 +176,8 @@ func (p pluggedBirths) park(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.control.Move(ctx, size.X-2, size.Y-2); err != nil { // move first to another place, as a pointer that is in the corner already would not move
+	// Move elsewhere first: a pointer that is in the corner already would not move.
+	if _, err := p.control.Move(ctx, size.X-2, size.Y-2); err != nil {
 		return err
 	}
 	_, err = p.control.Move(ctx, size.X-1, size.Y-1)

@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// A run is compared with an earlier one over REST, and what cannot be compared is refused with the reason.
+// REST compares a run with an earlier one, and says why runs cannot be compared.
 func TestCompareRuns(t *testing.T) {
 	st := emptyStore(t)
 	for id, change := range map[string]func(*lab.Run){
@@ -57,7 +57,7 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// Two runs are compared on the history's page, by what a person would press.
+// The history page compares two runs through its controls.
 func TestCompareInBrowser(t *testing.T) {
 	st := emptyStore(t)
 	for i, id := range []string{"20261121-091400-shop", "20261122-091400-shop", "20261123-091400-shop"} {

@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/store"
 )
 
-// daily adds runs of one series, one a day, that become slower by 84 ms with the
-// run number step, in which the browser is another one.
+// daily adds one run a day to a series. From the run number step on they are slower by 84 ms
+// and have another browser.
 func daily(t *testing.T, st *store.Store, n, step int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -99,11 +99,11 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// The page of the history in a real browser: none, one and 200 runs, in both
-// themes, by keyboard and as a table.
+// The history page in a real browser: without runs, with one and with 200, in both themes, by
+// keyboard and as a table.
 func TestHistoryInBrowser(t *testing.T) {
 	b := reporttest.NewBrowser(t)
-	// Without it a page of a browser without a window is told of no focus.
+	// Without emulated focus, a page of a headless browser gets no focus events.
 	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
-			// The chart is drawn when its width is known, which is after the table.
+			// The chart is drawn once its width is known, after the table.
 			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps") && document.querySelector(".run-point"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")
@@ -181,12 +181,12 @@ func TestHistoryInBrowser(t *testing.T) {
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the pages complain: %q", got)
 	}
-	// A series that is not there: others can still be chosen.
+	// If the series does not exist, other series can still be chosen.
 	open(st, "?name=nope")
 	expect(`(async () => {`+until+`
 		const select = document.getElementById("series"), trouble = document.getElementById("trouble");
 		await until(() => select.options.length > 2);
-		const said = trouble.textContent.startsWith("The history could not be loaded: no run that is done");
+		const said = trouble.textContent.startsWith("The history could not be loaded: no finished run");
 		select.value = select.options[1].value;
 		select.dispatchEvent(new Event("change"));
 		await until(() => document.querySelector(".run-point"));

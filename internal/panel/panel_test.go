@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 const token = "correct-horse-battery"
 
-// newStore makes a store with one run that is done and has its report.
+// newStore makes a store with one finished run and its report.
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir(), nil)
@@ -75,7 +75,7 @@ func ask(t *testing.T, s *httptest.Server, method, path string, change func(*htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The path as it stands, without the client's tidying up.
+	// The path is sent as it is, without the client's normalisation.
 	if rest, _, _ := strings.Cut(path, "?"); strings.Contains(path, "..") || strings.Contains(path, "%") {
 		r.URL.Opaque = "//" + r.URL.Host + rest
 	}
@@ -115,7 +115,7 @@ func TestHandlers(t *testing.T) {
 		{"bad limit", "/api/v1/runs?limit=0", nil, 422, "application/problem+json", "query.limit"},
 		{"series", "/api/v1/history", nil, 200, "application/json", `"name":"demo","page":"https://www.shop.example/","link":"4g","count":1`},
 		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json", `"text":"1 run so far: a change can be told from chance from 10 runs on"`},
-		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists those that there are"},
+		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists the series"},
 		{"no such metric", "/api/v1/history?name=demo&metric=colour", nil, 422, "application/problem+json", "there are: speed_index_ms, "},
 		{"bad limit of a history", "/api/v1/history?limit=501", nil, 422, "application/problem+json", "query.limit"},
 		{"bad series", "/api/v1/history?series=x", nil, 422, "application/problem+json", "query.series"},
@@ -182,7 +182,7 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A run's folder that is itself a link.
+	// The folder of a run is itself a symbolic link.
 	if err := os.Symlink(st.Root(), filepath.Join(st.Root(), "runs", "linked")); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 	}
 }
 
-// HEAD answers as GET does, without the body (RFC 9110, section 9.3.2).
+// HEAD answers like GET, without the body (RFC 9110, section 9.3.2).
 func TestHead(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t)})
 	const run = "20261121-091400-demo"
@@ -212,7 +212,7 @@ func TestHead(t *testing.T) {
 		if head.text != "" {
 			t.Errorf("HEAD %s has a body: %.80q", path, head.text)
 		}
-		if path == "/api/v1/events" { // GET does not end
+		if path == "/api/v1/events" { // a GET of it would not end
 			if head.StatusCode != 200 || head.Header.Get("Content-Type") != "text/event-stream" {
 				t.Errorf("HEAD %s: %d %v", path, head.StatusCode, head.Header)
 			}
@@ -270,7 +270,7 @@ func TestToken(t *testing.T) {
 			return func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(text)) }
 		}
 		if got := ask(t, s, http.MethodPost, "/api/v1/session", body("nope")); got.StatusCode != 401 || got.Header.Get("Set-Cookie") != "" {
-			t.Errorf("a wrong token gave %d and the cookie %q", got.StatusCode, got.Header.Get("Set-Cookie"))
+			t.Errorf("log-in with a wrong token = %d, cookie %q; want 401 and no cookie", got.StatusCode, got.Header.Get("Set-Cookie"))
 		}
 		got := ask(t, s, http.MethodPost, "/api/v1/session", body(token))
 		cookies := got.Cookies()
@@ -296,7 +296,7 @@ func TestHostAndOrigin(t *testing.T) {
 	if got := ask(t, s, http.MethodDelete, "/api/v1/session", header("Sec-Fetch-Site", "cross-site")); got.StatusCode != 403 {
 		t.Errorf("a write from another origin: %d, want 403", got.StatusCode)
 	}
-	// Without a token nobody but this machine is answered, whatever serves the handler.
+	// Without a token only requests from this machine are answered, whatever serves the handler.
 	p, err := New(Config{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A run.json of anyone's making is answered with what is wrong, and hurts nothing.
+// A hostile run.json is answered with what is wrong with it.
 func TestHostileRun(t *testing.T) {
 	st := newStore(t)
 	dir := filepath.Join(st.Root(), "runs", "evil")
@@ -377,10 +377,10 @@ func TestOpenAPI(t *testing.T) {
 			}
 			where := method + " " + path
 			if op.OperationID == "" || ids[op.OperationID] || op.Summary == "" || len(op.Responses) == 0 {
-				t.Errorf("%s: operationId %q is missing or there twice, or there is no summary or response", where, op.OperationID)
+				t.Errorf("%s: operationId %q is missing or a duplicate, or the summary or response is missing", where, op.OperationID)
 			}
 			ids[op.OperationID] = true
-			if !public(path) && len(op.Security) == 0 {
+			if !isPublic(path) && len(op.Security) == 0 {
 				t.Errorf("%s needs a token and does not say so", where)
 			}
 			declared := map[string]bool{}
@@ -407,7 +407,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// deadlined notes the deadlines that a handler sets for reading.
+// deadlined records the read deadlines that a handler sets.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	until []time.Time
@@ -415,8 +415,8 @@ type deadlined struct {
 
 func (d *deadlined) SetReadDeadline(t time.Time) error { d.until = append(d.until, t); return nil }
 
-// Who has no token cannot keep a connection open by a body that does not come,
-// also where the body is of no interest; an event stream has no deadline.
+// A client without the token cannot keep a connection open by not sending its body, even if
+// the body is not needed; an event stream has no deadline.
 func TestStrangersBodiesHaveADeadline(t *testing.T) {
 	p, err := New(Config{Store: newStore(t), Token: token})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 //go:embed web
 var webFiles embed.FS
 
-// web serves the pages and what they are made of, and sessions for browsers.
+// web serves the pages and their assets, and sessions for browsers.
 func (p *Panel) web(e *echo.Echo) {
 	e.GET("/", func(c echo.Context) error { return webFile(c, "index.html") })
 	e.GET("/history", func(c echo.Context) error { return webFile(c, "history.html") })
@@ -31,7 +31,7 @@ func (p *Panel) web(e *echo.Echo) {
 	})
 	p.api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "log-out", Method: http.MethodDelete, Path: "/api/v1/session", Summary: "Forget the cookie", Tags: []string{tagSystem},
-		Responses: map[string]*huma.Response{"204": {Description: "The cookie is gone"}},
+		Responses: map[string]*huma.Response{"204": {Description: "The cookie is deleted"}},
 	})
 }
 

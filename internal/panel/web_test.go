@@ -16,11 +16,11 @@ import (
 	"eidetic/internal/store"
 )
 
-// until waits in a page for what is to come; it says whether it came.
+// until is a script that waits for a condition and returns whether it came true.
 const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 
-// The page in a real browser: token, list, a hostile run, and a report that
-// works under the panel's policies.
+// The page in a real browser: token, list, a hostile run, and a report that works under the
+// panel's policies.
 func TestPageInBrowser(t *testing.T) {
 	st := newStore(t)
 	evil := reporttest.Run(2, 1)
@@ -46,7 +46,7 @@ func TestPageInBrowser(t *testing.T) {
 	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil || !ok {
 		t.Fatalf("no form asks for the token (%v)", err)
 	}
-	// The refusal that made the form appear is in the browser's log.
+	// The browser's log has the refusal that made the form appear.
 	refused := len(b.Problems())
 	got, err := reporttest.Eval[string](b, fmt.Sprintf(`(async () => {%s
 		document.getElementById("token").value = %q;
@@ -69,7 +69,7 @@ func TestPageInBrowser(t *testing.T) {
 		const form = document.getElementById("new").elements;
 		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
 		document.querySelector("#new button").click();
-		document.querySelector("#new button").click(); // as people do who see nothing happen; it is one run all the same
+		document.querySelector("#new button").click(); // a second click, which must not start a second run
 		const waits = await until(() => document.querySelectorAll(".run").length === 4);
 		return [document.querySelector("#devices strong").textContent, document.getElementById("health").textContent, waits, document.querySelector(".run .state").textContent].join(" | ");
 	})()`)
@@ -102,8 +102,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// Older runs are added to the recordings that can be replayed, and what was
-// chosen stays chosen.
+// Older runs that are loaded can be chosen as recordings, and the chosen one stays chosen.
 func TestOlderRunsInBrowser(t *testing.T) {
 	st := newStore(t)
 	bare(t, st, 60)
@@ -131,8 +130,8 @@ func TestOlderRunsInBrowser(t *testing.T) {
 	}
 }
 
-// The page asks every three seconds, and changes what is not as it was, alone:
-// the focus stays, and a screen reader hears the news and not the lists.
+// The page polls every three seconds and changes only what differs: the focus stays, and a
+// screen reader announces the news and not the lists.
 func TestStillInBrowser(t *testing.T) {
 	st := newStore(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -173,7 +172,7 @@ func TestStillInBrowser(t *testing.T) {
 			document.getElementById("no").click();
 			return [document.documentElement.scrollWidth, sure.left > 0 && sure.right < innerWidth].join(" ");`, "390 true")
 	}
-	// Four rounds: when the third has begun the second was shown.
+	// Four rounds: when the third has begun, the result of the second is shown.
 	expect(`await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelector(".remove"));
 		await quiet(2);
 		window.changed = [];
@@ -191,7 +190,7 @@ func TestStillInBrowser(t *testing.T) {
 		watch.disconnect();
 		return [log.textContent, log.role, document.activeElement === remove, [...lis].map(li => li.querySelector(".state").textContent).join(", "), changed.filter(c => c === "childList of devices").length].join(" | ");`,
 		"laptop is not ready: nothing is plugged in | log | true | not ready, ready | 0")
-	// A run that comes on top moves the others, and no more.
+	// A new run at the top moves the others and changes nothing else.
 	expect(`await fetch("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: "https://www.x.test/", device: "virtual" }) });
 		await until(() => document.querySelectorAll(".run").length === 2);
 		const first = document.querySelector(".run .state").textContent;
@@ -202,7 +201,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 }
 
-// A run that has ended can be deleted, after a question; one that waits can be cancelled.
+// A run that has ended can be deleted, and a waiting one cancelled, after a question.
 func TestDeleteInBrowser(t *testing.T) {
 	st := newStore(t)
 	held := reporttest.Run(0, 0)
@@ -240,14 +239,14 @@ func TestDeleteInBrowser(t *testing.T) {
 		document.getElementById("no").click();
 		return [asked, which, safe, sure.open, document.querySelectorAll(".run").length].join(" ");`, "true true no false 3")
 	if !st.Has("20261121-091400-demo") {
-		t.Error("it was deleted although it was to be kept")
+		t.Error("the run was deleted although the answer was Keep")
 	}
 	expect(`of("20261121-091400-demo").click();
 		document.getElementById("yes").click();
 		await until(() => !sure.open);
 		return [document.querySelectorAll(".run").length, document.activeElement.id].join(" ");`, "2 heading")
 	if st.Has("20261121-091400-demo") {
-		t.Error("it is still there")
+		t.Error("the deleted run is still in the store")
 	}
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the page complains: %q", got)
@@ -259,7 +258,7 @@ func TestDeleteInBrowser(t *testing.T) {
 		"The run could not be deleted: the run goes on: cancel it first, without files=true. true 2")
 }
 
-// A run that waits is cancelled by its button, and the focus does not get lost with it.
+// The button of a waiting run cancels it, and the focus stays on the page.
 func TestCancelInBrowser(t *testing.T) {
 	st := newStore(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -312,7 +311,7 @@ func controls(run *lab.Run) string {
 	return strings.Join(parts, " | ")
 }
 
-// A page that is open while the service restarts shows what became of the runs.
+// A page that stays open while the service restarts shows the runs' final states.
 func TestPageAfterRestart(t *testing.T) {
 	st := newStore(t)
 	queue := filepath.Join(t.TempDir(), "queue.db")
