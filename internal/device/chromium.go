@@ -92,7 +92,8 @@ func flags(profile string, o Options) []string {
 		"--user-data-dir="+profile,
 		"--no-sandbox", // the browser is root in its namespaces, which are the sandbox
 	)
-	f = append(f, windowFlags(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1), fmt.Sprint(o.Screen.Height+1))...)
+	f = append(f, windowFlags(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1),
+		fmt.Sprint(o.Screen.Height+1))...)
 	f = append(f, quicFlag(o.HTTP3))
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)

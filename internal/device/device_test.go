@@ -98,7 +98,8 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	defer x.Stop()
 	dir := testlab.TempDir(t) // a browser's last processes write to it for a while
 	pem := dir + "/ca.pem"
-	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
+	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+		"-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
 	c, err := NewChromium(ctx, dir, pem)

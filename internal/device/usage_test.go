@@ -40,7 +40,8 @@ func TestUsage(t *testing.T) {
 	put(8, "chromium (a) b", 10, 0, 7, "")
 	put(9, "Xvfb", 1, 1, 8, "")
 	put(10, "vpxenc", 50, 0, 9, "")
-	want := map[string]time.Duration{"appliance": 1200 * time.Millisecond, "link": 70 * time.Millisecond, "browser": 100 * time.Millisecond, "screen": 20 * time.Millisecond}
+	want := map[string]time.Duration{"appliance": 1200 * time.Millisecond, "link": 70 * time.Millisecond,
+		"browser": 100 * time.Millisecond, "screen": 20 * time.Millisecond}
 	check(want)
 	check(want) // no use since the last reading
 	if err := os.RemoveAll(filepath.Join(u.proc, "8")); err != nil {

@@ -189,7 +189,8 @@ func between(before, after usage, self int) *lab.Machine {
 	if wall <= 0 {
 		return nil
 	}
-	m := &lab.Machine{Seconds: round(wall.Seconds()), Holds: after.holds - before.holds, Held: round((after.held - before.held).Seconds() * 1e3), Hot: after.hot - before.hot}
+	m := &lab.Machine{Seconds: round(wall.Seconds()), Holds: after.holds - before.holds,
+		Held: round((after.held - before.held).Seconds() * 1e3), Hot: after.hot - before.hot}
 	if total := after.total - before.total; total > 0 {
 		m.Stolen = round(float64(after.stolen-before.stolen) / float64(total))
 	}

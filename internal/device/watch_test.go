@@ -26,14 +26,17 @@ func TestParseStat(t *testing.T) {
 // Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
 // one is counted from its own start.
 func TestBetween(t *testing.T) {
-	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second, processes: map[int]procStat{
-		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
-		30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
-	}}
-	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5, held: 1500 * time.Millisecond, processes: map[int]procStat{
-		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200}, 22: {"vpxenc", 21, "9", 10},
-		30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
-	}}
+	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
+		processes: map[int]procStat{
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
+			30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
+		}}
+	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
+		held: 1500 * time.Millisecond, processes: map[int]procStat{
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200},
+			22: {"vpxenc", 21, "9", 10},
+			30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
+		}}
 	m := between(before, after, 20)
 	if m.Own != 0.8 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
 		t.Errorf("%+v, waiting %v", m, *m.Waiting)
@@ -55,7 +58,8 @@ func TestQuota(t *testing.T) {
 	}{
 		{"version 2", "a/b/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 2000\n", []string{"0::/a/b/c"}, 4, 2 * time.Millisecond},
 		{"version 1", "cpu/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"3:cpuset:/", "1:cpu:/a"}, 4, 2 * time.Millisecond},
-		{"version 1, together", "cpu,cpuacct/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"1:cpu,cpuacct:/a"}, 4, 2 * time.Millisecond},
+		{"version 1, together", "cpu,cpuacct/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"1:cpu,cpuacct:/a"}, 4,
+			2 * time.Millisecond},
 		{"a container", "cpu.stat", "nr_throttled 4\nthrottled_usec 2000\n", []string{"0::/../outside"}, 4, 2 * time.Millisecond},
 		{"none", "cpu.stat", "usage_usec 1\n", []string{"0::/", "broken"}, 0, 0},
 	} {

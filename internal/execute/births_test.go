@@ -134,7 +134,8 @@ func TestPluggedBirthThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
-		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil || !strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
+		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil ||
+			!strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -34,13 +34,15 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	}
 	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
 	if limit > maxLoading/time.Duration(p.Total()) {
-		return fmt.Errorf("limit_s: %d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit", p.Total(), limit, maxLoading)
+		return fmt.Errorf("limit_s: %d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit",
+			p.Total(), limit, maxLoading)
 	}
 	if still < MinStill || limit < still {
 		return fmt.Errorf("still_s %v and limit_s %v: still is at least %v, and the limit no shorter", still, limit, MinStill)
 	}
 	if tolerance < 0 || tolerance > MaxTolerance || p.Tolerance != 0 && tolerance == 0 {
-		return fmt.Errorf("tolerance_ms: %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it", tolerance, MaxTolerance)
+		return fmt.Errorf("tolerance_ms: %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it",
+			tolerance, MaxTolerance)
 	}
 	if _, err := replay.ParseTiming(p.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)

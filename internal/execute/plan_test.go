@@ -41,7 +41,8 @@ func TestCheckBoundsTheWhole(t *testing.T) {
 
 // TestCheckTolerance: a tolerance is above 0 or left out, also in the plan's JSON.
 func TestCheckTolerance(t *testing.T) {
-	for tolerance, accepted := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false, -1: false} {
+	for tolerance, accepted := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false,
+		-1: false} {
 		p := good()
 		p.Tolerance = float64(tolerance) / 1e6
 		if err := Check(p, nil); (err == nil) != accepted {

@@ -130,7 +130,8 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	}
 	if p.Certificate != nil {
 		p.raw(e, api, &huma.Operation{
-			OperationID: "get-certificate", Method: http.MethodGet, Path: "/api/v1/certificate", Summary: "The authority that devices must trust", Tags: []string{tagDevices},
+			OperationID: "get-certificate", Method: http.MethodGet, Path: "/api/v1/certificate",
+			Summary: "The authority that devices must trust", Tags: []string{tagDevices},
 			Responses: file("200", "application/x-pem-file", "The certificate, in PEM form"),
 		}, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/x-pem-file", p.Certificate) })
 	}
@@ -175,17 +176,22 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 		return body, nil
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "remove-archive", Method: http.MethodDelete, Path: "/api/v1/archives/{name}", Summary: "Remove a recording", Tags: []string{tagArchives},
+		OperationID: "remove-archive", Method: http.MethodDelete, Path: "/api/v1/archives/{name}", Summary: "Remove a recording",
+		Tags:          []string{tagArchives},
 		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, func(_ context.Context, in *nameInput) (*struct{}, error) {
 		return nil, p.toHTTPError(p.Archives.Remove(in.Name))
 	})
-	name := []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Name of the recording", Example: "shop.wacz"}}
+	name := []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+		Description: "Name of the recording", Example: "shop.wacz"}}
 	p.raw(e, api, &huma.Operation{
-		OperationID: "put-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}", Summary: "Upload a recording", Tags: []string{tagArchives},
+		OperationID: "put-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}", Summary: "Upload a recording",
+		Tags:        []string{tagArchives},
 		Description: "A WACZ file. It is checked before it takes its name.", Parameters: name,
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/wacz")},
-		Responses:   map[string]*huma.Response{"201": {Description: "The recording is stored", Content: map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(archiveType(), true, "Archive")}}}},
+		Responses: map[string]*huma.Response{"201": {Description: "The recording is stored",
+			Content: map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(archiveType(), true,
+				"Archive")}}}},
 	}, func(c echo.Context) error {
 		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), c.Request().Body)
 		if err != nil {
@@ -194,7 +200,8 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 		return c.JSON(http.StatusCreated, a)
 	})
 	p.raw(e, api, &huma.Operation{
-		OperationID: "get-archive", Method: http.MethodGet, Path: "/api/v1/archives/{name}", Summary: "A recording's file", Tags: []string{tagArchives},
+		OperationID: "get-archive", Method: http.MethodGet, Path: "/api/v1/archives/{name}", Summary: "A recording's file",
+		Tags:       []string{tagArchives},
 		Parameters: name, Responses: file("200", "application/wacz", "The file"),
 	}, func(c echo.Context) error {
 		f, err := p.Archives.Open(c.Param("name"))
@@ -226,7 +233,8 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 		return c.Blob(http.StatusOK, "application/yaml", []byte(text))
 	})
 	p.raw(e, api, &huma.Operation{
-		OperationID: "set-config", Method: http.MethodPut, Path: "/api/v1/config", Summary: "Replace the configuration", Tags: []string{tagSystem},
+		OperationID: "set-config", Method: http.MethodPut, Path: "/api/v1/config", Summary: "Replace the configuration",
+		Tags:        []string{tagSystem},
 		Description: "The configuration is checked first; an error names the line. The box stores it and restarts to apply it.",
 		Parameters:  interruptParam(),
 		RequestBody: &huma.RequestBody{Required: true, Content: yaml},
@@ -251,7 +259,8 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 
 func (p *Panel) system(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "get-update", Method: http.MethodGet, Path: "/api/v1/update", Summary: "The running version, and the result of the last update", Tags: []string{tagSystem},
+		OperationID: "get-update", Method: http.MethodGet, Path: "/api/v1/update",
+		Summary: "The running version, and the result of the last update", Tags: []string{tagSystem},
 		Security: needsToken(), Errors: []int{http.StatusUnauthorized},
 	}, func(context.Context, *noInput) (*updateBody, error) {
 		u, err := p.System.Updates()
@@ -265,7 +274,9 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 		Description: "The body is a signed bundle. A valid bundle is installed beside the running system, and the box restarts into it; a system that does not become healthy is rolled back.",
 		Parameters:  interruptParam(),
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/octet-stream")},
-		Responses:   map[string]*huma.Response{"409": runGoesOn(), "202": {Description: "The update is being installed", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Update"}}}}},
+		Responses: map[string]*huma.Response{"409": runGoesOn(),
+			"202": {Description: "The update is being installed",
+				Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Update"}}}}},
 	}, func(c echo.Context) error {
 		if err := p.refuseIfRunning(c.Request().Context(), c.QueryParam("interrupt") == "true"); err != nil {
 			return err
@@ -277,9 +288,11 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 		return c.JSON(http.StatusAccepted, u)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "reset", Method: http.MethodPost, Path: "/api/v1/reset", Summary: "Restore the box's factory state", Tags: []string{tagSystem},
+		OperationID: "reset", Method: http.MethodPost, Path: "/api/v1/reset", Summary: "Restore the box's factory state",
+		Tags:          []string{tagSystem},
 		Description:   "Runs, recordings, configuration, token and certificate are deleted, and the box restarts. The body confirms it.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusUnprocessableEntity},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *struct {
 		Interrupt bool `query:"interrupt" doc:"Restart even if a run is in progress"`
 		Body      struct {

@@ -159,9 +159,11 @@ func TestRestartWaitsForRuns(t *testing.T) {
 	if _, err := q.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	calls := [][3]string{{"PUT", "/api/v1/config", "log: debug"}, {"POST", "/api/v1/update", "signed"}, {"POST", "/api/v1/reset", `{"delete":"everything"}`}}
+	calls := [][3]string{{"PUT", "/api/v1/config", "log: debug"}, {"POST", "/api/v1/update", "signed"},
+		{"POST", "/api/v1/reset", `{"delete":"everything"}`}}
 	for _, c := range calls {
-		if got := send(c[0], c[1], c[2]); got.StatusCode != http.StatusConflict || !strings.Contains(got.text, "run waits goes on") || !strings.Contains(got.text, "interrupt=true") {
+		if got := send(c[0], c[1], c[2]); got.StatusCode != http.StatusConflict || !strings.Contains(got.text, "run waits goes on") ||
+			!strings.Contains(got.text, "interrupt=true") {
 			t.Errorf("%s while a run goes on: %d %s", c[1], got.StatusCode, got.text)
 		}
 	}

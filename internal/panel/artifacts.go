@@ -27,7 +27,8 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 		return c.Redirect(http.StatusSeeOther, "/runs/"+url.PathEscape(c.Param("id"))+"/"+report.FileName)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "list-artifacts", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts", Summary: "The files of a run", Tags: []string{tagRuns},
+		OperationID: "list-artifacts", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts", Summary: "The files of a run",
+		Tags:        []string{tagRuns},
 		Description: "Sorted by path. If the recording of a page failed, the files below recording/ show why.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.files)
@@ -39,7 +40,8 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 		Description: "The path is relative to the run's folder, and its slashes are not escaped: trials/001/evidence.webm. Range and conditional requests work (RFC 9110).",
 		Parameters: []*huma.Param{
 			{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Identifier of the run"},
-			{Name: "path", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Path of the file", Example: "trials/001/evidence.webm"},
+			{Name: "path", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Path of the file",
+				Example: "trials/001/evidence.webm"},
 			{Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Example: "bytes=0-1023"},
 		},
 		Responses: map[string]*huma.Response{

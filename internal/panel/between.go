@@ -22,9 +22,11 @@ type (
 
 func (p *Panel) betweens(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "compare-runs", Method: http.MethodGet, Path: "/api/v1/runs/{id}/comparison", Summary: "Whether a run is slower than an earlier one", Tags: []string{tagRuns},
+		OperationID: "compare-runs", Method: http.MethodGet, Path: "/api/v1/runs/{id}/comparison",
+		Summary: "Whether a run is slower than an earlier one", Tags: []string{tagRuns},
 		Description: "Compares the controls of two runs that are done. The answer lists what else differs between them, since that may cause a difference too; the margin allows for it.",
-		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity},
 	}, p.between)
 }
 

@@ -38,7 +38,8 @@ func TestCompareRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.text), &found); err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
 	}
-	if found.Comparison.Verdict != lab.Slower || found.Comparison.Pairs != 11 || found.Margin != 5 || len(found.Different) != 1 || found.Different[0].Name != "kernel" {
+	if found.Comparison.Verdict != lab.Slower || found.Comparison.Pairs != 11 || found.Margin != 5 || len(found.Different) != 1 ||
+		found.Different[0].Name != "kernel" {
 		t.Errorf("%+v, %+v", found, found.Comparison)
 	}
 	for query, want := range map[string]string{

@@ -28,17 +28,22 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	e.GET("/api/v1/runs/:id/events", func(c echo.Context) error { return p.stream(c, c.Param("id")) })
 	schema := api.OpenAPI().Components.Schemas.Schema(progressType(), true, "Progress")
 	answer := map[string]*huma.Response{
-		"200":     {Description: "Events of the type progress, whose data is a Progress", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}},
+		"200": {Description: "Events of the type progress, whose data is a Progress",
+			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}},
 		"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}},
 	}
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: "/api/v1/events", Summary: "Progress of all runs", Tags: []string{tagRuns},
-		Description: "Server-sent events. The stream begins with the latest progress of each run that has not ended, and stays open.", Security: needsToken(), Responses: answer,
+		Description: "Server-sent events. The stream begins with the latest progress of each run that has not ended, and stays open.",
+		Security:    needsToken(), Responses: answer,
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
-		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run", Tags: []string{tagRuns},
-		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only.", Security: needsToken(), Responses: answer,
-		Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Identifier of the run"}},
+		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run",
+		Tags:        []string{tagRuns},
+		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only.",
+		Security:    needsToken(), Responses: answer,
+		Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "Identifier of the run"}},
 	})
 }
 

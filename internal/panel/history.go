@@ -49,7 +49,8 @@ type (
 
 func (p *Panel) histories(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "history", Method: http.MethodGet, Path: "/api/v1/history", Summary: "How a page's numbers changed from run to run", Tags: []string{tagRuns},
+		OperationID: "history", Method: http.MethodGet, Path: "/api/v1/history", Summary: "How a page's numbers changed from run to run",
+		Tags:        []string{tagRuns},
 		Description: "A series is the finished runs with the same name, page, link and device. Without a name, page, link, device or series in the request, the answer lists all series without their numbers.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, p.history)

@@ -33,7 +33,8 @@ func daily(t *testing.T, st *store.Store, n, step int) {
 			run.Environment.Browser = "Chromium 156"
 		}
 		for k, name := range []string{"speed_index_ms", "time_to_stable_ms", "unique_fps"} {
-			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k), Low: median - 25, High: median + float64(100*k+30)})
+			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k),
+				Low: median - 25, High: median + float64(100*k+30)})
 		}
 		f, err := store.Create(st.Root(), run)
 		if err != nil {
@@ -78,11 +79,13 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("%+v", one)
 	}
 	step := one.Metrics[0].Steps
-	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 || step[0].Near[0].Changed[0].Name != "browser" {
+	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 ||
+		step[0].Near[0].Changed[0].Name != "browser" {
 		t.Errorf("%+v", step)
 	}
 	one = get("?name=checkout&link=4g&metric=unique_fps&limit=8").Series[0]
-	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 || one.Count != 30 {
+	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 ||
+		one.Count != 30 {
 		t.Errorf("%+v", one)
 	}
 	for i := range mostSeries + 1 {
@@ -104,7 +107,8 @@ func TestHistory(t *testing.T) {
 func TestHistoryInBrowser(t *testing.T) {
 	b := reporttest.NewBrowser(t)
 	// Without emulated focus, a page of a headless browser gets no focus events.
-	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled,
+		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	open := func(st *store.Store, query string) string {
@@ -129,7 +133,8 @@ func TestHistoryInBrowser(t *testing.T) {
 
 	evil := newStore(t)
 	run := reporttest.Run(0, 3)
-	run.ID, run.Name, run.Page = "20261122-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
+	run.ID, run.Name, run.Page = "20261122-101500-evil", `<img src=x onerror="document.title='owned'">`,
+		`javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, evil, run)
 	open(evil, "")
 	expect(`(async () => {`+until+`

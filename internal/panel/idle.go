@@ -24,7 +24,8 @@ func (p *Panel) refuseIfRunning(ctx context.Context, interrupt bool) error {
 }
 
 func interruptParam() []*huma.Param {
-	return []*huma.Param{{Name: "interrupt", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Restart even if a run is in progress"}}
+	return []*huma.Param{{Name: "interrupt", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
+		Description: "Restart even if a run is in progress"}}
 }
 
 func runGoesOn() *huma.Response {

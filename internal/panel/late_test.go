@@ -30,7 +30,8 @@ func TestLateListInBrowser(t *testing.T) {
 	other := reporttest.Run(0, 0)
 	other.ID = "20261121-080000-other"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,8 @@ func TestListHasItsOrder(t *testing.T) {
 			t.Errorf("in pages of %s: %q, want %q", limit, got, want)
 		}
 	}
-	if status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?before=20260101-000000-deleted", ""); status != http.StatusNotFound || !strings.Contains(text, "begin again without before") {
+	if status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?before=20260101-000000-deleted", ""); status != http.StatusNotFound ||
+		!strings.Contains(text, "begin again without before") {
 		t.Errorf("a page after an unknown run: %d %s; want 404", status, text)
 	}
 }
@@ -113,7 +114,8 @@ func TestCancelBeforeTheFolder(t *testing.T) {
 	if got := <-states; got[len(got)-1] != store.StateInterrupted {
 		t.Errorf("progress: %v", got)
 	}
-	if status, _, text := b.do(t, http.MethodGet, address, ""); status != http.StatusOK || !strings.Contains(text, `"state":"interrupted"`) || !strings.Contains(text, "cancelled") {
+	if status, _, text := b.do(t, http.MethodGet, address, ""); status != http.StatusOK ||
+		!strings.Contains(text, `"state":"interrupted"`) || !strings.Contains(text, "cancelled") {
 		t.Errorf("afterwards: %d %s", status, text)
 	}
 	if status, _, text := b.do(t, http.MethodDelete, address, ""); status != http.StatusNoContent {
@@ -174,7 +176,8 @@ func TestAskedWhileStopping(t *testing.T) {
 
 // A run that begins between reading the queue and reading the folders is listed once.
 func TestListHasARunOnce(t *testing.T) {
-	got := stillWaiting([]store.Entry{{ID: "b", State: store.StateQueued}, {ID: "a", State: store.StateQueued}}, []store.Entry{{ID: "a", State: store.StateRunning}, {ID: "0"}})
+	got := stillWaiting([]store.Entry{{ID: "b", State: store.StateQueued}, {ID: "a", State: store.StateQueued}},
+		[]store.Entry{{ID: "a", State: store.StateRunning}, {ID: "0"}})
 	if len(got) != 1 || got[0].ID != "b" {
 		t.Errorf("still waiting: %+v", got)
 	}

@@ -114,7 +114,8 @@ func TestHandlers(t *testing.T) {
 		{"list after the last", "/api/v1/runs?before=" + run, nil, 200, "application/json", `"runs":[]`},
 		{"bad limit", "/api/v1/runs?limit=0", nil, 422, "application/problem+json", "query.limit"},
 		{"series", "/api/v1/history", nil, 200, "application/json", `"name":"demo","page":"https://www.shop.example/","link":"4g","count":1`},
-		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json", `"text":"1 run so far: a change can be told from chance from 10 runs on"`},
+		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json",
+			`"text":"1 run so far: a change can be told from chance from 10 runs on"`},
 		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists the series"},
 		{"no such metric", "/api/v1/history?name=demo&metric=colour", nil, 422, "application/problem+json", "there are: speed_index_ms, "},
 		{"bad limit of a history", "/api/v1/history?limit=501", nil, 422, "application/problem+json", "query.limit"},
@@ -189,11 +190,14 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 	s := newServer(t, Config{Store: st})
 	for _, base := range []string{"/runs/" + run + "/", "/api/v1/runs/" + run + "/artifacts/", "/runs/linked/", "/runs/../"} {
 		for _, path := range []string{
-			"../../secret.txt", "../../../secret.txt", "trials/../../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt", "..%5c..%5csecret.txt",
-			"%252e%252e/%252e%252e/secret.txt", "absolute", "relative", "up/secret.txt", "secret.txt", "/etc/passwd", "%2fetc%2fpasswd", "../../index.db", "a%00b", "", ".", "%ff",
+			"../../secret.txt", "../../../secret.txt", "trials/../../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt",
+			"..%5c..%5csecret.txt",
+			"%252e%252e/%252e%252e/secret.txt", "absolute", "relative", "up/secret.txt", "secret.txt", "/etc/passwd", "%2fetc%2fpasswd",
+			"../../index.db", "a%00b", "", ".", "%ff",
 		} {
 			got := ask(t, s, http.MethodGet, base+path, nil)
-			if got.StatusCode < 300 || strings.Contains(got.text, secret) || strings.Contains(got.text, "SQLite") || strings.Contains(got.text, "root:") {
+			if got.StatusCode < 300 || strings.Contains(got.text, secret) || strings.Contains(got.text, "SQLite") ||
+				strings.Contains(got.text, "root:") {
 				t.Errorf("%s%s: %d %.100q", base, path, got.StatusCode, got.text)
 			}
 		}
@@ -220,7 +224,8 @@ func TestHead(t *testing.T) {
 		}
 		get := ask(t, s, http.MethodGet, path, nil)
 		if head.StatusCode != get.StatusCode || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
-			t.Errorf("HEAD %s: %d %q, GET: %d %q", path, head.StatusCode, head.Header.Get("Content-Type"), get.StatusCode, get.Header.Get("Content-Type"))
+			t.Errorf("HEAD %s: %d %q, GET: %d %q", path, head.StatusCode, head.Header.Get("Content-Type"), get.StatusCode,
+				get.Header.Get("Content-Type"))
 		}
 		if head.ContentLength >= 0 && head.ContentLength != int64(len(get.text)) {
 			t.Errorf("HEAD %s: %d bytes, GET has %d", path, head.ContentLength, len(get.text))
@@ -229,7 +234,8 @@ func TestHead(t *testing.T) {
 }
 
 func TestHealthOfAHungPart(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Version: "v1", Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
+	s := newServer(t, Config{Store: newStore(t), Version: "v1",
+		Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
 	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
 	want := `{"status":"failing","version":"v1","token":false,"starts":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
 	if got.StatusCode != http.StatusServiceUnavailable || strings.TrimSpace(got.text) != want {
@@ -286,7 +292,8 @@ func TestToken(t *testing.T) {
 func TestHostAndOrigin(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t), Hosts: []string{"box.lan"}})
 	for host, status := range map[string]int{
-		"localhost": 200, "localhost:8080": 200, "LOCALHOST.": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "192.0.2.7": 200, "box.lan": 200, "Box.LAN:80": 200,
+		"localhost": 200, "localhost:8080": 200, "LOCALHOST.": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "192.0.2.7": 200, "box.lan": 200,
+		"Box.LAN:80":   200,
 		"evil.example": 421, "evil.example:8080": 421, "localhost.evil.example": 421, "box.lan.evil.example": 421, "127.0.0.1.evil.example": 421,
 	} {
 		if got := ask(t, s, http.MethodGet, "/api/v1/health", func(r *http.Request) { r.Host = host }); got.StatusCode != status {
@@ -394,7 +401,9 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events", "stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config", "set-config", "get-update", "update", "reset", "log-in", "log-out"} {
+	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events",
+		"stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config",
+		"set-config", "get-update", "update", "reset", "log-in", "log-out"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

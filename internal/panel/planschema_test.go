@@ -36,7 +36,8 @@ func TestPlanSchema(t *testing.T) {
 		Title  string                  `json:"title"`
 		Ref    string                  `json:"$ref"`
 		Defs   map[string]*huma.Schema `json:"$defs"`
-	}{"https://json-schema.org/draft/2020-12/schema", "Plan of an Eidetic run", "#/$defs/Plan", map[string]*huma.Schema{"Plan": known["Plan"], "Arm": known["Arm"]}}
+	}{"https://json-schema.org/draft/2020-12/schema", "Plan of an Eidetic run", "#/$defs/Plan",
+		map[string]*huma.Schema{"Plan": known["Plan"], "Arm": known["Arm"]}}
 	text, err := json.MarshalIndent(schema, "", " ")
 	if err != nil {
 		t.Fatal(err)

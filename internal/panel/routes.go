@@ -83,7 +83,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 		Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.list)
 	huma.Register(api, huma.Operation{
-		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json", Tags: []string{tagRuns},
+		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json",
+		Tags:        []string{tagRuns},
 		Description: "A run in the queue has the state queued and no trials.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.get)

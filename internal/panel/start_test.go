@@ -284,7 +284,8 @@ func TestStartOnce(t *testing.T) {
 	if status, again := post("one", spaced); status != http.StatusAccepted || again != first {
 		t.Errorf("again: %d %s, was %s", status, again, first)
 	}
-	if status, text := post("one", strings.Replace(request, "3", "4", 1)); status != http.StatusUnprocessableEntity || !strings.Contains(text, "another request") {
+	if status, text := post("one", strings.Replace(request, "3", "4", 1)); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, "another request") {
 		t.Errorf("another request: %d %s", status, text)
 	}
 	if status, second := post("two", request); status != http.StatusAccepted || second == first {
@@ -348,7 +349,8 @@ func TestDeleteFiles(t *testing.T) {
 			t.Errorf("DELETE %s: %d %s; want %d, %q", c.path, status, text, c.status, c.says)
 		}
 	}
-	if _, _, list := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Contains(list, ended) || !strings.Contains(list, running) || st.Has(ended) {
+	if _, _, list := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Contains(list, ended) || !strings.Contains(list, running) ||
+		st.Has(ended) {
 		t.Errorf("the list: %s", list)
 	}
 }
@@ -361,7 +363,8 @@ func TestNoSpace(t *testing.T) {
 	}
 	err = fmt.Errorf("add job: %w", &os.PathError{Op: "write", Path: "queue.db", Err: syscall.ENOSPC})
 	var status huma.StatusError
-	if got := p.toHTTPError(err); !errors.As(got, &status) || status.GetStatus() != http.StatusInsufficientStorage || !strings.Contains(got.Error(), "files=true") {
+	if got := p.toHTTPError(err); !errors.As(got, &status) || status.GetStatus() != http.StatusInsufficientStorage ||
+		!strings.Contains(got.Error(), "files=true") {
 		t.Errorf("a typed answer: %v", got)
 	}
 	e := echo.New()
@@ -401,7 +404,8 @@ func TestListAfterPowerCut(t *testing.T) {
 	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs?limit=1", ""); strings.Contains(text, cut) || !strings.Contains(text, newer) {
 		t.Errorf("the first page: %s", text)
 	}
-	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Count(text, cut) != 1 || !strings.Contains(text, `"state":"interrupted"`) {
+	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Count(text, cut) != 1 ||
+		!strings.Contains(text, `"state":"interrupted"`) {
 		t.Errorf("the whole list: %s", text)
 	}
 }

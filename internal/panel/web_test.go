@@ -24,7 +24,8 @@ const until = `const until = test => new Promise(yes => { const end = performanc
 func TestPageInBrowser(t *testing.T) {
 	st := newStore(t)
 	evil := reporttest.Run(2, 1)
-	evil.ID, evil.Name, evil.Page = "20261121-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
+	evil.ID, evil.Name, evil.Page = "20261121-101500-evil", `<img src=x onerror="document.title='owned'">`,
+		`javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, st, evil)
 	two := reporttest.Compared(3, 6, 800)
 	addRun(t, st, two)
@@ -34,10 +35,12 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{}, Certificate: []byte("x"),
-		Links: []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
+	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
+		Certificate: []byte("x"),
+		Links:       []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
-			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100", WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
+			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100",
+				WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
 		}})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
@@ -54,7 +57,8 @@ func TestPageInBrowser(t *testing.T) {
 		await until(() => document.querySelectorAll(".run").length === 3);
 		return [document.title, document.querySelectorAll(".run").length, document.querySelectorAll(".run img, .run script").length, document.querySelector(".run a").getAttribute("href")].join(" | ");
 	})()`, until, token))
-	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want && got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
+	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want &&
+		got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 	got, err = reporttest.Eval[string](b, `(() => {
@@ -111,7 +115,8 @@ func TestOlderRunsInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -140,7 +145,8 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	defer q.Close()
 	var unplugged atomic.Bool
-	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Links: []string{"native", "lte"},
+	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Links: []string{"native", "lte"},
 		Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
 			laptop := Device{Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0"}
@@ -219,7 +225,8 @@ func TestDeleteInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -269,7 +276,8 @@ func TestCancelInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)

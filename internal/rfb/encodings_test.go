@@ -134,7 +134,8 @@ func draw(t *testing.T, display string) *painter {
 
 func (p *painter) fill(rgb uint32, x, y, w, h int) {
 	xproto.ChangeGC(p.conn, p.gc, xproto.GcForeground, []uint32{rgb & 0xffffff})
-	xproto.PolyFillRectangle(p.conn, xproto.Drawable(p.window), p.gc, []xproto.Rectangle{{X: int16(x), Y: int16(y), Width: uint16(w), Height: uint16(h)}})
+	xproto.PolyFillRectangle(p.conn, xproto.Drawable(p.window), p.gc,
+		[]xproto.Rectangle{{X: int16(x), Y: int16(y), Width: uint16(w), Height: uint16(h)}})
 }
 
 func (p *painter) sync(t *testing.T) {
@@ -270,7 +271,8 @@ func TestHostileRectangles(t *testing.T) {
 		{"message", "\x63", "message of type 99"},
 	} {
 		s, err := replay([]byte(hello+c.bytes), MaxPixels)
-		if err == nil || s == nil || !errors.Is(err, errProtocol) && c.name != "size" && c.name != "no size" || !strings.Contains(err.Error(), c.want) {
+		if err == nil || s == nil || !errors.Is(err, errProtocol) && c.name != "size" && c.name != "no size" ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

@@ -64,7 +64,8 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, address = "unix", path
 	} else if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, fmt.Errorf("the address %q is not of the form HOST:PORT or unix:PATH (display :N of a VNC server is port %d+N)", o.Address, basePort)
+		return nil, fmt.Errorf("the address %q is not of the form HOST:PORT or unix:PATH (display :N of a VNC server is port %d+N)",
+			o.Address, basePort)
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)

@@ -78,7 +78,8 @@ func TestBrowser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	actx, acancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 720),
+		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WindowSize(1280, 720),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")),
 		chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(pins, ",")))...)

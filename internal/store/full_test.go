@@ -25,7 +25,8 @@ func inSmallDisk(t *testing.T) (dir string) {
 		cmd.Env = append(os.Environ(), key+"="+t.Name())
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Geteuid()}}, GidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Getegid()}},
+			UidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Geteuid()}},
+			GidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Getegid()}},
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS") {

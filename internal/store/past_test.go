@@ -155,7 +155,8 @@ func TestPastIsShort(t *testing.T) {
 	if err != nil || len(past) != 1 {
 		t.Fatal(err)
 	}
-	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["browser"]) > maxFactBytes+10 || len(p.Facts["network.kernel_settings.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
+	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["browser"]) > maxFactBytes+10 ||
+		len(p.Facts["network.kernel_settings.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
 		t.Errorf("%d facts, %d summaries", len(p.Facts), len(p.Summary))
 	}
 }

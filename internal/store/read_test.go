@@ -68,7 +68,9 @@ func FuzzDecodeRun(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`, `{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`, `{"id":"a","state":"done","plan":{"arms":[{"name":"control","link":[1]},3],"live":"x"},"environment":{"browser":{"a":{"b":[{"c":1}]}}},"summary":[{"arm":"control","n":1}]}`, `[[[["\"[{`, "null"} {
+	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`,
+		`{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`,
+		`{"id":"a","state":"done","plan":{"arms":[{"name":"control","link":[1]},3],"live":"x"},"environment":{"browser":{"a":{"b":[{"c":1}]}}},"summary":[{"arm":"control","n":1}]}`, `[[[["\"[{`, "null"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -44,7 +44,8 @@ func sample(id, state string) *lab.Run {
 		ID: id, Name: "demo", Wall: time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC), State: state, Page: "https://www.shop.example/",
 		Trials: []*lab.Trial{{
 			Number: 1, Arm: lab.Control, Valid: true, Requests: 62, Frames: 300, FinalFrame: "ab",
-			Metrics: map[string]float64{"speed_index_ms": 751.2}, Measurements: []lab.Measurement{}, Events: []lab.Event{}, Files: map[string]string{"video": "evidence.webm"},
+			Metrics: map[string]float64{"speed_index_ms": 751.2}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
+			Files: map[string]string{"video": "evidence.webm"},
 		}},
 		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
 	}
@@ -124,7 +125,8 @@ func TestReportJSON(t *testing.T) {
 	if !strings.Contains(string(b), `"seed": 18446744073709551615`) {
 		t.Errorf("the seed lost its digits: %s", b)
 	}
-	if got.Schema != "eidetic/report/2" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" || got.Run["plan"].(map[string]any)["timing"] != "recorded" {
+	if got.Schema != "eidetic/report/2" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" ||
+		got.Run["plan"].(map[string]any)["timing"] != "recorded" {
 		t.Fatalf("got %s", b)
 	}
 	for name, want := range map[string]any{
@@ -230,7 +232,8 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 func TestHalfWrittenFolders(t *testing.T) {
 	root := t.TempDir()
 	create(t, root, sample("good", StateDone))
-	for id, content := range map[string]string{"half": `{"id":"half","trials":[{"num`, "other": `{"id":"good","state":"done"}`, "state": `{"id":"state","state":"?"}`, "null": "null", "zero": ""} {
+	for id, content := range map[string]string{"half": `{"id":"half","trials":[{"num`, "other": `{"id":"good","state":"done"}`,
+		"state": `{"id":"state","state":"?"}`, "null": "null", "zero": ""} {
 		dir := filepath.Join(root, "runs", id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -364,7 +367,8 @@ func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := errors.Join(syscall.Mkfifo(filepath.Join(f.Path(), "pipe"), 0o600), os.Symlink("nowhere", filepath.Join(f.Path(), "link"))); err != nil {
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(f.Path(), "pipe"), 0o600),
+		os.Symlink("nowhere", filepath.Join(f.Path(), "link"))); err != nil {
 		t.Fatal(err)
 	}
 	run.State = StateDone
@@ -413,7 +417,8 @@ func TestEntryIsShort(t *testing.T) {
 func TestNewID(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC)
 	for name, want := range map[string]string{
-		"demo": "20261121-091400-demo", "": "20261121-091400-run", "Checkout page!": "20261121-091400-checkout-page", "../../x": "20261121-091400-x", "日本": "20261121-091400-run",
+		"demo": "20261121-091400-demo", "": "20261121-091400-run", "Checkout page!": "20261121-091400-checkout-page",
+		"../../x": "20261121-091400-x", "日本": "20261121-091400-run",
 		strings.Repeat("x", 100): "20261121-091400-" + strings.Repeat("x", 40),
 	} {
 		if got := NewID(at, name); got != want || !ValidID(got) {
