@@ -36,11 +36,11 @@ func TestCompareRuns(t *testing.T) {
 	got := ask(t, s, http.MethodGet, "/api/v1/runs/new/comparison?reference=old", nil)
 	var found compare.Between
 	if err := json.Unmarshal([]byte(got.text), &found); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
+		t.Fatalf("GET comparison = %d, %v, %.300s; want 200 and JSON", got.StatusCode, err, got.text)
 	}
 	if found.Comparison.Verdict != lab.Slower || found.Comparison.Pairs != 11 || found.Margin != 5 || len(found.Different) != 1 ||
 		found.Different[0].Name != "kernel" {
-		t.Errorf("%+v, %+v", found, found.Comparison)
+		t.Errorf("comparison = %+v, %+v; want slower, 11 pairs, margin 5, kernel changed", found, found.Comparison)
 	}
 	for query, want := range map[string]string{
 		"new/comparison?reference=old&margin=300": "200 No difference of more than 300 %",

@@ -65,28 +65,28 @@ func TestHistory(t *testing.T) {
 		got := ask(t, s, http.MethodGet, "/api/v1/history"+query, nil)
 		var h Histories
 		if err := json.Unmarshal([]byte(got.text), &h); err != nil || got.StatusCode != http.StatusOK {
-			t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
+			t.Fatalf("GET history = %d, %v, %.300s; want 200 and JSON", got.StatusCode, err, got.text)
 		}
 		return h
 	}
 	list := get("")
 	if len(list.Series) != 1 || list.Series[0].Count != 30 || list.Series[0].Metrics != nil || list.Needed != 10 {
-		t.Fatalf("%+v", list)
+		t.Fatalf("history without a filter = %+v; want one series of 30 runs without numbers", list)
 	}
 	h := get("?series=" + list.Series[0].Key)
 	one := h.Series[0]
 	if len(one.Runs) != 30 || len(one.Metrics) != 2 || one.Metrics[0].Metric != "speed_index_ms" || len(one.Available) != 3 {
-		t.Fatalf("%+v", one)
+		t.Fatalf("history of a series = %+v; want 30 runs, 2 metrics, 3 available", one)
 	}
 	step := one.Metrics[0].Steps
 	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 ||
 		step[0].Near[0].Changed[0].Name != "browser" {
-		t.Errorf("%+v", step)
+		t.Errorf("steps = %+v; want one, slower, next to a new browser", step)
 	}
 	one = get("?name=checkout&link=4g&metric=unique_fps&limit=8").Series[0]
 	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 ||
 		one.Count != 30 {
-		t.Errorf("%+v", one)
+		t.Errorf("history with limit 8 = %+v; want the 8 newest of 30 runs", one)
 	}
 	for i := range mostSeries + 1 {
 		run := reporttest.Run(0, 0)

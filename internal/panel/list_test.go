@@ -24,7 +24,7 @@ func (b *box) page(t *testing.T, query string) (ids []string, next string) {
 	status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?"+query, "")
 	var list Runs
 	if err := json.Unmarshal([]byte(text), &list); err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s (%v)", status, text, err)
+		t.Fatalf("GET runs = %d %s (%v); want 200 and JSON", status, text, err)
 	}
 	for _, r := range list.Runs {
 		ids = append(ids, r.ID)
@@ -169,7 +169,7 @@ func TestAskedWhileStopping(t *testing.T) {
 	for what, err := range map[string]error{"a run": getErr, "the list": listErr, "a new run": startErr} {
 		var status huma.StatusError
 		if !errors.As(err, &status) || status.GetStatus() != http.StatusServiceUnavailable {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s while the service stops: %v; want 503", what, err)
 		}
 	}
 }

@@ -239,7 +239,7 @@ func TestHealthOfAHungPart(t *testing.T) {
 	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
 	want := `{"status":"failing","version":"v1","token":false,"starts":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
 	if got.StatusCode != http.StatusServiceUnavailable || strings.TrimSpace(got.text) != want {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET health = %d %s; want 503 %s", got.StatusCode, got.text, want)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestToken(t *testing.T) {
 		got := ask(t, s, http.MethodPost, "/api/v1/session", body(token))
 		cookies := got.Cookies()
 		if got.StatusCode != 204 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-			t.Fatalf("%d, cookies %v", got.StatusCode, cookies)
+			t.Fatalf("log-in = %d, cookies %v; want 204 and one HttpOnly, SameSite=Strict cookie", got.StatusCode, cookies)
 		}
 		if got := ask(t, s, http.MethodGet, run, func(r *http.Request) { r.AddCookie(cookies[0]) }); got.StatusCode != 200 {
 			t.Errorf("with the cookie: %d", got.StatusCode)
@@ -319,7 +319,7 @@ func TestNewRefuses(t *testing.T) {
 	st := newStore(t)
 	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: "short"}} {
 		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("New() with %s succeeded; want an error", name)
 		}
 	}
 }
@@ -336,10 +336,10 @@ func TestHostileRun(t *testing.T) {
 	}
 	s := newServer(t, Config{Store: st})
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs/evil", nil); got.StatusCode != 422 || !strings.Contains(got.text, "nested deeper") {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET of a hostile run = %d %s; want 422 and the reason", got.StatusCode, got.text)
 	}
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs", nil); got.StatusCode != 200 || !strings.Contains(got.text, `"state":"interrupted"`) {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET runs = %d %s; want 200 with the hostile run as interrupted", got.StatusCode, got.text)
 	}
 }
 

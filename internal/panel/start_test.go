@@ -195,7 +195,7 @@ func TestStart(t *testing.T) {
 	status, head, text := b.do(t, http.MethodPost, "/api/v1/runs", request)
 	const first = "/api/v1/runs/20270115-080000-checkout-page"
 	if status != http.StatusAccepted || head.Get("Location") != first {
-		t.Fatalf("%d, Location %q: %s", status, head.Get("Location"), text)
+		t.Fatalf("POST runs = %d, Location %q: %s; want 202 and the run's address", status, head.Get("Location"), text)
 	}
 	<-b.runner.started
 	// The device is busy: the second run waits, under another name.
@@ -277,7 +277,7 @@ func TestStartOnce(t *testing.T) {
 		t.Errorf("a long key: %d %s", status, text)
 	}
 	if status, first = post("one", request); status != http.StatusAccepted {
-		t.Fatalf("%d %s", status, first)
+		t.Fatalf("POST runs with a new key = %d %s; want 202", status, first)
 	}
 	<-b.runner.started
 	spaced := strings.ReplaceAll(request, ",", ", ") // the same request

@@ -30,7 +30,7 @@ func inSmallDisk(t *testing.T) (dir string) {
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS") {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("the test in a small disk: %v; want it to pass; it said:\n%s", err, out)
 		}
 		return ""
 	}
@@ -173,7 +173,7 @@ func TestQueueOnAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	if j, err := memory.Next(t.Context()); err != nil || j.ID != "1" {
-		t.Errorf("%+v, %v", j, err)
+		t.Errorf("Next() = %+v, %v; want job 1", j, err)
 	}
 }
 

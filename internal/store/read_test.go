@@ -84,7 +84,7 @@ func FuzzDecodeRun(f *testing.F) {
 		}
 		second, err := DecodeRun(bytes.NewReader(again))
 		if err != nil {
-			t.Fatalf("%v: %s", err, again)
+			t.Fatalf("DecodeRun() of a run that was accepted before: %v: %s", err, again)
 		}
 		third, err := json.Marshal(second)
 		if err != nil {
@@ -109,7 +109,7 @@ func FuzzDecodeServed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := DecodeServed(bytes.NewReader(b), 3)
 		if got == nil || len(got.Lines) > 3 || err != nil && got.Cut {
-			t.Errorf("%v, %v", got, err)
+			t.Errorf("DecodeServed() = %v, %v; want at most 3 lines, and no error of a cut line", got, err)
 		}
 	})
 }

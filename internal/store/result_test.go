@@ -27,11 +27,11 @@ func TestDecodeResult(t *testing.T) {
 		}
 		trial := got.Trials[0]
 		if got.ID != run.ID || got.State != StateDone || trial.Arm != run.Trials[0].Arm || trial.Valid != run.Trials[0].Valid {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: DecodeResult() = %+v; want the ID, state and trial of the run", name, got)
 		}
 		if ms := trial.Measurements; len(ms) != 2 || ms[0].Name != "speed_index_ms" || ms[0].Value != 912.5 || ms[0].Unit != "ms" ||
 			ms[1].Unit != "frames" {
-			t.Errorf("%s: %+v", name, ms)
+			t.Errorf("%s: measurements = %+v; want speed_index_ms and unique_frames", name, ms)
 		}
 		want, found := Facts(run), Facts(got)
 		if len(want) != len(found) || found["page"] != run.Page {

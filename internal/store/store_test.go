@@ -208,7 +208,7 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 		t.Helper()
 		entries, err := s.Runs(t.Context(), "", 0)
 		if err != nil || len(entries) != 1 {
-			t.Fatalf("%v, %v", entries, err)
+			t.Fatalf("Runs() = %v, %v; want one run", entries, err)
 		}
 		return entries[0].State
 	}
@@ -225,7 +225,7 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 	// The next run can be created.
 	create(t, root, sample("20261121-110000-next", StateDone))
 	if entries, err := s.Runs(t.Context(), "", 0); err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("Runs() after the next run = %v, %v; want 2 runs", entries, err)
 	}
 }
 
@@ -347,13 +347,13 @@ func TestIndexPagesAndForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, err := s.Runs(t.Context(), "", 0); err != nil || len(entries) != 3 {
-		t.Errorf("%d entries, %v", len(entries), err)
+		t.Errorf("Runs() after a folder was removed = %d entries, %v; want 3", len(entries), err)
 	}
 	if _, err := s.index.Get(t.Context(), "b"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
+		t.Errorf("Get() of a removed run: %v; want ErrNotFound", err)
 	}
 	if _, err := s.Run("b"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
+		t.Errorf("Run() of a removed run: %v; want ErrNotFound", err)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := open(t, root).Run("a"); err != nil || got.State != StateDone {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("Run() = %v, %v; want a finished run", got, err)
 	}
 }
 
@@ -390,7 +390,7 @@ func TestIndexIsShared(t *testing.T) {
 		all.Go(func() {
 			for range 5 {
 				if entries, err := s.Runs(context.Background(), "", 0); err != nil || len(entries) != 1 {
-					t.Errorf("%v, %v", entries, err)
+					t.Errorf("Runs() = %v, %v; want one run", entries, err)
 				}
 			}
 		})
@@ -441,7 +441,7 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	if err := q.Add(ctx, Job{ID: "1"}); !errors.Is(err, ErrExists) {
-		t.Errorf("got %v", err)
+		t.Errorf("Add() of a known ID: %v; want ErrExists", err)
 	}
 	next := func(want string) {
 		t.Helper()
