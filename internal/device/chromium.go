@@ -15,17 +15,16 @@ import (
 	"eidetic/internal/programs"
 )
 
-// Chromium starts browsers whose profile is born fresh, in RAM, for each trial.
+// Chromium starts browsers, each with a fresh profile in RAM.
 type Chromium struct {
-	// Program is the browser's path; Version is what it says of itself.
+	// Program is the browser's path; Version is its own version text.
 	Program, Version string
-	template         string // a home folder that trusts the box, copied for each trial
+	template         string // a home folder whose browser trusts the box; copied for each trial
 	dir              string // where the trials' homes go
 }
 
-// NewChromium finds the browser and prepares, below dir (which should be a RAM
-// file system), a home folder in which it trusts the certificate authority
-// whose certificate is the PEM file authority.
+// NewChromium finds the browser and prepares a home folder below dir, which should be a RAM
+// file system. The browser in it trusts the certificate authority in the PEM file authority.
 func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) {
 	program, err := programs.Chromium().Find()
 	if err != nil {
@@ -61,23 +60,23 @@ func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) 
 	return c, nil
 }
 
-// Options of one browser.
+// Options configure one browser.
 type Options struct {
-	Namespace *Namespace // whose network it has
+	Namespace *Namespace // network namespace of the browser
 	Display   string     // ":0"
 	Screen    Screen
-	URL       string // what it opens
+	URL       string // page to open
 	// Proxy is an explicit proxy, "192.168.77.1:3128", or "" for none.
 	Proxy string
-	// HTTP3 are the hosts that it speaks HTTP/3 with, and nothing else:
-	// otherwise it refuses QUIC from roots that a person installed.
+	// HTTP3 are the hosts that the browser must use HTTP/3 for. For other hosts it refuses
+	// QUIC, as the certificate authority is one that a person installed.
 	HTTP3 []string
-	// Niceness is added to the browser's processes, so that on a machine of few
-	// cores the screen is still filmed on time.
+	// Niceness is added to the browser's processes, so that filming keeps time on a machine
+	// with few cores.
 	Niceness int
-	// Extra are flags that a benchmark adds, to trace a browser or to try what a flag does.
+	// Extra are flags for benchmarks, to trace a browser or to try out a flag.
 	Extra []string
-	// Files are its descriptors 3, 4 …: with --remote-debugging-pipe it is asked and answers over them.
+	// Files become descriptors 3, 4, …; with --remote-debugging-pipe they carry the DevTools protocol.
 	Files []*os.File
 }
 
@@ -87,13 +86,14 @@ type Browser struct {
 	home    string
 }
 
-// flags are those of a browser on a virtual screen.
+// flags returns the command line of a browser on a virtual screen.
 func flags(profile string, o Options) []string {
-	f := append(quiet(),
+	f := append(quietFlags(),
 		"--user-data-dir="+profile,
-		"--no-sandbox", // it is root of its namespaces; the namespaces are the sandbox
+		"--no-sandbox", // the browser is root in its namespaces, which are the sandbox
 	)
-	f = append(f, window(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1), fmt.Sprint(o.Screen.Height+1))...)
+	f = append(f, windowFlags(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1),
+		fmt.Sprint(o.Screen.Height+1))...)
 	f = append(f, quicFlag(o.HTTP3))
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
@@ -101,7 +101,7 @@ func flags(profile string, o Options) []string {
 	return append(append(f, o.Extra...), o.URL)
 }
 
-// quicFlag lets it speak QUIC with these hosts, and with no other.
+// quicFlag forces HTTP/3 for these hosts and no others.
 func quicFlag(hosts []string) string {
 	if len(hosts) == 0 {
 		return "--disable-quic"
@@ -113,9 +113,9 @@ func quicFlag(hosts []string) string {
 	return "--origin-to-force-quic-on=" + strings.Join(origins, ",")
 }
 
-// quiet are flags that keep a browser from doing anything that the page did not
-// ask for, and from drawing anything that depends on the machine.
-func quiet() []string {
+// quietFlags keep a browser from requests that the page did not cause, and from rendering
+// that depends on the machine.
+func quietFlags() []string {
 	return []string{
 		"--no-first-run", "--no-default-browser-check", "--no-pings",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -131,29 +131,29 @@ func quiet() []string {
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
 		"--lang=en-GB",
-		"--host-resolver-rules=" + nowhere(),
+		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
 
-// window are flags that fill a screen, whose sizes may be names of a shell.
+// windowFlags fill a screen with one window. The sizes may be shell variables.
 //
-// Drawing over what is left of an earlier picture, or keeping a small tile that a
-// later picture only touches, changes the smoothing of edges by a shade: the last
-// picture would depend on how often it was drawn. One tile of the screen's size
-// (drawing on a graphics processor has large ones too) that is drawn whole
-// depends on its content alone.
+// Redrawing over remains of an earlier picture, or keeping a small tile that a later picture
+// only touches, changes antialiased edges by a shade, so the last picture would depend on
+// how often it was drawn. A single tile of the screen's size, drawn completely, depends only
+// on its content. Drawing by a graphics processor uses large tiles too.
 //
-// A window of exactly the screen's size is made one pixel smaller, so that no
+// Chromium makes a window of exactly the screen's size one pixel smaller, so that window
+// managers do not take it for full-screen; a virtual screen has no window manager.
 // window manager takes it for full-screen; on a virtual screen there is none.
-func window(width, height, wider, higher string) []string {
+func windowFlags(width, height, wider, higher string) []string {
 	return []string{
 		"--default-tile-width=" + width, "--default-tile-height=" + height,
 		"--kiosk", "--window-position=0,0", "--window-size=" + wider + "," + higher,
 	}
 }
 
-// ownServices are hosts that a browser asks for itself although it was told
-// not to; a page's requests to anybody else of the same company still go through.
+// ownServices are hosts that the browser contacts for itself in spite of its flags. A page's
+// requests to other hosts of the same company still work.
 var ownServices = [...]string{
 	"update.googleapis.com", "accounts.google.com", "clients2.google.com", "clientservices.googleapis.com",
 	"optimizationguide-pa.googleapis.com", "safebrowsing.googleapis.com", "safebrowsingohttpgateway.googleapis.com",
@@ -161,8 +161,8 @@ var ownServices = [...]string{
 	"mtalk.google.com",
 }
 
-// nowhere makes the browser's resolver know nothing of them.
-func nowhere() string {
+// blockOwnServices makes the browser's resolver fail for ownServices.
+func blockOwnServices() string {
 	rules := make([]string, 0, len(ownServices))
 	for _, host := range ownServices {
 		rules = append(rules, "MAP "+host+" ~NOTFOUND")
@@ -197,14 +197,14 @@ func (c *Chromium) Start(o Options) (*Browser, error) {
 		return nil, err
 	}
 	if o.Niceness != 0 {
-		// Without it the device is only less smooth to film, and lost frames are counted anyway.
+		// An error is harmless: filming is less smooth, and lost frames are counted anyway.
 		_ = renice(b.process.cmd.Process.Pid, o.Niceness)
 	}
 	return b, nil
 }
 
-// environment is all that a browser gets of ours: nothing of the person's own
-// settings may change what a page looks like.
+// environment is the browser's whole environment: the user's own settings must not change
+// what a page looks like.
 func environment(home, display string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
@@ -214,28 +214,27 @@ func environment(home, display string) []string {
 		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LANGUAGE=en",
 		"TZ=UTC",
 		"TMPDIR=/tmp",
-		// No message bus: desktop services must not be woken.
+		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 		"GTK_THEME=Adwaita",
 	}
 }
 
-// Done is closed when the browser has ended by itself or was stopped.
+// Done is closed when the browser has ended, by itself or by Stop.
 func (b *Browser) Done() <-chan struct{} { return b.process.done }
 
 // Err says why the browser ended, once Done is closed.
 func (b *Browser) Err() error { return b.process.ended() }
 
-// Stop ends the browser with all its helpers and removes its home. Nothing is
-// written back: there is nothing to be kept of a trial's profile.
+// Stop ends the browser with all its helper processes and removes its home.
 func (b *Browser) Stop() error {
 	b.process.stop(0)
 	reapOrphans("chrome_crashpad_handler")
 	return removeAll(b.home)
 }
 
-// removeAll removes a folder that dying processes may still be writing to, for
-// seconds on a machine that is busy.
+// removeAll removes a folder to which ending processes may still write for seconds on a
+// busy machine.
 func removeAll(dir string) error {
 	var err error
 	for range 1000 {
@@ -247,7 +246,7 @@ func removeAll(dir string) error {
 	return fmt.Errorf("removing the trial's profile: %w", err)
 }
 
-// ProfileBytes tells how much RAM the profile takes.
+// ProfileBytes is the RAM that the profile uses.
 func (b *Browser) ProfileBytes() (n int64) {
 	_ = filepath.WalkDir(b.home, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

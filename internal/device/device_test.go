@@ -17,8 +17,8 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// The tests of this package run inside namespaces: TestMain runs the binary
-// again in them when INSIDE is not set.
+// The tests of this package run inside namespaces: TestMain runs the binary again in them
+// unless INSIDE is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("EIDETIC_TEST_INSIDE") != "" {
 		if err := isolate.Mount(isolate.Mounts{Resolver: "192.168.77.1", TempSize: 1 << 30, Keep: logFolders()}); err != nil {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if isolate.Available(context.Background()) != nil {
-		os.Exit(m.Run()) // every test then says what it lacks
+		os.Exit(m.Run()) // each test reports what it needs
 	}
 	os.Setenv("EIDETIC_TEST_INSIDE", "1")
 	if err := isolate.Run(context.Background(), os.Args[1:]); err != nil {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// logFolders are where the go command wants this test's own files.
+// logFolders are the folders into which the go command wants this test's output files.
 func logFolders() (dirs []string) {
 	for _, arg := range os.Args[1:] {
 		if _, file, ok := strings.Cut(arg, "file=/"); ok {
@@ -96,9 +96,10 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Stop()
-	dir := testlab.TempDir(t) // what a browser leaves behind is written to for a while
+	dir := testlab.TempDir(t) // a browser's last processes write to it for a while
 	pem := dir + "/ca.pem"
-	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
+	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+		"-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
 	c, err := NewChromium(ctx, dir, pem)

@@ -12,17 +12,17 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// Guard is a default-deny rule on everything that a namespace sends: what is
-// not meant for the lab is dropped and counted. Routes and the missing uplink
-// already leave such packets nowhere to go; the guard proves that there were none.
+// Guard is a default-deny rule on all packets that a namespace sends: packets for addresses
+// outside the lab are dropped and counted. Without an uplink such packets have no route
+// anyway; the guard proves that there were none.
 type Guard struct {
 	ns    *netspace.Namespace
 	table *nftables.Table
 	chain *nftables.Chain
 }
 
-// NewGuard lets ns send to the given prefixes, to link-local and multicast
-// destinations on the cable itself, and to itself. Everything else is dropped.
+// NewGuard lets ns send to the given prefixes, to link-local and multicast destinations on
+// the cable, and to itself. All other packets are dropped.
 func NewGuard(ns *netspace.Namespace, allowed ...netip.Prefix) (*Guard, error) {
 	g := &Guard{ns: ns}
 	conn, err := g.connect()
@@ -55,7 +55,7 @@ func NewGuard(ns *netspace.Namespace, allowed ...netip.Prefix) (*Guard, error) {
 	return g, nil
 }
 
-// connect opens netfilter's socket inside the namespace.
+// connect opens a netfilter socket inside the namespace.
 func (g *Guard) connect() (conn *nftables.Conn, err error) {
 	conn, err = nftables.New(nftables.WithNetNSFd(g.ns.Fd()))
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *Guard) connect() (conn *nftables.Conn, err error) {
 	return conn, nil
 }
 
-// Strays counts the packets that were meant for somebody outside the lab.
+// Strays is the number of packets for addresses outside the lab.
 func (g *Guard) Strays() (packets uint64, err error) {
 	conn, err := g.connect()
 	if err != nil {
@@ -84,7 +84,7 @@ func (g *Guard) Strays() (packets uint64, err error) {
 	return packets, nil
 }
 
-// to matches the packets of one family whose destination is in the prefix.
+// to matches packets of one address family whose destination is in the prefix.
 func to(prefix netip.Prefix) []expr.Any {
 	family, offset, length := byte(unix.NFPROTO_IPV4), uint32(16), uint32(4)
 	if prefix.Addr().Is6() {
@@ -103,8 +103,8 @@ func to(prefix netip.Prefix) []expr.Any {
 	}
 }
 
-// NoForwarding makes the current namespace a host that never routes from one
-// of its interfaces to another. New namespaces may inherit the opposite.
+// NoForwarding switches IP forwarding off in the current namespace. A new namespace may
+// inherit a setting that allows it.
 func NoForwarding() error {
 	for _, file := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"} {
 		if err := os.WriteFile(file, []byte("0\n"), 0o644); err != nil && !os.IsNotExist(err) {

@@ -35,7 +35,7 @@ func TestGuardCountsStrays(t *testing.T) {
 				return err
 			}
 			defer conn.Close()
-			_, _ = conn.Write([]byte("x")) // a dropped packet is EPERM here
+			_, _ = conn.Write([]byte("x")) // a dropped packet fails with EPERM
 			return nil
 		}); err != nil {
 			t.Fatal(err)

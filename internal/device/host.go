@@ -13,18 +13,18 @@ import (
 	"eidetic/internal/priority"
 )
 
-// Host tells what of this machine can explain a difference between two runs,
-// and what can spoil a trial.
+// Host reports what of this machine could explain a difference between two runs, or spoil
+// a trial.
 type Host struct {
-	// Processes is a folder with the processes of the whole machine, like /proc,
-	// for a caller whose own /proc shows a part of them; "" is /proc.
+	// Processes is a folder like /proc with the processes of the whole machine, for a caller
+	// whose own /proc shows only part of them; "" is /proc.
 	Processes string
 }
 
 // Wall is the wall clock.
 func (Host) Wall() time.Time { return time.Now() }
 
-// Awake keeps the processors from sleeping until release is called.
+// Awake keeps the processors from entering sleep states until release is called.
 func (Host) Awake() (release func()) { return lab.Awake() }
 
 // Facts describes the machine.
@@ -49,14 +49,14 @@ func (Host) Facts() lab.Host {
 	}
 }
 
-// chosen is the word in brackets: always [madvise] never.
+// chosen returns the word in brackets, as in "always [madvise] never".
 func chosen(list string) string {
 	_, rest, _ := strings.Cut(list, "[")
 	word, _, _ := strings.Cut(rest, "]")
 	return word
 }
 
-// realtime is the highest real-time priority that this process may have, 0 for none.
+// realtime is the highest real-time priority that this process may use, 0 for none.
 func realtime() int {
 	if os.Getuid() == 0 && !userNamespace() {
 		return 99
@@ -80,7 +80,7 @@ func memory() int64 {
 	return int64(s.Totalram) * int64(s.Unit)
 }
 
-// userNamespace says whether our root is only root of a user namespace.
+// userNamespace says whether this process is root only in a user namespace.
 func userNamespace() bool {
 	all := lines("/proc/self/uid_map")
 	return len(all) != 1 || strings.Join(strings.Fields(all[0]), " ") != "0 0 4294967295"

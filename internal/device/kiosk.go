@@ -8,22 +8,21 @@ import (
 	"eidetic/internal/programs"
 )
 
-// KioskScript is a program for the shell that makes a computer with Linux and
-// Chromium a device of the box: a browser that trusts the box fills the screen,
-// opens the start page, and is born again with an empty profile whenever it is
-// closed, which the box does by a key. It runs until it is interrupted, and
-// leaves nothing behind.
+// KioskScript is a shell script that makes a Linux computer with Chromium a device of the
+// box: a browser that trusts the box fills the screen and opens the start page. Whenever the
+// browser is closed, which the box does by a key, the script starts it again with an empty
+// profile. The script runs until it is interrupted, and then removes its files.
 //
-// Sizes of the screen are its arguments. box is the box's URL, without a slash
-// at its end, start the page to open.
+// The script's arguments are the screen's width and height. box is the box's URL without a
+// final slash, start the page to open.
 func KioskScript(box, start string) []byte {
 	var flags []string
-	for _, f := range append(append(quiet(), quicFlag(nil)), window("$width", "$height", "$((width + 1))", "$((height + 1))")...) {
-		quoted := `"` + f + `"` // nothing in them is special between these quotes but what is meant to be
+	for _, f := range append(append(quietFlags(), quicFlag(nil)), windowFlags("$width", "$height", "$((width + 1))", "$((height + 1))")...) {
+		quoted := `"` + f + `"` // the only special characters in flags are the intended shell variables
 		flags = append(flags, quoted)
 	}
 	var b bytes.Buffer
-	// The template and what is put into it are constant.
+	// The template and its values are constant, so Execute does not fail.
 	_ = template.Must(template.New("kiosk").Parse(kioskText)).Execute(&b, map[string]string{
 		"Box": box, "Start": start, "Flags": strings.Join(flags, " \\\n\t\t"),
 		"Find":    "command -v " + strings.Join(programs.Chromium().Files, " || command -v "),

@@ -9,8 +9,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The script is one that a shell understands, and that shellcheck has nothing
-// to say about; that it works, cmd/appliance's story shows.
+// The script passes shellcheck. A test in cmd/appliance shows that it works.
 func TestKioskScript(t *testing.T) {
 	testlab.NeedProgram(t, "shellcheck")
 	script := KioskScript("http://box.test", "http://box.test/start")
@@ -19,7 +18,8 @@ func TestKioskScript(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("shellcheck: %v\n%s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"--default-tile-width=$width"`, `"--window-size=$((width + 1)),$((height + 1))"`, "http://box.test/ca.pem", "http://box.test/start >"} {
+	for _, want := range []string{`"--default-tile-width=$width"`, `"--window-size=$((width + 1)),$((height + 1))"`,
+		"http://box.test/ca.pem", "http://box.test/start >"} {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("%s is missing in:\n%s", want, script)
 		}

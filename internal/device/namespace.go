@@ -7,11 +7,11 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// Namespace is a network namespace in which services can be started.
+// Namespace is a network namespace in which programs can be started.
 type Namespace struct{ *netspace.Namespace }
 
-// NewNamespace makes a network namespace whose loopback is up and whose IPv6
-// addresses are usable at once.
+// NewNamespace makes a network namespace whose loopback is up and whose IPv6 addresses need
+// no duplicate address detection.
 func NewNamespace() (*Namespace, error) {
 	ns, err := netspace.New()
 	if err != nil {
@@ -24,8 +24,8 @@ func NewNamespace() (*Namespace, error) {
 	return &Namespace{ns}, nil
 }
 
-// cable joins this process's namespace to n by a veth pair: here is the name of
-// this end, there the name of the other one. address is that of this end.
+// cable connects this process's namespace to n by a veth pair. here is the name of the end on
+// this side, which gets address; there is the name of the other end.
 func (n *Namespace) cable(here, there string, address netip.Prefix) error {
 	box, err := netspace.Here()
 	if err != nil {
@@ -41,7 +41,7 @@ func (n *Namespace) cable(here, there string, address netip.Prefix) error {
 	return box.Address(here, address.String())
 }
 
-// Unplug removes the cable whose end in this process's namespace has this name.
+// Unplug removes the cable whose end in this process's namespace has the name here.
 func Unplug(here string) error {
 	box, err := netspace.Here()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// TestAddressesAreSteady: an address that is still tentative would become
-// usable in the middle of a trial, which browsers take for a change of network.
+// TestAddressesAreSteady: a tentative address would become usable during a trial, which
+// browsers take for a change of network.
 func TestAddressesAreSteady(t *testing.T) {
 	inside(t)
 	ns, err := NewNamespace()
@@ -36,8 +36,8 @@ func TestAddressesAreSteady(t *testing.T) {
 			return err
 		}
 		var addresses []netlink.Addr
-		// The kernel makes an address good in a work queue, which a busy machine
-		// gets to late.
+		// The kernel makes an address usable in a work queue, which may be late on a busy
+		// machine.
 		for deadline := time.Now().Add(testlab.Hang); ; <-time.After(5 * time.Millisecond) {
 			if addresses, err = netlink.AddrList(link, netlink.FAMILY_V6); err != nil {
 				return err
@@ -46,13 +46,13 @@ func TestAddressesAreSteady(t *testing.T) {
 				break
 			}
 		}
-		// Whoever tries an address for duplicates asks the neighbours for it.
+		// Duplicate address detection sends neighbour solicitations for the address.
 		counts, err := os.ReadFile("/proc/thread-self/net/dev_snmp6/eth0")
 		if err != nil {
 			return err
 		}
 		if asked := regexp.MustCompile(`(?m)^Icmp6OutNeighborSolicits\s+0$`); !asked.Match(counts) {
-			t.Errorf("eth0's addresses were tried for duplicates:\n%s", counts)
+			t.Errorf("duplicate address detection ran for eth0's addresses:\n%s", counts)
 		}
 		if len(addresses) != 2 {
 			t.Errorf("eth0 has addresses %v, want a link-local one and ours", addresses)

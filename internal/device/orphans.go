@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// reapOrphans collects our dead children of the name, which left the process group of
-// the browser that started them: Chromium's crash handlers do. We are the first
-// process of the namespace, so they are ours when the browser has ended; each would
-// stay as a zombie until the run ends. Handlers that are still ending are collected
-// after the next trial.
+// reapOrphans waits for dead children with the given name that left the browser's process
+// group, as Chromium's crash handlers do. They become children of this process, the first
+// one of the namespace, when the browser ends, and would stay zombies until the run ends. A
+// handler that has not ended yet is reaped after the next trial.
 func reapOrphans(name string) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -22,19 +21,19 @@ func reapOrphans(name string) {
 	for _, file := range stats {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has just ended
+			continue // the process has just ended
 		}
 		pid, ok := deadChild(string(text), name, us)
 		if !ok {
 			continue
 		}
-		// Whoever else waits for it has it; nothing is lost by an error.
+		// An error means that another goroutine has waited for the process.
 		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 	}
 }
 
-// deadChild reads a line of /proc/PID/stat (proc(5)): "PID (NAME) STATE PARENT …". NAME may
-// hold spaces and brackets, and is cut after 15 bytes.
+// deadChild parses a line of /proc/PID/stat (proc(5)): "PID (NAME) STATE PARENT …". NAME may
+// contain spaces and brackets, and is cut to 15 bytes.
 func deadChild(stat, name, parent string) (pid int, ok bool) {
 	head, rest, found := strings.Cut(stat, " (")
 	end := strings.LastIndex(rest, ") ")

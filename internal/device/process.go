@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// process is a program of the lab, in a process group of its own so that it
-// can be ended with all that it started.
+// process is a program of the lab in a process group of its own, so that it can be ended
+// together with everything that it started.
 type process struct {
 	cmd  *exec.Cmd
 	name string
 	log  *tail
 	done chan struct{} // closed when the program has ended
-	err  error         // its end, once done is closed
+	err  error         // result of the program, once done is closed
 }
 
-// start runs cmd in its own process group, keeping the end of what it prints.
+// start runs cmd in its own process group and keeps the end of its output.
 func start(cmd *exec.Cmd, name string) (*process, error) {
 	p := &process{cmd: cmd, name: name, log: &tail{max: 16 << 10}, done: make(chan struct{})}
 	if cmd.Stdout == nil {
@@ -34,7 +34,7 @@ func start(cmd *exec.Cmd, name string) (*process, error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true
-	// Helpers of a browser may outlive it with our pipe open; do not wait for them.
+	// A browser's helpers may outlive it with our pipe open; Wait must not wait for them.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
@@ -46,7 +46,7 @@ func start(cmd *exec.Cmd, name string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the whole group: a polite signal first, then none that can be ignored.
+// stop ends the whole group, by SIGTERM and after the grace by SIGKILL.
 func (p *process) stop(grace time.Duration) {
 	if p == nil {
 		return
@@ -64,8 +64,8 @@ func (p *process) stop(grace time.Duration) {
 	reap(group)
 }
 
-// reap collects the dead of a process group that became our children when
-// their parent died (we are the first process of the namespace).
+// reap waits for dead processes of a group that became our children when their parent died
+// (this process is the first of the namespace).
 func reap(group int) {
 	for {
 		var status syscall.WaitStatus
@@ -79,7 +79,7 @@ func reap(group int) {
 	}
 }
 
-// ended describes why the program ended although nobody asked it to.
+// ended describes why the program ended without being stopped.
 func (p *process) ended() error {
 	last := p.log.lastLine()
 	switch {
@@ -90,7 +90,7 @@ func (p *process) ended() error {
 	}
 }
 
-// waitLine reads r until a line comes, the program ends, or ctx does.
+// waitLine reads r until a line arrives, the program ends, or ctx ends.
 func (p *process) waitLine(ctx context.Context, r io.Reader) (string, error) {
 	type read struct {
 		line string
@@ -128,7 +128,7 @@ func (p *process) waitLine(ctx context.Context, r io.Reader) (string, error) {
 	}
 }
 
-// tail keeps the last bytes written to it.
+// tail is a writer that keeps only the last bytes.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

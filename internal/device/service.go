@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Service is a program that serves inside a namespace.
+// Service is a program that runs inside a namespace.
 type Service struct{ process *process }
 
-// StartService starts cmd inside the namespace and waits until it prints a
-// line that begins with ready.
+// StartService starts cmd inside the namespace and waits until it prints a line that begins
+// with ready.
 func (n *Namespace) StartService(ctx context.Context, name string, cmd *exec.Cmd, ready string) (*Service, error) {
 	out, theirs, err := os.Pipe()
 	if err != nil {
@@ -44,5 +44,5 @@ func (n *Namespace) StartService(ctx context.Context, name string, cmd *exec.Cmd
 	}
 }
 
-// Stop ends it.
+// Stop ends the program.
 func (s *Service) Stop() { s.process.stop(2 * time.Second) }

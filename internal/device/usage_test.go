@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUsage counts the processes of a made-up /proc: by who they are, also those
-// that end, and a number that is given again.
+// TestUsage counts the processes of a fake /proc by consumer, including processes that end
+// and a PID that is used again.
 func TestUsage(t *testing.T) {
 	u := NewUsage()
 	u.proc, u.self = t.TempDir(), 1
@@ -40,9 +40,10 @@ func TestUsage(t *testing.T) {
 	put(8, "chromium (a) b", 10, 0, 7, "")
 	put(9, "Xvfb", 1, 1, 8, "")
 	put(10, "vpxenc", 50, 0, 9, "")
-	want := map[string]time.Duration{"appliance": 1200 * time.Millisecond, "link": 70 * time.Millisecond, "browser": 100 * time.Millisecond, "screen": 20 * time.Millisecond}
+	want := map[string]time.Duration{"appliance": 1200 * time.Millisecond, "link": 70 * time.Millisecond,
+		"browser": 100 * time.Millisecond, "screen": 20 * time.Millisecond}
 	check(want)
-	check(want) // nothing was used since
+	check(want) // no use since the last reading
 	if err := os.RemoveAll(filepath.Join(u.proc, "8")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,17 +14,17 @@ import (
 	"eidetic/netlab/netspace"
 )
 
-// The names of the lab's cables, which are those of a box with a device port:
+// The names of the lab's interfaces, which are those of a box with a device port:
 //
 //	device eth0 ── DevicePort ══ link ══ InnerPort ── BoxPort, the gateway's
 //
-// Nothing passes between DevicePort and InnerPort but by the link.
+// Packets pass between DevicePort and InnerPort only through the link.
 const (
 	DevicePort = "dev0p" // the box's end of the device's cable
 	InnerPort  = "lab0p" // the link's end of the pair whose other end is BoxPort
-	BoxPort    = "lab0"  // has the gateway's address
+	BoxPort    = "lab0"  // interface with the gateway's address
 	UplinkPort = "up0"   // the box's end of the cable to the origins
-	inner      = "eth0"  // the other ends
+	inner      = "eth0"  // the ends in the other namespaces
 )
 
 var (
@@ -35,14 +35,14 @@ var (
 	synthetic    = netip.MustParsePrefix("198.18.0.0/15") // RFC 2544, stands for origins
 )
 
-// Gateway is the box's address on the device's side.
+// Gateway is the box's address in the device's network.
 func Gateway() netip.Addr { return gateway.Addr() }
 
-// Synthetic holds the addresses that stand for origins on the device's side.
+// Synthetic is the range of addresses that stand for origins in the device's network.
 func Synthetic() netip.Prefix { return synthetic }
 
-// Virtual is a device made of processes: a network namespace with one cable to
-// the box, a screen, and browsers.
+// Virtual is a device made of processes: a network namespace with one cable to the box, a
+// screen, and browsers.
 type Virtual struct {
 	Namespace *Namespace
 	X         *XServer
@@ -59,8 +59,8 @@ type Virtual struct {
 	guards []*Guard            // of the device and of the box
 }
 
-// NewVirtual makes the device's network and screen; the browser is prepared by
-// NewChromium. The box's loopback is brought up on the way.
+// NewVirtual makes the device's network and screen, and brings up the box's loopback.
+// NewChromium prepares the browser.
 func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 	box, err := netspace.Here()
 	if err != nil {
@@ -91,8 +91,8 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 	return v, nil
 }
 
-// plug lays the device's cable and the box's inner one, and gives the outer
-// ends their addresses. Packets between them need the link (netlab.Port).
+// plug makes the device's cable and the box's inner one, and gives their outer ends
+// addresses. Packets between the cables need the link (netlab.Port).
 func (v *Virtual) plug() error {
 	if err := v.Namespace.cable(DevicePort, inner, netip.Prefix{}); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (v *Virtual) plug() error {
 	if err := box.Address(BoxPort, gateway.String()); err != nil {
 		return err
 	}
-	// The link cannot separate segments that the device merges.
+	// Segments merged by the device would pass the link as one packet.
 	if err := v.Namespace.Do(func() error { return packet.DisableOffloads(inner) }); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (v *Virtual) plug() error {
 	return v.Namespace.Default(gateway.Addr().String())
 }
 
-// guard puts a default-deny rule on all that device and box send.
+// guard installs a default-deny rule on all packets that device and box send.
 func (v *Virtual) guard() error {
 	box, err := netspace.Here()
 	if err != nil {
@@ -141,8 +141,8 @@ func (v *Virtual) guard() error {
 	return nil
 }
 
-// Strays counts the packets that device or box meant for somebody outside the
-// lab, all of which were dropped.
+// Strays is the number of packets that device or box sent to addresses outside the lab; all
+// of them were dropped.
 func (v *Virtual) Strays() (sum uint64, err error) {
 	for _, g := range v.guards {
 		n, err := g.Strays()
@@ -165,7 +165,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	})
 }
 
-// Close ends the screen and lets go of the network.
+// Close ends the screen and releases the network.
 func (v *Virtual) Close() error {
 	if v.X != nil {
 		v.X.Stop()
@@ -177,8 +177,8 @@ func (v *Virtual) Close() error {
 	return nil
 }
 
-// NewOrigins makes a namespace for origin servers, behind the box's uplink,
-// that has the given addresses of 203.0.113.0/24.
+// NewOrigins makes a namespace for origin servers behind the box's uplink, with the given
+// addresses of 203.0.113.0/24.
 func NewOrigins(addresses ...netip.Addr) (*Namespace, error) {
 	ns, err := NewNamespace()
 	if err != nil {
@@ -206,9 +206,8 @@ func plugOrigins(ns *Namespace, addresses []netip.Addr) error {
 	return nil
 }
 
-// Ways lists the interfaces of the current namespace other than the loopback:
-// all the ways out there are. A replaying lab has DevicePort, InnerPort and
-// BoxPort, and no other.
+// Ways lists the interfaces of the current namespace except the loopback, and so all ways
+// out of it. A replaying lab has DevicePort, InnerPort and BoxPort, and no other.
 func Ways() ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -220,6 +219,6 @@ func Ways() ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names) // the kernel's order tells how old they are
+	slices.Sort(names) // the kernel lists them by age
 	return names, nil
 }

@@ -12,13 +12,13 @@ import (
 	"eidetic/internal/lab"
 )
 
-// tick is the unit of processor times below /proc (USER_HZ, the same everywhere).
+// tick is the unit of processor times in /proc (USER_HZ, 100 Hz on every Linux).
 const tick = 10 * time.Millisecond
 
-// mostOthers is how many other programs are named.
+// mostOthers is the most other programs to name.
 const mostOthers = 3
 
-// usage is what the processors have done since boot.
+// usage is the use of the machine since boot.
 type usage struct {
 	at            lab.Time
 	stolen, total int64 // ticks of all processors
@@ -34,12 +34,12 @@ type usage struct {
 type procStat struct {
 	name   string
 	parent int
-	begun  string // since boot, in ticks: tells two of the same number apart
-	ticks  int64  // that it has used
+	begun  string // start in ticks since boot; distinguishes two processes with the same PID
+	ticks  int64  // processor time used
 }
 
-// since is what the process used since an earlier look, or since its beginning
-// where that look saw another process of its number, or none.
+// since is what the process used since an earlier reading, or since its start if its PID was
+// free or belonged to another process then.
 func (p procStat) since(earlier procStat) int64 {
 	if earlier.begun != p.begun {
 		return p.ticks
@@ -47,9 +47,9 @@ func (p procStat) since(earlier procStat) int64 {
 	return p.ticks - earlier.ticks
 }
 
-// Watch looks at the machine now; what it returns looks again, and says what
-// happened meanwhile. Looking takes some milliseconds of processor time, so that
-// it is done at both ends of a trial and not in between.
+// Watch reads the state of the machine. The returned function reads it again and returns the
+// difference. Each reading takes some milliseconds of processor time, so it is done at the
+// ends of a trial and not in between.
 func (h Host) Watch() func() *lab.Machine {
 	before := h.usage()
 	return func() *lab.Machine { return between(before, h.usage(), h.self()) }
@@ -62,7 +62,7 @@ func (h Host) proc() string {
 	return "/proc"
 }
 
-// self is our own number, as the processes' folder counts.
+// self is this process's PID in the folder of processes.
 func (h Host) self() int {
 	name, err := os.Readlink(filepath.Join(h.proc(), "self"))
 	if err != nil {
@@ -75,7 +75,7 @@ func (h Host) self() int {
 func (h Host) usage() usage {
 	u := usage{at: lab.Monotonic(), hot: heat()}
 	if fields := strings.Fields(first("/proc/stat")); len(fields) > 8 {
-		for i, f := range fields[1:9] { // guests' time is in their user's
+		for i, f := range fields[1:9] { // guest time is included in user time
 			n, _ := strconv.ParseInt(f, 10, 64)
 			u.total += n
 			if i == 7 {
@@ -92,7 +92,7 @@ func (h Host) usage() usage {
 	return u
 }
 
-// heat counts how often processors were slowed down by it (Intel's counters).
+// heat is how often processors were throttled for their temperature (Intel's counters).
 func heat() (n int64) {
 	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
 	for _, file := range files {
@@ -101,8 +101,8 @@ func heat() (n int64) {
 	return n
 }
 
-// quota sums up how often, and for how long on all processors, the quota of our
-// control group or of one above it stopped its processes. groups are the lines of
+// quota sums up how often, and for how long on all processors, the quota of this process's
+// control group or one of its ancestors stopped processes. groups are the lines of
 // /proc/self/cgroup.
 func quota(root string, groups []string) (holds int64, held time.Duration) {
 	for _, line := range groups {
@@ -110,7 +110,7 @@ func quota(root string, groups []string) (holds int64, held time.Duration) {
 		if len(parts) < 3 {
 			continue
 		}
-		dir := root // version 2
+		dir := root // cgroup version 2
 		if parts[1] != "" {
 			if !slices.Contains(strings.Split(parts[1], ","), "cpu") {
 				continue
@@ -120,8 +120,8 @@ func quota(root string, groups []string) (holds int64, held time.Duration) {
 				dir = filepath.Join(root, "cpu")
 			}
 		}
-		// In a container the path may be one that only the outside knows: then
-		// what is mounted is the group itself.
+		// In a container the path may exist only outside: then the mounted folder is the group
+		// itself.
 		for path := filepath.Clean("/" + parts[2]); ; path = filepath.Dir(path) {
 			for _, line := range lines(filepath.Join(dir, path, "cpu.stat")) {
 				name, value, _ := strings.Cut(line, " ")
@@ -143,7 +143,7 @@ func quota(root string, groups []string) (holds int64, held time.Duration) {
 	return holds, held
 }
 
-// processes reads what each has used.
+// processes reads the processor time of each process.
 func processes(proc string) map[int]procStat {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -157,7 +157,7 @@ func processes(proc string) map[int]procStat {
 		}
 		text, err := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if p, ok := parseStat(text); ok {
 			all[pid] = p
@@ -166,7 +166,7 @@ func processes(proc string) map[int]procStat {
 	return all
 }
 
-// parseStat reads /proc/PID/stat; the name stands in brackets and may hold any.
+// parseStat parses /proc/PID/stat; the name in brackets may hold any characters.
 func parseStat(text []byte) (p procStat, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -182,14 +182,15 @@ func parseStat(text []byte) (p procStat, ok bool) {
 	return procStat{string(text[open+1 : end]), parent, fields[19], user + system}, err == nil
 }
 
-// between says what happened from one look to the next. What descends from self
-// is ours, and what self descends from waits for it.
+// between returns the difference of two readings. Descendants of self count as ours, and
+// ancestors of self are left out, since they only wait.
 func between(before, after usage, self int) *lab.Machine {
 	wall := after.at.Sub(before.at)
 	if wall <= 0 {
 		return nil
 	}
-	m := &lab.Machine{Seconds: round(wall.Seconds()), Holds: after.holds - before.holds, Held: round((after.held - before.held).Seconds() * 1e3), Hot: after.hot - before.hot}
+	m := &lab.Machine{Seconds: round(wall.Seconds()), Holds: after.holds - before.holds,
+		Held: round((after.held - before.held).Seconds() * 1e3), Hot: after.hot - before.hot}
 	if total := after.total - before.total; total > 0 {
 		m.Stolen = round(float64(after.stolen-before.stolen) / float64(total))
 	}
@@ -236,7 +237,7 @@ func between(before, after usage, self int) *lab.Machine {
 }
 
 func descends(all map[int]procStat, pid, from int) bool {
-	for range 100 { // no tree is deeper; processes that are read one by one may seem to form a ring
+	for range 100 { // bounds a cycle, which may appear as processes are read one by one
 		if pid == from {
 			return true
 		}

@@ -14,26 +14,29 @@ import (
 func TestParseStat(t *testing.T) {
 	p, ok := parseStat([]byte("123 (Web (1) x) S 7 123 123 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 12 0 4711 1 2 3\n"))
 	if !ok || p != (procStat{"Web (1) x", 7, "4711", 300}) {
-		t.Errorf("read as %+v", p)
+		t.Errorf("parseStat() = %+v", p)
 	}
 	for _, bad := range []string{"", "123", "1 (x", "1 (x) S 1"} {
 		if p, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q is read as %+v", bad, p)
+			t.Errorf("parseStat(%q) = %+v; want an error", bad, p)
 		}
 	}
 }
 
-// Ours is what descends from us; what we descend from waits. A process that took
-// the number of another one is counted from its own beginning.
+// Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
+// one is counted from its own start.
 func TestBetween(t *testing.T) {
-	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second, processes: map[int]procStat{
-		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
-		30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
-	}}
-	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5, held: 1500 * time.Millisecond, processes: map[int]procStat{
-		1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200}, 22: {"vpxenc", 21, "9", 10},
-		30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
-	}}
+	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
+		processes: map[int]procStat{
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
+			30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
+		}}
+	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
+		held: 1500 * time.Millisecond, processes: map[int]procStat{
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200},
+			22: {"vpxenc", 21, "9", 10},
+			30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
+		}}
 	m := between(before, after, 20)
 	if m.Own != 0.8 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
 		t.Errorf("%+v, waiting %v", m, *m.Waiting)
@@ -44,8 +47,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// The quota is found in both versions of control groups, and in a container that
-// sees its own group alone.
+// The quota is found in both versions of control groups, and in a container that sees only
+// its own group.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
 		name, file, content string
@@ -55,7 +58,8 @@ func TestQuota(t *testing.T) {
 	}{
 		{"version 2", "a/b/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 2000\n", []string{"0::/a/b/c"}, 4, 2 * time.Millisecond},
 		{"version 1", "cpu/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"3:cpuset:/", "1:cpu:/a"}, 4, 2 * time.Millisecond},
-		{"version 1, together", "cpu,cpuacct/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"1:cpu,cpuacct:/a"}, 4, 2 * time.Millisecond},
+		{"version 1, together", "cpu,cpuacct/a/cpu.stat", "nr_throttled 4\nthrottled_time 2000000\n", []string{"1:cpu,cpuacct:/a"}, 4,
+			2 * time.Millisecond},
 		{"a container", "cpu.stat", "nr_throttled 4\nthrottled_usec 2000\n", []string{"0::/../outside"}, 4, 2 * time.Millisecond},
 		{"none", "cpu.stat", "usage_usec 1\n", []string{"0::/", "broken"}, 0, 0},
 	} {
@@ -73,7 +77,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Watch sees this process at work, through a folder that is named as well.
+// Watch sees this process's processor time, also through another folder of processes.
 func TestWatch(t *testing.T) {
 	proc, err := os.Open("/proc")
 	if err != nil {

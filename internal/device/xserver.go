@@ -15,14 +15,14 @@ import (
 type XServer struct {
 	// Display names it for X clients: ":0".
 	Display string
-	// Preferred says that the server runs at a better priority than the
-	// programs it shows, which takes a privilege.
+	// Preferred says that the server runs at a better priority than the programs on it,
+	// which needs a privilege.
 	Preferred bool
 	process   *process
 }
 
-// serverNiceness is the X server's where it may be set, browserNiceness the
-// browser's where it may not: one of the two lets the server run first.
+// serverNiceness is for the X server if it may be raised, browserNiceness for the browser
+// otherwise: either lets the server run before the browser.
 const (
 	serverNiceness  = -10
 	browserNiceness = 5
@@ -33,13 +33,13 @@ type Screen struct {
 	Width, Height int
 }
 
-// StartX starts a virtual screen of 24-bit depth and waits until it takes clients.
+// StartX starts a virtual screen of 24-bit depth and waits until it accepts clients.
 func StartX(ctx context.Context, size Screen) (*XServer, error) {
 	program, err := programs.Xvfb().Find()
 	if err != nil {
 		return nil, err
 	}
-	// X servers make this folder when it is missing, but warn about it.
+	// X servers create this folder if it is missing, but with a warning.
 	if err := os.MkdirAll("/tmp/.X11-unix", 0o1777); err != nil {
 		return nil, fmt.Errorf("making the folder of X sockets: %w", err)
 	}
@@ -50,8 +50,8 @@ func StartX(ctx context.Context, size Screen) (*XServer, error) {
 	defer ready.Close()
 	cmd := exec.Command(program, "-displayfd", "3", "-screen", "0", fmt.Sprintf("%dx%dx24", size.Width, size.Height),
 		"-nolisten", "tcp", "-noreset", "-dpi", "96",
-		"-nocursor",        // nobody sees it, and a change of its shape makes the server lose damage
-		"-s", "0", "-dpms") // a screen saver must never blank what we film
+		"-nocursor",        // the pointer is not filmed, and changes of its shape make the server drop damage events
+		"-s", "0", "-dpms") // a screen saver must not blank the filmed screen
 	cmd.ExtraFiles = []*os.File{theirs}
 	p, err := start(cmd, "Xvfb")
 	theirs.Close()
@@ -66,11 +66,11 @@ func StartX(ctx context.Context, size Screen) (*XServer, error) {
 		return nil, err
 	}
 	x := &XServer{Display: ":" + strings.TrimSpace(number), process: p}
-	// The server copies each picture for the recorder; where it has to queue
-	// behind the browser's threads, frames are late.
+	// The server copies each picture for the recorder; if it queues behind the browser's
+	// threads, frames are late.
 	x.Preferred = renice(p.cmd.Process.Pid, serverNiceness) == nil
 	return x, nil
 }
 
-// Stop ends the server; its clients lose their connection.
+// Stop ends the server; its clients lose their connections.
 func (x *XServer) Stop() { x.process.stop(time.Second) }

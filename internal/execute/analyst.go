@@ -29,16 +29,16 @@ const (
 	timelineFile = "timeline.json"
 )
 
-// leadIn is how many frames before the start the evidence shows.
+// leadIn is how many frames before the start the evidence includes.
 const leadIn = 15
 
-// analyst measures a trial's reel and makes its pictures.
+// analyst measures a trial's reel and makes its evidence.
 type analyst struct {
 	encoding atomic.Int64 // processor time of the encoders so far, in nanoseconds
 }
 
-// Analyse fills in what pixels tell of t, and returns what makes its pictures. The
-// film is made meanwhile: the encoder is another process, which a second core has.
+// Analyse fills in the fields of t that come from pixels, and returns the function that makes
+// the evidence. The video is encoded meanwhile, by another process on a second core.
 func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
 	r, o, err := open(dir, start)
 	if err != nil {
@@ -62,8 +62,8 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, filmed) }, nil
 }
 
-// open opens the reel of a trial that began at start, and says what of it is to
-// be measured. The caller closes it.
+// open opens the reel of a trial that began at start, and returns which part of it is to be
+// measured. The caller closes the reader.
 func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
 	if err != nil {
@@ -77,8 +77,8 @@ func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
 	return r, visual.Options{Start: last, Origin: start, Content: area, EndPage: lab.SyncRed()}, nil
 }
 
-// evidence makes the pictures of a trial and waits for its film. What comes to be
-// is named in the trial, whatever becomes of the rest.
+// evidence makes the pictures of a trial and waits for its video. It names in the trial
+// whatever was made, even if another part fails.
 func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Result, filmed <-chan error) error {
 	var errs []error
 	for _, made := range []struct {
@@ -99,16 +99,16 @@ func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Resu
 	return errors.Join(errs...)
 }
 
-// frameAt finds the last frame that was taken before an instant, or the first.
+// frameAt finds the last frame taken before an instant, or the first frame.
 func frameAt(r *reel.Reader, at lab.Time) int {
 	after := sort.Search(r.Len(), func(i int) bool { return r.Info(i).Time > at })
 	return max(0, after-1)
 }
 
-// middle is the best single value for the instant of an event.
+// middle is the best single estimate of an event's instant.
 func middle(e lab.Event) lab.Time { return e.Earliest + (e.Latest-e.Earliest)/2 }
 
-// describe copies the result's numbers into the trial.
+// describe copies the numbers of the result into the trial.
 func describe(t *lab.Trial, r *visual.Result) {
 	t.StartFrame = r.Start
 	t.StartTime = middle(r.Origin)
@@ -122,7 +122,7 @@ func describe(t *lab.Trial, r *visual.Result) {
 	t.LoadHistogram, t.VisualProgress, t.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 }
 
-// spans is the trial's tree of intervals: objective, tasks, details.
+// spans returns the trial's tree of intervals: objective, tasks, details.
 func spans(t *lab.Trial, r *visual.Result, start lab.Event) []*lab.Span {
 	at := func(frame int) (lab.Time, bool) {
 		if frame < r.Start || frame-r.Start >= len(r.Times) {
@@ -181,9 +181,9 @@ func writeHeat(dir string, r *visual.Result) error {
 // stripMost is the most pictures of a filmstrip.
 const stripMost = 14
 
-// stripStep is the time between two pictures of a filmstrip that shows the
-// load up to its last change: 100, 200, 400 … ms, so that the pictures of a slow
-// load and those of a quick one can be laid on one axis.
+// stripStep is the time between two pictures of a filmstrip that shows the load up to its
+// last change: 100, 200, 400 … ms, so that filmstrips of slow and of fast loads fit one
+// axis.
 func stripStep(last float64) float64 {
 	step := 100.0
 	for step*(stripMost-2) < last && step < 1e6 {
@@ -211,15 +211,15 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Re
 	}
 	for i := range thumbs {
 		thumbs[i].File = stripFolder + "/" + filepath.Base(thumbs[i].File)
-		// Count from the navigation, as every metric does.
+		// Times count from the navigation, as in every metric.
 		thumbs[i].TimeMS = max(0, r.Info(thumbs[i].Frame).Time.Sub(t.StartTime).Seconds()*1e3)
 	}
 	return writeJSON(dir, stripFile, thumbs)
 }
 
-// writeVideo makes the film of the trial that started at an instant.
+// writeVideo makes the video of a trial that started at an instant.
 func (a *analyst) writeVideo(ctx context.Context, dir string, start lab.Time, area image.Rectangle) error {
-	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile)) // no reader is for two goroutines
+	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile)) // a reader must not be used by two goroutines
 	if err != nil {
 		return err
 	}
@@ -238,5 +238,5 @@ func writeJSON(dir, file string, v any) error {
 	return os.WriteFile(filepath.Join(dir, file), append(content, '\n'), 0o644)
 }
 
-// ms is a number of milliseconds as a duration.
+// ms converts milliseconds to a duration.
 func ms(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }

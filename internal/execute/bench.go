@@ -13,9 +13,8 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// NewRunner wires the rig for a program that carries out trials without an
-// order, as benchmarks do. The trials are those of an order, but for their
-// evidence: they are measured, and no picture of them is kept.
+// NewRunner makes a runner for benchmarks, which carry out trials without a plan. The trials
+// are the same as those of a plan, but no evidence of them is made.
 func (r Rig) NewRunner(log *slog.Logger) *experiment.Runner {
 	var link experiment.Link = emulated{r.Network}
 	if r.Link != nil {
@@ -27,20 +26,20 @@ func (r Rig) NewRunner(log *slog.Logger) *experiment.Runner {
 	}
 }
 
-// Replay is the network of an arm that replays an archive as it was recorded.
+// Replay is the network of an arm that replays an archive with recorded timing.
 func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
-// SetFlags adds flags to the browsers of the trials to come, which get the files as their descriptors 3, 4 ….
+// SetFlags adds flags to the browsers of later trials, which get the files as their descriptors 3, 4, ….
 func (v *Virtual) SetFlags(extra []string, files ...*os.File) {
 	v.device.Extra, v.device.Files = extra, files
 }
 
-// measurer measures a trial's reel and makes no evidence of it.
+// measurer measures a trial's reel without making evidence.
 type measurer struct{}
 
-// Analyse fills in what pixels tell of t.
+// Analyse fills in the fields of t that come from pixels.
 func (measurer) Analyse(_ context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
 	r, o, err := open(dir, start)
 	if err != nil {

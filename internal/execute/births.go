@@ -16,24 +16,24 @@ import (
 	"eidetic/internal/lab"
 )
 
-// StartURL is what the browser of a plugged-in device opens whenever it is
-// started: the way to the page of the trial.
+// StartURL is the page that the browser of a plugged-in device opens whenever it starts. It
+// redirects to the page of the trial.
 const StartURL = boxURL + "/start"
 
-// boxURL is the box in the device's network.
+// boxURL is the box's address in the device's network.
 const boxURL = "http://box.test"
 
-// StartPage answers StartURL, and gives out the script that keeps a browser
-// there. Between trials it shows the box's own first page.
+// StartPage serves StartURL, and the script that keeps a browser open there. Between trials
+// it redirects to the box's own first page.
 type StartPage struct {
-	pages http.Handler // the box's others
+	pages http.Handler // the box's other pages
 
 	mu   sync.Mutex
 	next string
-	came chan struct{} // closed when the device asks for next
+	came chan struct{} // closed when the device requests next
 }
 
-// NewStartPage puts the start page before the box's pages.
+// NewStartPage makes a handler that serves the start page, and pages for all other paths.
 func NewStartPage(pages http.Handler) *StartPage { return &StartPage{pages: pages} }
 
 // ServeHTTP implements http.Handler.
@@ -41,7 +41,7 @@ func (s *StartPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/kiosk.sh":
 		w.Header().Set("Content-Type", "text/x-shellscript")
-		_, _ = w.Write(device.KioskScript(boxURL, StartURL)) // the device went away
+		_, _ = w.Write(device.KioskScript(boxURL, StartURL)) // the device has disconnected
 		return
 	case r.Method != http.MethodGet || r.URL.Path != "/start":
 		s.pages.ServeHTTP(w, r)
@@ -61,8 +61,8 @@ func (s *StartPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// lead sends the device to a URL of the box from now on, and returns a channel
-// that is closed when it asked.
+// lead redirects the device to a URL of the box from now on, and returns a channel that is
+// closed when the device has requested it.
 func (s *StartPage) lead(to string) (came <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,13 +71,13 @@ func (s *StartPage) lead(to string) (came <-chan struct{}) {
 	return s.came
 }
 
-// Fresh is what makes a device fresh: keys that end its browser, whose owner
-// starts a new one at StartURL, or that lead the one that it has there.
+// Fresh is the steps that make a device fresh: keys that close its browser, whose owner starts
+// a new one at StartURL, or that open StartURL in the existing one.
 type Fresh []freshStep
 
 type freshStep struct{ verb, what string }
 
-// ParseFresh reads steps: "key Ctrl+W" presses a key or chord, "text WORDS" types.
+// ParseFresh parses steps: "key Ctrl+W" presses a key or chord, "text WORDS" types text.
 func ParseFresh(steps []string) (Fresh, error) {
 	if len(steps) == 0 || len(steps) > 20 {
 		return nil, fmt.Errorf("%d steps; at least 1 and at most 20", len(steps))
@@ -117,25 +117,25 @@ func (f Fresh) do(ctx context.Context, c freshControl) error {
 	return nil
 }
 
-// startLimits are how long a device may take to come to StartURL after its keys
-// were pressed for the first time, the second … A key that meets a browser which
-// has just been started, or a page that ended without an answer, is lost.
+// startLimits are how long a device may take to open StartURL after its keys were pressed for
+// the first time, the second time, and so on. A key is lost if the browser has just been
+// started, or if its page ended without an answer.
 var startLimits = []time.Duration{15 * time.Second, 30 * time.Second, time.Minute}
 
-// pluggedBirths gives experiment the births of a device that is plugged in.
+// pluggedBirths implements experiment.Device for a device that is plugged in.
 type pluggedBirths struct {
 	start   *StartPage
 	fresh   Fresh
 	control freshControl
 }
 
-// screenControl knows how large the screen is that it drives.
+// screenControl is a control that knows the size of its screen.
 type screenControl interface {
 	control.Controller
 	Size() (image.Point, error)
 }
 
-// freshControl is what it takes to make a device fresh.
+// freshControl is the control that the steps of Fresh need.
 type freshControl interface {
 	Key(ctx context.Context, chord string) (lab.Event, error)
 	Text(ctx context.Context, text string) (lab.Event, error)
@@ -150,8 +150,8 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 		return nil, err
 	}
 	for _, limit := range startLimits {
-		// The device has to come after its keys: what came before is closed by them.
-		came := p.start.lead(u.RequestURI()) // the box's pages are all on one host
+		// Only a request after the keys counts, since they close the page that made earlier ones.
+		came := p.start.lead(u.RequestURI()) // all pages of the box are on one host
 		if err := p.fresh.do(ctx, p.control); err != nil {
 			return nil, fmt.Errorf("making it fresh: %w", err)
 		}
@@ -169,33 +169,34 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 	return nil, experiment.Broken(fmt.Errorf("the device did not open %s though its keys were pressed %d times: is its browser there, and does it start again with that page?", StartURL, len(startLimits)))
 }
 
-// park puts the pointer into the last corner, where next to nothing of it shows:
+// park moves the pointer to the bottom right corner, where almost nothing of it is visible:
 // servers draw it into the picture of a client that did not move it itself.
 func (p pluggedBirths) park(ctx context.Context) error {
 	size, err := p.control.Size()
 	if err != nil {
 		return err
 	}
-	if _, err := p.control.Move(ctx, size.X-2, size.Y-2); err != nil { // a pointer that is there already would not be seen to move
+	// Move elsewhere first: a pointer that is in the corner already would not move.
+	if _, err := p.control.Move(ctx, size.X-2, size.Y-2); err != nil {
 		return err
 	}
 	_, err = p.control.Move(ctx, size.X-1, size.Y-1)
 	return err
 }
 
-// plugged lives on after its trial.
+// plugged is a device that keeps running after its trial.
 type plugged struct{ start *StartPage }
 
 func (plugged) Done() <-chan struct{} { return nil }
 func (plugged) Err() error            { return nil }
 
-// Stop leads the device to the box's own page again.
+// Stop redirects the device to the box's own page again.
 func (p plugged) Stop() error {
 	p.start.lead("")
 	return nil
 }
 
-// guarded is a link whose report also knows of the device's cable.
+// guarded is a link whose report includes problems of the device's cable.
 type guarded struct {
 	emulated
 	watch   func() func() []string
@@ -209,7 +210,7 @@ func (g *guarded) Restart() {
 
 func (g *guarded) Report() experiment.LinkReport {
 	report := g.emulated.Report()
-	report.Invalid = strings.Join(g.reasons(), "; ") // its own is among those of the port
+	report.Invalid = strings.Join(g.reasons(), "; ") // the port's reasons include the link's own
 	return report
 }
 

@@ -15,9 +15,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// fakeKeys notes what is done to a device, whose owner's script reacts to Ctrl+W.
+// fakeKeys records the actions on a device, whose owner's script reacts to Ctrl+W.
 type fakeKeys struct {
-	control.Controller // what is not faked is not called
+	control.Controller // other methods are not called
 	did                []string
 	onKey              func()
 }
@@ -60,7 +60,7 @@ func TestStartPage(t *testing.T) {
 	came := s.lead("/sync?next=x")
 	select {
 	case <-came:
-		t.Error("nobody came, and somebody is said to have")
+		t.Error("lead reports a request before there was one")
 	default:
 	}
 	for range 2 { // a browser may ask twice
@@ -81,7 +81,7 @@ func TestPluggedBirth(t *testing.T) {
 	}
 	s := NewStartPage(http.NotFoundHandler())
 	keys := &fakeKeys{}
-	keys.onKey = func() { // the browser goes there after Return
+	keys.onKey = func() { // the browser opens the start page after Return
 		if keys.did[len(keys.did)-1] == "key Return" {
 			get(s, "/start")
 		}
@@ -91,7 +91,7 @@ func TestPluggedBirth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"key Ctrl+L", "text box.test/start", "key Return", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
-		t.Errorf("it did %q, want %q", keys.did, want)
+		t.Errorf("actions = %q; want %q", keys.did, want)
 	}
 	if got := get(s, "/start").Header().Get("Location"); got != "/sync?next=https%3A%2F%2Fwww.x.test%2F%3Fa%3Db%26c" {
 		t.Errorf("the device is led to %s", got)
@@ -104,7 +104,7 @@ func TestPluggedBirth(t *testing.T) {
 	}
 }
 
-// A key that meets a browser which is just starting is lost: it is pressed again.
+// A key that arrives while a browser starts is lost: it is pressed again.
 func TestPluggedBirthAtSecondTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fresh, err := ParseFresh([]string{"key Ctrl+W"})
@@ -121,12 +121,12 @@ func TestPluggedBirthAtSecondTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := []string{"key Ctrl+W", "key Ctrl+W", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
-			t.Errorf("it did %q, want %q", keys.did, want)
+			t.Errorf("actions = %q; want %q", keys.did, want)
 		}
 	})
 }
 
-// A device that does not come costs its trial and no more.
+// A device that does not open the start page fails only its trial.
 func TestPluggedBirthThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fresh, err := ParseFresh([]string{"key Ctrl+W"})
@@ -134,7 +134,8 @@ func TestPluggedBirthThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
-		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil || !strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
+		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil ||
+			!strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -148,7 +149,7 @@ func TestPluggedBirthThatFails(t *testing.T) {
 func TestParseFresh(t *testing.T) {
 	for _, steps := range [][]string{nil, {""}, {"press x"}, {"key"}, {"key Ctrl+"}, {"key NoSuchKey"}, {"text "}, make([]string, 21)} {
 		if f, err := ParseFresh(steps); err == nil {
-			t.Errorf("%q was taken as %v", steps, f)
+			t.Errorf("ParseFresh(%q) = %v; want an error", steps, f)
 		}
 	}
 }

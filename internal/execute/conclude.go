@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/verdict"
 )
 
-// conclude makes the result of the trials that a run has, once its state is final.
+// conclude computes the results of a run from its trials, once its state is final.
 func conclude(run *lab.Run) {
 	run.Summary = summarise(run.Trials)
 	run.Comparison = verdict.Of(run, run.Plan.Seed)
@@ -29,15 +29,14 @@ func conclude(run *lab.Run) {
 	}
 }
 
-// CutOff is the reason that a run is given whose end nobody has seen. It is
-// not the one that a reader of an unfinished folder tells, so that it is known
-// which have a result.
+// CutOff is the error of an interrupted run that has been concluded. It differs from the
+// error that store.ReadRun reports for an unfinished folder, so that the two can be told
+// apart.
 const CutOff = "the process that ran it ended before it was done; the result is of the trials that were whole"
 
-// Conclude gives a run that was cut off, by kill -9 or a power cut, what it
-// would have had if it had been stopped: the summary of its trials, the
-// comparison and a report, and the reason why it ended. One that has them, and
-// one that goes on, is left as it is.
+// Conclude completes a run that was interrupted by SIGKILL or a power cut: it adds the
+// summary of its trials, the comparison, a report, and the reason of the end. Runs that are
+// complete or in progress are not changed.
 func Conclude(dir, reason string) error {
 	folder, run, err := store.Reopen(dir)
 	if errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrEnded) {
@@ -55,19 +54,19 @@ func Conclude(dir, reason string) error {
 	return folder.Save(run)
 }
 
-// ConcludeAll concludes the runs of a store that were cut off. What cannot be
-// is logged and left: a folder of a run stops nothing.
+// ConcludeAll concludes the interrupted runs of a store. It logs errors and continues: a
+// damaged folder must not stop the service.
 func ConcludeAll(ctx context.Context, runs *store.Store, log *slog.Logger) {
 	dirs, err := runs.CutOff(ctx)
 	if err != nil {
-		log.Error("runs that were cut off have no result", "error", err)
+		log.Error("interrupted runs could not be listed and have no result", "error", err)
 	}
 	for _, dir := range dirs {
 		if ctx.Err() != nil {
-			return // the next start goes on
+			return // the next start continues
 		}
 		if err := Conclude(dir, CutOff); err != nil {
-			log.Error("a run that was cut off has no result", "run", dir, "error", err)
+			log.Error("an interrupted run could not be concluded and has no result", "run", dir, "error", err)
 		}
 	}
 }

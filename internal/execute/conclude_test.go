@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/store"
 )
 
-// cut is the folder of a run as a process leaves it that is killed: it calls
-// itself running, has no result, and nobody holds it.
+// cut makes the folder of a run whose process was killed: its state is running, it has no
+// results, and its lock is free.
 func cut(t *testing.T, root, id string) string {
 	t.Helper()
 	run := reporttest.Compared(7, 8, 800)
@@ -31,11 +31,11 @@ func cut(t *testing.T, root, id string) string {
 	return folder.Path()
 }
 
-// A run that was cut off gets the result and the report of the trials that it has.
+// An interrupted run gets the results and the report of its completed trials.
 func TestRunThatWasCutOff(t *testing.T) {
 	root := t.TempDir()
 	dir := cut(t, root, "a")
-	damaged := cut(t, root, "damaged") // one trial's own file
+	damaged := cut(t, root, "damaged") // one trial.json is damaged
 	if err := os.WriteFile(filepath.Join(damaged, "trials", "003", "trial.json"), []byte(`{"number":3,`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -72,15 +72,15 @@ func TestRunThatWasCutOff(t *testing.T) {
 		}
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, "trials", "001", "trial.json")); err != nil || string(now) != string(series) {
-		t.Errorf("the trial's own file is another one now (%v)", err)
+		t.Errorf("Conclude changed a trial.json (%v)", err)
 	}
 	if run, err := store.ReadRun(goesOn.Path()); err != nil || run.State != store.StateRunning {
-		t.Errorf("the run that goes on: %+v (%v)", run, err)
+		t.Errorf("the run in progress: %+v (%v)", run, err)
 	}
 	if left, err := runs.CutOff(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("left: %v (%v)", left, err)
 	}
-	// A second process that comes to it late leaves it.
+	// A second process that concludes the run later changes nothing.
 	if err := Conclude(dir, "again"); err != nil {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func TestRunThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A recording that failed leaves a report that says why.
+// A run whose recording failed has a report that says why.
 func TestFailedRunHasAReport(t *testing.T) {
 	x := &Execution{Root: t.TempDir(), begun: time.Now(), run: &lab.Run{ID: "1", State: store.StateRunning}}
 	var err error

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestDocumentedLink: the link in the report.json of docs/formats/run-folder.md is
-// the one that the profile lte makes, every field of it.
+// TestDocumentedLink: the link in the report.json of docs/formats/run-folder.md has every
+// field of the profile lte.
 func TestDocumentedLink(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/formats/run-folder.md")
 	if err != nil {

@@ -12,7 +12,7 @@ type noStats struct{}
 
 func (noStats) Stats() replay.Stats { return replay.Stats{} }
 
-// TestDone: the first lab.done() of a page ends its trial, with the name it was given.
+// TestDone: the first lab.done() of a page ends its trial, and the event has the name from the call.
 func TestDone(t *testing.T) {
 	a := &armed{core: noStats{}, done: &atomic.Pointer[lab.Event]{}}
 	for _, n := range []replay.Annotation{

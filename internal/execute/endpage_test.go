@@ -22,11 +22,11 @@ import (
 	"eidetic/internal/lab"
 )
 
-// shop is a device whose screen, network and keyboard are all pretended: it shows
-// green until Return is pressed, then a page that loads in two steps, then red.
+// shop is a fake device with screen, network and keyboard: it shows green until Return is
+// pressed, then a page that loads in two steps, then red.
 type shop struct {
 	pressed atomic.Bool
-	after   int // frames since
+	after   int // frames since the key
 	frames  uint64
 	ticker  *time.Ticker
 }
@@ -35,7 +35,7 @@ func (s *shop) Format() lab.Format {
 	return lab.Format{Pixels: lab.BGRX, Width: 64, Height: 48, Rate: 60}
 }
 
-// picture draws what the screen shows n frames after the key.
+// picture draws the screen n frames after the key.
 func (s *shop) picture(n int) []byte {
 	pix := make([]byte, 0, s.Format().FrameSize())
 	for i := range s.Format().Width * s.Format().Height {
@@ -55,7 +55,7 @@ func (s *shop) picture(n int) []byte {
 	return pix
 }
 
-// pageAt is the frame after the key in which the page is complete.
+// pageAt is the frame after the key at which the page is complete.
 const pageAt = 20
 
 func (s *shop) Next(ctx context.Context) (lab.Frame, error) {
@@ -100,8 +100,8 @@ func (s *shop) Key(context.Context, string) (e lab.Event, err error) {
 	return e, nil
 }
 
-// TestTrialThatEndsRed: the red page ends the load and is not its goal. Every number
-// of the trial rests on the page before it, and such a load is one that loaded.
+// TestTrialThatEndsRed: the red page ends the load but is not its final frame. Every number
+// of the trial is based on the page before it, and the load counts as complete.
 func TestTrialThatEndsRed(t *testing.T) {
 	s := &shop{}
 	dir := t.TempDir()
@@ -124,13 +124,13 @@ func TestTrialThatEndsRed(t *testing.T) {
 	if n == 0 || trial.LoadHistogram[n-1] != 100 || trial.VisualProgress[n-1] != 100 {
 		t.Fatalf("the load histogram is %v, the progress %v; want both to end at 100", trial.LoadHistogram, trial.VisualProgress)
 	}
-	// The page stands for half a second before the red one.
+	// The page is shown for half a second before the red page.
 	last, ok := trial.Metrics["last_visual_change_ms"]
 	if end := trial.FrameTimes[n-1]; !ok || end <= last {
 		t.Errorf("the last change is at %v ms (%v), the last frame that was measured at %v ms: want it to be the page's", last, ok, end)
 	}
 	if steps := slices.Compact(slices.Clone(trial.LoadHistogram)); len(steps) != 3 {
-		t.Errorf("the load histogram has the levels %v; want nothing, the page's top, and all of it", steps)
+		t.Errorf("the load histogram has the levels %v; want those of nothing, of the page's top, and of the whole page", steps)
 	}
 }
 

@@ -1,12 +1,11 @@
-// Package execute carries out one plan from beginning to end: pages are recorded
-// through the device's network, the recordings replayed trial by trial on the
-// device, filmed and measured, and a run folder is left that says how it went,
-// however it ended.
+// Package execute carries out one plan from beginning to end: it records pages through the
+// device's network, replays the recordings trial by trial on the device, films and measures
+// them, and leaves a run folder that says how the run ended.
 //
-// In go a [lab.Plan], a [Rig] (a device with the box's network around it) and a
-// store; out come a run folder and news of its progress. It is the one place
-// where the instruments meet the procedure of package experiment, so that the
-// demo and the box's service measure in the same way.
+// Its input is a [lab.Plan], a [Rig] (a device with the box's network around it) and a store;
+// its output is a run folder and progress reports. It is the one place where the instruments
+// meet the procedure of package experiment, so the demo and the box's service measure in the
+// same way.
 package execute
 
 import (
@@ -37,35 +36,34 @@ type Rig struct {
 	Control experiment.Control
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
-	// Usage is the processor time so far by who took it; nil when it is not known.
+	// Usage returns the processor time so far by consumer; nil if it is unknown.
 	Usage func() map[string]time.Duration
-	// MainThreads is that of the experiment's runner; nil when it is not known.
+	// MainThreads is that of the experiment's runner; nil if it is unknown.
 	MainThreads func() map[int]time.Duration
-	// Describe fills in what the environment of a run says of the device; it is
-	// called at the beginning and at the end.
+	// Describe fills in the device's part of a run's environment; it is called at the
+	// beginning and at the end.
 	Describe func(*lab.Environment)
-	// Sealed is called when everything is recorded and nobody outside is needed
-	// any more; nil does nothing.
+	// Sealed is called when all recordings are made and no origin is needed any more; nil
+	// does nothing.
 	Sealed func()
-	// Finish adds to a run that went to its end what can be told only then; nil
-	// adds nothing.
+	// Finish adds to a completed run what is known only at its end; nil adds nothing.
 	Finish func(run *lab.Run) error
 }
 
-// News hears how an execution goes. Its functions must not block; nil hears nothing.
+// News receives the progress of an execution. Its functions must not block; nil ones are not called.
 type News struct {
 	Say  func(text string) // a sentence for a person
 	Step func(experiment.Step)
 	Film func(FilmNews) // for a watchdog
 }
 
-// FilmNews says that the recorder of the screen lives.
+// FilmNews is a sign of life of the screen's recorder.
 type FilmNews string
 
-// What a watchdog hears of a recording.
+// The signs of life that a watchdog receives.
 const (
 	FilmBegins FilmNews = "begins"
-	FilmTurns  FilmNews = "turns" // frames came, or the source has said why none do; about once a second
+	FilmTurns  FilmNews = "turns" // frames arrived, or the source has reported why none do; sent about once a second
 	FilmEnds   FilmNews = "ends"
 )
 
@@ -75,11 +73,11 @@ func (n News) say(format string, args ...any) {
 	}
 }
 
-// Execution is a plan with what it takes to carry it out: a run.
+// Execution is a run: a plan with everything needed to carry it out.
 type Execution struct {
 	ID   string // of the run
 	Plan lab.Plan
-	// Traces opens the files that links name; nil refuses them.
+	// Traces opens the trace files that links name; nil refuses them.
 	Traces TraceOpener
 	Rig    Rig
 	Root   string // of the store
@@ -97,11 +95,11 @@ type Execution struct {
 	folder   *store.Folder
 }
 
-// clock is what every time of a run is read from.
+// clock is the clock of all times of a run.
 func clock() lab.Time { return lab.Monotonic() }
 
-// Run makes the run's folder and fills it. The error says why the run is not
-// done; the folder, once there is one, says it too.
+// Run makes the run's folder and fills it. If the run is not done, the error says why, and so
+// does the folder if it exists.
 func (x *Execution) Run(ctx context.Context) (err error) {
 	if !store.ValidID(x.ID) {
 		return fmt.Errorf("%q is no identifier of a run", x.ID)
@@ -127,9 +125,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	return x.perform(ctx)
 }
 
-// perform records what is missing and carries out the trials.
+// perform records missing archives and carries out the trials.
 func (x *Execution) perform(ctx context.Context) error {
-	// Asked for when a profile is set: without one, connections pass untouched.
+	// Set only with a profile: without one, connections pass unchanged.
 	defer func() { x.run.Link.BackEnd = x.Rig.Network.LinkReport().Backend }()
 	var shaped experiment.Link = emulated{x.Rig.Network}
 	if x.Rig.Link != nil {
@@ -157,8 +155,8 @@ func (x *Execution) perform(ctx context.Context) error {
 	return nil
 }
 
-// usage is the rig's, with the time of the encoder, whose processes have ended
-// when the rig could look at them.
+// usage is the rig's usage plus the time of the encoders, which may end before the rig reads
+// their time.
 func (x *Execution) usage() func() map[string]time.Duration {
 	if x.Rig.Usage == nil {
 		return nil
@@ -170,7 +168,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 	}
 }
 
-// plan is what experiment is to do.
+// plan converts the plan for package experiment.
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
@@ -178,13 +176,13 @@ func (x *Execution) plan() experiment.Plan {
 	return p
 }
 
-// save writes the run as far as it is.
+// save writes the run in its current state.
 func (x *Execution) save() error {
 	x.run.Elapsed = time.Since(x.begun).Seconds()
 	return x.folder.Save(x.run)
 }
 
-// finish writes the run's end, whatever it was, with its result and its report.
+// finish writes the run's final state with its results and its report.
 func (x *Execution) finish(ctx context.Context, cause error) error {
 	run := x.run
 	run.State = store.StateDone
@@ -203,18 +201,18 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 	}
 	err := cause
 	run.Elapsed = time.Since(x.begun).Seconds()
-	// One that failed has a report as well: people look there for the reason.
+	// A failed run has a report too: people look there for the reason.
 	if reportErr := report.Write(x.folder.Path(), run); reportErr != nil {
 		err = errors.Join(err, reportErr)
 		if cause == nil {
 			run.State, run.Error = store.StateFailed, reportErr.Error()
 		}
 	}
-	// The last, so that a run that says how it ended is whole.
+	// Saved last, so that a run whose state is final is complete.
 	return errors.Join(err, x.save())
 }
 
-// environment is what could explain a difference to another run.
+// environment collects what could explain a difference to another run.
 func (x *Execution) environment() lab.Environment {
 	e := lab.Environment{Appliance: x.Software, Host: device.Host{}.Facts()}
 	x.Rig.Describe(&e)
@@ -236,7 +234,7 @@ func summarise(trials []*lab.Trial) []lab.Summary {
 	values := map[key][]float64{}
 	units := map[string]string{}
 	var order []key
-	// The control's come first, whosever trial did: that is drawn by lot.
+	// The control comes first, whichever arm had the first trial.
 	byArm := slices.Clone(trials)
 	slices.SortStableFunc(byArm, func(a, b *lab.Trial) int { return cmp.Compare(lab.ArmOrder(a.Arm), lab.ArmOrder(b.Arm)) })
 	for _, t := range byArm {
@@ -257,7 +255,7 @@ func summarise(trials []*lab.Trial) []lab.Summary {
 		s := stats.Summarise(values[k])
 		s.Arm, s.Metric, s.Unit = k.arm, k.metric, units[k.metric]
 		if k.metric == "replay_confidence" && s.Min == 1 {
-			s.Warnings = nil // equal is what they are to be
+			s.Warnings = nil // equal values are expected here
 		}
 		out = append(out, s)
 	}

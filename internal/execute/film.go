@@ -14,10 +14,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Screen films whatever Open opens.
+// Screen films the source that Open opens.
 type Screen struct {
 	Open func(context.Context) (capture.Source, error)
-	Name string // as it stands in the reel: "x11::0"
+	Name string // name of the source in the reel: "x11::0"
 }
 
 // Film implements [experiment.Screen].
@@ -40,14 +40,14 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 	return &film{Recorder: r, reel: w}, nil
 }
 
-// film is a recording and the reel it goes to.
+// film is a recording and its reel.
 type film struct {
 	*capture.Recorder
 	reel *reel.Writer
 }
 
-// Shows implements [experiment.Film] by the rule of the analysis, so that a page
-// which ends a trial is the one that the analysis leaves out.
+// Shows implements [experiment.Film] by the rule of the analysis, so that the red page that
+// ends a trial is the page that the analysis leaves out.
 func (f *film) Shows(c color.RGBA) (all bool) {
 	f.Latest(func(format lab.Format, frame lab.Frame) { all = visual.Shows(format, frame.Pix, c) })
 	return all
@@ -83,10 +83,10 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	return out, err
 }
 
-// micro rounds to three digits: microseconds, where milliseconds are meant.
+// micro rounds milliseconds to three digits, that is to microseconds.
 func micro(v float64) float64 { return math.Round(v*1e3) / 1e3 }
 
-// watched tells a watchdog of the recordings of a screen; without one it does nothing.
+// watched reports the recordings of a screen to a watchdog, if there is one.
 type watched struct {
 	experiment.Screen
 	tell func(FilmNews)
@@ -111,8 +111,8 @@ func (w watched) Film(ctx context.Context, path string) (experiment.Film, error)
 				return
 			case <-ticker.C:
 			}
-			// A source that has said that it has nothing to deliver is alive; that
-			// ends the trial, and is no reason to restart the service.
+			// A source that has reported an interruption is alive. The interruption ends the
+			// trial, but is no reason to restart the service.
 			s := f.Status()
 			if s.Frames > seen || s.Interruptions > 0 {
 				seen = s.Frames
@@ -123,7 +123,7 @@ func (w watched) Film(ctx context.Context, path string) (experiment.Film, error)
 	return watchedFilm{f, func() { stop(); <-ended }}, nil
 }
 
-// watchedFilm ends the watch with the recording.
+// watchedFilm ends the watch when the recording ends.
 type watchedFilm struct {
 	experiment.Film
 	end func()

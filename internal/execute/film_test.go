@@ -12,10 +12,10 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// A VNC server that falls silent says so within its patience and is then no
-// reason for the watchdog to restart the service, for as long as it is filmed.
+// A VNC server that falls silent is reported as an interruption within the source's patience,
+// so the watchdog does not restart the service for the rest of the film.
 func TestFilmOfASilentScreen(t *testing.T) {
-	// Longer than a machine stalls: within it the whole screen must have come.
+	// Longer than a machine may stall: the whole screen must arrive within it.
 	const patience = 3 * time.Second
 	server := rfbtest.New(t, rfbtest.Config{})
 	news := make(chan FilmNews, 100)
@@ -44,7 +44,7 @@ func TestFilmOfASilentScreen(t *testing.T) {
 	await(FilmTurns)
 	server.Silence(true)
 	defer server.Silence(false)
-	for frames := -1; ; { // until it has told, and nothing more comes
+	for frames := -1; ; { // until the interruption is reported, and no more frames arrive
 		await(FilmTurns)
 		s := film.Status()
 		if s.Interruptions > 0 && s.Frames == frames {
@@ -54,9 +54,9 @@ func TestFilmOfASilentScreen(t *testing.T) {
 	}
 	await(FilmTurns)
 	if _, err := film.Stop(); err == nil {
-		t.Error("a film that was interrupted ended as if it had not been")
+		t.Error("Stop() of an interrupted film returned no error")
 	}
-	for len(news) > 1 { // a turn may have come before the end
+	for len(news) > 1 { // a sign of life may precede the end
 		<-news
 	}
 	await(FilmEnds)

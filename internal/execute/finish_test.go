@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// A run whose report could not be written is not done, and its folder says so.
+// A run whose report could not be written has failed, and its folder says so.
 func TestRunWithoutItsReport(t *testing.T) {
 	x := &Execution{Root: t.TempDir(), begun: time.Now(), run: &lab.Run{ID: "1", State: store.StateRunning}}
 	var err error

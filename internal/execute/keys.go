@@ -13,15 +13,15 @@ import (
 // keyLimit is how long a device may take to answer one action.
 const keyLimit = 30 * time.Second
 
-// keys drive a device over a connection that may be lost: an action that gets
-// no answer in time costs its trial, and the next one connects anew.
+// keys controls a device over a connection that may be lost: an action without an answer in
+// time fails its trial, and the next action connects again.
 type keys struct {
 	open  func(context.Context) (screenControl, error)
 	limit time.Duration
-	now   screenControl // nil where there is no connection
+	now   screenControl // nil if there is no connection
 }
 
-// errNoKeys is returned where nothing can be asked of the device.
+// errNoKeys is returned if there is no connection to the device's screen.
 var errNoKeys = errors.New("there is no connection to the device's screen")
 
 func (k *keys) ready(ctx context.Context) (err error) {
@@ -29,12 +29,12 @@ func (k *keys) ready(ctx context.Context) (err error) {
 		k.now, err = k.open(ctx)
 	}
 	if err != nil {
-		k.now = nil // not one that is nothing
+		k.now = nil // open may return a typed nil; store a plain nil
 	}
 	return err
 }
 
-// act does one thing in time.
+// act does one action within keyLimit.
 func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) (lab.Event, error)) (lab.Event, error) {
 	limited, cancel := context.WithTimeout(ctx, k.limit)
 	defer cancel()
@@ -56,7 +56,7 @@ func (k *keys) Key(ctx context.Context, chord string) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Key(ctx, chord) })
 }
 
-// Text types.
+// Text types text.
 func (k *keys) Text(ctx context.Context, text string) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Text(ctx, text) })
 }
@@ -66,7 +66,7 @@ func (k *keys) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Move(ctx, x, y) })
 }
 
-// Size is the screen's.
+// Size returns the size of the screen.
 func (k *keys) Size() (image.Point, error) {
 	if k.now == nil {
 		return image.Point{}, experiment.Broken(errNoKeys)

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/rfb/rfbtest"
 )
 
-// A screen that does not answer costs time that is bounded, and is asked again
-// over a new connection; without a limit the run would never end.
+// A screen that does not answer costs a bounded time and is asked again over a new connection;
+// without a limit the run would never end.
 func TestKeysOfASilentScreen(t *testing.T) {
 	server := rfbtest.New(t, rfbtest.Config{Fences: true})
 	opened := 0
@@ -27,10 +27,10 @@ func TestKeysOfASilentScreen(t *testing.T) {
 	server.Silence(true)
 	k.limit = 50 * time.Millisecond
 	if _, err := k.Key(t.Context(), "b"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a silent screen: %v", err)
+		t.Errorf("Key() on a silent screen: %v", err)
 	}
 	if _, err := k.Size(); !errors.Is(err, errNoKeys) {
-		t.Errorf("the size of no screen: %v", err)
+		t.Errorf("Size() without a connection: %v", err)
 	}
 	server.Silence(false)
 	k.limit = time.Minute

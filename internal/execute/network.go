@@ -17,7 +17,7 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// The adapters between the instruments and what package experiment asks for.
+// The adapters from the instruments to the interfaces of package experiment.
 
 // servedLog collects a session's replay log.
 type servedLog struct {
@@ -31,7 +31,7 @@ func (l *servedLog) add(s lab.Served) {
 	l.lines = append(l.lines, s)
 }
 
-// sorted returns the lines by arrival.
+// sorted returns the lines in order of arrival.
 func (l *servedLog) sorted() []lab.Served {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *servedLog) sorted() []lab.Served {
 	return out
 }
 
-// counted is what a Recorder and a Session have in common.
+// counted is the common part of a Recorder and a Session.
 type counted interface{ Stats() replay.Stats }
 
 // armed is a session of the network.
@@ -50,7 +50,7 @@ type armed struct {
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	finish  func() error
-	// recorded is how many exchanges the recording has of the page, 0 where that is not known.
+	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
 }
 
@@ -63,8 +63,8 @@ func (a *armed) Traffic() experiment.Traffic {
 	return t
 }
 
-// annotate hears what pages tell the box. The first lab.done() ends a trial; its
-// time is that of its arrival.
+// annotate handles what pages report to the box. The first lab.done() ends a trial; its time
+// is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
 	if n.Name == "done" {
 		a.done.CompareAndSwap(nil, &lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time})
@@ -80,15 +80,15 @@ func (a *armed) Disarm() ([]lab.Served, error) {
 	return a.log.sorted(), err
 }
 
-// recording arms the network to record into an archive.
+// recording arms the network to record a page into an archive.
 type recording struct {
 	network *netlab.Network
 	path    string
 	page    string
 	seed    uint64
 	wall    time.Time
-	by      string // the appliance and its version
-	plain   bool   // leave the pages alone, and throw the recording away afterwards
+	by      string // name and version of the appliance
+	plain   bool   // do not modify pages, and discard the recording afterwards
 }
 
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
@@ -141,8 +141,8 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	return a, nil
 }
 
-// recordedOf counts the exchanges that an archive has of a page. It is 0 for one that
-// this program did not record, or of several pages: what belongs to which is not known.
+// recordedOf counts the exchanges of a page in an archive. It returns 0 if another program
+// made the archive or it has several pages: then the page of an exchange is unknown.
 func recordedOf(a *archive.Archive, page string) (n int) {
 	if pages := a.Pages(); a.Options().PageDate.IsZero() || len(pages) != 1 || pages[0].URL != page {
 		return 0
@@ -155,7 +155,7 @@ func recordedOf(a *archive.Archive, page string) (n int) {
 	return n
 }
 
-// emulated is the network's link.
+// emulated is the link of the network.
 type emulated struct{ network *netlab.Network }
 
 func (e emulated) Restart() { e.network.RestartLink() }

@@ -13,35 +13,36 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// MinStill is the shortest time after which a page may be taken for loaded.
+// MinStill is the shortest stillness after which a page counts as loaded.
 const MinStill = 200 * time.Millisecond
 
 // MaxTolerance is the largest blur that a plan may allow.
 const MaxTolerance = time.Minute
 
-// maxLoading bounds what all trials of a plan may take to load together. The
-// series of each frame are held for the report until the run ends: at 60 frames
-// a second half a gigabyte.
+// maxLoading bounds the sum of all trials' load times. The per-frame series are kept in
+// memory for the report until the run ends: at 60 frames a second, half a gigabyte.
 const maxLoading = store.MaxTrials * time.Minute
 
-// TraceOpener opens the trace files that links name; nil refuses them, as is
-// right for plans that came over a network.
+// TraceOpener opens the trace files that links name; nil refuses them, as plans from the
+// network must not name files.
 type TraceOpener func(name string) (io.ReadCloser, error)
 
-// Check says what is wrong with a plan.
+// Check returns an error for a plan that cannot be carried out.
 func Check(p lab.Plan, traces TraceOpener) error {
 	if p.Trials < 1 || p.Total() > store.MaxTrials {
 		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", p.Trials, len(p.Arms()), store.MaxTrials)
 	}
 	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
 	if limit > maxLoading/time.Duration(p.Total()) {
-		return fmt.Errorf("limit_s: %d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit", p.Total(), limit, maxLoading)
+		return fmt.Errorf("limit_s: %d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit",
+			p.Total(), limit, maxLoading)
 	}
 	if still < MinStill || limit < still {
 		return fmt.Errorf("still_s %v and limit_s %v: still is at least %v, and the limit no shorter", still, limit, MinStill)
 	}
 	if tolerance < 0 || tolerance > MaxTolerance || p.Tolerance != 0 && tolerance == 0 {
-		return fmt.Errorf("tolerance_ms: %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it", tolerance, MaxTolerance)
+		return fmt.Errorf("tolerance_ms: %v: above 0 and at most %v, or 0 for one frame that is relaxed where the machine cannot keep it",
+			tolerance, MaxTolerance)
 	}
 	if _, err := replay.ParseTiming(p.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)
@@ -58,7 +59,7 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	return err
 }
 
-// CheckPage says what is wrong with the URL of a page.
+// CheckPage returns an error for a page whose URL cannot be loaded.
 func CheckPage(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -67,7 +68,7 @@ func CheckPage(page string) error {
 	return nil
 }
 
-// links are the profiles of a plan's arms, by their names.
+// links parses the link profiles of a plan's arms, by name.
 func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	all := map[string]link.Profile{}
 	for _, a := range p.Arms() {
@@ -80,5 +81,5 @@ func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	return all, nil
 }
 
-// SyncURL leads from the box's green page to a page under test.
+// SyncURL is the URL of the box's green page that leads to a page under test.
 func SyncURL(page string) string { return "http://box.test/sync?next=" + url.QueryEscape(page) }

@@ -11,13 +11,13 @@ import (
 	"eidetic/internal/store"
 )
 
-// good is a plan that asks for as little as is possible.
+// good is a plan that asks for the least possible.
 func good() lab.Plan {
 	return lab.Plan{Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://x.test/"}}
 }
 
-// TestCheckBoundsTheWhole: what a plan may ask for together is bounded, and the
-// most of it is allowed.
+// TestCheckBoundsTheWhole: Check bounds the sum of a plan's trials, and allows the largest
+// permitted sum.
 func TestCheckBoundsTheWhole(t *testing.T) {
 	for _, c := range []struct {
 		trials int
@@ -39,9 +39,10 @@ func TestCheckBoundsTheWhole(t *testing.T) {
 	}
 }
 
-// TestCheckTolerance: a tolerance is above 0, or left out, which the plan's JSON then does too.
+// TestCheckTolerance: a tolerance is above 0 or left out, also in the plan's JSON.
 func TestCheckTolerance(t *testing.T) {
-	for tolerance, accepted := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false, -1: false} {
+	for tolerance, accepted := range map[time.Duration]bool{0: true, time.Nanosecond: true, MaxTolerance: true, MaxTolerance + 1: false,
+		-1: false} {
 		p := good()
 		p.Tolerance = float64(tolerance) / 1e6
 		if err := Check(p, nil); (err == nil) != accepted {

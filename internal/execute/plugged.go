@@ -15,7 +15,7 @@ import (
 	"eidetic/netlab/port"
 )
 
-// PluggedConfig is a device at a port of the box that shares its screen.
+// PluggedConfig describes a device at a port of the box that shares its screen.
 type PluggedConfig struct {
 	Port     *port.Port
 	Start    *StartPage
@@ -26,7 +26,7 @@ type PluggedConfig struct {
 	Rate     float64 // frames per second to film
 }
 
-// NewPlugged makes a rig of a device that is plugged in. Close its keys.
+// NewPlugged makes a rig of a device that is plugged in. The caller closes the returned keys.
 func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	at := net.JoinHostPort(c.Address.String(), strconv.Itoa(int(c.VNC)))
 	keys := &keys{limit: keyLimit, open: func(ctx context.Context) (screenControl, error) {
@@ -46,7 +46,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 		Describe: func(e *lab.Environment) {
 			e.Screen = fmt.Sprintf("VNC at %s, looked at %g times a second", at, c.Rate)
 			e.Network = network.Environment()
-			if s, err := c.Port.Status(); err == nil { // a port that cannot be asked fails the trials
+			if s, err := c.Port.Status(); err == nil { // if the port gives no status, the trials fail anyway
 				e.Port = describePort(s)
 			}
 		},
@@ -65,7 +65,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	return rig, keys, nil
 }
 
-// describePort is a port's status as a run keeps it.
+// describePort converts a port's status to the form that a run keeps.
 func describePort(s port.Status) *lab.PortState {
 	d := &lab.PortState{
 		Interface: s.Interface, Lab: s.Lab, Gateway: s.Gateway.String(), Present: s.Present, Carrier: s.Carrier,

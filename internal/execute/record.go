@@ -19,11 +19,11 @@ import (
 // ArchiveFile is the name of the control's recording in a run's folder.
 const ArchiveFile = "archive.wacz"
 
-// treatmentFile is that of the treatment's, where it has one of its own.
+// treatmentFile is the name of the treatment's recording, if it has one of its own.
 const treatmentFile = "archive-treatment.wacz"
 
-// recordings makes what is missing, opens all, and returns the arms ready to
-// be replayed. After it nobody outside is needed.
+// recordings makes the missing recordings, opens all of them, and returns the arms ready for
+// replay. No origin is needed afterwards.
 func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
 	var arms []experiment.Arm
 	type source struct{ page, archive string }
@@ -67,7 +67,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	return arms, nil
 }
 
-// arm is a side of the comparison as experiment wants it.
+// arm converts an arm for package experiment.
 func (x *Execution) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
@@ -75,7 +75,7 @@ func (x *Execution) arm(a lab.NamedArm, network experiment.Network) experiment.A
 	}
 }
 
-// live is every arm loaded from its origins.
+// live returns the arms of a live run, which loads pages from their origins.
 func (x *Execution) live() (arms []experiment.Arm) {
 	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
 	for _, a := range x.Plan.Arms() {
@@ -100,7 +100,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 		return err
 	}
 	x.News.say("Recording %s from its origins", a.Page)
-	// A port's network outlives its runs, and the link that the last one set.
+	// The network of a port outlives its runs, and keeps the link of the last one.
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
@@ -119,14 +119,14 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	return nil
 }
 
-// loaded says whether the page came to its end while it was recorded: it was still,
-// called lab.done(), or showed the red page. At the time limit it did not.
+// loaded says whether a recorded page came to an end of its own: it was still, called
+// lab.done(), or showed the red page, but did not reach the time limit.
 func loaded(t *lab.Trial) bool {
 	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed
 }
 
-// ofFailures measures and shows only what went wrong: nobody looks at a recording
-// that went well, and its reel is kept.
+// ofFailures makes measurements and evidence only of recordings that failed: nobody looks at
+// the others, whose reel is kept.
 type ofFailures struct{ *analyst }
 
 func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
@@ -136,8 +136,8 @@ func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start
 	return f.analyst.Analyse(ctx, dir, t, start)
 }
 
-// open reads a recording into RAM and describes it, with its flaws, in the
-// run. One that was made just now must have no grave ones; what a person brings
+// open reads an archive into RAM and describes it, with its flaws, in the run. With
+// requireGood, for a recording just made, grave flaws are an error; a person's own archive
 // is replayed as it is.
 func (x *Execution) open(name string, requireGood bool) (*archive.Archive, error) {
 	a, err := archive.Open(filepath.Join(x.folder.Path(), name))
@@ -166,7 +166,7 @@ func bracketed(text, detail string) string {
 	return text + " (" + detail + ")"
 }
 
-// copyFile makes the run's folder complete in itself.
+// copyFile copies an archive, so that the run's folder needs no other files.
 func copyFile(from, to string) error {
 	content, err := os.Open(from)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// linkSeen is a device that is never born: it notes over which link it would
-// have loaded a page.
+// linkSeen is a device whose birth fails; it records the link over which it would have loaded
+// a page.
 type linkSeen struct {
 	network *netlab.Network
 	links   []string
@@ -29,14 +29,14 @@ func (l *linkSeen) Birth(context.Context, string) (experiment.Life, error) {
 	return nil, errUnborn
 }
 
-// The network of a port outlives its runs: what one of them sets must not
-// reach into what the next one records.
+// The network of a port outlives its runs: the link of one run must not affect the recording
+// of the next.
 func TestRecordingOverTheNativeLink(t *testing.T) {
 	authority, err := ca.New(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver := netip.MustParseAddrPort("127.0.0.1:53") // it is not asked: nobody loads anything
+	resolver := netip.MustParseAddrPort("127.0.0.1:53") // not used, as no page is loaded
 	network, err := netlab.Start(t.Context(), netlab.Config{
 		Gateway: netip.MustParseAddr("127.0.0.1"), CA: authority, Upstream: &proxy.UpstreamConfig{Resolver: resolver}, Clock: clock,
 	})
@@ -67,7 +67,7 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 	}
 }
 
-// TestBracketed: a message whose detail is not known has no empty brackets.
+// TestBracketed: a message without a detail has no empty brackets.
 func TestBracketed(t *testing.T) {
 	for detail, want := range map[string]string{"": "it did not load", "no answer": "it did not load (no answer)"} {
 		if got := bracketed("it did not load", detail); got != want {

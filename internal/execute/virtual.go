@@ -20,19 +20,19 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// frameRate of the virtual device's screen.
+// frameRate is the rate of the virtual device's screen.
 const frameRate = 60
 
-// screenSize of the virtual device.
+// screenSize is the size of the virtual device's screen.
 var screenSize = device.Screen{Width: 1280, Height: 720}
 
-// VirtualConfig is what a virtual rig needs. It expects namespaces of its own
-// (package isolate), with a RAM file system at /tmp.
+// VirtualConfig configures a virtual rig, which must run in namespaces of its own (package
+// isolate) with a RAM file system at /tmp.
 type VirtualConfig struct {
-	// Upstream is called when the device's network exists, and says how origins
-	// are reached. Nil: nobody can be contacted, and nothing recorded.
+	// Upstream is called once the device's network exists, and returns how origins are
+	// reached. If it is nil, no origin can be reached and nothing can be recorded.
 	Upstream func(context.Context) (*proxy.UpstreamConfig, error)
-	// Sealed is the rig's.
+	// Sealed is that of Rig.
 	Sealed func()
 	// Forwarder is the command line of the link's process.
 	Forwarder []string
@@ -41,15 +41,15 @@ type VirtualConfig struct {
 	Log              *slog.Logger
 }
 
-// Virtual is a rig whose device is a browser in a network namespace of its
-// own, on a virtual screen.
+// Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
+// screen.
 type Virtual struct {
 	Rig
 	device *device.Virtual
 	keys   *x11control.Controller
 }
 
-// NewVirtual brings the rig up in the order of the packets: origins, box, device.
+// NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
 func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v := &Virtual{}
 	defer func() {
@@ -116,7 +116,7 @@ func (v *Virtual) Close() error {
 	return errors.Join(errs...)
 }
 
-// births gives experiment the device's births.
+// births adapts the virtual device to experiment.Device.
 type births struct {
 	*device.Virtual
 	network *netlab.Network
@@ -135,7 +135,7 @@ func (v *Virtual) describe(e *lab.Environment) {
 	e.Network = v.Network.Environment()
 }
 
-// isolation writes down what proves that nobody outside was contacted.
+// isolation records the evidence that nobody outside the lab was contacted.
 func (v *Virtual) isolation(run *lab.Run) error {
 	ways, err := device.Ways()
 	if err != nil {

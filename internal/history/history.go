@@ -197,7 +197,8 @@ func sane(s lab.Summary) bool {
 
 // step describes a change point at the i-th run.
 func (m *Metric) step(p change.Point, runs []RunPoint, i int) Step {
-	s := Step{Run: runs[i].ID, Wall: runs[i].Wall, P: p.P, Before: p.Before, After: p.After, Trend: trend(m.Metric, p.After-p.Before), Near: []Near{}}
+	s := Step{Run: runs[i].ID, Wall: runs[i].Wall, P: p.P, Before: p.Before, After: p.After, Trend: trend(m.Metric, p.After-p.Before),
+		Near: []Near{}}
 	if percent := 100 * (p.After - p.Before) / math.Abs(p.Before); !math.IsInf(percent, 0) && !math.IsNaN(percent) {
 		s.Percent = &percent
 	}

@@ -62,7 +62,8 @@ func TestStepIsFoundAndTold(t *testing.T) {
 		t.Fatalf("Of() = %+v; want one step in 29 runs", m)
 	}
 	s := m.Steps[0]
-	if s.Run != "20261121-checkout" || !s.Wall.Equal(past[20].Wall) || s.Trend != "slower" || s.P > Level || math.Abs(s.Before-900) > 8 || math.Abs(s.After-984) > 8 || math.Abs(*s.Percent-9.3) > 1.5 {
+	if s.Run != "20261121-checkout" || !s.Wall.Equal(past[20].Wall) || s.Trend != "slower" || s.P > Level || math.Abs(s.Before-900) > 8 ||
+		math.Abs(s.After-984) > 8 || math.Abs(*s.Percent-9.3) > 1.5 {
 		t.Errorf("got %+v", s)
 	}
 	if want := fmt.Sprintf("SpeedIndex +%.0f ms (+%.1f %%) since 20261121-checkout, p = 0.001", s.After-s.Before, *s.Percent); s.Text != want {
@@ -201,7 +202,8 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestSigned(t *testing.T) {
-	for v, want := range map[float64]string{84.2: "+84", -1234.5: "−1\u202f235", 9.04: "+9", -3.25: "−3.3", 108.5: "+109", 0.25: "+0.25", 0.001: "0", 0: "0", 1e6: "+1\u202f000\u202f000"} {
+	for v, want := range map[float64]string{84.2: "+84", -1234.5: "−1\u202f235", 9.04: "+9", -3.25: "−3.3", 108.5: "+109", 0.25: "+0.25",
+		0.001: "0", 0: "0", 1e6: "+1\u202f000\u202f000"} {
 		if got := signed(v); got != want {
 			t.Errorf("signed(%v) = %q; want %q", v, got, want)
 		}

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// An inside has no way out. Where it must reach somebody, a recorder its
-// origins, the outside connects for it and passes the connected socket through
-// a Unix socket (unix(7), SCM_RIGHTS): the inside then has these connections
-// and no others, and none at all once it closes the Unix socket.
+// The inside has no way out. If it must reach a server, as a recorder its origins, the
+// outside connects for it and passes the connected socket through a Unix socket (unix(7),
+// SCM_RIGHTS). The inside then has these connections and no others, and can get no more
+// once it closes the Unix socket.
 
-// dialLimit bounds a connection's making outside.
+// dialLimit bounds the time for a connection outside.
 const dialLimit = 30 * time.Second
 
-// maxDial bounds a request and an answer.
+// maxDial bounds the size of a request and of an answer.
 const maxDial = 4096
 
 type dialRequest struct {
@@ -33,7 +33,7 @@ type dialAnswer struct {
 	Error string `json:",omitempty"`
 }
 
-// DialSockets returns the outside's end and the inside's, which goes to Run.
+// DialSockets returns the outside's end, and the inside's end to pass to Run.
 func DialSockets() (outside *net.UnixConn, inside *os.File, err error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func DialSockets() (outside *net.UnixConn, inside *os.File, err error) {
 	return outside, inside, nil
 }
 
-// unixConn takes over a copy of the file's descriptor.
+// unixConn makes a connection from a copy of the file's descriptor.
 func unixConn(f *os.File) (*net.UnixConn, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -63,7 +63,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// ServeDials connects for the inside until it closes its end, then closes conn.
+// ServeDials connects for the inside until the inside closes its end, then closes conn.
 func ServeDials(ctx context.Context, conn *net.UnixConn, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func ServeDials(ctx context.Context, conn *net.UnixConn, dial func(ctx context.C
 		}
 		var r dialRequest
 		if json.Unmarshal(buf[:n], &r) != nil {
-			return // the inside is this same program; it does not send anything else
+			return // only this program is inside, and it sends nothing else
 		}
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, dialLimit)
@@ -93,14 +93,14 @@ func ServeDials(ctx context.Context, conn *net.UnixConn, dial func(ctx context.C
 			}
 			text, err := json.Marshal(answer)
 			if err != nil {
-				return // a number and a string can be written
+				return // marshalling a number and a string cannot fail
 			}
-			_, _, _ = conn.WriteMsgUnix(text, rights, nil) // the inside has gone, and with it who waits
+			_, _, _ = conn.WriteMsgUnix(text, rights, nil) // an error means that the inside has ended
 		}()
 	}
 }
 
-// clip keeps an error short enough for an answer.
+// clip shortens an error to the length of an answer.
 func clip(s string) string {
 	if len(s) > maxDial/8 {
 		return s[:maxDial/8] + "…"
@@ -108,7 +108,7 @@ func clip(s string) string {
 	return s
 }
 
-// dialFile connects and returns the socket.
+// dialFile connects and returns the socket's file.
 func dialFile(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), r dialRequest) (*os.File, error) {
 	switch r.Network {
 	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
@@ -142,7 +142,7 @@ type dialled struct {
 	err  error
 }
 
-// NewDialer takes over the descriptor that Run passed.
+// NewDialer makes a Dialer from the descriptor that Run passed.
 func NewDialer(inside *os.File) (*Dialer, error) {
 	defer inside.Close()
 	conn, err := unixConn(inside)
@@ -154,7 +154,7 @@ func NewDialer(inside *os.File) (*Dialer, error) {
 	return d, nil
 }
 
-// DialContext connects from outside.
+// DialContext has the outside connect.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	answer := make(chan dialled, 1)
 	d.mu.Lock()
@@ -186,10 +186,10 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 }
 
-// Close ends every way out. Connections that were made stay.
+// Close ends every way out. Existing connections stay.
 func (d *Dialer) Close() error { return d.conn.Close() }
 
-// forget gives up a request; its connection is closed when it comes.
+// forget abandons a request; a connection that still arrives is closed.
 func (d *Dialer) forget(id uint64, answer <-chan dialled) {
 	d.mu.Lock()
 	_, waits := d.waiting[id]
@@ -198,12 +198,12 @@ func (d *Dialer) forget(id uint64, answer <-chan dialled) {
 	if waits {
 		return
 	}
-	if a := <-answer; a.conn != nil { // it came in between
+	if a := <-answer; a.conn != nil { // the answer arrived in between
 		a.conn.Close()
 	}
 }
 
-// read hands the answers to those who wait.
+// read passes answers to the waiting callers.
 func (d *Dialer) read() {
 	buf, oob := make([]byte, maxDial), make([]byte, syscall.CmsgSpace(4))
 	for {
@@ -248,7 +248,7 @@ func (d *Dialer) fail(err error) {
 	}
 }
 
-// receive makes a connection of the descriptor in a control message, if any.
+// receive makes a connection from the descriptor in a control message, if there is one.
 func receive(oob []byte) (net.Conn, error) {
 	if len(oob) == 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// dials joins the two ends in one process, as Run joins two processes.
+// dials connects both ends in one process, as Run connects two processes.
 func dials(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Dialer {
 	t.Helper()
 	outside, inside, err := DialSockets()
@@ -34,8 +34,8 @@ func dials(t *testing.T, dial func(context.Context, string, string) (net.Conn, e
 	return d
 }
 
-// The inside reaches an echo server by connections that the outside makes,
-// many at once, and each is the one that was asked for.
+// The inside reaches an echo server through many concurrent connections made outside, and
+// each answer goes to its own request.
 func TestDialsFromOutside(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,9 +78,9 @@ func TestDialsFromOutside(t *testing.T) {
 		t.Errorf("a Unix socket: %v", err)
 	}
 	if _, err := d.DialContext(t.Context(), "tcp", strings.Repeat("x", maxDial)); err == nil {
-		t.Error("an endless address was taken")
+		t.Error("DialContext() accepted an address that is too long")
 	}
-	// Closed for good: what was made stays, nothing new is.
+	// After Close existing connections stay, and there are no new ones.
 	old, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestDialsThatFail(t *testing.T) {
 		switch address {
 		case "long":
 			return nil, long
-		case "pipe": // no socket of the kernel's
+		case "pipe": // not a kernel socket
 			a, b := net.Pipe()
 			b.Close()
 			return a, nil
@@ -124,8 +124,8 @@ func TestDialsThatFail(t *testing.T) {
 	}
 }
 
-// Who gives up, or finds the way out closed, while the answer to him is handed
-// over comes back all the same.
+// DialContext returns if its context ends or the Dialer is closed while its answer is being
+// delivered.
 func TestDialsThatAreGivenUpAsTheirAnswerComes(t *testing.T) {
 	for range 300 {
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -137,7 +137,7 @@ func TestDialsThatAreGivenUpAsTheirAnswerComes(t *testing.T) {
 			all.Go(func() {
 				for range 4 {
 					if _, err := d.DialContext(ctx, "tcp", "192.0.2.1:1"); err == nil {
-						t.Error("a connection to nobody")
+						t.Error("DialContext() succeeded; want an error")
 					}
 				}
 			})

@@ -1,10 +1,9 @@
-// Package isolate runs this program again in namespaces of its own: network,
-// mounts, processes, System V memory, host name and, for an ordinary user, a user
-// namespace in which it is root. In goes a command line of this program. Nobody
-// outside sees what it does to interfaces, routes, mounts and processes, and all
-// of it vanishes when its first process ends, however that ends: the kernel kills
-// every process of a process namespace with its first one, and drops network
-// devices and mounts with their last user.
+// Package isolate runs this program again in namespaces of its own: network, mounts,
+// processes, System V memory, host name and, for an ordinary user, a user namespace in which
+// it is root. Its input is a command line of this program. What the inside does to
+// interfaces, routes, mounts and processes is invisible outside and vanishes when its first
+// process ends, however that ends: the kernel kills every process of a PID namespace with
+// its first one, and removes network devices and mounts with their last user.
 package isolate
 
 import (
@@ -19,11 +18,11 @@ import (
 	"eidetic/internal/unshare"
 )
 
-// stopGrace is how long the inside has to end after SIGTERM, before SIGKILL.
+// stopGrace is how long the inside may take to end after SIGTERM, before SIGKILL.
 const stopGrace = 20 * time.Second
 
-// Available returns nil when namespaces can be made here, or an error that says
-// why not and which command allows it.
+// Available returns nil if namespaces can be made here, or an error that says why not and
+// which command allows it.
 func Available(ctx context.Context) error {
 	if err := unshare.Run(exec.CommandContext(ctx, "/bin/true"), namespaces); err != nil {
 		if os.Geteuid() == 0 {
@@ -55,5 +54,5 @@ func Run(ctx context.Context, args []string, extra ...*os.File) error {
 	return err
 }
 
-// namespaces are those that the inside has, besides that of users.
+// namespaces are those of the inside, besides the user namespace.
 const namespaces = unshare.Network | unshare.Mounts | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS

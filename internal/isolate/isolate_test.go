@@ -19,8 +19,8 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// The test binary plays three parts, told apart by this variable: the test
-// itself, an outer process that is killed, and the inside.
+// The test binary plays three parts, chosen by this variable: the test itself, an outer
+// process that is killed, and the inside.
 const part = "EIDETIC_ISOLATE_PART"
 
 func TestMain(m *testing.M) {
@@ -71,8 +71,7 @@ func view(report io.Writer) {
 	json.NewEncoder(report).Encode(s)
 }
 
-// linger starts a grandchild that holds the pipe as well, says so, and waits
-// for a signal.
+// linger starts a grandchild that also holds the pipe, reports it, and waits for a signal.
 func linger(report *os.File) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -131,7 +130,7 @@ func TestInsideSeesItsOwn(t *testing.T) {
 	}
 	for _, name := range got.Temp {
 		if name != "resolv.conf" && !strings.HasPrefix(keep, "/tmp/"+name) {
-			t.Errorf("/tmp/%s shines through", name)
+			t.Errorf("the host's /tmp/%s is visible inside", name)
 		}
 	}
 	if host, err := os.ReadFile("/etc/resolv.conf"); err == nil && string(host) == got.Resolver {
@@ -139,8 +138,8 @@ func TestInsideSeesItsOwn(t *testing.T) {
 	}
 }
 
-// TestKillLeavesNothing kills the outer process so that it can clean nothing
-// up; the end of the pipe proves that no process of the inside lives.
+// TestKillLeavesNothing kills the outer process, so that it cannot clean up; the end of the
+// pipe proves that all processes of the inside have ended.
 func TestKillLeavesNothing(t *testing.T) {
 	needNamespaces(t)
 	r, w, err := os.Pipe()

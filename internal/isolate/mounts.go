@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Mounts is what the inside sees in place of the host's.
+// Mounts configures the inside's view of the file system.
 type Mounts struct {
-	// Keep names folders that stay visible although they lie below one that
-	// is covered (an output folder in /tmp, say). They must exist.
+	// Keep names folders that stay visible although they are below a covered one, such as
+	// an output folder in /tmp. They must exist.
 	Keep []string
 	// Resolver is the address written to the inside's /etc/resolv.conf.
 	Resolver string
@@ -19,12 +19,12 @@ type Mounts struct {
 	TempSize int64
 }
 
-// covered lists the folders that get a fresh RAM file system: where X servers,
+// covered lists the folders that get a fresh RAM file system: those in which X servers,
 // browsers and libraries leave sockets, locks and shared memory.
 var covered = [...]string{"/tmp", "/dev/shm"}
 
-// Mount gives the calling process, which Run started, its private view. It is
-// called once, before other goroutines open files below /tmp.
+// Mount gives the calling process, which Run started, its private view. Call it once, before
+// other goroutines open files below /tmp.
 func Mount(m Mounts) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -59,8 +59,8 @@ func Mount(m Mounts) error {
 	if err := resolver(m.Resolver); err != nil {
 		return err
 	}
-	// The kernel refuses a fresh /proc in containers that mask parts of it; the
-	// outer one then still shows our processes, under other numbers.
+	// The kernel refuses a fresh /proc in containers that mask parts of it. Then the outer
+	// /proc stays, which shows our processes under other PIDs.
 	_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
 	return nil
 }
@@ -70,7 +70,7 @@ type keptDir struct {
 	file *os.File
 }
 
-// openKept opens those of the folders that would be covered.
+// openKept opens those folders that would be covered.
 func openKept(dirs []string) ([]keptDir, error) {
 	var kept []keptDir
 	for _, dir := range dirs {
@@ -96,8 +96,8 @@ func openKept(dirs []string) ([]keptDir, error) {
 	return kept, nil
 }
 
-// resolver puts a file of ours over /etc/resolv.conf, which programs inside
-// read to find their name server.
+// resolver mounts a file over /etc/resolv.conf, which programs inside read to find their
+// name server.
 func resolver(address string) error {
 	if address == "" {
 		return nil

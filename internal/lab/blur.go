@@ -101,7 +101,8 @@ func (m *Machine) Causes() string {
 	}
 	var all []string
 	if m.Held > 0 {
-		all = append(all, fmt.Sprintf("the quota of our control group stopped us %d %s, for %s in all", m.Holds, Plural(int(m.Holds), "time", "times"), Millis(m.Held)))
+		all = append(all, fmt.Sprintf("the quota of our control group stopped us %d %s, for %s in all", m.Holds,
+			Plural(int(m.Holds), "time", "times"), Millis(m.Held)))
 	}
 	for _, c := range m.Others {
 		if c.Cores >= busy {

@@ -65,7 +65,8 @@ func TestArms(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for s, want := range map[float64]time.Duration{
-		0: 0, 1.5: 1500 * time.Millisecond, 0.0167: 16700 * time.Microsecond, 1e300: math.MaxInt64, -1e300: math.MinInt64, math.Inf(1): math.MaxInt64,
+		0: 0, 1.5: 1500 * time.Millisecond, 0.0167: 16700 * time.Microsecond, 1e300: math.MaxInt64, -1e300: math.MinInt64,
+		math.Inf(1): math.MaxInt64,
 	} {
 		if got := seconds(s); got != want {
 			t.Errorf("seconds(%v) = %v, want %v", s, got, want)

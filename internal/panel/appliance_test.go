@@ -14,7 +14,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// fakeArchives holds one recording and takes what begins with PK.
+// fakeArchives holds one recording and accepts files that begin with PK.
 type fakeArchives struct{ file string }
 
 func (fakeArchives) List(context.Context) ([]Archive, error) {
@@ -64,7 +64,7 @@ func (fakeSystem) Updates() (Update, error) { return Update{Running: "0.1.5", La
 
 func (s fakeSystem) Reset() error { *s.reset++; return nil }
 
-// whole is a panel with everything that there is.
+// whole is the configuration of a panel with every optional part.
 func whole(t *testing.T) (Config, *string, *int) {
 	t.Helper()
 	file := t.TempDir() + "/shop.wacz"
@@ -112,7 +112,7 @@ func TestAppliance(t *testing.T) {
 		{"DELETE", "/api/v1/archives/nope.wacz", "", 404, "no recording"},
 		{"GET", "/api/v1/config", "", 200, "log: info"},
 		{"PUT", "/api/v1/config", "colour: blue", 422, "unknown field"},
-		{"PUT", "/api/v1/config", strings.Repeat("#", MaxSettings+1), 413, "too much"},
+		{"PUT", "/api/v1/config", strings.Repeat("#", MaxSettings+1), 413, "too large"},
 		{"PUT", "/api/v1/config", "log: debug", 202, ""},
 		{"GET", "/api/v1/update", "", 200, `"running":"0.1.5"`},
 		{"POST", "/api/v1/update", "tampered", 422, "not signed"},
@@ -133,8 +133,8 @@ func TestAppliance(t *testing.T) {
 	}
 }
 
-// What restarts the box waits for a run, unless it is told not to, and the body
-// of what is refused is not read.
+// Requests that restart the box are refused while a run is in progress, unless told to
+// interrupt it, and their bodies are not read.
 func TestRestartWaitsForRuns(t *testing.T) {
 	config, settings, resets := whole(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -154,19 +154,21 @@ func TestRestartWaitsForRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := send("PUT", "/api/v1/config", "log: warn"); got.StatusCode != http.StatusAccepted {
-		t.Errorf("while a run waits: %d %s", got.StatusCode, got.text)
+		t.Errorf("a reset while a run waits: %d %s", got.StatusCode, got.text)
 	}
 	if _, err := q.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	calls := [][3]string{{"PUT", "/api/v1/config", "log: debug"}, {"POST", "/api/v1/update", "signed"}, {"POST", "/api/v1/reset", `{"delete":"everything"}`}}
+	calls := [][3]string{{"PUT", "/api/v1/config", "log: debug"}, {"POST", "/api/v1/update", "signed"},
+		{"POST", "/api/v1/reset", `{"delete":"everything"}`}}
 	for _, c := range calls {
-		if got := send(c[0], c[1], c[2]); got.StatusCode != http.StatusConflict || !strings.Contains(got.text, "run waits goes on") || !strings.Contains(got.text, "interrupt=true") {
+		if got := send(c[0], c[1], c[2]); got.StatusCode != http.StatusConflict || !strings.Contains(got.text, "run waits goes on") ||
+			!strings.Contains(got.text, "interrupt=true") {
 			t.Errorf("%s while a run goes on: %d %s", c[1], got.StatusCode, got.text)
 		}
 	}
 	if *settings != "log: warn" || *resets != 0 {
-		t.Errorf("what was refused was done: %q, %d resets", *settings, *resets)
+		t.Errorf("a refused request had an effect: configuration %q, %d resets", *settings, *resets)
 	}
 	for _, c := range calls {
 		if got := send(c[0], c[1]+"?interrupt=true", c[2]); got.StatusCode != http.StatusAccepted {

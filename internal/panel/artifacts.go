@@ -18,9 +18,8 @@ import (
 	"eidetic/internal/store"
 )
 
-// artifacts serves the files of runs: /api/v1/runs/{id}/artifacts/… for
-// machines, and the same under /runs/{id}/… so that the relative links of a
-// report work as they do on disk.
+// artifacts serves the files of runs: below /api/v1/runs/{id}/artifacts/ for programs, and
+// below /runs/{id}/ so that the relative links of a report work as on disk.
 func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 	e.GET("/api/v1/runs/:id/artifacts/*", p.artifact)
 	e.GET("/runs/:id/*", p.artifact)
@@ -28,8 +27,9 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 		return c.Redirect(http.StatusSeeOther, "/runs/"+url.PathEscape(c.Param("id"))+"/"+report.FileName)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "list-artifacts", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts", Summary: "The files of a run", Tags: []string{tagRuns},
-		Description: "In the order of their paths. Of a run whose recording failed, what is below recording/ shows why.",
+		OperationID: "list-artifacts", Method: http.MethodGet, Path: "/api/v1/runs/{id}/artifacts", Summary: "The files of a run",
+		Tags:        []string{tagRuns},
+		Description: "Sorted by path. If the recording of a page failed, the files below recording/ show why.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.files)
 	problems := map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
@@ -40,12 +40,13 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 		Description: "The path is relative to the run's folder, and its slashes are not escaped: trials/001/evidence.webm. Range and conditional requests work (RFC 9110).",
 		Parameters: []*huma.Param{
 			{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Identifier of the run"},
-			{Name: "path", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Path of the file", Example: "trials/001/evidence.webm"},
+			{Name: "path", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Path of the file",
+				Example: "trials/001/evidence.webm"},
 			{Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Example: "bytes=0-1023"},
 		},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The file", Content: bytes}, "206": {Description: "A part of it", Content: bytes},
-			"304": {Description: "It has not changed"}, "416": {Description: "The range is outside the file"},
+			"304": {Description: "The file has not changed"}, "416": {Description: "The range is outside the file"},
 			"401": {Description: "The token is missing", Content: problems}, "404": {Description: "There is no such file", Content: problems},
 		},
 	})
@@ -53,9 +54,9 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 
 func (p *Panel) artifact(c echo.Context) error {
 	id, name := c.Param("id"), c.Param("*")
-	// Echo matches against the path as it was sent and leaves escapes in.
+	// Echo matches the raw path and leaves its escapes in the parameter.
 	name, err := url.PathUnescape(name)
-	if err != nil || !fs.ValidPath(name) || hidden(name) {
+	if err != nil || !fs.ValidPath(name) || isHidden(name) {
 		return missing(name)
 	}
 	root, err := p.Store.Files(id)
@@ -68,7 +69,7 @@ func (p *Panel) artifact(c echo.Context) error {
 	defer root.Close()
 	f, info, err := store.OpenFile(root, name)
 	if err != nil {
-		return p.unopened(name, err)
+		return p.openError(name, err)
 	}
 	defer f.Close()
 	h := c.Response().Header()
@@ -80,13 +81,13 @@ func (p *Panel) artifact(c echo.Context) error {
 	if kind == "application/octet-stream" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
 	}
-	http.ServeContent(c.Response(), asCame(c.Request()), "", info.ModTime(), f)
+	http.ServeContent(c.Response(), restoreHead(c.Request()), "", info.ModTime(), f)
 	return nil
 }
 
-// unopened tells a file that is not there from trouble of ours. Names that
-// lead out of the folder, by links or dots, are not there.
-func (p *Panel) unopened(name string, err error) error {
+// openError distinguishes a missing file from one that cannot be read. A name that leads
+// out of the folder, by links or dots, counts as missing.
+func (p *Panel) openError(name string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		p.Log.Error("panel: artifact", "name", name, "err", err)
 		return echo.NewHTTPError(http.StatusForbidden, "the appliance may not read "+clip(name))
@@ -98,14 +99,14 @@ func missing(name string) error {
 	return echo.NewHTTPError(http.StatusNotFound, "the run has no file "+clip(name))
 }
 
-// hidden says whether a part of the path begins with a dot: locks and files
-// that are being written.
-func hidden(name string) bool {
+// isHidden says whether a part of the path begins with a dot: locks and files that are
+// being written.
+func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
-// kindOf gives the content type and the policy of a file. Only the report of
-// a run may be a page with scripts; any other HTML is shown as text.
+// kindOf returns the content type and the policy of a file. Only the report of a run may be
+// a page with scripts; any other HTML is shown as text.
 func kindOf(name string) (kind, policy string) {
 	if name == report.FileName {
 		return "text/html; charset=utf-8", reportPolicy

@@ -12,19 +12,21 @@ import (
 
 type (
 	betweenInput struct {
-		ID        string  `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run that is judged" example:"20261122-091400-demo"`
+		ID        string  `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261122-091400-demo"`
 		Reference string  `query:"reference" required:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"ID of the earlier run" example:"20261121-091400-demo"`
-		Margin    float64 `query:"margin" minimum:"0" maximum:"1000" default:"5" doc:"Differences up to so many percent of the reference are none"`
-		Seed      uint64  `query:"seed" default:"1" doc:"Of permutations, and of what is drawn within a frame"`
+		Margin    float64 `query:"margin" minimum:"0" maximum:"1000" default:"5" doc:"Differences up to this percentage of the reference count as none"`
+		Seed      uint64  `query:"seed" default:"1" doc:"Seed of the permutations and of the dither within a frame"`
 	}
 	betweenBody struct{ Body *compare.Between }
 )
 
 func (p *Panel) betweens(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "compare-runs", Method: http.MethodGet, Path: "/api/v1/runs/{id}/comparison", Summary: "Whether a run is slower than an earlier one", Tags: []string{tagRuns},
-		Description: "Compares the controls of two runs that are done. What else differs between them is listed: it is in their difference too, which is what the margin is for.",
-		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		OperationID: "compare-runs", Method: http.MethodGet, Path: "/api/v1/runs/{id}/comparison",
+		Summary: "Whether a run is slower than an earlier one", Tags: []string{tagRuns},
+		Description: "Compares the controls of two runs that are done. The answer lists what else differs between them, since that may cause a difference too; the margin allows for it.",
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity},
 	}, p.between)
 }
 

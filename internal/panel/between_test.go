@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// A run is compared with an earlier one over REST, and what cannot be compared is refused with the reason.
+// REST compares a run with an earlier one, and says why runs cannot be compared.
 func TestCompareRuns(t *testing.T) {
 	st := emptyStore(t)
 	for id, change := range map[string]func(*lab.Run){
@@ -36,10 +36,11 @@ func TestCompareRuns(t *testing.T) {
 	got := ask(t, s, http.MethodGet, "/api/v1/runs/new/comparison?reference=old", nil)
 	var found compare.Between
 	if err := json.Unmarshal([]byte(got.text), &found); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
+		t.Fatalf("GET comparison = %d, %v, %.300s; want 200 and JSON", got.StatusCode, err, got.text)
 	}
-	if found.Comparison.Verdict != lab.Slower || found.Comparison.Pairs != 11 || found.Margin != 5 || len(found.Different) != 1 || found.Different[0].Name != "kernel" {
-		t.Errorf("%+v, %+v", found, found.Comparison)
+	if found.Comparison.Verdict != lab.Slower || found.Comparison.Pairs != 11 || found.Margin != 5 || len(found.Different) != 1 ||
+		found.Different[0].Name != "kernel" {
+		t.Errorf("comparison = %+v, %+v; want slower, 11 pairs, margin 5, kernel changed", found, found.Comparison)
 	}
 	for query, want := range map[string]string{
 		"new/comparison?reference=old&margin=300": "200 No difference of more than 300 %",
@@ -57,7 +58,7 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// Two runs are compared on the history's page, by what a person would press.
+// The history page compares two runs through its controls.
 func TestCompareInBrowser(t *testing.T) {
 	st := emptyStore(t)
 	for i, id := range []string{"20261121-091400-shop", "20261122-091400-shop", "20261123-091400-shop"} {

@@ -14,7 +14,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// The examples of docs/api.md work, and answer as they say.
+// The examples of docs/api.md work and have the documented answers.
 func TestDocumentedExamples(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
@@ -28,11 +28,11 @@ func TestDocumentedExamples(t *testing.T) {
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	s := newServer(t, config)
-	// A request, and right after it the status and body of its answer.
+	// An example is a request, followed by the status and body of its answer.
 	example := regexp.MustCompile("(?s)```http\n(\\w+) (\\S+)\n(.*?)```\n```json (\\d+)\n(.*?)```")
 	examples := example.FindAllStringSubmatch(string(doc), -1)
 	if len(examples) != strings.Count(string(doc), "```http") || len(examples) == 0 {
-		t.Fatalf("%d examples with an answer of %d", len(examples), strings.Count(string(doc), "```http"))
+		t.Fatalf("%d examples with an answer; docs/api.md has %d", len(examples), strings.Count(string(doc), "```http"))
 	}
 	for _, e := range examples {
 		method, path, body, status, want := e[1], e[2], e[3], e[4], e[5]
@@ -65,7 +65,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-// within says where got lacks what is expected; "…" stands for anything.
+// within returns an error where got lacks an expected value; "…" matches anything.
 func within(expected, got any, at string) error {
 	switch e := expected.(type) {
 	case map[string]any:

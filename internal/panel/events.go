@@ -15,34 +15,39 @@ import (
 	"eidetic/internal/store"
 )
 
-// Progress is news of a run.
+// Progress is a progress report of a run.
 type Progress = runqueue.Progress
 
-// heartbeat is how often a silent stream shows that it lives, so that proxies keep it.
+// heartbeat is how often an idle stream sends a comment, so that proxies keep it open.
 const heartbeat = 15 * time.Second
 
-// streams registers the streams of progress. They are written by hand, since
-// they need comments as heartbeats, and described to OpenAPI beside.
+// streams registers the streams of progress. They are ordinary handlers, because heartbeats
+// are comments; their OpenAPI description is written separately.
 func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	e.GET("/api/v1/events", func(c echo.Context) error { return p.stream(c, "") })
 	e.GET("/api/v1/runs/:id/events", func(c echo.Context) error { return p.stream(c, c.Param("id")) })
 	schema := api.OpenAPI().Components.Schemas.Schema(progressType(), true, "Progress")
 	answer := map[string]*huma.Response{
-		"200":     {Description: "Events of the type progress, whose data is a Progress", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}},
+		"200": {Description: "Events of the type progress, whose data is a Progress",
+			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}},
 		"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}},
 	}
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: "/api/v1/events", Summary: "Progress of all runs", Tags: []string{tagRuns},
-		Description: "Server-sent events. The stream begins with the newest news of each run that goes on and stays open.", Security: needsToken(), Responses: answer,
+		Description: "Server-sent events. The stream begins with the latest progress of each run that has not ended, and stays open.",
+		Security:    needsToken(), Responses: answer,
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
-		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run", Tags: []string{tagRuns},
-		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only.", Security: needsToken(), Responses: answer,
-		Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Identifier of the run"}},
+		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run",
+		Tags:        []string{tagRuns},
+		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only.",
+		Security:    needsToken(), Responses: answer,
+		Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "Identifier of the run"}},
 	})
 }
 
-// planned is how many trials a run is to have.
+// planned is the number of trials that a run's plan asks for.
 func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
 	if p.Queue != nil {
 		if job, err := p.Queue.Get(ctx, run.ID); err == nil {
@@ -57,7 +62,7 @@ func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
 
 func (p *Panel) stream(c echo.Context, run string) error {
 	ctx, w := c.Request().Context(), c.Response()
-	// Listening begins before the run's state is read, so that an end in between is not missed.
+	// Subscribe before reading the run's state, so that an end in between is not missed.
 	l := p.events.Listen(run)
 	defer l.Close()
 	var first *Progress
@@ -85,7 +90,7 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	}
 	if first != nil {
 		if err := send(*first); err != nil || first.Terminal() {
-			return nil // the client has gone, or the run has ended
+			return nil // the client has disconnected, or the run has ended
 		}
 	}
 	w.Flush()

@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/store"
 )
 
-// maxFiles bounds the list of a run's files; a thousand trials have as many.
+// maxFiles bounds the list of a run's files; it suffices for a thousand trials.
 const maxFiles = 10_000
 
 // File is a file of a run.
@@ -24,18 +24,18 @@ type File struct {
 type filesBody struct {
 	Body struct {
 		Files []File `json:"files"`
-		More  bool   `json:"more" doc:"Whether there are more than are listed"`
+		More  bool   `json:"more" doc:"Whether there are more files than listed"`
 	}
 }
 
-// files lists what the artifact's address serves.
+// files lists the files that the artifact route serves.
 func (p *Panel) files(ctx context.Context, in *idInput) (*filesBody, error) {
 	root, err := p.Store.Files(in.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, huma.Error404NotFound("run " + clip(in.ID) + " has no files")
 	}
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	defer root.Close()
 	body := &filesBody{}
@@ -46,21 +46,21 @@ func (p *Panel) files(ctx context.Context, in *idInput) (*filesBody, error) {
 			return ctx.Err()
 		case path == ".":
 			return err
-		case err != nil || hidden(path) && d.IsDir():
-			return fs.SkipDir // it cannot be read, or is gone
-		case hidden(path) || !d.Type().IsRegular():
+		case err != nil || isHidden(path) && d.IsDir():
+			return fs.SkipDir // unreadable, or removed meanwhile
+		case isHidden(path) || !d.Type().IsRegular():
 			return nil
 		case len(body.Body.Files) == maxFiles:
 			body.Body.More = true
 			return fs.SkipAll
 		}
-		if info, err := d.Info(); err == nil { // a run that goes on renames and removes
+		if info, err := d.Info(); err == nil { // a running run renames and removes files
 			body.Body.Files = append(body.Body.Files, File{path, info.Size(), info.ModTime().UTC()})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	return body, nil
 }

@@ -5,12 +5,12 @@ import (
 	"net/http"
 )
 
-// headKey marks a request that came as HEAD.
+// headKey marks a request that arrived as HEAD.
 type headKey struct{}
 
-// asked makes HEAD work wherever GET does (RFC 9110, section 9.3.2): the router
-// sees a GET, and the server, which knows better, leaves the body out.
-func asked(r *http.Request) *http.Request {
+// headAsGet makes HEAD work wherever GET does (RFC 9110, section 9.3.2): the router sees a
+// GET, and net/http, which knows the original method, omits the body.
+func headAsGet(r *http.Request) *http.Request {
 	if r.Method != http.MethodHead {
 		return r
 	}
@@ -19,12 +19,12 @@ func asked(r *http.Request) *http.Request {
 	return get
 }
 
-// isHead says whether nobody wants the body: a stream would not end, and a
-// file would be read for nothing.
+// isHead says whether the request arrived as HEAD. Then a stream must end at once, and a
+// file need not be read.
 func isHead(r *http.Request) bool { return r.Context().Value(headKey{}) != nil }
 
-// asCame undoes asked.
-func asCame(r *http.Request) *http.Request {
+// restoreHead undoes headAsGet.
+func restoreHead(r *http.Request) *http.Request {
 	if !isHead(r) {
 		return r
 	}

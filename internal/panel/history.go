@@ -14,23 +14,23 @@ import (
 	"eidetic/internal/store"
 )
 
-// mostSeries bounds the series whose numbers are in one answer.
+// mostSeries bounds the series with numbers in one answer.
 const mostSeries = 10
 
-// Histories is the answer of /api/v1/history.
+// Histories is the response of /api/v1/history.
 type Histories struct {
-	Series  []SeriesHistory `json:"series" doc:"That of the newest run first"`
-	LeftOut bool            `json:"left_out,omitempty" doc:"Whether more series match: ask for fewer by page, link, device or series"`
-	// Needed goes with every history, so that a page can say it.
-	Needed int     `json:"needed" doc:"Runs that a change point needs at least"`
+	Series  []SeriesHistory `json:"series" doc:"Series, the one of the newest run first"`
+	LeftOut bool            `json:"left_out,omitempty" doc:"Whether more series match: narrow the request by page, link, device or series"`
+	// Needed is part of every history, so that a page can show it.
+	Needed int     `json:"needed" doc:"Fewest runs that can have a change point"`
 	Level  float64 `json:"level" doc:"Largest p-value of a change point"`
 }
 
-// SeriesHistory is a series, and its numbers where the request says which series it wants.
+// SeriesHistory is a series, with its numbers if the request selects series.
 type SeriesHistory struct {
 	store.SeriesEntry
 	Runs      []history.RunPoint  `json:"runs,omitempty" doc:"The newest runs, in order of time"`
-	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"Their medians, and the points at which the level changed"`
+	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"Medians of the runs, and the points at which their level changed"`
 	Available []history.Available `json:"available,omitempty" doc:"Metrics that can be asked for"`
 }
 
@@ -41,16 +41,17 @@ type (
 		Page   string   `query:"page" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 		Link   string   `query:"link" maxLength:"1000" doc:"Link of the control, as it was asked for" example:"4g"`
 		Device string   `query:"device" maxLength:"1000" doc:"Name of the device"`
-		Metric []string `query:"metric" maxItems:"8" doc:"Metrics, with commas between; without them the four that a verdict rests on" example:"speed_index_ms"`
-		Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most runs of each series, the newest; of a list most series"`
+		Metric []string `query:"metric" maxItems:"8" doc:"Metrics, separated by commas; by default the four that decide a verdict" example:"speed_index_ms"`
+		Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most runs of each series, the newest; in a list, most series"`
 	}
 	historyBody struct{ Body Histories }
 )
 
 func (p *Panel) histories(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "history", Method: http.MethodGet, Path: "/api/v1/history", Summary: "How a page's numbers changed from run to run", Tags: []string{tagRuns},
-		Description: "A series is the runs of one name on one page, link and device that are done. Without a name, page, link, device or series the answer lists the series that there are, without their numbers.",
+		OperationID: "history", Method: http.MethodGet, Path: "/api/v1/history", Summary: "How a page's numbers changed from run to run",
+		Tags:        []string{tagRuns},
+		Description: "A series is the finished runs with the same name, page, link and device. Without a name, page, link, device or series in the request, the answer lists all series without their numbers.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, p.history)
 }
@@ -64,10 +65,10 @@ func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, er
 	}
 	found, err := p.Store.Series(ctx, in.Series, want, most+1)
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	if len(found) == 0 && !list {
-		return nil, huma.Error404NotFound("no run that is done belongs to such a series; GET /api/v1/history lists those that there are")
+		return nil, huma.Error404NotFound("no finished run belongs to such a series; GET /api/v1/history lists the series")
 	}
 	body := Histories{Series: []SeriesHistory{}, LeftOut: len(found) > most, Needed: history.Needed(), Level: history.Level}
 	for _, e := range found[:min(most, len(found))] {
@@ -82,11 +83,11 @@ func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, er
 	return &historyBody{body}, nil
 }
 
-// fill puts in the numbers of a series.
+// fill adds the numbers of a series.
 func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) error {
 	past, err := p.Store.Past(ctx, s.Key, in.Limit)
 	if err != nil {
-		return p.ours(err)
+		return p.internalError(err)
 	}
 	s.Runs, s.Available, s.Metrics = history.Runs(past), history.Metrics(past), []history.Metric{}
 	names := in.Metric
@@ -104,19 +105,19 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 		}
 		m, err := p.finder.Of(ctx, past, s.Runs, name)
 		if err != nil {
-			return p.ours(fmt.Errorf("history of series %s: %w", s.Key, err))
+			return p.internalError(fmt.Errorf("history of series %s: %w", s.Key, err))
 		}
 		s.Metrics = append(s.Metrics, m)
 	}
 	return nil
 }
 
-// defaults are the guards, or what else there is where there is none of them.
+// defaults returns the guards that are available, or all metrics if no guard is.
 func defaults(available []history.Available) []string {
 	names := metricNames(available)
 	guards := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return lab.GuardPlace(name) == len(lab.Guards()) })
 	if len(guards) > 0 {
-		return guards // in their order, as the metrics are
+		return guards // metrics are sorted, guards first
 	}
 	return names[:min(len(names), len(lab.Guards()))]
 }

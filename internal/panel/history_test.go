@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/store"
 )
 
-// daily adds runs of one series, one a day, that become slower by 84 ms with the
-// run number step, in which the browser is another one.
+// daily adds one run a day to a series. From the run number step on they are slower by 84 ms
+// and have another browser.
 func daily(t *testing.T, st *store.Store, n, step int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -33,7 +33,8 @@ func daily(t *testing.T, st *store.Store, n, step int) {
 			run.Environment.Browser = "Chromium 156"
 		}
 		for k, name := range []string{"speed_index_ms", "time_to_stable_ms", "unique_fps"} {
-			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k), Low: median - 25, High: median + float64(100*k+30)})
+			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k),
+				Low: median - 25, High: median + float64(100*k+30)})
 		}
 		f, err := store.Create(st.Root(), run)
 		if err != nil {
@@ -64,26 +65,28 @@ func TestHistory(t *testing.T) {
 		got := ask(t, s, http.MethodGet, "/api/v1/history"+query, nil)
 		var h Histories
 		if err := json.Unmarshal([]byte(got.text), &h); err != nil || got.StatusCode != http.StatusOK {
-			t.Fatalf("%d %v %.300s", got.StatusCode, err, got.text)
+			t.Fatalf("GET history = %d, %v, %.300s; want 200 and JSON", got.StatusCode, err, got.text)
 		}
 		return h
 	}
 	list := get("")
 	if len(list.Series) != 1 || list.Series[0].Count != 30 || list.Series[0].Metrics != nil || list.Needed != 10 {
-		t.Fatalf("%+v", list)
+		t.Fatalf("history without a filter = %+v; want one series of 30 runs without numbers", list)
 	}
 	h := get("?series=" + list.Series[0].Key)
 	one := h.Series[0]
 	if len(one.Runs) != 30 || len(one.Metrics) != 2 || one.Metrics[0].Metric != "speed_index_ms" || len(one.Available) != 3 {
-		t.Fatalf("%+v", one)
+		t.Fatalf("history of a series = %+v; want 30 runs, 2 metrics, 3 available", one)
 	}
 	step := one.Metrics[0].Steps
-	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 || step[0].Near[0].Changed[0].Name != "browser" {
-		t.Errorf("%+v", step)
+	if len(step) != 1 || step[0].Run != "20260321-090000-checkout" || step[0].Trend != "slower" || len(step[0].Near) != 1 ||
+		step[0].Near[0].Changed[0].Name != "browser" {
+		t.Errorf("steps = %+v; want one, slower, next to a new browser", step)
 	}
 	one = get("?name=checkout&link=4g&metric=unique_fps&limit=8").Series[0]
-	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 || one.Count != 30 {
-		t.Errorf("%+v", one)
+	if len(one.Runs) != 8 || one.Runs[7].ID != "20260330-090000-checkout" || len(one.Metrics) != 1 || len(one.Metrics[0].Values) != 8 ||
+		one.Count != 30 {
+		t.Errorf("history with limit 8 = %+v; want the 8 newest of 30 runs", one)
 	}
 	for i := range mostSeries + 1 {
 		run := reporttest.Run(0, 0)
@@ -99,12 +102,13 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// The page of the history in a real browser: none, one and 200 runs, in both
-// themes, by keyboard and as a table.
+// The history page in a real browser: without runs, with one and with 200, in both themes, by
+// keyboard and as a table.
 func TestHistoryInBrowser(t *testing.T) {
 	b := reporttest.NewBrowser(t)
-	// Without it a page of a browser without a window is told of no focus.
-	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+	// Without emulated focus, a page of a headless browser gets no focus events.
+	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled,
+		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	open := func(st *store.Store, query string) string {
@@ -129,7 +133,8 @@ func TestHistoryInBrowser(t *testing.T) {
 
 	evil := newStore(t)
 	run := reporttest.Run(0, 3)
-	run.ID, run.Name, run.Page = "20261122-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
+	run.ID, run.Name, run.Page = "20261122-101500-evil", `<img src=x onerror="document.title='owned'">`,
+		`javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, evil, run)
 	open(evil, "")
 	expect(`(async () => {`+until+`
@@ -170,7 +175,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
-			// The chart is drawn when its width is known, which is after the table.
+			// The chart is drawn once its width is known, after the table.
 			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps") && document.querySelector(".run-point"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")
@@ -181,12 +186,12 @@ func TestHistoryInBrowser(t *testing.T) {
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the pages complain: %q", got)
 	}
-	// A series that is not there: others can still be chosen.
+	// If the series does not exist, other series can still be chosen.
 	open(st, "?name=nope")
 	expect(`(async () => {`+until+`
 		const select = document.getElementById("series"), trouble = document.getElementById("trouble");
 		await until(() => select.options.length > 2);
-		const said = trouble.textContent.startsWith("The history could not be loaded: no run that is done");
+		const said = trouble.textContent.startsWith("The history could not be loaded: no finished run");
 		select.value = select.options[1].value;
 		select.dispatchEvent(new Event("change"));
 		await until(() => document.querySelector(".run-point"));

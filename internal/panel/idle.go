@@ -8,10 +8,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// idle refuses what restarts the box while a run goes on, unless that is meant.
-// A run that begins afterwards is cut short all the same: an update takes
-// minutes to arrive, and nobody is kept from measuring meanwhile.
-func (p *Panel) idle(ctx context.Context, interrupt bool) error {
+// refuseIfRunning refuses a request that restarts the box while a run is in progress, unless
+// interrupt is set. A run that starts during the request is interrupted all the same: an
+// update takes minutes to arrive, and runs are not blocked meanwhile.
+func (p *Panel) refuseIfRunning(ctx context.Context, interrupt bool) error {
 	if interrupt || p.Queue == nil {
 		return nil
 	}
@@ -24,11 +24,12 @@ func (p *Panel) idle(ctx context.Context, interrupt bool) error {
 }
 
 func interruptParam() []*huma.Param {
-	return []*huma.Param{{Name: "interrupt", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Do it although a run goes on"}}
+	return []*huma.Param{{Name: "interrupt", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
+		Description: "Restart even if a run is in progress"}}
 }
 
 func runGoesOn() *huma.Response {
-	return &huma.Response{Description: "A run goes on, which the restart would interrupt", Content: map[string]*huma.MediaType{
+	return &huma.Response{Description: "A run is in progress, which the restart would interrupt", Content: map[string]*huma.MediaType{
 		"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}},
 	}}
 }

@@ -14,12 +14,12 @@ import (
 	"eidetic/internal/store"
 )
 
-// lists waits until the page has read the list so often, and has shown what it read.
+// lists is a script that waits until the page has read the list n times and shown it.
 func lists(n int) string {
 	return fmt.Sprintf(`await until(() => performance.getEntriesByType("resource").filter(e => e.name.includes("/api/v1/runs?")).length >= %d); await fetch("/api/v1/health");`, n)
 }
 
-// An answer that was on its way while a run was deleted does not bring the run back.
+// A list requested before a run was deleted does not bring the run back.
 func TestLateListInBrowser(t *testing.T) {
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
 	if err != nil {
@@ -30,14 +30,15 @@ func TestLateListInBrowser(t *testing.T) {
 	other := reporttest.Run(0, 0)
 	other.ID = "20261121-080000-other"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asked atomic.Int32
 	held, deleted := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The second is that for which the stream of events asks when it opens.
+		// The second request is the one that the page makes when its event stream opens.
 		if r.URL.Path != "/api/v1/runs" || asked.Add(1) != 2 {
 			p.ServeHTTP(w, r)
 			if r.Method == http.MethodDelete {
@@ -63,7 +64,7 @@ func TestLateListInBrowser(t *testing.T) {
 	select {
 	case <-held:
 	case <-b.Context.Done():
-		t.Fatal("the page does not read the list when its stream has opened")
+		t.Fatal("the page did not read the list after its event stream opened")
 	}
 	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
 		document.querySelector(".remove").click();
@@ -78,7 +79,7 @@ func TestLateListInBrowser(t *testing.T) {
 	}
 }
 
-// bare adds runs that are done and have no files, the newest last.
+// bare adds finished runs without files, the newest last.
 func bare(t *testing.T, st *store.Store, n int) {
 	t.Helper()
 	for i := range n {
@@ -94,8 +95,7 @@ func bare(t *testing.T, st *store.Store, n int) {
 	}
 }
 
-// A list that is read again has as many runs as before, and what has not changed
-// stays where it is.
+// Reading the list again keeps its length, and unchanged runs keep their DOM nodes.
 func TestReadAgainInBrowser(t *testing.T) {
 	st := newStore(t)
 	bare(t, st, 60)

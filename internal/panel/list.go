@@ -12,11 +12,11 @@ import (
 )
 
 func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
-	waiting, ended, err := p.unbegun(ctx)
+	waiting, ended, err := p.jobsWithoutRun(ctx)
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
-	var last *store.Entry // of the page before; nil is the start of those that have begun
+	var last *store.Entry // last run of the page before; nil for the first page
 	if in.Before != "" {
 		if i := slices.IndexFunc(waiting, func(e store.Entry) bool { return e.ID == in.Before }); i >= 0 {
 			waiting = waiting[i+1:]
@@ -28,7 +28,7 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 	}
 	entries, err := p.Store.RunsAfter(ctx, last, in.Limit+1)
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	for _, e := range ended {
 		if last == nil || newestFirst(e, *last) > 0 {
@@ -36,7 +36,7 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		}
 	}
 	slices.SortStableFunc(entries, newestFirst)
-	body := Runs{Runs: append(begun(waiting, entries), entries...)}
+	body := Runs{Runs: append(stillWaiting(waiting, entries), entries...)}
 	if len(body.Runs) > in.Limit {
 		body.Runs = body.Runs[:in.Limit]
 		body.Next = body.Runs[in.Limit-1].ID
@@ -44,14 +44,14 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 	return &listBody{body}, nil
 }
 
-// begun leaves out what has begun since the queue was read: it is an entry.
-func begun(waiting, entries []store.Entry) []store.Entry {
+// stillWaiting drops the jobs that have begun since the queue was read: entries lists them.
+func stillWaiting(waiting, entries []store.Entry) []store.Entry {
 	return slices.DeleteFunc(waiting, func(w store.Entry) bool {
 		return slices.ContainsFunc(entries, func(e store.Entry) bool { return e.ID == w.ID })
 	})
 }
 
-// newestFirst is the order of the list.
+// newestFirst is the sort order of the list.
 func newestFirst(a, b store.Entry) int {
 	return cmp.Or(b.Wall.Compare(a.Wall), cmp.Compare(b.ID, a.ID))
 }
@@ -63,17 +63,17 @@ func (p *Panel) entry(ctx context.Context, id string, ended []store.Entry) (*sto
 	}
 	e, err := p.Store.Entry(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, huma.Error404NotFound("before: there is no run " + clip(id) + ", so nothing comes after it; begin again without before")
+		return nil, huma.Error404NotFound("before: there is no run " + clip(id) + ", so no page follows it; begin again without before")
 	}
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	return &e, nil
 }
 
-// unbegun lists the jobs that are no folders: those that wait, or have just
-// been taken, and those that ended before they had one.
-func (p *Panel) unbegun(ctx context.Context) (waiting, ended []store.Entry, err error) {
+// jobsWithoutRun lists the jobs that have no run folder: those that wait or were just taken,
+// and those that ended before they had one.
+func (p *Panel) jobsWithoutRun(ctx context.Context) (waiting, ended []store.Entry, err error) {
 	waiting = []store.Entry{}
 	if p.Queue == nil {
 		return waiting, nil, nil
@@ -83,7 +83,7 @@ func (p *Panel) unbegun(ctx context.Context) (waiting, ended []store.Entry, err 
 		return nil, nil, err
 	}
 	for _, j := range jobs {
-		if p.Store.Has(j.ID) { // one that was cut off, too
+		if p.Store.Has(j.ID) { // also an interrupted one
 			continue
 		}
 		r := runOf(j)

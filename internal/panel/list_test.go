@@ -18,13 +18,13 @@ import (
 	"eidetic/internal/store"
 )
 
-// page reads a page of the list: the runs' IDs, and the next page.
+// page reads a page of the list: the runs' IDs, and the value of next.
 func (b *box) page(t *testing.T, query string) (ids []string, next string) {
 	t.Helper()
 	status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?"+query, "")
 	var list Runs
 	if err := json.Unmarshal([]byte(text), &list); err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s (%v)", status, text, err)
+		t.Fatalf("GET runs = %d %s (%v); want 200 and JSON", status, text, err)
 	}
 	for _, r := range list.Runs {
 		ids = append(ids, r.ID)
@@ -32,7 +32,7 @@ func (b *box) page(t *testing.T, query string) (ids []string, next string) {
 	return ids, list.Next
 }
 
-// What failed long ago is at its place in time, and a page has as many runs as were asked for.
+// An old failed job is listed by its time, and every page has as many runs as requested.
 func TestListHasItsOrder(t *testing.T) {
 	st := newStore(t)
 	path := filepath.Join(t.TempDir(), "queue.db")
@@ -79,12 +79,13 @@ func TestListHasItsOrder(t *testing.T) {
 			t.Errorf("in pages of %s: %q, want %q", limit, got, want)
 		}
 	}
-	if status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?before=20260101-000000-deleted", ""); status != http.StatusNotFound || !strings.Contains(text, "begin again without before") {
-		t.Errorf("after a run that is not there: %d %s", status, text)
+	if status, _, text := b.do(t, http.MethodGet, "/api/v1/runs?before=20260101-000000-deleted", ""); status != http.StatusNotFound ||
+		!strings.Contains(text, "begin again without before") {
+		t.Errorf("a page after an unknown run: %d %s; want 404", status, text)
 	}
 }
 
-// A run that was waiting for its device when the service stopped waits again after the start.
+// A run that waited for its device when the service stopped waits again after the restart.
 func TestRunThatWaitsForItsDeviceSurvivesRestart(t *testing.T) {
 	st := newStore(t)
 	path := filepath.Join(t.TempDir(), "queue.db")
@@ -99,7 +100,7 @@ func TestRunThatWaitsForItsDeviceSurvivesRestart(t *testing.T) {
 	}
 }
 
-// A run that is cancelled before it has a folder stays, as interrupted, and can be deleted.
+// A run cancelled before it has a folder is listed as interrupted, and can be deleted.
 func TestCancelBeforeTheFolder(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	b.runner.waits = true
@@ -113,7 +114,8 @@ func TestCancelBeforeTheFolder(t *testing.T) {
 	if got := <-states; got[len(got)-1] != store.StateInterrupted {
 		t.Errorf("progress: %v", got)
 	}
-	if status, _, text := b.do(t, http.MethodGet, address, ""); status != http.StatusOK || !strings.Contains(text, `"state":"interrupted"`) || !strings.Contains(text, "cancelled") {
+	if status, _, text := b.do(t, http.MethodGet, address, ""); status != http.StatusOK ||
+		!strings.Contains(text, `"state":"interrupted"`) || !strings.Contains(text, "cancelled") {
 		t.Errorf("afterwards: %d %s", status, text)
 	}
 	if status, _, text := b.do(t, http.MethodDelete, address, ""); status != http.StatusNoContent {
@@ -121,7 +123,7 @@ func TestCancelBeforeTheFolder(t *testing.T) {
 	}
 }
 
-// withJob makes a panel in whose queue a job waits, and nobody works.
+// withJob makes a panel whose queue has a waiting job and no worker.
 func withJob(t *testing.T) (*Panel, *store.Queue) {
 	t.Helper()
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -140,23 +142,23 @@ func withJob(t *testing.T) (*Panel, *store.Queue) {
 	return p, q
 }
 
-// A job that was taken from the queue between a caller's look at it and its
-// removal is not removed: its device would have two runs.
+// A job taken from the queue between a caller's look at it and its removal is not removed:
+// otherwise its device would have two runs.
 func TestCancelLeavesWhatRuns(t *testing.T) {
 	p, q := withJob(t)
 	if _, err := q.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.cancel(t.Context(), &cancelInput{ID: "1"}); err == nil {
-		t.Error("a run that goes on was forgotten")
+		t.Error("Forget() removed a running job")
 	}
 	if job, err := q.Get(t.Context(), "1"); err != nil || job.State != store.StateRunning {
 		t.Errorf("the job: %+v (%v)", job, err)
 	}
 }
 
-// A service that stops says so to those who ask it just then: a run that it
-// cannot look up is not one that is unreadable.
+// While the service stops, requests are answered with 503: a run that cannot be looked up is
+// not reported as unreadable.
 func TestAskedWhileStopping(t *testing.T) {
 	p, _ := withJob(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -167,20 +169,21 @@ func TestAskedWhileStopping(t *testing.T) {
 	for what, err := range map[string]error{"a run": getErr, "the list": listErr, "a new run": startErr} {
 		var status huma.StatusError
 		if !errors.As(err, &status) || status.GetStatus() != http.StatusServiceUnavailable {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s while the service stops: %v; want 503", what, err)
 		}
 	}
 }
 
-// A run that begins between the look at the queue and that at the folders is listed once.
+// A run that begins between reading the queue and reading the folders is listed once.
 func TestListHasARunOnce(t *testing.T) {
-	got := begun([]store.Entry{{ID: "b", State: store.StateQueued}, {ID: "a", State: store.StateQueued}}, []store.Entry{{ID: "a", State: store.StateRunning}, {ID: "0"}})
+	got := stillWaiting([]store.Entry{{ID: "b", State: store.StateQueued}, {ID: "a", State: store.StateQueued}},
+		[]store.Entry{{ID: "a", State: store.StateRunning}, {ID: "0"}})
 	if len(got) != 1 || got[0].ID != "b" {
 		t.Errorf("still waiting: %+v", got)
 	}
 }
 
-// The reason of a run that could not write it into its folder is told.
+// The error of a run that could not write it to its folder is in its last event.
 func TestReasonOfAKilledRun(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	b.runner.killed = errors.New("signal: killed")
@@ -198,7 +201,7 @@ func TestReasonOfAKilledRun(t *testing.T) {
 	t.Error("the stream has no last event")
 }
 
-// The first event tells how many trials there will be, of both arms.
+// The first event has the number of trials of both arms.
 func TestFirstEventTellsAllTrials(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	b.do(t, http.MethodPost, "/api/v1/runs", request)
@@ -214,7 +217,7 @@ func TestFirstEventTellsAllTrials(t *testing.T) {
 	}
 }
 
-// httpGet is the lines of a stream, which ends with the test.
+// httpGet opens a stream and returns its lines; the stream ends with the test.
 func httpGet(t *testing.T, url string) *bufio.Scanner {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

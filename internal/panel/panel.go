@@ -1,14 +1,12 @@
-// Package panel is the appliance's face on the network: a REST interface
-// under /api/v1 described by OpenAPI 3.1 at /openapi.json, errors as RFC 9457
-// problem details, progress as server-sent events (WHATWG HTML, section 9.2),
-// and web pages that list the runs of a store, open their reports and show
-// how their numbers change from run to run.
+// Package panel is the appliance's web interface: REST under /api/v1, described by OpenAPI
+// 3.1 at /openapi.json, with errors as RFC 9457 problem details and progress as server-sent
+// events (WHATWG HTML, section 9.2); and web pages that list the runs of a store, open
+// their reports and show how their numbers change from run to run.
 //
-// In go a store of runs and, where runs can be started, a queue of runs;
-// out comes an http.Handler. Requests pass, in this order: the guard (Host
-// header against DNS rebinding, security headers, cross-origin writes, token),
-// the router, the handler. The guard knows what is public and asks for the
-// token everywhere else.
+// Its input is a store of runs and, if runs can be started, a queue of runs; its output is
+// an http.Handler. A request passes, in this order: the guard (Host header against DNS
+// rebinding, security headers, cross-origin writes, token), the router, the handler. The
+// guard knows which paths are public and requires the token everywhere else.
 package panel
 
 import (
@@ -26,41 +24,41 @@ import (
 	"eidetic/internal/store"
 )
 
-// MinToken is the fewest characters of a token. It is all that keeps others
-// from the recordings, and may be guessed at as fast as the network allows.
+// MinToken is the fewest characters of a token. Only the token protects the recordings, and
+// it can be guessed as fast as the network allows.
 const MinToken = 16
 
-// Config is what a panel needs.
+// Config holds what a panel needs.
 type Config struct {
 	// Store holds the runs.
 	Store *store.Store
-	// Token must come with every call that reads a recording or changes
-	// anything, as "Authorization: Bearer TOKEN" or in the cookie that the
-	// page sets. It may be empty on a loopback listener only.
+	// Token must come with every call that reads a recording or changes anything, as
+	// "Authorization: Bearer TOKEN" or in the cookie that the page sets. It may be empty only
+	// on a loopback listener.
 	Token string
 	// Version is shown to people and machines.
 	Version string
-	// Hosts are the names by which the panel may be called besides localhost
-	// and addresses, without ports. It guards against DNS rebinding.
+	// Hosts are the host names, without ports, that the panel accepts besides localhost and
+	// addresses. Other names are refused against DNS rebinding.
 	Hosts []string
-	// Queue lets runs be started; without it the panel only reads.
+	// Queue lets runs be started; nil makes the panel read-only.
 	Queue *runqueue.Queue
-	// Devices lists what can be measured; nil when nothing can.
+	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
-	// Links are the names of access networks that a run can ask for.
+	// Links are the names of access networks that a plan can use.
 	Links []string
-	// Archives, Settings and System are what else can be looked at and changed;
-	// what is nil cannot.
+	// Archives, Settings and System are what else can be read and changed; the routes of
+	// a nil one do not exist.
 	Archives Archives
 	Settings Settings
 	System   System
 	// Certificate is the authority that devices must trust, in PEM form.
 	Certificate []byte
-	// Parts tells which parts of the service turn; nil when nothing watches them.
+	// Parts returns the health of the service's parts; nil if nothing watches them.
 	Parts func() []Part
-	// Warnings are what somebody should mend, in words that a stranger may read.
+	// Warnings are problems to fix, in words that anybody may read without a token.
 	Warnings []string
-	// Log receives what went wrong on our side; nil discards it.
+	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 }
 
@@ -73,7 +71,7 @@ type Panel struct {
 	finder  *history.Finder
 }
 
-// New makes a panel. It serves by Serve, or as a handler of another server.
+// New makes a panel. Use Serve, or pass the panel as a handler to another server.
 func New(c Config) (*Panel, error) {
 	switch {
 	case c.Store == nil:
@@ -97,9 +95,11 @@ func New(c Config) (*Panel, error) {
 }
 
 // ServeHTTP answers a request.
-func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, asked(r)) }
+func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.handler.ServeHTTP(w, headAsGet(r))
+}
 
-// fail writes any error as problem details.
+// fail writes an error as problem details.
 func (p *Panel) fail(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
@@ -118,8 +118,8 @@ func (p *Panel) fail(err error, c echo.Context) {
 	case errors.Is(err, store.ErrNotFound):
 		status, detail = http.StatusNotFound, err.Error()
 	case errors.Is(err, context.Canceled):
-		status, detail = http.StatusServiceUnavailable, stops
-	case full(err):
+		status, detail = http.StatusServiceUnavailable, stopping
+	case isNoSpace(err):
 		status, detail = http.StatusInsufficientStorage, noSpace
 		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
 	default:

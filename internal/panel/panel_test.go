@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 const token = "correct-horse-battery"
 
-// newStore makes a store with one run that is done and has its report.
+// newStore makes a store with one finished run and its report.
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir(), nil)
@@ -75,7 +75,7 @@ func ask(t *testing.T, s *httptest.Server, method, path string, change func(*htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The path as it stands, without the client's tidying up.
+	// The path is sent as it is, without the client's normalisation.
 	if rest, _, _ := strings.Cut(path, "?"); strings.Contains(path, "..") || strings.Contains(path, "%") {
 		r.URL.Opaque = "//" + r.URL.Host + rest
 	}
@@ -114,8 +114,9 @@ func TestHandlers(t *testing.T) {
 		{"list after the last", "/api/v1/runs?before=" + run, nil, 200, "application/json", `"runs":[]`},
 		{"bad limit", "/api/v1/runs?limit=0", nil, 422, "application/problem+json", "query.limit"},
 		{"series", "/api/v1/history", nil, 200, "application/json", `"name":"demo","page":"https://www.shop.example/","link":"4g","count":1`},
-		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json", `"text":"1 run so far: a change can be told from chance from 10 runs on"`},
-		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists those that there are"},
+		{"history", "/api/v1/history?name=demo&metric=unique_fps,speed_index_ms", nil, 200, "application/json",
+			`"text":"1 run so far: a change can be told from chance from 10 runs on"`},
+		{"no such series", "/api/v1/history?name=nope", nil, 404, "application/problem+json", "lists the series"},
 		{"no such metric", "/api/v1/history?name=demo&metric=colour", nil, 422, "application/problem+json", "there are: speed_index_ms, "},
 		{"bad limit of a history", "/api/v1/history?limit=501", nil, 422, "application/problem+json", "query.limit"},
 		{"bad series", "/api/v1/history?series=x", nil, 422, "application/problem+json", "query.series"},
@@ -182,25 +183,28 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A run's folder that is itself a link.
+	// The folder of a run is itself a symbolic link.
 	if err := os.Symlink(st.Root(), filepath.Join(st.Root(), "runs", "linked")); err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t, Config{Store: st})
 	for _, base := range []string{"/runs/" + run + "/", "/api/v1/runs/" + run + "/artifacts/", "/runs/linked/", "/runs/../"} {
 		for _, path := range []string{
-			"../../secret.txt", "../../../secret.txt", "trials/../../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt", "..%5c..%5csecret.txt",
-			"%252e%252e/%252e%252e/secret.txt", "absolute", "relative", "up/secret.txt", "secret.txt", "/etc/passwd", "%2fetc%2fpasswd", "../../index.db", "a%00b", "", ".", "%ff",
+			"../../secret.txt", "../../../secret.txt", "trials/../../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt",
+			"..%5c..%5csecret.txt",
+			"%252e%252e/%252e%252e/secret.txt", "absolute", "relative", "up/secret.txt", "secret.txt", "/etc/passwd", "%2fetc%2fpasswd",
+			"../../index.db", "a%00b", "", ".", "%ff",
 		} {
 			got := ask(t, s, http.MethodGet, base+path, nil)
-			if got.StatusCode < 300 || strings.Contains(got.text, secret) || strings.Contains(got.text, "SQLite") || strings.Contains(got.text, "root:") {
+			if got.StatusCode < 300 || strings.Contains(got.text, secret) || strings.Contains(got.text, "SQLite") ||
+				strings.Contains(got.text, "root:") {
 				t.Errorf("%s%s: %d %.100q", base, path, got.StatusCode, got.text)
 			}
 		}
 	}
 }
 
-// HEAD answers as GET does, without the body (RFC 9110, section 9.3.2).
+// HEAD answers like GET, without the body (RFC 9110, section 9.3.2).
 func TestHead(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t)})
 	const run = "20261121-091400-demo"
@@ -212,7 +216,7 @@ func TestHead(t *testing.T) {
 		if head.text != "" {
 			t.Errorf("HEAD %s has a body: %.80q", path, head.text)
 		}
-		if path == "/api/v1/events" { // GET does not end
+		if path == "/api/v1/events" { // a GET of it would not end
 			if head.StatusCode != 200 || head.Header.Get("Content-Type") != "text/event-stream" {
 				t.Errorf("HEAD %s: %d %v", path, head.StatusCode, head.Header)
 			}
@@ -220,7 +224,8 @@ func TestHead(t *testing.T) {
 		}
 		get := ask(t, s, http.MethodGet, path, nil)
 		if head.StatusCode != get.StatusCode || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
-			t.Errorf("HEAD %s: %d %q, GET: %d %q", path, head.StatusCode, head.Header.Get("Content-Type"), get.StatusCode, get.Header.Get("Content-Type"))
+			t.Errorf("HEAD %s: %d %q, GET: %d %q", path, head.StatusCode, head.Header.Get("Content-Type"), get.StatusCode,
+				get.Header.Get("Content-Type"))
 		}
 		if head.ContentLength >= 0 && head.ContentLength != int64(len(get.text)) {
 			t.Errorf("HEAD %s: %d bytes, GET has %d", path, head.ContentLength, len(get.text))
@@ -229,11 +234,12 @@ func TestHead(t *testing.T) {
 }
 
 func TestHealthOfAHungPart(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Version: "v1", Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
+	s := newServer(t, Config{Store: newStore(t), Version: "v1",
+		Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
 	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
 	want := `{"status":"failing","version":"v1","token":false,"starts":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
 	if got.StatusCode != http.StatusServiceUnavailable || strings.TrimSpace(got.text) != want {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET health = %d %s; want 503 %s", got.StatusCode, got.text, want)
 	}
 }
 
@@ -270,12 +276,12 @@ func TestToken(t *testing.T) {
 			return func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(text)) }
 		}
 		if got := ask(t, s, http.MethodPost, "/api/v1/session", body("nope")); got.StatusCode != 401 || got.Header.Get("Set-Cookie") != "" {
-			t.Errorf("a wrong token gave %d and the cookie %q", got.StatusCode, got.Header.Get("Set-Cookie"))
+			t.Errorf("log-in with a wrong token = %d, cookie %q; want 401 and no cookie", got.StatusCode, got.Header.Get("Set-Cookie"))
 		}
 		got := ask(t, s, http.MethodPost, "/api/v1/session", body(token))
 		cookies := got.Cookies()
 		if got.StatusCode != 204 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-			t.Fatalf("%d, cookies %v", got.StatusCode, cookies)
+			t.Fatalf("log-in = %d, cookies %v; want 204 and one HttpOnly, SameSite=Strict cookie", got.StatusCode, cookies)
 		}
 		if got := ask(t, s, http.MethodGet, run, func(r *http.Request) { r.AddCookie(cookies[0]) }); got.StatusCode != 200 {
 			t.Errorf("with the cookie: %d", got.StatusCode)
@@ -286,7 +292,8 @@ func TestToken(t *testing.T) {
 func TestHostAndOrigin(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t), Hosts: []string{"box.lan"}})
 	for host, status := range map[string]int{
-		"localhost": 200, "localhost:8080": 200, "LOCALHOST.": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "192.0.2.7": 200, "box.lan": 200, "Box.LAN:80": 200,
+		"localhost": 200, "localhost:8080": 200, "LOCALHOST.": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "192.0.2.7": 200, "box.lan": 200,
+		"Box.LAN:80":   200,
 		"evil.example": 421, "evil.example:8080": 421, "localhost.evil.example": 421, "box.lan.evil.example": 421, "127.0.0.1.evil.example": 421,
 	} {
 		if got := ask(t, s, http.MethodGet, "/api/v1/health", func(r *http.Request) { r.Host = host }); got.StatusCode != status {
@@ -296,7 +303,7 @@ func TestHostAndOrigin(t *testing.T) {
 	if got := ask(t, s, http.MethodDelete, "/api/v1/session", header("Sec-Fetch-Site", "cross-site")); got.StatusCode != 403 {
 		t.Errorf("a write from another origin: %d, want 403", got.StatusCode)
 	}
-	// Without a token nobody but this machine is answered, whatever serves the handler.
+	// Without a token only requests from this machine are answered, whatever serves the handler.
 	p, err := New(Config{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -312,12 +319,12 @@ func TestNewRefuses(t *testing.T) {
 	st := newStore(t)
 	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: "short"}} {
 		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("New() with %s succeeded; want an error", name)
 		}
 	}
 }
 
-// A run.json of anyone's making is answered with what is wrong, and hurts nothing.
+// A hostile run.json is answered with what is wrong with it.
 func TestHostileRun(t *testing.T) {
 	st := newStore(t)
 	dir := filepath.Join(st.Root(), "runs", "evil")
@@ -329,10 +336,10 @@ func TestHostileRun(t *testing.T) {
 	}
 	s := newServer(t, Config{Store: st})
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs/evil", nil); got.StatusCode != 422 || !strings.Contains(got.text, "nested deeper") {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET of a hostile run = %d %s; want 422 and the reason", got.StatusCode, got.text)
 	}
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs", nil); got.StatusCode != 200 || !strings.Contains(got.text, `"state":"interrupted"`) {
-		t.Errorf("%d %s", got.StatusCode, got.text)
+		t.Errorf("GET runs = %d %s; want 200 with the hostile run as interrupted", got.StatusCode, got.text)
 	}
 }
 
@@ -377,10 +384,10 @@ func TestOpenAPI(t *testing.T) {
 			}
 			where := method + " " + path
 			if op.OperationID == "" || ids[op.OperationID] || op.Summary == "" || len(op.Responses) == 0 {
-				t.Errorf("%s: operationId %q is missing or there twice, or there is no summary or response", where, op.OperationID)
+				t.Errorf("%s: operationId %q is missing or a duplicate, or the summary or response is missing", where, op.OperationID)
 			}
 			ids[op.OperationID] = true
-			if !public(path) && len(op.Security) == 0 {
+			if !isPublic(path) && len(op.Security) == 0 {
 				t.Errorf("%s needs a token and does not say so", where)
 			}
 			declared := map[string]bool{}
@@ -394,7 +401,9 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events", "stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config", "set-config", "get-update", "update", "reset", "log-in", "log-out"} {
+	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events",
+		"stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config",
+		"set-config", "get-update", "update", "reset", "log-in", "log-out"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}
@@ -407,7 +416,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// deadlined notes the deadlines that a handler sets for reading.
+// deadlined records the read deadlines that a handler sets.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	until []time.Time
@@ -415,8 +424,8 @@ type deadlined struct {
 
 func (d *deadlined) SetReadDeadline(t time.Time) error { d.until = append(d.until, t); return nil }
 
-// Who has no token cannot keep a connection open by a body that does not come,
-// also where the body is of no interest; an event stream has no deadline.
+// A client without the token cannot keep a connection open by not sending its body, even if
+// the body is not needed; an event stream has no deadline.
 func TestStrangersBodiesHaveADeadline(t *testing.T) {
 	p, err := New(Config{Store: newStore(t), Token: token})
 	if err != nil {

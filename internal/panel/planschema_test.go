@@ -15,10 +15,10 @@ import (
 	"eidetic/internal/store"
 )
 
-// update writes the schema anew: go test ./internal/panel -run TestPlanSchema -update
+// update rewrites the schema: go test ./internal/panel -run TestPlanSchema -update
 var update = flag.Bool("update", false, "write docs/formats/plan.schema.json anew, from the types")
 
-// TestPlanSchema: docs/formats/plan.schema.json is what requests are checked by.
+// TestPlanSchema: docs/formats/plan.schema.json is the schema by which requests are checked.
 func TestPlanSchema(t *testing.T) {
 	q, err := store.MemoryQueue(t.Context())
 	if err != nil {
@@ -36,7 +36,8 @@ func TestPlanSchema(t *testing.T) {
 		Title  string                  `json:"title"`
 		Ref    string                  `json:"$ref"`
 		Defs   map[string]*huma.Schema `json:"$defs"`
-	}{"https://json-schema.org/draft/2020-12/schema", "Plan of an Eidetic run", "#/$defs/Plan", map[string]*huma.Schema{"Plan": known["Plan"], "Arm": known["Arm"]}}
+	}{"https://json-schema.org/draft/2020-12/schema", "Plan of an Eidetic run", "#/$defs/Plan",
+		map[string]*huma.Schema{"Plan": known["Plan"], "Arm": known["Arm"]}}
 	text, err := json.MarshalIndent(schema, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +58,8 @@ func TestPlanSchema(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreRefused by their path, wherever they stand in a plan, and so is one that a
-// plan of an earlier version had.
+// TestUnknownFieldsAreRefused: an unknown field of a plan, at any depth, is refused with its
+// path, and so is a field that only plans of earlier versions had.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	for body, field := range map[string]string{

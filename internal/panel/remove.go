@@ -10,11 +10,13 @@ import (
 	"eidetic/internal/store"
 )
 
-// noSpace is what is said where the disk is full.
+// noSpace is the error text for a full disk.
 const noSpace = "the disk is full: delete runs (DELETE /api/v1/runs/ID?files=true) or recordings (DELETE /api/v1/archives/NAME)"
 
-// full says whether an error is that of a disk without space, or of a quota.
-func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// isNoSpace says whether an error means a full disk or an exhausted quota.
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // remove deletes the files of a run that has ended.
 func (p *Panel) remove(id string) error {
@@ -24,7 +26,7 @@ func (p *Panel) remove(id string) error {
 	case errors.Is(err, store.ErrHeld):
 		return huma.NewError(http.StatusConflict, "the run goes on: cancel it first, without files=true")
 	case err != nil:
-		return p.ours(err)
+		return p.internalError(err)
 	}
 	return nil
 }

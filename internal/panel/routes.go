@@ -13,27 +13,27 @@ import (
 	"eidetic/internal/store"
 )
 
-// Health is the answer of /api/v1/health.
+// Health is the response of /api/v1/health.
 type Health struct {
-	Status  string `json:"status" enum:"ok,failing" doc:"failing when a part does not turn; the answer's status is then 503"`
+	Status  string `json:"status" enum:"ok,failing" doc:"failing when a part gives no sign of life; the response's status is then 503"`
 	Version string `json:"version" doc:"Version of the appliance"`
 	Token   bool   `json:"token" doc:"Whether the other calls need a token"`
 	Starts  bool   `json:"starts" doc:"Whether runs can be started here"`
-	Parts   []Part `json:"parts" doc:"The parts of the service that must turn: panel, network, capture"`
-	// Warnings do not fail the health: the service does without.
-	Warnings []string `json:"warnings,omitempty" doc:"What somebody should mend; it works without" example:"the configuration has a mistake: the defaults are used"`
+	Parts   []Part `json:"parts" doc:"The watched parts of the service: panel, network, capture"`
+	// Warnings do not make the health fail: the service works in spite of them.
+	Warnings []string `json:"warnings,omitempty" doc:"Problems to fix, in spite of which the service works" example:"the configuration has a mistake: the defaults are used"`
 }
 
-// Part is a part of the service that a watchdog looks at.
+// Part is a part of the service that a watchdog observes.
 type Part struct {
 	Name  string `json:"name" doc:"Its name" example:"panel"`
 	OK    bool   `json:"ok" doc:"Whether it gave a sign of life in time"`
-	AgoMS int64  `json:"ago_ms" doc:"Since its last sign of life"`
+	AgoMS int64  `json:"ago_ms" doc:"Milliseconds since its last sign of life"`
 }
 
 // Runs is a page of the list of runs.
 type Runs struct {
-	Runs []store.Entry `json:"runs" doc:"Runs, the newest first; those that wait come before all others"`
+	Runs []store.Entry `json:"runs" doc:"Runs, newest first; waiting runs come before all others"`
 	Next string        `json:"next,omitempty" doc:"Value of before for the next page; absent on the last one"`
 }
 
@@ -45,7 +45,7 @@ type (
 	}
 	listInput struct {
 		Before string `query:"before" maxLength:"128" doc:"ID of the last run of the page before"`
-		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most runs in the answer"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most runs in the response"`
 	}
 	listBody struct{ Body Runs }
 	idInput  struct {
@@ -64,10 +64,10 @@ func needsToken() []map[string][]string { return []map[string][]string{{"token":
 // routes registers the REST interface.
 func (p *Panel) routes(e *echo.Echo) huma.API {
 	config := huma.DefaultConfig("Eidetic", p.Version)
-	config.Info.Description = "Runs of the appliance: what was measured, the recordings that it rests on, and new runs. Errors are problem details (RFC 9457)."
+	config.Info.Description = "Runs of the appliance: their results, their recordings, and how to start new ones. Errors are problem details (RFC 9457)."
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
-	// The documentation page would fetch its scripts from elsewhere, and the
-	// schema links would put a field into run.json that the file does not have.
+	// huma's documentation page would load scripts from another site, and its schema links
+	// would add a field to run.json that the file does not have.
 	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "The panel's token. A loopback panel without a token needs none."},
@@ -75,16 +75,17 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	api := humaecho.New(e, config)
 	huma.Register(api, huma.Operation{
 		OperationID: "health", Method: http.MethodGet, Path: "/api/v1/health", Summary: "Is the appliance up?", Tags: []string{tagSystem},
-		Description: "It needs no token and gives nothing away.",
-		Responses:   map[string]*huma.Response{"503": {Description: "A part does not turn; the body is the same"}},
+		Description: "Needs no token and reveals nothing about runs.",
+		Responses:   map[string]*huma.Response{"503": {Description: "A part of the service gives no sign of life; the body is the same"}},
 	}, p.health)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},
 		Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.list)
 	huma.Register(api, huma.Operation{
-		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json", Tags: []string{tagRuns},
-		Description: "A run that waits in the queue has the state queued and no trials.",
+		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json",
+		Tags:        []string{tagRuns},
+		Description: "A run in the queue has the state queued and no trials.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
 	}, p.get)
 	p.histories(api)
@@ -126,28 +127,28 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 			return &runBody{runOf(job)}, nil
 		}
 		if !errors.Is(queueErr, store.ErrNotFound) {
-			return nil, p.ours(queueErr)
+			return nil, p.internalError(queueErr)
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, huma.Error404NotFound("there is no run " + clip(in.ID))
 	}
-	// The folder is there and its content is not a run: that is about the
-	// content, and the caller can see what is wrong with it.
+	// The folder exists, but its content is not a run; the caller may see what is wrong
+	// with it.
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
-// stops is what hears who asks while the service stops, if not gone: nothing is
-// wrong with the request, which the service after it may answer.
-const stops = "the appliance is stopping; ask again"
+// stopping is the error text while the service stops: the request is fine and may be
+// repeated once the service runs again.
+const stopping = "the appliance is stopping; ask again"
 
-// ours logs an error that is not the caller's, and tells the caller no more than that.
-func (p *Panel) ours(err error) error {
+// internalError logs an error that is not the client's, and hides its text from the client.
+func (p *Panel) internalError(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return huma.Error503ServiceUnavailable(stops)
+		return huma.Error503ServiceUnavailable(stopping)
 	}
 	p.Log.Error("panel", "err", err)
-	if full(err) {
+	if isNoSpace(err) {
 		return huma.NewError(http.StatusInsufficientStorage, noSpace)
 	}
 	return huma.Error500InternalServerError("something went wrong on our side; the log says what")

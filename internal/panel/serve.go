@@ -15,8 +15,8 @@ import (
 // grace is how long requests may take to end after the panel was told to stop.
 const grace = 5 * time.Second
 
-// Listen opens the panel's TCP listener. The error of a port that is taken
-// names the port and the flag that sets another.
+// Listen opens the panel's TCP listener. If the port is in use, the error names the port and
+// the flag that sets another.
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
@@ -36,8 +36,9 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s (set with %s): %w", addr, flag, err)
 }
 
-// Serve answers requests on the listener until the context ends; then it lets
-// requests end for a few seconds, closes everything and returns nil. It refuses a listener that others can reach when there is no token.
+// Serve answers requests on the listener until the context ends; then it gives requests a
+// few seconds to end, closes everything and returns nil. Without a token it refuses a
+// listener that other machines can reach.
 func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
 	if p.Token == "" && !Loopback(l.Addr()) {
 		_ = l.Close()
@@ -49,7 +50,7 @@ func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		// Streams of events end with the context, before the grace begins.
+		// Event streams end with the context, before the grace begins.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	group.Go(func() error {

@@ -22,7 +22,7 @@ func archiveType() reflect.Type { return reflect.TypeFor[Archive]() }
 
 type (
 	startInput struct {
-		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Of your choice, another one for each run: a request that is made again with its key, because the answer was lost, gets the answer of the first and starts nothing. It is remembered for a day"`
+		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Chosen by you, different for each run: a request that is repeated with its key, because the response was lost, gets the first response and starts no second run. Keys are kept for a day"`
 		Body lab.Plan
 	}
 	cancelInput struct {
@@ -35,7 +35,7 @@ type (
 	}
 )
 
-// Accepted is the answer to a request for a run.
+// Accepted is the response to a request for a run.
 type Accepted struct {
 	ID     string `json:"id" doc:"Identifier of the run"`
 	State  string `json:"state" enum:"queued"`
@@ -45,22 +45,24 @@ type Accepted struct {
 
 func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Ask for a run", Tags: []string{tagRuns},
+		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
 	}, p.start)
 	requirePage(api)
 	huma.Register(api, huma.Operation{
-		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}", Summary: "Cancel a run that waits or goes on, or delete one that has ended", Tags: []string{tagRuns},
-		Description:   "A run that waits is forgotten. One that goes on is stopped and stays as an interrupted one. With files=true one that has ended is deleted with all its files, and so is the recording that it made; nothing brings them back.",
-		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
+		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
+		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
+		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.cancel)
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	once, err := onceOf(in)
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	id, err := p.Queue.Add(ctx, in.Body, once)
 	var rejected *runqueue.RejectedError
@@ -70,26 +72,26 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	case errors.Is(err, store.ErrKeyUsed):
 		return nil, huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
 	case err != nil:
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
 	return startedAs(id), nil
 }
 
-// requirePage completes the plan's schema: a request names a page, while a treatment,
-// which has the same type as the control, need not.
+// requirePage makes page mandatory in the plan's schema, but not in its treatment, although
+// both have the type Arm.
 func requirePage(api huma.API) {
 	schema := api.OpenAPI().Components.Schemas.Map()["Plan"]
 	schema.Required = append(schema.Required, "page")
 	schema.PrecomputeMessages()
 }
 
-// startedAs is the answer to a request that became a run, each time it is made.
+// startedAs is the response to a request for a run, and to its repetitions.
 func startedAs(id string) *startBody {
 	address := "/api/v1/runs/" + id
 	return &startBody{address, Accepted{id, store.StateQueued, address, address + "/events"}}
 }
 
-// onceOf names a request by its key and what it asks for.
+// onceOf identifies a request by its key and a digest of its plan.
 func onceOf(in *startInput) (store.Once, error) {
 	asked, err := json.Marshal(in.Body)
 	if err != nil {
@@ -114,9 +116,9 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 		return nil, huma.Error404NotFound("no run " + clip(in.ID) + " waits or goes on")
 	}
 	if err != nil {
-		return nil, p.ours(err)
+		return nil, p.internalError(err)
 	}
-	if in.Files && p.Store.Has(in.ID) { // a run that was cut off is in the queue as well
+	if in.Files && p.Store.Has(in.ID) { // an interrupted run may be in the queue as well
 		if err := p.remove(in.ID); err != nil {
 			return nil, err
 		}
@@ -125,13 +127,13 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 	switch {
 	case errors.Is(err, runqueue.ErrEnding):
 		return nil, huma.NewError(http.StatusConflict, err.Error())
-	case err != nil && !errors.Is(err, store.ErrNotFound): // gone meanwhile is as good as cancelled
-		return nil, p.ours(err)
+	case err != nil && !errors.Is(err, store.ErrNotFound): // a job that has ended meanwhile counts as cancelled
+		return nil, p.internalError(err)
 	}
 	return nil, nil
 }
 
-// runOf shows a job as the run that it will become.
+// runOf shows a waiting job as a run.
 func runOf(j store.Job) *lab.Run {
 	return &lab.Run{
 		ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.Page, Plan: j.Plan,

@@ -27,13 +27,13 @@ import (
 	"eidetic/internal/store"
 )
 
-// fakeRunner stands for the experiment: it makes a run's folder, and ends when it is let go.
+// fakeRunner stands for the experiment: it makes a run's folder, and ends when the test lets it.
 type fakeRunner struct {
 	root    string
 	started chan string
 	release chan error
-	waits   bool  // for a device that never comes
-	killed  error // why a run ends that cannot say so in its folder
+	waits   bool  // for a device that never appears
+	killed  error // error of a run that cannot write it to its folder
 }
 
 func (r *fakeRunner) Accept(_ context.Context, q lab.Plan) (lab.Plan, error) {
@@ -73,15 +73,15 @@ func (r *fakeRunner) Run(ctx context.Context, id string, q lab.Plan, progress fu
 	return f.Save(run)
 }
 
-// testNow is the time at which tests ask for runs, whose IDs hold it.
+// testNow is the time at which tests request runs, and part of the runs' IDs.
 func testNow() time.Time { return time.Unix(1_800_000_000, 0) }
 
-// queueOf is a queue of runs that nobody carries out yet.
+// queueOf is a queue of runs without a worker.
 func queueOf(st *store.Store, jobs *store.Queue, r runqueue.Runner) *runqueue.Queue {
 	return runqueue.New(runqueue.Config{Jobs: jobs, Store: st, Runner: r, Now: testNow})
 }
 
-// box is a panel that serves with a queue on disk, which is carried out.
+// box is a panel that serves, with a queue on disk and its workers.
 type box struct {
 	url    string
 	runner *fakeRunner
@@ -180,7 +180,7 @@ func (b *box) states(t *testing.T, path string) []string {
 
 const request = `{"name":"Checkout page","page":"https://www.shop.example/","archive":"shop.wacz","trials":3}`
 
-// plan is what request asks for.
+// plan is the decoded request.
 func plan(t *testing.T) (p lab.Plan) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(request), &p); err != nil {
@@ -195,10 +195,10 @@ func TestStart(t *testing.T) {
 	status, head, text := b.do(t, http.MethodPost, "/api/v1/runs", request)
 	const first = "/api/v1/runs/20270115-080000-checkout-page"
 	if status != http.StatusAccepted || head.Get("Location") != first {
-		t.Fatalf("%d, Location %q: %s", status, head.Get("Location"), text)
+		t.Fatalf("POST runs = %d, Location %q: %s; want 202 and the run's address", status, head.Get("Location"), text)
 	}
 	<-b.runner.started
-	// The device is busy: the second one waits, under a name of its own.
+	// The device is busy: the second run waits, under another name.
 	_, head, _ = b.do(t, http.MethodPost, "/api/v1/runs", request)
 	if head.Get("Location") != first+"-2" {
 		t.Errorf("Location %q", head.Get("Location"))
@@ -245,7 +245,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A request that is made again with its key starts one run, and gets one answer.
+// A request repeated with its key starts one run and gets the same answer.
 func TestStartOnce(t *testing.T) {
 	st := newStore(t)
 	queue := filepath.Join(t.TempDir(), "queue.db")
@@ -277,14 +277,15 @@ func TestStartOnce(t *testing.T) {
 		t.Errorf("a long key: %d %s", status, text)
 	}
 	if status, first = post("one", request); status != http.StatusAccepted {
-		t.Fatalf("%d %s", status, first)
+		t.Fatalf("POST runs with a new key = %d %s; want 202", status, first)
 	}
 	<-b.runner.started
 	spaced := strings.ReplaceAll(request, ",", ", ") // the same request
 	if status, again := post("one", spaced); status != http.StatusAccepted || again != first {
 		t.Errorf("again: %d %s, was %s", status, again, first)
 	}
-	if status, text := post("one", strings.Replace(request, "3", "4", 1)); status != http.StatusUnprocessableEntity || !strings.Contains(text, "another request") {
+	if status, text := post("one", strings.Replace(request, "3", "4", 1)); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, "another request") {
 		t.Errorf("another request: %d %s", status, text)
 	}
 	if status, second := post("two", request); status != http.StatusAccepted || second == first {
@@ -300,7 +301,7 @@ func TestStartOnce(t *testing.T) {
 	}
 }
 
-// What waited when the appliance was stopped is carried out after the restart.
+// Runs that waited when the appliance was stopped are carried out after the restart.
 func TestQueueSurvivesRestart(t *testing.T) {
 	st := newStore(t)
 	queue := filepath.Join(t.TempDir(), "queue.db")
@@ -323,7 +324,7 @@ func TestQueueSurvivesRestart(t *testing.T) {
 	}
 }
 
-// The files of a run go when they are asked to, and not those of one that goes on.
+// The files of a run are deleted on request, but not those of a run in progress.
 func TestDeleteFiles(t *testing.T) {
 	st := newStore(t)
 	b := newBox(t, st, filepath.Join(t.TempDir(), "queue.db"))
@@ -348,12 +349,13 @@ func TestDeleteFiles(t *testing.T) {
 			t.Errorf("DELETE %s: %d %s; want %d, %q", c.path, status, text, c.status, c.says)
 		}
 	}
-	if _, _, list := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Contains(list, ended) || !strings.Contains(list, running) || st.Has(ended) {
+	if _, _, list := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Contains(list, ended) || !strings.Contains(list, running) ||
+		st.Has(ended) {
 		t.Errorf("the list: %s", list)
 	}
 }
 
-// A disk without space is said to be one, with what to do.
+// An error for a full disk says so, and what to do.
 func TestNoSpace(t *testing.T) {
 	p, err := New(Config{Store: newStore(t)})
 	if err != nil {
@@ -361,7 +363,8 @@ func TestNoSpace(t *testing.T) {
 	}
 	err = fmt.Errorf("add job: %w", &os.PathError{Op: "write", Path: "queue.db", Err: syscall.ENOSPC})
 	var status huma.StatusError
-	if got := p.shown(err); !errors.As(got, &status) || status.GetStatus() != http.StatusInsufficientStorage || !strings.Contains(got.Error(), "files=true") {
+	if got := p.toHTTPError(err); !errors.As(got, &status) || status.GetStatus() != http.StatusInsufficientStorage ||
+		!strings.Contains(got.Error(), "files=true") {
 		t.Errorf("a typed answer: %v", got)
 	}
 	e := echo.New()
@@ -372,7 +375,7 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// A run that a power cut ended is in the list once, at its place, and says so.
+// A run interrupted by a power cut is listed once, by its time, as interrupted.
 func TestListAfterPowerCut(t *testing.T) {
 	st := newStore(t)
 	path := filepath.Join(t.TempDir(), "queue.db")
@@ -401,12 +404,13 @@ func TestListAfterPowerCut(t *testing.T) {
 	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs?limit=1", ""); strings.Contains(text, cut) || !strings.Contains(text, newer) {
 		t.Errorf("the first page: %s", text)
 	}
-	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Count(text, cut) != 1 || !strings.Contains(text, `"state":"interrupted"`) {
+	if _, _, text := b.do(t, http.MethodGet, "/api/v1/runs", ""); strings.Count(text, cut) != 1 ||
+		!strings.Contains(text, `"state":"interrupted"`) {
 		t.Errorf("the whole list: %s", text)
 	}
 }
 
-// An open stream is ended, and does not have to be cut off when the grace is over.
+// An open stream ends by itself when the panel stops, before the grace is over.
 func TestServeStopsWithOpenStreams(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/api/v1/events", nil)
@@ -420,7 +424,7 @@ func TestServeStopsWithOpenStreams(t *testing.T) {
 	defer answer.Body.Close()
 	b.stop()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		t.Errorf("the stream was cut off: %v", err)
+		t.Errorf("the event stream did not end by itself: %v", err)
 	}
 }
 

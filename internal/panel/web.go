@@ -15,7 +15,7 @@ import (
 //go:embed web
 var webFiles embed.FS
 
-// web serves the pages and what they are made of, and sessions for browsers.
+// web serves the pages and their assets, and sessions for browsers.
 func (p *Panel) web(e *echo.Echo) {
 	e.GET("/", func(c echo.Context) error { return webFile(c, "index.html") })
 	e.GET("/history", func(c echo.Context) error { return webFile(c, "history.html") })
@@ -24,14 +24,16 @@ func (p *Panel) web(e *echo.Echo) {
 	e.POST("/api/v1/session", p.login)
 	e.DELETE("/api/v1/session", p.logout)
 	p.api.OpenAPI().AddOperation(&huma.Operation{
-		OperationID: "log-in", Method: http.MethodPost, Path: "/api/v1/session", Summary: "Exchange the token for a cookie", Tags: []string{tagSystem},
+		OperationID: "log-in", Method: http.MethodPost, Path: "/api/v1/session", Summary: "Exchange the token for a cookie",
+		Tags:        []string{tagSystem},
 		Description: "For browsers. The body is the token as plain text; the cookie is HttpOnly and SameSite=Strict.",
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-		Responses:   map[string]*huma.Response{"204": {Description: "The cookie is set"}, "401": {Description: "That is not the token"}},
+		RequestBody: &huma.RequestBody{Required: true,
+			Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+		Responses: map[string]*huma.Response{"204": {Description: "The cookie is set"}, "401": {Description: "That is not the token"}},
 	})
 	p.api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "log-out", Method: http.MethodDelete, Path: "/api/v1/session", Summary: "Forget the cookie", Tags: []string{tagSystem},
-		Responses: map[string]*huma.Response{"204": {Description: "The cookie is gone"}},
+		Responses: map[string]*huma.Response{"204": {Description: "The cookie is deleted"}},
 	})
 }
 
@@ -68,5 +70,6 @@ func (p *Panel) logout(c echo.Context) error {
 }
 
 func (p *Panel) cookie(value string, age int, secure bool) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure}
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: secure}
 }

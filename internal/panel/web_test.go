@@ -16,15 +16,16 @@ import (
 	"eidetic/internal/store"
 )
 
-// until waits in a page for what is to come; it says whether it came.
+// until is a script that waits for a condition and returns whether it came true.
 const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
 
-// The page in a real browser: token, list, a hostile run, and a report that
-// works under the panel's policies.
+// The page in a real browser: token, list, a hostile run, and a report that works under the
+// panel's policies.
 func TestPageInBrowser(t *testing.T) {
 	st := newStore(t)
 	evil := reporttest.Run(2, 1)
-	evil.ID, evil.Name, evil.Page = "20261121-101500-evil", `<img src=x onerror="document.title='owned'">`, `javascript:alert(1)//"><script>document.title='owned'</script>`
+	evil.ID, evil.Name, evil.Page = "20261121-101500-evil", `<img src=x onerror="document.title='owned'">`,
+		`javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, st, evil)
 	two := reporttest.Compared(3, 6, 800)
 	addRun(t, st, two)
@@ -34,10 +35,12 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{}, Certificate: []byte("x"),
-		Links: []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
+	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
+		Certificate: []byte("x"),
+		Links:       []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
-			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100", WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
+			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100",
+				WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
 		}})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
@@ -46,7 +49,7 @@ func TestPageInBrowser(t *testing.T) {
 	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil || !ok {
 		t.Fatalf("no form asks for the token (%v)", err)
 	}
-	// The refusal that made the form appear is in the browser's log.
+	// The browser's log has the refusal that made the form appear.
 	refused := len(b.Problems())
 	got, err := reporttest.Eval[string](b, fmt.Sprintf(`(async () => {%s
 		document.getElementById("token").value = %q;
@@ -54,7 +57,8 @@ func TestPageInBrowser(t *testing.T) {
 		await until(() => document.querySelectorAll(".run").length === 3);
 		return [document.title, document.querySelectorAll(".run").length, document.querySelectorAll(".run img, .run script").length, document.querySelector(".run a").getAttribute("href")].join(" | ");
 	})()`, until, token))
-	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want && got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
+	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want &&
+		got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 	got, err = reporttest.Eval[string](b, `(() => {
@@ -69,7 +73,7 @@ func TestPageInBrowser(t *testing.T) {
 		const form = document.getElementById("new").elements;
 		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
 		document.querySelector("#new button").click();
-		document.querySelector("#new button").click(); // as people do who see nothing happen; it is one run all the same
+		document.querySelector("#new button").click(); // a second click, which must not start a second run
 		const waits = await until(() => document.querySelectorAll(".run").length === 4);
 		return [document.querySelector("#devices strong").textContent, document.getElementById("health").textContent, waits, document.querySelector(".run .state").textContent].join(" | ");
 	})()`)
@@ -102,8 +106,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// Older runs are added to the recordings that can be replayed, and what was
-// chosen stays chosen.
+// Older runs that are loaded can be chosen as recordings, and the chosen one stays chosen.
 func TestOlderRunsInBrowser(t *testing.T) {
 	st := newStore(t)
 	bare(t, st, 60)
@@ -112,7 +115,8 @@ func TestOlderRunsInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -131,8 +135,8 @@ func TestOlderRunsInBrowser(t *testing.T) {
 	}
 }
 
-// The page asks every three seconds, and changes what is not as it was, alone:
-// the focus stays, and a screen reader hears the news and not the lists.
+// The page polls every three seconds and changes only what differs: the focus stays, and a
+// screen reader announces the news and not the lists.
 func TestStillInBrowser(t *testing.T) {
 	st := newStore(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -141,7 +145,8 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	defer q.Close()
 	var unplugged atomic.Bool
-	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Links: []string{"native", "lte"},
+	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Links: []string{"native", "lte"},
 		Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
 			laptop := Device{Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0"}
@@ -173,7 +178,7 @@ func TestStillInBrowser(t *testing.T) {
 			document.getElementById("no").click();
 			return [document.documentElement.scrollWidth, sure.left > 0 && sure.right < innerWidth].join(" ");`, "390 true")
 	}
-	// Four rounds: when the third has begun the second was shown.
+	// Four rounds: when the third has begun, the result of the second is shown.
 	expect(`await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelector(".remove"));
 		await quiet(2);
 		window.changed = [];
@@ -191,7 +196,7 @@ func TestStillInBrowser(t *testing.T) {
 		watch.disconnect();
 		return [log.textContent, log.role, document.activeElement === remove, [...lis].map(li => li.querySelector(".state").textContent).join(", "), changed.filter(c => c === "childList of devices").length].join(" | ");`,
 		"laptop is not ready: nothing is plugged in | log | true | not ready, ready | 0")
-	// A run that comes on top moves the others, and no more.
+	// A new run at the top moves the others and changes nothing else.
 	expect(`await fetch("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: "https://www.x.test/", device: "virtual" }) });
 		await until(() => document.querySelectorAll(".run").length === 2);
 		const first = document.querySelector(".run .state").textContent;
@@ -202,7 +207,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 }
 
-// A run that has ended can be deleted, after a question; one that waits can be cancelled.
+// A run that has ended can be deleted, and a waiting one cancelled, after a question.
 func TestDeleteInBrowser(t *testing.T) {
 	st := newStore(t)
 	held := reporttest.Run(0, 0)
@@ -220,7 +225,8 @@ func TestDeleteInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -240,14 +246,14 @@ func TestDeleteInBrowser(t *testing.T) {
 		document.getElementById("no").click();
 		return [asked, which, safe, sure.open, document.querySelectorAll(".run").length].join(" ");`, "true true no false 3")
 	if !st.Has("20261121-091400-demo") {
-		t.Error("it was deleted although it was to be kept")
+		t.Error("the run was deleted although the answer was Keep")
 	}
 	expect(`of("20261121-091400-demo").click();
 		document.getElementById("yes").click();
 		await until(() => !sure.open);
 		return [document.querySelectorAll(".run").length, document.activeElement.id].join(" ");`, "2 heading")
 	if st.Has("20261121-091400-demo") {
-		t.Error("it is still there")
+		t.Error("the deleted run is still in the store")
 	}
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the page complains: %q", got)
@@ -259,7 +265,7 @@ func TestDeleteInBrowser(t *testing.T) {
 		"The run could not be deleted: the run goes on: cancel it first, without files=true. true 2")
 }
 
-// A run that waits is cancelled by its button, and the focus does not get lost with it.
+// The button of a waiting run cancels it, and the focus stays on the page.
 func TestCancelInBrowser(t *testing.T) {
 	st := newStore(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -270,7 +276,8 @@ func TestCancelInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Devices: func(context.Context) []Device { return nil }})
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+		Devices: func(context.Context) []Device { return nil }})
 	b := reporttest.NewBrowser(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
@@ -312,7 +319,7 @@ func controls(run *lab.Run) string {
 	return strings.Join(parts, " | ")
 }
 
-// A page that is open while the service restarts shows what became of the runs.
+// A page that stays open while the service restarts shows the runs' final states.
 func TestPageAfterRestart(t *testing.T) {
 	st := newStore(t)
 	queue := filepath.Join(t.TempDir(), "queue.db")

@@ -38,7 +38,8 @@ func TestReportSaysWhatATrialCostAndLacks(t *testing.T) {
 	for i, want := range [][]string{
 		{"There is no video: Film: vpxenc: no space left on device."},
 		{"The video evidence.webm is not in the trial&#39;s folder."},
-		{"There is no video of this trial.", "Cost of the trial", "browser " + number(1480, "ms") + ", appliance 230", "<th scope=\"row\">all</th><td>" + number(1348, "ms")},
+		{"There is no video of this trial.", "Cost of the trial", "browser " + number(1480, "ms") + ", appliance 230",
+			"<th scope=\"row\">all</th><td>" + number(1348, "ms")},
 	} {
 		for _, w := range want {
 			if !strings.Contains(parts[i+1], w) {

@@ -157,7 +157,8 @@ func environmentRows(e lab.Environment) (r rows) {
 	r.add("Turbo", onOff(e.NoTurbo, "off", "on"))
 	r.add("Huge pages", e.HugePages)
 	if e.Realtime != nil {
-		r.add("Real-time priority of the link", map[bool]string{true: "not permitted", false: "up to " + strconv.Itoa(*e.Realtime)}[*e.Realtime == 0])
+		r.add("Real-time priority of the link", map[bool]string{true: "not permitted",
+			false: "up to " + strconv.Itoa(*e.Realtime)}[*e.Realtime == 0])
 	}
 	r.add("Root", yesNo(e.Root))
 	if n := e.Network; n != nil {

@@ -14,11 +14,13 @@ import (
 // TestLinkInWords: rates, times and queues are shown in the units that people use.
 func TestLinkInWords(t *testing.T) {
 	l := lab.Link{
-		Name: "cable", BackEnd: "packet", RTT: 28 * time.Millisecond, Down: 5e6, Up: -1, Loss: 0.015, Burst: 3, Jitter: 2500 * time.Microsecond, Seed: 7,
-		Queue:   lab.LinkQueue{Packets: 1000, Discipline: "codel"},
-		Extra:   map[string]time.Duration{"b.test": time.Second, "a.test": 20 * time.Millisecond},
-		Stall:   &lab.LinkStall{For: 100 * time.Millisecond, To: 2 * time.Second},
-		Changes: []lab.LinkChange{{At: 1500 * time.Millisecond, Profile: lab.Link{DownTrace: &lab.LinkTrace{Name: "lte.trace", Period: time.Minute}}}},
+		Name: "cable", BackEnd: "packet", RTT: 28 * time.Millisecond, Down: 5e6, Up: -1, Loss: 0.015, Burst: 3,
+		Jitter: 2500 * time.Microsecond, Seed: 7,
+		Queue: lab.LinkQueue{Packets: 1000, Discipline: "codel"},
+		Extra: map[string]time.Duration{"b.test": time.Second, "a.test": 20 * time.Millisecond},
+		Stall: &lab.LinkStall{For: 100 * time.Millisecond, To: 2 * time.Second},
+		Changes: []lab.LinkChange{{At: 1500 * time.Millisecond,
+			Profile: lab.Link{DownTrace: &lab.LinkTrace{Name: "lte.trace", Period: time.Minute}}}},
 	}
 	want := rows{
 		{"Name", "cable"}, {"Emulated", "packet by packet"}, {"Round-trip time", "28 ms"}, {"Down", "5 Mbit/s"}, {"Up", "blocked"},

@@ -96,7 +96,8 @@ func changesOf(run *lab.Run) []change {
 	for i := range run.Comparison.Effects {
 		e := &run.Comparison.Effects[i]
 		c := change{
-			Effect: e, Label: describe(e.Metric, e.Unit).Label, Shift: signed(e.Shift.Value, e.Unit), Low: signed(e.Shift.Low, e.Unit), High: signed(e.Shift.High, e.Unit),
+			Effect: e, Label: describe(e.Metric, e.Unit).Label, Shift: signed(e.Shift.Value, e.Unit), Low: signed(e.Shift.Low, e.Unit),
+			High:    signed(e.Shift.High, e.Unit),
 			Control: number(e.Control, e.Unit), Treatment: number(e.Treatment, e.Unit), Minimal: number(e.MinimalEffect, e.Unit),
 			Delta: strings.TrimPrefix(signed(e.Delta, ""), "+") + ", " + e.DeltaSize, Chance: number(e.Adjusted, ""),
 		}

@@ -98,8 +98,10 @@ func TestComparisonStates(t *testing.T) {
 		run  *lab.Run
 		want []string
 	}{
-		{"no difference", reporttest.Compared(7, 10, 0), []string{"No difference between treatment and control was found", "would have been found four times of five", "no difference found"}},
-		{"too few", reporttest.Compared(7, 3, 800), []string{"Too few trials to tell", "3 pairs of valid trials, at least 6 are needed", "too few trials</em>", "needs six pairs"}},
+		{"no difference", reporttest.Compared(7, 10, 0),
+			[]string{"No difference between treatment and control was found", "would have been found four times of five", "no difference found"}},
+		{"too few", reporttest.Compared(7, 3, 800),
+			[]string{"Too few trials to tell", "3 pairs of valid trials, at least 6 are needed", "too few trials</em>", "needs six pairs"}},
 		{"faster", reporttest.Compared(7, 10, -300), []string{"Treatment (link 3g) is faster"}},
 		{"some invalid", spoilt, []string{"over 7 pairs of trials", "2 invalid ones are left out", "is slower"}},
 		{"no valid treatment", none, []string{"0 pairs of valid trials", "not compared"}},
@@ -209,7 +211,8 @@ func TestSigned(t *testing.T) {
 		v    float64
 		unit string
 		want string
-	}{{-8.333, "ms", "−8.3"}, {0.04, "ms", "0.0"}, {1240.4, "ms", "+1\u202f240"}, {-12.6, "ms", "−13"}, {0.054, "frames/s", "+0.054"}, {0, "ms", "0.0"}} {
+	}{{-8.333, "ms", "−8.3"}, {0.04, "ms", "0.0"}, {1240.4, "ms", "+1\u202f240"}, {-12.6, "ms", "−13"}, {0.054, "frames/s", "+0.054"},
+		{0, "ms", "0.0"}} {
 		if got := signed(c.v, c.unit); got != c.want {
 			t.Errorf("signed(%v, %q) = %q, want %q", c.v, c.unit, got, c.want)
 		}
@@ -239,7 +242,8 @@ func TestAlign(t *testing.T) {
 	if diff := cmp.Diff([]string{"0 false", "200 false", "399 false", "601 false", "798 false"}, show(sides[1].Cells)); diff != "" {
 		t.Error(diff)
 	}
-	for _, odd := range [][]side{{{}, {Seen: strip(0, 5)}}, {{Seen: strip(0)}, {Seen: strip(0, 100)}}, {{Seen: strip(0, 1e9)}, {Seen: strip(0, 100)}}, {{Seen: strip(5, 0)}, {Seen: strip(0, -1)}}} {
+	for _, odd := range [][]side{{{}, {Seen: strip(0, 5)}}, {{Seen: strip(0)}, {Seen: strip(0, 100)}},
+		{{Seen: strip(0, 1e9)}, {Seen: strip(0, 100)}}, {{Seen: strip(5, 0)}, {Seen: strip(0, -1)}}} {
 		align(odd)
 		if _, err := json.Marshal(odd[0].Cells); err != nil || len(odd[0].Cells) > maxThumbs+1 {
 			t.Errorf("got %d cells (%v)", len(odd[0].Cells), err)

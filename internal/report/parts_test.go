@@ -35,7 +35,8 @@ func TestCurveDropsOnlyRepeats(t *testing.T) {
 		LoadHistogram: []float64{5, 5, 80, 80, 80}, VisualProgress: []float64{0, 0, 70, 100, 100},
 	}
 	got, ok := curveOf(trial)
-	want := curve{Number: 1, Frames: []int{10, 12, 13, 14}, Times: []float64{0, 33, 50, 66}, Load: []float64{5, 80, 80, 80}, Visual: []float64{0, 70, 100, 100}}
+	want := curve{Number: 1, Frames: []int{10, 12, 13, 14}, Times: []float64{0, 33, 50, 66}, Load: []float64{5, 80, 80, 80},
+		Visual: []float64{0, 70, 100, 100}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Error(diff)
 	}

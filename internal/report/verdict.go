@@ -108,7 +108,8 @@ func factsOf(run *lab.Run) []fact {
 		}
 	}
 	if !run.Plan.Live { // a live run replays nothing
-		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
+		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests",
+			Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
 	}
 	facts = append(facts,
 		fact{Good: lost == 0 && frames > 0, Label: "Frames lost", Value: fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},
@@ -118,7 +119,8 @@ func factsOf(run *lab.Run) []fact {
 			pictures += len(arm)
 			same = same && len(arm) == 1
 		}
-		f := fact{Good: same, Label: "Final picture", Value: map[bool]string{false: "identical in all", true: "identical in all of an arm"}[both(run)]}
+		f := fact{Good: same, Label: "Final picture",
+			Value: map[bool]string{false: "identical in all", true: "identical in all of an arm"}[both(run)]}
 		if !f.Good {
 			f.Value = fmt.Sprintf("%d different ones", pictures)
 		}

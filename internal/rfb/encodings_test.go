@@ -35,8 +35,8 @@ const (
 	height = 120
 )
 
-// TestEncodingsAgree: what Xvnc shows comes out of every encoding as it does
-// out of Raw, also after parts of it have moved.
+// TestEncodingsAgree: Xvnc's screen has the same pixels in every encoding as in Raw, also
+// after parts of it have moved.
 func TestEncodingsAgree(t *testing.T) {
 	server := rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-geometry", fmt.Sprintf("%dx%d", width, height))
 	c := draw(t, server.Display)
@@ -48,11 +48,11 @@ func TestEncodingsAgree(t *testing.T) {
 	c.scroll(t)
 	want := viewers["raw"].settle(t, scrolled)
 	if flat := bytes.Count(want, want[:4]); flat > len(want)/8 {
-		t.Fatalf("%d pixels of the picture are equal: it proves little", flat)
+		t.Fatalf("%d pixels of the test picture have one colour: too flat for this test", flat)
 	}
 	for name, v := range viewers {
 		if got := v.settle(t, scrolled); !bytes.Equal(got, want) {
-			t.Errorf("%s: the picture differs from the one that came raw", name)
+			t.Errorf("%s: the picture differs from the one sent Raw", name)
 		}
 		if *update {
 			v.record(t, name, want)
@@ -60,8 +60,8 @@ func TestEncodingsAgree(t *testing.T) {
 	}
 }
 
-// TestRecordedSessions decodes what Xvnc once sent, without it. The files are
-// made by: go test ./internal/rfb -run TestEncodingsAgree -update
+// TestRecordedSessions decodes recorded sessions of Xvnc. To record them again:
+// go test ./internal/rfb -run TestEncodingsAgree -update
 func TestRecordedSessions(t *testing.T) {
 	for _, name := range []string{"raw", "zrle", "hextile"} {
 		b, err := os.ReadFile("testdata/" + name + ".session")
@@ -90,8 +90,8 @@ type painter struct {
 	gc     xproto.Gcontext
 }
 
-// draw shows flat areas, two-coloured and many-coloured ones, gradients and noise, so
-// that every kind of tile occurs.
+// draw shows flat, two-coloured and many-coloured areas, gradients and noise, so that every
+// kind of tile occurs.
 func draw(t *testing.T, display string) *painter {
 	t.Helper()
 	xgb.Logger.SetOutput(io.Discard)
@@ -134,7 +134,8 @@ func draw(t *testing.T, display string) *painter {
 
 func (p *painter) fill(rgb uint32, x, y, w, h int) {
 	xproto.ChangeGC(p.conn, p.gc, xproto.GcForeground, []uint32{rgb & 0xffffff})
-	xproto.PolyFillRectangle(p.conn, xproto.Drawable(p.window), p.gc, []xproto.Rectangle{{X: int16(x), Y: int16(y), Width: uint16(w), Height: uint16(h)}})
+	xproto.PolyFillRectangle(p.conn, xproto.Drawable(p.window), p.gc,
+		[]xproto.Rectangle{{X: int16(x), Y: int16(y), Width: uint16(w), Height: uint16(h)}})
 }
 
 func (p *painter) sync(t *testing.T) {
@@ -154,19 +155,19 @@ func (p *painter) scroll(t *testing.T) {
 	p.sync(t)
 }
 
-// scrolled says that a picture has what scroll drew last: then it has all of it.
+// scrolled says whether a picture has the last thing that scroll draws, and so everything.
 func scrolled(pix []byte) bool {
 	return bytes.HasPrefix(pix[4*(40*width+75):], []byte{0xef, 0xcd, 0xab})
 }
 
-// viewer watches a server and writes down what it sends.
+// viewer is a client that records what the server sends.
 type viewer struct {
 	conn   *Conn
 	screen *Screen
 	heard  bytes.Buffer
 }
 
-// heard is a connection that is listened in to.
+// heard is a connection that records what it reads.
 type heard struct {
 	net.Conn
 	to *bytes.Buffer
@@ -204,14 +205,14 @@ func (v *viewer) send(t *testing.T, b []byte) {
 	}
 }
 
-// settle asks for what changed until nothing does and the picture is what is
-// waited for, and returns it.
+// settle requests changes until there are none and the picture is the expected one, and
+// returns the picture.
 func (v *viewer) settle(t *testing.T, ok func([]byte) bool) []byte {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for still := 0; still < 3 || !ok(v.screen.Pix); {
 		if time.Now().After(deadline) {
-			t.Fatal("the picture does not become what it should")
+			t.Fatal("the picture did not become the expected one")
 		}
 		if err := v.conn.net.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
 			t.Fatal(err)
@@ -236,7 +237,7 @@ func (v *viewer) settle(t *testing.T, ok func([]byte) bool) []byte {
 	return v.screen.Pix
 }
 
-// record writes the session down.
+// record writes the session to a file.
 func (v *viewer) record(t *testing.T, name string, want []byte) {
 	t.Helper()
 	for file, b := range map[string][]byte{
@@ -256,10 +257,10 @@ func TestHostileRectangles(t *testing.T) {
 		return string(be.AppendUint32(b, uint32(encoding)))
 	}
 	for _, c := range []struct{ name, bytes, want string }{
-		{"outside", rect(60, 0, 5, 1, 0), "not on the screen"},
+		{"outside", rect(60, 0, 5, 1, 0), "outside the screen"},
 		{"unannounced", rect(0, 0, 1, 1, 7), "encoding 7, which was not announced"},
 		{"copy from outside", rect(0, 0, 8, 8, 1) + "\x00\x3f\x00\x00", "a copy from"},
-		{"hextile's subrectangle", rect(0, 0, 8, 8, 5) + "\x0a\x00\x00\x00\x00\x01\x77\x11", "is not in its tile"},
+		{"hextile's subrectangle", rect(0, 0, 8, 8, 5) + "\x0a\x00\x00\x00\x00\x01\x77\x11", "is outside its tile"},
 		{"ZRLE's length", rect(0, 0, 1, 1, 16) + "\xff\xff\xff\xff", "4294967295 bytes for 1 pixels"},
 		{"ZRLE without zlib", rect(0, 0, 1, 1, 16) + "\x00\x00\x00\x02hi", "ZRLE: zlib"},
 		{"pointer", "\x00\x00\x00\x01\x00\x00\x00\x00\x09\x00\x09\x00\xff\xff\xff\x11", "a pointer of"},
@@ -270,7 +271,8 @@ func TestHostileRectangles(t *testing.T) {
 		{"message", "\x63", "message of type 99"},
 	} {
 		s, err := replay([]byte(hello+c.bytes), MaxPixels)
-		if err == nil || s == nil || !errors.Is(err, errProtocol) && c.name != "size" && c.name != "no size" || !strings.Contains(err.Error(), c.want) {
+		if err == nil || s == nil || !errors.Is(err, errProtocol) && c.name != "size" && c.name != "no size" ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

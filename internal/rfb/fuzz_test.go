@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// canned is a connection to a server that says what was written down.
+// canned is a connection to a server that sends recorded bytes.
 type canned struct {
 	io.Reader
-	net.Conn // nil: nothing else is called
+	net.Conn // nil: no other method is called
 }
 
 func (c canned) Read(b []byte) (int, error)       { return c.Reader.Read(b) }
@@ -23,8 +23,8 @@ func (canned) SetDeadline(time.Time) error        { return nil }
 func (canned) SetWriteDeadline(t time.Time) error { return nil }
 func (canned) RemoteAddr() net.Addr               { return nil }
 
-// replay reads a whole session: the handshake, then messages to the end. It
-// returns the screen, and the error that ended it.
+// replay reads a whole session, from the handshake to the last message. It returns the screen
+// and the error that ended it.
 func replay(b []byte, pixels int) (*Screen, error) {
 	conn := newConn(canned{Reader: bytes.NewReader(b)})
 	conn.maxPixels = pixels
@@ -42,8 +42,8 @@ func replay(b []byte, pixels int) (*Screen, error) {
 	}
 }
 
-// FuzzSession feeds all that a hostile server may send. The screen must keep
-// its size, and its fourth bytes 0.
+// FuzzSession feeds arbitrary bytes of a hostile server. The size of Pix must fit the screen,
+// and every fourth byte must be 0.
 func FuzzSession(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.session")
 	if err != nil || len(names) == 0 {
@@ -54,7 +54,7 @@ func FuzzSession(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		// TestRecordedSessions reads them whole; mutations of short ones reach further.
+		// Short seeds, because mutations of them reach further; TestRecordedSessions reads whole sessions.
 		f.Add(b[:min(len(b), 3000)])
 	}
 	for _, s := range []string{
@@ -69,7 +69,7 @@ func FuzzSession(f *testing.F) {
 		const pixels = 1 << 16
 		s, err := replay(b, pixels)
 		if err == nil {
-			t.Fatal("a session ended without an error")
+			t.Fatal("replay() ended without an error; want one, at least for the end of input")
 		}
 		if s == nil {
 			return

@@ -14,18 +14,18 @@ import (
 
 var be = binary.BigEndian
 
-// The security types that are spoken (RFC 6143, 7.2).
+// The supported security types (RFC 6143, 7.2).
 const (
 	securityNone = 1
 	securityVNC  = 2
 )
 
-// maxWords bounds a text that a server sends to people.
+// maxWords bounds the length of a server's text for people.
 const maxWords = 1 << 10
 
 // handshake does RFC 6143, 7.1 to 7.3.
 func (c *Conn) handshake(password string) error {
-	minor, err := c.agree()
+	minor, err := c.negotiateVersion()
 	if err != nil {
 		return err
 	}
@@ -41,21 +41,21 @@ func (c *Conn) handshake(password string) error {
 			return err
 		}
 	}
-	// Before 3.8 a server that asks for nothing has nothing to tell.
+	// Before 3.8 a server with security type None sends no SecurityResult.
 	if security == securityVNC || minor >= 8 {
 		if err := c.securityResult(minor); err != nil {
 			return err
 		}
 	}
-	const shared = 1 // others stay connected
+	const shared = 1 // other clients stay connected
 	if err := c.Send([]byte{shared}); err != nil {
 		return err
 	}
 	return c.serverInit()
 }
 
-// full reads exactly len(b) bytes.
-func (c *Conn) full(b []byte) error {
+// readFull reads exactly len(b) bytes.
+func (c *Conn) readFull(b []byte) error {
 	if _, err := io.ReadFull(c.r, b); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("the VNC server closed the connection: %w", io.ErrUnexpectedEOF)
@@ -65,10 +65,10 @@ func (c *Conn) full(b []byte) error {
 	return nil
 }
 
-// agree exchanges versions and returns the minor one of 3.x.
-func (c *Conn) agree() (int, error) {
+// negotiateVersion exchanges versions and returns the minor one of 3.x.
+func (c *Conn) negotiateVersion() (int, error) {
 	var b [12]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return 0, err
 	}
 	major, err1 := strconv.ParseUint(string(b[4:7]), 10, 16)
@@ -79,11 +79,11 @@ func (c *Conn) agree() (int, error) {
 	var v int
 	switch {
 	case major > 3 || major == 3 && minor >= 8:
-		v = 8 // RealVNC's 4.1 and 5.0 and Apple's 3.889 are 3.8 with additions
+		v = 8 // RealVNC's 4.1 and 5.0 and Apple's 3.889 mean 3.8 with additions
 	case major == 3 && minor == 7:
 		v = 7
 	case major == 3 && minor >= 3:
-		v = 3 // 3.5 was announced by mistake and means 3.3
+		v = 3 // some servers announce 3.5 by mistake and mean 3.3
 	default:
 		return 0, fmt.Errorf("the server speaks RFB %d.%d; 3.3 is the oldest understood", major, minor)
 	}
@@ -91,12 +91,12 @@ func (c *Conn) agree() (int, error) {
 	return v, c.Send(fmt.Appendf(nil, "RFB 003.%03d\n", v))
 }
 
-// chooseSecurity takes None where it is offered, else VNC Authentication.
+// chooseSecurity selects None if it is offered, otherwise VNC Authentication.
 func (c *Conn) chooseSecurity(minor int) (byte, error) {
 	var offered []byte
-	if minor == 3 { // the server decides
+	if minor == 3 { // in 3.3 the server chooses
 		var b [4]byte
-		if err := c.full(b[:]); err != nil {
+		if err := c.readFull(b[:]); err != nil {
 			return 0, err
 		}
 		if v := be.Uint32(b[:]); v != 0 && v < 256 {
@@ -110,12 +110,12 @@ func (c *Conn) chooseSecurity(minor int) (byte, error) {
 			return 0, fmt.Errorf("read from the VNC server: %w", err)
 		}
 		offered = make([]byte, n)
-		if err := c.full(offered); err != nil {
+		if err := c.readFull(offered); err != nil {
 			return 0, err
 		}
 	}
 	if len(offered) == 0 {
-		words, err := c.words()
+		words, err := c.readText()
 		if err != nil {
 			return 0, err
 		}
@@ -136,18 +136,18 @@ func (c *Conn) chooseSecurity(minor int) (byte, error) {
 // answerChallenge encrypts the server's 16 bytes with the password (7.2.2).
 func (c *Conn) answerChallenge(password string) error {
 	var b [16]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
-	answer, err := respond(b, password)
+	answer, err := encryptChallenge(b, password)
 	if err != nil {
 		return err
 	}
 	return c.Send(answer[:])
 }
 
-// respond is DES, with the bits of each byte of the key in mirrored order.
-func respond(challenge [16]byte, password string) (answer [16]byte, err error) {
+// encryptChallenge is DES with the bits of each byte of the key in reverse order.
+func encryptChallenge(challenge [16]byte, password string) (answer [16]byte, err error) {
 	var key [8]byte
 	copy(key[:], password)
 	for i, k := range key {
@@ -162,10 +162,10 @@ func respond(challenge [16]byte, password string) (answer [16]byte, err error) {
 	return answer, nil
 }
 
-// securityResult reads whether we are let in (7.1.3).
+// securityResult reads whether the server accepts the client (7.1.3).
 func (c *Conn) securityResult(minor int) error {
 	var b [4]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
 	result := be.Uint32(b[:])
@@ -173,7 +173,7 @@ func (c *Conn) securityResult(minor int) error {
 		return nil
 	}
 	if minor >= 8 {
-		words, err := c.words()
+		words, err := c.readText()
 		if err != nil {
 			return fmt.Errorf("the server refuses the password: %w", err)
 		}
@@ -185,24 +185,24 @@ func (c *Conn) securityResult(minor int) error {
 	return errors.New("the server refuses the password")
 }
 
-// words reads a text for people; of a long one its beginning.
-func (c *Conn) words() (string, error) {
+// readText reads a text for people, and only the beginning of a long one.
+func (c *Conn) readText() (string, error) {
 	var b [4]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return "", err
 	}
 	text := make([]byte, min(be.Uint32(b[:]), maxWords))
-	if err := c.full(text); err != nil {
+	if err := c.readFull(text); err != nil {
 		return "", err
 	}
 	return strings.ToValidUTF8(string(text), "�"), nil
 }
 
-// serverInit reads the size, the server's own pixel format, which is not used,
-// and the name.
+// serverInit reads the screen's size, the server's own pixel format, which is not used, and
+// the desktop's name.
 func (c *Conn) serverInit() error {
 	var b [24]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
 	c.width, c.height = int(be.Uint16(b[:])), int(be.Uint16(b[2:]))
@@ -212,10 +212,10 @@ func (c *Conn) serverInit() error {
 	n := be.Uint32(b[20:])
 	const longest = 1 << 16
 	if n > longest {
-		return broken("its name has %d bytes", n)
+		return broken("a desktop name of %d bytes", n)
 	}
 	name := make([]byte, n)
-	if err := c.full(name); err != nil {
+	if err := c.readFull(name); err != nil {
 		return err
 	}
 	c.Name = strings.ToValidUTF8(string(name[:min(len(name), maxWords)]), "�")

@@ -15,8 +15,8 @@ const (
 	hextileSide       = 16
 )
 
-// hextile reads tiles of 16×16, from left to right and top to bottom. Their
-// colours carry over from tile to tile.
+// hextile reads tiles of 16×16, from left to right and top to bottom. Each tile inherits the
+// colours of the one before.
 func (c *Conn) hextile(s *Screen, r image.Rectangle) error {
 	var background, foreground uint32
 	for tile := range tiles(r, hextileSide) {
@@ -52,7 +52,7 @@ func (c *Conn) hextile(s *Screen, r image.Rectangle) error {
 	return nil
 }
 
-// subrects reads the one-coloured rectangles of a tile.
+// subrects reads the single-coloured rectangles of a tile.
 func (c *Conn) subrects(s *Screen, tile image.Rectangle, colour uint32, coloured bool) error {
 	n, err := c.u8()
 	if err != nil {
@@ -65,27 +65,27 @@ func (c *Conn) subrects(s *Screen, tile image.Rectangle, colour uint32, coloured
 			}
 		}
 		var b [2]byte
-		if err := c.full(b[:]); err != nil {
+		if err := c.readFull(b[:]); err != nil {
 			return err
 		}
 		at := tile.Min.Add(image.Pt(int(b[0]>>4), int(b[0]&15)))
 		sub := image.Rectangle{Min: at, Max: at.Add(image.Pt(int(b[1]>>4)+1, int(b[1]&15)+1))}
 		if !sub.In(tile) {
-			return broken("hextile: %v is not in its tile %v", sub, tile)
+			return broken("hextile: rectangle %v is outside its tile %v", sub, tile)
 		}
 		s.fill(sub, colour)
 	}
 	return nil
 }
 
-// pixel reads a colour.
+// pixel reads one pixel.
 func (c *Conn) pixel() (uint32, error) {
 	var b [bytesPerPixel]byte
-	err := c.full(b[:])
+	err := c.readFull(b[:])
 	return binary.LittleEndian.Uint32(b[:]) & 0x00ffffff, err
 }
 
-// tiles yields the squares of a side that cover r, those at its edges cut.
+// tiles yields squares of a given side that cover r; those at its edges are cut.
 func tiles(r image.Rectangle, side int) func(func(image.Rectangle) bool) {
 	return func(yield func(image.Rectangle) bool) {
 		for y := r.Min.Y; y < r.Max.Y; y += side {

@@ -6,28 +6,28 @@ import (
 	"io"
 )
 
-// Kind says what the server sent.
+// Kind is the kind of a server's message.
 type Kind int
 
 // The kinds of messages that Read returns.
 const (
-	Other       Kind = iota // nothing of interest: a bell, a clipboard, a colour map
-	Update                  // the screen was brought up to date
-	FenceAnswer             // to AppendFence
-	FenceAsked              // the server can do fences; it has been answered
-	Continuous              // the server can do continuous updates, or has ended them
+	Other       Kind = iota // ignored: a bell, a clipboard, a colour map
+	Update                  // an update of the screen
+	FenceAnswer             // the answer to AppendFence
+	FenceAsked              // the server supports fences; Read has answered it
+	Continuous              // the server supports continuous updates, or has ended them
 )
 
-// Message is what Read read.
+// Message is a message that Read has read.
 type Message struct {
 	Kind  Kind
 	Fence uint64 // the id of a FenceAnswer
-	// Pixels says whether an Update held pixels. One without tells of the
+	// Pixels says whether an Update has pixels. An update without pixels changes the
 	// screen's size or the pointer's shape.
 	Pixels bool
 }
 
-// The numbers of messages from the server.
+// The types of messages from the server.
 const (
 	framebufferUpdate = 0
 	setColourMap      = 1
@@ -37,12 +37,11 @@ const (
 	serverFence       = 248
 )
 
-// maxCutText bounds a clipboard, which is skipped.
+// maxCutText bounds a clipboard text, which is skipped.
 const maxCutText = 256 << 20
 
-// Read reads one message and, if it is an update, decodes it into s. With s
-// nil there is no screen: only Raw may then come, and is skipped. Read answers
-// the server's own fences.
+// Read reads one message and decodes an update into s. If s is nil there is no screen: then
+// only Raw rectangles may come, and are skipped. Read answers the server's own fences.
 func (c *Conn) Read(s *Screen) (Message, error) {
 	kind, err := c.u8()
 	if err != nil {
@@ -51,9 +50,9 @@ func (c *Conn) Read(s *Screen) (Message, error) {
 	switch kind {
 	case framebufferUpdate:
 		return c.update(s)
-	case setColourMap: // of a screen with a palette, before our pixel format holds
+	case setColourMap: // from a screen with a palette, before our pixel format applies
 		var b [5]byte
-		if err := c.full(b[:]); err != nil {
+		if err := c.readFull(b[:]); err != nil {
 			return Message{}, err
 		}
 		return Message{}, c.skip(6 * int64(be.Uint16(b[3:])))
@@ -61,7 +60,7 @@ func (c *Conn) Read(s *Screen) (Message, error) {
 		return Message{}, nil
 	case serverCutText:
 		var b [7]byte
-		if err := c.full(b[:]); err != nil {
+		if err := c.readFull(b[:]); err != nil {
 			return Message{}, err
 		}
 		n := be.Uint32(b[3:])
@@ -74,13 +73,13 @@ func (c *Conn) Read(s *Screen) (Message, error) {
 	case serverFence:
 		return c.fence()
 	default:
-		return Message{}, broken("message of type %d, which was not announced", kind)
+		return Message{}, broken("an unknown message of type %d", kind)
 	}
 }
 
 func (c *Conn) u8() (byte, error) {
 	var b [1]byte
-	err := c.full(b[:])
+	err := c.readFull(b[:])
 	return b[0], err
 }
 
@@ -91,10 +90,10 @@ func (c *Conn) skip(n int64) error {
 	return nil
 }
 
-// fence takes the answer to one of ours, or answers the server's.
+// fence handles an answer to one of our fences, or answers a fence of the server.
 func (c *Conn) fence() (Message, error) {
 	var b [8]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return Message{}, err
 	}
 	flags, n := be.Uint32(b[3:]), b[7]
@@ -102,15 +101,15 @@ func (c *Conn) fence() (Message, error) {
 		return Message{}, broken("a fence with %d bytes of payload", n)
 	}
 	var payload [maxFence]byte
-	if err := c.full(payload[:n]); err != nil {
+	if err := c.readFull(payload[:n]); err != nil {
 		return Message{}, err
 	}
 	if flags&fenceRequest != 0 {
-		// All that came before has been read and decoded: both kinds of order are kept.
+		// Everything before the fence has been read and decoded, as both kinds of order require.
 		return Message{Kind: FenceAsked}, c.Send(appendFence(nil, flags&knownFences, payload[:n]))
 	}
 	if n != fencePayloadBytes {
-		return Message{}, broken("an answer to a fence with %d bytes of payload, %d were sent", n, fencePayloadBytes)
+		return Message{}, broken("an answer to a fence with %d bytes of payload instead of %d", n, fencePayloadBytes)
 	}
 	return Message{Kind: FenceAnswer, Fence: be.Uint64(payload[:])}, nil
 }
@@ -118,7 +117,7 @@ func (c *Conn) fence() (Message, error) {
 // update reads a FramebufferUpdate (RFC 6143, 7.6.1).
 func (c *Conn) update(s *Screen) (Message, error) {
 	var b [3]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return Message{}, err
 	}
 	m := Message{Kind: Update}
@@ -132,10 +131,10 @@ func (c *Conn) update(s *Screen) (Message, error) {
 	return m, nil
 }
 
-// rectangle reads one rectangle of an update, and says whether it held pixels.
+// rectangle reads one rectangle of an update, and returns whether it has pixels.
 func (c *Conn) rectangle(s *Screen) (bool, error) {
 	var b [12]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return false, err
 	}
 	x, y := int(be.Uint16(b[:])), int(be.Uint16(b[2:]))
@@ -156,7 +155,7 @@ func (c *Conn) rectangle(s *Screen) (bool, error) {
 			return true, c.skip(int64(bytesPerPixel * w * h))
 		}
 		if !r.In(s.Bounds()) {
-			return false, broken("%v is not on the screen of %v", r, s.Bounds().Max)
+			return false, broken("rectangle %v is outside the screen of %v", r, s.Bounds().Max)
 		}
 		if r.Empty() {
 			r = image.Rectangle{}
@@ -178,7 +177,7 @@ func (c *Conn) pixels(s *Screen, e Encoding, r image.Rectangle) error {
 		return c.raw(s, r)
 	case CopyRect:
 		var b [4]byte
-		if err := c.full(b[:]); err != nil {
+		if err := c.readFull(b[:]); err != nil {
 			return err
 		}
 		return s.move(r, image.Pt(int(be.Uint16(b[:])), int(be.Uint16(b[2:]))))
@@ -193,7 +192,7 @@ func (c *Conn) pixels(s *Screen, e Encoding, r image.Rectangle) error {
 func (c *Conn) raw(s *Screen, r image.Rectangle) error {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := s.row(r, y)
-		err := c.full(row)
+		err := c.readFull(row)
 		clearFourth(row)
 		if err != nil {
 			return err
@@ -202,11 +201,11 @@ func (c *Conn) raw(s *Screen, r image.Rectangle) error {
 	return nil
 }
 
-// extendedSize reads the screens of an ExtendedDesktopSize. Its y is a status:
-// not 0 when a client's wish was refused and nothing changed.
+// extendedSize reads the screens of an ExtendedDesktopSize. Its y is a status: not 0 if a
+// client's request was refused and the size is unchanged.
 func (c *Conn) extendedSize(s *Screen, reason, status, w, h int) error {
 	var b [4]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
 	if err := c.skip(16 * int64(b[0])); err != nil {
@@ -218,7 +217,7 @@ func (c *Conn) extendedSize(s *Screen, reason, status, w, h int) error {
 	return c.resize(s, w, h)
 }
 
-// resize takes over a new size.
+// resize applies a new size.
 func (c *Conn) resize(s *Screen, w, h int) error {
 	if err := c.checkSize(w, h); err != nil {
 		return err
@@ -230,7 +229,7 @@ func (c *Conn) resize(s *Screen, w, h int) error {
 	return nil
 }
 
-// cursor skips a pointer's shape: pixels, then a mask of a bit a pixel.
+// cursor skips a pointer's shape: pixels, then a mask with one bit per pixel.
 func (c *Conn) cursor(w, h int) error {
 	const largest = 2048
 	if w > largest || h > largest {

@@ -1,12 +1,11 @@
-// Package rfb is the client's side of the Remote Framebuffer protocol, which
-// VNC servers and virtual machines speak: the handshake, the messages, and the
-// encodings in which a server sends its screen. A connection flows in; out flow
-// a [Screen] that is kept up to date and answers to what was sent.
+// Package rfb is a client of the Remote Framebuffer protocol, which VNC servers and virtual
+// machines speak: the handshake, the messages, and the encodings of the screen. Its input is
+// a connection; its output is a [Screen] that is kept up to date, and messages.
 //
-// It is small and strict. It understands what a lossless film of a screen and
-// its input need, announces nothing else, and ends the connection with an error at
-// whatever it did not announce. Every length is checked before memory
-// is taken for it, and what a server may claim is bounded by [MaxPixels].
+// The package is small and strict. It supports what lossless filming and input need,
+// announces nothing else, and ends the connection with an error if the server sends anything
+// that was not announced. Every length is checked before memory is allocated for it, and a
+// screen is bounded by [MaxPixels].
 //
 // Standards: RFC 6143 (versions 3.3, 3.7 and 3.8; security types None and VNC
 // Authentication; encodings Raw, CopyRect, Hextile, ZRLE, Cursor, DesktopSize), and of
@@ -27,23 +26,23 @@ import (
 	"eidetic/internal/lab"
 )
 
-// MaxPixels bounds a screen: 8192 × 8192, which is what a reel can hold.
+// MaxPixels bounds a screen: 8192 × 8192, the most that a reel can hold.
 const MaxPixels = 64 << 20
 
-// The ports of displays 0 and up, for a hint.
+// The ports of displays 0 and up, for an error's advice.
 const basePort = 5900
 
-// Options of a connection.
+// Options configure a connection.
 type Options struct {
 	Address  string // "host:port", "[::1]:5901" or "unix:/path"
-	Password string // for VNC Authentication; its first 8 bytes count
+	Password string // for VNC Authentication; only its first 8 bytes are used
 }
 
-// Conn is a connection after its handshake. Read is for one goroutine; Send is
-// for all.
+// Conn is a connection after its handshake. Only one goroutine may call Read; any goroutine
+// may call Send.
 type Conn struct {
-	Version string // that was agreed on: "3.8"
-	Name    string // what the server calls its desktop
+	Version string // negotiated version: "3.8"
+	Name    string // the server's name for its desktop
 
 	width, height int
 	net           net.Conn
@@ -54,10 +53,10 @@ type Conn struct {
 	writing sync.Mutex
 }
 
-// patience is how long the server may take for a step of the handshake and for taking a message.
+// patience is how long the server may take for a step of the handshake, and for accepting a message.
 const patience = 10 * time.Second
 
-// Dial connects and shakes hands, within ctx.
+// Dial connects and does the handshake, within ctx.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -65,7 +64,8 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, address = "unix", path
 	} else if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, fmt.Errorf("the address %q is not of the form HOST:PORT or unix:PATH (display :N of a VNC server is port %d+N)", o.Address, basePort)
+		return nil, fmt.Errorf("the address %q is not of the form HOST:PORT or unix:PATH (display :N of a VNC server is port %d+N)",
+			o.Address, basePort)
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)
@@ -79,7 +79,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return conn, nil
 }
 
-// New shakes hands over c, which it closes when that fails.
+// New does the handshake over c, and closes c if that fails.
 func New(ctx context.Context, c net.Conn, password string) (*Conn, error) {
 	conn := newConn(c)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
@@ -101,12 +101,12 @@ func newConn(c net.Conn) *Conn {
 	return &Conn{net: c, r: bufio.NewReaderSize(c, 1<<16), maxPixels: MaxPixels}
 }
 
-// Size returns the screen's size as of the last message that was read; it is
-// for the goroutine that reads.
+// Size returns the screen's size as of the last message that was read. Only the goroutine
+// that calls Read may call it.
 func (c *Conn) Size() (width, height int) { return c.width, c.height }
 
-// Local says whether the server is on this machine, where bytes cost less
-// than compressing them.
+// Local says whether the server is on this machine, where sending bytes is cheaper than
+// compressing them.
 func (c *Conn) Local() bool {
 	switch a := c.net.RemoteAddr().(type) {
 	case *net.TCPAddr:
@@ -117,10 +117,10 @@ func (c *Conn) Local() bool {
 	return false
 }
 
-// Close ends the connection, and with it a Read that waits.
+// Close ends the connection and unblocks Read.
 func (c *Conn) Close() error { return c.net.Close() }
 
-// Send writes messages. A server that does not take them is an error.
+// Send writes messages. It fails if the server does not accept them in time.
 func (c *Conn) Send(b []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -133,7 +133,7 @@ func (c *Conn) Send(b []byte) error {
 	return nil
 }
 
-// checkSize says what is wrong with a screen's size.
+// checkSize returns an error for a screen size that is too large or empty.
 func (c *Conn) checkSize(w, h int) error {
 	if w < 1 || h < 1 {
 		return fmt.Errorf("the server's screen has no pixels (%d×%d)", w, h)
@@ -144,7 +144,7 @@ func (c *Conn) checkSize(w, h int) error {
 	return nil
 }
 
-// errProtocol is what a server did that the protocol does not allow.
+// errProtocol is a violation of the protocol by the server.
 var errProtocol = errors.New("the server does not keep to the protocol")
 
 func broken(format string, args ...any) error {

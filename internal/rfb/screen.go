@@ -7,14 +7,14 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Screen is a server's screen as far as it has sent it.
+// Screen is the server's screen, as far as updates have been read.
 type Screen struct {
 	Width, Height int
 	Pix           []byte // BGRX without padding, the fourth byte 0
-	// Changed covers what updates touched since Settle.
+	// Changed covers the region that updates touched since Settle.
 	Changed []image.Rectangle
-	// Resized says that the size has changed since Settle; Pix is then black
-	// but for what came after, until the server is asked for all of it again.
+	// Resized says that the size has changed since Settle. Pix is then black except for
+	// later updates, until the server is asked for the whole screen again.
 	Resized bool
 }
 
@@ -26,10 +26,10 @@ func (c *Conn) NewScreen() *Screen {
 // Bounds returns the rectangle of the whole screen.
 func (s *Screen) Bounds() image.Rectangle { return image.Rect(0, 0, s.Width, s.Height) }
 
-// Settle forgets what has changed.
+// Settle resets Changed and Resized.
 func (s *Screen) Settle() { s.Changed, s.Resized = s.Changed[:0], false }
 
-// maxChanged bounds the list of changed regions; beyond, one region covers them.
+// maxChanged bounds the list of changed regions; a single region replaces a longer list.
 const maxChanged = 1024
 
 func (s *Screen) change(r image.Rectangle) {
@@ -45,7 +45,7 @@ func (s *Screen) change(r image.Rectangle) {
 	s.Changed = append(s.Changed, r)
 }
 
-// resize takes over a new size, which has been checked.
+// resize applies a size that has been checked.
 func (s *Screen) resize(w, h int) {
 	if w == s.Width && h == s.Height {
 		return
@@ -66,7 +66,7 @@ func (s *Screen) row(r image.Rectangle, y int) []byte {
 	return s.Pix[at : at+bytesPerPixel*r.Dx()]
 }
 
-// fill paints r.
+// fill fills r with a colour.
 func (s *Screen) fill(r image.Rectangle, pixel uint32) {
 	if r.Empty() {
 		return
@@ -81,11 +81,11 @@ func (s *Screen) fill(r image.Rectangle, pixel uint32) {
 	}
 }
 
-// move copies the pixels of a rectangle as large as r from another place, which may overlap it.
+// move copies pixels to r from a rectangle of the same size, which may overlap r.
 func (s *Screen) move(r image.Rectangle, from image.Point) error {
 	src := r.Sub(r.Min).Add(from)
 	if !src.In(s.Bounds()) {
-		return broken("a copy from %v, which is not on the screen of %v", src, s.Bounds().Max)
+		return broken("a copy from %v, which is outside the screen of %v", src, s.Bounds().Max)
 	}
 	if src.Min.Y >= r.Min.Y {
 		for y := range r.Dy() {
@@ -99,7 +99,7 @@ func (s *Screen) move(r image.Rectangle, from image.Point) error {
 	return nil
 }
 
-// clearFourth clears the byte of each pixel that no colour uses: servers leave anything there.
+// clearFourth clears the unused byte of each pixel, in which servers leave any value.
 func clearFourth(row []byte) {
 	for ; len(row) >= 8; row = row[8:] {
 		binary.LittleEndian.PutUint64(row, binary.LittleEndian.Uint64(row)&0x00ffffff_00ffffff)
@@ -109,7 +109,7 @@ func clearFourth(row []byte) {
 	}
 }
 
-// Format describes the screen for a film of rate frames a second.
+// Format describes the screen as the source of a film with rate frames per second.
 func (s *Screen) Format(rate float64) lab.Format {
 	return lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height, Rate: rate}
 }

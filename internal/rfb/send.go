@@ -2,24 +2,24 @@ package rfb
 
 import "image"
 
-// Encoding is how a rectangle is sent, or with a negative number something
-// else that a client can announce.
+// Encoding is how a rectangle is sent or, if negative, a pseudo-encoding: an extension that
+// the client announces.
 type Encoding int32
 
-// The encodings that are understood.
+// The supported encodings.
 const (
 	Raw               Encoding = 0
 	CopyRect          Encoding = 1
 	Hextile           Encoding = 5
 	ZRLE              Encoding = 16
-	Cursor            Encoding = -239 // the server sends the pointer's shape and does not draw it
+	Cursor            Encoding = -239 // the server sends the pointer's shape instead of drawing it
 	DesktopSize       Encoding = -223
 	ExtDesktopSize    Encoding = -308
 	FenceSupport      Encoding = -312
 	ContinuousUpdates Encoding = -313
 )
 
-// The numbers of messages from the client.
+// The types of messages from the client.
 const (
 	setPixelFormat    = 0
 	setEncodings      = 2
@@ -40,13 +40,13 @@ const (
 // AppendPixelFormat asks for BGRX: 32 bits, depth 24, little-endian.
 func AppendPixelFormat(b []byte) []byte {
 	return append(b, setPixelFormat, 0, 0, 0,
-		8*bytesPerPixel, 24, 0, 1, // bits a pixel, depth, little-endian, true colour
+		8*bytesPerPixel, 24, 0, 1, // bits per pixel, depth, little-endian, true colour
 		0, 255, 0, 255, 0, 255, // the largest red, green and blue
 		16, 8, 0, // their shifts
 		0, 0, 0)
 }
 
-// AppendEncodings announces what the client understands, the preferred first.
+// AppendEncodings announces the supported encodings, in order of preference.
 func AppendEncodings(b []byte, list ...Encoding) []byte {
 	b = append(b, setEncodings, 0)
 	b = be.AppendUint16(b, uint16(len(list)))
@@ -56,7 +56,7 @@ func AppendEncodings(b []byte, list ...Encoding) []byte {
 	return b
 }
 
-// AppendRequest asks for an update of a rectangle: of what changed, or of all.
+// AppendRequest requests an update of a rectangle: of its changes, or of all of it.
 func AppendRequest(b []byte, incremental bool, r image.Rectangle) []byte {
 	b = append(b, updateRequest, bit(incremental))
 	return appendRectangle(b, r)
@@ -74,16 +74,15 @@ func AppendKey(b []byte, down bool, keysym uint32) []byte {
 	return be.AppendUint32(b, keysym)
 }
 
-// AppendPointer puts the pointer at x, y with the buttons of mask held: bit 0
-// is the first.
+// AppendPointer moves the pointer to x, y with the buttons in mask pressed; bit 0 is the
+// first button.
 func AppendPointer(b []byte, mask byte, x, y int) []byte {
 	b = append(b, pointerEvent, mask)
 	b = be.AppendUint16(b, uint16(x))
 	return be.AppendUint16(b, uint16(y))
 }
 
-// AppendFence asks the server to send id back when it has done everything that
-// was sent before.
+// AppendFence asks the server to return id once it has processed everything sent before.
 func AppendFence(b []byte, id uint64) []byte {
 	var payload [fencePayloadBytes]byte
 	be.PutUint64(payload[:], id)

@@ -16,19 +16,19 @@ const (
 	largestPL = 127
 )
 
-// inflater is the one zlib stream that runs through a connection. What a
-// rectangle brings is put into in; a rectangle's tiles may leave the marker that
-// ends its data unread, which the next one reads.
+// inflater is the single zlib stream of a connection. The compressed bytes of a rectangle are
+// put into in. Decoding a rectangle's tiles may leave the end marker of its data unread;
+// the next rectangle's decoding reads it.
 type inflater struct {
 	in  bytes.Buffer
 	out io.ReadCloser
 	buf [zrleSide * zrleSide * cpixel]byte
 }
 
-// maxLeft bounds what a rectangle may leave unread: an empty block and its marker.
+// maxLeft bounds what a rectangle may leave unread: an empty block and its end marker.
 const maxLeft = 64
 
-// feed takes n compressed bytes.
+// feed reads n compressed bytes from r.
 func (z *inflater) feed(r io.Reader, n int64) error {
 	if _, err := io.CopyN(&z.in, r, n); err != nil {
 		return fmt.Errorf("the VNC server closed the connection: %w", err)
@@ -43,7 +43,7 @@ func (z *inflater) feed(r io.Reader, n int64) error {
 	return nil
 }
 
-// take returns the next n inflated bytes, valid until the next call.
+// take returns the next n decompressed bytes, valid until the next call.
 func (z *inflater) take(n int) ([]byte, error) {
 	b := z.buf[:n]
 	if _, err := io.ReadFull(z.out, b); err != nil {
@@ -69,7 +69,7 @@ func (z *inflater) pixel() (uint32, error) {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16, nil
 }
 
-// run reads the length of a run: bytes are added up to the first below 255.
+// run reads the length of a run: bytes are summed up to the first one below 255.
 func (z *inflater) run(limit int) (int, error) {
 	n := 1
 	for {
@@ -79,7 +79,7 @@ func (z *inflater) run(limit int) (int, error) {
 		}
 		n += v
 		if n > limit {
-			return 0, broken("ZRLE: a run of %d pixels where %d are left", n, limit)
+			return 0, broken("ZRLE: a run of %d pixels, but only %d are left", n, limit)
 		}
 		if v < 255 {
 			return n, nil
@@ -90,10 +90,10 @@ func (z *inflater) run(limit int) (int, error) {
 // zrle reads a rectangle in ZRLE (RFC 6143, 7.7.6).
 func (c *Conn) zrle(s *Screen, r image.Rectangle) error {
 	var b [4]byte
-	if err := c.full(b[:]); err != nil {
+	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
-	// Deflate may make data that it cannot compress a little larger.
+	// Deflate makes incompressible data slightly larger.
 	n, pixels := int64(be.Uint32(b[:])), int64(r.Dx()*r.Dy())
 	if most := 2*bytesPerPixel*pixels + 1<<16; n > most {
 		return broken("ZRLE: %d bytes for %d pixels", n, pixels)
@@ -107,7 +107,7 @@ func (c *Conn) zrle(s *Screen, r image.Rectangle) error {
 		}
 	}
 	if left := c.zlib.in.Len(); left > maxLeft {
-		return broken("ZRLE: %d bytes follow the last tile", left)
+		return broken("ZRLE: %d bytes after the last tile", left)
 	}
 	return nil
 }
@@ -206,8 +206,8 @@ func (z *inflater) packedTile(s *Screen, t image.Rectangle, palette []uint32) er
 	return nil
 }
 
-// runTile paints runs of pixels, which go on from row to row. next returns a
-// run's colour and whether its length follows.
+// runTile paints runs of pixels, which continue from row to row. next returns a run's colour
+// and whether its length follows.
 func (z *inflater) runTile(s *Screen, t image.Rectangle, next func() (uint32, bool, error)) error {
 	w, left := t.Dx(), t.Dx()*t.Dy()
 	for at := 0; left > 0; {

@@ -24,10 +24,10 @@ func (s *Site) api() http.Handler {
 	return mux
 }
 
-// badRequest is the client's mistake.
+// badRequest is an error in the request.
 type badRequest struct{ error }
 
-// endpoint wraps a function that answers with a value in CORS, think time and a coding.
+// endpoint makes a handler with CORS, think time and a content coding from a function that returns a value.
 func (s *Site) endpoint(verb, coding string, answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		allow(w)
@@ -66,11 +66,11 @@ func (s *Site) endpoint(verb, coding string, answer func(*http.Request) (any, er
 			h.Set("Content-Encoding", c)
 		}
 		h.Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body) // the client left: nobody to tell
+		_, _ = w.Write(body) // an error means that the client has disconnected
 	}
 }
 
-// stockList is one answer of /v1/stock; Revision makes every answer another one.
+// stockList is the response of /v1/stock. Revision differs in every response.
 type stockList struct {
 	Revision int            `json:"revision"`
 	Left     map[string]int `json:"left"`
@@ -87,7 +87,7 @@ func (s *Site) stock(*http.Request) (any, error) {
 	return out, nil
 }
 
-// recommendations draws an order and prices; the query is a cache buster and read by nobody.
+// recommendations shuffles products and prices. The query is a cache buster and is ignored.
 func (s *Site) recommendations(*http.Request) (any, error) {
 	type item struct {
 		ID      string `json:"id"`
@@ -125,7 +125,7 @@ type order struct {
 	Voucher  string `json:"voucher"`
 }
 
-// quote answers what the body asks: another basket or delivery is another sum.
+// quote computes a sum from the basket and the delivery in the body.
 func (s *Site) quote(r *http.Request) (any, error) {
 	var o order
 	raw, err := io.ReadAll(r.Body)
@@ -158,7 +158,7 @@ func (s *Site) quote(r *http.Request) (any, error) {
 	return map[string]any{"pieces": pieces, "goods": euros(sum), "delivery": euros(ship), "total": euros(sum + ship)}, nil
 }
 
-// events takes a page's report and says how long it was.
+// events accepts a page's report and returns its length.
 func (s *Site) events(r *http.Request) (any, error) {
 	n, err := io.Copy(io.Discard, r.Body)
 	if err != nil {

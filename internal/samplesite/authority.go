@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Authority is the origins' own certificate authority: a P-256 root and one
-// leaf for each address (RFC 5280). It lives in memory and dies with the process.
+// Authority is the certificate authority of the origins: a P-256 root and one leaf for each
+// address (RFC 5280). It exists only in memory.
 type Authority struct {
 	root   []byte // DER
 	key    *ecdsa.PrivateKey

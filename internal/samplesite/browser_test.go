@@ -23,7 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// visitLog is what a browser reported of one load.
+// visitLog is what a browser reports of one load.
 type visitLog struct {
 	mu         sync.Mutex
 	urls       []string
@@ -54,8 +54,8 @@ func (v *visitLog) event(ev any) {
 	}
 }
 
-// TestBrowser loads the live page in Chromium: the request count, the weight,
-// silence on the console, and a page that comes to rest. SHOT=FILE keeps the
+// TestBrowser loads the live page in Chromium and checks the number of requests, the weight,
+// that the console is silent, and that the page comes to rest. SHOT=FILE keeps the
 // screenshot, SHOT_FULL=FILE that of the whole page.
 func TestBrowser(t *testing.T) {
 	chromium := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
@@ -78,7 +78,8 @@ func TestBrowser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	actx, acancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 720),
+		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WindowSize(1280, 720),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")),
 		chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(pins, ",")))...)
@@ -118,7 +119,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// settled is true when every part of the page has come and nothing moves.
+// settled is a script that is true once every part of the page has loaded and nothing moves.
 const settled = `document.querySelectorAll('#recommendations img').length === 6
 	&& [...document.images].every(i => i.complete && i.naturalWidth)
 	&& document.querySelector('#bag-total').textContent !== '€0.00'
@@ -129,14 +130,14 @@ const settled = `document.querySelectorAll('#recommendations img').length === 6
 	&& document.querySelector('#hero-picture').classList.contains('shown')
 	&& document.getAnimations().every(a => a.playState === 'finished')`
 
-// until is a promise that a page's condition holds. A policy without
-// unsafe-eval forbids chromedp.Poll's way.
+// until waits for a condition with a promise, because a policy without unsafe-eval forbids
+// chromedp.Poll.
 func until(condition string) chromedp.Action[bool] {
 	return chromedp.Evaluate[bool](`new Promise(done => { const look = () => `+condition+
 		` ? done(true) : setTimeout(look, 50); look(); })`, chromedp.EvalAwaitPromise)
 }
 
-// load opens the page and takes the screen when it has settled, 1.5 s later, and the whole page.
+// load opens the page and takes screenshots when it has settled, 1.5 s later, and of the whole page.
 func load(ctx context.Context) (first, again, full []byte, err error) {
 	if _, err = chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
 		return
@@ -159,7 +160,7 @@ func load(ctx context.Context) (first, again, full []byte, err error) {
 	if again, err = chromedp.Run(ctx, chromedp.CaptureScreenshot()); err != nil {
 		return
 	}
-	// A frame outside the screen is not painted: show it first.
+	// Chromium does not paint a frame outside the screen: scroll to it first.
 	if err = chromedp.Do(ctx, chromedp.ScrollIntoView("iframe")); err != nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// product is a thing on sale; money is in cents.
+// product is an article on sale; prices are in cents.
 type product struct {
 	ID, Name, Kind, Picture string
 	Cents, Was              int // Was is 0 unless the price is reduced
@@ -15,10 +15,10 @@ type product struct {
 	Badge                   string
 }
 
-// Price is what the page prints.
+// Price is the price as printed on the page.
 func (p product) Price() string { return euros(p.Cents) }
 
-// Before is the price before a reduction.
+// Before is the price before a reduction, as printed.
 func (p product) Before() string { return euros(p.Was) }
 
 func euros(cents int) string { return fmt.Sprintf("€%d.%02d", cents/100, cents%100) }
@@ -53,7 +53,7 @@ func related() []product {
 	}
 }
 
-// visit is one load of the page: all that the server decides for it.
+// visit is one load of the page: everything in it that the server chooses.
 type visit struct {
 	Arm      string // "a" or "b": palette and layout
 	Request  string // the id printed on the page
@@ -66,7 +66,7 @@ type visit struct {
 	Campaign string
 }
 
-// visit draws a load from the site's randomness.
+// visit draws the values of a load from the site's random source.
 func (s *Site) visit() visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Site) visit() visit {
 	return v
 }
 
-// priced moves prices and ratings about, as a shop's own experiments do.
+// priced varies prices and ratings, as a shop's own experiments do.
 func priced(r *rand.Rand, list []product) []product {
 	for i := range list {
 		p := &list[i]

@@ -10,7 +10,7 @@ import (
 // nameTTL is the lifetime of every record, in seconds.
 const nameTTL = 60
 
-// zones are what the name server has authority over.
+// zones are the zones for which the name server has authority.
 func zones() []string { return []string{"shop.test.", "example-ads.test."} }
 
 // names answers A questions about hosts with authority (RFC 1035); a known name
@@ -18,7 +18,7 @@ func zones() []string { return []string{"shop.test.", "example-ads.test."} }
 func names(hosts map[string]netip.Addr) dns.Handler {
 	return dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg).SetReply(q)
-		defer func() { _ = w.WriteMsg(m) }() // the client left: nobody to tell
+		defer func() { _ = w.WriteMsg(m) }() // an error means that the client has disconnected
 		if q.Opcode != dns.OpcodeQuery || len(q.Question) != 1 {
 			m.Rcode = dns.RcodeNotImplemented
 			return

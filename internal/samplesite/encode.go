@@ -18,7 +18,7 @@ type encoder interface {
 	Flush() error
 }
 
-// newEncoder returns the coding's encoder onto w, or nil for "identity".
+// newEncoder returns an encoder that writes to w, or nil for "identity".
 func newEncoder(w io.Writer, coding string) (encoder, error) {
 	switch coding {
 	case "gzip":
@@ -26,7 +26,7 @@ func newEncoder(w io.Writer, coding string) (encoder, error) {
 	case "br":
 		return brotli.NewWriterLevel(w, 5), nil
 	case "zstd":
-		// Browsers accept windows up to 8 MB (RFC 9659); one goroutine less to end.
+		// Browsers accept windows up to 8 MB (RFC 9659); and needs no extra goroutine.
 		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	case "identity":
 		return nil, nil
@@ -34,8 +34,8 @@ func newEncoder(w io.Writer, coding string) (encoder, error) {
 	return nil, fmt.Errorf("unknown content coding %q", coding)
 }
 
-// negotiate chooses the preferred coding when the client accepts it, else the
-// first other that it does, else "identity" (RFC 9110 §12.5.3).
+// negotiate chooses the preferred coding if the client accepts it, else the first other one
+// that the client accepts, else "identity" (RFC 9110 §12.5.3).
 func negotiate(accept, preferred string) string {
 	allowed := map[string]bool{}
 	for item := range strings.SplitSeq(accept, ",") {

@@ -17,10 +17,10 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// built is the Last-Modified of every file: a fixed day, so that the site is the same from any build.
+// built is the Last-Modified of every file: a fixed day, so that every build serves the same site.
 func built() time.Time { return time.Date(2026, time.January, 15, 9, 30, 0, 0, time.UTC) }
 
-// file is a static body with the preferred coding, and others that were asked for so far.
+// file is a static body with its preferred coding, and the codings made on request so far.
 type file struct {
 	body   []byte
 	kind   string // media type
@@ -31,10 +31,10 @@ type file struct {
 	encoded map[string][]byte
 }
 
-// files are all static bodies by path ("css/base.css").
+// files holds all static bodies by path ("css/base.css").
 type files struct{ byPath map[string]*file }
 
-// kinds maps endings to media types; the system's table may differ from machine to machine.
+// kinds maps file name extensions to media types; the system's table differs between machines.
 func kinds() map[string]string {
 	return map[string]string{
 		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
@@ -57,8 +57,8 @@ func loadFiles() (*files, error) {
 		}
 		name = strings.TrimPrefix(name, "assets/")
 		f := fsys.add(name, kind, prefer[name], body)
-		// As a CDN has them: a style sheet that was coded when it is first asked for
-		// would answer later than pictures, and wait behind them on a slow link.
+		// Files are encoded in advance, as on a CDN: a style sheet encoded at its first request
+		// would arrive later than pictures, and queue behind them on a slow link.
 		if f.coding != "" {
 			_, err = f.in(f.coding)
 		}
@@ -72,7 +72,7 @@ func loadFiles() (*files, error) {
 	return fsys, nil
 }
 
-// codings says which file prefers which coding: each is met by every kind of client code.
+// codings says which file prefers which coding, so that every kind of client code meets each.
 func codings() map[string]string {
 	return map[string]string{
 		"css/base.css": "zstd", "css/shop.css": "br", "css/theme.css": "gzip",
@@ -90,7 +90,7 @@ func (f *files) add(name, kind, coding string, body []byte) *file {
 	return one
 }
 
-// in returns the body in a coding, encoded once.
+// in returns the body in a coding, and encodes it only once.
 func (f *file) in(coding string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *file) in(coding string) ([]byte, error) {
 	return b, err
 }
 
-// serve answers with the named file. Files that are not encoded answer Range and conditional requests.
+// serve responds with the named file. Range and conditional requests work for files that are not encoded.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, name string) {
 	f := s.files.byPath[name]
 	if f == nil {
@@ -142,7 +142,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, name string) {
 	h.Set("Content-Encoding", coding)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client left: nobody to tell
+		_, _ = w.Write(body) // an error means that the client has disconnected
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *Site) cdn() http.Handler {
 	})
 }
 
-// allow lets the shop's pages read the answer (CORS, Fetch §3.2).
+// allow lets the shop's pages read the response (CORS, Fetch §3.2).
 func allow(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "https://"+WWW)
@@ -181,7 +181,7 @@ func allow(w http.ResponseWriter) {
 	h.Add("Vary", "Origin")
 }
 
-// method answers OPTIONS and methods other than the wanted one; true means go on.
+// method handles OPTIONS and wrong methods; it returns true if the handler is to continue.
 func method(w http.ResponseWriter, r *http.Request, want string) bool {
 	switch {
 	case r.Method == want, want == http.MethodGet && r.Method == http.MethodHead:

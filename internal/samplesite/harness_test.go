@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
-// origins is a site that is served on loopback, with a map from its addresses.
+// origins is a site served on loopback, with a map from its addresses to loopback ones.
 type origins struct {
 	mu        sync.Mutex
 	at        map[string]string // "tcp 203.0.113.10:443" → "127.0.0.1:34567"
@@ -27,7 +27,7 @@ type origins struct {
 	roots     *x509.CertPool
 }
 
-// noThink answers at once.
+// noThink does not wait.
 func noThink(context.Context, time.Duration) error { return nil }
 
 // start serves the options' site until the test ends.
@@ -84,7 +84,7 @@ func (o *origins) listenPacket(ctx context.Context, network, address string) (ne
 	return p, err
 }
 
-// client speaks TLS to the origins, as a browser does: no transparent gzip, h2 where offered.
+// client makes TLS connections to the origins as a browser does: no transparent gzip, and h2 if offered.
 func (o *origins) client(t *testing.T) *http.Client {
 	tr := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: o.roots}, DisableCompression: true, ForceAttemptHTTP2: true,
@@ -101,7 +101,7 @@ func (o *origins) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// ask sends one request; header are pairs of name and value.
+// ask sends one request; header holds pairs of name and value.
 func ask(t *testing.T, c *http.Client, verb, url string, body io.Reader, header ...string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), verb, url, body)
@@ -123,10 +123,10 @@ func ask(t *testing.T, c *http.Client, verb, url string, body io.Reader, header 
 	return resp, b
 }
 
-// seeded is randomness that repeats.
+// seeded is a reproducible random source.
 func seeded(n uint64) *rand.Rand { return rand.New(rand.NewPCG(n, n)) }
 
-// hostPorts lists where each host's port 443 is, for a browser's resolver rules.
+// hostPorts lists the address of each host's port 443, for a browser's resolver rules.
 func (o *origins) hostPorts() map[string]string {
 	out := map[string]string{}
 	for h, a := range maps.All(Hosts()) {

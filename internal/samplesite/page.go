@@ -14,8 +14,8 @@ import (
 //go:embed assets/page.gohtml
 var pageSource string
 
-// pieces are the document's chunks, in the order they are sent, with the think
-// time before each: about 300 ms together, as a shop's data sources take.
+// pieces are the chunks of the document, in the order they are sent, with the think time
+// before each: about 300 ms in total, as of a shop's data sources.
 func pieces() []piece {
 	return []piece{
 		{"head", 40 * time.Millisecond}, {"hero", 60 * time.Millisecond}, {"grid", 90 * time.Millisecond},
@@ -42,7 +42,7 @@ func policy(nonce string) string {
 	}, "; ")
 }
 
-// www serves the document and its modules.
+// www serves the document and its scripts.
 func (s *Site) www() http.Handler {
 	page, err := template.New("page").Parse(pageSource)
 	mux := http.NewServeMux()
@@ -60,7 +60,7 @@ func (s *Site) www() http.Handler {
 	return mux
 }
 
-// document streams one load, each piece flushed through the content coding.
+// document streams one page load; each piece is flushed through the content coding.
 func (s *Site) document(w http.ResponseWriter, r *http.Request, page *template.Template) {
 	v := s.visit()
 	h := w.Header()
@@ -83,7 +83,7 @@ func (s *Site) document(w http.ResponseWriter, r *http.Request, page *template.T
 	if body != nil {
 		h.Set("Content-Encoding", coding)
 	}
-	// The first byte waits with the first piece: a document's server thinks before its header.
+	// The header waits for the first piece: a document's server thinks before its header.
 	for i, p := range pieces() {
 		part := ""
 		if i == 0 {
@@ -94,18 +94,18 @@ func (s *Site) document(w http.ResponseWriter, r *http.Request, page *template.T
 		}
 		var text bytes.Buffer
 		if err := page.ExecuteTemplate(&text, p.name, v); err != nil {
-			panic(http.ErrAbortHandler) // the body is cut, so that no client takes it for whole
+			panic(http.ErrAbortHandler) // abort the response, so that no client takes it for complete
 		}
 		if err := flush(w, body, text.Bytes()); err != nil {
 			return
 		}
 	}
 	if body != nil {
-		_ = body.Close() // the client left: nobody to tell
+		_ = body.Close() // an error means that the client has disconnected
 	}
 }
 
-// flush sends a piece on its way now.
+// flush sends a piece immediately.
 func flush(w http.ResponseWriter, body encoder, text []byte) error {
 	if body == nil {
 		if _, err := w.Write(text); err != nil {

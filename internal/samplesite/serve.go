@@ -18,28 +18,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says where and as whom a site is served.
+// Config says where a site is served, and with which certificates.
 type Config struct {
-	// Site is what to serve; nil is a live one.
+	// Site is the site to serve; nil is a live one.
 	Site *Site
-	// Listen and ListenPacket open sockets, on ports 443, 80 and 53; nil is the network namespace of the process.
+	// Listen and ListenPacket open sockets on ports 443, 80 and 53; nil uses the process's network namespace.
 	Listen       func(ctx context.Context, network, address string) (net.Listener, error)
 	ListenPacket func(ctx context.Context, network, address string) (net.PacketConn, error)
-	// Certificates answers handshakes; it is required (see Authority).
+	// Certificates returns the certificate for a handshake; it is required (see Authority).
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Addresses replaces addresses of Hosts.
 	Addresses map[string]netip.Addr
 	// Resolver replaces Resolver().
 	Resolver netip.AddrPort
-	// Ready is called once, when everything listens; nil is not called.
+	// Ready, if not nil, is called once all sockets are open.
 	Ready func()
-	// Log takes what the servers complain about; nil discards it.
+	// Log receives the servers' messages; nil discards them.
 	Log *slog.Logger
 }
 
-// Serve runs the origins and their name server until ctx ends, and returns nil
-// then. All sockets are open before the first is served; when one cannot be
-// opened the others are closed again.
+// Serve runs the origins and their name server until ctx ends, and then returns nil. It opens
+// all sockets before it serves any; if one cannot be opened, it closes the others.
 func Serve(ctx context.Context, c Config) error {
 	if err := c.complete(); err != nil {
 		return err
@@ -62,7 +61,7 @@ func Serve(ctx context.Context, c Config) error {
 	var closers []func() error
 	fail := func(err error) error {
 		for _, c := range closers {
-			_ = c() // the first error is the one to tell
+			_ = c() // only the first error is reported
 		}
 		return err
 	}
@@ -107,7 +106,7 @@ func Serve(ctx context.Context, c Config) error {
 	}
 	group.Go(func() error {
 		<-gctx.Done()
-		stop() // answers that still think end
+		stop() // ends responses that still wait
 		var errs []error
 		for _, c := range closers {
 			if err := c(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -119,7 +118,7 @@ func Serve(ctx context.Context, c Config) error {
 	for _, s := range servers {
 		select {
 		case <-s.started:
-		case <-gctx.Done(): // one of them could not start, or the caller had enough
+		case <-gctx.Done(): // a server failed, or the caller's context ended
 			return group.Wait()
 		}
 	}
@@ -129,7 +128,7 @@ func Serve(ctx context.Context, c Config) error {
 	return group.Wait()
 }
 
-// complete fills in what was left out.
+// complete fills in the defaults.
 func (c *Config) complete() error {
 	if c.Certificates == nil {
 		return errors.New("sample site: no certificates; pass Authority.Certificate")
@@ -165,7 +164,7 @@ func protocols(hosts []string) *http.Protocols {
 	return p
 }
 
-// shut gives answers on their way a moment, then cuts them off.
+// shut gives responses a moment to end, then closes their connections.
 func shut(srv *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
@@ -182,13 +181,13 @@ func end(err error) error {
 	return err
 }
 
-// nameServer is one transport of the authoritative server.
+// nameServer is one transport of the authoritative name server.
 type nameServer struct {
 	started   chan struct{}
 	run, stop func() error
 }
 
-// nameServers opens UDP and TCP; on an error those that are open are returned with it.
+// nameServers opens UDP and TCP; with an error it returns those that are open.
 func (c *Config) nameServers(ctx context.Context, h dns.Handler) ([]nameServer, error) {
 	var out []nameServer
 	add := func(srv *dns.Server, closeIt func() error) {

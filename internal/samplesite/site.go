@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The host names of the site, in zones that no registry delegates (RFC 6761)
-// and addresses that no router forwards (TEST-NET-3, RFC 5737).
+// The host names of the site, in a zone that no registry delegates (RFC 6761). Their
+// addresses are of a range that no router forwards (TEST-NET-3, RFC 5737).
 const (
 	WWW = "www.shop.test"            // documents and modules; h2
 	API = "api.shop.test"            // JSON; h2, the address and certificate of WWW, so connections may coalesce
 	CDN = "cdn.shop.test"            // styles, fonts, pictures; h2
 	Ads = "widgets.example-ads.test" // a third party; HTTP/1.1 only
 
-	// Home is the page to record.
+	// Home is the URL of the page to record.
 	Home = "https://" + WWW + "/"
 )
 
@@ -39,17 +39,17 @@ func Hosts() map[string]netip.Addr {
 	}
 }
 
-// Options are what a site takes from outside. The zero value is a live site.
+// Options are the external inputs of a site. The zero value is a live site.
 type Options struct {
-	// Rand decides prices, order, stock and the A/B class of each load; nil is
-	// seeded by the system. One that is seeded makes the n-th answer of each kind the
-	// same every time, whatever is asked for at the same time.
+	// Rand decides prices, order, stock and the A/B class of each load; nil is seeded by the
+	// system. A seeded site makes the same n-th response of each kind every time, whatever
+	// else is requested meanwhile.
 	Rand *rand.Rand
 	// Clock tells the time; nil is time.Now.
 	Clock func() time.Time
-	// Think waits before a slow answer; nil waits for real. It returns ctx's error when the client left.
+	// Think waits before a slow response; nil waits in real time. It returns ctx's error if the client disconnects.
 	Think func(ctx context.Context, d time.Duration) error
-	// Slow adds think time to a part (see Parts): the regression of a treatment arm.
+	// Slow adds think time to a part (see Parts), to give a treatment a regression.
 	Slow map[string]time.Duration
 }
 
@@ -58,19 +58,19 @@ func Parts() []string {
 	return []string{"api", "css", "document", "font", "hero", "pictures", "widget"}
 }
 
-// Site is the shop. Its methods may be called by many goroutines at once.
+// Site is the shop. Its methods may be called concurrently.
 type Site struct {
 	opt Options
 
 	mu       sync.Mutex // guards dice and revision
 	dice     dice
-	revision int // of the stock list: no two answers are equal
+	revision int // of the stock list, so that no two responses are equal
 
 	files *files
 }
 
-// dice are drawn from by one kind of answer each: a browser's requests do not
-// come in the same order twice, and must not take each other's draws.
+// dice holds one random source per kind of response: a browser's requests arrive in varying
+// order and must not use each other's random numbers.
 type dice struct{ visit, frame, stock, recommendations, reviews *rand.Rand }
 
 func newDice(r *rand.Rand) dice {
@@ -104,8 +104,8 @@ func New(opt Options) (*Site, error) {
 	return s, nil
 }
 
-// HandlerFor serves the named hosts only, as one address does; others get 421
-// Misdirected Request (RFC 9110 §15.5.20).
+// HandlerFor serves only the named hosts, as one address does; others get 421 Misdirected
+// Request (RFC 9110 §15.5.20).
 func (s *Site) HandlerFor(hosts ...string) http.Handler {
 	all := map[string]http.Handler{WWW: s.www(), API: s.api(), CDN: s.cdn(), Ads: s.ads()}
 	served := map[string]http.Handler{}
@@ -142,7 +142,7 @@ func hostOf(r *http.Request) string {
 	return strings.ToLower(host)
 }
 
-// think waits d and what Slow adds to the part; false means that the client left.
+// think waits d plus what Slow adds to the part; it returns false if the client disconnects.
 func (s *Site) think(r *http.Request, part string, d time.Duration) bool {
 	d += s.opt.Slow[part]
 	return d <= 0 || s.opt.Think(r.Context(), d) == nil
@@ -159,7 +159,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ParseSlow reads one "part=+200ms", as the command line takes it.
+// ParseSlow parses "part=+200ms", as given on the command line.
 func ParseSlow(text string) (part string, extra time.Duration, err error) {
 	part, value, ok := strings.Cut(text, "=")
 	if !ok || !known(part) {

@@ -108,11 +108,11 @@ func TestLoadsDifferLiveAndRepeatSeeded(t *testing.T) {
 		return string(b)
 	}
 	if first, second := load(Options{}), load(Options{}); first == second {
-		t.Error("two live loads are the same")
+		t.Error("two live loads have equal pages")
 	}
 	a, b := load(Options{Rand: seeded(4), Clock: now}), load(Options{Rand: seeded(4), Clock: now})
 	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("one seed, two pages:\n%s", diff)
+		t.Errorf("two sites with one seed have different pages:\n%s", diff)
 	}
 	arms := map[string]bool{}
 	for seed := range uint64(16) {
@@ -123,9 +123,8 @@ func TestLoadsDifferLiveAndRepeatSeeded(t *testing.T) {
 	}
 }
 
-// TestSeededAnswersInAnyOrder: what a seeded site answers to one kind of request
-// does not depend on what was asked for before, as a browser's requests differ
-// in their order.
+// TestSeededAnswersInAnyOrder: a seeded site's responses of one kind do not depend on other
+// requests, because a browser's requests differ in their order.
 func TestSeededAnswersInAnyOrder(t *testing.T) {
 	urls := []string{"https://" + API + "/v1/stock", "https://" + API + "/v1/recommendations", "https://" + API + "/v1/reviews",
 		"https://" + Ads + "/frame"}
@@ -141,7 +140,7 @@ func TestSeededAnswersInAnyOrder(t *testing.T) {
 	forwards := answers(urls)
 	slices.Reverse(urls)
 	if diff := cmp.Diff(forwards, answers(urls)); diff != "" {
-		t.Errorf("the same requests in another order had other answers:\n%s", diff)
+		t.Errorf("the same requests in another order have other responses:\n%s", diff)
 	}
 }
 
@@ -157,7 +156,7 @@ func TestPolicyNonce(t *testing.T) {
 	}
 }
 
-// TestStreaming holds every piece back until the one before has arrived.
+// TestStreaming delays every piece until the one before has arrived.
 func TestStreaming(t *testing.T) {
 	for _, coding := range []string{"identity", "gzip", "br", "zstd"} {
 		t.Run(coding, func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestStockTwice(t *testing.T) {
 	_, a := ask(t, c, "GET", "https://"+API+"/v1/stock", nil)
 	_, b := ask(t, c, "GET", "https://"+API+"/v1/stock", nil)
 	if bytes.Equal(a, b) {
-		t.Errorf("the same answer twice: %s", a)
+		t.Errorf("two responses of /v1/stock are equal: %s", a)
 	}
 }
 
@@ -263,11 +262,11 @@ func TestSlow(t *testing.T) {
 	c := start(t, Options{Think: think, Slow: map[string]time.Duration{part: extra}}).client(t)
 	ask(t, c, "GET", "https://"+CDN+"/img/hero.jpg", nil)
 	if d := <-thought; d != 900*time.Millisecond {
-		t.Errorf("the hero took %v, want 900 ms", d)
+		t.Errorf("the hero's think time is %v; want 900 ms", d)
 	}
 	for _, bad := range []string{"", "hero", "moon=+1s", "hero=x", "hero=-1s", "hero=2h"} {
 		if _, _, err := ParseSlow(bad); err == nil {
-			t.Errorf("ParseSlow(%q) is good", bad)
+			t.Errorf("ParseSlow(%q) succeeded; want an error", bad)
 		}
 	}
 }
@@ -311,7 +310,7 @@ func TestServeSaysWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// TEST-NET-3 is on no machine's interfaces.
+	// No machine has an address of TEST-NET-3.
 	err = Serve(t.Context(), Config{Certificates: a.Certificate})
 	if err == nil || !strings.Contains(err.Error(), "listen on 203.0.113.10:443 for api.shop.test and www.shop.test") {
 		t.Errorf("error %v", err)

@@ -5,8 +5,8 @@ import "math"
 // swatchSide is the width and height of a texture in swatches.bin, in pixels.
 const swatchSide = 128
 
-// swatches makes four textures of 128 × 128 RGBA pixels, 65,536 bytes each:
-// the page asks for the first by a Range request and paints it on a canvas.
+// swatches makes four textures of 128 × 128 RGBA pixels, 65,536 bytes each. The page gets the
+// first by a Range request and paints it on a canvas.
 func swatches() []byte {
 	palettes := [4][4][3]float64{
 		{{236, 228, 214}, {198, 93, 59}, {47, 93, 80}, {216, 174, 124}},

@@ -32,7 +32,8 @@ func TestDocumentedReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatal(err)
 	}
-	for kind, fields := range map[reflect.Type]map[string]any{reflect.TypeFor[ReportRun](): m.Run, reflect.TypeFor[ReportTrial](): m.Trials[0]} {
+	for kind, fields := range map[reflect.Type]map[string]any{reflect.TypeFor[ReportRun](): m.Run,
+		reflect.TypeFor[ReportTrial](): m.Trials[0]} {
 		for i := range kind.NumField() {
 			name, options, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
 			if _, ok := fields[name]; !ok && options == "" {

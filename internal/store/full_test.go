@@ -25,11 +25,12 @@ func inSmallDisk(t *testing.T) (dir string) {
 		cmd.Env = append(os.Environ(), key+"="+t.Name())
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Geteuid()}}, GidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Getegid()}},
+			UidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Geteuid()}},
+			GidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Getegid()}},
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS") {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("the test in a small disk: %v; want it to pass; it said:\n%s", err, out)
 		}
 		return ""
 	}
@@ -172,7 +173,7 @@ func TestQueueOnAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	if j, err := memory.Next(t.Context()); err != nil || j.ID != "1" {
-		t.Errorf("%+v, %v", j, err)
+		t.Errorf("Next() = %+v, %v; want job 1", j, err)
 	}
 }
 

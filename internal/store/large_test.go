@@ -18,16 +18,19 @@ func long(number int) *lab.Trial {
 	t := &lab.Trial{
 		Number: number, Arm: lab.Control, Page: "https://www.shop.example/", Valid: true, FinalFrame: strings.Repeat("a", 64),
 		Capture: &lab.CaptureState{Rate: 59.998, IntervalP99: 17.2, IntervalMax: 18.4, Jitter: 0.2, Scheduling: "SCHED_FIFO"},
-		Metrics: map[string]float64{}, Events: []lab.Event{{Name: "navigate", Detail: "Return on the page"}, {Name: "end"}}, Files: map[string]string{},
+		Metrics: map[string]float64{}, Events: []lab.Event{{Name: "navigate", Detail: "Return on the page"}, {Name: "end"}},
+		Files: map[string]string{},
 	}
 	for i := range 12 {
 		low, high := 1452.841679, 1474.328575
-		m := lab.Measurement{Name: fmt.Sprintf("a_metric_of_a_load_%d_ms", i), Value: 1473.25, Unit: "ms", Method: strings.Repeat("how it is made ", 14), Frames: []int{98, 331}, Low: &low, High: &high}
+		m := lab.Measurement{Name: fmt.Sprintf("a_metric_of_a_load_%d_ms", i), Value: 1473.25, Unit: "ms",
+			Method: strings.Repeat("how it is made ", 14), Frames: []int{98, 331}, Low: &low, High: &high}
 		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
 		t.Files[fmt.Sprint("file", i)] = "evidence.webm"
 	}
 	for _, name := range []string{"birth", "settle", "load", "still", "stop", "analysis", "evidence"} {
-		t.Parts = append(t.Parts, lab.TrialPart{Name: name, MS: 735.9, Processor: map[string]float64{"browser": 1480, "appliance": 230, "link": 10, "screen": 30, "encoder": 350}})
+		t.Parts = append(t.Parts, lab.TrialPart{Name: name, MS: 735.9,
+			Processor: map[string]float64{"browser": 1480, "appliance": 230, "link": 10, "screen": 30, "encoder": 350}})
 	}
 	for range 8 {
 		t.Spans = append(t.Spans, &lab.Span{Name: "to 85 % visually complete", Level: "detail", Start: 76345123456789, End: 76345123456789})
@@ -49,7 +52,8 @@ func TestSeriesStayWithTheirTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := read.Trials[0]; got.LoadHistogram != nil || got.VisualProgress != nil || got.FrameTimes != nil || got.Parts != nil || len(got.Measurements) != 12 {
+	if got := read.Trials[0]; got.LoadHistogram != nil || got.VisualProgress != nil || got.FrameTimes != nil || got.Parts != nil ||
+		len(got.Measurements) != 12 {
 		t.Errorf("run.json has series, or lacks measurements: %d values, %d measurements", len(got.LoadHistogram), len(got.Measurements))
 	}
 	content, err := os.ReadFile(filepath.Join(f.Path(), trialsDir, "001", trialFile))

@@ -125,7 +125,7 @@ func TestPast(t *testing.T) {
 	run.Plan, run.Link.Name = lab.Plan{}, "lte"
 	series, got = pastOf(run, false)
 	if series.Link != "lte" || series.Device != "" || got.Facts["recording"] != "made by the run" {
-		t.Errorf("%+v, %+v", series, got)
+		t.Errorf("pastOf() of a run without a treatment = %+v, %+v; want link lte, no device, recording made by the run", series, got)
 	}
 	if (Series{Name: "a", Page: "b"}).Key() == (Series{Name: "ab"}).Key() {
 		t.Error("Key() is equal for two different series")
@@ -149,13 +149,14 @@ func TestPastIsShort(t *testing.T) {
 	s := open(t, root)
 	found, err := s.Series(t.Context(), "", Series{Name: run.Name}, 10)
 	if err != nil || len(found) != 1 || len(found[0].Name) > 1010 {
-		t.Fatalf("%d, %v", len(found), err)
+		t.Fatalf("Series() = %d series, %v; want 1 with a name of at most 1,010 bytes", len(found), err)
 	}
 	past, err := s.Past(t.Context(), found[0].Key, 10)
 	if err != nil || len(past) != 1 {
 		t.Fatal(err)
 	}
-	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["browser"]) > maxFactBytes+10 || len(p.Facts["network.kernel_settings.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
-		t.Errorf("%d facts, %d summaries", len(p.Facts), len(p.Summary))
+	if p := past[0]; len(p.Facts) > maxFacts || len(p.Facts["browser"]) > maxFactBytes+10 ||
+		len(p.Facts["network.kernel_settings.k1"]) > maxFactBytes+10 || len(p.Summary) != 64 {
+		t.Errorf("Past() has %d facts, %d summaries; want short facts and 64 summaries", len(p.Facts), len(p.Summary))
 	}
 }

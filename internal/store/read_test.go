@@ -68,7 +68,9 @@ func FuzzDecodeRun(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`, `{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`, `{"id":"a","state":"done","plan":{"arms":[{"name":"control","link":[1]},3],"live":"x"},"environment":{"browser":{"a":{"b":[{"c":1}]}}},"summary":[{"arm":"control","n":1}]}`, `[[[["\"[{`, "null"} {
+	for _, seed := range []string{string(good), `{"id":"a","state":"running"}`,
+		`{"id":"a","state":"done","trials":[{"number":3,"spans":[{"children":[{}]}],"files":{"reel":"a/b"}}]}`,
+		`{"id":"a","state":"done","plan":{"arms":[{"name":"control","link":[1]},3],"live":"x"},"environment":{"browser":{"a":{"b":[{"c":1}]}}},"summary":[{"arm":"control","n":1}]}`, `[[[["\"[{`, "null"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -82,7 +84,7 @@ func FuzzDecodeRun(f *testing.F) {
 		}
 		second, err := DecodeRun(bytes.NewReader(again))
 		if err != nil {
-			t.Fatalf("%v: %s", err, again)
+			t.Fatalf("DecodeRun() of a run that was accepted before: %v: %s", err, again)
 		}
 		third, err := json.Marshal(second)
 		if err != nil {
@@ -107,7 +109,7 @@ func FuzzDecodeServed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := DecodeServed(bytes.NewReader(b), 3)
 		if got == nil || len(got.Lines) > 3 || err != nil && got.Cut {
-			t.Errorf("%v, %v", got, err)
+			t.Errorf("DecodeServed() = %v, %v; want at most 3 lines, and no error of a cut line", got, err)
 		}
 	})
 }

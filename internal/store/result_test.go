@@ -13,7 +13,8 @@ import (
 func TestDecodeResult(t *testing.T) {
 	run := sample("20261121-091400-demo", StateDone)
 	run.Trials[0].Metrics = map[string]float64{"speed_index_ms": 912.5, "unique_frames": 61}
-	run.Trials[0].Measurements = []lab.Measurement{{Name: "speed_index_ms", Value: 912.5, Unit: "ms"}, {Name: "unique_frames", Value: 61, Unit: "frames"}}
+	run.Trials[0].Measurements = []lab.Measurement{{Name: "speed_index_ms", Value: 912.5, Unit: "ms"},
+		{Name: "unique_frames", Value: 61, Unit: "frames"}}
 	run.Summary = []lab.Summary{{Metric: "unique_frames", Unit: "frames", Arm: lab.Control, N: 1}}
 	for name, v := range map[string]any{"run.json": run, "report.json": NewReport(run)} {
 		text, err := json.Marshal(v)
@@ -26,10 +27,11 @@ func TestDecodeResult(t *testing.T) {
 		}
 		trial := got.Trials[0]
 		if got.ID != run.ID || got.State != StateDone || trial.Arm != run.Trials[0].Arm || trial.Valid != run.Trials[0].Valid {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: DecodeResult() = %+v; want the ID, state and trial of the run", name, got)
 		}
-		if ms := trial.Measurements; len(ms) != 2 || ms[0].Name != "speed_index_ms" || ms[0].Value != 912.5 || ms[0].Unit != "ms" || ms[1].Unit != "frames" {
-			t.Errorf("%s: %+v", name, ms)
+		if ms := trial.Measurements; len(ms) != 2 || ms[0].Name != "speed_index_ms" || ms[0].Value != 912.5 || ms[0].Unit != "ms" ||
+			ms[1].Unit != "frames" {
+			t.Errorf("%s: measurements = %+v; want speed_index_ms and unique_frames", name, ms)
 		}
 		want, found := Facts(run), Facts(got)
 		if len(want) != len(found) || found["page"] != run.Page {

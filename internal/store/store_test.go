@@ -44,7 +44,8 @@ func sample(id, state string) *lab.Run {
 		ID: id, Name: "demo", Wall: time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC), State: state, Page: "https://www.shop.example/",
 		Trials: []*lab.Trial{{
 			Number: 1, Arm: lab.Control, Valid: true, Requests: 62, Frames: 300, FinalFrame: "ab",
-			Metrics: map[string]float64{"speed_index_ms": 751.2}, Measurements: []lab.Measurement{}, Events: []lab.Event{}, Files: map[string]string{"video": "evidence.webm"},
+			Metrics: map[string]float64{"speed_index_ms": 751.2}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
+			Files: map[string]string{"video": "evidence.webm"},
 		}},
 		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
 	}
@@ -124,7 +125,8 @@ func TestReportJSON(t *testing.T) {
 	if !strings.Contains(string(b), `"seed": 18446744073709551615`) {
 		t.Errorf("the seed lost its digits: %s", b)
 	}
-	if got.Schema != "eidetic/report/2" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" || got.Run["plan"].(map[string]any)["timing"] != "recorded" {
+	if got.Schema != "eidetic/report/2" || len(got.Trials) != 1 || len(got.Summary) != 1 || got.Run["id"] != "a" ||
+		got.Run["plan"].(map[string]any)["timing"] != "recorded" {
 		t.Fatalf("got %s", b)
 	}
 	for name, want := range map[string]any{
@@ -206,7 +208,7 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 		t.Helper()
 		entries, err := s.Runs(t.Context(), "", 0)
 		if err != nil || len(entries) != 1 {
-			t.Fatalf("%v, %v", entries, err)
+			t.Fatalf("Runs() = %v, %v; want one run", entries, err)
 		}
 		return entries[0].State
 	}
@@ -223,14 +225,15 @@ func TestKilledWriterIsInterrupted(t *testing.T) {
 	// The next run can be created.
 	create(t, root, sample("20261121-110000-next", StateDone))
 	if entries, err := s.Runs(t.Context(), "", 0); err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("Runs() after the next run = %v, %v; want 2 runs", entries, err)
 	}
 }
 
 func TestHalfWrittenFolders(t *testing.T) {
 	root := t.TempDir()
 	create(t, root, sample("good", StateDone))
-	for id, content := range map[string]string{"half": `{"id":"half","trials":[{"num`, "other": `{"id":"good","state":"done"}`, "state": `{"id":"state","state":"?"}`, "null": "null", "zero": ""} {
+	for id, content := range map[string]string{"half": `{"id":"half","trials":[{"num`, "other": `{"id":"good","state":"done"}`,
+		"state": `{"id":"state","state":"?"}`, "null": "null", "zero": ""} {
 		dir := filepath.Join(root, "runs", id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -344,13 +347,13 @@ func TestIndexPagesAndForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, err := s.Runs(t.Context(), "", 0); err != nil || len(entries) != 3 {
-		t.Errorf("%d entries, %v", len(entries), err)
+		t.Errorf("Runs() after a folder was removed = %d entries, %v; want 3", len(entries), err)
 	}
 	if _, err := s.index.Get(t.Context(), "b"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
+		t.Errorf("Get() of a removed run: %v; want ErrNotFound", err)
 	}
 	if _, err := s.Run("b"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
+		t.Errorf("Run() of a removed run: %v; want ErrNotFound", err)
 	}
 }
 
@@ -364,7 +367,8 @@ func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := errors.Join(syscall.Mkfifo(filepath.Join(f.Path(), "pipe"), 0o600), os.Symlink("nowhere", filepath.Join(f.Path(), "link"))); err != nil {
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(f.Path(), "pipe"), 0o600),
+		os.Symlink("nowhere", filepath.Join(f.Path(), "link"))); err != nil {
 		t.Fatal(err)
 	}
 	run.State = StateDone
@@ -372,7 +376,7 @@ func TestSaveLeavesWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := open(t, root).Run("a"); err != nil || got.State != StateDone {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("Run() = %v, %v; want a finished run", got, err)
 	}
 }
 
@@ -386,7 +390,7 @@ func TestIndexIsShared(t *testing.T) {
 		all.Go(func() {
 			for range 5 {
 				if entries, err := s.Runs(context.Background(), "", 0); err != nil || len(entries) != 1 {
-					t.Errorf("%v, %v", entries, err)
+					t.Errorf("Runs() = %v, %v; want one run", entries, err)
 				}
 			}
 		})
@@ -413,7 +417,8 @@ func TestEntryIsShort(t *testing.T) {
 func TestNewID(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC)
 	for name, want := range map[string]string{
-		"demo": "20261121-091400-demo", "": "20261121-091400-run", "Checkout page!": "20261121-091400-checkout-page", "../../x": "20261121-091400-x", "日本": "20261121-091400-run",
+		"demo": "20261121-091400-demo", "": "20261121-091400-run", "Checkout page!": "20261121-091400-checkout-page",
+		"../../x": "20261121-091400-x", "日本": "20261121-091400-run",
 		strings.Repeat("x", 100): "20261121-091400-" + strings.Repeat("x", 40),
 	} {
 		if got := NewID(at, name); got != want || !ValidID(got) {
@@ -436,7 +441,7 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	if err := q.Add(ctx, Job{ID: "1"}); !errors.Is(err, ErrExists) {
-		t.Errorf("got %v", err)
+		t.Errorf("Add() of a known ID: %v; want ErrExists", err)
 	}
 	next := func(want string) {
 		t.Helper()

@@ -37,7 +37,8 @@ func TestFilesOfTheFirstVersions(t *testing.T) {
 			t.Errorf("%s: link %+v, want lte with 70 ms and 12 Mbit/s, by packets", name, l)
 		}
 		e := run.Environment
-		if e.Kernel != "Linux 6.1.0-41-amd64 x86_64" || e.Cores != 2 || e.Network == nil || e.Network.CongestionControl != "cubic" || e.Isolation == nil || e.Isolation.OutsidePackets == nil {
+		if e.Kernel != "Linux 6.1.0-41-amd64 x86_64" || e.Cores != 2 || e.Network == nil || e.Network.CongestionControl != "cubic" ||
+			e.Isolation == nil || e.Isolation.OutsidePackets == nil {
 			t.Errorf("%s: environment %+v, want kernel, cores, network and isolation", name, e)
 		}
 		if e.Browser == "" || len(e.Network.KernelSettings) != 6 || *e.KeptAwake != true || *e.Realtime != 99 {
@@ -50,7 +51,8 @@ func TestFilesOfTheFirstVersions(t *testing.T) {
 			t.Errorf("capture %+v, want rate and scheduling", run.Trials[0].Capture)
 		}
 		facts := Facts(run)
-		for name, want := range map[string]string{"link": "lte", "cores": "2", "plan.still_s": "1.5", "recording": "made by the run", "link.rtt_ns": "70000000", "network.congestion_control": "cubic"} {
+		for name, want := range map[string]string{"link": "lte", "cores": "2", "plan.still_s": "1.5", "recording": "made by the run",
+			"link.rtt_ns": "70000000", "network.congestion_control": "cubic"} {
 			if facts[name] != want {
 				t.Errorf("fact %s is %q, want %q", name, facts[name], want)
 			}

@@ -41,8 +41,9 @@ func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparis
 	}
 	c.Headline, c.Detail = words(c, voice{
 		name: "The run", none: "No difference" + more + " from the reference was found",
-		few:   "Too few trials to tell whether the run is slower than the reference",
-		least: fmt.Sprintf("%d valid %s of the reference and %d of the run, at least %d of each are needed", len(b.control), lab.Plural(len(b.control), "trial", "trials"), len(b.treatment), Least),
+		few: "Too few trials to tell whether the run is slower than the reference",
+		least: fmt.Sprintf("%d valid %s of the reference and %d of the run, at least %d of each are needed", len(b.control),
+			lab.Plural(len(b.control), "trial", "trials"), len(b.treatment), Least),
 		trials: func(e *lab.Effect) string {
 			return fmt.Sprintf("%d and %d trials", having(b.control, e.Metric), having(b.treatment, e.Metric))
 		},

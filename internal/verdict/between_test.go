@@ -32,17 +32,21 @@ func TestBetween(t *testing.T) {
 		run                             *lab.Run
 		margin                          float64
 	}{
-		{"slower", lab.Slower, "The run is slower than the reference, by more than 5 %", "10 and 12 trials, p < 0.001); 4 of 4 guarded metrics are slower", single("new", 12, 300), 5},
+		{"slower", lab.Slower, "The run is slower than the reference, by more than 5 %",
+			"10 and 12 trials, p < 0.001); 4 of 4 guarded metrics are slower", single("new", 12, 300), 5},
 		{"no margin", lab.Slower, "The run is slower than the reference", "SpeedIndex +", single("new", 12, 300), 0},
-		{"within the margin", lab.NoChange, "No difference of more than 40 % from the reference was found", "or more would have been found four times of five", single("new", 12, 300), 40},
+		{"within the margin", lab.NoChange, "No difference of more than 40 % from the reference was found",
+			"or more would have been found four times of five", single("new", 12, 300), 40},
 		{"faster", lab.Faster, "The run is faster than the reference, by more than 5 %", "SpeedIndex −", single("new", 12, -300), 5},
 		{"mixed", lab.Mixed, "The run is slower in some metrics and faster in others", "; 10 and 10 trials", mixed, 5},
-		{"few", lab.Unknown, "Too few trials to tell whether the run is slower than the reference", "10 valid trials of the reference and 5 of the run, at least 6 of each are needed; so far SpeedIndex +", single("new", 5, 300), 5},
+		{"few", lab.Unknown, "Too few trials to tell whether the run is slower than the reference",
+			"10 valid trials of the reference and 5 of the run, at least 6 of each are needed; so far SpeedIndex +", single("new", 5, 300), 5},
 		{"none", lab.Unknown, "Too few trials", "10 valid trials of the reference and 0 of the run", &lab.Run{ID: "new"}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Between(single("old", 10, 0), c.run, c.margin, 1)
-			if got.Verdict != c.verdict || got.Headline != c.headline && !strings.HasPrefix(got.Headline, c.headline) || !strings.Contains(got.Detail, c.detail) {
+			if got.Verdict != c.verdict || got.Headline != c.headline && !strings.HasPrefix(got.Headline, c.headline) ||
+				!strings.Contains(got.Detail, c.detail) {
 				t.Errorf("Between() = %s: %q, %q", got.Verdict, got.Headline, got.Detail)
 			}
 			if c.margin == 0 && strings.Contains(got.Headline, "%") {

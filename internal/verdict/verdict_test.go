@@ -74,7 +74,8 @@ func TestNumbers(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	for _, e := range c.Effects[:4] {
-		if !e.Guard || e.Finding != lab.Slower || e.Shift.Low > 300 || e.Shift.High < 300 || e.Shift.High-e.Shift.Low > 60 || e.Adjusted < e.P || e.Adjusted > 0.01 {
+		if !e.Guard || e.Finding != lab.Slower || e.Shift.Low > 300 || e.Shift.High < 300 || e.Shift.High-e.Shift.Low > 60 ||
+			e.Adjusted < e.P || e.Adjusted > 0.01 {
 			t.Errorf("%+v", e)
 		}
 		if e.Percent == nil || e.Percent.Value < 27 || e.Percent.Value > 33 {
@@ -120,7 +121,8 @@ func TestGuardsDoNotVanish(t *testing.T) {
 	}
 	c := Of(r, 1)
 	e := c.Effects[0]
-	if e.Metric != "speed_index_ms" || !e.Guard || e.Finding != lab.Unknown || e.Pairs != 1 || !slices.Contains(e.Warnings, "1 of 10 pairs have it") {
+	if e.Metric != "speed_index_ms" || !e.Guard || e.Finding != lab.Unknown || e.Pairs != 1 ||
+		!slices.Contains(e.Warnings, "1 of 10 pairs have it") {
 		t.Errorf("%+v", e)
 	}
 	if e.Control < 900 || e.Treatment < 900 || e.P != 1 || e.Adjusted != 1 || c.Verdict != lab.NoChange {
@@ -165,10 +167,14 @@ func TestDifferences(t *testing.T) {
 		control, treatment string
 	}{
 		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "3g"}, "link lte", "link 3g"},
-		{lab.Arm{Page: "p", Archive: "/x/a.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/x/b.wacz", Link: "lte"}, "recording a.wacz", "recording b.wacz"},
-		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "/runs/R1/archive.wacz", Link: "lte"}, "recording made for this run", "recording R1"},
-		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "q", Archive: "", Link: "3g"}, "link lte, page p", "link 3g, page q"},
-		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/b/x.wacz", Link: "lte"}, "recording /a/x.wacz", "recording /b/x.wacz"},
+		{lab.Arm{Page: "p", Archive: "/x/a.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/x/b.wacz", Link: "lte"}, "recording a.wacz",
+			"recording b.wacz"},
+		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "/runs/R1/archive.wacz", Link: "lte"},
+			"recording made for this run", "recording R1"},
+		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "q", Archive: "", Link: "3g"}, "link lte, page p",
+			"link 3g, page q"},
+		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/b/x.wacz", Link: "lte"}, "recording /a/x.wacz",
+			"recording /b/x.wacz"},
 		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "lte"}, "", "the same as the control"},
 	} {
 		control, treatment := differences(&lab.Run{Plan: lab.Plan{Arm: c.a, Treatment: &c.b}})
@@ -182,7 +188,8 @@ func TestDifferences(t *testing.T) {
 }
 
 func TestSigned(t *testing.T) {
-	for v, want := range map[float64]string{1240.4: "+1\u202f240", -12.6: "−13", 3.14: "+3.1", 0.01: "0", -0.04: "0", 7: "+7", 1234567: "+1\u202f234\u202f567", 999.6: "+1\u202f000"} {
+	for v, want := range map[float64]string{1240.4: "+1\u202f240", -12.6: "−13", 3.14: "+3.1", 0.01: "0", -0.04: "0", 7: "+7",
+		1234567: "+1\u202f234\u202f567", 999.6: "+1\u202f000"} {
 		if got := signed(v); got != want {
 			t.Errorf("signed(%s) = %q, want %q", fmt.Sprint(v), got, want)
 		}

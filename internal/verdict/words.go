@@ -19,7 +19,8 @@ type voice struct {
 // ofArms has the phrases for the arms of one run.
 func ofArms(c *lab.Comparison) voice {
 	v := voice{
-		name: "Treatment", none: "No difference between treatment and control was found", few: "Too few trials to tell whether the treatment is slower",
+		name: "Treatment", none: "No difference between treatment and control was found",
+		few:    "Too few trials to tell whether the treatment is slower",
 		least:  fmt.Sprintf("%d %s of valid trials, at least %d are needed", c.Pairs, lab.Plural(c.Pairs, "pair", "pairs"), Least),
 		trials: func(e *lab.Effect) string { return fmt.Sprintf("%d pairs of trials", e.Pairs) },
 	}
@@ -49,7 +50,8 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 		return v.name + " is slower in some metrics and faster in others",
 			fmt.Sprintf("slower: %s; faster: %s; %s", strings.Join(slower, ", "), strings.Join(faster, ", "), v.trials(best))
 	case lab.NoChange:
-		return v.none, fmt.Sprintf("%s; %s or more would have been found four times of five", v.change(best, true), amount(best.MinimalEffect, best))
+		return v.none, fmt.Sprintf("%s; %s or more would have been found four times of five", v.change(best, true),
+			amount(best.MinimalEffect, best))
 	}
 	detail = v.least
 	if best != nil {

@@ -1,18 +1,18 @@
-// The list of runs. Everything that comes from a run is put in as text.
+// The list of runs. All content from runs is inserted as text, never as markup.
 import { $, make, call, number, address, found, reportOf, signIn } from "./common.js";
 import { become, refresh, write } from "./refresh.js";
 import { ask } from "./ask.js";
 
-let runs = null; // those in the list; null while it is not known
-const news = new Map(); // run id → what it does
-const step = 50; // by so many runs the list grows
+let runs = null; // the runs in the list; null until it is loaded
+const news = new Map(); // run id → its latest progress
+const step = 50; // how many more runs a click on "Show older runs" loads
 let rows = step, stream = null, busy = null, retry = null, box = null, looking = null;
-let wanted = 0, reading = false; // how often the list was asked for, and whether it is being read
-let changes = 0; // what was done here; an answer from before does not know of it
+let wanted = 0, reading = false; // counts the requests to reload; whether a reload is in progress
+let changes = 0; // counts local changes; an older answer does not contain them
 
 const headline = [["time_to_stable_ms", "looks finished"], ["speed_index_ms", "SpeedIndex"]];
 
-// figure is a metric's median; of a run with two arms it is the control's, and says so.
+// figure shows a metric's median; with two arms it is that of the control, and says so.
 function figure(run, [metric, label]) {
   const known = (run.summary || []).filter(s => s.metric === metric && s.n > 0);
   const s = known.find(s => s.arm === "control") || known[0];
@@ -20,7 +20,7 @@ function figure(run, [metric, label]) {
   return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ms`, make("small", { textContent: label + whose })] : []));
 }
 
-// historyOf is where the runs of the same name on the same page are laid side by side.
+// historyOf is the address of the history of runs with the same name and page.
 const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: run.name, page: run.page }).filter(([, value]) => value))}`;
 
 const named = run => run.page ? address(run.page) : run.id;
@@ -50,7 +50,7 @@ function item(run) {
   return li;
 }
 
-// doing is the progress of a run, as far as it has been told.
+// doing shows the latest progress of a run.
 function doing(s) {
   if (!s) return make("p", { className: "doing", hidden: true });
   const trial = s.trial || 1;
@@ -58,15 +58,15 @@ function doing(s) {
     ...(s.of ? [make("progress", { max: s.of, value: Math.max(0, trial - 1), ariaLabel: "Trials done" })] : []));
 }
 
-// say tells those who do not see the page what changed on it.
+// say announces a change to screen readers.
 function say(text) {
   const log = $("news");
   log.append(make("p", { textContent: text }));
   if (log.childElementCount > 5) log.firstChild.remove();
 }
 
-// show puts the runs into the list; null is a list that is not known. What stays
-// as it is is not touched: it may have the focus.
+// show displays the runs; null means that the list is not loaded. Unchanged nodes
+// are not touched: one of them may have the focus.
 function show(fresh) {
   const before = new Map(runs?.map(run => [run.id, run.state]));
   for (const run of fresh || []) {
@@ -78,15 +78,15 @@ function show(fresh) {
   refresh($("runs"), (runs || []).map(item), $("heading"));
 }
 
-// forget takes a run off the list, which stays where it is.
+// forget removes a run from the list without scrolling it.
 function forget(id) {
   changes++;
   show(runs.filter(run => run.id !== id));
   $("heading").focus();
 }
 
-// load reads the list anew, as far as it is shown. One answer is awaited at a
-// time: of two, the older one may come last.
+// load reloads the part of the list that is shown. It makes one request at a time:
+// of two concurrent answers the older one may arrive last.
 async function load() {
   wanted++;
   if (reading) return;
@@ -107,7 +107,7 @@ async function read() {
     fresh.push(...page.runs);
     next = page.next || "";
   } while (next && fresh.length < rows);
-  if (before !== changes) return; // it was asked for again since
+  if (before !== changes) return; // a local change makes this answer obsolete
   show(fresh);
   $("more").hidden = !next;
   $("none").hidden = fresh.length > 0;
@@ -124,7 +124,7 @@ function failed(e) {
   retry = setTimeout(load, 3000);
 }
 
-// showBox shows devices and the form, where runs can be started here.
+// showBox shows the devices and the form, if runs can be started here.
 async function showBox(runs) {
   if (!health.starts) return;
   box ||= await import("./box.js");
@@ -134,18 +134,18 @@ async function showBox(runs) {
   looking = setTimeout(look, 3000);
 }
 
-// look keeps the devices and the health up to date, while somebody sees them.
+// look polls the devices and the health while the page is visible.
 async function look() {
   if ($("login").hidden) {
     try {
       if (!document.hidden) { await box.showDevices(say); showHealth(await askHealth()); }
     } catch { showHealth({ status: "not reached", parts: [] }); }
   }
-  clearTimeout(looking); // the list may have been read meanwhile
+  clearTimeout(looking); // a reload of the list may have set a timer meanwhile
   looking = setTimeout(look, 3000);
 }
 
-// askHealth reads the answer whatever its status is: it is the same when a part fails.
+// askHealth reads the body whatever the status: 503 has the same body.
 async function askHealth() { return (await fetch("/api/v1/health")).json(); }
 
 function showHealth(health) {
@@ -157,14 +157,14 @@ function showHealth(health) {
   become(old, make("span", { id: "health", className: `state ${well ? "done" : "failed"}`, hidden: !health.parts.length && well, textContent: text }));
 }
 
-// follow shows the progress of runs that go on; the list is read again when one begins or ends.
+// follow shows the progress of running runs, and reloads the list when a run begins or ends.
 function follow() {
   if (stream) return;
   stream = new EventSource("/api/v1/events");
-  // What happened before the stream opened, or while it was away, is not told again: the list is read anew.
+  // The stream does not repeat events from before it opened: reload the list.
   stream.onopen = load;
   stream.onerror = e => {
-    if (e.target !== stream || stream.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    if (e.target !== stream || stream.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
     stream = null;
     clearTimeout(retry);
     retry = setTimeout(load, 3000);
@@ -182,7 +182,7 @@ function follow() {
 $("runs").addEventListener("click", e => {
   const button = e.target.closest("button"), run = button && runs.find(run => run.id === button.closest("li").dataset.key);
   if (!run) return;
-  const what = button.dataset.key; // now: the button may become another one before the answer
+  const what = button.dataset.key; // read now: the button may change before the answer
   ask(what, run, named(run), () => {
     if (what === "remove") forget(run.id);
     load();
@@ -192,7 +192,7 @@ $("leave").addEventListener("click", async () => {
   await call("/api/v1/session", { method: "DELETE" });
   if (stream) stream.close();
   stream = null;
-  changes++; // nothing comes after this that was asked for before
+  changes++; // answers to earlier requests are ignored
   show(null);
   load();
 });

@@ -3,16 +3,16 @@ import { $, call } from "./common.js";
 
 const questions = {
   remove: {
-    question: "Delete this run?", says: "Its recording, films and numbers go with it, and nothing brings them back.",
+    question: "Delete this run?", says: "Its recording, videos and results are deleted with it. This cannot be undone.",
     no: "Keep", yes: "Delete", query: "?files=true", failed: "The run could not be deleted",
   },
   cancel: {
-    question: "Cancel this run?", says: "One that waits is forgotten. One that goes on ends now, and keeps the trials that it has.",
+    question: "Cancel this run?", says: "A waiting run is removed from the queue. A run in progress ends now and keeps its trials so far.",
     no: "Go on", yes: "Cancel run", query: "", failed: "The run could not be cancelled",
   },
 };
 
-// ask asks, does it, and calls done.
+// ask shows the question, carries out the request, and calls done.
 export function ask(what, run, name, done) {
   const q = questions[what];
   for (const id of ["question", "says", "no", "yes"]) $(id).textContent = q[id];

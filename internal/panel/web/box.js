@@ -1,5 +1,5 @@
-// What can be measured, and the form that starts a run. Everything that comes
-// from a device or a recording is put in as text.
+// The devices, and the form that starts a run. All content from devices and recordings
+// is inserted as text, never as markup.
 import { $, make, call } from "./common.js";
 import { refresh } from "./refresh.js";
 
@@ -15,8 +15,8 @@ function device(d) {
   return li;
 }
 
-// choose fills a select and keeps what was chosen, also when it is no longer
-// offered: what a person chose does not become something else by itself.
+// choose fills a select and keeps the chosen option, even if it is no longer offered:
+// a person's choice must not change by itself.
 function choose(select, options) {
   const before = select.value, [kept] = select.selectedOptions;
   if (before && !options.some(([value]) => value === before)) options.push([before, kept.textContent]);
@@ -28,9 +28,9 @@ function choose(select, options) {
   if (kept && select.value !== before) select.value = before;
 }
 
-const ready = new Map(); // name of a device → whether it was
+const ready = new Map(); // name of a device → whether it was ready
 
-// showDevices lists the devices, and says which became ready, or is so no longer.
+// showDevices lists the devices, and announces which became ready or ceased to be.
 export async function showDevices(say) {
   const { devices, links } = await call("/api/v1/devices");
   for (const d of devices) if (ready.size && ready.get(d.name) !== d.ready) say(d.ready ? `${d.name} is ready` : `${d.name} is not ready: ${d.problem}`);
@@ -43,17 +43,17 @@ export async function showDevices(say) {
 
 let asked = 0;
 
-// showArchives lists recordings that were brought, then those that runs made.
+// showArchives lists uploaded recordings, then those made by runs.
 export async function showArchives(runs) {
   const turn = ++asked;
   const { archives } = await call("/api/v1/archives");
-  if (turn !== asked) return; // of newer runs
+  if (turn !== asked) return; // a newer call has been made
   choose($("new").elements.archive, [["", "record the page first"],
     ...archives.map(a => [a.name, `${a.name}, ${(a.bytes / 1e6).toFixed(1)} MB`]),
     ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
 }
 
-let starting = false; // a second click while the first is under way would start a second run
+let starting = false; // prevents a second run by a second click
 $("new").addEventListener("submit", async e => {
   e.preventDefault();
   if (starting) return;

@@ -1,6 +1,6 @@
 // A chart of a metric over runs, as SVG: medians with their intervals, the level
-// between steps, the steps, and marks where the environment changed. It is one
-// stop of the Tab key; arrows go from run to run, Enter opens the report.
+// between steps, the steps, and marks where the environment changed. The chart is one
+// tab stop; arrow keys go from run to run, Enter opens the report.
 import { make, number, reportOf } from "./common.js";
 
 const svg = (tag, attributes = {}, ...kids) => {
@@ -11,7 +11,7 @@ const svg = (tag, attributes = {}, ...kids) => {
 };
 const height = 260, top = 26, bottom = 34, left = 62, right = 14;
 
-// ticks are round numbers between two values.
+// ticks returns round numbers between two values.
 export function ticks(low, high, most) {
   const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map(f => f * power).find(s => s >= raw) || raw;
@@ -20,8 +20,8 @@ export function ticks(low, high, most) {
   return out;
 }
 
-// range is what the axis shows: all medians, and intervals as far as they do not
-// make the medians flat.
+// range is the range of the axis: all medians, and their intervals unless these are so
+// long that the medians would look flat.
 function range(values) {
   const medians = values.map(v => v.median), low = Math.min(...medians), high = Math.max(...medians);
   const room = Math.max(3 * (high - low), Math.abs(high) * 0.1, 1e-9);
@@ -30,7 +30,7 @@ function range(values) {
   return [from - margin, to + margin];
 }
 
-// difference is written as in the sentences.
+// difference formats a difference as the sentences from the server do.
 const difference = v => { const a = Math.abs(v); return `${v > 0 ? "▲ +" : "▼ −"}${a < 1 ? +a.toFixed(2) : a < 10 ? +a.toFixed(1) : a.toFixed(0).replace(/\B(?=(\d{3})+$)/g, "\u202f")}`; };
 
 const says = (v, run, metric) => `${new Date(run.wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}: ${number(v.median)} ${metric.unit}` +
@@ -40,7 +40,7 @@ const says = (v, run, metric) => `${new Date(run.wall).toLocaleString([], { date
 export function chart(s, metric) {
   const figure = make("figure", { className: "chart" }), readout = make("figcaption", { className: "hint" });
   const runs = new Map(s.runs.map(r => [r.id, r]));
-  const help = "Arrow keys or the pointer tell a run's numbers, Enter opens its report.";
+  const help = "Arrow keys or the pointer show a run's numbers; Enter opens its report.";
   readout.textContent = help;
   let current = metric.values.length - 1, width = 0;
   const paint = () => {
@@ -69,7 +69,7 @@ function draw(width, s, metric, runs, tell, current) {
       svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, digits ? v.toFixed(digits) : number(v).replace(/\.0+$/, "")));
   }
   back.append(svg("text", { x: left - 8, y: 12, "text-anchor": "end" }, metric.unit));
-  // Days, or the one day and its times, where there is room.
+  // Labels are days or, within a single day, times; only as many as fit.
   const walls = values.map(v => new Date(runs.get(v.run).wall)), days = new Set(walls.map(w => w.toDateString()));
   const day = w => w.toLocaleDateString([], { month: "short", day: "numeric" }), time = w => w.toLocaleTimeString([], { timeStyle: "short" });
   const label = (w, i) => days.size > 1 ? day(w) : i ? time(w) : `${day(w)}, ${time(w)}`;

@@ -1,4 +1,4 @@
-// What the pages share. Everything that comes from a run is put in as text.
+// Code shared by the pages. All content from runs is inserted as text, never as markup.
 export const $ = id => document.getElementById(id);
 export const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
 
@@ -10,18 +10,18 @@ export const call = async (path, options) => {
   throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status });
 };
 
-// number has three digits or more, thousands apart and a true minus.
+// number formats with at least three digits, separated thousands and a true minus.
 export const number = v => (Math.abs(v) >= 100 ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f") : v.toFixed(Math.abs(v) < 10 ? 2 : 1)).replace(/^-/, "−");
-// address is a URL without what all have.
+// address is a URL without its scheme and final slash.
 export const address = page => page.replace(/^https?:\/\//, "").replace(/\/$/, "");
 export const reportOf = id => `/runs/${encodeURIComponent(id)}/report.html`;
 
-// found is what a comparison says: a sign for the eye, and the same in words.
+// found shows the result of a comparison: a sign, and the same in words.
 const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="]]);
 export const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
   make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
 
-// signIn shows the form for the token; done is called when it was the right one.
+// signIn shows the form for the token, and calls done once the token is right.
 export function signIn(done) {
   $("login").hidden = false;
   $("token").focus();

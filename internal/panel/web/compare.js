@@ -1,8 +1,8 @@
-// Is a run slower than an earlier one of its series? What is said is the box's
-// answer; everything that comes from a run is put in as text.
+// Is a run slower than an earlier one of its series? The server decides; all content
+// from runs is inserted as text, never as markup.
 import { make, call, found } from "./common.js";
 
-// comparing is a form that asks it, of a series that has two runs or more.
+// comparing is the form, for a series with two runs or more.
 export function comparing(s, when) {
   if (s.runs.length < 2) return "";
   const choice = (text, place) => {

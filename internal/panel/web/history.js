@@ -1,16 +1,16 @@
-// The history of runs: for each series a chart, what changed in words, and the
-// same numbers as a table.
+// The history of runs: for each series a chart, its changes in words, and the numbers
+// as a table.
 import { $, make, call, number, address, reportOf, signIn } from "./common.js";
 import { chart } from "./chart.js";
 import { comparing } from "./compare.js";
 
 const query = new URLSearchParams(location.search);
-const kinds = ["series", "name", "page", "link", "device"]; // what can say which series
+const kinds = ["series", "name", "page", "link", "device"]; // query parameters that select series
 const when = wall => new Date(wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device].filter(Boolean).join(" · ");
 let shown = { series: [] };
 
-// ask reads the series that the address names, or that of the newest run.
+// ask loads the series that the address selects, or else that of the newest run.
 async function ask(list) {
   const which = new URLSearchParams([...query].filter(([kind, value]) => kinds.includes(kind) && value));
   if (!which.size && list.series.length) which.set("series", list.series[0].key);
@@ -28,7 +28,7 @@ async function ask(list) {
 
 let asked = 0;
 async function load() {
-  const turn = ++asked; // an answer that came too late is not shown
+  const turn = ++asked; // an answer that arrives too late is not shown
   const failed = e => {
     if (turn !== asked) return;
     if (e.status === 401) { signIn(load); return; }
@@ -46,7 +46,7 @@ async function load() {
   } catch (e) { failed(e); }
 }
 
-// choices fills what can be chosen from.
+// choices fills the selects.
 function choices(list) {
   const options = list.series.map(s => make("option", { value: s.key, textContent: `${title(s)} (${s.count})` }));
   if (shown.series.length !== 1) options.unshift(make("option", { value: "", textContent: shown.series.length ? `${shown.series.length} series${shown.left_out ? ", and more" : ""}` : "choose one" }));
@@ -64,7 +64,7 @@ function draw() {
   $("charts").ariaBusy = "false";
 }
 
-// section is all that is said of a series.
+// section shows one series.
 function section(s, name) {
   const card = make("section", { className: "series" });
   const head = make("h2", { textContent: s.name || address(s.page) });
@@ -79,14 +79,14 @@ function section(s, name) {
 
 const signs = { slower: "▲", faster: "▼", larger: "▲", smaller: "▼" };
 
-// findings are the steps of all metrics as sentences, or that there are none.
+// findings lists the steps of all metrics as sentences, or says that there are none.
 function findings(s, metric) {
   const box = make("div", { className: "findings" });
   const steps = s.metrics.flatMap(m => m.steps.map(step => ({ m, step }))).sort((a, b) => b.step.wall.localeCompare(a.step.wall));
   if (steps.length) {
     box.append(make("ul", {}, ...steps.map(({ step }, i) => make("li", {},
       make("strong", { className: step.trend }, make("span", { ariaHidden: "true", textContent: `${signs[step.trend]} ` }), step.text),
-      // What changed there is said once, after the last metric with a step in that run.
+      // Changes of a run are listed once, after the last metric with a step there.
       ...(steps[i + 1]?.step.run === step.run ? [] : step.near).map(n => make("span", { className: "near", textContent: `${n.run === step.run ? "In that run" : `In ${n.run}`} changed: ${n.changed.map(change).join("; ")}.` }))))));
   }
   box.append(make("p", { className: "hint", textContent: `${metric.label}: ${metric.text}.` }));
@@ -95,7 +95,7 @@ function findings(s, metric) {
 
 const change = f => `${f.name}, from ${f.before} to ${f.after}`;
 
-// table has the numbers of the chart, the newest first.
+// table shows the numbers of the chart, newest first.
 function table(s, metric) {
   const value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p]));
   const head = ["Run", "Trials", `Median, ${metric.unit}`, "95 % interval", "Changed"];
@@ -113,7 +113,7 @@ function table(s, metric) {
       make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))), make("tbody", {}, ...rows))));
 }
 
-// go keeps the address true to what is shown.
+// go applies a change to the query and updates the address.
 function go(change) {
   change();
   history.replaceState(null, "", query.size ? `?${query}` : location.pathname);

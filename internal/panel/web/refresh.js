@@ -1,20 +1,20 @@
-// What is shown is changed where it differs, and nowhere else: a node that stays
-// keeps the focus and the menu that is open on it.
+// Changes the page only where it differs: a node that stays keeps the focus and an open
+// menu.
 
-// alike says whether one node can be changed into the other. Things of which
-// there are several say by data-key which one they are.
+// alike says whether one node can be changed into the other. Nodes of a list are
+// identified by data-key.
 const alike = (a, b) => a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
 
-// become makes old look like fresh.
+// become changes old to equal fresh.
 export function become(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  if (old.nodeType !== Node.ELEMENT_NODE) { old.data = fresh.data; return; } // a text
+  if (old.nodeType !== Node.ELEMENT_NODE) { old.data = fresh.data; return; } // a text node
   for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   replace(old, [...fresh.childNodes]);
 }
 
-// replace gives parent the children, with those of its own that are like them in their places.
+// replace makes children the content of parent, and keeps existing nodes that are alike.
 function replace(parent, children) {
   const left = new Set(parent.childNodes), pairs = [];
   for (const fresh of children) {
@@ -32,8 +32,8 @@ function replace(parent, children) {
   }
 }
 
-// refresh makes children what parent shows. The focus stays where it was; when
-// that is gone it goes to elsewhere, and not to the top of the page.
+// refresh makes children the content of parent. The focus stays where it was; if its node
+// is gone it moves to elsewhere, and not to the top of the page.
 export function refresh(parent, children, elsewhere) {
   const focused = parent.contains(document.activeElement) && document.activeElement;
   replace(parent, children);
@@ -41,7 +41,7 @@ export function refresh(parent, children, elsewhere) {
   if (parent.contains(focused)) focused.focus(); else elsewhere?.focus();
 }
 
-// write puts a text where it is not already.
+// write sets a node's text if it differs.
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

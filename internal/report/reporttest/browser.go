@@ -34,7 +34,8 @@ func NewBrowser(t testing.TB) *Browser {
 	path := testlab.NeedProgram(t, "chromium", "google-chrome")
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute),
+	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true))...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)

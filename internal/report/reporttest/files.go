@@ -77,13 +77,15 @@ func files(dir string, t *lab.Trial, o Options) error {
 		}
 	}
 	for name, content := range map[string][]byte{
-		"strip/strip.json": strip, "heatmap.png": heat.Bytes(), "replay.jsonl": replay.Bytes(), "events.jsonl": events.Bytes(), "screen.reel": []byte("reel"),
+		"strip/strip.json": strip, "heatmap.png": heat.Bytes(), "replay.jsonl": replay.Bytes(), "events.jsonl": events.Bytes(),
+		"screen.reel": []byte("reel"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}
 	}
-	t.Files = map[string]string{"filmstrip": "strip/strip.json", "heatmap": "heatmap.png", "replay": "replay.jsonl", "events": "events.jsonl", "reel": "screen.reel"}
+	t.Files = map[string]string{"filmstrip": "strip/strip.json", "heatmap": "heatmap.png", "replay": "replay.jsonl",
+		"events": "events.jsonl", "reel": "screen.reel"}
 	if o.VPXEnc != "" {
 		t.Files["video"] = "evidence.webm"
 		return video(o.VPXEnc, filepath.Join(dir, "evidence.webm"), t)

@@ -32,8 +32,10 @@ func Run(seed uint64, n int) *lab.Run {
 			File: "shop.wacz", SHA256: hex.EncodeToString(make([]byte, 32)), Exchanges: 62, Bytes: 1_571_204, BodyBytes: 1_498_331,
 			Hosts: hosts(), Protocols: []string{"h2", "http/1.1"},
 		},
-		Link: lab.Link{Name: "4g", BackEnd: "conn", RTT: 60 * time.Millisecond, Down: 9e6, Up: 3e6, Queue: lab.LinkQueue{Time: 100 * time.Millisecond}},
-		Plan: lab.Plan{Trials: n, Timing: "recorded", Still: 1.5, Limit: 60, Seed: 1, Arm: lab.Arm{Page: "https://www.shop.example/", Link: "4g"}},
+		Link: lab.Link{Name: "4g", BackEnd: "conn", RTT: 60 * time.Millisecond, Down: 9e6, Up: 3e6,
+			Queue: lab.LinkQueue{Time: 100 * time.Millisecond}},
+		Plan: lab.Plan{Trials: n, Timing: "recorded", Still: 1.5, Limit: 60, Seed: 1,
+			Arm: lab.Arm{Page: "https://www.shop.example/", Link: "4g"}},
 		Environment: lab.Environment{
 			Appliance: "v0.1.0 (1a2b3c4)", Browser: "Chromium 142.0.7444.59", Screen: "1280×720 at 60 Hz, Xvfb, read by MIT-SHM",
 			Host:    lab.Host{Kernel: "Linux 6.1.0-41-amd64", Processor: "AMD EPYC 7763", Cores: 2, MemoryBytes: 8 << 30},
@@ -44,7 +46,8 @@ func Run(seed uint64, n int) *lab.Run {
 		t := Trial(rng, i)
 		if n >= 5 && i == n {
 			t.Valid, t.FramesLost, t.Misses = false, 14, 1
-			t.Invalid = []string{"14 frames were lost between the screen and the recorder: the machine was too busy", "1 request missed the archive: GET https://tags.adnet.example/pixel?cb=81231"}
+			t.Invalid = []string{"14 frames were lost between the screen and the recorder: the machine was too busy",
+				"1 request missed the archive: GET https://tags.adnet.example/pixel?cb=81231"}
 		}
 		run.Trials = append(run.Trials, t)
 	}
@@ -99,8 +102,9 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	sum := sha256.Sum256([]byte("final"))
 	t := &lab.Trial{
 		Number: n, Arm: lab.Control, Page: "https://www.shop.example/", Wall: time.Date(2026, 11, 21, 9, 14+n, 0, 0, time.UTC),
-		Ended: lab.EndStable, Valid: true, Requests: 62, FirstFrame: lab.Time(1e12), StartFrame: 68 + n, StartTime: lab.Time(1e12 + 1_150_000_000),
-		ContentW: 1280, ContentH: 633, ContentY: 87, FinalFrame: hex.EncodeToString(sum[:]),
+		Ended: lab.EndStable, Valid: true, Requests: 62, FirstFrame: lab.Time(1e12), StartFrame: 68 + n,
+		StartTime: lab.Time(1e12 + 1_150_000_000),
+		ContentW:  1280, ContentH: 633, ContentY: 87, FinalFrame: hex.EncodeToString(sum[:]),
 		Capture: &lab.CaptureState{Rate: 59.998, Jitter: 0.412, Scheduling: "SCHED_FIFO"}, Files: map[string]string{},
 	}
 	noise := rng.NormFloat64() * 22
@@ -139,8 +143,10 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	}
 	low, high := steps[0].at-frame, steps[0].at
 	t.Measurements = []lab.Measurement{
-		{Name: "time_to_stable_ms", Value: quantise(hero), Unit: "ms", Method: "pixel difference against the final frame, threshold 4096", Frames: []int{t.StartFrame, t.StartFrame + int(hero/frame)}},
-		{Name: "first_visual_change_ms", Value: steps[0].at, Unit: "ms", Method: "first frame that differs from the start frame", Frames: []int{t.StartFrame, t.StartFrame + int(paint/frame) + 1}, Low: &low, High: &high},
+		{Name: "time_to_stable_ms", Value: quantise(hero), Unit: "ms", Method: "pixel difference against the final frame, threshold 4096",
+			Frames: []int{t.StartFrame, t.StartFrame + int(hero/frame)}},
+		{Name: "first_visual_change_ms", Value: steps[0].at, Unit: "ms", Method: "first frame that differs from the start frame",
+			Frames: []int{t.StartFrame, t.StartFrame + int(paint/frame) + 1}, Low: &low, High: &high},
 		{Name: "speed_index_ms", Value: si, Unit: "ms", Method: "browsertime, portable: RGB histograms of 256 bins"},
 		{Name: "last_visual_change_ms", Value: end, Unit: "ms", Method: "last frame that differs from the one before"},
 		{Name: "unique_fps", Value: t.Metrics["unique_fps"], Unit: "frames/s", Method: "unique frames"},
@@ -148,11 +154,13 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	at := func(ms float64) lab.Time { return t.StartTime.Add(time.Duration(ms * 1e6)) }
 	t.Events = []lab.Event{
 		{Name: "sync", Detail: "the whole content area was green", Earliest: at(-160), Latest: at(-143)},
-		{Name: "navigate", Detail: "Return on the synchronisation page, which leads to https://www.shop.example/", Earliest: at(-0.4), Latest: at(0)},
+		{Name: "navigate", Detail: "Return on the synchronisation page, which leads to https://www.shop.example/", Earliest: at(-0.4),
+			Latest: at(0)},
 		{Name: "end", Detail: "stable", Earliest: at(end + 1490), Latest: at(end + 1490)},
 	}
 	t.Spans = []*lab.Span{{Name: "Load the shop", Level: "objective", Start: at(0), End: at(end), Children: []*lab.Span{
-		{Name: "Read the document", Level: "task", Start: at(60), End: at(410), Children: []*lab.Span{{Name: "HTML parser", Level: "detail", Start: at(180), End: at(400)}}},
+		{Name: "Read the document", Level: "task", Start: at(60), End: at(410),
+			Children: []*lab.Span{{Name: "HTML parser", Level: "detail", Start: at(180), End: at(400)}}},
 		{Name: "Lay out and paint", Level: "task", Start: at(430), End: at(paint + 60)},
 		{Name: "Hero image", Level: "task", Start: at(hero - 600), End: at(hero)},
 	}}}
@@ -163,7 +171,8 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 func Summarise(trials []*lab.Trial) []lab.Summary {
 	var out []lab.Summary
 	for _, m := range []struct{ name, unit string }{
-		{"first_visual_change_ms", "ms"}, {"last_visual_change_ms", "ms"}, {"speed_index_ms", "ms"}, {"time_to_stable_ms", "ms"}, {"unique_fps", "frames/s"},
+		{"first_visual_change_ms", "ms"}, {"last_visual_change_ms", "ms"}, {"speed_index_ms", "ms"}, {"time_to_stable_ms", "ms"},
+		{"unique_fps", "frames/s"},
 	} {
 		var v []float64
 		for _, t := range trials {
@@ -225,8 +234,10 @@ func Requests(t *lab.Trial, n int) []lab.Served {
 		first := 62 + rng.Float64()*40
 		length := int64(800 + rng.IntN(48_000))
 		out = append(out, lab.Served{
-			Time: t.StartTime.Add(time.Duration(start * 1e6)), Client: "10.77.0.2", Method: method, URL: "https://" + host + path, Protocol: protocol,
-			Stage: stage, Score: score, Exchange: fmt.Sprintf("urn:uuid:00000000-0000-4000-8000-%012d", i), Differs: differs, Status: status, Bytes: length,
+			Time: t.StartTime.Add(time.Duration(start * 1e6)), Client: "10.77.0.2", Method: method, URL: "https://" + host + path,
+			Protocol: protocol,
+			Stage:    stage, Score: score, Exchange: fmt.Sprintf("urn:uuid:00000000-0000-4000-8000-%012d", i), Differs: differs, Status: status,
+			Bytes:     length,
 			FirstByte: time.Duration(first * 1e6), Duration: time.Duration((first + float64(length)/1125*1.3) * 1e6),
 		})
 	}

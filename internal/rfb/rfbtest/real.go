@@ -13,15 +13,15 @@ import (
 	"eidetic/internal/testlab/xtest"
 )
 
-// Real is a real VNC server and the X screen that it shows.
+// Real is a real VNC server with the X screen that it shares.
 type Real struct {
 	Address string // as package rfb takes it
 	Display string
-	Stop    func() // ends it before the test does
+	Stop    func() // ends the server before the test ends
 }
 
-// Xvnc starts TigerVNC's server, the program Xvnc, which is screen and VNC server in one. Without
-// -SecurityTypes in args it asks for no password.
+// Xvnc starts TigerVNC's Xvnc, which is an X screen and a VNC server in one. It asks for no
+// password unless args has -SecurityTypes.
 func Xvnc(t testing.TB, program string, args ...string) Real {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rfb")
@@ -30,11 +30,11 @@ func Xvnc(t testing.TB, program string, args ...string) Real {
 	return Real{"unix:" + socket, server.Display, server.Stop}
 }
 
-// X11vnc starts the program x11vnc (LibVNCServer), which shares the screen of
-// an Xvfb as one would a laptop's. It is killed in the end, because it calls
-// Xlib from its handler of SIGTERM and may hang there; so it uses no shared memory
-// (-noshm), which would outlive it. It tries whether a port is free before it
-// takes it, and gives up when another did meanwhile: then it is started again.
+// X11vnc starts the program x11vnc (LibVNCServer), which shares the screen of an Xvfb as it
+// would a laptop's. It is ended by SIGKILL, because it calls Xlib from its SIGTERM handler and
+// may hang there; it therefore uses no shared memory (-noshm), which would outlive it. It
+// checks for a free port before it binds one, and exits if another program binds the port in
+// between; then it is started again.
 func X11vnc(t testing.TB, program, xvfb, size string, args ...string) Real {
 	t.Helper()
 	display := xtest.Start(t, xvfb, "-screen", "0", size+"x24").Display
@@ -52,7 +52,7 @@ func X11vnc(t testing.TB, program, xvfb, size string, args ...string) Real {
 	}
 }
 
-// x11vnc returns the port that the program tells.
+// x11vnc starts the program and returns the port that it reports.
 func x11vnc(t testing.TB, program string, args []string) (port string, stop func(), err error) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -69,7 +69,7 @@ func x11vnc(t testing.TB, program string, args []string) (port string, stop func
 			return "", nil, err
 		}
 		if port, ok := strings.CutPrefix(strings.TrimSpace(line), "PORT="); ok {
-			// Ends with the program, at the latest with the test.
+			// This goroutine ends with the program, and the program with the test.
 			drained := make(chan struct{})
 			go func() { defer close(drained); _, _ = io.Copy(io.Discard, lines) }()
 			t.Cleanup(func() { stop(); <-drained })
@@ -78,8 +78,8 @@ func x11vnc(t testing.TB, program string, args []string) (port string, stop func
 	}
 }
 
-// QEMU starts the program qemu-system-x86_64 with a machine that never runs:
-// its VNC server shows 640 × 480 pixels with a line of text, and takes input.
+// QEMU starts qemu-system-x86_64 with a machine that never runs: its VNC server shows 640 ×
+// 480 pixels with a line of text, and accepts input.
 func QEMU(t testing.TB, program string) Real {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rfb")

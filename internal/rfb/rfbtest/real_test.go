@@ -25,15 +25,15 @@ func TestMain(m *testing.M) {
 
 const killedVar = "EIDETIC_TEST_KILLED"
 
-// TestKilledTestLeavesNothing: the servers of a test whose process is killed
-// end, and leave no socket, lock or shared memory. What stays would be in
-// the way of later tests, and a screen that stays is one that others draw on.
+// TestKilledTestLeavesNothing: if a test process is killed, its servers end and leave no
+// socket, lock or shared memory. Remains would hinder later tests, and others would draw on a
+// screen that stays.
 func TestKilledTestLeavesNothing(t *testing.T) {
 	if os.Getenv(killedVar) != "" {
 		xvnc := rfbtest.Xvnc(t, testlab.NeedProgram(t, "Xvnc", "Xtigervnc"), "-geometry", "200x100")
 		x11vnc := rfbtest.X11vnc(t, testlab.NeedProgram(t, "x11vnc"), testlab.NeedProgram(t, "Xvfb"), "200x100")
 		fmt.Println("READY", xvnc.Display[1:], x11vnc.Display[1:])
-		<-t.Context().Done() // killed before
+		<-t.Context().Done() // the process is killed before
 		return
 	}
 	testlab.NeedProgram(t, "Xvnc", "Xtigervnc")
@@ -96,7 +96,7 @@ func children(t *testing.T, pid int) (all []string) {
 	return all
 }
 
-// traces returns the files that X servers and processes have now.
+// traces returns the existing files of the X servers and processes.
 func traces(displays, pids []string) map[string]fs.FileInfo {
 	files := map[string]fs.FileInfo{}
 	add := func(file string) {
@@ -114,11 +114,11 @@ func traces(displays, pids []string) map[string]fs.FileInfo {
 	return files
 }
 
-// leftovers lists which of the files are still there, and the processes' shared memory.
+// leftovers lists those of the files that still exist, and shared memory of the processes.
 func leftovers(t *testing.T, files map[string]fs.FileInfo, pids []string) (left []string) {
 	t.Helper()
 	for file, was := range files {
-		// Another server of this machine may have taken the number meanwhile.
+		// Another server may have taken the display number meanwhile.
 		if is, err := os.Lstat(file); err == nil && os.SameFile(was, is) {
 			left = append(left, file)
 		}

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// What a client can announce and the server can do.
+// Encodings that a client can announce and that the server supports.
 const (
 	desktopSize = -223
 	fence       = -312
 	continuous  = -313
 )
 
-// serve talks to one client until it goes away.
+// serve serves one client until it disconnects.
 func (c *client) serve() error {
 	if err := c.handshake(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *client) message(kind byte) error {
 			return err
 		}
 		if binary.BigEndian.Uint32(b[3:])&(1<<31) == 0 {
-			return nil // the answer to ours
+			return nil // the answer to our fence
 		}
 		b[3] &^= 0x80
 		return c.send(append(append([]byte{248}, b...), payload...))
@@ -85,7 +85,7 @@ func (c *client) message(kind byte) error {
 	return nil
 }
 
-// announced reads what the client understands, and offers what the server can do.
+// announced reads the client's encodings, and offers the server's extensions.
 func (c *client) announced(n int) error {
 	b, err := c.read(4 * n)
 	if err != nil {
@@ -113,7 +113,7 @@ func rectangle(b []byte) image.Rectangle {
 	return image.Rectangle{Min: at, Max: at.Add(size)}
 }
 
-// update sends what is dirty and wanted. The server's mu is held.
+// update sends the region that is dirty and requested. The caller holds the server's mu.
 func (c *client) update() error {
 	if c.s.silent {
 		return nil
@@ -146,7 +146,7 @@ func (c *client) update() error {
 	return c.send(b)
 }
 
-// header begins an update of n rectangles with the first one's place and encoding.
+// header is the start of an update of n rectangles, with the first one's place and encoding.
 func header(n int, r image.Rectangle, encoding int32) []byte {
 	b := binary.BigEndian.AppendUint16([]byte{0, 0}, uint16(n))
 	for _, v := range []int{r.Min.X, r.Min.Y, r.Dx(), r.Dy()} {

@@ -1,6 +1,6 @@
-// Package rfbtest is a VNC server in this process, for what a real one cannot
-// be made to do: speak old versions, lack extensions, fall silent, misbehave.
-// Paints and sizes flow in; frames flow out, Raw, and the input that came is noted. The
+// Package rfbtest is an in-process VNC server for behaviour that real servers do not show on
+// demand: old versions, missing extensions, silence, violations of the protocol. Its input is
+// drawing and screen sizes; its output is Raw frames, and a log of the client's input. The
 // same suites run on it and on real servers.
 package rfbtest
 
@@ -18,15 +18,14 @@ import (
 	"testing"
 )
 
-// Config says what a server is like. The zero value speaks 3.8 and offers nothing
-// beyond the standard.
+// Config configures a server. The zero value speaks 3.8 and offers no extensions.
 type Config struct {
 	Version    string // "3.3", "3.7" or "3.8"
 	Password   string // "": security type None
 	Fences     bool
 	Continuous bool // with Fences
-	// Prelude answers the first request with an update that only tells the
-	// size, and the pixels with the next, as Xvnc does.
+	// Prelude answers the first request with an update that has only the size, and the
+	// next one with the pixels, as Xvnc does.
 	Prelude bool
 	Width   int // default 64
 	Height  int // default 48
@@ -54,11 +53,11 @@ type client struct {
 	r    *bufio.Reader
 
 	// Guarded by the server's mu.
-	known     image.Point // the size that it knows
+	known     image.Point // the size that the client knows
 	dirty     image.Rectangle
 	wanted    image.Rectangle
-	always    bool // continuous updates
-	prelude   bool // has been sent
+	always    bool // continuous updates are on
+	prelude   bool // the prelude has been sent
 	writing   sync.Mutex
 	encodings []int32
 }
@@ -110,7 +109,7 @@ func (s *Server) accept() {
 		s.clients[c] = true
 		s.mu.Unlock()
 		s.wg.Go(func() {
-			_ = c.serve() // a client that goes away is no fault
+			_ = c.serve() // a client's disconnect is not a failure
 			_ = conn.Close()
 			s.mu.Lock()
 			delete(s.clients, c)
@@ -125,7 +124,7 @@ func (s *Server) Paint(r image.Rectangle, rgb uint32) {
 	r = r.Intersect(image.Rectangle{Max: s.size})
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {
-			// The fourth byte is nobody's: real servers leave anything there.
+			// Real servers leave any value in the fourth byte.
 			binary.LittleEndian.PutUint32(s.pix[4*(y*s.size.X+x):], rgb|0xa5000000)
 		}
 	}
@@ -136,7 +135,7 @@ func (s *Server) Paint(r image.Rectangle, rgb uint32) {
 	s.flush()
 }
 
-// Resize gives the screen another size, black.
+// Resize changes the size of the screen and makes it black.
 func (s *Server) Resize(w, h int) {
 	s.mu.Lock()
 	s.size, s.pix = image.Pt(w, h), make([]byte, 4*w*h)
@@ -147,7 +146,7 @@ func (s *Server) Resize(w, h int) {
 	s.flush()
 }
 
-// Silence makes the server stop reading and answering, or go on.
+// Silence makes the server stop, or resume, reading and answering.
 func (s *Server) Silence(on bool) {
 	s.mu.Lock()
 	s.silent = on
@@ -155,14 +154,14 @@ func (s *Server) Silence(on bool) {
 	s.mu.Unlock()
 }
 
-// Input returns the input that came so far: "down 61", "up 61", "pointer 0 10,20".
+// Input returns the client's input so far: "down 61", "up 61", "pointer 0 10,20".
 func (s *Server) Input() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.input)
 }
 
-// Send sends bytes as they are to every client.
+// Send sends the bytes unchanged to every client.
 func (s *Server) Send(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +191,7 @@ func (c *client) read(n int) ([]byte, error) {
 	return b, err
 }
 
-// respond checks the answer to the challenge of nothing but ones.
+// authenticate checks the answer to a challenge of sixteen bytes of value 1.
 func (c *client) authenticate() error {
 	challenge := slices.Repeat([]byte{1}, 16)
 	if err := c.send(challenge); err != nil {
@@ -264,6 +263,6 @@ func (c *client) handshake() error {
 	var b []byte
 	b = binary.BigEndian.AppendUint16(b, uint16(c.known.X))
 	b = binary.BigEndian.AppendUint16(b, uint16(c.known.Y))
-	b = append(b, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) // a palette, which nobody should use
+	b = append(b, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) // a palette, which clients must ignore
 	return c.send(append(b, "\x00\x00\x00\x04fake"...))
 }

@@ -1,9 +1,9 @@
-// Command render draws the sample shop's pictures from shop.txt, so that they are free of anybody's rights:
+// Command render draws the sample shop's pictures from shop.txt, so that nobody else holds rights to them:
 //
 //	go run ./internal/samplesite/render -out internal/samplesite/assets/img
 //
-// A thing is a stack of turned shapes, rods and hoops, lit from the upper left. Grain, as of a photograph, is added until a
-// file has the size that shop.txt lists, so that the page weighs what a shop's weighs. WebP needs cwebp.
+// A thing is a stack of turned shapes, rods and hoops, lit from the upper left. Grain like that of a photograph is added until
+// a file has the size that shop.txt lists, so that the page has the weight of a real shop's. WebP needs cwebp.
 package main
 
 import (
@@ -54,8 +54,8 @@ func main() {
 type picture struct {
 	name       string
 	w, h, size int     // pixels, pixels, bytes
-	tall       float64 // what is seen, in units of the things
-	parts      []part  // from back to front; the first is the wall, of which only the colour counts
+	tall       float64 // height of the visible area, in the units of the things
+	parts      []part  // from back to front; the first is the wall, of which only the colour is used
 }
 
 type part struct {
@@ -65,7 +65,7 @@ type part struct {
 	n           []float64
 }
 
-// add puts a thing's parts into the picture; those without a colour of their own have the given one.
+// add adds a thing's parts to the picture; parts without a colour get the given one.
 func (p *picture) add(given part, parts string) {
 	for _, text := range strings.Split(parts, ",") {
 		q, words := given, strings.Fields(text)
@@ -82,11 +82,11 @@ func (p *picture) add(given part, parts string) {
 	}
 }
 
-// outline tells how far a point is from the edge, negative inside; how far it is from the side, which bends away from the
+// outline returns how far a point is from the edge, negative inside; how far it is from the side, which bends away from the
 // viewer; and how far from the side the surface faces the viewer.
 func (p part) outline(x, y float64) (edge, side, bend float64) {
 	n, x, y := p.n, (x-p.x)/p.scale, (y-p.y)/p.scale
-	low, high := math.Inf(-1), math.Inf(1) // of a thing that ends flat
+	low, high := math.Inf(-1), math.Inf(1) // bounds of a thing with flat ends
 	switch p.kind {
 	case "turned": // bottom, top, radii at even steps between, joined by a Catmull-Rom spline
 		low, high = n[0], n[1]
@@ -139,7 +139,7 @@ func paint(c *[3]float64, colour int, cover, bright, shine float64) {
 	}
 }
 
-// file encodes the picture with the least grain that gives it its size.
+// file encodes the picture with the least grain that reaches its size.
 func (p picture) file() (content []byte) {
 	light := p.draw()
 	grained := func(grain int) bool {
