@@ -181,8 +181,11 @@ func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.n.c.Box.ServeHTTP(w, r)
 	case answerProbe(w, r):
 	case c.handler == nil:
-		http.Error(w,
-			"The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/", http.StatusServiceUnavailable)
+		http.Error(
+			w,
+			"The box is not armed: no recording is being made or replayed. Its own pages are at http://"+BoxHost+"/",
+			http.StatusServiceUnavailable,
+		)
 	default:
 		c.handler.ServeHTTP(w, r)
 	}

@@ -166,7 +166,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.HTTP3 && c.Port == nil && c.Link.Name != "native" {
 		return c,
-			fmt.Errorf("HTTP/3 would bypass the link %s, which shapes connections: give the network a port, or leave HTTP/3 out", c.Link.Name)
+			fmt.Errorf(
+				"HTTP/3 would bypass the link %s, which shapes connections: give the network a port, or leave HTTP/3 out",
+				c.Link.Name,
+			)
 	}
 	if c.Box == nil {
 		c.Box = NewBox(c.CA)

@@ -188,7 +188,12 @@ func TestRealNotifySocket(t *testing.T) {
 	defer socket.Close()
 	const interval = 400 * time.Millisecond
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childMode+"=service", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC="+strconv.FormatInt(interval.Microseconds(), 10))
+	child.Env = append(
+		os.Environ(),
+		childMode+"=service",
+		"NOTIFY_SOCKET="+path,
+		"WATCHDOG_USEC="+strconv.FormatInt(interval.Microseconds(), 10),
+	)
 	stdin, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,10 @@ func (s *Sockets) Close() error {
 		return nil
 	}
 	sort.Strings(left)
-	return fmt.Errorf("sockets passed by systemd that nothing serves: %s; check FileDescriptorName= in the socket unit", strings.Join(left, ", "))
+	return fmt.Errorf(
+		"sockets passed by systemd that nothing serves: %s; check FileDescriptorName= in the socket unit",
+		strings.Join(left, ", "),
+	)
 }
 
 // drop closes our descriptor of a socket that was taken: package net made a duplicate.

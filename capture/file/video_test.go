@@ -180,7 +180,11 @@ func TestComplaints(t *testing.T) {
 }
 
 func FuzzProbe(f *testing.F) {
-	f.Add([]byte(`{"packets":[{"pts_time":"0.08"},{"pts_time":"0.00"}],"streams":[{"codec_name":"ffv1","width":16,"height":8,"pix_fmt":"bgr0","r_frame_rate":"25/1","avg_frame_rate":"0/0"}]}`))
+	f.Add(
+		[]byte(
+			`{"packets":[{"pts_time":"0.08"},{"pts_time":"0.00"}],"streams":[{"codec_name":"ffv1","width":16,"height":8,"pix_fmt":"bgr0","r_frame_rate":"25/1","avg_frame_rate":"0/0"}]}`,
+		),
+	)
 	f.Add([]byte(`{"streams":[]}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		p, err := parseProbe(answer)

@@ -24,7 +24,15 @@ type Summary struct {
 
 // Summary counts what the reel holds; it decodes no pixels.
 func (r *Reader) Summary() Summary {
-	s := Summary{Header: r.Header(), Frames: r.Len(), Lost: r.Lost(), Bytes: r.Size(), Gaps: r.Gaps(), Events: r.Events(), Recovered: r.Recovered()}
+	s := Summary{
+		Header:    r.Header(),
+		Frames:    r.Len(),
+		Lost:      r.Lost(),
+		Bytes:     r.Size(),
+		Gaps:      r.Gaps(),
+		Events:    r.Events(),
+		Recovered: r.Recovered(),
+	}
 	for i := range r.Len() {
 		f := r.Info(i)
 		if len(f.Changed) > 0 {

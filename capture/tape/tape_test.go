@@ -24,7 +24,11 @@ func write(t *testing.T, to *tape.Tape, from, n int) {
 	for i := from; i < from+n; i++ {
 		pix := make([]byte, 8*8*4)
 		pix[0] = byte(i)
-		info := lab.FrameInfo{Seq: uint64(i), Time: lab.Time(i) * lab.Time(16*time.Millisecond), Changed: []image.Rectangle{image.Rect(0, 0, 8, 8)}}
+		info := lab.FrameInfo{
+			Seq:     uint64(i),
+			Time:    lab.Time(i) * lab.Time(16*time.Millisecond),
+			Changed: []image.Rectangle{image.Rect(0, 0, 8, 8)},
+		}
 		if err := to.Sink().WriteFrame(lab.Frame{FrameInfo: info, Pix: pix}); err != nil {
 			t.Fatal(err)
 		}

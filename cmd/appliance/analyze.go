@@ -69,7 +69,10 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 		return err
 	}
 	if r, ok := frames.(*reel.Reader); ok && len(r.Recovered()) > 0 {
-		warnings = append(warnings, fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]))
+		warnings = append(
+			warnings,
+			fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]),
+		)
 	}
 	origin, told, err := c.origin(frames, o.Start)
 	if err != nil {
@@ -81,11 +84,17 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 		return usage(err)
 	}
 	if r.End < frames.Len() && c.End == 0 {
-		warnings = append(warnings, fmt.Sprintf("the red page ends the load with frame %d and is not measured (--end %d measures it all the same)",
-			r.End, frames.Len()))
+		warnings = append(
+			warnings,
+			fmt.Sprintf("the red page ends the load with frame %d and is not measured (--end %d measures it all the same)",
+				r.End, frames.Len()),
+		)
 	}
 	if r.Lost > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d frames were lost while recording: times of changes next to them are less certain", r.Lost))
+		warnings = append(
+			warnings,
+			fmt.Sprintf("%d frames were lost while recording: times of changes next to them are less certain", r.Lost),
+		)
 	}
 	ms, err := c.choose(r.Measurements())
 	if err != nil {
@@ -207,7 +216,9 @@ func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
 			continue
 		}
 		if !slices.Contains(visual.Names(), name) {
-			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")))
+			return nil, usage(
+				fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")),
+			)
 		}
 		// It exists, but not in this recording: nothing changed, or never enough.
 	}

@@ -66,7 +66,8 @@ func TestAnalyzeFrames(t *testing.T) {
 	}
 
 	status, out, _ = invoke(t, "analyze", "--frames", dir, "--metrics", "first_visual_change_ms")
-	if status != exitGood || !strings.Contains(out, "500.0 ms") || !strings.Contains(out, "between 100.0 and 500.0") || strings.Contains(out, "speed_index") {
+	if status != exitGood || !strings.Contains(out, "500.0 ms") || !strings.Contains(out, "between 100.0 and 500.0") ||
+		strings.Contains(out, "speed_index") {
 		t.Errorf("status %d: %s", status, out)
 	}
 	status, out, _ = invoke(t, "analyze", "--frames", dir, "--flavour", "wpt")
@@ -108,7 +109,8 @@ func TestAnalyzeReel(t *testing.T) {
 		if st, err := os.Stat(file); err != nil || cut && os.Truncate(file, st.Size()-1) != nil {
 			t.Fatal(err)
 		}
-		if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") || strings.Contains(errs, "was cut off") != cut {
+		if status, out, errs := invoke(t, "analyze", file); status != exitGood || !strings.Contains(out, "last_visual_change_ms") ||
+			strings.Contains(errs, "was cut off") != cut {
 			t.Errorf("cut %v: status %d: %s%s", cut, status, out, errs)
 		}
 	}
@@ -176,7 +178,8 @@ func TestAnalyzeCountsFromTheNavigation(t *testing.T) {
 	for file, want := range map[string]string{
 		beside: "not while this was filmed", filepath.Join(dir, "none"): "no such file", log("empty"): "no navigation", file: "line 1",
 	} {
-		if status, _, errs := invoke(t, "analyze", filepath.Join(dir, "screen.reel"), "--events", file); status != exitUsage || !strings.Contains(errs, want) {
+		if status, _, errs := invoke(t, "analyze", filepath.Join(dir, "screen.reel"), "--events", file); status != exitUsage ||
+			!strings.Contains(errs, want) {
 			t.Errorf("--events %s: status %d: %s", file, status, errs)
 		}
 	}
@@ -212,7 +215,8 @@ func TestAnalyzeRefusals(t *testing.T) {
 		{[]string{"--frames", dir, "--flavour", "vanilla"}, "flavour"},
 		{[]string{"--frames", dir, "--rate=-1"}, "outside"},
 	} {
-		if status, _, errs := invoke(t, append([]string{"analyze"}, tt.args...)...); status != exitUsage || !strings.Contains(errs, tt.want) {
+		if status, _, errs := invoke(t, append([]string{"analyze"}, tt.args...)...); status != exitUsage ||
+			!strings.Contains(errs, tt.want) {
 			t.Errorf("%v: status %d: %s", tt.args, status, errs)
 		}
 	}

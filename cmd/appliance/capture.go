@@ -114,15 +114,32 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 			Events []lab.SourceEvent `json:"events,omitempty"`
 		}{st, r.Len(), r.Events()})
 	}
-	fmt.Fprintf(std.out, "%s: %d frames in %.1f s, %s; %d lost; interval p50 %.2f, p99 %.2f, longest %.2f ms; %d bytes\n",
-		c.Out, r.Len(), st.Elapsed, capture.RateText(st.Rate, st.Nominal), st.Lost, st.IntervalP50, st.IntervalP99, st.IntervalMax, r.Size())
+	fmt.Fprintf(
+		std.out,
+		"%s: %d frames in %.1f s, %s; %d lost; interval p50 %.2f, p99 %.2f, longest %.2f ms; %d bytes\n",
+		c.Out,
+		r.Len(),
+		st.Elapsed,
+		capture.RateText(st.Rate, st.Nominal),
+		st.Lost,
+		st.IntervalP50,
+		st.IntervalP99,
+		st.IntervalMax,
+		r.Size(),
+	)
 	if st.MissedProven+st.MissedDrawn > 0 {
 		fmt.Fprintf(std.out, "%d looks at the screen missed with nothing drawn, which proves the picture; "+
 			"%d with something drawn: every change is known to within %.1f ms, %.1f is normal\n",
 			st.MissedProven, st.MissedDrawn, st.WorstBound, st.NormalBound)
 	}
 	if st.Corrupt > 0 || st.Irregular > 0 {
-		fmt.Fprintf(std.out, "%d frames damaged by the source (%d of them short), %d irregular timestamps\n", st.Corrupt, st.Short, st.Irregular)
+		fmt.Fprintf(
+			std.out,
+			"%d frames damaged by the source (%d of them short), %d irregular timestamps\n",
+			st.Corrupt,
+			st.Short,
+			st.Irregular,
+		)
 	}
 	for _, e := range r.Events() {
 		if e.Kind != lab.SourceIrregular && e.Kind != lab.SourceUnseen {

@@ -67,7 +67,8 @@ func TestKilledCapture(t *testing.T) {
 	}
 	_ = cmd.Wait() // "signal: killed"
 	status, out, errs := invoke(t, "reel", "verify", path)
-	if status != exitFailed || !strings.Contains(out, "the recording was cut off") && !strings.Contains(out, "the file ends inside a block") {
+	if status != exitFailed ||
+		!strings.Contains(out, "the recording was cut off") && !strings.Contains(out, "the file ends inside a block") {
 		t.Errorf("verify: status %d: %s%s", status, out, errs)
 	}
 	saved := filepath.Join(dir, "saved.reel")
@@ -111,7 +112,8 @@ func TestFullDisk(t *testing.T) {
 	if frames < 8 || !strings.Contains(got.err, "frames are in ") {
 		t.Errorf("%d frames of 256,000 bytes are in 3 MiB: %s", frames, got.err)
 	}
-	if status, out, _ := invoke(t, "reel", "recover", saved, "--out", filepath.Join(dir, "again.reel")); status != exitGood || countersOf(t, filepath.Join(dir, "again.reel")) != frames {
+	if status, out, _ := invoke(t, "reel", "recover", saved, "--out", filepath.Join(dir, "again.reel")); status != exitGood ||
+		countersOf(t, filepath.Join(dir, "again.reel")) != frames {
 		t.Errorf("recover: status %d: %s", status, out)
 	}
 }

@@ -101,7 +101,9 @@ func TestCompare(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || status != exitFailed {
 		t.Fatalf("status %d, %v: %s%s", status, err, &out, &errs)
 	}
-	if got.Reference != "20261121-091400-demo" || got.Run != "20261122-091400-demo" || got.Margin != 5 || got.Comparison.Verdict != lab.Slower || len(got.Different) == 0 {
+	if got.Reference != "20261121-091400-demo" || got.Run != "20261122-091400-demo" || got.Margin != 5 ||
+		got.Comparison.Verdict != lab.Slower ||
+		len(got.Different) == 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -67,7 +67,17 @@ func tookPlace(t *testing.T, got result, run *lab.Run, trials int) {
 	}
 	none := valid == 0 && got.status != exitGood && run.State == store.StateFailed && strings.HasPrefix(run.Error, "no trial was valid")
 	if !none && (valid == 0 || got.status != exitGood || run.State != store.StateDone) || len(run.Trials) < trials {
-		t.Fatalf("status %d; the run is %s with %d valid trials of %d, want %d or more: %s\n%s%s", got.status, run.State, valid, len(run.Trials), trials, run.Error, got.out, got.err)
+		t.Fatalf(
+			"status %d; the run is %s with %d valid trials of %d, want %d or more: %s\n%s%s",
+			got.status,
+			run.State,
+			valid,
+			len(run.Trials),
+			trials,
+			run.Error,
+			got.out,
+			got.err,
+		)
 	}
 }
 
@@ -105,7 +115,10 @@ func bag(t *testing.T, dir string, trial *lab.Trial) (requests []string) {
 			t.Fatal(err)
 		}
 		if s.Stage != lab.StageBox {
-			requests = append(requests, strings.Join([]string{s.Method, s.URL, s.Protocol, s.RequestSHA256, fmt.Sprint(s.Status), s.BodySHA256}, " "))
+			requests = append(
+				requests,
+				strings.Join([]string{s.Method, s.URL, s.Protocol, s.RequestSHA256, fmt.Sprint(s.Status), s.BodySHA256}, " "),
+			)
 		}
 	}
 	slices.Sort(requests)
@@ -153,7 +166,8 @@ func TestDemoReplaysTheSameEveryTime(t *testing.T) {
 		t.Errorf("the page came to rest in %d of %d trials", still, len(run.Trials))
 	}
 	isolation := run.Environment.Isolation // a run that failed tells none
-	if run.State == store.StateDone && (isolation == nil || fmt.Sprint(isolation.Interfaces) != "[dev0p lab0 lab0p]" || *isolation.OutsidePackets != 0) {
+	if run.State == store.StateDone &&
+		(isolation == nil || fmt.Sprint(isolation.Interfaces) != "[dev0p lab0 lab0p]" || *isolation.OutsidePackets != 0) {
 		t.Errorf("isolation: %+v, want the interfaces of the link alone and no packet for outside", isolation)
 	}
 	checkReportJSON(t, filepath.Join(dir, "report.json"))
@@ -183,7 +197,8 @@ func checkReportJSON(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	for i, trial := range report.Trials {
-		if trial.Valid == nil || trial.Misses == nil || trial.Lost == nil || trial.Valid != nil && *trial.Valid && (len(trial.FinalFrame) != 64 || trial.Frames < 60) {
+		if trial.Valid == nil || trial.Misses == nil || trial.Lost == nil ||
+			trial.Valid != nil && *trial.Valid && (len(trial.FinalFrame) != 64 || trial.Frames < 60) {
 			t.Errorf("report.json, trial %d: a field is missing: %+v", i+1, trial)
 			continue
 		}
@@ -232,7 +247,12 @@ func TestLiveLoadsDiffer(t *testing.T) {
 		bags[strings.Join(bag(t, dir, trial), "\n")] = true
 	}
 	if whole < 2 || len(frames) != whole || len(bags) != whole {
-		t.Errorf("of %d live loads that came to rest %d end with different pictures and %d got different bytes; want all, and two or more", whole, len(frames), len(bags))
+		t.Errorf(
+			"of %d live loads that came to rest %d end with different pictures and %d got different bytes; want all, and two or more",
+			whole,
+			len(frames),
+			len(bags),
+		)
 	}
 }
 
@@ -282,12 +302,32 @@ func TestKillInATrial(t *testing.T) {
 
 	// A finished run's archive is a recording like any other.
 	again := t.TempDir()
-	got = finishCmd(t, appliance(t, "demo", "--archive", filepath.Join(out, "latest", execute.ArchiveFile), "--link", "native", "--trials", "3", "--no-serve", "--out", again))
+	got = finishCmd(
+		t,
+		appliance(
+			t,
+			"demo",
+			"--archive",
+			filepath.Join(out, "latest", execute.ArchiveFile),
+			"--link",
+			"native",
+			"--trials",
+			"3",
+			"--no-serve",
+			"--out",
+			again,
+		),
+	)
 	_, run = readRun(t, again)
 	tookPlace(t, got, run, 3)
 	replayed, want := firstStill(t, run), firstStill(t, recorded)
 	if replayed.Misses != 0 || replayed.FinalFrame != want.FinalFrame || run.Archive.SHA256 != recorded.Archive.SHA256 {
-		t.Errorf("the same archive gave another page: %d misses, final picture %s, was %s", replayed.Misses, replayed.FinalFrame, want.FinalFrame)
+		t.Errorf(
+			"the same archive gave another page: %d misses, final picture %s, was %s",
+			replayed.Misses,
+			replayed.FinalFrame,
+			want.FinalFrame,
+		)
 	}
 }
 

@@ -91,7 +91,8 @@ func TestForcedRecordingIsJudgedFirst(t *testing.T) {
 	record := listens(t, "record", "--archive", good, "--force", "--proxy", "127.0.0.1:0", "--ca-dir", t.TempDir())
 	status, said := record.interrupt(t)
 	rejected := filepath.Join(filepath.Dir(good), ".new-"+filepath.Base(good))
-	if status != exitFailed || !strings.Contains(said, "the recording is empty") || !strings.Contains(said, good+" is as it was") || !strings.Contains(said, rejected) {
+	if status != exitFailed || !strings.Contains(said, "the recording is empty") || !strings.Contains(said, good+" is as it was") ||
+		!strings.Contains(said, rejected) {
 		t.Errorf("status %d: %s", status, said)
 	}
 	if after, err := os.ReadFile(good); err != nil || !bytes.Equal(before, after) {

@@ -57,7 +57,11 @@ func quicSite(t *testing.T, host, addr string, authority *ca.Authority) (stop fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := &http.Server{Handler: handler, TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate}, ErrorLog: log.New(io.Discard, "", 0)}
+	site := &http.Server{
+		Handler:   handler,
+		TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate},
+		ErrorLog:  log.New(io.Discard, "", 0),
+	}
 	site3 := &http3.Server{Handler: handler, TLSConfig: http3.ConfigureTLSConfig(&tls.Config{GetCertificate: authority.GetCertificate})}
 	resolver := &dns.Server{PacketConn: names, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m := new(dns.Msg).SetReply(r)
@@ -140,7 +144,10 @@ func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
 
 	// A trial's browser is told as well. Whether the trial counts is the machine's affair.
 	out := filepath.Join(dir, "run")
-	got = finishCmd(t, appliance(t, "demo", "--archive", file, "--page", page, "--link", "native", "--trials", "1", "--no-serve", "--out", out))
+	got = finishCmd(
+		t,
+		appliance(t, "demo", "--archive", file, "--page", page, "--link", "native", "--trials", "1", "--no-serve", "--out", out),
+	)
 	folder, run := readRun(t, out)
 	if len(run.Trials) < 1 || run.Trials[0].Misses != 0 {
 		t.Fatalf("a trial of it: %+v", got)

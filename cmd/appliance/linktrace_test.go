@@ -28,7 +28,8 @@ func TestLinkTraceRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := p.DownTrace.Rate(); r < 1.2e6 || r > 1.4e6 || p.DownTrace.Period > 300*time.Millisecond || !strings.Contains(said.String(), "33 packets") {
+	if r := p.DownTrace.Rate(); r < 1.2e6 || r > 1.4e6 || p.DownTrace.Period > 300*time.Millisecond ||
+		!strings.Contains(said.String(), "33 packets") {
 		t.Errorf("a trace of %d bit/s in %v; said %q", r, p.DownTrace.Period, said.String())
 	}
 	if _, err := link.Parse("downtrace=" + out); err == nil {
@@ -38,7 +39,8 @@ func TestLinkTraceRecord(t *testing.T) {
 		if err := os.WriteFile(report, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&LinkTraceRecordCmd{Report: report, Out: out}).Run(&streams{out: io.Discard, err: io.Discard}); err == nil || !strings.Contains(err.Error(), report) {
+		if err := (&LinkTraceRecordCmd{Report: report, Out: out}).Run(&streams{out: io.Discard, err: io.Discard}); err == nil ||
+			!strings.Contains(err.Error(), report) {
 			t.Errorf("%s: error %v, want one that names the file", name, err)
 		}
 	}

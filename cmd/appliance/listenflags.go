@@ -101,7 +101,13 @@ func validAddress(flag, addr string) error {
 	}
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		if _, port, err := net.SplitHostPort(addr); err == nil && port != "" {
-			return fmt.Errorf("%s %s: give an IP address, such as 127.0.0.1:%s, or 0.0.0.0:%s for all of this machine's", flag, addr, port, port)
+			return fmt.Errorf(
+				"%s %s: give an IP address, such as 127.0.0.1:%s, or 0.0.0.0:%s for all of this machine's",
+				flag,
+				addr,
+				port,
+				port,
+			)
 		}
 		return fmt.Errorf("%s %s: give IP:PORT, such as 127.0.0.1:8080", flag, addr)
 	}

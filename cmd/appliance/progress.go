@@ -65,8 +65,15 @@ func resultOf(s experiment.Step) string {
 	if !t.Valid {
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}
-	return fmt.Sprintf("first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames%s",
-		t.Metrics["first_visual_change_ms"], t.Metrics["speed_index_ms"], t.Metrics["last_visual_change_ms"], t.Requests, t.Frames, flawsOf(t))
+	return fmt.Sprintf(
+		"first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames%s",
+		t.Metrics["first_visual_change_ms"],
+		t.Metrics["speed_index_ms"],
+		t.Metrics["last_visual_change_ms"],
+		t.Requests,
+		t.Frames,
+		flawsOf(t),
+	)
 }
 
 // flawsOf returns what is wrong with a valid trial: lost frames, blur.

@@ -122,11 +122,25 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 	if status, body := record.get(t, nil, "http://box.test/ca.pem"); status != 200 || body != string(authority.PEM()) {
 		t.Errorf("the certificate through the proxy: %d %q", status, body)
 	}
-	if status, said := record.interrupt(t); status != exitGood || !strings.Contains(said, "1 exchanges") || !strings.Contains(said, "score 1.000") {
+	if status, said := record.interrupt(t); status != exitGood || !strings.Contains(said, "1 exchanges") ||
+		!strings.Contains(said, "score 1.000") {
 		t.Errorf("recording ended with %d:\n%s", status, said)
 	}
 
-	replay := listens(t, "replay", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--miss", "fail", "--log", in("log.jsonl"))
+	replay := listens(
+		t,
+		"replay",
+		"--archive",
+		in("a.wacz"),
+		"--proxy",
+		"127.0.0.1:0",
+		"--ca-dir",
+		in("ca"),
+		"--miss",
+		"fail",
+		"--log",
+		in("log.jsonl"),
+	)
 	for _, c := range []struct {
 		path   string
 		status int
@@ -136,17 +150,34 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 		}
 	}
 	status, said := replay.interrupt(t)
-	if status != exitFailed || !strings.Contains(said, "3 requests, 2 exact, 1 miss; replay_confidence 0.667") || !strings.Contains(said, origin.URL+"/never") {
+	if status != exitFailed || !strings.Contains(said, "3 requests, 2 exact, 1 miss; replay_confidence 0.667") ||
+		!strings.Contains(said, origin.URL+"/never") {
 		t.Errorf("replaying ended with %d:\n%s", status, said)
 	}
 	if hits != 1 {
 		t.Errorf("the origin was asked %d times, want once, while recording", hits)
 	}
-	if log, err := os.ReadFile(in("log.jsonl")); err != nil || strings.Count(string(log), "\n") != 3 || !strings.Contains(string(log), `"stage":"miss"`) {
+	if log, err := os.ReadFile(in("log.jsonl")); err != nil || strings.Count(string(log), "\n") != 3 ||
+		!strings.Contains(string(log), `"stage":"miss"`) {
 		t.Errorf("the log (%v):\n%s", err, log)
 	}
 
-	fill := listens(t, "replay", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--miss", "fill", "--fill", in("b.wacz"), "--trust", in("root.pem"))
+	fill := listens(
+		t,
+		"replay",
+		"--archive",
+		in("a.wacz"),
+		"--proxy",
+		"127.0.0.1:0",
+		"--ca-dir",
+		in("ca"),
+		"--miss",
+		"fill",
+		"--fill",
+		in("b.wacz"),
+		"--trust",
+		in("root.pem"),
+	)
 	for range 2 {
 		if _, body := fill.get(t, authority.Pool(), origin.URL+"/b"); body != "/b, answer 2" {
 			t.Errorf("what was missing is filled with %q", body)
@@ -232,7 +263,21 @@ func TestPagesAreRecordedAndReplayed(t *testing.T) {
 	stop := func() { _ = site.Process.Kill(); _ = site.Wait() } // it may be gone
 	defer stop()
 	record := func() result {
-		return finishCmd(t, appliance(t, "record", "--archive", shop, "--force", "--resolver", samplesite.Resolver().String(), "--trust", root, samplesite.Home))
+		return finishCmd(
+			t,
+			appliance(
+				t,
+				"record",
+				"--archive",
+				shop,
+				"--force",
+				"--resolver",
+				samplesite.Resolver().String(),
+				"--trust",
+				root,
+				samplesite.Home,
+			),
+		)
 	}
 	if got := record(); got.status != exitGood || !strings.Contains(got.out, "score 1.000") {
 		t.Fatalf("recording: %+v", got)
@@ -243,7 +288,8 @@ func TestPagesAreRecordedAndReplayed(t *testing.T) {
 	if got.status != exitGood || !strings.Contains(got.out, "replay_confidence 1.000") || strings.Contains(got.out, string(lab.StageMiss)) {
 		t.Errorf("replaying: %+v", got)
 	}
-	if got := finishCmd(t, appliance(t, "replay", "--archive", shop, samplesite.Home+"none")); got.status != exitFailed || !strings.Contains(got.err, samplesite.Home+"none") {
+	if got := finishCmd(t, appliance(t, "replay", "--archive", shop, samplesite.Home+"none")); got.status != exitFailed ||
+		!strings.Contains(got.err, samplesite.Home+"none") {
 		t.Errorf("a page that was not recorded: %+v", got)
 	}
 	a, err := archive.Open(shop)

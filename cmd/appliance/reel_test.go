@@ -29,7 +29,8 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		Frames, Lost int
 		Format       struct{ Width int }
 	}
-	if err := json.Unmarshal([]byte(out), &info); err != nil || status != exitGood || info.Frames < 10 || info.Lost != 0 || info.Format.Width != 320 {
+	if err := json.Unmarshal([]byte(out), &info); err != nil || status != exitGood || info.Frames < 10 || info.Lost != 0 ||
+		info.Format.Width != 320 {
 		t.Errorf("info: status %d, %v: %s%s", status, err, out, errs)
 	}
 	if status, out, _ := invoke(t, "reel", "verify", file); status != exitGood || !strings.Contains(out, "0 lost") {
@@ -47,7 +48,8 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(dir, "film.reel")
-	if status, out, errs := invoke(t, "capture", "--source", "file:"+film, "--out", copied); status != exitGood || !strings.Contains(out, "500 frames") {
+	if status, out, errs := invoke(t, "capture", "--source", "file:"+film, "--out", copied); status != exitGood ||
+		!strings.Contains(out, "500 frames") {
 		t.Errorf("capture of a film: status %d: %s%s", status, out, errs)
 	}
 	for _, args := range [][]string{{"--heat"}, {"--strip"}, {"--beside", file}, {"--difference", file, "--frame", "2"}, {"--timestamps", "--start", "1"}, {"--crop", "100x50+10+10"}} {
@@ -66,7 +68,8 @@ func TestCaptureAndReelCommands(t *testing.T) {
 		t.Errorf("capture of it: status %d: %s", status, errs)
 	}
 	_, first, _ := invoke(t, "reel", "frames", copied)
-	if _, second, _ := invoke(t, "reel", "frames", back); first != second || !strings.Contains(first, "1x1+0+0") && !strings.Contains(first, "4x2+0+0") {
+	if _, second, _ := invoke(t, "reel", "frames", back); first != second ||
+		!strings.Contains(first, "1x1+0+0") && !strings.Contains(first, "4x2+0+0") {
 		t.Errorf("the film was\n%.300s\nand is\n%.300s", first, second)
 	}
 
@@ -115,7 +118,8 @@ func TestCaptureIntoMemoryAndBehindAPreRoll(t *testing.T) {
 	dir := t.TempDir()
 	full := filepath.Join(dir, "full.reel")
 	status, out, errs := invoke(t, "capture", "--source", "synthetic:noise", "--size", "320x200", "--memory", "1", "--out", full)
-	if status != exitFailed || !strings.Contains(errs, "memory set aside for the recording is full") || !strings.Contains(out, "frames in") {
+	if status != exitFailed || !strings.Contains(errs, "memory set aside for the recording is full") ||
+		!strings.Contains(out, "frames in") {
 		t.Errorf("full memory: status %d: %s%s", status, out, errs)
 	}
 	if status, out, errs := invoke(t, "reel", "verify", full); status != exitGood {
@@ -123,12 +127,25 @@ func TestCaptureIntoMemoryAndBehindAPreRoll(t *testing.T) {
 	}
 
 	kept := filepath.Join(dir, "kept.reel")
-	args := []string{"capture", "--source", "synthetic:scroll", "--size", "320x200", "--duration", "400ms", "--pre-roll", "5s", "--out", kept}
+	args := []string{
+		"capture",
+		"--source",
+		"synthetic:scroll",
+		"--size",
+		"320x200",
+		"--duration",
+		"400ms",
+		"--pre-roll",
+		"5s",
+		"--out",
+		kept,
+	}
 	if status, _, errs := invoke(t, args...); status != exitFailed || !strings.Contains(errs, "there was no trigger") {
 		t.Errorf("without a trigger: status %d: %s", status, errs)
 	}
 	var o, e bytes.Buffer
-	if status := run(context.Background(), args, &streams{strings.NewReader("\n"), &o, &e}); status != exitGood || !strings.Contains(e.String(), "recording") {
+	if status := run(context.Background(), args, &streams{strings.NewReader("\n"), &o, &e}); status != exitGood ||
+		!strings.Contains(e.String(), "recording") {
 		t.Errorf("with a trigger: status %d: %s%s", status, o.String(), e.String())
 	}
 	if status, out, _ := invoke(t, "reel", "verify", kept); status != exitGood {

@@ -85,7 +85,12 @@ type testBox struct {
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
 	t.Helper()
 	data := t.TempDir()
-	b := &testBox{scripted: &scripted{root: data, run: run, asked: make(chan lab.Plan, 100)}, data: data, token: "0123456789abcdefghij", at: "127.0.0.1:0"}
+	b := &testBox{
+		scripted: &scripted{root: data, run: run, asked: make(chan lab.Plan, 100)},
+		data:     data,
+		token:    "0123456789abcdefghij",
+		at:       "127.0.0.1:0",
+	}
 	b.start(t)
 	return b
 }
@@ -102,7 +107,15 @@ func (b *testBox) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := runqueue.New(runqueue.Config{Jobs: b.queue, Store: runs, Runner: b.scripted})
-	p, err := panel.New(panel.Config{Store: runs, Queue: queue, Token: b.token, Version: "v1", Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)}})
+	p, err := panel.New(
+		panel.Config{
+			Store:    runs,
+			Queue:    queue,
+			Token:    b.token,
+			Version:  "v1",
+			Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +198,23 @@ func TestRunGates(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said, errs bytes.Buffer
-			args := append([]string{"run", "--box", b.url() + "/", "--token-file", file, "--page", "https://www.shop.example/", "--link", "lte", "--trials", "6", "--out", out}, strings.Fields(c.args)...)
+			args := append(
+				[]string{
+					"run",
+					"--box",
+					b.url() + "/",
+					"--token-file",
+					file,
+					"--page",
+					"https://www.shop.example/",
+					"--link",
+					"lte",
+					"--trials",
+					"6",
+					"--out",
+					out,
+				},
+				strings.Fields(c.args)...)
 			status := run(t.Context(), args, &streams{strings.NewReader(""), &said, &errs})
 			all := said.String() + errs.String()
 			if status != c.status {
@@ -261,7 +290,11 @@ func TestRunRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(tokenVariable, c.token)
 			var said bytes.Buffer
-			status := run(t.Context(), append([]string{"run", "--box", c.box}, strings.Fields(c.args)...), &streams{strings.NewReader(""), &said, &said})
+			status := run(
+				t.Context(),
+				append([]string{"run", "--box", c.box}, strings.Fields(c.args)...),
+				&streams{strings.NewReader(""), &said, &said},
+			)
 			if status != c.status || strings.Contains(said.String(), "\x1b") {
 				t.Errorf("status %d, want %d: %q", status, c.status, said.String())
 			}
@@ -291,7 +324,8 @@ func TestRunOfAPlan(t *testing.T) {
 		t.Errorf("asked for was %+v", q)
 	}
 	var printed lab.Run
-	if err := json.Unmarshal([]byte(got.out), &printed); err != nil || got.status != exitGood || printed.Comparison == nil || !strings.Contains(got.err, "12 of 12 trials are valid") {
+	if err := json.Unmarshal([]byte(got.out), &printed); err != nil || got.status != exitGood || printed.Comparison == nil ||
+		!strings.Contains(got.err, "12 of 12 trials are valid") {
 		t.Errorf("status %d, %v\n%s\n%s", got.status, err, got.out, got.err)
 	}
 	got = ends(t.Context(), b.client(t, func(c *RunCmd) { c.NoWait = true }))
@@ -317,7 +351,8 @@ func TestRunUploadsRecordings(t *testing.T) {
 		}
 	}
 	there := "shop.wacz"
-	if got := ends(t.Context(), b.client(t, func(c *RunCmd) { c.Archive = &there })); got.status != exitGood || (<-b.asked).Archive != there {
+	if got := ends(t.Context(), b.client(t, func(c *RunCmd) { c.Archive = &there })); got.status != exitGood ||
+		(<-b.asked).Archive != there {
 		t.Errorf("one that is there: %+v", got)
 	}
 }
@@ -457,7 +492,8 @@ func TestRunIsCancelled(t *testing.T) {
 	}
 	interrupt()
 	for range 2 {
-		if got := <-done; got.status != exitCannot || !strings.Contains(got.err, "was cancelled") || !strings.Contains(got.out, "another Ctrl-C") {
+		if got := <-done; got.status != exitCannot || !strings.Contains(got.err, "was cancelled") ||
+			!strings.Contains(got.out, "another Ctrl-C") {
 			t.Errorf("%+v", got)
 		}
 	}

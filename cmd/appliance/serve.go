@@ -40,7 +40,10 @@ func (c ServeCmd) Validate() error {
 		return nil
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
-		return fmt.Errorf("--listen %s: give HOST:PORT, such as 127.0.0.1:8081, or 0.0.0.0:8080 for all of this machine's addresses", c.Listen)
+		return fmt.Errorf(
+			"--listen %s: give HOST:PORT, such as 127.0.0.1:8081, or 0.0.0.0:8080 for all of this machine's addresses",
+			c.Listen,
+		)
 	}
 	return nil
 }

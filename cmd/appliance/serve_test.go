@@ -25,7 +25,8 @@ func TestServeHoldsItsFolder(t *testing.T) {
 	if err := os.WriteFile(second.Config, []byte("panel: {listen: '127.0.0.1:0'}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Run(t.Context(), &streams{out: &out, err: &log}); err == nil || !strings.Contains(err.Error(), "another appliance serve uses "+dir) {
+	if err := second.Run(t.Context(), &streams{out: &out, err: &log}); err == nil ||
+		!strings.Contains(err.Error(), "another appliance serve uses "+dir) {
 		t.Errorf("a second service: %v", err)
 	}
 	if err := held.Close(); err != nil {
@@ -97,7 +98,9 @@ func TestBoxStartsWithABadConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg, instead, problem := ServeCmd{Config: file}.config(root)
-		if (problem == nil) != (c.problem == "") || problem != nil && !strings.Contains(problem.Error(), c.problem) || !strings.Contains(instead, c.instead) || (instead == "") != (c.instead == "") {
+		if (problem == nil) != (c.problem == "") || problem != nil && !strings.Contains(problem.Error(), c.problem) ||
+			!strings.Contains(instead, c.instead) ||
+			(instead == "") != (c.instead == "") {
 			t.Errorf("%q: %q instead, because %v", c.text, instead, problem)
 		}
 		if strings.Contains(instead, "gone.pem") || strings.Contains(instead, "laptop") {

@@ -164,7 +164,8 @@ func TestStory(t *testing.T) {
 		t.Errorf("the first trial's video has %d bytes", len(film))
 	}
 	v.panel.Follow(t, waits, 3*testlab.Hang, nil)
-	if run := v.panel.Run(t, waits); len(run.Trials) < 1 || run.Trials[0].Misses != 0 || run.Trials[0].Ended != lab.EndStable && !slowed(run.Trials[0]) {
+	if run := v.panel.Run(t, waits); len(run.Trials) < 1 || run.Trials[0].Misses != 0 ||
+		run.Trials[0].Ended != lab.EndStable && !slowed(run.Trials[0]) {
 		t.Errorf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
 	}
 }
@@ -186,7 +187,10 @@ func takePicture(t *testing.T, p *storytest.Panel, file string) {
 		err = b.Open(p.URL + "/")
 	}
 	if err == nil {
-		_, err = reporttest.Eval[bool](b, `new Promise(yes => { const ask = () => document.querySelectorAll("#devices li").length && document.querySelectorAll(".run").length ? yes(true) : setTimeout(ask, 50); ask(); })`)
+		_, err = reporttest.Eval[bool](
+			b,
+			`new Promise(yes => { const ask = () => document.querySelectorAll("#devices li").length && document.querySelectorAll(".run").length ? yes(true) : setTimeout(ask, 50); ask(); })`,
+		)
 	}
 	shot, shotErr := b.Shot()
 	if err := errors.Join(err, shotErr); err != nil {

@@ -175,7 +175,10 @@ func (b *Box) Explain(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
-	out, err := b.Shell.Run(ctx, "systemctl --no-pager --failed; systemctl --no-pager list-jobs; ip -br addr; journalctl --no-pager -b -u 'appliance*' | tail -n 40; journalctl --no-pager -b -p warning | tail -n 20")
+	out, err := b.Shell.Run(
+		ctx,
+		"systemctl --no-pager --failed; systemctl --no-pager list-jobs; ip -br addr; journalctl --no-pager -b -u 'appliance*' | tail -n 40; journalctl --no-pager -b -p warning | tail -n 20",
+	)
 	t.Logf("the state of the box (%v):\n%s", err, out)
 }
 
@@ -203,5 +206,8 @@ func (b *Box) Try(t *testing.T, command string) (string, error) {
 // when it does not in time.
 func (b *Box) Until(t *testing.T, command string) string {
 	t.Helper()
-	return b.Run(t, fmt.Sprintf("for i in $(seq 600); do if out=$(%s); then echo \"$out\"; break; fi; sleep 0.2; done; [ $i -lt 600 ]", command))
+	return b.Run(
+		t,
+		fmt.Sprintf("for i in $(seq 600); do if out=$(%s); then echo \"$out\"; break; fi; sleep 0.2; done; [ $i -lt 600 ]", command),
+	)
 }

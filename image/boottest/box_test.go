@@ -71,7 +71,12 @@ func testMemory(t *testing.T, b *Box) {
 		t.Fatal(err)
 	}
 	used := (total - available) / 1024
-	t.Logf("idle: %d of %d MiB in use, the service %s bytes", used, total/1024, b.Run(t, "systemctl show appliance.service -P MemoryCurrent"))
+	t.Logf(
+		"idle: %d of %d MiB in use, the service %s bytes",
+		used,
+		total/1024,
+		b.Run(t, "systemctl show appliance.service -P MemoryCurrent"),
+	)
 	if used > 600 {
 		t.Errorf("the idle system uses %d MiB, want less", used)
 	}

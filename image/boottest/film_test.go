@@ -23,7 +23,14 @@ type filmed struct {
 func (b *Box) film(t *testing.T) filmed {
 	t.Helper()
 	appliance := b.Build(t, "./cmd/appliance")
-	b.Run(t, fmt.Sprintf("rm -f %[2]s; (%[1]s capture --source synthetic:load --size 320x200 --out %[2]s >/dev/null 2>&1 &)", appliance, filmPath))
+	b.Run(
+		t,
+		fmt.Sprintf(
+			"rm -f %[2]s; (%[1]s capture --source synthetic:load --size 320x200 --out %[2]s >/dev/null 2>&1 &)",
+			appliance,
+			filmPath,
+		),
+	)
 	b.Until(t, fmt.Sprintf("[ $(stat -c %%s %s) -gt 50000 ]", filmPath))
 	held := b.filmed(t, appliance, filmPath)
 	// The reel and other programs flush each second: on a slow disk or machine, the reel's

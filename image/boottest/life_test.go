@@ -117,7 +117,10 @@ func testRestarts(t *testing.T) {
 
 	t.Run("configuration from the service", func(t *testing.T) {
 		b.restarts(t, func() {
-			b.Run(t, `printf 'box:\n  hostname: lab9\n' > /run/appliance/requests/.new && mv /run/appliance/requests/.new /run/appliance/requests/config`)
+			b.Run(
+				t,
+				`printf 'box:\n  hostname: lab9\n' > /run/appliance/requests/.new && mv /run/appliance/requests/.new /run/appliance/requests/config`,
+			)
 		})
 		b.expect(t, "the configured host name", "hostname", "lab9")
 	})
@@ -141,7 +144,12 @@ func testRestarts(t *testing.T) {
 		if now := b.Run(t, "cat /etc/appliance/token"); now == token || now == "" {
 			t.Errorf("token %q after a factory reset, %q before; want another one", now, token)
 		}
-		b.expect(t, "nothing kept", "ls /var/lib/appliance/kept 2>&1 || true", "ls: cannot access '/var/lib/appliance/kept': No such file or directory")
+		b.expect(
+			t,
+			"nothing kept",
+			"ls /var/lib/appliance/kept 2>&1 || true",
+			"ls: cannot access '/var/lib/appliance/kept': No such file or directory",
+		)
 	})
 }
 
@@ -246,7 +254,8 @@ func (b *Box) post(t *testing.T, bundle string, status int, says string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if got, text := b.REST(t, http.MethodPost, "/api/v1/update", "application/octet-stream", f); got != status || !strings.Contains(text, says) {
+	if got, text := b.REST(t, http.MethodPost, "/api/v1/update", "application/octet-stream", f); got != status ||
+		!strings.Contains(text, says) {
 		t.Errorf("POST of an update: %d %s, want %d with %q", got, text, status, says)
 	}
 }
@@ -256,7 +265,13 @@ func (b *Box) post(t *testing.T, bundle string, status int, says string) {
 func (b *Box) install(t *testing.T, bundle string) {
 	t.Helper()
 	file := b.Send(t, bundle)
-	b.Run(t, fmt.Sprintf("cd /var/lib/appliance/state/update && rm -f result.json && cp %s part && rm %[1]s && sync part && mv part ready.update && touch /run/appliance/requests/update", file))
+	b.Run(
+		t,
+		fmt.Sprintf(
+			"cd /var/lib/appliance/state/update && rm -f result.json && cp %s part && rm %[1]s && sync part && mv part ready.update && touch /run/appliance/requests/update",
+			file,
+		),
+	)
 }
 
 // refused waits until an update was refused, and checks the reason.

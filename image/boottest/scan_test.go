@@ -67,10 +67,20 @@ func (b *Box) hearsUDP(t *testing.T, from *Port, to netip.Addr, inside string) [
 	t.Helper()
 	const source = 40000 // distinguishes these packets from answers to the box's own queries
 	count := func(chain, hook string, priority int, set string) string {
-		return fmt.Sprintf("set %[4]s { type inet_service; flags dynamic; size 65535; }\nchain %[1]s { type filter hook %[2]s priority %[3]d; iifname %[5]s udp sport %[6]d add @%[4]s { udp dport }; }\n",
-			chain, hook, priority, set, inside, source)
+		return fmt.Sprintf(
+			"set %[4]s { type inet_service; flags dynamic; size 65535; }\nchain %[1]s { type filter hook %[2]s priority %[3]d; iifname %[5]s udp sport %[6]d add @%[4]s { udp dport }; }\n",
+			chain,
+			hook,
+			priority,
+			set,
+			inside,
+			source,
+		)
 	}
-	b.Run(t, "nft -f - <<'END'\ntable inet scan {\n"+count("first", "prerouting", -310, "arrived")+count("last", "input", 310, "heard")+"}\nEND")
+	b.Run(
+		t,
+		"nft -f - <<'END'\ntable inet scan {\n"+count("first", "prerouting", -310, "arrived")+count("last", "input", 310, "heard")+"}\nEND",
+	)
 	defer b.Run(t, "nft delete table inet scan")
 	var conn net.PacketConn
 	if err := from.Do(func() (err error) {

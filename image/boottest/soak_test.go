@@ -48,7 +48,13 @@ func TestSoak(t *testing.T) {
 			s.cutFilming()
 		}
 		s.check()
-		t.Logf("cut %d: everything is intact, %d files of %d runs; it took %.0f s", n+1, strings.Count(s.whole, "\n"), len(s.ended), time.Since(began).Seconds())
+		t.Logf(
+			"cut %d: everything is intact, %d files of %d runs; it took %.0f s",
+			n+1,
+			strings.Count(s.whole, "\n"),
+			len(s.ended),
+			time.Since(began).Seconds(),
+		)
 		if t.Failed() {
 			return
 		}
@@ -111,8 +117,14 @@ func (s *soak) sums() string {
 	for id := range s.ended {
 		folders = append(folders, "runs/"+id)
 	}
-	return s.Run(s.t, fmt.Sprintf("cd %s && { find %s $(ls -d archives 2>/dev/null) -type f ! -name .lock; echo /etc/appliance/token; echo /etc/appliance/appliance.yaml; } | LC_ALL=C sort | xargs sha256sum",
-		stateDir, strings.Join(folders, " "))) + "\n"
+	return s.Run(
+		s.t,
+		fmt.Sprintf(
+			"cd %s && { find %s $(ls -d archives 2>/dev/null) -type f ! -name .lock; echo /etc/appliance/token; echo /etc/appliance/appliance.yaml; } | LC_ALL=C sort | xargs sha256sum",
+			stateDir,
+			strings.Join(folders, " "),
+		),
+	) + "\n"
 }
 
 // moment draws a delay of up to the given number of seconds.

@@ -117,7 +117,10 @@ func useLease(t *testing.T, b *Box) {
 	addresses(func(netlink.Link) error { return nil })
 	t.Cleanup(func() {
 		addresses(func(cable netlink.Link) error {
-			return netlink.AddrAdd(cable, &netlink.Addr{IPNet: &net.IPNet{IP: Device.Addr().AsSlice(), Mask: net.CIDRMask(Device.Bits(), 32)}})
+			return netlink.AddrAdd(
+				cable,
+				&netlink.Addr{IPNet: &net.IPNet{IP: Device.Addr().AsSlice(), Mask: net.CIDRMask(Device.Bits(), 32)}},
+			)
 		})
 	})
 }

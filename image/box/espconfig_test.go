@@ -22,7 +22,13 @@ func TestReplaceConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cfg := b.setup().Do(t.Context()); cfg.Hostname != "lab7" || b.read(t, ConfigFile) != text {
-			t.Errorf("after ReplaceConfig: configuration %+v, %s = %q; want host name lab7, %q", cfg, ConfigFile, b.read(t, ConfigFile), text)
+			t.Errorf(
+				"after ReplaceConfig: configuration %+v, %s = %q; want host name lab7, %q",
+				cfg,
+				ConfigFile,
+				b.read(t, ConfigFile),
+				text,
+			)
 		}
 	}
 	for name, request := range map[string]func() error{

@@ -40,7 +40,10 @@ func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",
 		// This hook runs while apt still knows the installed packages.
-		`--customize-hook=APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get -q -y --no-install-recommends --download-only install ` + strings.Join(extra, " "),
+		`--customize-hook=APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get -q -y --no-install-recommends --download-only install ` + strings.Join(
+			extra,
+			" ",
+		),
 		`--customize-hook=mkdir -p "$TEST_PACKAGES" && cp "$1"/var/cache/apt/archives/*.deb "$TEST_PACKAGES"`,
 		// The tar archive keeps dpkg's status file, which lists the installed packages.
 		"--include=" + strings.Join(list, ","), "bookworm"}

@@ -195,10 +195,20 @@ func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 		tree[file].Data = append(tree[file].Data, line...)
 	}
 	wants := map[string][]string{
-		"multi-user.target": {"appliance.service", "appliance-setup.service", "appliance-bless.service", "appliance-ports.service", "appliance-console.service", "appliance-update.path", "appliance-reset.path", "appliance-config.path", "systemd-networkd.service"},
-		"sockets.target":    {"appliance-panel.socket", "systemd-networkd.socket"},
-		"local-fs.target":   {"run-appliance.mount"},
-		"sysinit.target":    {"nftables.service"},
+		"multi-user.target": {
+			"appliance.service",
+			"appliance-setup.service",
+			"appliance-bless.service",
+			"appliance-ports.service",
+			"appliance-console.service",
+			"appliance-update.path",
+			"appliance-reset.path",
+			"appliance-config.path",
+			"systemd-networkd.service",
+		},
+		"sockets.target":  {"appliance-panel.socket", "systemd-networkd.socket"},
+		"local-fs.target": {"run-appliance.mount"},
+		"sysinit.target":  {"nftables.service"},
 	}
 	for target, services := range wants {
 		for _, s := range services {
@@ -249,7 +259,12 @@ func addFiles(tree pack.Tree, from fs.FS, below string) error {
 func compress(tree pack.Tree, epoch int64) ([]byte, error) {
 	var out bytes.Buffer
 	// One thread and a library pinned in go.sum give the same bytes on every machine.
-	z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
+	z, err := zstd.NewWriter(
+		&out,
+		zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(8<<20),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -312,8 +327,13 @@ const cmdline = "console=ttyS0,115200 console=tty0 quiet loglevel=4 panic=10 sys
 // Specification, type #1): the same system, started as the installer. Its sort key
 // puts it after the systems, so that the boot loader never starts it by default.
 func installEntry(version string) []byte {
-	return fmt.Appendf(nil, "title Install Eidetic on a disk of this machine\nsort-key z-install\nversion %s\nefi /%s\noptions %s systemd.unit=appliance-install.target\n",
-		version, systemPath(version), cmdline)
+	return fmt.Appendf(
+		nil,
+		"title Install Eidetic on a disk of this machine\nsort-key z-install\nversion %s\nefi /%s\noptions %s systemd.unit=appliance-install.target\n",
+		version,
+		systemPath(version),
+		cmdline,
+	)
 }
 
 // writeUKI joins kernel and initrd to one EFI program.

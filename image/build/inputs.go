@@ -93,7 +93,10 @@ func remember(o options, inputs string) error {
 	r := record{o.version, o.wifi, inputs, map[string]string{}}
 	names := []string{"appliance.efi", "appliance.img", "appliance.update"}
 	if o.test {
-		names = slices.Concat(names, []string{"appliance-test.efi", "appliance-test.img", "appliance-test-next.update", "appliance-test-bad.update"})
+		names = slices.Concat(
+			names,
+			[]string{"appliance-test.efi", "appliance-test.img", "appliance-test-next.update", "appliance-test-bad.update"},
+		)
 	}
 	for _, name := range names {
 		s, err := stamp(filepath.Join(o.out, name))

@@ -44,7 +44,12 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.binary, "binary", "bin/appliance", "the static binary")
 	flags.StringVar(&o.version, "version", "0.0.0", "version of the image, numbers and dots: the boot loader sorts by it")
 	flags.StringVar(&o.mirror, "mirror", "http://deb.debian.org", "Debian mirror")
-	flags.StringVar(&o.key, "key", "", "Ed25519 private key (PEM, PKCS #8) that signs updates; OUT/update.key, made when missing, without the flag")
+	flags.StringVar(
+		&o.key,
+		"key",
+		"",
+		"Ed25519 private key (PEM, PKCS #8) that signs updates; OUT/update.key, made when missing, without the flag",
+	)
 	flags.BoolVar(&o.test, "test", false, "make the test build too")
 	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")

@@ -94,8 +94,13 @@ func testUpdates(ctx context.Context, o options, kernel, initrd []byte, key ed25
 		if name == "appliance-test-bad" {
 			// An unpacked symbolic link replaces the file of the layer below.
 			layer.Link("etc/systemd/system/appliance.service", "/dev/null")
-			layer.Add("etc/systemd/system/appliance-bless.service.d/50-test.conf", 0o644,
-				[]byte("# The test does not wait as long as a person would.\n[Service]\nExecStart=\nExecStart=/usr/bin/appliance box bless --within 3s\n"))
+			layer.Add(
+				"etc/systemd/system/appliance-bless.service.d/50-test.conf",
+				0o644,
+				[]byte(
+					"# The test does not wait as long as a person would.\n[Service]\nExecStart=\nExecStart=/usr/bin/appliance box bless --within 3s\n",
+				),
+			)
 		}
 		over, err := compress(layer, o.epoch)
 		if err != nil {

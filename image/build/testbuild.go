@@ -15,7 +15,14 @@ import (
 )
 
 // testLayer returns the files that the test build has in addition to the image for users.
-func testLayer(ctx context.Context, full, base pack.Tree, o options, archive string, lists []string, say func(string, ...any)) (pack.Tree, error) {
+func testLayer(
+	ctx context.Context,
+	full, base pack.Tree,
+	o options,
+	archive string,
+	lists []string,
+	say func(string, ...any),
+) (pack.Tree, error) {
 	if err := prune(ctx, full, o.source, lists, say); err != nil {
 		return nil, err
 	}

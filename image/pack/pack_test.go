@@ -152,7 +152,13 @@ func TestUKI(t *testing.T) {
 	testlab.NeedProgram(t, "objcopy")
 	_, err := os.Stat(stub)
 	testlab.Need(t, err == nil, "systemd's EFI stub; install it with: make deps")
-	u := UKI{Stub: stub, OSRelease: []byte("ID=test\n"), Cmdline: "quiet", Kernel: bytes.Repeat([]byte("k"), 10_000), Initrd: bytes.Repeat([]byte("i"), 5000)}
+	u := UKI{
+		Stub:      stub,
+		OSRelease: []byte("ID=test\n"),
+		Cmdline:   "quiet",
+		Kernel:    bytes.Repeat([]byte("k"), 10_000),
+		Initrd:    bytes.Repeat([]byte("i"), 5000),
+	}
 	file := filepath.Join(t.TempDir(), "test.efi")
 	if err := u.Write(t.Context(), file, 1767225600); err != nil {
 		t.Fatal(err)

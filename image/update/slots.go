@@ -149,7 +149,10 @@ func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running str
 		kept = kept || s.File == running
 	}
 	if !kept {
-		return m, fmt.Errorf("update: the running system %s is not on the EFI partition any more; the partition was changed meanwhile", running)
+		return m, fmt.Errorf(
+			"update: the running system %s is not on the EFI partition any more; the partition was changed meanwhile",
+			running,
+		)
 	}
 	for _, s := range slots {
 		if s.File == running {

@@ -165,7 +165,8 @@ func TestInstallRefuses(t *testing.T) {
 	if err := install(partition(t, before), good, nil, "appliance_0.2.efi"); err == nil || !strings.Contains(err.Error(), "trusts no key") {
 		t.Errorf("install without a key = %v, want an error with \"trusts no key\"", err)
 	}
-	if err := install(partition(t, before), good, public(key), "appliance_0.2.5.efi"); err == nil || !strings.Contains(err.Error(), "not on the EFI partition") {
+	if err := install(partition(t, before), good, public(key), "appliance_0.2.5.efi"); err == nil ||
+		!strings.Contains(err.Error(), "not on the EFI partition") {
 		t.Errorf("install with a missing running system = %v, want an error with \"not on the EFI partition\"", err)
 	}
 }

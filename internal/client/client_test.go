@@ -55,7 +55,8 @@ func TestErrorTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := serve(t, c.answer).Start(t.Context(), []byte("{}"))
 			var refused *RefusedError
-			if !errors.As(err, &refused) || refused.Status != c.status || refused.Rejected() != c.rejected || !strings.Contains(err.Error(), c.says) {
+			if !errors.As(err, &refused) || refused.Status != c.status || refused.Rejected() != c.rejected ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("Start() = %v; want a RefusedError of status %d, rejected: %v, with %q", err, c.status, c.rejected, c.says)
 			}
 		})
@@ -89,7 +90,8 @@ func TestCheckReady(t *testing.T) {
 	}
 	box := serve(t, health(`{"status":"ok","starts":true,"token":true}`))
 	var refused *RefusedError
-	if err := New(Config{Base: box.Base()}).CheckReady(t.Context()); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+	if err := New(Config{Base: box.Base()}).CheckReady(t.Context()); !errors.As(err, &refused) ||
+		refused.Status != http.StatusUnauthorized {
 		t.Errorf("CheckReady() without a token = %v; want a RefusedError of status 401", err)
 	}
 }

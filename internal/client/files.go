@@ -87,10 +87,16 @@ func (c *Client) upload(ctx context.Context, name string, content io.ReadSeeker,
 		}
 		limited, done := context.WithTimeout(ctx, transferLimit(size))
 		defer done()
-		answer, err := c.do(limited, http.MethodPut, "/api/v1/archives/"+url.PathEscape(name), io.NopCloser(content), func(r *http.Request) {
-			r.ContentLength = size
-			r.Header.Set("Content-Type", "application/wacz")
-		})
+		answer, err := c.do(
+			limited,
+			http.MethodPut,
+			"/api/v1/archives/"+url.PathEscape(name),
+			io.NopCloser(content),
+			func(r *http.Request) {
+				r.ContentLength = size
+				r.Header.Set("Content-Type", "application/wacz")
+			},
+		)
 		if err != nil {
 			return err
 		}

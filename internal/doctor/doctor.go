@@ -111,7 +111,10 @@ func checkProcessors() Finding {
 	}
 	found := fmt.Sprintf("%d, clock %s", n, source)
 	if n < 2 {
-		return f.bad(found, "use a machine with at least two processors; with one, trials are invalid because of lost frames and late packets")
+		return f.bad(
+			found,
+			"use a machine with at least two processors; with one, trials are invalid because of lost frames and late packets",
+		)
 	}
 	return f.good(found)
 }

@@ -166,7 +166,13 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 		case <-time.After(limit):
 		}
 	}
-	return nil, experiment.Broken(fmt.Errorf("the device did not open %s though its keys were pressed %d times: is its browser there, and does it start again with that page?", StartURL, len(startLimits)))
+	return nil, experiment.Broken(
+		fmt.Errorf(
+			"the device did not open %s though its keys were pressed %d times: is its browser there, and does it start again with that page?",
+			StartURL,
+			len(startLimits),
+		),
+	)
 }
 
 // park moves the pointer to the bottom right corner, where almost nothing of it is visible:

@@ -90,7 +90,10 @@ func TestPluggedBirth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"key Ctrl+L", "text box.test/start", "key Return", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
+	if want := []string{"key Ctrl+L", "text box.test/start", "key Return", "move (798,598)", "move (799,599)"}; !slices.Equal(
+		keys.did,
+		want,
+	) {
 		t.Errorf("actions = %q; want %q", keys.did, want)
 	}
 	if got := get(s, "/start").Header().Get("Location"); got != "/sync?next=https%3A%2F%2Fwww.x.test%2F%3Fa%3Db%26c" {

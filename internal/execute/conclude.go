@@ -19,13 +19,22 @@ func conclude(run *lab.Run) {
 	run.Comparison = verdict.Of(run, run.Plan.Seed)
 	if run.Comparison != nil && run.State != store.StateDone {
 		verdict.Stopped(run.Comparison)
-		run.Warnings = append(run.Warnings, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.", len(run.Trials)))
+		run.Warnings = append(
+			run.Warnings,
+			fmt.Sprintf(
+				"The run ended after %d trials, before all that were planned: what the comparison found is of those alone.",
+				len(run.Trials),
+			),
+		)
 	}
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
 		run.Warnings = append(run.Warnings, text)
 	}
 	if n := len(run.Trials) - valid(run.Trials); n > 0 {
-		run.Warnings = append(run.Warnings, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
+		run.Warnings = append(
+			run.Warnings,
+			fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)),
+		)
 	}
 }
 

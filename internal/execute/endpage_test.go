@@ -114,7 +114,13 @@ func TestTrialThatEndsRed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if trial.Ended != lab.EndRed || !loaded(trial) {
-		t.Fatalf("the trial ended by %q, loaded: %v, invalid because %q; want %q, true", trial.Ended, loaded(trial), trial.Invalid, lab.EndRed)
+		t.Fatalf(
+			"the trial ended by %q, loaded: %v, invalid because %q; want %q, true",
+			trial.Ended,
+			loaded(trial),
+			trial.Invalid,
+			lab.EndRed,
+		)
 	}
 	sum := sha256.Sum256(s.picture(pageAt))
 	if want := hex.EncodeToString(sum[:]); trial.FinalFrame != want {

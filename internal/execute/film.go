@@ -69,7 +69,10 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 		err = closeErr
 	}
 	if err == nil && stats.Interruptions > 0 {
-		err = fmt.Errorf("the source of the pictures was interrupted %d time(s): appliance reel info says when and why", stats.Interruptions)
+		err = fmt.Errorf(
+			"the source of the pictures was interrupted %d time(s): appliance reel info says when and why",
+			stats.Interruptions,
+		)
 	}
 	out := status(f.Recorder.Status())
 	out.Frames, out.Lost = stats.Frames, stats.Lost

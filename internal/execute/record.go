@@ -63,7 +63,12 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		arms = append(arms, x.arm(a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
 	}
 	i := x.run.Archive
-	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
+	x.News.say(
+		"Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached",
+		i.Exchanges,
+		float64(i.BodyBytes)/1e6,
+		len(i.Hosts),
+	)
 	return arms, nil
 }
 

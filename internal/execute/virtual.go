@@ -82,7 +82,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
-		Port:      &netlab.Port{Device: device.DevicePort, Lab: device.InnerPort, Forwarder: c.Forwarder}, ShapeConnections: c.ShapeConnections,
+		Port: &netlab.Port{
+			Device:    device.DevicePort,
+			Lab:       device.InnerPort,
+			Forwarder: c.Forwarder,
+		}, ShapeConnections: c.ShapeConnections,
 		CA: authority, Upstream: upstream, Clock: clock, Log: c.Log,
 	})
 	if err != nil {

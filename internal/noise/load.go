@@ -38,7 +38,15 @@ const (
 
 // New makes a load from a trial, without a trace. Served is the replay's log.
 func New(variant string, t *lab.Trial, served []lab.Served, page string) Load {
-	l := Load{Variant: variant, Number: t.Number, Valid: t.Valid, Reasons: t.Invalid, Metrics: t.Metrics, Marks: map[string]float64{}, Work: map[string]float64{}}
+	l := Load{
+		Variant: variant,
+		Number:  t.Number,
+		Valid:   t.Valid,
+		Reasons: t.Invalid,
+		Metrics: t.Metrics,
+		Marks:   map[string]float64{},
+		Work:    map[string]float64{},
+	}
 	at := func(when lab.Time) float64 { return when.Sub(t.StartTime).Seconds() * 1e3 }
 	for _, s := range served {
 		if s.Stage == lab.StageBox {

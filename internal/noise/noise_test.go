@@ -113,11 +113,21 @@ func TestReport(t *testing.T) {
 			name, spread = "calm", 4
 		}
 		v := 500 + spread*r.NormFloat64()
-		loads = append(loads, Load{Variant: name, Valid: i != 5, Metrics: map[string]float64{target: v, "speed_index_ms": v}, Marks: map[string]float64{markSeen: v},
-			Work: map[string]float64{workLayout: v / 10}, Order: []string{"a", "b.css", "c"}})
+		loads = append(
+			loads,
+			Load{
+				Variant: name,
+				Valid:   i != 5,
+				Metrics: map[string]float64{target: v, "speed_index_ms": v},
+				Marks:   map[string]float64{markSeen: v},
+				Work:    map[string]float64{workLayout: v / 10},
+				Order:   []string{"a", "b.css", "c"},
+			},
+		)
 	}
 	report := NewReport(loads)
-	if len(report.Variants) != 2 || report.Variants[0].Name != "as it is" || report.Variants[1].Valid != 19 || report.Variants[1].All != 20 {
+	if len(report.Variants) != 2 || report.Variants[0].Name != "as it is" || report.Variants[1].Valid != 19 ||
+		report.Variants[1].All != 20 {
 		t.Fatalf("%+v", report.Variants)
 	}
 	a, b := report.Variants[0], report.Variants[1]

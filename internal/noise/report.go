@@ -161,10 +161,30 @@ func upToStyles(order []string) []string {
 
 // Print writes the tables.
 func (r Report) Print(w io.Writer, markdown bool) error {
-	rows := [][]string{{"loads", "valid", "first change, median", "standard deviation (95 %)", "middle half spans", "SpeedIndex, standard deviation", "orders of requests before the styles"}}
+	rows := [][]string{
+		{
+			"loads",
+			"valid",
+			"first change, median",
+			"standard deviation (95 %)",
+			"middle half spans",
+			"SpeedIndex, standard deviation",
+			"orders of requests before the styles",
+		},
+	}
 	for _, v := range r.Variants {
-		rows = append(rows, []string{v.Name, fmt.Sprintf("%d of %d", v.Valid, v.All), ms(v.Median), fmt.Sprintf("%.1f (%.1f–%.1f) ms", v.Spread, v.Low, v.High),
-			ms(v.MiddleHalf), ms(v.IndexSpread), fmt.Sprintf("%d; %d loads have the commonest", v.Orders, v.CommonMost)})
+		rows = append(
+			rows,
+			[]string{
+				v.Name,
+				fmt.Sprintf("%d of %d", v.Valid, v.All),
+				ms(v.Median),
+				fmt.Sprintf("%.1f (%.1f–%.1f) ms", v.Spread, v.Low, v.High),
+				ms(v.MiddleHalf),
+				ms(v.IndexSpread),
+				fmt.Sprintf("%d; %d loads have the commonest", v.Orders, v.CommonMost),
+			},
+		)
 	}
 	if err := write(w, "Equal loads, by turns", rows, markdown); err != nil {
 		return err
@@ -172,7 +192,10 @@ func (r Report) Print(w io.Writer, markdown bool) error {
 	for _, v := range r.Variants {
 		rows := [][]string{{"step, up to", "median", "standard deviation", "share of the variance", "longer in the slowest quarter"}}
 		for _, s := range v.Steps {
-			rows = append(rows, []string{s.Name, ms(s.Median), ms(s.Spread), fmt.Sprintf("%.0f %%", s.Share), fmt.Sprintf("%+.1f ms", s.Tail)})
+			rows = append(
+				rows,
+				[]string{s.Name, ms(s.Median), ms(s.Spread), fmt.Sprintf("%.0f %%", s.Share), fmt.Sprintf("%+.1f ms", s.Tail)},
+			)
 		}
 		if err := write(w, "What the first change owes its spread to: "+v.Name, rows, markdown); err != nil {
 			return err
@@ -180,9 +203,20 @@ func (r Report) Print(w io.Writer, markdown bool) error {
 		if len(v.Work) == 0 {
 			continue
 		}
-		rows = [][]string{{"work after the last style sheet", "median", "standard deviation", "correlation with the first change", "longer in the slowest quarter"}}
+		rows = [][]string{
+			{
+				"work after the last style sheet",
+				"median",
+				"standard deviation",
+				"correlation with the first change",
+				"longer in the slowest quarter",
+			},
+		}
 		for _, s := range v.Work {
-			rows = append(rows, []string{s.Name, ms(s.Median), ms(s.Spread), fmt.Sprintf("%.2f", s.Share/100), fmt.Sprintf("%+.1f ms", s.Tail)})
+			rows = append(
+				rows,
+				[]string{s.Name, ms(s.Median), ms(s.Spread), fmt.Sprintf("%.2f", s.Share/100), fmt.Sprintf("%+.1f ms", s.Tail)},
+			)
 		}
 		if err := write(w, "The browser's work: "+v.Name, rows, markdown); err != nil {
 			return err

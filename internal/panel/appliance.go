@@ -248,7 +248,10 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 			return echo.NewHTTPError(http.StatusBadRequest, "the body could not be read")
 		}
 		if len(text) > MaxSettings {
-			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the configuration is too large: at most %d bytes", MaxSettings))
+			return echo.NewHTTPError(
+				http.StatusRequestEntityTooLarge,
+				fmt.Sprintf("the configuration is too large: at most %d bytes", MaxSettings),
+			)
 		}
 		if err := p.Settings.Set(c.Request().Context(), string(text)); err != nil {
 			return err

@@ -55,7 +55,10 @@ type fakeSystem struct{ reset *int }
 func (fakeSystem) Update(_ context.Context, bundle io.Reader) (Update, error) {
 	text, err := io.ReadAll(bundle)
 	if err != nil || string(text) != "signed" {
-		return Update{}, &Refusal{http.StatusUnprocessableEntity, errors.Join(errors.New("not signed by the key that this box trusts"), err)}
+		return Update{}, &Refusal{
+			http.StatusUnprocessableEntity,
+			errors.Join(errors.New("not signed by the key that this box trusts"), err),
+		}
 	}
 	return Update{Running: "0.1.5", Installing: true}, nil
 }
@@ -73,7 +76,9 @@ func whole(t *testing.T) (Config, *string, *int) {
 	}
 	settings, resets := "log: info\n", 0
 	return Config{
-		Store: newStore(t), Token: token, Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
+		Store: newStore(
+			t,
+		), Token: token, Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
 		Devices: func(context.Context) []Device {
 			return []Device{{
 				Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0", Gateway: "192.168.77.1/24",

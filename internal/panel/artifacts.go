@@ -47,7 +47,10 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The file", Content: bytes}, "206": {Description: "A part of it", Content: bytes},
 			"304": {Description: "The file has not changed"}, "416": {Description: "The range is outside the file"},
-			"401": {Description: "The token is missing", Content: problems}, "404": {Description: "There is no such file", Content: problems},
+			"401": {
+				Description: "The token is missing",
+				Content:     problems,
+			}, "404": {Description: "There is no such file", Content: problems},
 		},
 	})
 }

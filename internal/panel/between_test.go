@@ -91,11 +91,13 @@ func TestCompareInBrowser(t *testing.T) {
 			t.Errorf("got %q (%v), want %q", got, err, want)
 		}
 	}
-	expect(`const preset = [run.value, reference.value].join(" ");
+	expect(
+		`const preset = [run.value, reference.value].join(" ");
 		press();
 		await until(() => says.querySelector("li"));
 		return [preset, says.querySelector("strong").textContent, says.querySelector("li").textContent.startsWith("kernel: Linux 6.1.0-41-amd64, then Linux <img"), says.querySelectorAll("img").length, document.title].join(" | ");`,
-		"20261123-091400-shop 20261122-091400-shop | ▲ The run is slower than the reference, by more than 5 %. | true | 0 | History – Eidetic")
+		"20261123-091400-shop 20261122-091400-shop | ▲ The run is slower than the reference, by more than 5 %. | true | 0 | History – Eidetic",
+	)
 	expect(`run.value = "20261122-091400-shop"; reference.value = "20261121-091400-shop";
 		press();
 		await until(() => !says.textContent.includes("slower than the reference, by"));

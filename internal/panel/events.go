@@ -30,7 +30,12 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	answer := map[string]*huma.Response{
 		"200": {Description: "Events of the type progress, whose data is a Progress",
 			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}},
-		"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}},
+		"default": {
+			Description: "Error",
+			Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}},
+			},
+		},
 	}
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: "/api/v1/events", Summary: "Progress of all runs", Tags: []string{tagRuns},

@@ -50,13 +50,18 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 		}
 		switch {
 		case !p.isKnownHost(r.Host):
-			problem(w, http.StatusMisdirectedRequest, "the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration (panel.hosts)")
+			problem(
+				w,
+				http.StatusMisdirectedRequest,
+				"the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration (panel.hosts)",
+			)
 		case p.Token == "" && !isLocal(r):
 			problem(w, http.StatusForbidden, "without a token the panel answers on this machine only; start it with a token")
 		case cross.Check(r) != nil:
 			problem(w, http.StatusForbidden, "a page of another origin may not change anything here")
 		case !isPublic(r.URL.Path) && !p.authorised(r):
-			if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/runs/") && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/runs/") &&
+				strings.Contains(r.Header.Get("Accept"), "text/html") {
 				http.Redirect(w, r, "/", http.StatusSeeOther)
 				return
 			}

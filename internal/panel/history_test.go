@@ -33,8 +33,11 @@ func daily(t *testing.T, st *store.Store, n, step int) {
 			run.Environment.Browser = "Chromium 156"
 		}
 		for k, name := range []string{"speed_index_ms", "time_to_stable_ms", "unique_fps"} {
-			run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k),
-				Low: median - 25, High: median + float64(100*k+30)})
+			run.Summary = append(
+				run.Summary,
+				lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: median + float64(100*k),
+					Low: median - 25, High: median + float64(100*k+30)},
+			)
 		}
 		f, err := store.Create(st.Root(), run)
 		if err != nil {

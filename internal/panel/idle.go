@@ -19,8 +19,11 @@ func (p *Panel) refuseIfRunning(ctx context.Context, interrupt bool) error {
 	if err != nil || id == "" {
 		return err
 	}
-	return &Refusal{http.StatusConflict, fmt.Errorf("run %[1]s goes on, and this restarts the box: wait for it, or cancel it (DELETE /api/v1/runs/%[1]s); "+
-		"with ?interrupt=true the box restarts although it goes on", id)}
+	return &Refusal{
+		http.StatusConflict,
+		fmt.Errorf("run %[1]s goes on, and this restarts the box: wait for it, or cancel it (DELETE /api/v1/runs/%[1]s); "+
+			"with ?interrupt=true the box restarts although it goes on", id),
+	}
 }
 
 func interruptParam() []*huma.Param {

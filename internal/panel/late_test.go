@@ -16,7 +16,10 @@ import (
 
 // lists is a script that waits until the page has read the list n times and shown it.
 func lists(n int) string {
-	return fmt.Sprintf(`await until(() => performance.getEntriesByType("resource").filter(e => e.name.includes("/api/v1/runs?")).length >= %d); await fetch("/api/v1/health");`, n)
+	return fmt.Sprintf(
+		`await until(() => performance.getEntriesByType("resource").filter(e => e.name.includes("/api/v1/runs?")).length >= %d); await fetch("/api/v1/health");`,
+		n,
+	)
 }
 
 // A list requested before a run was deleted does not bring the run back.

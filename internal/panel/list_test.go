@@ -206,7 +206,12 @@ func TestFirstEventTellsAllTrials(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	b.do(t, http.MethodPost, "/api/v1/runs", request)
 	<-b.runner.started
-	_, head, _ := b.do(t, http.MethodPost, "/api/v1/runs", strings.Replace(request, `"trials":3`, `"trials":3,"treatment":{"link":"lte"}`, 1))
+	_, head, _ := b.do(
+		t,
+		http.MethodPost,
+		"/api/v1/runs",
+		strings.Replace(request, `"trials":3`, `"trials":3,"treatment":{"link":"lte"}`, 1),
+	)
 	for address, want := range map[string]string{head.Get("Location"): `"of":6`, strings.TrimSuffix(head.Get("Location"), "-2"): `"of":3`} {
 		events := httpGet(t, b.url+address+"/events")
 		for events.Scan() && !strings.HasPrefix(events.Text(), "data: ") {

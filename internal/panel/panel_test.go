@@ -147,8 +147,17 @@ func TestHandlers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ask(t, s, http.MethodGet, c.path, c.change)
-			if got.StatusCode != c.status || c.kind != "" && got.Header.Get("Content-Type") != c.kind || !strings.Contains(got.text, c.within) {
-				t.Errorf("%d %q, want %d %q with %q; body %.300s", got.StatusCode, got.Header.Get("Content-Type"), c.status, c.kind, c.within, got.text)
+			if got.StatusCode != c.status || c.kind != "" && got.Header.Get("Content-Type") != c.kind ||
+				!strings.Contains(got.text, c.within) {
+				t.Errorf(
+					"%d %q, want %d %q with %q; body %.300s",
+					got.StatusCode,
+					got.Header.Get("Content-Type"),
+					c.status,
+					c.kind,
+					c.within,
+					got.text,
+				)
 			}
 			if got.Header.Get("X-Content-Type-Options") != "nosniff" || got.Header.Get("Content-Security-Policy") == "" {
 				t.Error("a security header is missing")
@@ -338,7 +347,8 @@ func TestHostileRun(t *testing.T) {
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs/evil", nil); got.StatusCode != 422 || !strings.Contains(got.text, "nested deeper") {
 		t.Errorf("GET of a hostile run = %d %s; want 422 and the reason", got.StatusCode, got.text)
 	}
-	if got := ask(t, s, http.MethodGet, "/api/v1/runs", nil); got.StatusCode != 200 || !strings.Contains(got.text, `"state":"interrupted"`) {
+	if got := ask(t, s, http.MethodGet, "/api/v1/runs", nil); got.StatusCode != 200 ||
+		!strings.Contains(got.text, `"state":"interrupted"`) {
 		t.Errorf("GET runs = %d %s; want 200 with the hostile run as interrupted", got.StatusCode, got.text)
 	}
 }

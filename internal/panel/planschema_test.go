@@ -54,7 +54,10 @@ func TestPlanSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := diff.Diff(string(want), got); d != "" {
-		t.Errorf("the schema in docs is not that of the types; run go test ./internal/panel -run TestPlanSchema -update (-docs +types):\n%s", d)
+		t.Errorf(
+			"the schema in docs is not that of the types; run go test ./internal/panel -run TestPlanSchema -update (-docs +types):\n%s",
+			d,
+		)
 	}
 }
 

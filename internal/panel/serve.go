@@ -42,7 +42,10 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 func (p *Panel) Serve(ctx context.Context, l net.Listener) error {
 	if p.Token == "" && !Loopback(l.Addr()) {
 		_ = l.Close()
-		return fmt.Errorf("serve the panel on %s: others can reach this address, so a token is needed; set one, or listen on 127.0.0.1", l.Addr())
+		return fmt.Errorf(
+			"serve the panel on %s: others can reach this address, so a token is needed; set one, or listen on 127.0.0.1",
+			l.Addr(),
+		)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	server := &http.Server{

@@ -345,7 +345,8 @@ func TestDeleteFiles(t *testing.T) {
 		{ended + "?files=true", http.StatusNoContent, ""},
 		{ended + "?files=true", http.StatusNotFound, "there is no run"},
 	} {
-		if status, _, text := b.do(t, http.MethodDelete, "/api/v1/runs/"+c.path, ""); status != c.status || !strings.Contains(text, c.says) {
+		if status, _, text := b.do(t, http.MethodDelete, "/api/v1/runs/"+c.path, ""); status != c.status ||
+			!strings.Contains(text, c.says) {
 			t.Errorf("DELETE %s: %d %s; want %d, %q", c.path, status, text, c.status, c.says)
 		}
 	}

@@ -46,7 +46,8 @@ func TestPageInBrowser(t *testing.T) {
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil || !ok {
+	if ok, err := reporttest.Eval[bool](b, `(async () => {`+until+` return until(() => !document.getElementById("login").hidden); })()`); err != nil ||
+		!ok {
 		t.Fatalf("no form asks for the token (%v)", err)
 	}
 	// The browser's log has the refusal that made the form appear.
@@ -80,7 +81,10 @@ func TestPageInBrowser(t *testing.T) {
 	if want := "<b>laptop</b> | healthy | true | queued"; err != nil || got != want {
 		t.Errorf("devices and form: %q (%v), want %q", got, err, want)
 	}
-	got, err = reporttest.Eval[string](b, `[document.querySelector("#devices .ssid").textContent, document.querySelector("#devices code").textContent].join(" | ")`)
+	got, err = reporttest.Eval[string](
+		b,
+		`[document.querySelector("#devices .ssid").textContent, document.querySelector("#devices code").textContent].join(" | ")`,
+	)
 	if want := "<i>air</i> | abcd-<b>"; err != nil || got != want {
 		t.Errorf("to join by Wi-Fi: %q (%v), want %q", got, err, want)
 	}
@@ -197,11 +201,13 @@ func TestStillInBrowser(t *testing.T) {
 		return [log.textContent, log.role, document.activeElement === remove, [...lis].map(li => li.querySelector(".state").textContent).join(", "), changed.filter(c => c === "childList of devices").length].join(" | ");`,
 		"laptop is not ready: nothing is plugged in | log | true | not ready, ready | 0")
 	// A new run at the top moves the others and changes nothing else.
-	expect(`await fetch("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: "https://www.x.test/", device: "virtual" }) });
+	expect(
+		`await fetch("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: "https://www.x.test/", device: "virtual" }) });
 		await until(() => document.querySelectorAll(".run").length === 2);
 		const first = document.querySelector(".run .state").textContent;
 		return [first, document.activeElement === remove, remove.isConnected, document.getElementById("news").lastChild.textContent].join(" | ");`,
-		"queued | true | true | www.x.test: queued. ")
+		"queued | true | true | www.x.test: queued. ",
+	)
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the page complains: %q", got)
 	}

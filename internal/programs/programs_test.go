@@ -54,7 +54,8 @@ func TestFindNothing(t *testing.T) {
 func TestMissing(t *testing.T) {
 	install(t, "google-chrome", "Xvfb")
 	err := Missing(VirtualDevice())
-	if err == nil || !strings.Contains(err.Error(), "apt-get install libnss3-tools vpx-tools") || strings.Contains(err.Error(), "chromium") {
+	if err == nil || !strings.Contains(err.Error(), "apt-get install libnss3-tools vpx-tools") ||
+		strings.Contains(err.Error(), "chromium") {
 		t.Errorf("Missing() = %v; want certutil and vpxenc, and no Chromium", err)
 	}
 	install(t, "google-chrome", "Xvfb", "certutil", "vpxenc")
@@ -78,7 +79,8 @@ func TestEveryProgramIsUsed(t *testing.T) {
 		text, err := fs.ReadFile(root, path)
 		for _, p := range All() {
 			constructor := strings.ToUpper(p.Name[:1]) + p.Name[1:]
-			if strings.Contains(string(text), fmt.Sprintf("%q", p.Files[0])) || strings.Contains(string(text), "programs."+constructor+"()") {
+			if strings.Contains(string(text), fmt.Sprintf("%q", p.Files[0])) ||
+				strings.Contains(string(text), "programs."+constructor+"()") {
 				used[p.Name] = true
 			}
 		}

@@ -107,7 +107,10 @@ func planRows(p lab.Plan) (r rows) {
 	}
 	r.add("Trials", trials)
 	if !p.Live {
-		r.add("Answers come", map[string]string{"recorded": "when they came in the recording", "none": "at once"}[cmp.Or(p.Timing, "recorded")])
+		r.add(
+			"Answers come",
+			map[string]string{"recorded": "when they came in the recording", "none": "at once"}[cmp.Or(p.Timing, "recorded")],
+		)
 		if fixed, ok := strings.CutPrefix(p.Timing, "fixed:"); ok {
 			r.add("Answers come", "after "+fixed)
 		}

@@ -121,7 +121,18 @@ func TestReportHostileStrings(t *testing.T) {
 	if err := reporttest.Files(dir, run, reporttest.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(lab.Served{Time: run.Trials[0].StartTime, Method: evil, URL: evil, Protocol: evil, Stage: lab.Stage(evil), Error: evil, Differs: []string{evil}, RunnerUp: evil})
+	line, err := json.Marshal(
+		lab.Served{
+			Time:     run.Trials[0].StartTime,
+			Method:   evil,
+			URL:      evil,
+			Protocol: evil,
+			Stage:    lab.Stage(evil),
+			Error:    evil,
+			Differs:  []string{evil},
+			RunnerUp: evil,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +146,10 @@ func TestReportHostileStrings(t *testing.T) {
 	if err := b.Open("file://" + filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
-	title, err := reporttest.Eval[string](b, `(async () => { for (const d of document.querySelectorAll("details")) d.open = true; while (document.querySelectorAll(".log-table tbody").length < 2) await new Promise(requestAnimationFrame); return document.title; })()`)
+	title, err := reporttest.Eval[string](
+		b,
+		`(async () => { for (const d of document.querySelectorAll("details")) d.open = true; while (document.querySelectorAll(".log-table tbody").length < 2) await new Promise(requestAnimationFrame); return document.title; })()`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

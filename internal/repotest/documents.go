@@ -14,7 +14,11 @@ func documentRules() []Rule {
 	return []Rule{
 		{"links resolve", "a link that leads nowhere sends the reader away", checkLinks},
 		{"make targets exist", "what a document tells a reader to type must work", checkTargetsExist},
-		{"needed programs are installable", "a test that fails for want of a program must be mended by make deps, as its message says", checkPrograms},
+		{
+			"needed programs are installable",
+			"a test that fails for want of a program must be mended by make deps, as its message says",
+			checkPrograms,
+		},
 		{"make targets are documented", "a target that make help does not list is known to its author only", checkTargetsDocumented},
 	}
 }
@@ -191,7 +195,10 @@ func checkTargetsExist(t *Tree) (found []Violation) {
 				break // an option, or a variable whose value may have spaces
 			}
 			if !exists(word) {
-				found = append(found, Violation{c.path, c.line, fmt.Sprintf("tells the reader to type make %s, which does not exist", word)})
+				found = append(
+					found,
+					Violation{c.path, c.line, fmt.Sprintf("tells the reader to type make %s, which does not exist", word)},
+				)
 			}
 		}
 	}

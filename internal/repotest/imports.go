@@ -27,54 +27,213 @@ func directions() []direction {
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
 		{"netlab", append([]string{"internal/priority", "internal/atomicfile", "internal/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
-		{"netlab/replay", append([]string{"netlab/archive", "netlab/hop", "netlab/inject"}, lab...), "the core answers requests and knows no listener"},
-		{"netlab/replay/match", append([]string{"netlab/inject"}, lab...), "matching is a function of the recording and the requests alone"},
+		{
+			"netlab/replay",
+			append([]string{"netlab/archive", "netlab/hop", "netlab/inject"}, lab...),
+			"the core answers requests and knows no listener",
+		},
+		{
+			"netlab/replay/match",
+			append([]string{"netlab/inject"}, lab...),
+			"matching is a function of the recording and the requests alone",
+		},
 		{"netlab/replay/bench", append([]string{"netlab"}, lab...), "a benchmark puts the core behind the product's own listeners"},
-		{"netlab/replay/conformance", append([]string{"netlab"}, lab...), "conformance is tried with real browsers, through the product's own listeners"},
+		{
+			"netlab/replay/conformance",
+			append([]string{"netlab"}, lab...),
+			"conformance is tried with real browsers, through the product's own listeners",
+		},
 		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
 		{"control", append([]string{"internal/rfb"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
 		{"image", []string{"internal/lab", "internal/atomicfile", "systemd"}, "the image is built from the finished binary and its units"},
-		{"image/boottest", []string{"image", "internal/storytest", "internal/samplesite", "netlab/netspace"}, "the booted image is told the same story as the service on any machine, over cables that end in namespaces"},
-		{"internal/experiment", lab, "the procedure of a trial declares the interfaces that it needs; internal/execute passes the instruments in"},
-		{"internal/device", append([]string{"internal/isolate", "internal/priority", "internal/programs", "netlab", "capture", "control"}, lab...), "a device is assembled from instruments and knows no experiment"},
-		{"internal/execute", append([]string{"netlab", "capture", "control", "analysis", "internal/device", "internal/experiment", "internal/verdict", "internal/store", "internal/report", "internal/rfb/rfbtest"}, lab...), "a plan is carried out where the instruments meet the procedure; whether a command or the panel asks for it is not known there; its tests make a screen fall silent"},
-		{"internal/sandbox", append([]string{"netlab", "internal/device", "internal/experiment", "internal/isolate", "internal/execute", "internal/samplesite"}, lab...), "the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know"},
-		{"internal/service", append([]string{"netlab", "image", "systemd", "internal/atomicfile", "internal/doctor", "internal/experiment", "internal/execute", "internal/panel", "internal/report", "internal/runqueue", "internal/sandbox", "internal/store"}, lab...), "the service wires the box's running parts; cmd/appliance only starts it"},
-		{"internal/runqueue", append([]string{"internal/store"}, lab...), "the queue carries out what a Runner is, and knows neither HTTP nor devices"},
-		{"internal/client", []string{"internal/lab", "internal/panel", "internal/report", "internal/store"}, "the client knows of a box what comes over REST: the panel's types, and what a run folder holds"},
-		{"internal/doctor", append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...), "the doctor tries out what the instruments need; it makes no run"},
+		{
+			"image/boottest",
+			[]string{"image", "internal/storytest", "internal/samplesite", "netlab/netspace"},
+			"the booted image is told the same story as the service on any machine, over cables that end in namespaces",
+		},
+		{
+			"internal/experiment",
+			lab,
+			"the procedure of a trial declares the interfaces that it needs; internal/execute passes the instruments in",
+		},
+		{
+			"internal/device",
+			append([]string{"internal/isolate", "internal/priority", "internal/programs", "netlab", "capture", "control"}, lab...),
+			"a device is assembled from instruments and knows no experiment",
+		},
+		{
+			"internal/execute",
+			append(
+				[]string{
+					"netlab",
+					"capture",
+					"control",
+					"analysis",
+					"internal/device",
+					"internal/experiment",
+					"internal/verdict",
+					"internal/store",
+					"internal/report",
+					"internal/rfb/rfbtest",
+				},
+				lab...),
+			"a plan is carried out where the instruments meet the procedure; whether a command or the panel asks for it is not known there; its tests make a screen fall silent",
+		},
+		{
+			"internal/sandbox",
+			append(
+				[]string{"netlab", "internal/device", "internal/experiment", "internal/isolate", "internal/execute", "internal/samplesite"},
+				lab...),
+			"the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know",
+		},
+		{
+			"internal/service",
+			append(
+				[]string{
+					"netlab",
+					"image",
+					"systemd",
+					"internal/atomicfile",
+					"internal/doctor",
+					"internal/experiment",
+					"internal/execute",
+					"internal/panel",
+					"internal/report",
+					"internal/runqueue",
+					"internal/sandbox",
+					"internal/store",
+				},
+				lab...),
+			"the service wires the box's running parts; cmd/appliance only starts it",
+		},
+		{
+			"internal/runqueue",
+			append([]string{"internal/store"}, lab...),
+			"the queue carries out what a Runner is, and knows neither HTTP nor devices",
+		},
+		{
+			"internal/client",
+			[]string{"internal/lab", "internal/panel", "internal/report", "internal/store"},
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
+		},
+		{
+			"internal/doctor",
+			append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...),
+			"the doctor tries out what the instruments need; it makes no run",
+		},
 		{"internal/programs", nil, "the table of programs is read by all who start or look for one"},
-		{"internal/verdict", append([]string{"analysis/stats"}, lab...), "a verdict is made of trials and statistics alone, so that it can be made again"},
+		{
+			"internal/verdict",
+			append([]string{"analysis/stats"}, lab...),
+			"a verdict is made of trials and statistics alone, so that it can be made again",
+		},
 		{"internal/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
 		{"internal/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
 		{"internal/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
 		{"internal/isolate", append([]string{"internal/unshare"}, lab...), "isolation is a matter of the kernel alone"},
-		{"internal/store", append([]string{"internal/atomicfile"}, lab...), "the store keeps what it is given and knows nobody who gives it"},
-		{"internal/report", []string{"internal/lab", "internal/store", "internal/atomicfile"}, "a report is made from what is stored, so that it can be made again"},
+		{
+			"internal/store",
+			append([]string{"internal/atomicfile"}, lab...),
+			"the store keeps what it is given and knows nobody who gives it",
+		},
+		{
+			"internal/report",
+			[]string{"internal/lab", "internal/store", "internal/atomicfile"},
+			"a report is made from what is stored, so that it can be made again",
+		},
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
-		{"internal/history", append([]string{"analysis/change", "internal/store"}, lab...), "a history is made of what the store's index holds and of statistics, so that it can be made again"},
-		{"internal/compare", append([]string{"internal/verdict", "internal/store", "internal/history"}, lab...), "two runs are compared from what was kept of them; it measures nothing"},
-		{"internal/panel", []string{"internal/lab", "internal/store", "internal/report", "internal/history", "internal/compare", "internal/experiment", "internal/runqueue"}, "the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument"},
+		{
+			"internal/history",
+			append([]string{"analysis/change", "internal/store"}, lab...),
+			"a history is made of what the store's index holds and of statistics, so that it can be made again",
+		},
+		{
+			"internal/compare",
+			append([]string{"internal/verdict", "internal/store", "internal/history"}, lab...),
+			"two runs are compared from what was kept of them; it measures nothing",
+		},
+		{
+			"internal/panel",
+			[]string{
+				"internal/lab",
+				"internal/store",
+				"internal/report",
+				"internal/history",
+				"internal/compare",
+				"internal/experiment",
+				"internal/runqueue",
+			},
+			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument",
+		},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
-		{"internal/storytest", append([]string{"netlab/link"}, lab...), "the story is told over REST alone, so it needs to know nothing of the box but its words, and how a cable behaves"},
+		{
+			"internal/storytest",
+			append([]string{"netlab/link"}, lab...),
+			"the story is told over REST alone, so it needs to know nothing of the box but its words, and how a cable behaves",
+		},
 		{"internal/samplesite", lab, "the sample site is an origin like any other and knows nothing of who visits it"},
-		{"internal/benchrig", append([]string{"netlab", "internal/device", "internal/experiment", "internal/isolate", "internal/execute", "internal/samplesite"}, lab...), "a benchmark of whole trials has the product's own rig and procedure, and no other"},
-		{"internal/truth", append([]string{"analysis/stats", "netlab/archive", "internal/benchrig", "internal/experiment", "internal/isolate", "internal/samplesite", "internal/verdict"}, lab...), "the truth is asked of the product's procedure and verdict as they are"},
-		{"internal/noise", append([]string{"analysis/stats", "netlab/archive", "internal/benchrig", "internal/experiment", "internal/isolate", "internal/execute"}, lab...), "what differs between loads is looked for in the product's own trials"},
+		{
+			"internal/benchrig",
+			append(
+				[]string{"netlab", "internal/device", "internal/experiment", "internal/isolate", "internal/execute", "internal/samplesite"},
+				lab...),
+			"a benchmark of whole trials has the product's own rig and procedure, and no other",
+		},
+		{
+			"internal/truth",
+			append(
+				[]string{
+					"analysis/stats",
+					"netlab/archive",
+					"internal/benchrig",
+					"internal/experiment",
+					"internal/isolate",
+					"internal/samplesite",
+					"internal/verdict",
+				},
+				lab...),
+			"the truth is asked of the product's procedure and verdict as they are",
+		},
+		{
+			"internal/noise",
+			append(
+				[]string{
+					"analysis/stats",
+					"netlab/archive",
+					"internal/benchrig",
+					"internal/experiment",
+					"internal/isolate",
+					"internal/execute",
+				},
+				lab...),
+			"what differs between loads is looked for in the product's own trials",
+		},
 		{"internal/testlab", []string{"internal/unshare"}, "tests of every package import it"},
 		{"internal/testrun", nil, "it starts the go command; it links nothing that it tests"},
 		{"internal/repotest", nil, "it reads the tree, it does not link it"},
-		{"cmd", []string{"netlab", "capture", "control", "analysis", "systemd", "image", "internal"}, "commands wire everything and are imported by nobody"},
+		{
+			"cmd",
+			[]string{"netlab", "capture", "control", "analysis", "systemd", "image", "internal"},
+			"commands wire everything and are imported by nobody",
+		},
 	}
 }
 
 func importRules() []Rule {
 	return []Rule{
-		{"import directions", "the directions are the design: a new one is a decision, made in internal/repotest/imports.go with its reason", checkDirections},
+		{
+			"import directions",
+			"the directions are the design: a new one is a decision, made in internal/repotest/imports.go with its reason",
+			checkDirections,
+		},
 		{"lab is a leaf", "every package imports internal/lab, so its dependencies would be everybody's", checkLabIsALeaf},
-		{"analysis is pure", "the same frames must give the same numbers, and the same requests the same answers, anywhere and at any time", checkPurity},
+		{
+			"analysis is pure",
+			"the same frames must give the same numbers, and the same requests the same answers, anywhere and at any time",
+			checkPurity,
+		},
 		{"test packages", "what only tests need must not be linked into the binary", checkTestPackages},
 		{"test libraries", "what only tests need must not be linked into the binary", checkTestLibraries},
 	}
@@ -158,7 +317,10 @@ func checkPurity(t *Tree) (found []Violation) {
 		found = append(found, g.calls(func(pkg, name string) bool {
 			switch pkg {
 			case "time":
-				return slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, name)
+				return slices.Contains(
+					[]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+					name,
+				)
 			case "rand":
 				return !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name)
 			}

@@ -29,7 +29,11 @@ func sourceRules() []Rule {
 		{"no silent skips", "a skipped test looks like a passed one; testlab.Need makes CI fail instead", checkSkip},
 		{"typed records", "a field of a map has no type, no comment and no place in the schema", checkTyped},
 		{"short lines", fmt.Sprintf("a line of more than %d characters does not fit beside another file", maxColumns), checkColumns},
-		{"short files", "a file of more than " + fmt.Sprint(maxLines) + " lines has a second subject, or a reason in internal/repotest/source.go", checkLength},
+		{
+			"short files",
+			"a file of more than " + fmt.Sprint(maxLines) + " lines has a second subject, or a reason in internal/repotest/source.go",
+			checkLength,
+		},
 	}
 }
 
@@ -66,7 +70,16 @@ func checkPackageComments(t *Tree) (found []Violation) {
 			found = append(found, c.first.at(c.first.AST.Package, "package %s has no package comment", dir))
 		case 1:
 		default:
-			found = append(found, c.first.at(c.first.AST.Package, "package %s has %d package comments, in %s", dir, len(c.paths), strings.Join(c.paths, ", ")))
+			found = append(
+				found,
+				c.first.at(
+					c.first.AST.Package,
+					"package %s has %d package comments, in %s",
+					dir,
+					len(c.paths),
+					strings.Join(c.paths, ", "),
+				),
+			)
 		}
 	}
 	return found
@@ -306,7 +319,8 @@ func checkSkip(t *Tree) (found []Violation) {
 			if !ok {
 				return true
 			}
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) && inTestHands(sel.X) {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) &&
+				inTestHands(sel.X) {
 				found = append(found, g.at(sel.Pos(), "calls %s; use testlab.Need", sel.Sel.Name))
 			}
 			return true

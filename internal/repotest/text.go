@@ -14,8 +14,16 @@ const maxFile = 1 << 20
 
 func textRules() []Rule {
 	return []Rule{
-		{"no unfinished marks", "what is unfinished is an issue with a number, not a remark that stays", forbidWords(`\b(?:T[O]DO|FIX[M]E|X[X]X|HA[C]K)\b`)},
-		{"no machine paths", "a path of one developer's machine is wrong on every other", forbidWords(`(?:^|[\s"'=(:])/(?:home|Users|work)/\w+`)},
+		{
+			"no unfinished marks",
+			"what is unfinished is an issue with a number, not a remark that stays",
+			forbidWords(`\b(?:T[O]DO|FIX[M]E|X[X]X|HA[C]K)\b`),
+		},
+		{
+			"no machine paths",
+			"a path of one developer's machine is wrong on every other",
+			forbidWords(`(?:^|[\s"'=(:])/(?:home|Users|work)/\w+`),
+		},
 		{"no registry hosts", "which mirror, proxy or registry serves a machine is that machine's configuration", checkHosts},
 		{"small files", "history keeps every version of a big file for ever", checkSize},
 		{"no stray spaces", "they make differences that mean nothing", forbidWords(`[ \t]+$`)},

@@ -108,7 +108,8 @@ func draw(t *testing.T, display string) *painter {
 		t.Fatal(err)
 	}
 	err = xproto.CreateWindowChecked(conn, p.screen.RootDepth, p.window, p.screen.Root, 0, 0, width, height, 0, xproto.WindowClassInputOutput,
-		p.screen.RootVisual, xproto.CwBackPixel|xproto.CwOverrideRedirect, []uint32{0x336699, 1}).Check()
+		p.screen.RootVisual, xproto.CwBackPixel|xproto.CwOverrideRedirect, []uint32{0x336699, 1}).
+		Check()
 	if err != nil {
 		t.Fatal(err)
 	}

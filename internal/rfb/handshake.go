@@ -130,7 +130,10 @@ func (c *Conn) chooseSecurity(minor int) (byte, error) {
 		}
 		return t, c.Send([]byte{t})
 	}
-	return 0, fmt.Errorf("the server offers the security types %v only; set it to None (1) or VNC Authentication (2), e.g. -SecurityTypes VncAuth", offered)
+	return 0, fmt.Errorf(
+		"the server offers the security types %v only; set it to None (1) or VNC Authentication (2), e.g. -SecurityTypes VncAuth",
+		offered,
+	)
 }
 
 // answerChallenge encrypts the server's 16 bytes with the password (7.2.2).

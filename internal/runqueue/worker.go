@@ -129,7 +129,11 @@ func (w *worker) outcome(ctx, own context.Context, id string, err error) (end Pr
 	q := w.queue
 	finish := func(ctx context.Context) error { return q.Jobs.Finish(ctx, id) }
 	leave := func(state, reason string) (Progress, func(context.Context) error) {
-		return Progress{Run: id, State: state, Error: reason}, func(ctx context.Context) error { return q.Jobs.Leave(ctx, id, state, reason) }
+		return Progress{
+			Run:   id,
+			State: state,
+			Error: reason,
+		}, func(ctx context.Context) error { return q.Jobs.Leave(ctx, id, state, reason) }
 	}
 	run, readErr := q.Store.Run(id)
 	switch {

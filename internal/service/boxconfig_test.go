@@ -28,7 +28,8 @@ func TestBoxConfigWithAMistake(t *testing.T) {
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("CheckBoxConfig(%q) (-want +got):\n%s", c.text, d)
 		}
-		if (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret")) {
+		if (err != nil) != (c.says != "") ||
+			err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("CheckBoxConfig(%q) = %v; want %q, and no password", c.text, err, c.says)
 		}
 		if trust := strings.Contains(c.text, "trust"); errors.Is(err, ErrTrust) != trust {

@@ -23,10 +23,22 @@ func TestConfigSaysWhere(t *testing.T) {
 		{"log level", "\nlog: loud\n", []string{"box.yaml", "2 |", `"loud" is not one of debug, info, warn, error`}},
 		{"host name", "box:\n  hostname: Box!\n", []string{"box.yaml", "2 |", "box.hostname", "not a host name"}},
 		{"port", "box:\n  device_ports:\n    - ok0\n    - ../x\n", []string{"box.yaml", "4 |", "box.device_ports[1]"}},
-		{"authority", "log: info\nnetwork:\n  trust: test-ca.pem\n", []string{"box.yaml", "3 |", "network.trust", "test-ca.pem: no such file", "write the certificates themselves"}},
-		{"broken authority", "network:\n  trust: |\n    -----BEGIN CERTIFICATE-----\n    MIIB\n", []string{"box.yaml", "network.trust", "no certificate in PEM form"}},
+		{
+			"authority",
+			"log: info\nnetwork:\n  trust: test-ca.pem\n",
+			[]string{"box.yaml", "3 |", "network.trust", "test-ca.pem: no such file", "write the certificates themselves"},
+		},
+		{
+			"broken authority",
+			"network:\n  trust: |\n    -----BEGIN CERTIFICATE-----\n    MIIB\n",
+			[]string{"box.yaml", "network.trust", "no certificate in PEM form"},
+		},
 		{"endless authority", "network: {trust: /dev/zero}", []string{"network.trust", "not a plain file"}},
-		{"name with a port", "panel:\n  hosts:\n    - lab.example.org\n    - lab.example.org:8080\n", []string{"box.yaml", "4 |", "panel.hosts[1]", "without a port"}},
+		{
+			"name with a port",
+			"panel:\n  hosts:\n    - lab.example.org\n    - lab.example.org:8080\n",
+			[]string{"box.yaml", "4 |", "panel.hosts[1]", "without a port"},
+		},
 		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
 	}
 	for _, c := range cases {
@@ -90,10 +102,12 @@ func TestBoxSettingsHaveOneBound(t *testing.T) {
 		t.Errorf("as much as there may be: %v", err)
 	}
 	var refused *panel.Refusal
-	if err := s.Set(t.Context(), strings.Repeat("#", box.MaxConfig+1)); !errors.As(err, &refused) || refused.Status != http.StatusRequestEntityTooLarge {
+	if err := s.Set(t.Context(), strings.Repeat("#", box.MaxConfig+1)); !errors.As(err, &refused) ||
+		refused.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("too much: %v", err)
 	}
-	if err := s.Set(t.Context(), "network: {trust: test-ca.pem}"); !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity {
+	if err := s.Set(t.Context(), "network: {trust: test-ca.pem}"); !errors.As(err, &refused) ||
+		refused.Status != http.StatusUnprocessableEntity {
 		t.Errorf("an authority that is not there: %v", err)
 	}
 }

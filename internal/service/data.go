@@ -35,7 +35,10 @@ func HoldFolder(dir string) (*os.File, error) {
 	// Any other error comes from a file system without locks, where nobody can hold one.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		_ = f.Close()
-		return nil, fmt.Errorf("data folder: another appliance serve uses %s: end it, or give this one a folder of its own with --data", dir)
+		return nil, fmt.Errorf(
+			"data folder: another appliance serve uses %s: end it, or give this one a folder of its own with --data",
+			dir,
+		)
 	}
 	return f, nil
 }

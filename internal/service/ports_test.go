@@ -50,7 +50,11 @@ func showWanted(p *ports) string {
 
 // On a machine of one's own the configuration says all.
 func TestWantedPorts(t *testing.T) {
-	p := &ports{root: t.TempDir(), log: slog.New(slog.DiscardHandler), config: []deviceConfig{{Name: "laptop", Port: "enp3s0", Rate: 10}, {Port: "wlan0", WiFi: &wifiConfig{}}}}
+	p := &ports{
+		root:   t.TempDir(),
+		log:    slog.New(slog.DiscardHandler),
+		config: []deviceConfig{{Name: "laptop", Port: "enp3s0", Rate: 10}, {Port: "wlan0", WiFi: &wifiConfig{}}},
+	}
 	if got, want := showWanted(p), "laptop enp3s0 192.168.77.1/24, wlan0 wlan0 192.168.78.1/24"; got != want {
 		t.Errorf("wanted() = %q; want %q", got, want)
 	}
@@ -103,8 +107,15 @@ func TestLookFollowsTheRoles(t *testing.T) {
 	}
 	root := fakeRoot(t)
 	var devices deviceList
-	p := &ports{root: root, data: t.TempDir(), authority: authority, devices: &devices, log: slog.New(slog.DiscardHandler), known: map[string]*portDevice{},
-		config: []deviceConfig{{Name: "tablet", Port: "tst3"}}}
+	p := &ports{
+		root:      root,
+		data:      t.TempDir(),
+		authority: authority,
+		devices:   &devices,
+		log:       slog.New(slog.DiscardHandler),
+		known:     map[string]*portDevice{},
+		config:    []deviceConfig{{Name: "tablet", Port: "tst3"}},
+	}
 	t.Cleanup(func() {
 		for name, d := range p.known {
 			p.close(d.network(), name)

@@ -24,7 +24,11 @@ import (
 // seen to turn, stopped in order.
 func TestServeTellsHealth(t *testing.T) {
 	states := make(chan string, 1000)
-	notifier := systemd.NewNotifier(func(s string) error { states <- s; return nil }, 10*time.Second, time.Now) // a part that stalls for seconds turns
+	notifier := systemd.NewNotifier(
+		func(s string) error { states <- s; return nil },
+		10*time.Second,
+		time.Now,
+	) // a part that stalls for seconds turns
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +41,16 @@ func TestServeTellsHealth(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Dir(cutOff), 0o755), os.WriteFile(cutOff, []byte("PK"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Config: DefaultConfig(), Data: data, Token: newToken(), Notifier: notifier, Warnings: []string{"mend me"}, Log: slog.New(slog.DiscardHandler)})
+	s := New(
+		Options{
+			Config:   DefaultConfig(),
+			Data:     data,
+			Token:    newToken(),
+			Notifier: notifier,
+			Warnings: []string{"mend me"},
+			Log:      slog.New(slog.DiscardHandler),
+		},
+	)
 	go func() { done <- s.Serve(ctx, listener) }()
 	if got := <-states; !strings.HasPrefix(got, "READY=1\nSTATUS=panel at http://127.0.0.1:") {
 		t.Fatalf("first state %q", got)
@@ -61,7 +74,9 @@ func TestServeTellsHealth(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != 200 || got.Status != "ok" || len(got.Warnings) != 1 || len(got.Parts) != 2 || got.Parts[0].Name != "network" || got.Parts[1].Name != "panel" {
+	if response.StatusCode != 200 || got.Status != "ok" || len(got.Warnings) != 1 || len(got.Parts) != 2 ||
+		got.Parts[0].Name != "network" ||
+		got.Parts[1].Name != "panel" {
 		t.Errorf("health: status %d, %s; want 200, a warning, and the parts network and panel", response.StatusCode, body)
 	}
 	stop()

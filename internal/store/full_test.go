@@ -156,7 +156,10 @@ func TestQueueOnAFullDisk(t *testing.T) {
 	defer q.Close()
 	fill(t, dir)
 	for n := 0; ; n++ {
-		err := q.Add(t.Context(), Job{ID: strings.Repeat("x", n), Created: time.Unix(1, 0), Plan: lab.Plan{Name: strings.Repeat("x", 9000)}})
+		err := q.Add(
+			t.Context(),
+			Job{ID: strings.Repeat("x", n), Created: time.Unix(1, 0), Plan: lab.Plan{Name: strings.Repeat("x", 9000)}},
+		)
 		if errors.Is(err, syscall.ENOSPC) {
 			break
 		}

@@ -82,7 +82,8 @@ func TestMostTrialsCanBeOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size, objects := 10*len(b), 10*(bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("["))); size > MaxRunBytes || objects > maxObjects {
+	if size, objects := 10*len(b), 10*(bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("["))); size > MaxRunBytes ||
+		objects > maxObjects {
 		t.Errorf("%d trials are %d bytes and %d objects", MaxTrials, size, objects)
 	}
 	if read, err := DecodeRun(bytes.NewReader(b)); err != nil || len(read.Trials) != MaxTrials/10 {

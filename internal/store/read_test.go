@@ -56,7 +56,15 @@ func TestDecodeServed(t *testing.T) {
 				t.Errorf("DecodeServed() error = %v; want %q", err, c.err)
 			}
 			if len(got.Lines) != c.lines || got.More != c.more || got.Cut != c.cut {
-				t.Errorf("DecodeServed() = %d lines, %d more, cut %v; want %d, %d, %v", len(got.Lines), got.More, got.Cut, c.lines, c.more, c.cut)
+				t.Errorf(
+					"DecodeServed() = %d lines, %d more, cut %v; want %d, %d, %v",
+					len(got.Lines),
+					got.More,
+					got.Cut,
+					c.lines,
+					c.more,
+					c.cut,
+				)
 			}
 		})
 	}

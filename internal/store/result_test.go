@@ -65,7 +65,11 @@ func FuzzDecodeResult(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"schema":"eidetic/report/1","run":{"id":"a","state":"done"},"trials":[{"number":1,"metrics":{"a_ms":1e300}}],"summary":[{"metric":"a"}]}`))
+	f.Add(
+		[]byte(
+			`{"schema":"eidetic/report/1","run":{"id":"a","state":"done"},"trials":[{"number":1,"metrics":{"a_ms":1e300}}],"summary":[{"metric":"a"}]}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		run, err := DecodeResult(bytes.NewReader(b))
 		if err != nil {

@@ -47,7 +47,8 @@ func TestFilesOfTheFirstVersions(t *testing.T) {
 		if len(run.Trials) != 2 || run.Comparison == nil || run.Comparison.Treatment != "link 3g" {
 			t.Errorf("%s: %d trials, comparison %+v", name, len(run.Trials), run.Comparison)
 		}
-		if name == "run.json" && (run.Trials[0].Capture == nil || run.Trials[0].Capture.Scheduling == "" || run.Trials[0].Capture.Rate < 50) {
+		if name == "run.json" &&
+			(run.Trials[0].Capture == nil || run.Trials[0].Capture.Scheduling == "" || run.Trials[0].Capture.Rate < 50) {
 			t.Errorf("capture %+v, want rate and scheduling", run.Trials[0].Capture)
 		}
 		facts := Facts(run)

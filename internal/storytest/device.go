@@ -85,7 +85,12 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 		t.Fatal(err)
 	}
 	// The device has a resolv.conf of its own; other programs of the machine keep theirs.
-	script := fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, resolver, width, height)
+	script := fmt.Sprintf(
+		`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`,
+		resolver,
+		width,
+		height,
+	)
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")

@@ -40,7 +40,17 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	t.Helper()
 	p := s.Panel
 	device := p.AwaitDevice(t)
-	recorded = p.Start(t, map[string]any{"name": "record", "device": device, "page": s.Page, "trials": 1, "still_s": s.Still.Seconds(), "limit_s": s.Limit.Seconds()})
+	recorded = p.Start(
+		t,
+		map[string]any{
+			"name":    "record",
+			"device":  device,
+			"page":    s.Page,
+			"trials":  1,
+			"still_s": s.Still.Seconds(),
+			"limit_s": s.Limit.Seconds(),
+		},
+	)
 	p.Follow(t, recorded, s.Patience, nil)
 	first := p.Run(t, recorded)
 	s.check(t, first, 1)
@@ -57,8 +67,14 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	s.check(t, second, s.Trials)
 	picture := stillPicture(first)
 	for _, trial := range second.Trials {
-		if got, measured := trial.Metrics["first_visual_change_ms"]; (measured || trial.Valid) && got < float64(roundTrips*linkRTT/time.Millisecond) {
-			t.Errorf("trial %d: first visual change after %.0f ms, which is impossible over a link with an RTT of %v", trial.Number, got, linkRTT)
+		if got, measured := trial.Metrics["first_visual_change_ms"]; (measured || trial.Valid) &&
+			got < float64(roundTrips*linkRTT/time.Millisecond) {
+			t.Errorf(
+				"trial %d: first visual change after %.0f ms, which is impossible over a link with an RTT of %v",
+				trial.Number,
+				got,
+				linkRTT,
+			)
 		}
 		s.evidence(t, replayed, trial)
 		// The final picture depends only on the recording.
@@ -73,10 +89,12 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 			Metrics        map[string]float64
 		}
 	}
-	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/2" || len(report.Trials) != len(second.Trials) {
+	if err := json.Unmarshal(p.Artifact(t, replayed, "report.json"), &report); err != nil || report.Schema != "eidetic/report/2" ||
+		len(report.Trials) != len(second.Trials) {
 		t.Errorf("report.json: %+v, %v", report, err)
 	}
-	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) && !bytes.Contains(page, []byte("<!DOCTYPE html>")) {
+	if page := p.Get(t, "/runs/"+replayed+"/report.html"); !bytes.Contains(page, []byte("<!doctype html>")) &&
+		!bytes.Contains(page, []byte("<!DOCTYPE html>")) {
 		t.Errorf("the report is not an HTML page: %.100s", page)
 	}
 	return recorded, replayed
@@ -106,7 +124,13 @@ func (s Story) check(t testing.TB, run *lab.Run, trials int) {
 			}
 		}
 		if trial.Valid != (len(trial.Invalid) == 0) {
-			t.Errorf("run %s, trial %d: valid is %t, but its reasons to be invalid are %q", run.ID, trial.Number, trial.Valid, trial.Invalid)
+			t.Errorf(
+				"run %s, trial %d: valid is %t, but its reasons to be invalid are %q",
+				run.ID,
+				trial.Number,
+				trial.Valid,
+				trial.Invalid,
+			)
 		}
 	}
 	if want := map[bool]string{true: "done", false: "failed"}[valid > 0]; run.State != want {
@@ -165,7 +189,8 @@ func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
 		return // the source of the frames was interrupted
 	}
 	film := s.Panel.Artifact(t, run, fmt.Sprintf("trials/%03d/%s", trial.Number, trial.Files["video"]))
-	if ebml := []byte{0x1a, 0x45, 0xdf, 0xa3}; !bytes.HasPrefix(film, ebml) || !bytes.Contains(film[:64], []byte("webm")) || len(film) < 20_000 {
+	if ebml := []byte{0x1a, 0x45, 0xdf, 0xa3}; !bytes.HasPrefix(film, ebml) || !bytes.Contains(film[:64], []byte("webm")) ||
+		len(film) < 20_000 {
 		t.Errorf("run %s, trial %d: the video of %d bytes is not WebM", run, trial.Number, len(film))
 	}
 	if !trial.Valid {

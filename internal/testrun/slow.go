@@ -38,7 +38,9 @@ func newSlowness(part float64) (*slowness, error) {
 		parent = v1
 	}
 	if parent == "" {
-		return nil, errors.New("cannot hold processes to a part of their time: no control group file system has the cpu controller here; mount one, as root: mount -t cgroup -o cpu cpu /sys/fs/cgroup/cpu")
+		return nil, errors.New(
+			"cannot hold processes to a part of their time: no control group file system has the cpu controller here; mount one, as root: mount -t cgroup -o cpu cpu /sys/fs/cgroup/cpu",
+		)
 	}
 	s := &slowness{filepath.Join(parent, fmt.Sprintf("eidetic-slow-%d", os.Getpid()))}
 	quota := int64(float64(period.Microseconds()) * float64(runtime.NumCPU()) / part)

@@ -39,7 +39,9 @@ func (t table) print(w io.Writer, markdown bool) error {
 
 // Print writes all tables.
 func (e *Evaluation) Print(w io.Writer, markdown bool) error {
-	for _, t := range []table{e.upkeepTable(), e.reasonTable(), e.spreadTable(), e.alarmTable(), e.powerTable(), e.coverageTable(), e.delayTable()} {
+	for _, t := range []table{
+		e.upkeepTable(), e.reasonTable(), e.spreadTable(), e.alarmTable(), e.powerTable(), e.coverageTable(), e.delayTable(),
+	} {
 		if err := t.print(w, markdown); err != nil {
 			return err
 		}
@@ -50,8 +52,19 @@ func (e *Evaluation) Print(w io.Writer, markdown bool) error {
 func (e *Evaluation) upkeepTable() table {
 	u := e.Upkeep
 	return table{
-		title:  "The trials: " + e.Plan.Browser + ", link " + e.Plan.Link + fmt.Sprintf(", a load ends after %v of stillness, no evidence is made", e.Plan.Still),
-		header: []string{"trials", "thrown away", "seconds a trial", "hours in all", "stolen time", "quietest experiment", "worst experiment"},
+		title: "The trials: " + e.Plan.Browser + ", link " + e.Plan.Link + fmt.Sprintf(
+			", a load ends after %v of stillness, no evidence is made",
+			e.Plan.Still,
+		),
+		header: []string{
+			"trials",
+			"thrown away",
+			"seconds a trial",
+			"hours in all",
+			"stolen time",
+			"quietest experiment",
+			"worst experiment",
+		},
 		rows: [][]string{{
 			fmt.Sprint(u.Trials), fmt.Sprintf("%d (%.1f %%)", u.ThrownAway, 100*float64(u.ThrownAway)/float64(max(u.Trials, 1))),
 			fmt.Sprintf("%.1f", u.Seconds), fmt.Sprintf("%.2f", u.Hours),
@@ -70,9 +83,28 @@ func (e *Evaluation) reasonTable() table {
 
 func (e *Evaluation) spreadTable() table {
 	t := table{title: "How equal trials differ, in ms: the valid trials of the A/A experiments",
-		header: []string{"metric", "trials", "median", "standard deviation", "within blocks", "middle half spans", "over 3 frames from the median"}}
+		header: []string{
+			"metric",
+			"trials",
+			"median",
+			"standard deviation",
+			"within blocks",
+			"middle half spans",
+			"over 3 frames from the median",
+		}}
 	for _, s := range e.Spread {
-		t.rows = append(t.rows, []string{s.Metric.label, fmt.Sprint(s.N), ms(s.Median), ms(s.Deviation), ms(s.WithinBlocks), ms(s.MiddleHalf), fmt.Sprint(s.FarFromMedian)})
+		t.rows = append(
+			t.rows,
+			[]string{
+				s.Metric.label,
+				fmt.Sprint(s.N),
+				ms(s.Median),
+				ms(s.Deviation),
+				ms(s.WithinBlocks),
+				ms(s.MiddleHalf),
+				fmt.Sprint(s.FarFromMedian),
+			},
+		)
 	}
 	return t
 }
@@ -118,7 +150,11 @@ func (e *Evaluation) alarmTable() table {
 			row = append(row, fmt.Sprintf("%d of %d", found, of))
 		}
 		low, high := band(max(n, 1), rule.Level)
-		head := []string{rule.Name, fmt.Sprintf("%g %%", 100*rule.Level), fmt.Sprintf("%.1f–%.1f %%", 100*float64(low)/float64(max(n, 1)), 100*float64(high)/float64(max(n, 1)))}
+		head := []string{
+			rule.Name,
+			fmt.Sprintf("%g %%", 100*rule.Level),
+			fmt.Sprintf("%.1f–%.1f %%", 100*float64(low)/float64(max(n, 1)), 100*float64(high)/float64(max(n, 1))),
+		}
 		t.rows = append(t.rows, append(head, row...))
 	}
 	if len(e.Verdicts) > 0 {
@@ -150,13 +186,19 @@ func (e *Evaluation) alarmTable() table {
 		}
 		t.rows = append(t.rows, row)
 	}
-	t.title = fmt.Sprintf("False alarms with equal arms: %d resampled experiments a cell, and real ones of %d pairs. The band holds 95 %% of what a rule with that aim would "+
-		"show; what is bold is outside. The whole verdict is over four guards, in its first three cells", n, e.Plan.AAPairs)
+	t.title = fmt.Sprintf(
+		"False alarms with equal arms: %d resampled experiments a cell, and real ones of %d pairs. The band holds 95 %% of what a rule with that aim would "+
+			"show; what is bold is outside. The whole verdict is over four guards, in its first three cells",
+		n,
+		e.Plan.AAPairs,
+	)
 	return t
 }
 
 func (e *Evaluation) powerTable() table {
-	t := table{title: "Shifts that are found: the share of resampled experiments at 10, 20 and 30 ms, and the smallest shift found in 80 % of them"}
+	t := table{
+		title: "Shifts that are found: the share of resampled experiments at 10, 20 and 30 ms, and the smallest shift found in 80 % of them",
+	}
 	t.header = []string{"metric", "rule"}
 	for _, size := range sizes() {
 		t.header = append(t.header, fmt.Sprintf("%d pairs: 10 · 20 · 30 ms", size), "80 %")
@@ -170,7 +212,11 @@ func (e *Evaluation) powerTable() table {
 					row = append(row, "–", "–")
 					continue
 				}
-				row = append(row, fmt.Sprintf("%.0f · %.0f · %.0f %%", 100*c.Power(10), 100*c.Power(20), 100*c.Power(30)), shiftText(c.Smallest(0.8)))
+				row = append(
+					row,
+					fmt.Sprintf("%.0f · %.0f · %.0f %%", 100*c.Power(10), 100*c.Power(20), 100*c.Power(30)),
+					shiftText(c.Smallest(0.8)),
+				)
 			}
 			t.rows = append(t.rows, row)
 		}
@@ -186,8 +232,10 @@ func shiftText(v float64) string {
 }
 
 func (e *Evaluation) coverageTable() table {
-	t := table{title: "How often the printed 95 % interval holds the truth (and its median half-width): resampled experiments, where the shift is known; real ones with equal arms; " +
-		"and real delays, for metrics that they move by exactly their size"}
+	t := table{
+		title: "How often the printed 95 % interval holds the truth (and its median half-width): resampled experiments, where the shift is known; real ones with equal arms; " +
+			"and real delays, for metrics that they move by exactly their size",
+	}
 	t.header = []string{"metric", "rule"}
 	for _, size := range sizes() {
 		t.header = append(t.header, fmt.Sprintf("%d pairs", size))
@@ -230,7 +278,12 @@ func (e *Evaluation) coverageTable() table {
 }
 
 func (e *Evaluation) delayTable() table {
-	t := table{title: fmt.Sprintf("Real delays, in experiments of %d pairs: the shift over all of them together, and how many of them each rule found", e.Plan.DelayPairs)}
+	t := table{
+		title: fmt.Sprintf(
+			"Real delays, in experiments of %d pairs: the shift over all of them together, and how many of them each rule found",
+			e.Plan.DelayPairs,
+		),
+	}
 	t.header = []string{"delay", "metric", "shift of all pairs"}
 	for _, rule := range rules() {
 		t.header = append(t.header, rule.Name)

@@ -33,7 +33,16 @@ func (e *Evaluation) Results() (list []Result) {
 			Result{Name: s.Metric.label + ": standard deviation within blocks", Value: s.WithinBlocks, Unit: "ms", Better: "lower"})
 	}
 	for _, v := range e.Verdicts {
-		list = append(list, Result{Name: fmt.Sprintf("whole verdict: false alarms, %d pairs", v.Pairs), Value: 100 * float64(v.FalseAlarms) / float64(v.N), Unit: "%", Better: "lower", Goal: goal(5)})
+		list = append(
+			list,
+			Result{
+				Name:   fmt.Sprintf("whole verdict: false alarms, %d pairs", v.Pairs),
+				Value:  100 * float64(v.FalseAlarms) / float64(v.N),
+				Unit:   "%",
+				Better: "lower",
+				Goal:   goal(5),
+			},
+		)
 	}
 	for _, c := range e.Cells {
 		if c.Rule.Name != ours {
@@ -46,7 +55,16 @@ func (e *Evaluation) Results() (list []Result) {
 		}
 	}
 	for _, p := range e.Pooled {
-		list = append(list, Result{Name: fmt.Sprintf("%s: shift by a delay of %d ms", p.Metric.label, p.Delay), Value: p.Shift.Value, Unit: "ms", Better: "lower", Goal: goal(float64(p.Delay))})
+		list = append(
+			list,
+			Result{
+				Name:   fmt.Sprintf("%s: shift by a delay of %d ms", p.Metric.label, p.Delay),
+				Value:  p.Shift.Value,
+				Unit:   "ms",
+				Better: "lower",
+				Goal:   goal(float64(p.Delay)),
+			},
+		)
 	}
 	return list
 }

@@ -37,7 +37,13 @@ type Plan struct {
 func (p Plan) Validate() error {
 	switch {
 	case p.AA < 1 || p.AAPairs < 6 || p.Repeats < 0 || p.Repeats > 0 && p.DelayPairs < 6:
-		return fmt.Errorf("%d A/A experiments of %d pairs and %d of each delay of %d pairs: at least one, and 6 pairs in each", p.AA, p.AAPairs, p.Repeats, p.DelayPairs)
+		return fmt.Errorf(
+			"%d A/A experiments of %d pairs and %d of each delay of %d pairs: at least one, and 6 pairs in each",
+			p.AA,
+			p.AAPairs,
+			p.Repeats,
+			p.DelayPairs,
+		)
 	case slices.ContainsFunc(p.Delays, func(d int) bool { return d < 1 || d > 99 }):
 		return fmt.Errorf("delays of %v ms: each from 1 to 99", p.Delays)
 	}
@@ -124,7 +130,16 @@ func FromLab(e Experiment, t *lab.Trial) Trial {
 
 // Lab restores the trial, as far as a continued experiment and a verdict use it.
 func (t Trial) Lab() *lab.Trial {
-	out := &lab.Trial{Number: t.Number, Arm: t.Arm, Block: t.Block, Valid: t.Valid, Invalid: t.Reasons, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]float64{}}
+	out := &lab.Trial{
+		Number:  t.Number,
+		Arm:     t.Arm,
+		Block:   t.Block,
+		Valid:   t.Valid,
+		Invalid: t.Reasons,
+		Faults:  t.Faults,
+		Blur:    t.Blur,
+		Metrics: map[string]float64{},
+	}
 	for name, v := range t.Metrics {
 		out.Measurements = append(out.Measurements, lab.Measurement{Name: name, Value: v.Value, Unit: "ms", Low: v.Low, High: v.High})
 		out.Metrics[name] = v.Value

@@ -53,8 +53,17 @@ func TestExperiments(t *testing.T) {
 func trials(n int, load func(i int) float64) (all []Trial) {
 	for i := range n {
 		v := load(i)
-		one := Trial{Experiment: fmt.Sprintf("aa-%02d", i/40+1), Number: i%40 + 1, Arm: lab.Control, Block: i%40/10 + 1, Valid: true, Seconds: 4, Steal: 1,
-			Wall: time.Unix(int64(i), 0), Metrics: map[string]Value{}}
+		one := Trial{
+			Experiment: fmt.Sprintf("aa-%02d", i/40+1),
+			Number:     i%40 + 1,
+			Arm:        lab.Control,
+			Block:      i%40/10 + 1,
+			Valid:      true,
+			Seconds:    4,
+			Steal:      1,
+			Wall:       time.Unix(int64(i), 0),
+			Metrics:    map[string]Value{},
+		}
 		for _, g := range lab.Guards() {
 			low, high := v-8, v+8
 			one.Metrics[g.Metric] = Value{v, &low, &high}
@@ -225,8 +234,16 @@ func TestDataGoOn(t *testing.T) {
 
 func TestTrialIsKept(t *testing.T) {
 	low, high := 1.0, 2.0
-	from := &lab.Trial{Number: 3, Arm: lab.Treatment, Block: 2, Invalid: []string{"late"}, Faults: []string{"late"}, Blur: &lab.Blur{Link: 3}, Metrics: map[string]float64{"a_ms": 1.5},
-		Measurements: []lab.Measurement{{Name: "a_ms", Value: 1.5, Unit: "ms", Low: &low, High: &high}}}
+	from := &lab.Trial{
+		Number:       3,
+		Arm:          lab.Treatment,
+		Block:        2,
+		Invalid:      []string{"late"},
+		Faults:       []string{"late"},
+		Blur:         &lab.Blur{Link: 3},
+		Metrics:      map[string]float64{"a_ms": 1.5},
+		Measurements: []lab.Measurement{{Name: "a_ms", Value: 1.5, Unit: "ms", Low: &low, High: &high}},
+	}
 	if d := cmp.Diff(from, FromLab(Experiment{Name: "x"}, from).Lab()); d != "" {
 		t.Error(d)
 	}

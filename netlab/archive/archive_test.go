@@ -35,10 +35,20 @@ func sample() []*lab.Exchange {
 		{
 			Order: 0, Wall: wall, Start: time.Millisecond, Method: "GET", URL: "https://www.example.com/a?id=5&cb=9",
 			Protocol: "h2", TLS: "tls/1.3", Server: netip.MustParseAddrPort("192.0.2.1:443"),
-			Request: lab.Message{Header: []lab.HeaderField{{Name: "accept", Value: "text/html"}, {Name: "cookie", Value: "a=b"}, {Name: "cookie", Value: "c=d"}}},
-			Status:  200,
+			Request: lab.Message{
+				Header: []lab.HeaderField{
+					{Name: "accept", Value: "text/html"},
+					{Name: "cookie", Value: "a=b"},
+					{Name: "cookie", Value: "c=d"},
+				},
+			},
+			Status: 200,
 			Response: lab.Message{
-				Header:  []lab.HeaderField{{Name: "content-type", Value: "text/html; charset=utf-8"}, {Name: "set-cookie", Value: "x=1"}, {Name: "set-cookie", Value: "y=2"}},
+				Header: []lab.HeaderField{
+					{Name: "content-type", Value: "text/html; charset=utf-8"},
+					{Name: "set-cookie", Value: "x=1"},
+					{Name: "set-cookie", Value: "y=2"},
+				},
 				Body:    body,
 				Trailer: []lab.HeaderField{{Name: "server-timing", Value: "total;dur=12"}},
 			},
@@ -48,8 +58,11 @@ func sample() []*lab.Exchange {
 		{
 			Order: 1, Wall: wall.Add(time.Second), Start: time.Second, Method: "POST", URL: "http://api.example.com:8080/q",
 			Protocol: "http/1.1", Server: netip.MustParseAddrPort("[2001:db8::1]:8080"),
-			Request: lab.Message{Header: []lab.HeaderField{{Name: "Host", Value: "api.example.com:8080"}, {Name: "X-OdD-CaSe", Value: ""}}, Body: []byte(`{"q":1}`)},
-			Status:  404, Reason: "Not Found At All",
+			Request: lab.Message{
+				Header: []lab.HeaderField{{Name: "Host", Value: "api.example.com:8080"}, {Name: "X-OdD-CaSe", Value: ""}},
+				Body:   []byte(`{"q":1}`),
+			},
+			Status: 404, Reason: "Not Found At All",
 			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: "application/json"}}, Body: body},
 			Chunks:   []lab.Chunk{{At: 5, Bytes: 6000}},
 		},
@@ -60,13 +73,30 @@ func sample() []*lab.Exchange {
 			Response: lab.Message{Header: []lab.HeaderField{{Name: "content-length", Value: "100"}}, Body: []byte("half")},
 			Chunks:   []lab.Chunk{{At: 7, Bytes: 4}}, Truncated: "disconnect",
 		},
-		{Order: 3, Wall: wall.Add(3 * time.Second), Start: 3 * time.Second, Method: "HEAD", URL: "https://cdn.example.com/none", Protocol: "h2", TLS: "tls/1.2", Status: 204},
+		{
+			Order:    3,
+			Wall:     wall.Add(3 * time.Second),
+			Start:    3 * time.Second,
+			Method:   "HEAD",
+			URL:      "https://cdn.example.com/none",
+			Protocol: "h2",
+			TLS:      "tls/1.2",
+			Status:   204,
+		},
 	}
 }
 
 func sampleDNS() []DNS {
 	return []DNS{
-		{Name: "www.example.com", Type: "A", RCode: "NOERROR", Records: []string{"www.example.com.\t300\tIN\tA\t192.0.2.1"}, Wall: wall, Elapsed: time.Millisecond, Server: "192.0.2.53:53"},
+		{
+			Name:    "www.example.com",
+			Type:    "A",
+			RCode:   "NOERROR",
+			Records: []string{"www.example.com.\t300\tIN\tA\t192.0.2.1"},
+			Wall:    wall,
+			Elapsed: time.Millisecond,
+			Server:  "192.0.2.53:53",
+		},
 		{Name: "no.example.com", Type: "AAAA", RCode: "NXDOMAIN", Wall: wall},
 	}
 }
@@ -276,7 +306,11 @@ func TestManyHeaders(t *testing.T) {
 		if i < 5 { // the rest is one part
 			fmt.Fprintf(&index, "x 2026 {\"filename\":\"data.warc.gz\",\"offset\":%d}\n", warc.Len())
 		}
-		header := []lab.HeaderField{{Name: "WARC-Type", Value: "response"}, {Name: "WARC-Target-URI", Value: fmt.Sprint("http://a.example/", i)}, {Name: "X-Long", Value: long}}
+		header := []lab.HeaderField{
+			{Name: "WARC-Type", Value: "response"},
+			{Name: "WARC-Target-URI", Value: fmt.Sprint("http://a.example/", i)},
+			{Name: "X-Long", Value: long},
+		}
 		if err := appendMember(&warc, gzip.BestSpeed, header, []byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,14 @@ import (
 func warcText(records ...[2]string) []byte {
 	var b bytes.Buffer
 	for i, r := range records {
-		fmt.Fprintf(&b, "WARC/1.0\r\nWARC-Record-ID: <urn:x:%d>\r\n%s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", i, strings.ReplaceAll(r[0], "\n", "\r\n"), len(r[1]), r[1])
+		fmt.Fprintf(
+			&b,
+			"WARC/1.0\r\nWARC-Record-ID: <urn:x:%d>\r\n%s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n",
+			i,
+			strings.ReplaceAll(r[0], "\n", "\r\n"),
+			len(r[1]),
+			r[1],
+		)
 	}
 	return b.Bytes()
 }
@@ -31,16 +38,34 @@ func warcText(records ...[2]string) []byte {
 func TestForeignRecords(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 	data := warcText(
-		[2]string{"WARC-Type: response\nWARC-Target-URI: <http://a.example/1>\nWARC-Date: 2020-01-02T03:04:06Z\nContent-Type: application/http;msgtype=response", ok + "one"},
-		[2]string{"WARC-Type: request\nWARC-Target-URI: http://a.example/1\nWARC-Concurrent-To: <urn:x:0>", "GET /1 HTTP/1.1\r\nHost: a.example\r\n\r\n"},
+		[2]string{
+			"WARC-Type: response\nWARC-Target-URI: <http://a.example/1>\nWARC-Date: 2020-01-02T03:04:06Z\nContent-Type: application/http;msgtype=response",
+			ok + "one",
+		},
+		[2]string{
+			"WARC-Type: request\nWARC-Target-URI: http://a.example/1\nWARC-Concurrent-To: <urn:x:0>",
+			"GET /1 HTTP/1.1\r\nHost: a.example\r\n\r\n",
+		},
 		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/0\nWARC-Date: 2020-01-02T03:04:05Z",
 			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"},
 		[2]string{"WARC-Type: request\nWARC-Target-URI: http://a.example/0", "POST /0 HTTP/1.1\r\nHost: a.example\r\n\r\nq=1"},
-		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/2\nWARC-Date: 2020-01-02T03:04:07Z\nWARC-Refers-To-Target-URI: http://a.example/1\nWARC-Refers-To-Date: 2020-01-02T03:04:06Z", ok},
+		[2]string{
+			"WARC-Type: revisit\nWARC-Target-URI: http://a.example/2\nWARC-Date: 2020-01-02T03:04:07Z\nWARC-Refers-To-Target-URI: http://a.example/1\nWARC-Refers-To-Date: 2020-01-02T03:04:06Z",
+			ok,
+		},
 		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/3\nWARC-Refers-To-Target-URI: http://a.example/none", ok},
-		[2]string{"WARC-Type: resource\nWARC-Target-URI: http://a.example/4\nWARC-Date: 2020-01-02T03:04:08Z\nContent-Type: image/png", "png"},
-		[2]string{"WARC-Type: response\nWARC-Target-URI: dns:a.example\nContent-Type: text/dns", "20200102030405\na.example.\t60\tIN\tA\t192.0.2.9\n"},
-		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/bad\nWARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ok + "changed"},
+		[2]string{
+			"WARC-Type: resource\nWARC-Target-URI: http://a.example/4\nWARC-Date: 2020-01-02T03:04:08Z\nContent-Type: image/png",
+			"png",
+		},
+		[2]string{
+			"WARC-Type: response\nWARC-Target-URI: dns:a.example\nContent-Type: text/dns",
+			"20200102030405\na.example.\t60\tIN\tA\t192.0.2.9\n",
+		},
+		[2]string{
+			"WARC-Type: response\nWARC-Target-URI: http://a.example/bad\nWARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+			ok + "changed",
+		},
 	)
 	a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
 	if err != nil {
@@ -72,12 +97,22 @@ func TestRevisitsHaveTheirDigest(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 	sha1of := func(s string) string { h := sha1.Sum([]byte(s)); return base32.StdEncoding.EncodeToString(h[:]) }
 	revisit := func(n int, digest string) [2]string {
-		return [2]string{fmt.Sprintf("WARC-Type: revisit\nWARC-Target-URI: http://a.example/r%d\nWARC-Refers-To: <urn:x:0>\nWARC-Payload-Digest: %s", n, digest), ok}
+		return [2]string{
+			fmt.Sprintf(
+				"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r%d\nWARC-Refers-To: <urn:x:0>\nWARC-Payload-Digest: %s",
+				n,
+				digest,
+			),
+			ok,
+		}
 	}
 	data := warcText(
 		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/1", ok + "one"},
 		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/2\nWARC-Payload-Digest: md5:2", ok + "two"},
-		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/3", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n"},
+		[2]string{
+			"WARC-Type: response\nWARC-Target-URI: http://a.example/3",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
+		},
 		revisit(0, "sha1:"+sha1of("one")),
 		revisit(1, "sha1:"+sha1of("two")), // the record that it names has another body
 		revisit(2, fmt.Sprintf("SHA-256:%X", sha256.Sum256([]byte("two")))),
@@ -163,7 +198,10 @@ func FuzzWACZ(f *testing.F) {
 	for i, id := range []string{"a", "b"} {
 		second = warc.Len()
 		header := []lab.HeaderField{
-			{Name: "WARC-Type", Value: "response"}, {Name: "WARC-Record-ID", Value: id}, {Name: "WARC-Target-URI", Value: "http://a.example/" + id},
+			{
+				Name:  "WARC-Type",
+				Value: "response",
+			}, {Name: "WARC-Record-ID", Value: id}, {Name: "WARC-Target-URI", Value: "http://a.example/" + id},
 		}
 		if err := appendMember(&warc, i, header, []byte("HTTP/1.1 200 OK\r\n\r\nbody of "+id)); err != nil {
 			f.Fatal(err)

@@ -31,21 +31,61 @@ func TestHARDialects(t *testing.T) {
 			`},"response":{"status":200,"statusText":"",` + response + `},"timings":{"blocked":-1,"send":0.1,"wait":10.5,"receive":2},"serverIPAddress":"[2001:db8::1]"}]}}`
 	}
 	tests := []struct{ name, text, want, warns string }{
-		{"Chrome", entry(`"headers":[{"name":":authority","value":"a.example"},{"name":"accept","value":"*/*"}]`, `"httpVersion":"http/2.0","headers":[{"name":"content-encoding","value":"br"},{"name":"content-length","value":"3"},{"name":"set-cookie","value":"a=1\nb=2"}],"content":{"size":5,"mimeType":"text/plain","text":"hello"}`),
-			"GET https://a.example/x h2 [{accept */*}] 200 [{content-length 5} {set-cookie a=1} {set-cookie b=2}] hello", ""},
-		{"Firefox with a BOM", "\xef\xbb\xbf" + entry(`"headers":[]`, `"httpVersion":"HTTP/3","headers":[{"name":"content-type","value":"text/html; charset=koi8-r"}],"content":{"size":2,"mimeType":"text/html","text":"é"}`),
-			"GET https://a.example/x h3 [] 200 [{content-type text/html; charset=utf-8}] é", ""},
-		{"base64", entry(`"headers":[]`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png","text":"/wD+","encoding":"base64"}`),
-			"GET https://a.example/x http/1.1 [] 200 [] \xff\x00\xfe", ""},
+		{
+			"Chrome",
+			entry(
+				`"headers":[{"name":":authority","value":"a.example"},{"name":"accept","value":"*/*"}]`,
+				`"httpVersion":"http/2.0","headers":[{"name":"content-encoding","value":"br"},{"name":"content-length","value":"3"},{"name":"set-cookie","value":"a=1\nb=2"}],"content":{"size":5,"mimeType":"text/plain","text":"hello"}`,
+			),
+			"GET https://a.example/x h2 [{accept */*}] 200 [{content-length 5} {set-cookie a=1} {set-cookie b=2}] hello",
+			"",
+		},
+		{
+			"Firefox with a BOM",
+			"\xef\xbb\xbf" + entry(
+				`"headers":[]`,
+				`"httpVersion":"HTTP/3","headers":[{"name":"content-type","value":"text/html; charset=koi8-r"}],"content":{"size":2,"mimeType":"text/html","text":"é"}`,
+			),
+			"GET https://a.example/x h3 [] 200 [{content-type text/html; charset=utf-8}] é",
+			"",
+		},
+		{
+			"base64",
+			entry(
+				`"headers":[]`,
+				`"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png","text":"/wD+","encoding":"base64"}`,
+			),
+			"GET https://a.example/x http/1.1 [] 200 [] \xff\x00\xfe",
+			"",
+		},
 		{"missing body", entry(`"headers":[]`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png"}`),
 			"GET https://a.example/x http/1.1 [] 200 [] ", "without a body"},
-		{"Charles' form", entry(`"headers":[],"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a","value":"1"},{"name":"b","value":"2"}]}`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":0}`),
-			"GET https://a.example/x http/1.1 [] 200 [] ", ""},
-		{"numbers with a point", entry(`"headers":[],"headersSize":12.0,"bodySize":-1.0`, `"httpVersion":"HTTP/1.1","headers":[],"bodySize":1e3,"content":{"size":2.0,"text":"hi"}`),
-			"GET https://a.example/x http/1.1 [] 200 [] hi", ""},
+		{
+			"Charles' form",
+			entry(
+				`"headers":[],"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a","value":"1"},{"name":"b","value":"2"}]}`,
+				`"httpVersion":"HTTP/1.1","headers":[],"content":{"size":0}`,
+			),
+			"GET https://a.example/x http/1.1 [] 200 [] ",
+			"",
+		},
+		{
+			"numbers with a point",
+			entry(
+				`"headers":[],"headersSize":12.0,"bodySize":-1.0`,
+				`"httpVersion":"HTTP/1.1","headers":[],"bodySize":1e3,"content":{"size":2.0,"text":"hi"}`,
+			),
+			"GET https://a.example/x http/1.1 [] 200 [] hi",
+			"",
+		},
 		{"aborted", strings.Replace(entry(`"headers":[]`, `"headers":[],"content":{}`), `"status":200`, `"status":0`, 1), "", "no answer"},
 		{"failed", entry(`"headers":[]`, `"headers":[],"_error":"net::ERR_ABORTED","content":{}`), "", "ERR_ABORTED"},
-		{"data URL", strings.Replace(entry(`"headers":[]`, `"headers":[],"content":{}`), "https://a.example/x#frag", "data:,x", 1), "", "scheme"},
+		{
+			"data URL",
+			strings.Replace(entry(`"headers":[]`, `"headers":[],"content":{}`), "https://a.example/x#frag", "data:,x", 1),
+			"",
+			"scheme",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,7 +95,10 @@ func TestHARDialects(t *testing.T) {
 			}
 			got := ""
 			for _, e := range a.Exchanges() {
-				got = strings.Join([]string{e.Method, e.URL, e.Protocol, list(e.Request.Header), "200", list(e.Response.Header), string(e.Response.Body)}, " ")
+				got = strings.Join(
+					[]string{e.Method, e.URL, e.Protocol, list(e.Request.Header), "200", list(e.Response.Header), string(e.Response.Body)},
+					" ",
+				)
 				if e.FirstByte.String() != "10.5ms" || e.Server.String() != "[2001:db8::1]:443" {
 					t.Errorf("first byte %v, server %v; want 10.5ms, [2001:db8::1]:443", e.FirstByte, e.Server)
 				}
@@ -140,7 +183,9 @@ func TestFormats(t *testing.T) {
 			}
 			continue
 		}
-		if e.Method != w.Method || e.URL != w.URL || e.Status != w.Status || !bytes.Equal(e.Response.Body, w.Response.Body) || !bytes.Equal(e.Request.Body, w.Request.Body) || e.Protocol != w.Protocol {
+		if e.Method != w.Method || e.URL != w.URL || e.Status != w.Status || !bytes.Equal(e.Response.Body, w.Response.Body) ||
+			!bytes.Equal(e.Request.Body, w.Request.Body) ||
+			e.Protocol != w.Protocol {
 			t.Errorf("HAR entry %d is %+v, want %+v", i, e, w)
 		}
 	}
@@ -154,8 +199,13 @@ func TestMerge(t *testing.T) {
 	for i := range one {
 		one[i].ID, two[i].ID = "one"+one[i].URL, "two"+two[i].URL
 	}
-	a := Merge(New(one, nil, nil, CreateOptions{Seed: 1}), New(two, nil, nil, CreateOptions{Seed: 2}), New(one[:1], nil, nil, CreateOptions{}))
-	if n := len(a.Exchanges()); n != 8 || a.Options().Seed != 1 || a.Exchanges()[4].ID != two[0].ID || a.Exchanges()[7].Order != 7 || two[0].Order != 0 {
+	a := Merge(
+		New(one, nil, nil, CreateOptions{Seed: 1}),
+		New(two, nil, nil, CreateOptions{Seed: 2}),
+		New(one[:1], nil, nil, CreateOptions{}),
+	)
+	if n := len(a.Exchanges()); n != 8 || a.Options().Seed != 1 || a.Exchanges()[4].ID != two[0].ID || a.Exchanges()[7].Order != 7 ||
+		two[0].Order != 0 {
 		t.Errorf("Merge gives %d exchanges with %+v; want 8, in the order of the recordings, with the first one's seed", n, a.Options())
 	}
 }
@@ -236,7 +286,11 @@ func TestHARBounds(t *testing.T) {
 		return &lab.Exchange{ID: url, Method: "GET", URL: url, Status: 200, Wall: wall, Protocol: "h2",
 			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Encoding", Value: coding}}, Body: body}}
 	}
-	list := []*lab.Exchange{get("http://a/bomb", "gzip", bomb.Bytes()), get("http://a/broken", "gzip", []byte("broken")), get("http://a/long", "identity", make([]byte, 2000))}
+	list := []*lab.Exchange{
+		get("http://a/bomb", "gzip", bomb.Bytes()),
+		get("http://a/broken", "gzip", []byte("broken")),
+		get("http://a/long", "identity", make([]byte, 2000)),
+	}
 	var out countedWrites
 	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000); err != nil {
 		t.Fatal(err)
@@ -276,9 +330,20 @@ func TestHARBounds(t *testing.T) {
 
 func TestAssess(t *testing.T) {
 	get := func(url string, status int, kind, body string) *lab.Exchange {
-		return &lab.Exchange{ID: url, Method: "GET", URL: url, Status: status, Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(body)}}
+		return &lab.Exchange{
+			ID:       url,
+			Method:   "GET",
+			URL:      url,
+			Status:   status,
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(body)},
+		}
 	}
-	page := get("https://a.example/", 200, "text/html", `<base href="/b/"><script src=x.js></script><link rel=stylesheet href="/y.css"><img src="data:,x"><img src=lazy.png loading=lazy>`)
+	page := get(
+		"https://a.example/",
+		200,
+		"text/html",
+		`<base href="/b/"><script src=x.js></script><link rel=stylesheet href="/y.css"><img src="data:,x"><img src=lazy.png loading=lazy>`,
+	)
 	cut := get("https://a.example/cut", 200, "image/png", "half")
 	cut.Truncated = "disconnect"
 	zip := get("https://a.example/z", 200, "text/plain", "not gzip")
@@ -291,9 +356,23 @@ func TestAssess(t *testing.T) {
 		score float64
 		kinds string
 	}{
-		{"good", []*lab.Exchange{page, get("https://a.example/b/x.js", 200, "text/javascript", ""), get("https://a.example/y.css", 200, "text/css", "")}, 1, ""},
+		{
+			"good",
+			[]*lab.Exchange{
+				page,
+				get("https://a.example/b/x.js", 200, "text/javascript", ""),
+				get("https://a.example/y.css", 200, "text/css", ""),
+			},
+			1,
+			"",
+		},
 		{"two missing", []*lab.Exchange{page}, 1.0 / 3, "missing missing"},
-		{"cut, broken, gone", []*lab.Exchange{cut, zip, gone, get("https://a.example/ok", 200, "text/plain", "ok")}, 0.25, "truncated undecodable error"},
+		{
+			"cut, broken, gone",
+			[]*lab.Exchange{cut, zip, gone, get("https://a.example/ok", 200, "text/plain", "ok")},
+			0.25,
+			"truncated undecodable error",
+		},
 		{"the page failed", []*lab.Exchange{get("https://a.example/", 500, "text/html", "")}, 0, "main-document"},
 		{"empty", nil, 0, "missing"},
 	}
@@ -311,16 +390,28 @@ func TestAssess(t *testing.T) {
 
 func FuzzHAR(f *testing.F) {
 	f.Add(harHead + `]}}`)
-	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}},"timings":{"wait":1e300}}]}}`)
-	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"cookies":[{},{}],"headers":[{"name":"Set-Cookie","value":"a=1, b=2"}],"content":{"size":1,"text":"\udcff"}}}]}}`)
-	f.Add(harHead + `{"_resourceType":"websocket","_webSocketMessages":[{"type":"send","time":1e9,"opcode":1,"data":"x"},{"type":"receive","time":-5,"opcode":8,"data":"A+g="}],` +
-		`"request":{"method":"GET","url":"wss://a/?a=1"},"response":{"status":101}}]}}`)
-	f.Add(harHead + `{"pageref":"p","_eidetic":{"v":1,"id":"urn:x:1","order":3,"wall":"2026-01-02T03:04:05Z","chunks":[[5,1]],"socket":[{"data":"gQE="},{"data":"eA=="}]},` +
-		`"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"size":1,"text":"x"}}}],"pages":[{"id":"p","title":"http://a/"}],` +
-		`"_eidetic":{"v":1,"seed":"5","rules":[{"url":"a","ignore":["b"]}],"dns":[{"name":"a"}],"imported":["x"]}}}`)
-	f.Add(harHead + `{"startedDateTime":"2026-01-02T03:04:05.678+0100","request":{"method":"GET","url":"http://a/","headers":[{"name":"If-None-Match","value":"x"}]},"response":{"status":304,"content":{"text":"x","mimeType":"text/html"}}}]}}`)
+	f.Add(
+		harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}},"timings":{"wait":1e300}}]}}`,
+	)
+	f.Add(
+		harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"cookies":[{},{}],"headers":[{"name":"Set-Cookie","value":"a=1, b=2"}],"content":{"size":1,"text":"\udcff"}}}]}}`,
+	)
+	f.Add(
+		harHead + `{"_resourceType":"websocket","_webSocketMessages":[{"type":"send","time":1e9,"opcode":1,"data":"x"},{"type":"receive","time":-5,"opcode":8,"data":"A+g="}],` +
+			`"request":{"method":"GET","url":"wss://a/?a=1"},"response":{"status":101}}]}}`,
+	)
+	f.Add(
+		harHead + `{"pageref":"p","_eidetic":{"v":1,"id":"urn:x:1","order":3,"wall":"2026-01-02T03:04:05Z","chunks":[[5,1]],"socket":[{"data":"gQE="},{"data":"eA=="}]},` +
+			`"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"size":1,"text":"x"}}}],"pages":[{"id":"p","title":"http://a/"}],` +
+			`"_eidetic":{"v":1,"seed":"5","rules":[{"url":"a","ignore":["b"]}],"dns":[{"name":"a"}],"imported":["x"]}}}`,
+	)
+	f.Add(
+		harHead + `{"startedDateTime":"2026-01-02T03:04:05.678+0100","request":{"method":"GET","url":"http://a/","headers":[{"name":"If-None-Match","value":"x"}]},"response":{"status":304,"content":{"text":"x","mimeType":"text/html"}}}]}}`,
+	)
 	f.Add(`{"log":{"entries":[{"pageref":"p","request":{"method":"0","url":"http:"},"response":{"status":100}}],"pages":[{"id":"p"}]}}`)
-	f.Add(harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":304,"content":{"text":"x","mimeType":" text/html"}}}]}}`)
+	f.Add(
+		harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":304,"content":{"text":"x","mimeType":" text/html"}}}]}}`,
+	)
 	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := openText(t, text)
@@ -408,7 +499,11 @@ func TestHARCharsets(t *testing.T) {
 		{"application/json", "\"日本\"", 0, "application/json"},
 	} {
 		text := harString(x.text)
-		e := &lab.Exchange{Method: "GET", Status: 200, Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: x.kind}}}}
+		e := &lab.Exchange{
+			Method:   "GET",
+			Status:   200,
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: x.kind}}},
+		}
 		if err := (&harContent{Size: harInt(x.size), Text: &text}).fill(e); err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,8 @@ func TestChromiumReload(t *testing.T) {
 		t.Errorf("exchanges (-want +got):\n%s", d)
 	}
 	socket := a.Exchanges()[4]
-	if n := len(socket.Socket); n != 6 || socket.Socket[2].At-socket.Socket[0].At < 50*time.Millisecond || socket.Socket[4].At-socket.Socket[2].At < 100*time.Millisecond {
+	if n := len(socket.Socket); n != 6 || socket.Socket[2].At-socket.Socket[0].At < 50*time.Millisecond ||
+		socket.Socket[4].At-socket.Socket[2].At < 100*time.Millisecond {
 		t.Errorf("the socket has %+v; want 6 messages, those of the server 100 ms apart", socket.Socket)
 	}
 	if q := Assess(a); q.Score != 1 {
@@ -170,7 +171,13 @@ func everything(t *testing.T) *Archive {
 	t.Helper()
 	list := sample()
 	add := func(e *lab.Exchange) {
-		e.Order, e.Wall, e.Start, e.Method = len(list)+1, wall.Add(time.Duration(len(list))*time.Second), time.Duration(len(list))*time.Second, "GET"
+		e.Order, e.Wall, e.Start, e.Method = len(
+			list,
+		)+1, wall.Add(
+			time.Duration(len(list))*time.Second,
+		), time.Duration(
+			len(list),
+		)*time.Second, "GET"
 		list = append(list, e)
 	}
 	packed := deflated(t, "one and one", "one and one and one", "")
@@ -179,7 +186,10 @@ func everything(t *testing.T) *Archive {
 		URL: "https://www.example.com/live?b=2&a=1&a=%C3%A9", Protocol: "http/1.1", TLS: "tls/1.3", Status: 101, Reason: "Switching Protocols", OriginClosed: true,
 		Request: lab.Message{Header: []lab.HeaderField{{Name: "Upgrade", Value: "websocket"}}},
 		Response: lab.Message{Header: []lab.HeaderField{
-			{Name: "Upgrade", Value: "websocket"}, {Name: "Sec-WebSocket-Accept", Value: "x"}, {Name: "Sec-WebSocket-Extensions", Value: "permessage-deflate"},
+			{
+				Name:  "Upgrade",
+				Value: "websocket",
+			}, {Name: "Sec-WebSocket-Accept", Value: "x"}, {Name: "Sec-WebSocket-Extensions", Value: "permessage-deflate"},
 		}},
 		Socket: []lab.SocketPiece{
 			{At: 5e6, Data: packed[0]}, {At: 6e6, Data: split[:7]}, {At: 9e6, Data: split[7:]},
@@ -188,18 +198,34 @@ func everything(t *testing.T) *Archive {
 			{At: 12e6, Data: []byte("\x88\x02\x03\xe8")}, {At: 12e6, Data: []byte("\x89\x7e")},
 		},
 	})
-	add(&lab.Exchange{URL: "https://www.example.com/poll?since=1", Protocol: "h2", TLS: "tls/1.3", Request: lab.Message{Header: []lab.HeaderField{{Name: "accept", Value: "*/*"}}}})
+	add(
+		&lab.Exchange{
+			URL:      "https://www.example.com/poll?since=1",
+			Protocol: "h2",
+			TLS:      "tls/1.3",
+			Request:  lab.Message{Header: []lab.HeaderField{{Name: "accept", Value: "*/*"}}},
+		},
+	)
 	add(&lab.Exchange{
 		URL: "https://www.example.com/events", Protocol: "h2", TLS: "tls/1.2", Status: 200, Truncated: "time",
-		Response:  lab.Message{Header: []lab.HeaderField{{Name: "content-type", Value: "text/event-stream"}}, Body: []byte("data: 1\n\ndata: 2\n\n")},
+		Response: lab.Message{
+			Header: []lab.HeaderField{{Name: "content-type", Value: "text/event-stream"}},
+			Body:   []byte("data: 1\n\ndata: 2\n\n"),
+		},
 		FirstByte: 3e6, Chunks: []lab.Chunk{{At: 4e6, Bytes: 9}, {At: 7e9, Bytes: 9}},
 		Interim: []lab.Interim{{At: 1e6, Status: 103, Header: []lab.HeaderField{{Name: "link", Value: "</a.css>; rel=preload"}}}},
 	})
 	packedBody := gzipped(t, "a text of UTF-8: é")
 	add(&lab.Exchange{
 		URL: "http://www.example.com/gzip|x#no", Protocol: "http/1.0", Status: 200, Reason: "Fine",
-		Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Encoding", Value: "gzip"}, {Name: "content-type", Value: "text/plain; charset=UTF-8"}}, Body: packedBody},
-		Chunks:   []lab.Chunk{{At: 2e6, Bytes: 1}, {At: 3e6, Bytes: len(packedBody) - 1}},
+		Response: lab.Message{
+			Header: []lab.HeaderField{
+				{Name: "Content-Encoding", Value: "gzip"},
+				{Name: "content-type", Value: "text/plain; charset=UTF-8"},
+			},
+			Body: packedBody,
+		},
+		Chunks: []lab.Chunk{{At: 2e6, Bytes: 1}, {At: 3e6, Bytes: len(packedBody) - 1}},
 	})
 	add(&lab.Exchange{
 		URL: "http://www.example.com/broken", Protocol: "http/1.1", Status: 200, Chunks: []lab.Chunk{{At: 2e6, Bytes: 6}},
@@ -280,13 +306,19 @@ func TestHARMessages(t *testing.T) {
 			t.Fatalf("%s: %+v, %v of %+v; want %d messages without an extension", name, again, err, e, len(want))
 		}
 		for i, m := range again {
-			if w := want[i]; m.Type != w.Type || m.Opcode != w.Opcode || m.Data != w.Data && m.Data != "ba" || m.Time < w.Time-1e-3 || m.Time > w.Time+1e-3 {
+			if w := want[i]; m.Type != w.Type || m.Opcode != w.Opcode || m.Data != w.Data && m.Data != "ba" || m.Time < w.Time-1e-3 ||
+				m.Time > w.Time+1e-3 {
 				t.Errorf("%s: message %d is %+v, want %+v", name, i, m, w)
 			}
 		}
 	}
 	for _, bad := range []string{"\xf1\x00", "\x80\x00", "\xc1\x01x", "\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff"} {
-		e := &lab.Exchange{Status: 101, Wall: wall, Socket: []lab.SocketPiece{{Data: []byte("\x81\x01a" + bad)}}, Response: lab.Message{Header: []lab.HeaderField{{Name: "Upgrade", Value: "websocket"}}}}
+		e := &lab.Exchange{
+			Status:   101,
+			Wall:     wall,
+			Socket:   []lab.SocketPiece{{Data: []byte("\x81\x01a" + bad)}},
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Upgrade", Value: "websocket"}}},
+		}
 		if h := harEntryOf(e, harBody); !strings.HasPrefix(string(h.Comment), "messages after these 1 are left out: ") {
 			t.Errorf("frames %q: comment %q; want it to say what is left out", bad, h.Comment)
 		}
@@ -301,7 +333,8 @@ func TestHAREditedBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := a.Exchanges()[7]
-	if string(e.Response.Body) != "another text" || e.Response.Get("Content-Encoding") != "" || len(e.Chunks) != 1 || e.Chunks[0].At != 3e6 {
+	if string(e.Response.Body) != "another text" || e.Response.Get("Content-Encoding") != "" || len(e.Chunks) != 1 ||
+		e.Chunks[0].At != 3e6 {
 		t.Errorf("the edited exchange is %+v; want the new text, one piece at 3 ms, and no content coding", e)
 	}
 }
@@ -397,7 +430,8 @@ func TestNothingToReplay(t *testing.T) {
 	}
 	arc := "filedesc://a.arc 0.0.0.0 20080101000000 text/plain 73\n1 0 Internet Archive\nURL IP-address Archive-date Content-type Archive-length\n"
 	for _, text := range []string{arc, string(gzipped(t, arc))} {
-		if _, err := openText(t, text); err == nil || !strings.Contains(err.Error(), "ARC file") || !strings.Contains(err.Error(), "warcio recompress") {
+		if _, err := openText(t, text); err == nil || !strings.Contains(err.Error(), "ARC file") ||
+			!strings.Contains(err.Error(), "warcio recompress") {
 			t.Errorf("open an ARC: %v; want an error that says so", err)
 		}
 	}
@@ -423,9 +457,20 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte("\x01\x01a\x89\x00\x80\x01b\x88\x02\x03\xe8"), "")
 	f.Add([]byte("\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\xc1\x05\xf2\x00\x11\x00\x00"), "permessage-deflate")
 	f.Fuzz(func(t *testing.T, data []byte, extension string) {
-		e := &lab.Exchange{ID: "urn:x", Method: "GET", URL: "https://a.example/", Status: 101, Wall: wall, Protocol: "http/1.1", Response: lab.Message{Header: []lab.HeaderField{
-			{Name: "Upgrade", Value: "websocket"}, {Name: "Sec-WebSocket-Extensions", Value: strings.TrimSpace(strings.ToValidUTF8(oneLine(extension), ""))},
-		}}}
+		e := &lab.Exchange{
+			ID:       "urn:x",
+			Method:   "GET",
+			URL:      "https://a.example/",
+			Status:   101,
+			Wall:     wall,
+			Protocol: "http/1.1",
+			Response: lab.Message{Header: []lab.HeaderField{
+				{
+					Name:  "Upgrade",
+					Value: "websocket",
+				}, {Name: "Sec-WebSocket-Extensions", Value: strings.TrimSpace(strings.ToValidUTF8(oneLine(extension), ""))},
+			}},
+		}
 		half := len(data) / 2
 		e.Socket = []lab.SocketPiece{{At: 1e6, Data: data[:half]}, {At: 2e6, Device: true, Data: data}, {At: 3e6, Data: data[half:]}}
 		before, _ := messagesOf(e, 1<<20)

@@ -39,7 +39,13 @@ type harOwn struct {
 }
 
 func ownLog(a *Archive) json.RawMessage {
-	o := harOwnLog{Version: 1, Software: a.options.Software, Title: a.options.Title, Seed: strconv.FormatUint(a.options.Seed, 10), Imported: a.importNotes()}
+	o := harOwnLog{
+		Version:  1,
+		Software: a.options.Software,
+		Title:    a.options.Title,
+		Seed:     strconv.FormatUint(a.options.Seed, 10),
+		Imported: a.importNotes(),
+	}
 	if !a.options.Wall.IsZero() {
 		o.Wall = a.options.Wall.UTC().Format(time.RFC3339Nano)
 	}
@@ -79,7 +85,9 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 		}
 	}
 	a.options = CreateOptions{
-		Software: oneLine(o.Software), Title: oneLine(o.Title), Seed: seed, Rules: rules, Wall: harTime(o.Wall), PageDate: harTime(o.PageDate),
+		Software: oneLine(
+			o.Software,
+		), Title: oneLine(o.Title), Seed: seed, Rules: rules, Wall: harTime(o.Wall), PageDate: harTime(o.PageDate),
 	}
 	for _, line := range o.Imported {
 		a.options.addImported(line)

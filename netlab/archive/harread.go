@@ -169,7 +169,11 @@ func (a *Archive) noteDocuments(notes *harNotes) {
 	}
 	for _, p := range a.pages {
 		if ok, known := answered[p.URL]; known && !ok {
-			notes.add("page", p.URL, "whose document is a 304 without content, so that it cannot be replayed: disable the cache in the developer tools, and save the HAR again")
+			notes.add(
+				"page",
+				p.URL,
+				"whose document is a 304 without content, so that it cannot be replayed: disable the cache in the developer tools, and save the HAR again",
+			)
 		}
 	}
 }

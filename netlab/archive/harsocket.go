@@ -14,7 +14,8 @@ import (
 
 // isSocketExchange tells an upgraded connection that is a WebSocket.
 func isSocketExchange(e *lab.Exchange) bool {
-	return e.Status == 101 && (strings.EqualFold(e.Response.Get("Upgrade"), "websocket") || strings.EqualFold(e.Request.Get("Upgrade"), "websocket"))
+	return e.Status == 101 &&
+		(strings.EqualFold(e.Response.Get("Upgrade"), "websocket") || strings.EqualFold(e.Request.Get("Upgrade"), "websocket"))
 }
 
 // setSocket makes the entry that of a WebSocket, as Chrome writes it.
@@ -32,7 +33,10 @@ func (h *harEntry) setSocket(e *lab.Exchange, most int64) {
 
 // messagesOf lists the complete messages of a WebSocket, with their times.
 func messagesOf(e *lab.Exchange, most int64) ([]harMessage, error) {
-	sides := map[bool]*frameReader{false: newFrameReader(e, "server_no_context_takeover", most), true: newFrameReader(e, "client_no_context_takeover", most)}
+	sides := map[bool]*frameReader{
+		false: newFrameReader(e, "server_no_context_takeover", most),
+		true:  newFrameReader(e, "client_no_context_takeover", most),
+	}
 	name := map[bool]string{false: "receive", true: "send"}
 	out := []harMessage{}
 	for _, p := range e.Socket {
@@ -110,7 +114,10 @@ func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
 			notes = append(notes, fmt.Sprintf("a message of a WebSocket left out: %v", err))
 			continue
 		}
-		e.Socket = append(e.Socket, lab.SocketPiece{At: at[i], Device: m.Type == "send", Data: appendFrame(nil, m.Opcode, m.Type == "send", data)})
+		e.Socket = append(
+			e.Socket,
+			lab.SocketPiece{At: at[i], Device: m.Type == "send", Data: appendFrame(nil, m.Opcode, m.Type == "send", data)},
+		)
 	}
 	return notes
 }

@@ -156,7 +156,10 @@ func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) 
 func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return fmt.Errorf("the WACZ is cut off or damaged (%w): its list of files at the end cannot be read; copy it again, or record again", err)
+		return fmt.Errorf(
+			"the WACZ is cut off or damaged (%w): its list of files at the end cannot be read; copy it again, or record again",
+			err,
+		)
 	}
 	if len(z.File) > l.Entries {
 		return fmt.Errorf("%d files in the WACZ are more than %d: %w", len(z.File), l.Entries, errLimit)

@@ -80,7 +80,10 @@ func TestWriterKeepsTheLimits(t *testing.T) {
 	limits := Limits{Decoded: 20_000, Record: 4000, Header: 1000}.withDefaults()
 	get := func(name string, body int) *lab.Exchange {
 		return &lab.Exchange{Wall: wall, Method: "GET", URL: "https://a.example/" + name, Protocol: "h2", Status: 200,
-			Response: lab.Message{Header: []lab.HeaderField{{Name: "x", Value: strings.Repeat("y", 100)}}, Body: make([]byte, body)}, Chunks: []lab.Chunk{{Bytes: body}}}
+			Response: lab.Message{
+				Header: []lab.HeaderField{{Name: "x", Value: strings.Repeat("y", 100)}},
+				Body:   make([]byte, body),
+			}, Chunks: []lab.Chunk{{Bytes: body}}}
 	}
 	path := filepath.Join(t.TempDir(), "a.wacz")
 	w := record1(t, path, nil)

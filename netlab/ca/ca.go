@@ -62,7 +62,10 @@ func New(now func() time.Time) (*Authority, error) {
 		SerialNumber: serial,
 		// The serial number makes the name unique, so that a trust store can
 		// distinguish the authorities of two boxes.
-		Subject:               pkix.Name{CommonName: "Eidetic box " + hex.EncodeToString(serial.Bytes()[:4]), Organization: []string{"Eidetic"}},
+		Subject: pkix.Name{
+			CommonName:   "Eidetic box " + hex.EncodeToString(serial.Bytes()[:4]),
+			Organization: []string{"Eidetic"},
+		},
 		NotBefore:             t.Add(-backdate),
 		NotAfter:              t.Add(lifetime),
 		IsCA:                  true,

@@ -221,7 +221,12 @@ func TestFileWrites(t *testing.T) {
 	last, waits := x.saved, x.later != nil
 	x.mu.Unlock()
 	if took := time.Since(begin); took < saveEvery && (last.Sub(begin) > took || !waits) {
-		t.Errorf("500 leases took %v; the last write was %v ago, and another one waits: %v; want one that waits", took, time.Since(last), waits)
+		t.Errorf(
+			"500 leases took %v; the last write was %v ago, and another one waits: %v; want one that waits",
+			took,
+			time.Since(last),
+			waits,
+		)
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)

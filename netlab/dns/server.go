@@ -360,7 +360,10 @@ func (s *Server) reverse(m *dns.Msg, q *Query, negative func(int, string)) {
 		return
 	}
 	pointer := func(name string) dns.RR {
-		return &dns.PTR{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl}, Ptr: dns.Fqdn(name)}
+		return &dns.PTR{
+			Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl},
+			Ptr: dns.Fqdn(name),
+		}
 	}
 	for name, box := range s.c.Box {
 		if slices.Contains(box, addr) {

@@ -184,7 +184,11 @@ func TestRules(t *testing.T) {
 	}
 	if len(s.queries) != 17 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins,
 		netip.MustParseAddr("2001:db8::6")) {
-		t.Errorf("the log has %d queries, want 17 with box.test from the box and six.shop.test with its origin: %+v", len(s.queries), s.queries)
+		t.Errorf(
+			"the log has %d queries, want 17 with box.test from the box and six.shop.test with its origin: %+v",
+			len(s.queries),
+			s.queries,
+		)
 	}
 }
 

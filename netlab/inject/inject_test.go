@@ -55,7 +55,11 @@ func change(t testing.TB, p *Plan, body []byte, n int) ([]byte, *Stream) {
 func TestPlace(t *testing.T) {
 	tests := []struct{ name, in, want string }{ // § is where the script goes
 		{"usual", "<!doctype html><html><head><title>x", "<!doctype html><html><head>§<title>x"},
-		{"attributes", `<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'><meta>`, `<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'>§<meta>`},
+		{
+			"attributes",
+			`<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'><meta>`,
+			`<!DOCTYPE html PUBLIC "-//W3C//DTD"><HTML lang="a>b"><Head class='>'>§<meta>`,
+		},
 		{"no head", "<!doctype html>\n<html>\n<body>x", "<!doctype html>\n<html>\n§<body>x"},
 		{"header is not head", "<html><header>x", "<html>§<header>x"},
 		{"no html", "<!doctype html><p>x", "<!doctype html>§<p>x"},
@@ -63,7 +67,11 @@ func TestPlace(t *testing.T) {
 		{"text", "hello", "§hello"},
 		{"comment before doctype", "<!-- a > b --><!doctype html><head>x", "<!-- a > b --><!doctype html><head>§x"},
 		{"short comments", "<!--><!---><!doctype html><head>x", "<!--><!---><!doctype html><head>§x"},
-		{"conditional comment", "<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>x", "<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>§x"},
+		{
+			"conditional comment",
+			"<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>x",
+			"<!doctype html><!--[if IE]><html class=ie><![endif]--><html><head>§x",
+		},
 		{"open comment", "<!-- never ends", "§<!-- never ends"},
 		{"BOM", "\xef\xbb\xbf<!doctype html><head>x", "\xef\xbb\xbf<!doctype html><head>§x"},
 		{"blank", "  \n", "  \n§"},
@@ -125,7 +133,13 @@ func TestKinds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			request := &lab.Message{Header: document(tt.request...).Header[1:]}
-			p := testScript.Plan(tt.method, "https://a.example/", request, tt.status, []lab.HeaderField{{Name: "content-type", Value: tt.mime}})
+			p := testScript.Plan(
+				tt.method,
+				"https://a.example/",
+				request,
+				tt.status,
+				[]lab.HeaderField{{Name: "content-type", Value: tt.mime}},
+			)
 			got := kindNone
 			if p != nil {
 				got = p.kind
@@ -143,7 +157,11 @@ func TestPolicy(t *testing.T) {
 		{"no scripts named", "img-src 'self'", "img-src 'self'"},
 		{"inline allowed", "script-src 'self' 'unsafe-inline'", "script-src 'self' 'unsafe-inline'"},
 		{"nonce disables inline", "script-src 'nonce-abc' 'unsafe-inline'", "script-src 'nonce-abc' 'unsafe-inline' §"},
-		{"strict-dynamic", "script-src 'strict-dynamic' 'nonce-a'; base-uri 'none'", "script-src 'strict-dynamic' 'nonce-a' §; base-uri 'none'"},
+		{
+			"strict-dynamic",
+			"script-src 'strict-dynamic' 'nonce-a'; base-uri 'none'",
+			"script-src 'strict-dynamic' 'nonce-a' §; base-uri 'none'",
+		},
 		{"none", "script-src 'none'", "script-src §"},
 		{"default", "default-src 'self'", "default-src 'self'; script-src 'self' §"},
 		{"default none", "default-src 'none'", "default-src 'none'; script-src §; connect-src " + box},
@@ -152,7 +170,11 @@ func TestPolicy(t *testing.T) {
 		{"two policies", "script-src 'self', script-src 'unsafe-inline'", "script-src 'self' §,script-src 'unsafe-inline'"},
 		{"connect", "connect-src api.example", "connect-src api.example " + box},
 		{"trusted types", "require-trusted-types-for 'script'; trusted-types x", "require-trusted-types-for 'script'; trusted-types x"},
-		{"a line break behind a name", "default-src 'none'; script-src\n\t'self'", "default-src 'none'; script-src 'self' §; connect-src " + box},
+		{
+			"a line break behind a name",
+			"default-src 'none'; script-src\n\t'self'",
+			"default-src 'none'; script-src 'self' §; connect-src " + box,
+		},
 		{"a tab behind a name", "script-src\t'self'", "script-src 'self' §"},
 		{"empty", "", ""},
 		{"semicolons", ";;", ";;"},
@@ -173,7 +195,13 @@ func TestCharsets(t *testing.T) {
 	tag := "<script>" + testScript.Text() + "</script>"
 	tests := []struct{ name, header, in, want, charset string }{
 		{"meta", "", `<head><meta charset="ISO-8859-2">`, "<head>" + tag + `<meta charset="ISO-8859-2">`, "iso-8859-2"},
-		{"http-equiv", "", `<head><meta http-equiv=content-type content="text/html; charset=koi8-r">`, "<head>" + tag + `<meta http-equiv=content-type content="text/html; charset=koi8-r">`, "koi8-r"},
+		{
+			"http-equiv",
+			"",
+			`<head><meta http-equiv=content-type content="text/html; charset=koi8-r">`,
+			"<head>" + tag + `<meta http-equiv=content-type content="text/html; charset=koi8-r">`,
+			"koi8-r",
+		},
 		{"meta says UTF-16", "", `<meta charset=utf-16>`, tag + `<meta charset=utf-16>`, "utf-8"},
 		{"meta in a comment", "", `<!--<meta charset=koi8-r>--><p>`, `<!--<meta charset=koi8-r>-->` + tag + `<p>`, ""},
 		{"header wins", "; charset=UTF-8", `<head><meta charset="koi8-r">`, "<head>" + tag + `<meta charset="koi8-r">`, ""},
@@ -231,7 +259,10 @@ func decode(t testing.TB, coding string, b []byte) string {
 func TestCodings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coding := rapid.SampledFrom([]string{"", "gzip", "br", "zstd", "deflate"}).Draw(t, "coding")
-		text := "<!doctype html><html><head>" + strings.Repeat(rapid.StringN(0, 200, 2000).Draw(t, "text"), rapid.IntRange(1, 40).Draw(t, "times"))
+		text := "<!doctype html><html><head>" + strings.Repeat(
+			rapid.StringN(0, 200, 2000).Draw(t, "text"),
+			rapid.IntRange(1, 40).Draw(t, "times"),
+		)
 		n := rapid.IntRange(1, 700).Draw(t, "piece")
 		tb := new(testing.T)
 		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
@@ -353,7 +384,8 @@ func FuzzStream(f *testing.F) {
 			return
 		}
 		out = append(out, b...)
-		if s.markup != nil && (bytes.Contains(bytes.ToLower(body), []byte("<iframe")) || bytes.Contains(bytes.ToLower(body), []byte("<meta"))) {
+		if s.markup != nil &&
+			(bytes.Contains(bytes.ToLower(body), []byte("<iframe")) || bytes.Contains(bytes.ToLower(body), []byte("<meta"))) {
 			return // FuzzMarkup
 		}
 		if !bytes.Equal(bytes.Replace(bytes.Replace(out, s.tag(), nil, 1), widen(s.tag(), true), nil, 1), body) &&

@@ -113,7 +113,11 @@ func (r *reading) step(p Profile, s string) (Profile, error) {
 		key, value, isSetting := strings.Cut(part, "=")
 		if !isSetting {
 			if i > 0 || part == "" {
-				return p, fmt.Errorf("%q is not a setting; settings look like rtt=150ms, names (%s) come first", part, strings.Join(Names(), ", "))
+				return p, fmt.Errorf(
+					"%q is not a setting; settings look like rtt=150ms, names (%s) come first",
+					part,
+					strings.Join(Names(), ", "),
+				)
 			}
 			q, err := byName(part)
 			if err != nil {

@@ -33,7 +33,11 @@ func Inside(t testing.TB) bool {
 		return true
 	}
 	testlab.NeedNamespaces(t)
-	args := []string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$", "-test.count=1", "-test.timeout=" + timeout(t).String()}
+	args := []string{
+		"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$",
+		"-test.count=1",
+		"-test.timeout=" + timeout(t).String(),
+	}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

@@ -51,7 +51,8 @@ r.send(); document.title = r.responseText`
 				t.Fatal(err)
 			}
 			dom := device.chromium(t, "https://www.shop.test/")
-			if !strings.Contains(dom, "The shop") || !strings.Contains(dom, "made by script") || !strings.Contains(dom, "<title>late title") {
+			if !strings.Contains(dom, "The shop") || !strings.Contains(dom, "made by script") ||
+				!strings.Contains(dom, "<title>late title") {
 				t.Errorf("the page's document is\n%s", dom)
 			}
 			if st := s.Stats(); st.Requests < 3 {

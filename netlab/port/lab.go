@@ -44,7 +44,8 @@ func (p *Port) makeLab() (undo func() error, err error) {
 		}
 		if err == nil {
 			// The kernel must not make a link-local address: linkLocal is one.
-			if err = netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+			if err = netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); errors.Is(err, unix.EAFNOSUPPORT) ||
+				errors.Is(err, unix.EOPNOTSUPP) {
 				err = nil // a kernel without IPv6
 			}
 		}

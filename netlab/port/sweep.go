@@ -80,7 +80,10 @@ func (p *Port) sweep() (undo func() error, err error) {
 		}
 		if !p.isOwn(l) {
 			return nil,
-				fmt.Errorf("an interface named %s exists, and no run of this port made it: rename it, or give this port another gateway", name)
+				fmt.Errorf(
+					"an interface named %s exists, and no run of this port made it: rename it, or give this port another gateway",
+					name,
+				)
 		}
 		if err := netlink.LinkDel(l); err != nil {
 			return nil, fmt.Errorf("remove the %s of an earlier run: %w", name, err)
@@ -93,7 +96,8 @@ func (p *Port) sweep() (undo func() error, err error) {
 // it set the alias is recognised by the MAC address.
 func (p *Port) isOwn(l netlink.Link) bool {
 	name := l.Attrs().Name
-	return l.Attrs().Alias == alias || l.Type() == "veth" && l.Attrs().HardwareAddr.String() == hardwareAddr(p.names.device+" "+name).String()
+	return l.Attrs().Alias == alias ||
+		l.Type() == "veth" && l.Attrs().HardwareAddr.String() == hardwareAddr(p.names.device+" "+name).String()
 }
 
 // sweepOthers removes what killed runs with other gateways left behind: their tables

@@ -136,7 +136,10 @@ func testUpstreamQUIC(t *testing.T, dialPacket func(context.Context, string) (ne
 		w.Header().Set("Alt-Svc", `h3-29=":1", h3="alt.test:`+portText(udp.Port)+`"; ma=60`)
 		handler(w, r)
 	})
-	srv := &http.Server{Handler: altSvc, TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}}
+	srv := &http.Server{
+		Handler:   altSvc,
+		TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate, NextProtos: []string{"h2", "http/1.1"}},
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.ServeTLS(tcp, "", "") }()
 	t.Cleanup(func() { _ = srv.Close(); <-done })

@@ -37,8 +37,11 @@ func recordSite(t *testing.T, path string) {
 		e := &lab.Exchange{
 			Wall: time.Now(), Method: "GET", URL: "https://www.shop.test/" + i, Protocol: "h2", TLS: "tls/1.3",
 			Server: netip.MustParseAddrPort("203.0.113.1:443"), Status: 200,
-			Response: lab.Message{Header: []lab.HeaderField{{Name: "content-type", Value: "text/plain"}, {Name: "content-length", Value: fmt.Sprint(size)}}, Body: body},
-			Chunks:   []lab.Chunk{{Bytes: size}},
+			Response: lab.Message{
+				Header: []lab.HeaderField{{Name: "content-type", Value: "text/plain"}, {Name: "content-length", Value: fmt.Sprint(size)}},
+				Body:   body,
+			},
+			Chunks: []lab.Chunk{{Bytes: size}},
 		}
 		if err := w.Add(e); err != nil {
 			t.Fatal(err)
@@ -187,7 +190,11 @@ func TestSlowLoris(t *testing.T) {
 	const slow = 200
 	var open []net.Conn
 	for i := range slow {
-		nc, err := tls.Dial("tcp", b.https, &tls.Config{InsecureSkipVerify: true, ServerName: "www.shop.test", NextProtos: []string{"http/1.1"}})
+		nc, err := tls.Dial(
+			"tcp",
+			b.https,
+			&tls.Config{InsecureSkipVerify: true, ServerName: "www.shop.test", NextProtos: []string{"http/1.1"}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

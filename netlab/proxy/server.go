@@ -137,7 +137,8 @@ func Serve(c Config) (*Server, error) {
 
 // isShortage tells an error of accept(2) that is a temporary lack of descriptors or memory.
 func isShortage(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
+		errors.Is(err, syscall.ENOMEM)
 }
 
 // run serves what a listener accepts, over TLS when there are settings for it.

@@ -88,7 +88,16 @@ func serve(t testing.TB, core Core) *box {
 		t.Fatal(err)
 	}
 	b.quic = quic.LocalAddr().(*net.UDPAddr)
-	b.Server, err = Serve(Config{HTTP: listen(&b.http), HTTPS: listen(&b.https), Explicit: listen(&b.explicit), QUIC: quic, Certificates: authority, Core: core})
+	b.Server, err = Serve(
+		Config{
+			HTTP:         listen(&b.http),
+			HTTPS:        listen(&b.https),
+			Explicit:     listen(&b.explicit),
+			QUIC:         quic,
+			Certificates: authority,
+			Core:         core,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +123,11 @@ func (b *box) client(t testing.TB, h2 bool) *http.Client {
 		ForceAttemptHTTP2: h2,
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: testlab.Hang, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Transport:     tr,
+		Timeout:       testlab.Hang,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func get(t testing.TB, c *http.Client, u string) *http.Response {
@@ -300,11 +313,13 @@ func TestSetCoreLetsNoAnswerOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	s, err := Serve(Config{HTTP: slowToAbort{l}, Certificates: authority, Core: &fakeCore{serve: func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		close(started)
-		<-r.Context().Done()
-	}}})
+	s, err := Serve(
+		Config{HTTP: slowToAbort{l}, Certificates: authority, Core: &fakeCore{serve: func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(started)
+			<-r.Context().Done()
+		}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +352,12 @@ func TestExplicitProxy(t *testing.T) {
 	}}
 	b := serve(t, core)
 	proxyURL, _ := url.Parse("http://" + b.explicit)
-	tr := &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool()}, ForceAttemptHTTP2: true, DisableCompression: true}
+	tr := &http.Transport{
+		Proxy:              http.ProxyURL(proxyURL),
+		TLSClientConfig:    &tls.Config{RootCAs: b.ca.Pool()},
+		ForceAttemptHTTP2:  true,
+		DisableCompression: true,
+	}
 	defer tr.CloseIdleConnections()
 	c := &http.Client{Transport: tr, Timeout: testlab.Hang}
 	for _, x := range []struct{ url, protocol, tls, dest string }{

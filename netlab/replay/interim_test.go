@@ -55,7 +55,15 @@ func TestHintsWhileTheRequestIsWritten(t *testing.T) {
 		close(release)
 		<-wrote
 		<-got
-		return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody, Request: r}, nil
+		return &http.Response{
+			StatusCode: http.StatusOK,
+			Status:     "200 OK",
+			ProtoMajor: 1,
+			ProtoMinor: 1,
+			Header:     http.Header{"Content-Type": {"text/plain"}},
+			Body:       http.NoBody,
+			Request:    r,
+		}, nil
 	}), RecordOptions{Clock: clock, Wall: time.Now})
 	answer := httptest.NewRecorder()
 	rec.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "https://a.test/", strings.NewReader("")))

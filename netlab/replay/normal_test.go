@@ -13,7 +13,14 @@ import (
 func BenchmarkNormalised(b *testing.B) {
 	var list []exchange
 	for i := range 1000 {
-		list = append(list, exchange{ask: fmt.Sprintf("GET https://a.example/assets/%d/file-%d.css", i%97, i), header: "Content-Type: text/css", answer: "a{}"})
+		list = append(
+			list,
+			exchange{
+				ask:    fmt.Sprintf("GET https://a.example/assets/%d/file-%d.css", i%97, i),
+				header: "Content-Type: text/css",
+				answer: "a{}",
+			},
+		)
 	}
 	s, err := NewSession(build(list...), Options{Timing: Timing{Mode: TimingNone}, Clock: lab.Monotonic, Log: func(lab.Served) {}})
 	if err != nil {

@@ -51,7 +51,10 @@ func newBench(t testing.TB, origin http.Handler, h2 bool) *bench {
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host = "https", r.Host
 		proto := map[int]string{1: "http/1.1", 2: "h2"}[r.ProtoMajor]
-		b.handler.ServeHTTP(w, r.WithContext(hop.WithConn(r.Context(), hop.Conn{Client: netip.MustParseAddr("192.0.2.77"), Protocol: proto, TLS: "tls/1.3"})))
+		b.handler.ServeHTTP(
+			w,
+			r.WithContext(hop.WithConn(r.Context(), hop.Conn{Client: netip.MustParseAddr("192.0.2.77"), Protocol: proto, TLS: "tls/1.3"})),
+		)
 	}))
 	b.front.EnableHTTP2 = h2
 	b.front.Config.ErrorLog = quiet()
@@ -95,7 +98,11 @@ func (b *bench) record(path string) (*Recorder, func() *archive.Archive) {
 	tr := newTransport(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, b.origin.Listener.Addr().String())
 	}, &tls.Config{InsecureSkipVerify: true})
-	rec := NewRecorder(w, tr, RecordOptions{Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 3, Date: recordedAt}, Log: b.note})
+	rec := NewRecorder(
+		w,
+		tr,
+		RecordOptions{Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 3, Date: recordedAt}, Log: b.note},
+	)
 	b.handler = rec
 	return rec, func() *archive.Archive {
 		if err := rec.Wait(); err != nil {
@@ -255,7 +262,8 @@ func TestRecordReplay(t *testing.T) {
 				t.Errorf("Stats() = %+v, want %d requests and no miss", st, len(asks))
 			}
 			want := map[bool]string{false: "[http/1.1]", true: "[h2 http/1.1]"}[h2]
-			if got := fmt.Sprint(s.Protocols("www.example.com")); got != want || fmt.Sprint(s.Hosts()) != "[www.example.com]" || s.Protocols("x.example") != nil {
+			if got := fmt.Sprint(s.Protocols("www.example.com")); got != want || fmt.Sprint(s.Hosts()) != "[www.example.com]" ||
+				s.Protocols("x.example") != nil {
 				t.Errorf("Protocols = %s, Hosts() = %v; want %s, [www.example.com], and none for another host", got, s.Hosts(), want)
 			}
 		})
@@ -324,7 +332,14 @@ func TestManyClients(t *testing.T) {
 	b := newBench(t, http.NotFoundHandler(), true)
 	var list []exchange
 	for i := range 50 {
-		list = append(list, exchange{ask: fmt.Sprint("GET https://www.example.com/", i), header: "Content-Type: text/plain", answer: fmt.Sprint("body ", i)})
+		list = append(
+			list,
+			exchange{
+				ask:    fmt.Sprint("GET https://www.example.com/", i),
+				header: "Content-Type: text/plain",
+				answer: fmt.Sprint("body ", i),
+			},
+		)
 	}
 	s := b.replay(build(list...), Options{})
 	ask := func(i int) bool {

@@ -141,40 +141,154 @@ func TestMatching(t *testing.T) {
 		archive []exchange
 		asks    []ask
 	}{
-		{"a bare URL does not win over a cache-buster", []exchange{{ask: "GET https://a.example/a", answer: "bare"}, {ask: "GET https://a.example/a?id=5&cb=9", answer: "five"}},
-			[]ask{{ask: "GET https://a.example/a?id=5&cb=1", want: "five", stage: lab.StageNormalised}, {ask: "GET https://a.example/a", want: "bare", stage: lab.StageExact}}},
-		{"an unknown cache-buster in front", []exchange{{ask: "GET https://a.example/a", answer: "bare"}, {ask: "GET https://a.example/a?zz=abc&id=5&x=y", answer: "five"}, {ask: "GET https://a.example/a?zz=def&id=6&x=y", answer: "six"}},
-			[]ask{{ask: "GET https://a.example/a?zz=ghi&id=6&x=y", want: "six", stage: lab.StageFuzzy}}},
+		{
+			"a bare URL does not win over a cache-buster",
+			[]exchange{{ask: "GET https://a.example/a", answer: "bare"}, {ask: "GET https://a.example/a?id=5&cb=9", answer: "five"}},
+			[]ask{
+				{ask: "GET https://a.example/a?id=5&cb=1", want: "five", stage: lab.StageNormalised},
+				{ask: "GET https://a.example/a", want: "bare", stage: lab.StageExact},
+			},
+		},
+		{
+			"an unknown cache-buster in front",
+			[]exchange{
+				{ask: "GET https://a.example/a", answer: "bare"},
+				{ask: "GET https://a.example/a?zz=abc&id=5&x=y", answer: "five"},
+				{ask: "GET https://a.example/a?zz=def&id=6&x=y", answer: "six"},
+			},
+			[]ask{{ask: "GET https://a.example/a?zz=ghi&id=6&x=y", want: "six", stage: lab.StageFuzzy}},
+		},
 		{"methods are not mixed", []exchange{{ask: "POST https://a.example/a", answer: "post"}},
-			[]ask{{ask: "GET https://a.example/a", want: "miss", stage: lab.StageMiss}, {ask: "OPTIONS https://a.example/a", want: "miss", stage: lab.StageMiss}}},
-		{"two POSTs by body", []exchange{{ask: "POST https://a.example/q", with: js, body: `{"q":1}`, answer: "one"}, {ask: "POST https://a.example/q", with: js, body: `{"q":2}`, answer: "two"}},
-			[]ask{{ask: "POST https://a.example/q", with: js, body: `{"q":2}`, want: "two", stage: lab.StageExact}, {ask: "POST https://a.example/q", with: js, body: `{ "q" : 1 }`, want: "one", stage: lab.StageNormalised}}},
-		{"the same form twice", []exchange{{ask: "POST https://a.example/buy", with: form, body: "a=1", answer: "first"}, {ask: "POST https://a.example/buy", with: form, body: "a=1", answer: "second"}},
-			[]ask{{ask: "POST https://a.example/buy", with: form, body: "a=1", want: "first", stage: lab.StageSequence}, {ask: "POST https://a.example/buy", with: form, body: "a=1", want: "second", stage: lab.StageSequence}, {ask: "POST https://a.example/buy", with: form, body: "a=1", want: "second", stage: lab.StageSequence}}},
-		{"multipart boundaries", []exchange{{ask: "POST https://a.example/u", with: m1h, body: m1b, answer: "one"}, {ask: "POST https://a.example/u", with: m2h, body: m2b, answer: "two"}},
-			[]ask{{ask: "POST https://a.example/u", with: m3h, body: m3b, want: "two", stage: lab.StageNormalised}}},
+			[]ask{
+				{ask: "GET https://a.example/a", want: "miss", stage: lab.StageMiss},
+				{ask: "OPTIONS https://a.example/a", want: "miss", stage: lab.StageMiss},
+			}},
+		{
+			"two POSTs by body",
+			[]exchange{
+				{ask: "POST https://a.example/q", with: js, body: `{"q":1}`, answer: "one"},
+				{ask: "POST https://a.example/q", with: js, body: `{"q":2}`, answer: "two"},
+			},
+			[]ask{
+				{ask: "POST https://a.example/q", with: js, body: `{"q":2}`, want: "two", stage: lab.StageExact},
+				{ask: "POST https://a.example/q", with: js, body: `{ "q" : 1 }`, want: "one", stage: lab.StageNormalised},
+			},
+		},
+		{
+			"the same form twice",
+			[]exchange{
+				{ask: "POST https://a.example/buy", with: form, body: "a=1", answer: "first"},
+				{ask: "POST https://a.example/buy", with: form, body: "a=1", answer: "second"},
+			},
+			[]ask{
+				{ask: "POST https://a.example/buy", with: form, body: "a=1", want: "first", stage: lab.StageSequence},
+				{ask: "POST https://a.example/buy", with: form, body: "a=1", want: "second", stage: lab.StageSequence},
+				{ask: "POST https://a.example/buy", with: form, body: "a=1", want: "second", stage: lab.StageSequence},
+			},
+		},
+		{
+			"multipart boundaries",
+			[]exchange{
+				{ask: "POST https://a.example/u", with: m1h, body: m1b, answer: "one"},
+				{ask: "POST https://a.example/u", with: m2h, body: m2b, answer: "two"},
+			},
+			[]ask{{ask: "POST https://a.example/u", with: m3h, body: m3b, want: "two", stage: lab.StageNormalised}},
+		},
 		{"GraphQL", []exchange{
-			{ask: "POST https://a.example/graphql", with: js, body: `{"operationName":"A","query":"query A{x}","variables":{"n":1}}`, answer: "A"},
-			{ask: "POST https://a.example/graphql", with: js, body: `{"operationName":"B","query":"query B{y}","variables":{"n":1,"at":1700000000000}}`, answer: "B"}},
-			[]ask{{ask: "POST https://a.example/graphql", with: js, body: `{"query":"query B{y}","variables":{"at":1711111111111,"n":1},"operationName":"B"}`, want: "B", stage: lab.StageNormalised},
-				{ask: "POST https://a.example/graphql", with: js, body: `{"operationName":"C","query":"mutation{zzzzzzzzzzzzzzzzzz}"}`, want: "miss", stage: lab.StageMiss}}},
-		{"a failed first try is not replayed", []exchange{{ask: "GET https://a.example/x", answer: "ha", cut: "disconnect"}, {ask: "GET https://a.example/x", answer: "half and more"}},
-			[]ask{{ask: "GET https://a.example/x", want: "half and more", stage: lab.StageExact}}},
-		{"a 304 is not for an empty cache", []exchange{{ask: "GET https://a.example/x", status: 304}, {ask: "GET https://a.example/x", answer: "whole"}},
-			[]ask{{ask: "GET https://a.example/x", want: "whole", stage: lab.StageExact}}},
-		{"another host", []exchange{{ask: "GET https://a.example/x", answer: "a"}}, []ask{{ask: "GET https://b.example/x", want: "miss", stage: lab.StageMiss}}},
-		{"another kind of file", []exchange{{ask: "GET https://a.example/x.js", answer: "a"}}, []ask{{ask: "GET https://a.example/x.css", want: "miss", stage: lab.StageMiss}}},
+			{
+				ask:    "POST https://a.example/graphql",
+				with:   js,
+				body:   `{"operationName":"A","query":"query A{x}","variables":{"n":1}}`,
+				answer: "A",
+			},
+			{
+				ask:    "POST https://a.example/graphql",
+				with:   js,
+				body:   `{"operationName":"B","query":"query B{y}","variables":{"n":1,"at":1700000000000}}`,
+				answer: "B",
+			}},
+			[]ask{
+				{
+					ask:   "POST https://a.example/graphql",
+					with:  js,
+					body:  `{"query":"query B{y}","variables":{"at":1711111111111,"n":1},"operationName":"B"}`,
+					want:  "B",
+					stage: lab.StageNormalised,
+				},
+				{
+					ask:   "POST https://a.example/graphql",
+					with:  js,
+					body:  `{"operationName":"C","query":"mutation{zzzzzzzzzzzzzzzzzz}"}`,
+					want:  "miss",
+					stage: lab.StageMiss,
+				},
+			}},
+		{
+			"a failed first try is not replayed",
+			[]exchange{
+				{ask: "GET https://a.example/x", answer: "ha", cut: "disconnect"},
+				{ask: "GET https://a.example/x", answer: "half and more"},
+			},
+			[]ask{{ask: "GET https://a.example/x", want: "half and more", stage: lab.StageExact}},
+		},
+		{
+			"a 304 is not for an empty cache",
+			[]exchange{{ask: "GET https://a.example/x", status: 304}, {ask: "GET https://a.example/x", answer: "whole"}},
+			[]ask{{ask: "GET https://a.example/x", want: "whole", stage: lab.StageExact}},
+		},
+		{
+			"another host",
+			[]exchange{{ask: "GET https://a.example/x", answer: "a"}},
+			[]ask{{ask: "GET https://b.example/x", want: "miss", stage: lab.StageMiss}},
+		},
+		{
+			"another kind of file",
+			[]exchange{{ask: "GET https://a.example/x.js", answer: "a"}},
+			[]ask{{ask: "GET https://a.example/x.css", want: "miss", stage: lab.StageMiss}},
+		},
 		{"volatile path", []exchange{{ask: "GET https://a.example/s/123e4567-e89b-12d3-a456-426614174000/x", answer: "a"}},
 			[]ask{{ask: "GET https://a.example/s/00000000-e89b-12d3-a456-426614174999/x", want: "a", stage: lab.StageNormalised}}},
-		{"order of parameters", []exchange{{ask: "GET https://a.example/x?a=1&b=2", answer: "a"}}, []ask{{ask: "GET https://a.example/x?b=2&a=1", want: "a", stage: lab.StageNormalised}}},
-		{"a parameter that the recording shows not to matter", []exchange{{ask: "GET https://a.example/x?sid=abc&id=1", answer: "one"}, {ask: "GET https://a.example/x?sid=def&id=1", answer: "one"}, {ask: "GET https://a.example/x?sid=abc&id=2", answer: "two"}},
-			[]ask{{ask: "GET https://a.example/x?sid=zzz&id=2", want: "two", stage: lab.StageNormalised}}},
-		{"Vary", []exchange{{ask: "GET https://a.example/i", with: "Accept: image/webp", header: "Vary: Accept", answer: "webp"}, {ask: "GET https://a.example/i", with: "Accept: image/png", header: "Vary: Accept", answer: "png"}},
-			[]ask{{ask: "GET https://a.example/i", with: "Accept: image/png", want: "png", stage: lab.StageExact}}},
-		{"HEAD by a GET", []exchange{{ask: "GET https://a.example/x", answer: "body"}}, []ask{{ask: "HEAD https://a.example/x", want: "", stage: lab.StageNormalised}}},
+		{
+			"order of parameters",
+			[]exchange{{ask: "GET https://a.example/x?a=1&b=2", answer: "a"}},
+			[]ask{{ask: "GET https://a.example/x?b=2&a=1", want: "a", stage: lab.StageNormalised}},
+		},
+		{
+			"a parameter that the recording shows not to matter",
+			[]exchange{
+				{ask: "GET https://a.example/x?sid=abc&id=1", answer: "one"},
+				{ask: "GET https://a.example/x?sid=def&id=1", answer: "one"},
+				{ask: "GET https://a.example/x?sid=abc&id=2", answer: "two"},
+			},
+			[]ask{{ask: "GET https://a.example/x?sid=zzz&id=2", want: "two", stage: lab.StageNormalised}},
+		},
+		{
+			"Vary",
+			[]exchange{
+				{ask: "GET https://a.example/i", with: "Accept: image/webp", header: "Vary: Accept", answer: "webp"},
+				{ask: "GET https://a.example/i", with: "Accept: image/png", header: "Vary: Accept", answer: "png"},
+			},
+			[]ask{{ask: "GET https://a.example/i", with: "Accept: image/png", want: "png", stage: lab.StageExact}},
+		},
+		{
+			"HEAD by a GET",
+			[]exchange{{ask: "GET https://a.example/x", answer: "body"}},
+			[]ask{{ask: "HEAD https://a.example/x", want: "", stage: lab.StageNormalised}},
+		},
 		{"preflight never recorded", []exchange{{ask: "PUT https://a.example/x", answer: "put"}},
-			[]ask{{ask: "OPTIONS https://a.example/x", with: "Origin: https://b.example\nAccess-Control-Request-Method: PUT", want: "", stage: lab.StageBox}}},
-		{"a path of the box", nil, []ask{{ask: "POST https://a.example/.well-known/eidetic/done", body: "{}", want: "", stage: lab.StageBox}}},
+			[]ask{
+				{
+					ask:   "OPTIONS https://a.example/x",
+					with:  "Origin: https://b.example\nAccess-Control-Request-Method: PUT",
+					want:  "",
+					stage: lab.StageBox,
+				},
+			}},
+		{
+			"a path of the box",
+			nil,
+			[]ask{{ask: "POST https://a.example/.well-known/eidetic/done", body: "{}", want: "", stage: lab.StageBox}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -193,7 +307,8 @@ func TestMatching(t *testing.T) {
 				if text != a.want {
 					t.Errorf("%s: %q, want %q", a.ask, text, a.want)
 				}
-				if line.Stage == lab.StageNormalised && len(line.Differs) == 0 || line.BodySHA256 != "" && line.BodySHA256 != hexSum([]byte(text)) {
+				if line.Stage == lab.StageNormalised && len(line.Differs) == 0 ||
+					line.BodySHA256 != "" && line.BodySHA256 != hexSum([]byte(text)) {
 					t.Errorf("%s: the log has %+v; want the differences of a normalised match and the SHA-256 of the body", a.ask, line)
 				}
 			}
@@ -221,8 +336,20 @@ func TestRanges(t *testing.T) {
 	const full = "0123456789"
 	a := build(
 		exchange{ask: "GET https://a.example/full", header: "Content-Length: 10\nETag: \"x\"", answer: full},
-		exchange{ask: "GET https://a.example/part", with: "Range: bytes=0-", status: 206, header: "Content-Range: bytes 0-9/10\nContent-Length: 10", answer: full},
-		exchange{ask: "GET https://a.example/mid", with: "Range: bytes=2-5", status: 206, header: "Content-Range: bytes 2-5/10\nContent-Length: 4", answer: "2345"},
+		exchange{
+			ask:    "GET https://a.example/part",
+			with:   "Range: bytes=0-",
+			status: 206,
+			header: "Content-Range: bytes 0-9/10\nContent-Length: 10",
+			answer: full,
+		},
+		exchange{
+			ask:    "GET https://a.example/mid",
+			with:   "Range: bytes=2-5",
+			status: 206,
+			header: "Content-Range: bytes 2-5/10\nContent-Length: 4",
+			answer: "2345",
+		},
 	)
 	tests := []struct {
 		path, with string
@@ -260,8 +387,14 @@ func TestRanges(t *testing.T) {
 }
 
 func TestDatesAndConditions(t *testing.T) {
-	a := build(exchange{ask: "GET https://a.example/x", answer: "x", header: "Date: Fri, 02 Jan 2026 03:04:05 GMT\nExpires: Fri, 02 Jan 2026 04:04:05 GMT\nLast-Modified: Thu, 01 Jan 2026 03:04:05 GMT\nETag: W/\"v1\"\n" +
-		"Set-Cookie: a=b; expires=Sat, 03-Jan-2026 03:04:05 GMT; path=/\nSet-Cookie: gone=; Expires=Thu, 01 Jan 1970 00:00:00 GMT\nAlt-Svc: h3=\":443\"\nConnection: close"})
+	a := build(
+		exchange{
+			ask:    "GET https://a.example/x",
+			answer: "x",
+			header: "Date: Fri, 02 Jan 2026 03:04:05 GMT\nExpires: Fri, 02 Jan 2026 04:04:05 GMT\nLast-Modified: Thu, 01 Jan 2026 03:04:05 GMT\nETag: W/\"v1\"\n" +
+				"Set-Cookie: a=b; expires=Sat, 03-Jan-2026 03:04:05 GMT; path=/\nSet-Cookie: gone=; Expires=Thu, 01 Jan 1970 00:00:00 GMT\nAlt-Svc: h3=\":443\"\nConnection: close",
+		},
+	)
 	now := recordedAt.Add(365 * 24 * time.Hour)
 	k := newAsker(t, a, Options{Wall: now, Clock: func() lab.Time { return 0 }, Timing: Timing{Mode: TimingNone}})
 	resp, _, _ := k.ask("192.0.2.1", "GET https://a.example/x", "", "")
@@ -309,7 +442,12 @@ func (s *stamps) Write(b []byte) (int, error) {
 
 func TestTiming(t *testing.T) {
 	const ms = time.Millisecond
-	x := exchange{ask: "GET https://a.example/x", answer: "aabbbc", first: 50 * ms, chunks: []lab.Chunk{{At: 60 * ms, Bytes: 2}, {At: 100 * ms, Bytes: 3}, {At: 1000 * ms, Bytes: 1}}}
+	x := exchange{
+		ask:    "GET https://a.example/x",
+		answer: "aabbbc",
+		first:  50 * ms,
+		chunks: []lab.Chunk{{At: 60 * ms, Bytes: 2}, {At: 100 * ms, Bytes: 3}, {At: 1000 * ms, Bytes: 1}},
+	}
 	for _, tt := range []struct{ timing, want string }{
 		{"recorded", "[50ms 60ms 100ms 1s] [0 2 3 1]"},
 		{"fixed:20ms", "[20ms 20ms] [0 6]"},
@@ -341,11 +479,19 @@ func TestTiming(t *testing.T) {
 // and a fetch of the same URL has not.
 func TestInjectedOnce(t *testing.T) {
 	html := "<!doctype html><html><head><meta charset=utf-8>" + strings.Repeat("x", 2000)
-	a := build(exchange{ask: "GET https://a.example/", with: "sec-fetch-dest: document", header: "content-type: text/html\ncontent-length: " + fmt.Sprint(len(html)), answer: html})
+	a := build(
+		exchange{
+			ask:    "GET https://a.example/",
+			with:   "sec-fetch-dest: document",
+			header: "content-type: text/html\ncontent-length: " + fmt.Sprint(len(html)),
+			answer: html,
+		},
+	)
 	k := newAsker(t, a, Options{Seed: 5, Inject: inject.Options{Date: recordedAt}})
 	resp, text, _ := k.ask("192.0.2.1", "GET https://a.example/", "Sec-Fetch-Dest: document", "")
 	script := inject.NewScript(inject.Options{Seed: 5, Date: recordedAt}).Text()
-	if strings.Count(text, script) != 1 || resp.Header.Get("Content-Length") != fmt.Sprint(len(text)) || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+	if strings.Count(text, script) != 1 || resp.Header.Get("Content-Length") != fmt.Sprint(len(text)) ||
+		resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("the document has %d scripts, %d bytes and the header %v; want one script and a header to match",
 			strings.Count(text, script), len(text), resp.Header)
 	}
@@ -361,7 +507,12 @@ func TestSameBytes(t *testing.T) {
 		var list []exchange
 		for i := range n {
 			list = append(list, exchange{
-				ask:    rapid.SampledFrom([]string{"GET", "POST"}).Draw(t, "method") + " https://" + rapid.SampledFrom([]string{"a", "b"}).Draw(t, "host") + ".example/" + rapid.StringMatching(`[a-c]{0,2}(\?[xy]=[1-3](&z=[0-9]{13})?)?`).Draw(t, "path"),
+				ask: rapid.SampledFrom([]string{"GET", "POST"}).
+					Draw(t, "method") +
+					" https://" + rapid.SampledFrom([]string{"a", "b"}).
+					Draw(t, "host") +
+					".example/" + rapid.StringMatching(`[a-c]{0,2}(\?[xy]=[1-3](&z=[0-9]{13})?)?`).
+					Draw(t, "path"),
 				body:   rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "body"),
 				answer: fmt.Sprint("answer ", i),
 			})

@@ -11,7 +11,12 @@ func TestRulesOfTheRecording(t *testing.T) {
 	a := build(
 		exchange{ask: "GET https://a.test/x?sid=abc&q=1", answer: "one"},
 		exchange{ask: "GET https://a.test/x?sid=abc&q=2", answer: "two"},
-		exchange{ask: "POST https://a.test/y", with: "Content-Type: application/json", body: `{"user":{"session":"abc"},"q":1}`, answer: "three"},
+		exchange{
+			ask:    "POST https://a.test/y",
+			with:   "Content-Type: application/json",
+			body:   `{"user":{"session":"abc"},"q":1}`,
+			answer: "three",
+		},
 	)
 	a = a.WithRules([]archive.Rule{{URL: "https://a.test/*", Ignore: []string{"sid", "user.*"}}})
 	k := newAsker(t, a, Options{Timing: Timing{Mode: TimingNone}})

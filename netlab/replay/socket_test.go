@@ -20,7 +20,15 @@ func chat() http.Handler {
 	connections := 0
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connections++
-		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 1})
+		c, err := websocket.Accept(
+			w,
+			r,
+			&websocket.AcceptOptions{
+				InsecureSkipVerify:   true,
+				CompressionMode:      websocket.CompressionContextTakeover,
+				CompressionThreshold: 1,
+			},
+		)
 		if err != nil {
 			return
 		}
@@ -41,7 +49,11 @@ func chat() http.Handler {
 // talk is what a device hears.
 func (b *bench) talk(ctx context.Context) string {
 	// The device opens WebSockets over HTTP/1.1.
-	c, _, err := websocket.Dial(ctx, "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client, CompressionMode: websocket.CompressionContextTakeover})
+	c, _, err := websocket.Dial(
+		ctx,
+		"wss://www.example.com/chat",
+		&websocket.DialOptions{HTTPClient: b.client, CompressionMode: websocket.CompressionContextTakeover},
+	)
 	if err != nil {
 		return "dial: " + err.Error()
 	}
@@ -103,7 +115,13 @@ func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
 		"nothing": nil, "the device": {device}, "the origin": {device, origin}, "the device, after the origin": {origin, device},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := build(exchange{ask: "GET https://www.example.com/chat", status: 101, header: "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: x"})
+			a := build(
+				exchange{
+					ask:    "GET https://www.example.com/chat",
+					status: 101,
+					header: "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: x",
+				},
+			)
 			a.Exchanges()[0].Socket = pieces
 			b.replay(a, Options{Timing: Timing{Mode: TimingRecorded}})
 			c, _, err := websocket.Dial(ctx, "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client})

@@ -56,9 +56,14 @@ func plot(classes []class) []byte {
 	for i, c := range sorted {
 		c.panel(&b, float64(i%columns*panelW), float64(i/columns*panelH))
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#333">right: faster, MB of pixels a second (one thread; the hollow point: two) · up: smaller, pixels ÷ file · line: what no other codec beats in both</text>
+	fmt.Fprintf(
+		&b,
+		`<text x="%d" y="%d" fill="#333">right: faster, MB of pixels a second (one thread; the hollow point: two) · up: smaller, pixels ÷ file · line: what no other codec beats in both</text>
 </svg>
-`, left, rows*panelH+14)
+`,
+		left,
+		rows*panelH+14,
+	)
 	return b.Bytes()
 }
 
@@ -72,8 +77,16 @@ func (c class) panel(b *bytes.Buffer, x, y float64) {
 	}
 	fmt.Fprintf(b, `<g><text x="%.0f" y="%.0f" font-weight="600" fill="#111">%s, %s</text>`+"\n", x+left, y+20, c.scene, c.format.Pixels)
 	for _, v := range sx.ticks() {
-		fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1f" stroke="#e6e6e6"/><text x="%.1f" y="%.1f" text-anchor="middle" fill="#666">%g</text>`+"\n",
-			sx.at(v), sy.from, sy.to, sx.at(v), sy.from+14, v)
+		fmt.Fprintf(
+			b,
+			`<path d="M%.1f %.1fV%.1f" stroke="#e6e6e6"/><text x="%.1f" y="%.1f" text-anchor="middle" fill="#666">%g</text>`+"\n",
+			sx.at(v),
+			sy.from,
+			sy.to,
+			sx.at(v),
+			sy.from+14,
+			v,
+		)
 	}
 	for _, v := range sy.ticks() {
 		fmt.Fprintf(b, `<path d="M%.1f %.1fH%.1f" stroke="#e6e6e6"/><text x="%.1f" y="%.1f" text-anchor="end" fill="#666">%g</text>`+"\n",
@@ -100,8 +113,19 @@ func (c class) dots(b *bytes.Buffer, sx, sy axis) {
 		if m.threads > 1 {
 			fill = "#fff"
 		}
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" stroke="%s" stroke-width="1.5"><title>%s, %d thread(s): %.0f MB/s, ratio %.1f</title></circle>`+"\n",
-			x, y, size, fill, ink, m.codec, m.threads, m.speed, m.ratio)
+		fmt.Fprintf(
+			b,
+			`<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" stroke="%s" stroke-width="1.5"><title>%s, %d thread(s): %.0f MB/s, ratio %.1f</title></circle>`+"\n",
+			x,
+			y,
+			size,
+			fill,
+			ink,
+			m.codec,
+			m.threads,
+			m.speed,
+			m.ratio,
+		)
 		if m.threads > 1 {
 			continue
 		}

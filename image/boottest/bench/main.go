@@ -77,7 +77,10 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%w; make it with: make image-test", err)
 		}
-		results = append(results, result{Name: image.name, Value: float64(info.Size()) / 1e6, Unit: "MB", Better: "lower", Goal: image.goal})
+		results = append(
+			results,
+			result{Name: image.name, Value: float64(info.Size()) / 1e6, Unit: "MB", Better: "lower", Goal: image.goal},
+		)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range results {

@@ -111,7 +111,11 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 	paint, hero := 510+noise+delay/2, 1320+noise*1.4+rng.ExpFloat64()*30+delay
 	quantise := func(ms float64) float64 { return math.Ceil(ms/frame) * frame }
 	steps := []struct{ at, load, visual float64 }{
-		{quantise(paint), 41.2, 38.5}, {quantise(paint + 130), 52.8, 61}, {quantise(paint + 330), 61.4, 74}, {quantise(paint + 470), 68.1, 80.2},
+		{
+			quantise(paint),
+			41.2,
+			38.5,
+		}, {quantise(paint + 130), 52.8, 61}, {quantise(paint + 330), 61.4, 74}, {quantise(paint + 470), 68.1, 80.2},
 		{quantise(hero - 210), 74.0, 86.9}, {quantise(hero), 97.6, 98.1},
 	}
 	end := quantise(hero + 240)

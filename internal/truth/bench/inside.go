@@ -121,12 +121,19 @@ func (b *bench) carryOut(ctx context.Context, e truth.Experiment) error {
 	if err := b.mark(); err != nil {
 		return err
 	}
-	err = b.rig.Runner.Run(ctx, benchrig.Plan(e.Pairs, b.settings.Plan.Still, e.Seed), arms, run, benchrig.Scratch{Dir: "/tmp/trial"}, func() error {
-		if err := b.rejudge(e, run.Trials[:len(run.Trials)-1]); err != nil {
-			return err
-		}
-		return b.keep(e, run.Trials[len(run.Trials)-1])
-	})
+	err = b.rig.Runner.Run(
+		ctx,
+		benchrig.Plan(e.Pairs, b.settings.Plan.Still, e.Seed),
+		arms,
+		run,
+		benchrig.Scratch{Dir: "/tmp/trial"},
+		func() error {
+			if err := b.rejudge(e, run.Trials[:len(run.Trials)-1]); err != nil {
+				return err
+			}
+			return b.keep(e, run.Trials[len(run.Trials)-1])
+		},
+	)
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}

@@ -66,7 +66,12 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.Repeats, "repeats", 3, "experiments of each delay")
 	flag.IntVar(&p.DelayPairs, "delay-pairs", 20, "pairs of trials in each of them")
 	flag.StringVar(&p.Link, "link", "cable", "access network, as for appliance demo")
-	flag.DurationVar(&p.Still, "still", 500*time.Millisecond, "stillness that ends a load; the product waits 1.5s, which changes no number of a page that is loaded")
+	flag.DurationVar(
+		&p.Still,
+		"still",
+		500*time.Millisecond,
+		"stillness that ends a load; the product waits 1.5s, which changes no number of a page that is loaded",
+	)
 	flag.Uint64Var(&p.Seed, "seed", 1, "of all that is drawn by lot")
 	options := truth.Options{}
 	flag.IntVar(&options.Resamples, "resample", 200, "experiments to resample for each number of pairs")

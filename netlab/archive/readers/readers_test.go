@@ -79,11 +79,39 @@ func recorded() []*lab.Exchange {
 		}
 		list = append(list, e)
 	}
-	add("GET", "https://www.example.test/", 200, nil, []byte("<!doctype html><p>äöü\r\n\r\n</p>"), lab.HeaderField{Name: "content-type", Value: "text/html; charset=utf-8"})
+	add(
+		"GET",
+		"https://www.example.test/",
+		200,
+		nil,
+		[]byte("<!doctype html><p>äöü\r\n\r\n</p>"),
+		lab.HeaderField{Name: "content-type", Value: "text/html; charset=utf-8"},
+	)
 	add("GET", "https://www.example.test/empty", 204, nil, nil)
-	add("GET", "https://www.example.test/picture?a=1&b=2", 200, nil, bytes.Repeat([]byte{0, 1, 0xff, '\r', '\n'}, 40_000), lab.HeaderField{Name: "content-type", Value: "image/png"})
-	add("POST", "https://www.example.test/api", 201, []byte(`{"a":1}`), []byte(`{"ok":true}`), lab.HeaderField{Name: "content-type", Value: "application/json"})
-	add("GET", "https://www.example.test/again", 200, nil, []byte("WARC/1.1\r\nWARC-Type: response\r\n\r\n"), lab.HeaderField{Name: "content-type", Value: "text/plain"})
+	add(
+		"GET",
+		"https://www.example.test/picture?a=1&b=2",
+		200,
+		nil,
+		bytes.Repeat([]byte{0, 1, 0xff, '\r', '\n'}, 40_000),
+		lab.HeaderField{Name: "content-type", Value: "image/png"},
+	)
+	add(
+		"POST",
+		"https://www.example.test/api",
+		201,
+		[]byte(`{"a":1}`),
+		[]byte(`{"ok":true}`),
+		lab.HeaderField{Name: "content-type", Value: "application/json"},
+	)
+	add(
+		"GET",
+		"https://www.example.test/again",
+		200,
+		nil,
+		[]byte("WARC/1.1\r\nWARC-Type: response\r\n\r\n"),
+		lab.HeaderField{Name: "content-type", Value: "text/plain"},
+	)
 	return list
 }
 
@@ -152,7 +180,8 @@ func weRead(t *testing.T, dir string) {
 		t.Fatalf("%d exchanges, warnings %q; want 2, none", len(a.Exchanges()), a.Warnings())
 	}
 	e := a.Exchanges()[0]
-	if e.Method != "GET" || e.URL != "https://www.example.test/page?q=1" || e.Status != 200 || e.Response.Get("X-Theirs") != "yes" || string(e.Response.Body) != "<p>theirs</p>" {
+	if e.Method != "GET" || e.URL != "https://www.example.test/page?q=1" || e.Status != 200 || e.Response.Get("X-Theirs") != "yes" ||
+		string(e.Response.Body) != "<p>theirs</p>" {
 		t.Errorf("the first exchange is %+v, want the page that the other tool wrote", e)
 	}
 	if e = a.Exchanges()[1]; e.URL != "https://www.example.test/plain.txt" || string(e.Response.Body) != "a resource" {

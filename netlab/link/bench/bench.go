@@ -317,7 +317,15 @@ func (b *bench) processor(ctx context.Context) error {
 		r := c.Link.Report()
 		none := math.NaN()
 		b.add("20 Mbit/s: processor", 100*(r.CPU-before).Seconds()/time.Since(begun).Seconds(), "% of a core", "lower", 15, "", none)
-		b.add("20 Mbit/s: departures late, p99", ms(max(r.Down.Errors.Quantile(.99), r.Up.Errors.Quantile(.99))), "ms", "lower", none, "", none)
+		b.add(
+			"20 Mbit/s: departures late, p99",
+			ms(max(r.Down.Errors.Quantile(.99), r.Up.Errors.Quantile(.99))),
+			"ms",
+			"lower",
+			none,
+			"",
+			none,
+		)
 		return nil
 	})
 }

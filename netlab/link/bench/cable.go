@@ -81,7 +81,11 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000; cl
   fastcgi_temp_path %[1]s/t3; uwsgi_temp_path %[1]s/t4; scgi_temp_path %[1]s/t5;
   server { listen %[2]s:%[3]s; root %[1]s; } }
 `, dir, measure.GatewayAddr, httpPort)
-	files := map[string][]byte{"nginx.conf": []byte(config), strconv.Itoa(small): make([]byte, small), strconv.Itoa(page): make([]byte, page)}
+	files := map[string][]byte{
+		"nginx.conf":        []byte(config),
+		strconv.Itoa(small): make([]byte, small),
+		strconv.Itoa(page):  make([]byte, page),
+	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			remove()

@@ -223,7 +223,11 @@ func TestCoDel(t *testing.T) {
 	}
 	standing, drops, first := wait("down=12mbit,queue=1000p,aqm=codel")
 	if standing > 100*time.Millisecond || drops[link.DropCoDel] < 1000 || drops[link.DropQueue] > 0 {
-		t.Errorf("CoDel: packets waited up to %v after 20 s, drops %v; want at most 100ms and over 1000 drops by CoDel only", standing, drops)
+		t.Errorf(
+			"CoDel: packets waited up to %v after 20 s, drops %v; want at most 100ms and over 1000 drops by CoDel only",
+			standing,
+			drops,
+		)
 	}
 	// The wait reaches 5 ms after about 50 ms, and must stay above that for 100 ms.
 	if first < 150*time.Millisecond || first > 165*time.Millisecond {

@@ -66,7 +66,13 @@ func TestNewTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !read.Equal(trace) {
-		t.Errorf("the trace that was written and read has %d lines in %v, want %d in %v", len(read.At), read.Period, len(trace.At), trace.Period)
+		t.Errorf(
+			"the trace that was written and read has %d lines in %v, want %d in %v",
+			len(read.At),
+			read.Period,
+			len(trace.At),
+			trace.Period,
+		)
 	}
 	got := carry(simOf(link.Profile{DownTrace: read, Queue: link.Queue{Packets: 20}}))
 	for from := time.Duration(0); from < 7*time.Second; from += time.Second {

@@ -158,7 +158,8 @@ func TestRapidResetIsBounded(t *testing.T) {
 		}
 		block := bytes.Clone(b.Bytes())
 		for id := uint32(1); id < 4*maxStreams*2; id += 2 {
-			if p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true}) != nil || p.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+			if p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true}) != nil ||
+				p.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
 				return // the server had enough
 			}
 		}
@@ -343,7 +344,11 @@ func FuzzHTTP2(f *testing.F) {
 }
 
 func FuzzHTTP1(f *testing.F) {
-	f.Add([]byte("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"))
+	f.Add(
+		[]byte(
+			"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n",
+		),
+	)
 	f.Add([]byte("POST / HTTP/1.0\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nabcd"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzConn(t, data, func(c connection) { newConn1(c).serve() })

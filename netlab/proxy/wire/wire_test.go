@@ -50,7 +50,10 @@ func newStand(t testing.TB, protocol string, h http.HandlerFunc, change ...func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{addr: l.Addr().String(), config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, ServerName: "wire.test"}}
+	s := &stand{
+		addr:   l.Addr().String(),
+		config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, ServerName: "wire.test"},
+	}
 	s.server = &Server{
 		Handler: h, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second,
 		Context: func(net.Conn) context.Context { return context.Background() },
@@ -137,7 +140,11 @@ func TestAnswers(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(n))
 			_, _ = w.Write(body)
 		case "/fields":
-			w.(hop.FieldWriter).WriteFields(200, "", []lab.HeaderField{{Name: "x-path", Value: r.URL.Path}, {Name: "Content-Length", Value: strconv.Itoa(n)}})
+			w.(hop.FieldWriter).WriteFields(
+				200,
+				"",
+				[]lab.HeaderField{{Name: "x-path", Value: r.URL.Path}, {Name: "Content-Length", Value: strconv.Itoa(n)}},
+			)
 			_, _ = w.Write(body)
 		case "/pieces":
 			for len(body) > 0 {
@@ -340,7 +347,10 @@ func TestPipelining(t *testing.T) {
 	})
 	c := s.dial(t)
 	go func() {
-		_, _ = io.WriteString(c, "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+		_, _ = io.WriteString(
+			c,
+			"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /3 HTTP/1.1\r\nHost: a\r\n\r\n",
+		)
 	}()
 	r := bufio.NewReader(c)
 	for _, want := range []string{"/1", "/2abc", "/3"} {

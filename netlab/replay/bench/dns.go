@@ -141,8 +141,25 @@ func startDnsmasq(ctx context.Context, o options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, "dnsmasq", addr, o.dir, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root",
-		"--addn-hosts="+filepath.Join(o.dir, "hosts"), "--listen-address=127.0.0.1", "--bind-interfaces", "--port="+addr[len("127.0.0.1:"):])
+	return start(
+		ctx,
+		"dnsmasq",
+		addr,
+		o.dir,
+		"dnsmasq",
+		"--keep-in-foreground",
+		"--conf-file=/dev/null",
+		"--no-resolv",
+		"--no-hosts",
+		"--user=root",
+		"--addn-hosts="+filepath.Join(
+			o.dir,
+			"hosts",
+		),
+		"--listen-address=127.0.0.1",
+		"--bind-interfaces",
+		"--port="+addr[len("127.0.0.1:"):],
+	)
 }
 
 func startCoreDNS(ctx context.Context, o options) (*server, error) {

@@ -47,7 +47,12 @@ func run() error {
 	only := flag.String("only", "", "measure these servers alone: appliance, go, nginx, mitmproxy, wpr, dnsmasq, coredns")
 	flag.IntVar(&o.rounds, "rounds", 3, "of each measurement; the median counts")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "of one measurement")
-	flag.StringVar(&o.wpr, "wpr", os.Getenv("WPR_DIR"), "folder web_page_replay_go of Chromium's catapult with its program built as wpr; no package has it")
+	flag.StringVar(
+		&o.wpr,
+		"wpr",
+		os.Getenv("WPR_DIR"),
+		"folder web_page_replay_go of Chromium's catapult with its program built as wpr; no package has it",
+	)
 	flag.StringVar(&o.coredns, "coredns", os.Getenv("COREDNS"), "a CoreDNS program; without it one is built from its Go module")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a processor profile of our server's part to this file")
 	out := flag.String("out", "out/bench/replay.json", "file to write")

@@ -34,7 +34,9 @@ func (a absences) has(name string) bool {
 
 // peers returns the servers in the order of the table, and those that this machine lacks as absent.
 func peers(o options) (out []peer, absent absences) {
-	for _, p := range []peer{{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}, {"wpr", startWPR}} {
+	for _, p := range []peer{
+		{"appliance", startAppliance}, {"go", startGo}, {"nginx", startNginx}, {"mitmproxy", startMitmproxy}, {"wpr", startWPR},
+	} {
 		switch {
 		case p.name != "appliance" && !o.wants(p.name): // ours is always measured, as the others are compared with it
 		case p.name == "wpr" && o.wpr == "":
@@ -166,7 +168,17 @@ func startMitmproxy(ctx context.Context, o options) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record with mitmproxy: %w", err)
 	}
-	return launch("--set", "connection_strategy=lazy", "--set", "upstream_cert=false", "--server-replay-nopop", "--set", "server_replay_kill_extra=true", "-S", flows)
+	return launch(
+		"--set",
+		"connection_strategy=lazy",
+		"--set",
+		"upstream_cert=false",
+		"--server-replay-nopop",
+		"--set",
+		"server_replay_kill_extra=true",
+		"-S",
+		flows,
+	)
 }
 
 func startWPR(ctx context.Context, o options) (*server, error) {
@@ -182,6 +194,25 @@ func startWPR(ctx context.Context, o options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, "wpr", addr, dir, filepath.Join(dir, "wpr"), "replay", "--host", "127.0.0.1", "--http_port", "-1", "--https_port", addr[len("127.0.0.1:"):],
-		"--https_cert_file", "ecdsa_cert.pem", "--https_key_file", "ecdsa_key.pem", "--quiet_mode", "--no_archive_certificates", file)
+	return start(
+		ctx,
+		"wpr",
+		addr,
+		dir,
+		filepath.Join(dir, "wpr"),
+		"replay",
+		"--host",
+		"127.0.0.1",
+		"--http_port",
+		"-1",
+		"--https_port",
+		addr[len("127.0.0.1:"):],
+		"--https_cert_file",
+		"ecdsa_cert.pem",
+		"--https_key_file",
+		"ecdsa_key.pem",
+		"--quiet_mode",
+		"--no_archive_certificates",
+		file,
+	)
 }

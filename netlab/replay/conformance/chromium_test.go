@@ -65,7 +65,10 @@ func newChromium(t *testing.T, s *stand) *chromium {
 // package device.
 func oneTile() []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
-		chromedp.Flag("disable-partial-raster", true), chromedp.Flag("default-tile-width", "1024"), chromedp.Flag("default-tile-height", "1024"),
+		chromedp.Flag(
+			"disable-partial-raster",
+			true,
+		), chromedp.Flag("default-tile-width", "1024"), chromedp.Flag("default-tile-height", "1024"),
 	}
 }
 
@@ -87,7 +90,14 @@ func (c *chromium) load(t *testing.T, address string) string {
 	if err := navigate(ctx, address); err != nil {
 		t.Fatalf("load %s: %v", address, err)
 	}
-	result, err := chromedp.Run(ctx, chromedp.Poll[string](`window.result === undefined ? "" : "=" + window.result`, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(testlab.Hang)))
+	result, err := chromedp.Run(
+		ctx,
+		chromedp.Poll[string](
+			`window.result === undefined ? "" : "=" + window.result`,
+			chromedp.WithPollingInterval(20*time.Millisecond),
+			chromedp.WithPollingTimeout(testlab.Hang),
+		),
+	)
 	if err != nil {
 		t.Fatalf("load %s: the page has no result: %v", address, err)
 	}

@@ -47,8 +47,10 @@ func asked() []kase {
 		return text("text/html", `<!doctype html><script>fetch('/x',`+put+`).then(r=>r.text()).then(t=>parent.postMessage(t,'*'))</script>`)
 	}
 	framed := func(put string) string {
-		return liveOr(`if(live){var f=document.createElement('iframe');onmessage=e=>{window.result=e.data};f.src='https://b.test/f';document.body.append(f)}
-			else window.result=await text('https://b.test/x',` + put + `)`)
+		return liveOr(
+			`if(live){var f=document.createElement('iframe');onmessage=e=>{window.result=e.data};f.src='https://b.test/f';document.body.append(f)}
+			else window.result=await text('https://b.test/x',` + put + `)`,
+		)
 	}
 	friendly := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://a.test")
@@ -66,38 +68,87 @@ func asked() []kase {
 	}
 	again := liveOr("var r=await fetch('/x'),t=await r.text();if(!live){r=await fetch('/x');t=await r.text()}window.result=r.status+' '+t")
 	return []kase{
-		{name: "a preflight that was never recorded", want: "PUT  b", page: framed(put), check: logged(http.MethodOptions, "/x", stage(lab.StageBox)),
-			routes: map[string]http.HandlerFunc{"/x": echo, "/f": frame(put)}},
-		{name: "a preflight with credentials that was never recorded", want: "PUT let in", page: framed(friendlyPut), check: logged(http.MethodOptions, "/x", stage(lab.StageBox)),
-			routes: map[string]http.HandlerFunc{"/x": friendly, "/f": frame(friendlyPut)}},
-		{name: "a wildcard does not let credentials in", want: "error TypeError", page: liveOr(`window.result=await text('https://b.test/x',{credentials:'include'})`),
-			routes: map[string]http.HandlerFunc{"/x": echo}, check: logged(http.MethodGet, "/x", stage(lab.StageExact))},
-		{name: "a refused preflight stays refused", want: "error TypeError", page: liveOr(`window.result=await text('https://b.test/x',` + put + `)`),
+		{
+			name:   "a preflight that was never recorded",
+			want:   "PUT  b",
+			page:   framed(put),
+			check:  logged(http.MethodOptions, "/x", stage(lab.StageBox)),
+			routes: map[string]http.HandlerFunc{"/x": echo, "/f": frame(put)},
+		},
+		{
+			name:   "a preflight with credentials that was never recorded",
+			want:   "PUT let in",
+			page:   framed(friendlyPut),
+			check:  logged(http.MethodOptions, "/x", stage(lab.StageBox)),
+			routes: map[string]http.HandlerFunc{"/x": friendly, "/f": frame(friendlyPut)},
+		},
+		{
+			name:   "a wildcard does not let credentials in",
+			want:   "error TypeError",
+			page:   liveOr(`window.result=await text('https://b.test/x',{credentials:'include'})`),
+			routes: map[string]http.HandlerFunc{"/x": echo},
+			check:  logged(http.MethodGet, "/x", stage(lab.StageExact)),
+		},
+		{
+			name: "a refused preflight stays refused",
+			want: "error TypeError",
+			page: liveOr(`window.result=await text('https://b.test/x',` + put + `)`),
 			routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodOptions {
 					http.Error(w, "no", http.StatusForbidden)
 					return
 				}
 				friendly(w, r)
-			}}, check: logged(http.MethodOptions, "/x", stage(lab.StageExact))},
+			}},
+			check: logged(http.MethodOptions, "/x", stage(lab.StageExact)),
+		},
 		{name: "OPTIONS that is no preflight", want: "OPTIONS", page: liveOr(`window.result=await text('/x',{method:'OPTIONS'})`),
 			routes: map[string]http.HandlerFunc{"/x": echo}, check: logged(http.MethodOptions, "/x", stage(lab.StageExact))},
-		{name: "HEAD of what was only fetched", want: "200 10", page: liveOr(`var r=await fetch('/x',{method:live?'GET':'HEAD'});window.result=r.status+' '+r.headers.get('content-length')`),
-			routes: map[string]http.HandlerFunc{"/x": content(nil, time.Unix(1e9, 0), []byte("0123456789"))}, check: logged(http.MethodHead, "/x", status(http.StatusOK))},
-		{name: "a 304 by tag that was never recorded", want: "200 0123", page: again, check: logged(http.MethodGet, "/x", status(http.StatusNotModified)),
-			routes: map[string]http.HandlerFunc{"/x": content(map[string]string{"Cache-Control": "no-cache", "ETag": `"v1"`}, time.Time{}, []byte("0123"))}},
-		{name: "a 304 by date that was never recorded", want: "200 0123", page: again, check: logged(http.MethodGet, "/x", status(http.StatusNotModified)),
-			routes: map[string]http.HandlerFunc{"/x": content(map[string]string{"Cache-Control": "no-cache"}, time.Unix(1e9, 0), []byte("0123"))}},
-		{name: "the ranges of a media element", want: "1 s", routes: map[string]http.HandlerFunc{"/a.wav": content(map[string]string{"Content-Type": "audio/wav"}, time.Unix(1e9, 0), silence())},
+		{
+			name: "HEAD of what was only fetched",
+			want: "200 10",
+			page: liveOr(`var r=await fetch('/x',{method:live?'GET':'HEAD'});window.result=r.status+' '+r.headers.get('content-length')`),
+			routes: map[string]http.HandlerFunc{
+				"/x": content(nil, time.Unix(1e9, 0), []byte("0123456789")),
+			},
+			check: logged(http.MethodHead, "/x", status(http.StatusOK)),
+		},
+		{
+			name:  "a 304 by tag that was never recorded",
+			want:  "200 0123",
+			page:  again,
+			check: logged(http.MethodGet, "/x", status(http.StatusNotModified)),
+			routes: map[string]http.HandlerFunc{
+				"/x": content(map[string]string{"Cache-Control": "no-cache", "ETag": `"v1"`}, time.Time{}, []byte("0123")),
+			},
+		},
+		{
+			name:  "a 304 by date that was never recorded",
+			want:  "200 0123",
+			page:  again,
+			check: logged(http.MethodGet, "/x", status(http.StatusNotModified)),
+			routes: map[string]http.HandlerFunc{
+				"/x": content(map[string]string{"Cache-Control": "no-cache"}, time.Unix(1e9, 0), []byte("0123")),
+			},
+		},
+		{
+			name: "the ranges of a media element",
+			want: "1 s",
+			routes: map[string]http.HandlerFunc{
+				"/a.wav": content(map[string]string{"Content-Type": "audio/wav"}, time.Unix(1e9, 0), silence()),
+			},
 			page:  `<audio id=a src="/a.wav" preload=auto></audio><script>a.onloadedmetadata=function(){window.result=Math.round(a.duration)+" s"};a.onerror=function(){window.result="error "+a.error.message}</script>`,
-			check: logged(http.MethodGet, "/a.wav", status(http.StatusPartialContent))},
+			check: logged(http.MethodGet, "/a.wav", status(http.StatusPartialContent)),
+		},
 	}
 }
 
 // silence is a second of silence, as WAVE.
 func silence() []byte {
 	const rate = 8000
-	b := []byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00")
+	b := []byte(
+		"RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00",
+	)
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8+rate))
 	binary.LittleEndian.PutUint32(b[24:], rate)
 	binary.LittleEndian.PutUint32(b[28:], rate)

@@ -28,38 +28,136 @@ func determinism() []kase {
 		{name: "a document is seeded", want: date, page: "<script>" + sample + "window.result=sample()</script>"},
 		{name: "random numbers are a real stream", want: "true", page: `<script>var s=new Set;for(var i=0;i<10000;i++)s.add(Math.random());
 			var sum=0;s.forEach(function(v){sum+=v});window.result=(s.size===10000&&Math.abs(sum/10000-.5)<.02)+" "+sum</script>`},
-		{name: "the date goes on", want: "true", page: `<script>var a=Date.now(),n=0;while(Date.now()-a<500&&n<1e6)n++;window.result=(n<1e6)+" "+n</script>`},
-		{name: "performance.now stays real", want: "true", page: `<script>var a=performance.now();setTimeout(function(){var d=performance.now()-a;window.result=d>=25&&d<5000},30)</script>`},
-		{name: "the script removes itself", want: "1 HEAD TITLE", page: `<script>window.result=document.scripts.length+" "+document.head.nodeName+" "+document.head.firstElementChild.nodeName</script>`},
-		{name: "patched functions look native", want: "true", page: `<script>window.result=[Math.random,Date.now,crypto.getRandomValues,Date,Worker].every(function(f){return /\[native code\]/.test(Function.prototype.toString.call(f))})</script>`},
-		{name: "Date can be subclassed", want: "true", page: `<script>class D extends Date{x(){return 1}};var d=new D();window.result=d.x()===1&&d instanceof Date&&d.constructor===D&&new Date().constructor===Date&&Date.UTC(1970,0,1)===0&&isNaN(new Date(undefined))&&Date.length===7</script>`},
-		{name: "Intl and Temporal show the same day", want: "2026", page: `<script>window.result=new Intl.DateTimeFormat("en-GB",{timeZone:"UTC"}).format()+" "+new Intl.DateTimeFormat("en-GB").formatToParts().length+" "+(typeof Temporal==="undefined"?"":Temporal.Now.plainDateISO("UTC").toString())</script>`},
-		{name: "getRandomValues keeps its errors", want: "QuotaExceededError TypeMismatchError", page: `<script>var e=[];[new Uint8Array(70000),new Float32Array(2)].forEach(function(a){try{crypto.getRandomValues(a)}catch(x){e.push(x.name)}});window.result=e.join(" ")</script>`},
-		{name: "a cookie's own expiry holds", want: "k=v", page: `<script>document.cookie="k=v; expires="+new Date(Date.now()+3600e3).toUTCString();window.result=document.cookie</script>`},
+		{
+			name: "the date goes on",
+			want: "true",
+			page: `<script>var a=Date.now(),n=0;while(Date.now()-a<500&&n<1e6)n++;window.result=(n<1e6)+" "+n</script>`,
+		},
+		{
+			name: "performance.now stays real",
+			want: "true",
+			page: `<script>var a=performance.now();setTimeout(function(){var d=performance.now()-a;window.result=d>=25&&d<5000},30)</script>`,
+		},
+		{
+			name: "the script removes itself",
+			want: "1 HEAD TITLE",
+			page: `<script>window.result=document.scripts.length+" "+document.head.nodeName+" "+document.head.firstElementChild.nodeName</script>`,
+		},
+		{
+			name: "patched functions look native",
+			want: "true",
+			page: `<script>window.result=[Math.random,Date.now,crypto.getRandomValues,Date,Worker].every(function(f){return /\[native code\]/.test(Function.prototype.toString.call(f))})</script>`,
+		},
+		{
+			name: "Date can be subclassed",
+			want: "true",
+			page: `<script>class D extends Date{x(){return 1}};var d=new D();window.result=d.x()===1&&d instanceof Date&&d.constructor===D&&new Date().constructor===Date&&Date.UTC(1970,0,1)===0&&isNaN(new Date(undefined))&&Date.length===7</script>`,
+		},
+		{
+			name: "Intl and Temporal show the same day",
+			want: "2026",
+			page: `<script>window.result=new Intl.DateTimeFormat("en-GB",{timeZone:"UTC"}).format()+" "+new Intl.DateTimeFormat("en-GB").formatToParts().length+" "+(typeof Temporal==="undefined"?"":Temporal.Now.plainDateISO("UTC").toString())</script>`,
+		},
+		{
+			name: "getRandomValues keeps its errors",
+			want: "QuotaExceededError TypeMismatchError",
+			page: `<script>var e=[];[new Uint8Array(70000),new Float32Array(2)].forEach(function(a){try{crypto.getRandomValues(a)}catch(x){e.push(x.name)}});window.result=e.join(" ")</script>`,
+		},
+		{
+			name: "a cookie's own expiry holds",
+			want: "k=v",
+			page: `<script>document.cookie="k=v; expires="+new Date(Date.now()+3600e3).toUTCString();window.result=document.cookie</script>`,
+		},
 		{name: "a worker is seeded", want: date, page: `<script>new Worker("/w.js").onmessage=function(e){window.result=e.data}</script>`,
 			routes: map[string]http.HandlerFunc{"/w.js": text(js, worker)}},
-		{name: "a strict worker stays strict", want: "true", page: `<script>new Worker("/w.js").onmessage=function(e){window.result=e.data}</script>`,
-			routes: map[string]http.HandlerFunc{"/w.js": text(js, `/* c */ "use strict"; postMessage((function(){return this===undefined})()+" "+Math.random());`)}},
-		{name: "a module worker is seeded", want: date, page: `<script>new Worker("/w.js",{type:"module"}).onmessage=function(e){window.result=e.data}</script>`,
-			routes: map[string]http.HandlerFunc{"/w.js": text(js, worker)}},
-		{name: "a blob worker is seeded", want: date, page: `<script>var u=URL.createObjectURL(new Blob([` + fmt.Sprintf("%q", worker) + `]));var w=new Worker(u);URL.revokeObjectURL(u);w.onmessage=function(e){window.result=e.data}</script>`},
-		{name: "a data worker is seeded", want: date, page: `<script>new Worker("data:text/javascript,"+encodeURIComponent(` + fmt.Sprintf("%q", worker) + `)).onmessage=function(e){window.result=e.data}</script>`},
-		{name: "a shared worker is seeded", want: date, page: `<script>new SharedWorker("/s.js").port.onmessage=function(e){window.result=e.data}</script>`,
-			routes: map[string]http.HandlerFunc{"/s.js": text(js, sample+`onconnect=function(e){e.ports[0].postMessage(sample())}`)}},
-		{name: "a service worker is seeded and serves", want: date, page: `<script>navigator.serviceWorker.register("/sw.js").then(function(){return navigator.serviceWorker.ready}).then(function(r){
+		{
+			name: "a strict worker stays strict",
+			want: "true",
+			page: `<script>new Worker("/w.js").onmessage=function(e){window.result=e.data}</script>`,
+			routes: map[string]http.HandlerFunc{
+				"/w.js": text(js, `/* c */ "use strict"; postMessage((function(){return this===undefined})()+" "+Math.random());`),
+			},
+		},
+		{
+			name:   "a module worker is seeded",
+			want:   date,
+			page:   `<script>new Worker("/w.js",{type:"module"}).onmessage=function(e){window.result=e.data}</script>`,
+			routes: map[string]http.HandlerFunc{"/w.js": text(js, worker)},
+		},
+		{
+			name: "a blob worker is seeded",
+			want: date,
+			page: `<script>var u=URL.createObjectURL(new Blob([` + fmt.Sprintf(
+				"%q",
+				worker,
+			) + `]));var w=new Worker(u);URL.revokeObjectURL(u);w.onmessage=function(e){window.result=e.data}</script>`,
+		},
+		{
+			name: "a data worker is seeded",
+			want: date,
+			page: `<script>new Worker("data:text/javascript,"+encodeURIComponent(` + fmt.Sprintf(
+				"%q",
+				worker,
+			) + `)).onmessage=function(e){window.result=e.data}</script>`,
+		},
+		{
+			name:   "a shared worker is seeded",
+			want:   date,
+			page:   `<script>new SharedWorker("/s.js").port.onmessage=function(e){window.result=e.data}</script>`,
+			routes: map[string]http.HandlerFunc{"/s.js": text(js, sample+`onconnect=function(e){e.ports[0].postMessage(sample())}`)},
+		},
+		{
+			name: "a service worker is seeded and serves",
+			want: date,
+			page: `<script>navigator.serviceWorker.register("/sw.js").then(function(){return navigator.serviceWorker.ready}).then(function(r){
 			navigator.serviceWorker.onmessage=function(e){window.result=e.data};r.active.postMessage(1)}).catch(function(e){window.result="error "+e})</script>`,
-			routes: map[string]http.HandlerFunc{"/sw.js": text(js, sample+`onmessage=function(e){e.source.postMessage(sample())}`)}},
-		{name: "a frame is seeded, and differently", want: "true", page: `<iframe src="/f"></iframe><script>` + sample + `onmessage=function(e){var own=sample();window.result=(e.data.split("|")[0]!==own.split("|")[0])+" "+e.data+own}</script>`,
-			routes: map[string]http.HandlerFunc{"/f": text("text/html", "<script>"+sample+"parent.postMessage(sample(),'*')</script>")}},
-		{name: "an empty frame is seeded", want: "0.", page: `<script>var f=document.createElement("iframe");document.body.append(f);window.result=f.contentWindow.Math.random()+" "+f.contentWindow.Date.now()</script>`},
-		{name: "a srcdoc frame is seeded", want: date, page: `<script>` + sample + `onmessage=function(e){window.result=e.data};var f=document.createElement("iframe");
-			f.srcdoc="<!doctype html><body><scr"+"ipt>"+sample+";parent.postMessage(sample(),'*')</scr"+"ipt>";document.body.append(f)</script>`},
-		{name: "a fetched fragment has no script", want: "<p>fragment</p>", page: `<script>fetch("/frag").then(r=>r.text()).then(t=>window.result=t)</script>`,
-			routes: map[string]http.HandlerFunc{"/frag": text("text/html", "<p>fragment</p>")}},
-		{name: "a page without head or doctype", want: "BackCompat 0.", html: `<p>x<script>window.result=document.compatMode+" "+Math.random()</script>`},
-		{name: "the doctype keeps its effect", want: "CSS1Compat", html: "<!-- c --><!doctype html><script>window.result=document.compatMode+Math.random()</script>"},
-		{name: "a late charset is heeded", want: "éUTF-8", html: "<html><head><title>x</title><meta charset=utf-8></head><body><p id=p>é</p><script>window.result=document.getElementById('p').textContent+document.characterSet</script>", header: map[string]string{"Content-Type": "text/html"}},
-		{name: "lab.done reaches the box", want: "204", label: "done=cart shown", page: `<script>lab.done("cart\n shown").then(r=>window.result=r.status)</script>`},
+			routes: map[string]http.HandlerFunc{"/sw.js": text(js, sample+`onmessage=function(e){e.source.postMessage(sample())}`)},
+		},
+		{
+			name:   "a frame is seeded, and differently",
+			want:   "true",
+			page:   `<iframe src="/f"></iframe><script>` + sample + `onmessage=function(e){var own=sample();window.result=(e.data.split("|")[0]!==own.split("|")[0])+" "+e.data+own}</script>`,
+			routes: map[string]http.HandlerFunc{"/f": text("text/html", "<script>"+sample+"parent.postMessage(sample(),'*')</script>")},
+		},
+		{
+			name: "an empty frame is seeded",
+			want: "0.",
+			page: `<script>var f=document.createElement("iframe");document.body.append(f);window.result=f.contentWindow.Math.random()+" "+f.contentWindow.Date.now()</script>`,
+		},
+		{
+			name: "a srcdoc frame is seeded",
+			want: date,
+			page: `<script>` + sample + `onmessage=function(e){window.result=e.data};var f=document.createElement("iframe");
+			f.srcdoc="<!doctype html><body><scr"+"ipt>"+sample+";parent.postMessage(sample(),'*')</scr"+"ipt>";document.body.append(f)</script>`,
+		},
+		{
+			name:   "a fetched fragment has no script",
+			want:   "<p>fragment</p>",
+			page:   `<script>fetch("/frag").then(r=>r.text()).then(t=>window.result=t)</script>`,
+			routes: map[string]http.HandlerFunc{"/frag": text("text/html", "<p>fragment</p>")},
+		},
+		{
+			name: "a page without head or doctype",
+			want: "BackCompat 0.",
+			html: `<p>x<script>window.result=document.compatMode+" "+Math.random()</script>`,
+		},
+		{
+			name: "the doctype keeps its effect",
+			want: "CSS1Compat",
+			html: "<!-- c --><!doctype html><script>window.result=document.compatMode+Math.random()</script>",
+		},
+		{
+			name:   "a late charset is heeded",
+			want:   "éUTF-8",
+			html:   "<html><head><title>x</title><meta charset=utf-8></head><body><p id=p>é</p><script>window.result=document.getElementById('p').textContent+document.characterSet</script>",
+			header: map[string]string{"Content-Type": "text/html"},
+		},
+		{
+			name:  "lab.done reaches the box",
+			want:  "204",
+			label: "done=cart shown",
+			page:  `<script>lab.done("cart\n shown").then(r=>window.result=r.status)</script>`,
+		},
 	}
 }
 
@@ -71,14 +169,57 @@ func policies() []kase {
 	const safe = "2026-05-06T07:08:09"
 	return []kase{
 		{name: "CSP nonce", want: safe, page: ordered, header: map[string]string{"Content-Security-Policy": "script-src 'nonce-abc'"}},
-		{name: "CSP strict-dynamic", want: safe, page: ordered, header: map[string]string{"Content-Security-Policy": "script-src 'strict-dynamic' 'nonce-abc' 'unsafe-inline' https:; object-src 'none'"}},
-		{name: "CSP default-src none", want: safe, page: ordered, header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"}},
-		{name: "CSP in a meta element", want: safe, html: `<!doctype html><html><head><meta http-equiv="Content-Security-Policy" content="script-src 'nonce-abc'"></head><body>` + ordered},
-		{name: "CSP and unsafe-inline stays", want: safe, page: `<script>` + sample + `window.result=sample()</script>`, header: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}},
-		{name: "trusted types", want: safe, page: ordered, header: map[string]string{"Content-Security-Policy": "require-trusted-types-for 'script'; trusted-types 'none'; script-src 'nonce-abc'"}},
-		{name: "CSP and lab.done", want: "204", label: "done=x", page: `<script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`, header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"}},
-		{name: "subresource integrity", want: "ran", page: `<script>window.ran="no"</script><script src="/i.js" integrity="sha256-3mtlUeiqzEUDzbBYw9a9UcdYYsdfU4pWaO7JVY9iQEA=" onerror="window.result='blocked ran'"></script><script>window.result=window.result||("ran "+window.ran)</script>`,
-			routes: map[string]http.HandlerFunc{"/i.js": text(js, `window.ran="yes"`)}},
-		{name: "the page's own order of scripts", want: safe, page: body, header: map[string]string{"Content-Security-Policy": "script-src 'nonce-abc'"}},
+		{
+			name: "CSP strict-dynamic",
+			want: safe,
+			page: ordered,
+			header: map[string]string{
+				"Content-Security-Policy": "script-src 'strict-dynamic' 'nonce-abc' 'unsafe-inline' https:; object-src 'none'",
+			},
+		},
+		{
+			name:   "CSP default-src none",
+			want:   safe,
+			page:   ordered,
+			header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"},
+		},
+		{
+			name: "CSP in a meta element",
+			want: safe,
+			html: `<!doctype html><html><head><meta http-equiv="Content-Security-Policy" content="script-src 'nonce-abc'"></head><body>` + ordered,
+		},
+		{
+			name:   "CSP and unsafe-inline stays",
+			want:   safe,
+			page:   `<script>` + sample + `window.result=sample()</script>`,
+			header: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"},
+		},
+		{
+			name: "trusted types",
+			want: safe,
+			page: ordered,
+			header: map[string]string{
+				"Content-Security-Policy": "require-trusted-types-for 'script'; trusted-types 'none'; script-src 'nonce-abc'",
+			},
+		},
+		{
+			name:   "CSP and lab.done",
+			want:   "204",
+			label:  "done=x",
+			page:   `<script nonce="abc">lab.done("x").then(r=>window.result=r.status,e=>window.result="error "+e)</script>`,
+			header: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'nonce-abc'"},
+		},
+		{
+			name:   "subresource integrity",
+			want:   "ran",
+			page:   `<script>window.ran="no"</script><script src="/i.js" integrity="sha256-3mtlUeiqzEUDzbBYw9a9UcdYYsdfU4pWaO7JVY9iQEA=" onerror="window.result='blocked ran'"></script><script>window.result=window.result||("ran "+window.ran)</script>`,
+			routes: map[string]http.HandlerFunc{"/i.js": text(js, `window.ran="yes"`)},
+		},
+		{
+			name:   "the page's own order of scripts",
+			want:   safe,
+			page:   body,
+			header: map[string]string{"Content-Security-Policy": "script-src 'nonce-abc'"},
+		},
 	}
 }

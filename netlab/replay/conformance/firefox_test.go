@@ -59,7 +59,13 @@ func (l *farLab) firefox(t *testing.T) *firefox {
 	})
 }
 
-func startFirefox(t *testing.T, authority *ca.Authority, more map[string]any, start func(*exec.Cmd) error, transport http.RoundTripper) *firefox {
+func startFirefox(
+	t *testing.T,
+	authority *ca.Authority,
+	more map[string]any,
+	start func(*exec.Cmd) error,
+	transport http.RoundTripper,
+) *firefox {
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
 	profile, home := testlab.TempDir(t), testlab.TempDir(t)
 	trust(t, authority, profile)
@@ -154,7 +160,12 @@ func (f *firefox) load(t *testing.T, address string) string {
 		Result           struct{ Value string }
 		ExceptionDetails json.RawMessage
 	}
-	f.call(t, "script.evaluate", map[string]any{"expression": awaitResult, "awaitPromise": true, "target": map[string]any{"context": tab.Context}}, &got)
+	f.call(
+		t,
+		"script.evaluate",
+		map[string]any{"expression": awaitResult, "awaitPromise": true, "target": map[string]any{"context": tab.Context}},
+		&got,
+	)
 	if got.ExceptionDetails != nil {
 		t.Fatalf("load %s: %s", address, got.ExceptionDetails)
 	}

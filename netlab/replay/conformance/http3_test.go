@@ -88,7 +88,11 @@ func (l *quicLab) serveOrigins(t *testing.T, authority *ca.Authority) error {
 	if err != nil {
 		return err
 	}
-	l.origins = &http.Server{Handler: handler, TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate}, ErrorLog: log.New(io.Discard, "", 0)}
+	l.origins = &http.Server{
+		Handler:   handler,
+		TLSConfig: &tls.Config{GetCertificate: authority.GetCertificate},
+		ErrorLog:  log.New(io.Discard, "", 0),
+	}
 	l.origins3 = &http3.Server{Handler: handler, TLSConfig: http3.ConfigureTLSConfig(&tls.Config{GetCertificate: authority.GetCertificate})}
 	done := make(chan struct{}, 2)
 	go func() { _ = l.origins.ServeTLS(tcp, "", ""); done <- struct{}{} }()
@@ -188,7 +192,14 @@ func TestHTTP3(t *testing.T) {
 			}
 			var got string
 			if err == nil {
-				got, err = chromedp.Run(ctx, chromedp.Poll[string]("window.result", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute)))
+				got, err = chromedp.Run(
+					ctx,
+					chromedp.Poll[string](
+						"window.result",
+						chromedp.WithPollingInterval(20*time.Millisecond),
+						chromedp.WithPollingTimeout(2*time.Minute),
+					),
+				)
 			}
 			cancel()
 			if err != nil || got != v.want {
@@ -211,7 +222,8 @@ func TestHTTP3(t *testing.T) {
 	a, err := archive.Open(path)
 	check(t, err)
 	for _, e := range a.Exchanges() {
-		if want := map[bool]string{true: "h2", false: "h3"}[strings.Contains(e.URL, plainHost)]; e.Protocol != want || e.Server.Port() != 443 {
+		if want := map[bool]string{true: "h2", false: "h3"}[strings.Contains(e.URL, plainHost)]; e.Protocol != want ||
+			e.Server.Port() != 443 {
 			t.Errorf("%s %s was recorded over %s from %v, want %s", e.Method, e.URL, e.Protocol, e.Server, want)
 		}
 	}

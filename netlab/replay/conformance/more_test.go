@@ -52,8 +52,10 @@ func codings() (out []kase) {
 	for _, coding := range []string{"gzip", "br", "zstd", "deflate"} {
 		out = append(out, kase{
 			name: "a frame in " + coding + " is seeded", want: "2026-05-06T07:08:09.000Z",
-			page:   `<iframe src="/f"></iframe><script>onmessage=function(e){window.result=e.data}</script>`,
-			routes: map[string]http.HandlerFunc{"/f": packed("text/html", coding, "<!doctype html><script>"+sample+"parent.postMessage(sample(),'*')</script>")},
+			page: `<iframe src="/f"></iframe><script>onmessage=function(e){window.result=e.data}</script>`,
+			routes: map[string]http.HandlerFunc{
+				"/f": packed("text/html", coding, "<!doctype html><script>"+sample+"parent.postMessage(sample(),'*')</script>"),
+			},
 		})
 	}
 	return append(out, kase{
@@ -78,8 +80,18 @@ func charsets() []kase {
 	mime := func(v string) map[string]string { return map[string]string{"Content-Type": v} }
 	return []kase{
 		{name: "a UTF-16 document", want: "żółtyUTF-16LE0.", html: utf16le(html("żółty")), header: mime("text/html")},
-		{name: "a charset of old in the header", want: "éwindows-12520.", html: html("\xe9"), header: mime("text/html; charset=iso-8859-1")},
-		{name: "Shift_JIS in a meta element", want: "日Shift_JIS0.", html: "<!doctype html><meta charset=shift_jis>" + html("\x93\xfa"), header: mime("text/html")},
+		{
+			name:   "a charset of old in the header",
+			want:   "éwindows-12520.",
+			html:   html("\xe9"),
+			header: mime("text/html; charset=iso-8859-1"),
+		},
+		{
+			name:   "Shift_JIS in a meta element",
+			want:   "日Shift_JIS0.",
+			html:   "<!doctype html><meta charset=shift_jis>" + html("\x93\xfa"),
+			header: mime("text/html"),
+		},
 		{name: "an XHTML document", want: "application/xhtml+xml 0.", header: mime("application/xhtml+xml"),
 			html: `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title></head><body><script>window.result=document.contentType+" "+Math.random()</script></body></html>`},
 	}
@@ -97,13 +109,19 @@ func peers() []kase {
 			page: async("window.result=(await text('/x')+','+await text('/x?id=5&cb='+real())).replace(/cb=.*/,'cb=')")},
 		{name: "a GET does not get a POST's answer", want: "POST  a,GET  ", routes: one(echo),
 			page: async("window.result=await text('/x',{method:'POST',body:'a'})+','+await text('/x')")},
-		{name: "an early cache-buster", want: "page=2,page=1", routes: one(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page="+r.URL.Query().Get("page")) }),
-			page: async("window.result=await text('/x?cb='+real()+'&page=2')+','+await text('/x?cb='+real()+'&page=1')")},
+		{
+			name:   "an early cache-buster",
+			want:   "page=2,page=1",
+			routes: one(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page="+r.URL.Query().Get("page")) }),
+			page:   async("window.result=await text('/x?cb='+real()+'&page=2')+','+await text('/x?cb='+real()+'&page=1')"),
+		},
 		{name: "parameters in another order", want: "answer 1", routes: one(counter()),
 			page: async("var p=['a=1','b=2'];if(real()%2)p.reverse();window.result=await text('/x?'+p.join('&'))")},
 		{name: "GraphQL operations in one URL", want: `"Cart","variables":{"n":2}`, routes: one(echo),
-			page: async(`var q=(id,op,n)=>text('/x',{method:'POST',headers:{'content-type':'application/json'},body:JSON.stringify({requestId:real()+'000',operationName:op,variables:{n:n}})});
-				var r=[];for(var [op,n] of [['Cart',1],['Cart',2],['User',1]])r.push((await q(0,op,n)).replace(/"requestId":"\d+",/,''));window.result=r.join()`)},
+			page: async(
+				`var q=(id,op,n)=>text('/x',{method:'POST',headers:{'content-type':'application/json'},body:JSON.stringify({requestId:real()+'000',operationName:op,variables:{n:n}})});
+				var r=[];for(var [op,n] of [['Cart',1],['Cart',2],['User',1]])r.push((await q(0,op,n)).replace(/"requestId":"\d+",/,''));window.result=r.join()`,
+			)},
 		{name: "a failed first try is not replayed", want: "whole", routes: one(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "5")
 			if tries.Add(1) == 1 {
@@ -116,18 +134,39 @@ func peers() []kase {
 		{name: "a range that was never asked for", want: "true 206", routes: one(func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "x.bin", time.Unix(1e9, 0), strings.NewReader("0123456789abcdef"))
 		}), page: async("var b=await text('/x'),s=real()%7,r=await fetch('/x',{cache:'no-store',headers:{range:'bytes='+s+'-'+(s+3)}});window.result=(await r.text()===b.slice(s,s+4))+' '+r.status")},
-		{name: "an answer without a body", want: "204 0", routes: one(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
-			page: async("var r=await fetch('/x',{method:'DELETE'});window.result=r.status+' '+(await r.text()).length")},
-		{name: "a redirect between origins", want: "GET q=1", routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Access-Control-Allow-Origin", "*")
-			http.Redirect(w, r, "https://b.test/y?q=1", http.StatusTemporaryRedirect)
-		}, "/y": echo}, page: async("window.result=await text('/x')")},
-		{name: "fresh for as long as it was", want: "answer 1,answer 1", routes: one(fresh("Cache-Control", func(time.Time) string { return "max-age=600" })),
-			page: async("window.result=await text('/x')+','+await text('/x')")},
-		{name: "fresh until a date", want: "answer 1,answer 1", routes: one(fresh("Expires", func(now time.Time) string { return now.Add(time.Hour).UTC().Format(http.TimeFormat) })),
-			page: async("window.result=await text('/x')+','+await text('/x')")},
-		{name: "stale by a date", want: "answer 1,answer 2", routes: one(fresh("Expires", func(now time.Time) string { return now.Add(-time.Hour).UTC().Format(http.TimeFormat) })),
-			page: async("window.result=await text('/x')+','+await text('/x')")},
+		{
+			name:   "an answer without a body",
+			want:   "204 0",
+			routes: one(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
+			page:   async("var r=await fetch('/x',{method:'DELETE'});window.result=r.status+' '+(await r.text()).length"),
+		},
+		{
+			name: "a redirect between origins",
+			want: "GET q=1",
+			routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Access-Control-Allow-Origin", "*")
+				http.Redirect(w, r, "https://b.test/y?q=1", http.StatusTemporaryRedirect)
+			}, "/y": echo},
+			page: async("window.result=await text('/x')"),
+		},
+		{
+			name:   "fresh for as long as it was",
+			want:   "answer 1,answer 1",
+			routes: one(fresh("Cache-Control", func(time.Time) string { return "max-age=600" })),
+			page:   async("window.result=await text('/x')+','+await text('/x')"),
+		},
+		{
+			name:   "fresh until a date",
+			want:   "answer 1,answer 1",
+			routes: one(fresh("Expires", func(now time.Time) string { return now.Add(time.Hour).UTC().Format(http.TimeFormat) })),
+			page:   async("window.result=await text('/x')+','+await text('/x')"),
+		},
+		{
+			name:   "stale by a date",
+			want:   "answer 1,answer 2",
+			routes: one(fresh("Expires", func(now time.Time) string { return now.Add(-time.Hour).UTC().Format(http.TimeFormat) })),
+			page:   async("window.result=await text('/x')+','+await text('/x')"),
+		},
 		{name: "revalidated", want: "true 200 0123", routes: one(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", `"v1"`)
@@ -185,12 +224,18 @@ func live() []kase {
 				w.Header().Set("Cache-Control", "max-age=60") // the cache is how Chromium hands it on
 				text("text/css", "p{color:red}")(w, r)
 			}}},
-		{name: "time to first byte", want: "true", timing: recorded, routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case <-time.After(120 * time.Millisecond):
-			case <-r.Context().Done():
-			}
-		}}, page: `<script>(async()=>{var a=performance.now();await fetch("/x");window.result=performance.now()-a>=115})()</script>`},
+		{
+			name:   "time to first byte",
+			want:   "true",
+			timing: recorded,
+			routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-time.After(120 * time.Millisecond):
+				case <-r.Context().Done():
+				}
+			}},
+			page: `<script>(async()=>{var a=performance.now();await fetch("/x");window.result=performance.now()-a>=115})()</script>`,
+		},
 		{name: "a fixed time to first byte", want: "", timing: replay.Timing{Mode: replay.TimingFixed, Fixed: 100 * time.Millisecond},
 			page: `<script>(async()=>{await fetch("/x");window.result="done"})()</script>`, routes: map[string]http.HandlerFunc{"/x": text("text/plain", "x")},
 			check: func(t *testing.T, _ string, log []lab.Served) {

@@ -269,7 +269,12 @@ func (f *firefox) frame(t *testing.T, address string, still func()) []byte {
 	var tab struct{ Context string }
 	f.call(t, "browsingContext.create", map[string]any{"type": "tab", "userContext": user.UserContext}, &tab)
 	here := map[string]any{"context": tab.Context}
-	f.call(t, "browsingContext.setViewport", map[string]any{"context": tab.Context, "viewport": map[string]any{"width": 1000, "height": 800}}, nil)
+	f.call(
+		t,
+		"browsingContext.setViewport",
+		map[string]any{"context": tab.Context, "viewport": map[string]any{"width": 1000, "height": 800}},
+		nil,
+	)
 	f.call(t, "browsingContext.navigate", map[string]any{"context": tab.Context, "url": address, "wait": "complete"}, nil)
 	still()
 	f.call(t, "script.evaluate", map[string]any{"expression": painted, "awaitPromise": true, "target": here}, nil)

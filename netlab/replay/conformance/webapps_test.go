@@ -63,7 +63,26 @@ listen = %[2]s
 pm = static
 pm.max_children = 4
 `, dir, socket)), 0o644))
-	check(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(fmt.Sprintf(nginxConf, dir, socket, mediawiki, dokuwiki, pythonDoc, webappAddrs["wiki.test"], webappAddrs["doku.test"], webappAddrs["docs.test"])), 0o644))
+	check(
+		t,
+		os.WriteFile(
+			filepath.Join(dir, "nginx.conf"),
+			[]byte(
+				fmt.Sprintf(
+					nginxConf,
+					dir,
+					socket,
+					mediawiki,
+					dokuwiki,
+					pythonDoc,
+					webappAddrs["wiki.test"],
+					webappAddrs["doku.test"],
+					webappAddrs["docs.test"],
+				),
+			),
+			0o644,
+		),
+	)
 	var running []*exec.Cmd
 	for _, argv := range [][]string{
 		{fpm, "--nodaemonize", "--allow-to-run-as-root", "--fpm-config", filepath.Join(dir, "fpm.conf")},
@@ -163,7 +182,11 @@ func installMediaWiki(t *testing.T, dir string) {
 	check(t, settings.Close())
 	var page strings.Builder
 	for i := range 8 {
-		fmt.Fprintf(&page, "== Section %d ==\nSome '''bold''' and ''italic'' text with a [[Missing page]] and [https://www.example.test/ a link].\n* one\n* two\n** deeper\n", i)
+		fmt.Fprintf(
+			&page,
+			"== Section %d ==\nSome '''bold''' and ''italic'' text with a [[Missing page]] and [https://www.example.test/ a link].\n* one\n* two\n** deeper\n",
+			i,
+		)
 	}
 	page.WriteString("{| class=\"wikitable sortable\"\n! Name !! Value\n|-\n| a || 1\n|-\n| b || 2\n|}\n")
 	run(page.String(), mediawiki+"/maintenance/edit.php", "--user", "Admin", "Main_Page")
@@ -178,13 +201,22 @@ func installDokuWiki(t *testing.T, dir string) {
 			t.Fatalf("copy %s: %v\n%s", copied[0], err, out)
 		}
 	}
-	local := fmt.Sprintf("<?php\n$conf['title'] = 'Recorded DokuWiki';\n$conf['savedir'] = '%s';\n$conf['useacl'] = 0;\n$conf['updatecheck'] = 0;\n", data)
+	local := fmt.Sprintf(
+		"<?php\n$conf['title'] = 'Recorded DokuWiki';\n$conf['savedir'] = '%s';\n$conf['useacl'] = 0;\n$conf['updatecheck'] = 0;\n",
+		data,
+	)
 	check(t, os.WriteFile(filepath.Join(conf, "local.php"), []byte(local), 0o644))
 	check(t, os.WriteFile(filepath.Join(dir, "doku.php"), []byte("<?php define('DOKU_CONF', '"+conf+"/');\n"), 0o644))
 	var page strings.Builder
 	page.WriteString("====== Start ======\nA page with ''code'', **bold** text and a [[missing]] link.\n")
 	for i := range 6 {
-		fmt.Fprintf(&page, "===== Section %d =====\n  * one\n  * two\n\n^ Name ^ Value ^\n| a | %d |\n\n<code php>\n<?php echo %d;\n</code>\n", i, i, i)
+		fmt.Fprintf(
+			&page,
+			"===== Section %d =====\n  * one\n  * two\n\n^ Name ^ Value ^\n| a | %d |\n\n<code php>\n<?php echo %d;\n</code>\n",
+			i,
+			i,
+			i,
+		)
 	}
 	check(t, os.MkdirAll(filepath.Join(data, "pages"), 0o755))
 	check(t, os.WriteFile(filepath.Join(data, "pages", "start.txt"), []byte(page.String()), 0o644))

@@ -42,8 +42,11 @@ func rawCases() []rawCase {
 			response: "HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload; as=style\r\n\r\nHTTP/1.1 200 OK\r\nb: 1\r\nA: 2\r\nContent-Length: 0\r\n\r\n"},
 		{name: "trailers", request: request,
 			response: "HTTP/1.1 200 OK\r\nz: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 9\r\n\r\n"},
-		{name: "a form", request: "POST /form HTTP/1.1\r\ncontent-length: 3\r\nHost: shop.test\r\nContent-Type: application/x-www-form-urlencoded\r\norigin: http://shop.test\r\nUser-Agent: nobody\r\n\r\na=b",
-			response: "HTTP/1.1 303 Go There\r\nLocation: /done\r\ncontent-length: 0\r\n\r\n"},
+		{
+			name:     "a form",
+			request:  "POST /form HTTP/1.1\r\ncontent-length: 3\r\nHost: shop.test\r\nContent-Type: application/x-www-form-urlencoded\r\norigin: http://shop.test\r\nUser-Agent: nobody\r\n\r\na=b",
+			response: "HTTP/1.1 303 Go There\r\nLocation: /done\r\ncontent-length: 0\r\n\r\n",
+		},
 	}
 }
 

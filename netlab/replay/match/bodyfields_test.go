@@ -92,7 +92,11 @@ func TestLongBodiesMatch(t *testing.T) {
 		t.Errorf("the normal keys of one body, plain and compressed, are %s and %s; want one key", a, b)
 	}
 	upload := func(boundary, file string) []pair {
-		body := fmt.Sprintf("--%[1]s\r\nContent-Disposition: form-data; name=f; filename=x.bin\r\n\r\n%[2]s\r\n--%[1]s--\r\n", boundary, file)
+		body := fmt.Sprintf(
+			"--%[1]s\r\nContent-Disposition: form-data; name=f; filename=x.bin\r\n\r\n%[2]s\r\n--%[1]s--\r\n",
+			boundary,
+			file,
+		)
 		kind, fields := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=" + boundary}}, []byte(body), "")
 		if kind != "multipart" || len(fields) != 1 {
 			t.Fatalf("the body is of kind %s with %d fields, want multipart with 1", kind, len(fields))

@@ -43,7 +43,13 @@ func newTestRequest(t testing.TB, url string) *Request {
 // TestNearest: the most similar exchange wins, of equal ones the first that the client
 // was not given, and the log is told of the second.
 func TestNearest(t *testing.T) {
-	x := newTestIndex(t, "https://h.test/a/file-1.js?q=1", "https://h.test/a/file-2.js?q=1", "https://h.test/b/other.js", "https://i.test/a/file-3.js")
+	x := newTestIndex(
+		t,
+		"https://h.test/a/file-1.js?q=1",
+		"https://h.test/a/file-2.js?q=1",
+		"https://h.test/b/other.js",
+		"https://i.test/a/file-3.js",
+	)
 	c := NewClient()
 	const asked = "https://h.test/a/file-3.js?q=1"
 	for _, want := range []struct {

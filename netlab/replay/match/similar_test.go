@@ -10,8 +10,14 @@ import (
 // TestSimilarity: it is symmetric, between 0 and 1, and 1 for equal requests.
 func TestSimilarity(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) *Request {
-		url := "https://a.example/" + rapid.StringMatching(`[a-z]{0,3}(/[a-z]{1,3}){0,2}(\?[a-c]=[a-z]{0,3}(&[a-c]=[0-9]{0,3}){0,3})?`).Draw(t, "url")
-		s, err := NewRequest("POST", url, http.Header{"Content-Type": {"application/json"}}, []byte(rapid.SampledFrom([]string{"", `{"a":[1,{"b":null}]}`, `{"a":[2]}`, "x"}).Draw(t, "body")))
+		url := "https://a.example/" + rapid.StringMatching(`[a-z]{0,3}(/[a-z]{1,3}){0,2}(\?[a-c]=[a-z]{0,3}(&[a-c]=[0-9]{0,3}){0,3})?`).
+			Draw(t, "url")
+		s, err := NewRequest(
+			"POST",
+			url,
+			http.Header{"Content-Type": {"application/json"}},
+			[]byte(rapid.SampledFrom([]string{"", `{"a":[1,{"b":null}]}`, `{"a":[2]}`, "x"}).Draw(t, "body")),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,12 @@ func run(ctx context.Context) error {
 			}
 		}
 		if packet.valid() < 3 || conn.valid() < 3 {
-			return fmt.Errorf("over %s %d loads by packets and %d by connections are valid, want at least 3 of each: is the machine busy?", name, packet.valid(), conn.valid())
+			return fmt.Errorf(
+				"over %s %d loads by packets and %d by connections are valid, want at least 3 of each: is the machine busy?",
+				name,
+				packet.valid(),
+				conn.valid(),
+			)
 		}
 		for _, metric := range metrics {
 			mean, spread := describe(packet.values[metric])

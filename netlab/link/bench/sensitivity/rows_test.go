@@ -12,7 +12,10 @@ func TestRows(t *testing.T) {
 	var loads []load
 	for i := range 40 {
 		noise := float64(i%5) - 2
-		loads = append(loads, load{-1, map[string]float64{firstChange: 500 + noise, "speed_index_ms": 800 + noise, lastChange: 1500 + noise}})
+		loads = append(
+			loads,
+			load{-1, map[string]float64{firstChange: 500 + noise, "speed_index_ms": 800 + noise, lastChange: 1500 + noise}},
+		)
 		l := load{float64(i * 50), map[string]float64{firstChange: 500 + noise, "speed_index_ms": 800 + noise, lastChange: 1500 + noise}}
 		if l.stalled < 500 {
 			l.metrics[firstChange] += 100
