@@ -11,6 +11,7 @@ out=${1:-docs/img/packages.svg}
 	echo 'rankdir=TB; ranksep=0.45; nodesep=0.12; bgcolor=white;'
 	echo 'node [shape=box style="rounded,filled" fillcolor="#f4f6f8" color="#9aa5b1" fontname="Helvetica" fontsize=11 margin="0.08,0.04" height=0.3];'
 	echo 'edge [color="#7b8794" arrowsize=0.5 penwidth=0.7];'
+	# shellcheck disable=SC2016 # a template of go list, not of the shell
 	go list -f '{{$from := .ImportPath}}{{range .Imports}}{{$from}} {{.}}
 {{end}}' ./... |
 		grep ' eidetic/' |

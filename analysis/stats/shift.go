@@ -83,12 +83,37 @@ func (i *inversion) z(shift float64) float64 {
 	return (statistic - mean) / math.Sqrt(variance)
 }
 
-// centre is the shift in the middle of those with which the statistic is at its mean.
+// centre is the shift in the middle of those with which the statistic is at its mean. In few and
+// uneven blocks the statistic may cross its mean more than once. The search begins at
+// bounds that move with the treatment, so that it ends at the same crossing wherever that is.
 func (i *inversion) centre() float64 {
 	const rounding = 1e-9
-	above := bisect(-8*i.span, 8*i.span, func(shift float64) bool { return i.z(shift) > rounding })
-	from := bisect(-8*i.span, 8*i.span, func(shift float64) bool { return i.z(shift) >= -rounding })
+	low, high := i.differences()
+	above := bisect(low, high, func(shift float64) bool { return i.z(shift) > rounding })
+	from := bisect(low, high, func(shift float64) bool { return i.z(shift) >= -rounding })
 	return (above + from) / 2
+}
+
+// differences bounds the differences between a treatment's and a control's value, with room.
+func (i *inversion) differences() (low, high float64) {
+	control, treatment := newExtent(), newExtent()
+	for _, b := range i.blocks {
+		control.add(b.Control)
+		treatment.add(b.Treatment)
+	}
+	room := 1 + (control.high - control.low) + (treatment.high - treatment.low)
+	return treatment.low - control.high - room, treatment.high - control.low + room
+}
+
+// extent is the smallest and the largest of some values.
+type extent struct{ low, high float64 }
+
+func newExtent() extent { return extent{math.Inf(1), math.Inf(-1)} }
+
+func (e *extent) add(values []float64) {
+	for _, v := range values {
+		e.low, e.high = min(e.low, v), max(e.high, v)
+	}
 }
 
 // end is an end of the interval.
