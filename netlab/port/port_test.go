@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/ra"
@@ -47,11 +48,12 @@ func TestBrowse(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "shop.wacz")
-	aw, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: time.Now()})
+	wall := time.Now()
+	aw, err := archive.Create(path, archive.CreateOptions{Software: "test", Wall: wall, PageDate: wall})
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder, err := p.Network().Record(t.Context(), aw, replay.RecordOptions{Wall: time.Now})
+	recorder, err := p.Network().Record(t.Context(), aw, replay.RecordOptions{Wall: time.Now, Inject: inject.Options{Date: wall}})
 	if err != nil {
 		t.Fatal(err)
 	}
