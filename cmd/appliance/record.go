@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -170,11 +169,7 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	if err != nil {
 		return usage(err)
 	}
-	own, err := netip.ParseAddrPort(c.Proxy)
-	if err != nil {
-		return usage(err)
-	}
-	upstream, err := reach.Upstream(own)
+	upstream, err := reach.Upstream()
 	if err != nil {
 		return usage(err)
 	}

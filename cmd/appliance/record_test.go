@@ -111,7 +111,7 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 	if err := os.WriteFile(in("root.pem"), root, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	record := listens(t, "record", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--trust", in("root.pem"))
+	record := listens(t, "record", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--trust", in("root.pem"), "--allow-private")
 	authority, err := ca.LoadOrCreate(in("ca"), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 		"--fill",
 		in("b.wacz"),
 		"--trust",
-		in("root.pem"),
+		in("root.pem"), "--allow-private",
 	)
 	for range 2 {
 		if _, body := fill.get(t, authority.Pool(), origin.URL+"/b"); body != "/b, answer 2" {
