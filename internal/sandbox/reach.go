@@ -31,6 +31,9 @@ type Reach struct {
 	// Private lets a page reach this machine and private networks, beside the public one.
 	Private bool `json:",omitempty"`
 
+	// Send are fields that are added to requests, and kept out of recordings.
+	Send proxy.Session `json:",omitempty"`
+
 	hosts dns.Hosts // of the outside
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -65,6 +68,7 @@ func (r Reach) upstream() (*proxy.UpstreamConfig, error) {
 	}
 	return &proxy.UpstreamConfig{
 		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Refuse: r.refuse,
+		Send: r.Send,
 	}, nil
 }
 
