@@ -195,7 +195,9 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 
 // missPolicy sets up the policies for missing requests that ask origins. The
 // function that it returns ends what was set up; its session may be nil.
-func (c *ReplayCmd) missPolicy(ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error) (end func(*replay.Session) error, err error) {
+func (c *ReplayCmd) missPolicy(
+	ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error,
+) (end func(*replay.Session) error, err error) {
 	if c.Miss != "live" && c.Miss != "fill" {
 		return func(*replay.Session) error { return nil }, nil
 	}
