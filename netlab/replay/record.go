@@ -144,7 +144,7 @@ func (c *Recorder) archive(e *lab.Exchange) error {
 		c.err = cmp.Or(c.err, err)
 		c.mu.Unlock()
 	}
-	if c.added != nil && e.Truncated == "" && !e.IsPending() {
+	if c.added != nil && (e.Truncated == "" || e.IsOpen()) {
 		c.added(e)
 	}
 	return err

@@ -35,6 +35,11 @@ func (x *Index) Add(en *Entry) {
 	x.paths[path] = append(x.paths[path], en)
 }
 
+// Recorded lists the entries with a method and a URL and without a body, in their order.
+func (x *Index) Recorded(method, url string) []*Entry {
+	return x.exact[string(appendExactKey(nil, method, url, ""))]
+}
+
 // Client is the state of one device: which entries it was given, and how often it asked
 // for the last of a list again.
 type Client struct {
