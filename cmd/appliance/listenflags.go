@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,8 +14,6 @@ import (
 	"eidetic/internal/doctor"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/ca"
-	"eidetic/netlab/dns"
-	"eidetic/netlab/proxy"
 )
 
 // authorityFlags choose the certificate authority of record and replay.
@@ -61,6 +60,8 @@ func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) st
 type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
+	Insecure bool           `name:"insecure-origin" help:"Take the certificates of origins unverified; the report says so."`
+	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks; so they may when the page named is there itself."`
 }
 
 // pem reads the certificates of --trust.
@@ -78,17 +79,15 @@ func (f *originFlags) pem() (string, error) {
 	return string(text), nil
 }
 
-// upstream is what the flags mean.
-func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
-	text, err := f.pem()
+// reach is what the flags mean for pages, of which there may be none.
+func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
+	roots, err := f.pem()
 	if err != nil {
-		return nil, err
+		return sandbox.Reach{}, err
 	}
-	roots, err := sandbox.TrustedRoots(text)
-	if err != nil {
-		return nil, err
-	}
-	return &proxy.UpstreamConfig{Resolver: f.Resolver, Roots: roots}, nil
+	r := sandbox.Reach{Resolver: f.Resolver, Roots: roots, AnyCertificate: f.Insecure, Private: f.Private}
+	r.Private = r.Private || sandbox.NamesPrivate(ctx, r, pages)
+	return r, nil
 }
 
 // ownGateway is the box's address in a network where it is no gateway.
@@ -114,19 +113,22 @@ func validAddress(flag, addr string) error {
 	return nil
 }
 
+// runError gives an error of a task in namespaces its exit status.
+func runError(ctx context.Context, err error) error {
+	var origin *sandbox.OriginError
+	if errors.As(err, &origin) {
+		return cannot(origin)
+	}
+	return ended(ctx, err)
+}
+
 // visitPages opens pages in a browser of our own, for record and replay.
 func visitPages(ctx context.Context, v sandbox.Visit) error {
 	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
 	}
-	if v.Record && !v.Resolver.IsValid() {
-		var err error
-		if v.Resolver, err = dns.SystemResolver(dns.ResolvConf); err != nil {
-			return cannot(fmt.Errorf("%w; name one with --resolver", err))
-		}
-	}
 	if err := v.Run(ctx, ownCommands()); err != nil {
-		return ended(ctx, err)
+		return runError(ctx, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -131,10 +132,13 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 		return cannot(err)
 	}
 	i := a.Info()
-	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	if i.Exchanges == 0 {
-		return failed(errors.New("the recording is empty: nothing was asked for"))
+		if err := os.Remove(path); err != nil {
+			return cannot(err)
+		}
+		return failed(errors.New("nothing was recorded, and no file is left: the page asked its origins for nothing that they answered"))
 	}
+	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	q := archive.Assess(a)
 	if err := printQuality(std.out, a, q); err != nil {
 		return err
@@ -147,13 +151,12 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 
 // pages records with a virtual device.
 func (c *RecordCmd) pages(ctx context.Context, path string) error {
-	roots, err := c.pem()
+	reach, err := c.reach(ctx, c.URL...)
 	if err != nil {
 		return usage(err)
 	}
 	return visitPages(ctx, sandbox.Visit{
-		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3,
-		Resolver: c.Resolver, Roots: roots,
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
 	})
 }
 
@@ -163,7 +166,15 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	if err != nil {
 		return cannot(err)
 	}
-	upstream, err := c.upstream()
+	reach, err := c.reach(ctx)
+	if err != nil {
+		return usage(err)
+	}
+	own, err := netip.ParseAddrPort(c.Proxy)
+	if err != nil {
+		return usage(err)
+	}
+	upstream, err := reach.Upstream(own)
 	if err != nil {
 		return usage(err)
 	}

@@ -152,7 +152,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
-	end, err := c.missPolicy(&options)
+	end, err := c.missPolicy(ctx, &options)
 	if err != nil {
 		return err
 	}
@@ -193,11 +193,21 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 
 // missPolicy sets up the policies for missing requests that ask origins. The
 // function that it returns ends what was set up; its session may be nil.
-func (c *ReplayCmd) missPolicy(o *replay.Options) (end func(*replay.Session) error, err error) {
+func (c *ReplayCmd) missPolicy(ctx context.Context, o *replay.Options) (end func(*replay.Session) error, err error) {
 	if c.Miss != "live" && c.Miss != "fill" {
 		return func(*replay.Session) error { return nil }, nil
 	}
-	config, err := c.upstream()
+	reach, err := c.reach(ctx)
+	if err != nil {
+		return nil, usage(err)
+	}
+	var own []netip.AddrPort
+	for _, at := range []string{c.Proxy, c.HTTP, c.HTTPS} {
+		if a, err := netip.ParseAddrPort(at); err == nil { // an empty one does not listen
+			own = append(own, a)
+		}
+	}
+	config, err := reach.Upstream(own...)
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -111,13 +111,19 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	}
 	one := *runner
 	one.Analyst = ofFailures{x.analyst}
-	one.Network = &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	network := &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	one.Network = network
 	plan := x.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
 	trial, err := one.Trial(ctx, plan, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	others, err := network.problems.Take(a.Page)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	x.run.Warnings = append(x.run.Warnings, others...)
 	if !loaded(trial) {
 		return errors.New(bracketed("recording: the page did not load", strings.Join(trial.Invalid, "; ")))
 	}
