@@ -101,6 +101,22 @@ func planRows(p lab.Plan) (r rows) {
 			r.add("Recording of the treatment", recordingOf(p, t))
 		}
 	}
+	for _, a := range arms {
+		if p.Match == "" && a.Match == lab.NormalMatch || a.Name != lab.Control && a.Match == control.Match {
+			continue // a run from before there were policies, or nothing new
+		}
+		name := "A request matches"
+		if a.Name != lab.Control {
+			name += ", treatment"
+		}
+		r.add(name, map[string]string{
+			"strict": "only if method, URL and body are the recorded ones (strict)", "normal": "if nothing differs that can change the answer (normal)",
+			"loose": "if it is similar enough (loose)",
+		}[a.Match])
+	}
+	if p.Miss == lab.MissFill {
+		r.add("What the recording lacks", "fetched from its origin once, the same for all trials (fill)")
+	}
 	trials := count(p.Trials)
 	if len(arms) > 1 {
 		trials += " of each arm"

@@ -186,7 +186,11 @@ func (p *Prepared) Protocols(host string) []string {
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stats
+	stats := s.stats
+	if s.live != nil {
+		stats.InFlight -= s.live.resting()
+	}
+	return stats
 }
 
 // client returns the match state of a device; the caller holds the lock.
