@@ -78,8 +78,10 @@ func recoverFilled(dir string, run *lab.Run) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("recovering what was fetched: %w", err)
-	case len(a.Exchanges()) == 0:
+	case len(a.Exchanges()) == 0 && len(a.Warnings()) == 0:
 		return removeIfThere(working)
+	case len(a.Exchanges()) == 0: // damaged: somebody may want to look at it
+		return nil
 	}
 	if err := archive.Save(path, a); err != nil {
 		return fmt.Errorf("recovering what was fetched: %w", err)

@@ -131,7 +131,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		traffic := session.Traffic()
 		t.Recorded, t.Asked = traffic.Recorded, traffic.Asked
 		if t.Filled = traffic.Filled; t.Filled > 0 {
-			t.FilledRequests = fetched(served)
+			t.FilledRequests = fetched(served, f.offsetBefore)
 		}
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		err = errors.Join(err, disarmErr,

@@ -70,15 +70,18 @@ func firstMiss(served []lab.Served) string {
 	return ""
 }
 
-// fetched lists the requests that origins answered.
-func fetched(served []lab.Served) (list []lab.FilledRequest) {
-	const most = 500 // requests of a trial; replay.jsonl has all
+// fetched lists the requests that origins answered. offset is the wall clock minus the monotonic one.
+func fetched(served []lab.Served, offset time.Duration) (list []lab.FilledRequest) {
+	const most = 100 // requests of a trial; replay.jsonl has all
 	const longest = 500
 	for _, s := range served {
 		if s.Stage != lab.StageLive || len(list) == most {
 			continue
 		}
-		f := lab.FilledRequest{Time: s.Time, Method: s.Method, URL: s.URL, Status: s.Status, Bytes: s.Bytes, Exchange: s.Exchange, Error: s.Error}
+		f := lab.FilledRequest{
+			Time: s.Time, Wall: time.Unix(0, int64(s.Time)).Add(offset).UTC(), Method: s.Method, URL: s.URL,
+			Status: s.Status, Bytes: s.Bytes, Exchange: s.Exchange, Error: s.Error,
+		}
 		if len(f.URL) > longest {
 			f.URL = strings.ToValidUTF8(f.URL[:longest], "") + "…"
 		}

@@ -139,13 +139,14 @@ type Trial struct {
 
 // FilledRequest is a request that was fetched from its origin in a trial.
 type FilledRequest struct {
-	Time     Time   `json:"time_ns"` // arrival
-	Method   string `json:"method"`
-	URL      string `json:"url"`
-	Status   int    `json:"status"`
-	Bytes    int64  `json:"bytes"`
-	Exchange string `json:"exchange,omitempty"` // in the archive of what was fetched
-	Error    string `json:"error,omitempty"`    // why the origin did not answer
+	Time     Time      `json:"time_ns"` // arrival
+	Wall     time.Time `json:"wall"`    // the same, for people
+	Method   string    `json:"method"`
+	URL      string    `json:"url"`
+	Status   int       `json:"status"`
+	Bytes    int64     `json:"bytes"`
+	Exchange string    `json:"exchange,omitempty"` // in the archive of what was fetched
+	Error    string    `json:"error,omitempty"`    // why the origin did not answer
 }
 
 // TrialPart is one stretch of a trial's time.

@@ -37,6 +37,7 @@ func groupsOf(run *lab.Run) []group {
 		{"Environment", environmentRows(run.Environment)},
 		{"Plan", planRows(run.Plan)},
 		{"Archive", archiveRows(run.Archive)},
+		{"Fetched for what the recording lacks", filledRows(run)},
 	} {
 		if len(g.Rows) > 0 {
 			out = append(out, g)
@@ -78,6 +79,14 @@ func archiveRows(a lab.ArchiveInfo) (r rows) {
 	r.add("Hosts", strings.Join(a.Hosts, ", "))
 	r.add("Protocols", strings.Join(a.Protocols, ", "))
 	return r
+}
+
+// filledRows describes the archive of what the recording lacked.
+func filledRows(run *lab.Run) rows {
+	if run.Filled == nil {
+		return nil
+	}
+	return archiveRows(*run.Filled)
 }
 
 // planRows describes the plan.
