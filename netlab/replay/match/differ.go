@@ -109,7 +109,8 @@ func compareNamesakes(out []difference, where string, recorded, asked []pair) []
 	case slices.Equal(recorded, asked):
 		return out
 	case max(len(recorded), len(asked)) > most:
-		return append(out, difference{where, nameOf(recorded, asked), fmt.Sprint(len(recorded), " values"), fmt.Sprint(len(asked), " other values")})
+		n, m := fmt.Sprint(len(recorded), " values"), fmt.Sprint(len(asked), " other values")
+		return append(out, difference{where, nameOf(recorded, asked), n, m})
 	}
 	left := slices.Clone(recorded)
 	var others []pair

@@ -21,7 +21,8 @@ type Index struct {
 // NewIndex returns an empty index whose normalised stage leaves out what ignored says.
 func NewIndex(ignored *Ignored) *Index {
 	return &Index{
-		ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{}, paths: map[string][]*Entry{},
+		ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{},
+		paths: map[string][]*Entry{},
 	}
 }
 
