@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Event is an entry of the audit log.
-type Event struct {
+// Act is an entry of the audit log.
+type Act struct {
 	Time   time.Time `json:"time" doc:"When"`
 	Who    string    `json:"who" doc:"Name of the token; box is the box's own, and empty is somebody without a right one" example:"nightly"`
 	What   string    `json:"what" doc:"What was done" example:"POST /api/v1/runs"`
@@ -41,7 +41,7 @@ type audit struct {
 	dir    string
 	log    *slog.Logger
 	mu     sync.Mutex
-	events []Event // newest last, at most MaxEvents
+	events []Act // newest last, at most MaxEvents
 	file   *os.File
 	size   int64
 	broken bool // the last write failed, and that was logged
@@ -84,13 +84,13 @@ func (a *audit) read(path string) error {
 }
 
 // decodeEvent reads a line of the log.
-func decodeEvent(line []byte) (e Event, ok bool) {
+func decodeEvent(line []byte) (e Act, ok bool) {
 	err := json.Unmarshal(line, &e)
 	return e.bounded(), err == nil && !e.Time.IsZero()
 }
 
 // bounded shortens the texts of an event.
-func (e Event) bounded() Event {
+func (e Act) bounded() Act {
 	for _, text := range []*string{&e.Who, &e.What, &e.From} {
 		if len(*text) > maxText {
 			*text = strings.ToValidUTF8((*text)[:maxText], "") + "…"
@@ -100,7 +100,7 @@ func (e Event) bounded() Event {
 }
 
 // keep appends an event in memory.
-func (a *audit) keep(e Event) {
+func (a *audit) keep(e Act) {
 	if len(a.events) >= MaxEvents {
 		a.events = slices.Delete(a.events, 0, len(a.events)-MaxEvents+1)
 	}
@@ -136,7 +136,7 @@ func (a *audit) fails(err error) {
 }
 
 // add appends an event.
-func (a *audit) add(e Event) {
+func (a *audit) add(e Act) {
 	e = e.bounded()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +178,7 @@ func (a *audit) close() error {
 
 // Record writes into the log what somebody with a right token did.
 func (s *Store) Record(who Identity, what, from string, status int) {
-	s.audit.add(Event{s.Now().UTC(), who.Name, what, from, status})
+	s.audit.add(Act{s.Now().UTC(), who.Name, what, from, status})
 }
 
 // recordStranger writes that the nth wrong token came from an address. Strangers can write
@@ -204,11 +204,11 @@ func (s *Store) recordStranger(n int, from string) {
 		a.leftOut = 0
 	}
 	a.mu.Unlock()
-	a.add(Event{now, "", what, from, http.StatusUnauthorized})
+	a.add(Act{now, "", what, from, http.StatusUnauthorized})
 }
 
 // Events returns the newest events, newest first, at most limit.
-func (s *Store) Events(limit int) []Event {
+func (s *Store) Events(limit int) []Act {
 	s.audit.mu.Lock()
 	defer s.audit.mu.Unlock()
 	all := s.audit.events

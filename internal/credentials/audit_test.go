@@ -32,7 +32,7 @@ func TestAuditSurvivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.open(t, dir).Events(MaxEvents)
-	want := []Event{
+	want := []Act{
 		{c.at, OwnToken, "DELETE /api/v1/runs/x", "192.0.2.9", 204},
 		{c.at, "", "a wrong token", "192.0.2.8", 401},
 		{c.at, "nightly", "POST /api/v1/runs", "192.0.2.7", 202},
