@@ -115,9 +115,10 @@ func directions() []direction {
 		},
 		{
 			"internal/client",
-			[]string{"internal/lab", "internal/panel", "internal/report", "internal/store"},
+			[]string{"internal/credentials", "internal/lab", "internal/panel", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
+		{"internal/credentials", []string{"internal/atomicfile"}, "who may do what is decided without knowing what there is to do"},
 		{
 			"internal/doctor",
 			append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...),
@@ -164,8 +165,10 @@ func directions() []direction {
 				"internal/compare",
 				"internal/experiment",
 				"internal/runqueue",
+				"internal/credentials",
+				"internal/atomicfile",
 			},
-			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument",
+			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument; it keeps its certificate",
 		},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{

@@ -46,6 +46,7 @@ func TestServeTellsHealth(t *testing.T) {
 			Config:   DefaultConfig(),
 			Data:     data,
 			Token:    newToken(),
+			TLS:      Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
 			Notifier: notifier,
 			Warnings: []string{"mend me"},
 			Log:      slog.New(slog.DiscardHandler),
@@ -76,8 +77,8 @@ func TestServeTellsHealth(t *testing.T) {
 	}
 	if response.StatusCode != 200 || got.Status != "ok" || len(got.Warnings) != 1 || len(got.Parts) != 2 ||
 		got.Parts[0].Name != "network" ||
-		got.Parts[1].Name != "panel" {
-		t.Errorf("health: status %d, %s; want 200, a warning, and the parts network and panel", response.StatusCode, body)
+		got.Parts[1].Name != "panel" || len(got.Fingerprint) != 64 {
+		t.Errorf("health: status %d, %s; want 200, a warning, the fingerprint, and the parts network and panel", response.StatusCode, body)
 	}
 	stop()
 	if err := <-done; err != nil {
