@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"eidetic/internal/client"
-	"eidetic/internal/panel/pin"
+	"eidetic/internal/pin"
 	"eidetic/internal/service"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/panel"
-	"eidetic/internal/panel/pin"
+	"eidetic/internal/pin"
 	"eidetic/internal/service"
 	"eidetic/systemd"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/panel/pin"
+	"eidetic/internal/pin"
 )
 
 // elsewhere makes a listener's connections look as if they came from another machine.

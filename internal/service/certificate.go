@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"eidetic/internal/panel"
-	"eidetic/internal/panel/pin"
+	"eidetic/internal/pin"
 )
 
 // Certificate returns the panel's certificate, which is made once and kept in the data
