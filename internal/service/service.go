@@ -70,11 +70,13 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := openQueue(ctx, s.Data, s.Log)
+	jobs, inMemory, err := openQueue(ctx, s.Data, s.Log)
 	if err != nil {
 		return err
 	}
 	defer jobs.Close()
+	disk := &disk{data: s.Data, queueInMemory: inMemory}
+	disk.removeWriteTests()
 	authority, err := ca.LoadOrCreate(filepath.Join(s.Data, "ca"), time.Now)
 	if err != nil {
 		return err
@@ -103,10 +105,11 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		}
 	}()
 	queue := runqueue.New(runqueue.Config{
-		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier}, Log: s.Log,
+		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}, Log: s.Log,
 	})
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
+		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),
 	}
