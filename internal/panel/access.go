@@ -3,6 +3,7 @@ package panel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -79,8 +80,9 @@ func (p *Panel) access(e *echo.Echo, api huma.API) {
 		OperationID: "revoke-token", Method: http.MethodDelete, Path: "/api/v1/tokens/{id}", Summary: "Revoke a token", Tags: []string{tagAccess},
 		Description:   "The token and the sessions that were opened with it end at once.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusNotFound},
-	}, func(_ context.Context, in *tokenInput) (*struct{}, error) {
-		_, err := p.Credentials.Revoke(in.ID)
+	}, func(ctx context.Context, in *tokenInput) (*struct{}, error) {
+		gone, err := p.Credentials.Revoke(in.ID)
+		note(ctx, gone.Name)
 		if errors.Is(err, credentials.ErrNoToken) {
 			return nil, huma.Error404NotFound(err.Error() + ": " + clip(in.ID))
 		}
@@ -97,7 +99,7 @@ func (p *Panel) access(e *echo.Echo, api huma.API) {
 	})
 }
 
-func (p *Panel) createToken(_ context.Context, in *newTokenInput) (*newTokenBody, error) {
+func (p *Panel) createToken(ctx context.Context, in *newTokenInput) (*newTokenBody, error) {
 	made, secret, err := p.Credentials.Create(in.Body.Name, in.Body.Scope)
 	switch {
 	case errors.Is(err, credentials.ErrTaken), errors.Is(err, credentials.ErrMany):
@@ -107,6 +109,7 @@ func (p *Panel) createToken(_ context.Context, in *newTokenInput) (*newTokenBody
 	case err != nil:
 		return nil, p.internalError(err)
 	}
+	note(ctx, fmt.Sprintf("%s, scope %s", made.Name, made.Scope))
 	return &newTokenBody{NewToken{made, secret}}, nil
 }
 

@@ -150,8 +150,8 @@ func TestTokensOverREST(t *testing.T) {
 		t.Errorf("revoking twice = %d, want 404", got.StatusCode)
 	}
 	log := ask(t, s, http.MethodGet, "/api/v1/audit", sending(token, "")).text
-	for _, want := range []string{`"who":"box","what":"POST /api/v1/tokens","from":"127.0.0.1","status":201`, `"who":"nightly","what":"log-in"`,
-		`"what":"DELETE /api/v1/tokens/` + made.ID + `"`, `"who":"","what":"a wrong token"`} {
+	for _, want := range []string{`"who":"box","what":"POST /api/v1/tokens: nightly, scope read","from":"127.0.0.1","status":201`, `"who":"nightly","what":"log-in"`,
+		`"what":"DELETE /api/v1/tokens/` + made.ID + `: nightly"`, `"who":"","what":"a wrong token"`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the audit log has no %s: %s", want, log)
 		}

@@ -65,6 +65,7 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		r = r.WithContext(context.WithValue(r.Context(), detailKey{}, new(string)))
 		noted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(noted, r)
 		p.record(r, who, noted.status)

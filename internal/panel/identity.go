@@ -65,11 +65,24 @@ func from(r *http.Request) string {
 	return host
 }
 
+// detailKey marks the *string of a request that says more than its path, for the log.
+type detailKey struct{}
+
+// note adds to the entry of a request in the audit log what its path does not say.
+func note(ctx context.Context, detail string) {
+	if to, ok := ctx.Value(detailKey{}).(*string); ok {
+		*to = detail
+	}
+}
+
 // record writes a request into the audit log.
 func (p *Panel) record(r *http.Request, who credentials.Identity, status int) {
 	what := r.Method + " " + r.URL.Path
 	if deletesFiles(r.URL.Query()) && r.Method == http.MethodDelete {
 		what += " with its files"
+	}
+	if detail, ok := r.Context().Value(detailKey{}).(*string); ok && *detail != "" {
+		what += ": " + *detail
 	}
 	p.Credentials.Record(who, what, from(r), status)
 }

@@ -80,6 +80,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	case err != nil:
 		return nil, p.internalError(err)
 	}
+	note(ctx, id)
 	return startedAs(id), nil
 }
 

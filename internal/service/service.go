@@ -108,7 +108,8 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}, Log: s.Log,
 	})
 	config := panel.Config{
-		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
+		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
+		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),

@@ -23,6 +23,7 @@ function revoke(token) {
     try {
       await call(`/api/v1/tokens/${encodeURIComponent(token.id)}`, { method: "DELETE" });
       $("sure").close();
+      $("made").hidden = true;
       await load();
       $("named").focus();
     } catch (problem) { $("kept").textContent = `The token could not be revoked: ${problem.message}.`; }
