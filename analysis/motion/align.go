@@ -125,7 +125,7 @@ func align(old, now *pyramid, zoom bool) fit {
 		return fit{scale: 1}
 	}
 	f := best[0]
-	f.share = agreeing(&old.levels[0], &now.levels[0], f)
+	f.share = f.explains(&old.levels[0], &now.levels[0])
 	return f
 }
 
@@ -360,10 +360,13 @@ func solve(a [3][3]float64, b [3]float64) ([3]float64, bool) {
 	return b, true
 }
 
-// agreeing is the share of the pixels with detail that the fit brings to what is there.
-func agreeing(old, now *plane, f fit) float64 {
-	agree, all := 0, 0
+// explains is the share of the pixels with detail that the fit brings to what is there.
+// It is 0 if the pictures agree without any movement as well: something that was drawn
+// on a flat place changes much and moves nothing.
+func (f fit) explains(old, now *plane) float64 {
+	agree, all, moved, changed, seen := 0, 0, 0, 0, 0
 	f.points(old, now, func(i int, _, _, x, y float64) {
+		seen++
 		gx, gy := math.Abs(float64(old.pix[i+1]-old.pix[i-1])), math.Abs(float64(old.pix[i+old.w]-old.pix[i-old.w]))
 		detail := max(gx, gy)
 		if detail < 4 {
@@ -371,12 +374,26 @@ func agreeing(old, now *plane, f fit) float64 {
 		}
 		all++
 		// Half a pixel of error in a slope is what interpolation may cost.
-		if math.Abs(now.at(x, y)-float64(old.pix[i])) <= max(0.25*detail, 6) {
+		limit := max(0.25*detail, 6)
+		there := math.Abs(now.at(x, y)-float64(old.pix[i])) <= limit
+		if there {
 			agree++
 		}
+		if math.Abs(float64(now.pix[i]-old.pix[i])) > limit {
+			changed++
+			if there {
+				moved++
+			}
+		}
 	})
-	if all == 0 {
+	share := float64(agree) / float64(max(all, 1))
+	if 10*changed >= all && 200*changed >= seen && changed >= 8 {
+		return min(share, float64(moved)/float64(changed))
+	}
+	// Hardly a pixel changed by much: only a small movement that fits better than none is one.
+	none := fit{scale: 1}
+	if math.Hypot(f.dx, f.dy) > 1.5 || math.Abs(f.scale-1)*float64(now.w)/2 > 1.5 || f.cost > 0.9*none.residual(old, now) {
 		return 0
 	}
-	return float64(agree) / float64(all)
+	return share
 }

@@ -336,3 +336,12 @@ func toleranceOf(low, high []code) Tolerance {
 	}
 	return t
 }
+
+// LargestRectangle returns the largest rectangle of set pixels in a picture of a width.
+func LargestRectangle(set []bool, width int) image.Rectangle {
+	if width < 1 {
+		return image.Rectangle{}
+	}
+	m := &mask{bounds: image.Rect(0, 0, width, len(set)/width), set: set}
+	return m.largestRectangle()
+}
