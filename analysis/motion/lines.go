@@ -4,6 +4,7 @@ import "eidetic/analysis/visual"
 
 // Strips of the area whose rows vote: enough of them that no page has all in its
 // margins, narrow enough that reading them costs little.
+// leastVotes are needed in any case.
 const (
 	stripCount = 6
 	stripWidth = 48
@@ -182,7 +183,14 @@ func (l *lines) vote() (shift int, share float64, ok bool) {
 		}
 	}
 	share = float64(agree) / float64(max(could, 1))
-	return shift, share, share >= 0.5
+	second := 0
+	for v, n := range l.votes {
+		if v != best {
+			second = max(second, n)
+		}
+	}
+	// Much may have been drawn at the same time: many votes without a rival will do.
+	return shift, share, share >= 0.5 || votes >= 20 && votes >= 5*second
 }
 
 // index notes where each hash stands, −1 where it stands twice.

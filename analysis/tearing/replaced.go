@@ -46,8 +46,10 @@ func (w *replaced) frame(i int, l *lines) {
 	if after.frame-torn.frame > mostTorn {
 		return
 	}
-	if _, scrolls := moved(before.l, torn.l, nil); scrolls {
-		return // that is for the other rule
+	for _, pair := range [][2]*lines{{before.l, torn.l}, {torn.l, after.l}, {before.l, after.l}} {
+		if _, scrolls := moved(pair[0], pair[1], nil); scrolls {
+			return // that is for the other rule
+		}
 	}
 	if rows, ok := between(before.l.whole, torn.l.whole, after.l.whole); ok {
 		w.pending = append(w.pending, Tear{Frame: torn.frame, Rows: rows, How: "replaced picture"})

@@ -14,7 +14,7 @@ import (
 	"eidetic/analysis/visual"
 )
 
-const width, height = 160, 120
+const width, height = 128, 120
 
 // tear makes some shots torn, with a seam or with a band in the middle. The torn frame
 // shows parts of the state before and of its own.
