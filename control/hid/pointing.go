@@ -1,0 +1,233 @@
+package hid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"time"
+
+	"eidetic/control"
+	"eidetic/internal/lab"
+)
+
+var (
+	errNoPointer = errors.New("this controller has neither a mouse nor a touch screen")     // constant
+	errNoWheel   = errors.New("this controller has no wheel: drag a finger (Drag) instead") // constant
+	errNoTouch   = errors.New("this controller has no touch screen")                        // constant
+)
+
+// buttonBit returns the bit of a mouse report: HID numbers the right button before the middle one.
+func buttonBit(b control.Button) byte {
+	switch b {
+	case control.Middle:
+		return 1 << 2
+	case control.Right:
+		return 1 << 1
+	default:
+		return 1 << 0
+	}
+}
+
+// pointer sends the state of the absolute mouse.
+func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) (Interval, error) {
+	c.dirty.buttons = true
+	at, err := c.sink.Pointer(ctx, Pointer{
+		Buttons: buttons, Wheel: int8(wheel), Pan: int8(pan),
+		X: Scale(c.at.X, c.screen.X, Full+1), Y: Scale(c.at.Y, c.screen.Y, Full+1),
+	})
+	if err == nil {
+		c.dirty.buttons = buttons != 0
+	}
+	return at, err
+}
+
+func (c *Controller) motion(ctx context.Context, m Motion) (Interval, error) {
+	c.dirty.buttons = true
+	at, err := c.sink.Motion(ctx, m)
+	if err == nil {
+		c.dirty.buttons = m.Buttons != 0
+	}
+	return at, err
+}
+
+// goTo puts the mouse at a point: at once where it is absolute, else into the top left
+// corner and from there by small steps, which hosts accelerate least.
+func (c *Controller) goTo(ctx context.Context, to image.Point) (Interval, error) {
+	if c.can.Pointer {
+		c.at = to
+		return c.pointer(ctx, 0, 0, 0)
+	}
+	for left := 2 * max(c.screen.X, c.screen.Y); left > 0; left -= 127 {
+		if at, err := c.motion(ctx, Motion{DX: -127, DY: -127}); err != nil {
+			return at, err
+		}
+	}
+	var at Interval
+	const step = 8
+	for x, y := to.X, to.Y; x > 0 || y > 0; {
+		m := Motion{DX: int8(min(x, step)), DY: int8(min(y, step))}
+		x, y = x-int(m.DX), y-int(m.DY)
+		var err error
+		if at, err = c.motion(ctx, m); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// checkPoint refuses a point that is not on the screen, or that nothing can reach.
+func (c *Controller) checkPoint(x, y int) error {
+	if !c.can.Pointer && !c.can.Motion && c.can.Touch == 0 {
+		return errNoPointer
+	}
+	return control.CheckPoint(x, y, c.screen.X, c.screen.Y)
+}
+
+// Move puts the pointer at x, y. A touch screen has no pointer, and refuses.
+func (c *Controller) Move(ctx context.Context, x, y int) (lab.Event, error) {
+	err := c.checkPoint(x, y)
+	if err == nil && !c.can.Pointer && !c.can.Motion {
+		err = errors.New("move: a touch screen has no pointer to move")
+	}
+	if err != nil {
+		return lab.Event{}, err
+	}
+	return c.act(ctx, "move", fmt.Sprintf("%d,%d", x, y), func() (Interval, error) { return c.goTo(ctx, image.Pt(x, y)) })
+}
+
+// Click moves to x, y, presses and releases the button; where there is no absolute
+// mouse but a touch screen, a finger taps there. The interval is that of the press.
+func (c *Controller) Click(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	err := errors.Join(control.CheckButton(b), c.checkPoint(x, y))
+	touch := !c.can.Pointer && c.can.Touch > 0
+	if err == nil && touch && b != control.Left {
+		err = fmt.Errorf("click: a touch screen has no button %d", b)
+	}
+	if err != nil {
+		return lab.Event{}, err
+	}
+	return c.act(ctx, "click", fmt.Sprintf("%d,%d button %d", x, y, b), func() (Interval, error) {
+		if touch {
+			return c.touch(ctx, []Contact{c.contact(0, image.Pt(x, y), true)})
+		}
+		if at, err := c.goTo(ctx, image.Pt(x, y)); err != nil {
+			return at, err
+		}
+		if c.can.Pointer {
+			return c.pointer(ctx, buttonBit(b), 0, 0)
+		}
+		return c.motion(ctx, Motion{Buttons: buttonBit(b)})
+	})
+}
+
+// Scroll turns the wheel at x, y, one notch a report. The interval is that of all notches.
+func (c *Controller) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, error) {
+	err := errors.Join(control.CheckScroll(dx, dy), c.checkPoint(x, y))
+	if err == nil && !c.can.Wheel {
+		err = errNoWheel
+	}
+	if err != nil {
+		return lab.Event{}, err
+	}
+	return c.act(ctx, "scroll", fmt.Sprintf("%d,%d by %d,%d", x, y, dx, dy), func() (Interval, error) {
+		whole, err := c.goTo(ctx, image.Pt(x, y))
+		for first := true; err == nil && (dx != 0 || dy != 0); first = false {
+			wheel, pan := -sign(dy), sign(dx) // HID's wheel is positive away from the user: up
+			dy, dx = dy+wheel, dx-pan
+			var at Interval
+			if c.can.Pointer {
+				at, err = c.pointer(ctx, 0, wheel, pan)
+			} else {
+				at, err = c.motion(ctx, Motion{Wheel: int8(wheel), Pan: int8(pan)})
+			}
+			if first {
+				whole.Earliest = at.Earliest
+			}
+			whole.Latest = at.Latest
+		}
+		return whole, err
+	})
+}
+
+func sign(n int) int { return min(1, max(-1, n)) }
+
+// contact returns a finger at a point of the screen.
+func (c *Controller) contact(id byte, p image.Point, down bool) Contact {
+	return Contact{ID: id, Down: down, X: Scale(p.X, c.screen.X, Full+1), Y: Scale(p.Y, c.screen.Y, Full+1)}
+}
+
+// touch sends the state of the touch screen. Fingers that were down and are not among the
+// contacts are lifted where they were: a host wants to see each finger leave.
+func (c *Controller) touch(ctx context.Context, contacts []Contact) (Interval, error) {
+	all := append([]Contact(nil), contacts...)
+	for _, before := range c.fingers {
+		known := false
+		for _, now := range contacts {
+			known = known || now.ID == before.ID
+		}
+		if !known {
+			before.Down = false
+			all = append(all, before)
+		}
+	}
+	c.dirty.fingers = true
+	scan := uint16((c.clock() - c.began) / lab.Time(100*time.Microsecond))
+	at, err := c.sink.Touch(ctx, Touch{Contacts: all, Scan: scan})
+	if err != nil {
+		return at, err
+	}
+	c.fingers = c.fingers[:0]
+	for _, now := range contacts {
+		if now.Down {
+			c.fingers = append(c.fingers, now)
+		}
+	}
+	c.dirty.fingers = len(c.fingers) > 0
+	return at, nil
+}
+
+// Drag puts a finger at from, moves it to to within the time, evenly, and lifts it after
+// it has stood still for a moment, so that what it moved does not go on by itself. The
+// interval is that of the first contact.
+func (c *Controller) Drag(ctx context.Context, from, to image.Point, took time.Duration) (lab.Event, error) {
+	err := errors.Join(control.CheckPoint(from.X, from.Y, c.screen.X, c.screen.Y), control.CheckPoint(to.X, to.Y, c.screen.X, c.screen.Y))
+	if c.can.Touch == 0 {
+		err = errNoTouch
+	}
+	if err == nil && (took < 0 || took > time.Minute) {
+		err = fmt.Errorf("a drag takes at most a minute, not %v", took)
+	}
+	if err != nil {
+		return lab.Event{}, fmt.Errorf("drag: %w", err)
+	}
+	detail := fmt.Sprintf("%d,%d to %d,%d in %v", from.X, from.Y, to.X, to.Y, took)
+	return c.act(ctx, "drag", detail, func() (Interval, error) {
+		const step = 16 * time.Millisecond // touch screens report about 60 times a second or more often
+		n := max(1, int(took/step))
+		first, err := c.touch(ctx, []Contact{c.contact(0, from, true)})
+		began := time.Now()
+		for i := 1; err == nil && i <= n+dragRest; i++ {
+			if err = wait(ctx, time.Until(began.Add(time.Duration(i)*step))); err != nil {
+				break
+			}
+			at := from.Add(to.Sub(from).Mul(min(i, n)).Div(n))
+			_, err = c.touch(ctx, []Contact{c.contact(0, at, true)})
+		}
+		return first, err
+	})
+}
+
+// dragRest is the number of reports for which a finger stands still before it is lifted.
+const dragRest = 6
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
