@@ -46,6 +46,8 @@ type Controller struct {
 	began   lab.Time    // scan times count from here
 	dirty   dirty
 	fingers []Contact // that are down
+	held    byte      // the button that Press holds, as a mouse report has it
+	finger  bool      // Press holds a finger
 }
 
 // dirty is what may be down and must be released.
@@ -107,16 +109,12 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func() (Int
 func (c *Controller) release(ctx context.Context) error {
 	var errs []error
 	if c.dirty.fingers {
+		c.finger = false // a finger that may be down although its report failed is not held
 		_, err := c.touch(ctx, nil)
 		errs = append(errs, err)
 	}
 	if c.dirty.buttons {
-		var err error
-		if c.can.Pointer {
-			_, err = c.pointer(ctx, 0, 0, 0)
-		} else {
-			_, err = c.motion(ctx, Motion{})
-		}
+		_, err := c.buttons(ctx)
 		errs = append(errs, err)
 	}
 	if c.dirty.keys {
@@ -219,5 +217,8 @@ func (c *Controller) tap(ctx context.Context, s Stroke) (Interval, error) {
 func (c *Controller) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
+	c.dirty.buttons = c.dirty.buttons || c.held != 0
+	c.dirty.fingers = c.dirty.fingers || c.finger
+	c.held = 0
 	return errors.Join(c.release(ctx), c.sink.Close())
 }

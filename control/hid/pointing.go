@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	errNoPointer = errors.New("this controller has neither a mouse nor a touch screen")     // constant
-	errNoWheel   = errors.New("this controller has no wheel: drag a finger (Drag) instead") // constant
-	errNoTouch   = errors.New("this controller has no touch screen")                        // constant
+	errNoPointer = errors.New("this controller has neither a mouse nor a touch screen") // constant
+	errNoWheel   = errors.New("this controller has no wheel: drag a finger instead")    // constant
+	errNoTouch   = errors.New("this controller has no touch screen")                    // constant
 )
 
 // buttonBit returns the bit of a mouse report: HID numbers the right button before the middle one.
@@ -29,11 +29,11 @@ func buttonBit(b control.Button) byte {
 	}
 }
 
-// pointer sends the state of the absolute mouse.
+// pointer sends the state of the absolute mouse: these buttons, besides one that is held.
 func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) (Interval, error) {
 	c.dirty.buttons = true
 	at, err := c.sink.Pointer(ctx, Pointer{
-		Buttons: buttons, Wheel: int8(wheel), Pan: int8(pan),
+		Buttons: buttons | c.held, Wheel: int8(wheel), Pan: int8(pan),
 		X: Scale(c.at.X, c.screen.X, Full+1), Y: Scale(c.at.Y, c.screen.Y, Full+1),
 	})
 	if err == nil {
@@ -44,36 +44,56 @@ func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) 
 
 func (c *Controller) motion(ctx context.Context, m Motion) (Interval, error) {
 	c.dirty.buttons = true
+	buttons := m.Buttons
+	m.Buttons |= c.held
 	at, err := c.sink.Motion(ctx, m)
 	if err == nil {
-		c.dirty.buttons = m.Buttons != 0
+		c.dirty.buttons = buttons != 0
 	}
 	return at, err
 }
 
-// goTo puts the mouse at a point: at once where it is absolute, else into the top left
-// corner and from there by small steps, which hosts accelerate least.
+// goTo puts the mouse, or the finger that is held down, at a point.
 func (c *Controller) goTo(ctx context.Context, to image.Point) (Interval, error) {
-	if c.can.Pointer {
+	switch {
+	case c.finger:
+		return c.touch(ctx, []Contact{c.contact(0, to, true)})
+	case c.can.Pointer:
 		c.at = to
 		return c.pointer(ctx, 0, 0, 0)
 	}
-	for left := 2 * max(c.screen.X, c.screen.Y); left > 0; left -= 127 {
-		if at, err := c.motion(ctx, Motion{DX: -127, DY: -127}); err != nil {
+	return c.walk(ctx, to)
+}
+
+// walk moves a relative mouse to a point by small steps, which hosts accelerate least: from
+// the top left corner, or, while a button is held, from where it was put.
+func (c *Controller) walk(ctx context.Context, to image.Point) (Interval, error) {
+	if c.held == 0 {
+		for left := 2 * max(c.screen.X, c.screen.Y); left > 0; left -= 127 {
+			if at, err := c.motion(ctx, Motion{DX: -127, DY: -127}); err != nil {
+				return at, err
+			}
+		}
+		c.at = image.Point{}
+	}
+	if to == c.at {
+		return c.motion(ctx, Motion{})
+	}
+	var whole Interval
+	for first := true; c.at != to; first = false {
+		const step = 8
+		by := image.Pt(max(-step, min(to.X-c.at.X, step)), max(-step, min(to.Y-c.at.Y, step)))
+		at, err := c.motion(ctx, Motion{DX: int8(by.X), DY: int8(by.Y)})
+		if err != nil {
 			return at, err
 		}
-	}
-	var at Interval
-	const step = 8
-	for x, y := to.X, to.Y; x > 0 || y > 0; {
-		m := Motion{DX: int8(min(x, step)), DY: int8(min(y, step))}
-		x, y = x-int(m.DX), y-int(m.DY)
-		var err error
-		if at, err = c.motion(ctx, m); err != nil {
-			return at, err
+		if first {
+			whole.Earliest = at.Earliest
 		}
+		whole.Latest = at.Latest
+		c.at = c.at.Add(by)
 	}
-	return at, nil
+	return whole, nil
 }
 
 // checkPoint refuses a point that is not on the screen, or that nothing can reach.
@@ -84,10 +104,11 @@ func (c *Controller) checkPoint(x, y int) error {
 	return control.CheckPoint(x, y, c.screen.X, c.screen.Y)
 }
 
-// Move puts the pointer at x, y. A touch screen has no pointer, and refuses.
+// Move puts the pointer, or the finger that Press put down, at x, y. A touch screen without a
+// finger on it has no pointer, and refuses.
 func (c *Controller) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	err := c.checkPoint(x, y)
-	if err == nil && !c.can.Pointer && !c.can.Motion {
+	if err == nil && !c.finger && !c.can.Pointer && !c.can.Motion {
 		err = errors.New("move: a touch screen has no pointer to move")
 	}
 	if err != nil {
@@ -96,11 +117,14 @@ func (c *Controller) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	return c.act(ctx, "move", fmt.Sprintf("%d,%d", x, y), func() (Interval, error) { return c.goTo(ctx, image.Pt(x, y)) })
 }
 
+// touches says whether clicks and drags are a finger's.
+func (c *Controller) touches() bool { return !c.can.Pointer && c.can.Touch > 0 }
+
 // Click moves to x, y, presses and releases the button; where there is no absolute
 // mouse but a touch screen, a finger taps there. The interval is that of the press.
 func (c *Controller) Click(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
 	err := errors.Join(control.CheckButton(b), c.checkPoint(x, y))
-	touch := !c.can.Pointer && c.can.Touch > 0
+	touch := c.touches()
 	if err == nil && touch && b != control.Left {
 		err = fmt.Errorf("click: a touch screen has no button %d", b)
 	}
@@ -183,51 +207,61 @@ func (c *Controller) touch(ctx context.Context, contacts []Contact) (Interval, e
 			c.fingers = append(c.fingers, now)
 		}
 	}
-	c.dirty.fingers = len(c.fingers) > 0
+	c.dirty.fingers = len(c.fingers) > 0 && !c.finger
 	return at, nil
 }
 
-// Drag puts a finger at from, moves it to to within the time, evenly, and lifts it after
-// it has stood still for a moment, so that what it moved does not go on by itself. The
-// interval is that of the first contact.
-func (c *Controller) Drag(ctx context.Context, from, to image.Point, took time.Duration) (lab.Event, error) {
-	err := errors.Join(control.CheckPoint(from.X, from.Y, c.screen.X, c.screen.Y), control.CheckPoint(to.X, to.Y, c.screen.X, c.screen.Y))
-	if c.can.Touch == 0 {
-		err = errNoTouch
+// Press moves to x, y and presses the button there, or puts a finger there; either stays
+// down until Lift or Close. The interval is that of the press.
+func (c *Controller) Press(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	err := errors.Join(control.CheckButton(b), c.checkPoint(x, y))
+	if err == nil && c.touches() && b != control.Left {
+		err = fmt.Errorf("a touch screen has no button %d", b)
 	}
-	if err == nil && (took < 0 || took > time.Minute) {
-		err = fmt.Errorf("a drag takes at most a minute, not %v", took)
+	if err == nil && (c.held != 0 || c.finger) {
+		err = errors.New("something is held down already")
 	}
 	if err != nil {
-		return lab.Event{}, fmt.Errorf("drag: %w", err)
+		return lab.Event{}, fmt.Errorf("press: %w", err)
 	}
-	detail := fmt.Sprintf("%d,%d to %d,%d in %v", from.X, from.Y, to.X, to.Y, took)
-	return c.act(ctx, "drag", detail, func() (Interval, error) {
-		const step = 16 * time.Millisecond // touch screens report about 60 times a second or more often
-		n := max(1, int(took/step))
-		first, err := c.touch(ctx, []Contact{c.contact(0, from, true)})
-		began := time.Now()
-		for i := 1; err == nil && i <= n+dragRest; i++ {
-			if err = wait(ctx, time.Until(began.Add(time.Duration(i)*step))); err != nil {
-				break
-			}
-			at := from.Add(to.Sub(from).Mul(min(i, n)).Div(n))
-			_, err = c.touch(ctx, []Contact{c.contact(0, at, true)})
+	return c.act(ctx, "press", fmt.Sprintf("%d,%d button %d", x, y, b), func() (Interval, error) {
+		if c.touches() {
+			c.finger = true
+			at, err := c.touch(ctx, []Contact{c.contact(0, image.Pt(x, y), true)})
+			c.finger = err == nil
+			return at, err
 		}
-		return first, err
+		if at, err := c.goTo(ctx, image.Pt(x, y)); err != nil {
+			return at, err
+		}
+		c.held = buttonBit(b)
+		at, err := c.buttons(ctx)
+		if err != nil {
+			c.held = 0
+		}
+		return at, err
 	})
 }
 
-// dragRest is the number of reports for which a finger stands still before it is lifted.
-const dragRest = 6
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// buttons sends the state of the mouse where it is.
+func (c *Controller) buttons(ctx context.Context) (Interval, error) {
+	if c.can.Pointer {
+		return c.pointer(ctx, 0, 0, 0)
 	}
+	return c.motion(ctx, Motion{})
+}
+
+// Lift releases what Press holds down.
+func (c *Controller) Lift(ctx context.Context) (lab.Event, error) {
+	if c.held == 0 && !c.finger {
+		return lab.Event{}, errors.New("lift: nothing is held down")
+	}
+	return c.act(ctx, "lift", "", func() (Interval, error) {
+		if c.finger {
+			c.finger = false
+			return c.touch(ctx, nil)
+		}
+		c.held = 0
+		return c.buttons(ctx)
+	})
 }

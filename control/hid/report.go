@@ -95,8 +95,8 @@ func (t Touch) Append(b []byte) []byte {
 	return append(b, byte(min(len(t.Contacts), MaxContacts)))
 }
 
-// Scale returns where pixel at of size pixels is on an axis of 0 … steps-1: the centre
-// of the pixel, so that a host that rounds either way finds the same pixel again.
+// Scale returns where pixel at of size pixels is on an axis of 0 … steps-1: the step
+// nearest to the pixel's centre, so that a host that rounds either way finds the same pixel again.
 func Scale(at, size, steps int) uint16 {
-	return uint16((2*at + 1) * steps / (2 * size))
+	return uint16(min(((2*at+1)*steps+size)/(2*size), steps-1))
 }
