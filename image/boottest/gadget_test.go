@@ -1,0 +1,9 @@
+package boottest
+
+import "testing"
+
+// testGadget makes the box a keyboard, a mouse and a touch screen at a USB device port of
+// software, whose other end is the box's own kernel: what it gets is what was sent.
+func testGadget(t *testing.T, b *Box) {
+	b.Test(t, "./control/gadget", "TestGadget")
+}
