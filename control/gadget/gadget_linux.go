@@ -166,7 +166,8 @@ func (g *Gadget) Capabilities() control.Capabilities {
 	}
 	if g.o.Touch {
 		can.Touch = hid.MaxContacts
-		can.Limits = append(can.Limits, "Windows asks how many fingers the touch screen knows, which the kernel answers with 0 before Linux 6.12.")
+		can.Limits = append(can.Limits,
+			"Windows asks how many fingers the touch screen knows, which the kernel answers with 0 before Linux 6.12.")
 	}
 	if g.o.Relative {
 		can.Limits = append(can.Limits, "The mouse is relative: it arrives where it should only if the device's pointer acceleration is off.")

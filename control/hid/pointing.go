@@ -14,7 +14,6 @@ import (
 var (
 	errNoPointer = errors.New("this controller has neither a mouse nor a touch screen") // constant
 	errNoWheel   = errors.New("this controller has no wheel: drag a finger instead")    // constant
-	errNoTouch   = errors.New("this controller has no touch screen")                    // constant
 )
 
 // buttonBit returns the bit of a mouse report: HID numbers the right button before the middle one.
