@@ -38,11 +38,7 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 		return nil, errors.New("record: RecordOptions.Wall is required")
 	}
 	uc := *n.c.Upstream
-	resolver, err := resolverOf(uc)
-	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
-	}
-	forwarder := dns.NewForwarder(resolver, uc.DialContext, func(r dns.Recorded) {
+	forwarder := dns.NewForwarder(resolverOf(uc), uc.DialContext, func(r dns.Recorded) {
 		if err := w.AddDNS(archive.DNS{
 			Name: r.Name, Type: r.Type, RCode: r.RCode, Records: r.Records,
 			Wall: o.Wall(), Elapsed: r.Elapsed, Server: r.Server,
@@ -50,10 +46,11 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 			n.c.Log.Error("an answer of the resolver was not recorded", "name", r.Name, "error", err)
 		}
 	})
+	forwarder.Hosts = uc.Hosts
 	if uc.Lookup == nil {
 		uc.Lookup = forwarder.Addrs
 	}
-	n.up = proxy.NewUpstream(uc)
+	n.up = proxy.NewUpstream(n.withoutItself(uc))
 	if o.Protocols == nil {
 		o.Protocols = n.up.Protocols
 	}
@@ -73,16 +70,38 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	return recorder, nil
 }
 
-// resolverOf returns the resolver that is configured, or the system's.
-func resolverOf(c proxy.UpstreamConfig) (netip.AddrPort, error) {
+// withoutItself makes an upstream that dials from this namespace refuse the listeners of
+// this network.
+func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
+	if uc.DialContext != nil {
+		return uc
+	}
+	refuse := uc.Refuse
+	uc.Refuse = func(to netip.AddrPort) error {
+		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
+			return err
+		}
+		return refuse(to)
+	}
+	return uc
+}
+
+// NotItself returns an error for an address at which one of the listeners is.
+func (a Addrs) NotItself(to netip.AddrPort) error {
+	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
+}
+
+// resolverOf returns the resolver that is configured, or the system's. Without either,
+// names that need one are answered with an error that says so.
+func resolverOf(c proxy.UpstreamConfig) netip.AddrPort {
 	if c.Resolver.IsValid() {
-		return c.Resolver, nil
+		return c.Resolver
 	}
 	resolver, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
-		err = fmt.Errorf("%w; set UpstreamConfig.Resolver", err)
+		return netip.AddrPort{}
 	}
-	return resolver, err
+	return resolver
 }
 
 // Replay puts a new session of a behind the listeners and fills the name server's

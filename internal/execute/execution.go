@@ -87,6 +87,8 @@ type Execution struct {
 	Log       *slog.Logger
 	// Software names the appliance and its version.
 	Software string
+	// Warnings are what the run must say besides its own.
+	Warnings []string
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
@@ -115,7 +117,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
 		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
-		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(),
+		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err

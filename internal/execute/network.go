@@ -89,6 +89,8 @@ type recording struct {
 	wall    time.Time
 	by      string // name and version of the appliance
 	plain   bool   // do not modify pages, and discard the recording afterwards
+
+	problems OriginProblems
 }
 
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
@@ -100,7 +102,8 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	}
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
-		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
+		Clock: clock, Wall: time.Now, Annotate: a.annotate,
+		Log:    func(s lab.Served) { a.log.add(s); r.problems.Add(s) },
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
 	})
 	if err != nil {
