@@ -17,10 +17,10 @@ import (
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
-	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default})."`
+	Box       string        `env:"EIDETIC_BOX" placeholder:"URL" help:"Address of a box's panel. Without it the plan is carried out on this machine, unless a token is given: then the box is http://127.0.0.1:8080."`
 	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
 	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
-	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
+	Out       string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
 	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
 	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
 	pause     time.Duration // the first between attempts; tests set a short one
@@ -50,8 +50,9 @@ type requestFlags struct {
 
 // Help is shown by appliance run --help.
 func (RunCmd) Help() string {
-	return `Starts a run on a box (appliance serve), shows each trial as it ends, and prints what was found. Ctrl-C cancels the run; a
-second one leaves at once. A connection that is lost and a box that restarts are waited for.
+	return `Carries out a plan and prints what was found: on this machine, with a browser in namespaces of its own, or on a box (appliance
+serve) that --box names. Of a box each trial is shown as it ends. Ctrl-C cancels the run; a second one leaves at once. A connection that is
+lost and a box that restarts are waited for.
 
 The status is 0 when no difference was found, or the treatment is faster, or there is no second arm; 1 when it is slower or mixed;
 2 when the command line is wrong or the box refused the request; 3 when there is no verdict: too few valid trials, a run that
@@ -60,12 +61,15 @@ failed or was cancelled, a box that does not answer.
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
   appliance run --box http://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
-  appliance run --plan checkout.yaml --trials 16`
+  appliance run --plan checkout.yaml --trials 16 --out out/checkout`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
-	u, err := url.Parse(c.Box)
+	if c.Box == "" && (c.TokenFile != "" || c.NoWait || os.Getenv(tokenVariable) != "") {
+		c.Box = defaultBox
+	}
+	u, err := url.Parse(cmp.Or(c.Box, defaultBox))
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("--box %q: it must be the address of a panel, such as http://127.0.0.1:8080", c.Box)
 	}
@@ -84,6 +88,9 @@ func (c *RunCmd) Validate() error {
 // tokenVariable is where a token is taken from without a file: CI keeps secrets so.
 const tokenVariable = "EIDETIC_TOKEN"
 
+// defaultBox is the box where a token is given and no address.
+const defaultBox = "http://127.0.0.1:8080"
+
 // Run implements the command.
 func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	token := strings.TrimSpace(os.Getenv(tokenVariable))
@@ -96,6 +103,9 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	q, err := c.request()
 	if err != nil {
 		return usage(err)
+	}
+	if c.Box == "" {
+		return c.local(ctx, std, q)
 	}
 	if c.Out != "" {
 		if _, err := makeOut(c.Out); err != nil {
@@ -155,7 +165,7 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "treatment.page", c.TreatmentPage)
 	set(q, "treatment.link", c.TreatmentLink)
 	set(q, "treatment.archive", c.TreatmentArchive)
-	if q.Page() == "" {
+	if q.Page() == "" && !q.FirstOpens() {
 		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
 	return q, nil

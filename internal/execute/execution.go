@@ -21,6 +21,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
+	"eidetic/internal/journey"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
@@ -34,6 +35,8 @@ type Rig struct {
 	Device  experiment.Device
 	Screen  experiment.Screen
 	Control experiment.Control
+	// Hands give the input of steps; nil where the device cannot be given any.
+	Hands *Hands
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
 	// Usage returns the processor time so far by consumer; nil if it is unknown.
@@ -81,6 +84,8 @@ type Execution struct {
 	Traces TraceOpener
 	Rig    Rig
 	Root   string // of the store
+	// Files is the folder of the pictures and gestures that the plan's steps name.
+	Files string
 	// Processes is device.Host's.
 	Processes string
 	News      News
@@ -90,6 +95,7 @@ type Execution struct {
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
+	journey  *journey.Player // nil without steps
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -111,6 +117,12 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	x.begun, x.analyst = time.Now(), &analyst{}
+	if x.journey, err = x.player(); err != nil {
+		return err
+	}
+	if x.journey != nil {
+		x.analyst.templates = x.journey.Templates
+	}
 	arms := x.Plan.Arms()
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
@@ -121,6 +133,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer x.folder.Close()
+	if err := x.keepFiles(); err != nil {
+		return err
+	}
 	defer func() { err = x.finish(ctx, err) }()
 	return x.perform(ctx)
 }
@@ -136,7 +151,8 @@ func (x *Execution) perform(ctx context.Context) error {
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
-		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
+		Journey: x.journey,
+		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
 	if x.Plan.Live {
 		return runner.Run(ctx, x.plan(), x.live(), x.run, x.folder, x.save)
@@ -172,7 +188,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance = x.Plan.ToleranceTime()
+	p.Tolerance, p.Steps = x.Plan.ToleranceTime(), x.Plan.Steps
 	return p
 }
 

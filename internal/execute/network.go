@@ -49,6 +49,7 @@ type armed struct {
 	core    counted
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
+	marks   *markLog
 	finish  func() error
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
@@ -56,7 +57,7 @@ type armed struct {
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all()}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
 	}
@@ -67,7 +68,9 @@ func (a *armed) Traffic() experiment.Traffic {
 // is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
 	if n.Name == "done" {
-		a.done.CompareAndSwap(nil, &lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time})
+		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
+		a.done.CompareAndSwap(nil, &e)
+		a.marks.add(e)
 	}
 }
 
@@ -98,7 +101,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}, marks: &markLog{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
@@ -129,7 +132,7 @@ type replaying struct {
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}, marks: &markLog{}}
 	session, err := r.network.Replay(ctx, r.archive, replay.Options{
 		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 	})

@@ -47,6 +47,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if _, err := replay.ParseTiming(p.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)
 	}
+	if err := CheckSteps(p.Steps); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if err := CheckPage(a.Page); err != nil {
 			return fmt.Errorf("page of the %s: %w", a.Name, err)

@@ -119,15 +119,20 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 		return fmt.Errorf("recording: %w", err)
 	}
 	if !loaded(trial) {
-		return errors.New(bracketed("recording: the page did not load", strings.Join(trial.Invalid, "; ")))
+		what := "recording: the page did not load"
+		if len(x.Plan.Steps) > 0 {
+			what = "recording: the journey did not come to its end"
+		}
+		return errors.New(bracketed(what, strings.Join(trial.Invalid, "; ")))
 	}
 	return nil
 }
 
 // loaded says whether a recorded page came to an end of its own: it was still, called
-// lab.done(), or showed the red page, but did not reach the time limit.
+// lab.done(), showed the red page, or came to the ends of all steps, but did not reach the time
+// limit.
 func loaded(t *lab.Trial) bool {
-	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed
+	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed || t.Ended == lab.EndSteps
 }
 
 // ofFailures makes measurements and evidence only of recordings that failed: nobody looks at

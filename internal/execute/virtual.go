@@ -97,6 +97,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return nil, err
 	}
 	v.Device, v.Control = births{v.device, v.Network}, v.keys
+	v.Hands = &Hands{Controller: v.keys}
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}

@@ -21,6 +21,8 @@ type Plan struct {
 	Limit     float64 `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
 	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
 	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
+	// Steps make a journey. Without them a trial loads the page.
+	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Live is set only by the demo; the service refuses it.
@@ -47,6 +49,9 @@ type NamedArm struct {
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
+	if control.Page == "" && len(p.Steps) > 0 {
+		control.Page = p.Steps[0].Open
+	}
 	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
@@ -75,6 +80,15 @@ func (p Plan) Total() int {
 		return 2 * p.Trials
 	}
 	return p.Trials
+}
+
+// WithDefaults returns the plan with the values that a field has that is left out.
+func (p Plan) WithDefaults() Plan {
+	p.Trials = cmp.Or(p.Trials, 10)
+	p.Timing = cmp.Or(p.Timing, "recorded")
+	p.Still, p.Limit = cmp.Or(p.Still, 1.5), cmp.Or(p.Limit, 60)
+	p.Seed = cmp.Or(p.Seed, 1)
+	return p
 }
 
 // StillTime is how long screen and network must be still before a load has ended.

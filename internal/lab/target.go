@@ -259,6 +259,23 @@ func Pictures(steps []Step) (names []string) {
 	return names
 }
 
+// PlaceOf leads to the first step that needs a file.
+func PlaceOf(steps []Step, file string) string { return placeOf(steps, file, "steps") }
+
+func placeOf(steps []Step, file, path string) string {
+	for i, s := range steps {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if place := placeOf(s.Steps, file, at+".steps"); place != "" {
+			return place
+		}
+		s.Steps = nil
+		if slices.Contains(append(Pictures([]Step{s}), Gestures([]Step{s})...), file) {
+			return at
+		}
+	}
+	return ""
+}
+
 // Gestures lists the files of recorded gestures that steps need.
 func Gestures(steps []Step) (names []string) {
 	for _, s := range steps {

@@ -43,6 +43,8 @@ type Task struct {
 	ID   string // of the run
 	Plan lab.Plan
 	Out  string // the store
+	// Files is the folder of the pictures and gestures that the plan's steps name.
+	Files string `json:",omitempty"`
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says which origins can be recorded: those of the sample site, which is
@@ -151,7 +153,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	defer rig.Close()
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
-		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 	}
 	return x.Run(ctx)
 }
@@ -159,6 +161,9 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 // folders names the folders of the outside that the inner half needs.
 func (t Task) folders() []string {
 	dirs := []string{t.Out}
+	if t.Files != "" {
+		dirs = append(dirs, t.Files)
+	}
 	for _, a := range t.Plan.Arms() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
