@@ -32,6 +32,7 @@ type RunCmd struct {
 type requestFlags struct {
 	Page    *string  `placeholder:"URL" help:"Page under test."`
 	Archive *string  `placeholder:"A" help:"Recording to replay: a file here, which is brought to the box; a file name there; or the ID of a run that made one."`
+	Browser *string  `placeholder:"B" help:"Browser of the virtual device: chromium, firefox, firefox-esr, or a program's path."`
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
 	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
@@ -45,6 +46,7 @@ type requestFlags struct {
 
 	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
 	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`
+	TreatmentBrowser *string `placeholder:"B" help:"Compare: browser of the treatment."`
 	TreatmentArchive *string `placeholder:"A" help:"Compare: recording of the treatment, like --archive."`
 }
 
@@ -152,6 +154,8 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "page", c.Page)
 	set(q, "archive", c.Archive)
 	set(q, "link", c.Link)
+	setBrowser(q, "browser", c.Browser)
+	setBrowser(q, "treatment.browser", c.TreatmentBrowser)
 	set(q, "trials", c.Trials)
 	set(q, "timing", c.Timing)
 	set(q, "still_s", c.Still)
@@ -174,6 +178,17 @@ func (c *RunCmd) request() (*client.Request, error) {
 // set sets a field for which there is a flag.
 func set[T any](q *client.Request, field string, value *T) {
 	if value != nil {
+		q.Set(field, *value)
+	}
+}
+
+// setBrowser sets a browser by its name, or by the path of its program.
+func setBrowser(q *client.Request, field string, value *string) {
+	switch {
+	case value == nil:
+	case strings.ContainsRune(*value, '/'):
+		q.Set(field, map[string]any{"command": *value})
+	default:
 		q.Set(field, *value)
 	}
 }

@@ -35,6 +35,12 @@ type Rig struct {
 	Device  experiment.Device
 	Screen  experiment.Screen
 	Control experiment.Control
+	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
+	// it cannot be changed.
+	Prepare func(context.Context, lab.Arm) error
+	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
+	// loaded returns; nil where every trial begins cold.
+	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
 	// Link reports on the emulated access network; nil is the network's own.
@@ -96,6 +102,7 @@ type Execution struct {
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
 	journey  *journey.Player // nil without steps
+	warmed   map[string]bool // the arms whose page was loaded before their trials
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -137,6 +144,12 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = x.finish(ctx, err) }()
+	x.warmed = map[string]bool{}
+	for _, a := range arms { // a browser that is missing is told before anything is recorded
+		if err := x.prepare(ctx, a); err != nil {
+			return err
+		}
+	}
 	return x.perform(ctx)
 }
 
@@ -155,7 +168,7 @@ func (x *Execution) perform(ctx context.Context) error {
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
 	if x.Plan.Live {
-		return runner.Run(ctx, x.plan(), x.live(), x.run, x.folder, x.save)
+		return runner.Run(ctx, x.plan(), x.live(ctx), x.run, x.folder, x.save)
 	}
 	arms, err := x.recordings(ctx, runner)
 	if err != nil {

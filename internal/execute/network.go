@@ -49,7 +49,7 @@ type armed struct {
 	core    counted
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
-	marks   *markLog
+	marks   markLog
 	finish  func() error
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
@@ -57,7 +57,9 @@ type armed struct {
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all()}
+	t := experiment.Traffic{
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(),
+	}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
 	}
@@ -101,7 +103,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}, marks: &markLog{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
@@ -129,17 +131,21 @@ type replaying struct {
 	page    string
 	archive *archive.Archive
 	timing  replay.Timing
+	warm    bool // the browser need not ask for what it has
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
-	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}, marks: &markLog{}}
+	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	session, err := r.network.Replay(ctx, r.archive, replay.Options{
 		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.core, a.recorded = session, recordedOf(r.archive, r.page)
+	a.core = session
+	if !r.warm {
+		a.recorded = recordedOf(r.archive, r.page)
+	}
 	a.finish = session.Wait
 	return a, nil
 }

@@ -54,6 +54,12 @@ func Check(p lab.Plan, traces TraceOpener) error {
 		if err := CheckPage(a.Page); err != nil {
 			return fmt.Errorf("page of the %s: %w", a.Name, err)
 		}
+		if err := a.Browser.Check(); err != nil {
+			return fmt.Errorf("browser of the %s: %w", a.Name, err)
+		}
+		if a.State != "" && a.State != lab.StateCold && a.State != lab.StateWarm {
+			return fmt.Errorf("state of the %s: %q is neither cold nor warm", a.Name, a.State)
+		}
 		if p.Live && a.Archive != "" {
 			return errors.New("live: such a run replays nothing; leave out the archive")
 		}

@@ -26,13 +26,13 @@ const treatmentFile = "archive-treatment.wacz"
 // replay. No origin is needed afterwards.
 func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
 	var arms []experiment.Arm
-	type source struct{ page, archive string }
+	type source struct{ page, archive, browser string }
 	made := map[source]string{} // the same page is recorded once for both arms
 	files := map[string]string{}
 	for _, a := range x.Plan.Arms() {
 		from := source{archive: a.Archive}
 		if a.Archive == "" {
-			from.page = a.Page
+			from.page, from.browser = a.Page, a.Browser.String() // browsers ask for a page in different ways
 		}
 		name, done := made[from]
 		if !done {
@@ -60,7 +60,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, x.arm(a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
+		arms = append(arms, x.arm(ctx, a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, warm: a.State == lab.StateWarm}))
 	}
 	i := x.run.Archive
 	x.News.say(
@@ -73,18 +73,26 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 }
 
 // arm converts an arm for package experiment.
-func (x *Execution) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
+func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
-		Ready: func() error { return x.Rig.Network.SetLink(x.profiles[a.Name]) },
+		Ready: func() error {
+			if err := x.warmUp(ctx, a, network); err != nil {
+				return err
+			}
+			if err := x.prepare(ctx, a); err != nil {
+				return err
+			}
+			return x.Rig.Network.SetLink(x.profiles[a.Name])
+		},
 	}
 }
 
 // live returns the arms of a live run, which loads pages from their origins.
-func (x *Execution) live() (arms []experiment.Arm) {
+func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
 	for _, a := range x.Plan.Arms() {
-		arms = append(arms, x.arm(a, &recording{
+		arms = append(arms, x.arm(ctx, a, &recording{
 			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
 		}))
 	}
@@ -107,6 +115,11 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	x.News.say("Recording %s from its origins", a.Page)
 	// The network of a port outlives its runs, and keeps the link of the last one.
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	cold := a
+	cold.State = lab.StateCold // a warm browser would not ask for what it has
+	if err := x.prepare(ctx, cold); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	one := *runner

@@ -33,6 +33,7 @@ const contentShare = 5.0
 // Measure measures the steps of a trial on the frames of its recording, and fills them in with
 // their measurements. A step whose end is not found there is invalid, and says so.
 func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templates map[string]*find.Template) error {
+	m := &measuring{frames, content, templates}
 	for i, s := range t.Steps {
 		if s.End == lab.StepLimit || s.End == lab.StepFailed {
 			continue
@@ -46,12 +47,19 @@ func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templa
 			s.Invalid = append(s.Invalid, "the recording has no frame after its input")
 			continue
 		}
-		if err := measureStep(frames, content, t, s, last, templates); err != nil {
+		if err := m.step(t, s, last); err != nil {
 			return fmt.Errorf("step %q: %w", s.Name, err)
 		}
 	}
 	flatten(t)
 	return nil
+}
+
+// measuring is what the steps of a trial are measured on.
+type measuring struct {
+	frames    visual.Frames
+	content   image.Rectangle
+	templates map[string]*find.Template
 }
 
 // follower returns the next step that is not within steps[i].
@@ -70,22 +78,25 @@ func frameAt(frames visual.Frames, at lab.Time) int {
 	return max(0, after-1)
 }
 
-func measureStep(frames visual.Frames, content image.Rectangle, t *lab.Trial, s *lab.TrialStep, last int, templates map[string]*find.Template) error {
+func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
+	frames, content := m.frames, m.content
 	ignore := masks(s.Mask, content)
 	met := s.Input.Latest
 	s.EndFrame = last
 	if s.Expect != "" {
-		since, frame, missing, err := judge(frames, content, t, s, last, templates)
+		since, frame, missing, err := m.judge(t, s, last)
 		if err != nil {
 			return err
 		}
 		if missing != "" {
-			s.Invalid = append(s.Invalid, fmt.Sprintf("its end (%s) is not on the exact frames up to frame %d: %s", s.Expect, last, missing))
+			s.Invalid = append(s.Invalid, fmt.Sprintf("its end (%s) is not on the frames up to frame %d: %s", s.Expect, last, missing))
 		} else {
 			met, s.EndFrame = since, frame
 		}
 	}
-	r, err := visual.Analyze(frames, visual.Options{Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore})
+	r, err := visual.Analyze(frames, visual.Options{
+		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore,
+	})
 	if err != nil {
 		return err
 	}
@@ -95,6 +106,9 @@ func measureStep(frames visual.Frames, content image.Rectangle, t *lab.Trial, s 
 	s.Metrics = map[string]float64{}
 	for _, m := range s.Measurements {
 		s.Metrics[m.Name] = m.Value
+	}
+	if s.Expect == "" {
+		return nil // its last picture is that of an instant, and not of an end
 	}
 	pix, err := frames.Pixels(s.EndFrame)
 	if err != nil {
@@ -125,7 +139,8 @@ func hash(p *visual.Picture, parts []image.Rectangle) string {
 
 // judge judges a step's end on every frame. It returns since when the end holds, the frame on
 // which that was certain, or what was missing.
-func judge(frames visual.Frames, content image.Rectangle, t *lab.Trial, s *lab.TrialStep, last int, templates map[string]*find.Template) (since lab.Time, frame int, missing string, err error) {
+func (m *measuring) judge(t *lab.Trial, s *lab.TrialStep, last int) (since lab.Time, frame int, missing string, err error) {
+	frames, content := m.frames, m.content
 	ending, err := lab.ParseEnd(s.Expect)
 	if err != nil {
 		return 0, 0, "", err
@@ -141,7 +156,7 @@ func judge(frames visual.Frames, content image.Rectangle, t *lab.Trial, s *lab.T
 	if err != nil {
 		return 0, 0, "", err
 	}
-	j, err := ends.New(ends.Config{Ending: ending, Content: content, Masks: masks(s.Mask, content), Templates: templates,
+	j, err := ends.New(ends.Config{Ending: ending, Content: content, Masks: masks(s.Mask, content), Templates: m.templates,
 		Rate: frames.Format().Rate, Since: s.Input.Latest, First: first})
 	if err != nil {
 		return 0, 0, "", err
@@ -248,7 +263,8 @@ func Rescore(t *lab.Trial, steps []lab.Step, still string) (changed []string, er
 		planned, ok := at[s.Place]
 		verb, _ := planned.Verb()
 		if !ok || verb != s.Verb {
-			return nil, fmt.Errorf("step %q was %s at %s: the plan has another step there, which this recording does not show", s.Name, s.Verb, s.Place)
+			return nil, fmt.Errorf("step %q was %s at %s: the plan has another step there, which this recording does not show",
+				s.Name, s.Verb, s.Place)
 		}
 		expect := planned.End
 		if expect == "" && s.Default {

@@ -34,7 +34,16 @@ type Arm struct {
 	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
 	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
+	// Browser is nil for Chromium, and where a device at a port has its own.
+	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
+	State   string   `json:"state,omitempty" enum:"cold,warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again"`
 }
+
+// The states of a browser at the beginning of a trial.
+const (
+	StateCold = "cold"
+	StateWarm = "warm"
+)
 
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
@@ -59,6 +68,7 @@ func (p Plan) Arms() []NamedArm {
 	}
 	t := *p.Treatment
 	t.Page, t.Link = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link)
+	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}

@@ -69,6 +69,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	// huma's documentation page would load scripts from another site, and its schema links
 	// would add a field to run.json that the file does not have.
 	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "The panel's token. A loopback panel without a token needs none."},
 	}

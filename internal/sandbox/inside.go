@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"eidetic/internal/device"
 	"eidetic/internal/execute"
@@ -129,7 +130,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -168,7 +169,22 @@ func (t Task) folders() []string {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
+		dirs = append(dirs, browserDirs(a.Browser)...)
 		dirs = append(dirs, traceDirs(a.Link)...)
+	}
+	return dirs
+}
+
+// browserDirs names the folders of a browser that may lie where the inner half has none.
+func browserDirs(b *lab.Browser) (dirs []string) {
+	if b == nil {
+		return nil
+	}
+	if b.Profile != "" {
+		dirs = append(dirs, b.Profile)
+	}
+	if words := strings.Fields(b.Command); len(words) > 0 && filepath.IsAbs(words[0]) {
+		dirs = append(dirs, filepath.Dir(words[0]))
 	}
 	return dirs
 }
