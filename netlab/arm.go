@@ -73,8 +73,29 @@ func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) err
 	if uc.Lookup == nil {
 		uc.Lookup = forwarder.Addrs
 	}
-	n.up = proxy.NewUpstream(uc)
+	n.up = proxy.NewUpstream(n.withoutItself(uc))
 	return forwarder
+}
+
+// withoutItself makes an upstream that dials from this namespace refuse the listeners of
+// this network.
+func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
+	if uc.DialContext != nil {
+		return uc
+	}
+	refuse := uc.Refuse
+	uc.Refuse = func(to netip.AddrPort) error {
+		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
+			return err
+		}
+		return refuse(to)
+	}
+	return uc
+}
+
+// NotItself returns an error for an address at which one of the listeners is.
+func (a Addrs) NotItself(to netip.AddrPort) error {
+	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
 }
 
 // resolverOf returns the resolver that is configured, or the system's. Without either,

@@ -7,13 +7,19 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"eidetic/internal/doctor"
+	"eidetic/internal/lab"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/proxy"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // authorityFlags choose the certificate authority of record and replay.
@@ -88,6 +94,51 @@ func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach
 	r := sandbox.Reach{Resolver: f.Resolver, Roots: roots, AnyCertificate: f.Insecure, Private: f.Private}
 	r.Private = r.Private || sandbox.NamesPrivate(ctx, r, pages)
 	return r, nil
+}
+
+// pageFlags say how the origins of pages that are named on the command line are reached.
+type pageFlags struct {
+	originFlags
+	Header []string `sep:"none" placeholder:"NAME: VALUE" help:"Send this field with every request to the page's own origin while it is recorded, such as 'Cookie: session=…' for a page behind a login. Recordings do not hold it."`
+}
+
+// reach is what the flags mean for these pages.
+func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
+	r, err := f.originFlags.reach(ctx, pages...)
+	if err != nil || len(f.Header) == 0 {
+		return r, err
+	}
+	var fields []lab.HeaderField
+	for _, h := range f.Header {
+		name, value, ok := strings.Cut(h, ":")
+		field := lab.HeaderField{Name: name, Value: strings.TrimSpace(value)}
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(field.Value) {
+			return r, fmt.Errorf("--header %q: write NAME: VALUE, such as 'Cookie: session=1'", h)
+		}
+		fields = append(fields, field)
+	}
+	r.Send = proxy.Session{}
+	for _, page := range pages {
+		origin, err := originOf(page)
+		if err != nil {
+			return r, err
+		}
+		r.Send[origin] = fields
+	}
+	return r, nil
+}
+
+// originOf returns scheme, host and port of a page, the default port left out.
+func originOf(page string) (string, error) {
+	u, err := url.Parse(page)
+	if err != nil {
+		return "", err
+	}
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host, nil
 }
 
 // ownGateway is the box's address in a network where it is no gateway.

@@ -56,6 +56,9 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 		return runError(ctx, err)
 	}
 	l.tellReport(std, t.ID)
+	if t.Origins != sandbox.OriginsNone {
+		l.tell(std, t.ID, execute.ArchiveFile, "The recording can be replayed again: appliance demo --archive %s\n")
+	}
 	if listener != nil {
 		if err := servePanel(ctx, std, l.Out, listener); err != nil {
 			return err
@@ -71,16 +74,16 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 // folder is where the run is.
 func (l localRun) folder(id string) string { return filepath.Join(l.Out, "runs", id) }
 
-// tellReport names the report and the recording, if they are there.
+// tellReport names the report, if there is one.
 func (l localRun) tellReport(std *streams, id string) {
-	for _, f := range []struct{ name, text string }{
-		{report.FileName, "The report opens from disk: %s\n"},
-		{execute.ArchiveFile, "The recording can be replayed again: appliance demo --archive %s\n"},
-	} {
-		file := filepath.Join(l.folder(id), f.name)
-		if _, err := os.Stat(file); err == nil {
-			fmt.Fprintf(std.out, f.text, file)
-		}
+	l.tell(std, id, report.FileName, "The report opens from disk: %s\n")
+}
+
+// tell prints a line with the name of a file of the run, if it is there.
+func (l localRun) tell(std *streams, id, name, text string) {
+	file := filepath.Join(l.folder(id), name)
+	if _, err := os.Stat(file); err == nil {
+		fmt.Fprintf(std.out, text, file)
 	}
 }
 

@@ -27,7 +27,7 @@ type MeasureCmd struct {
 	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
 	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
-	originFlags
+	pageFlags
 	matchFlags
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -29,7 +28,7 @@ type RecordCmd struct {
 	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 where origins speak it: each page is opened once before, to find the hosts that offer it."`
 	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
 	authorityFlags
-	originFlags
+	pageFlags
 
 	Still    time.Duration `default:"2s" help:"A page is recorded when it has asked for nothing for this long (${default})."`
 	Limit    time.Duration `default:"60s" help:"A page that goes on asking is left after this long (${default})."`
@@ -143,6 +142,15 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 	if err := printQuality(std.out, a, q); err != nil {
 		return err
 	}
+	for _, page := range c.URL {
+		problem, note := execute.Document(a, page)
+		if problem != nil {
+			return failed(problem)
+		}
+		if note != "" {
+			fmt.Fprintf(std.out, "note  %s\n", note)
+		}
+	}
 	if err := q.Unfit(c.MinScore); err != nil {
 		return failed(fmt.Errorf("the recording %w", err))
 	}
@@ -170,11 +178,7 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	if err != nil {
 		return usage(err)
 	}
-	own, err := netip.ParseAddrPort(c.Proxy)
-	if err != nil {
-		return usage(err)
-	}
-	upstream, err := reach.Upstream(own)
+	upstream, err := reach.Upstream()
 	if err != nil {
 		return usage(err)
 	}

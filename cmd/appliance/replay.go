@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,11 +155,12 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
-	end, err := c.missPolicy(ctx, &options)
+	var network *netlab.Network
+	end, err := c.missPolicy(ctx, &options, func(to netip.AddrPort) error { return network.Addrs().NotItself(to) })
 	if err != nil {
 		return err
 	}
-	network, err := netlab.Start(ctx, netlab.Config{
+	network, err = netlab.Start(ctx, netlab.Config{
 		Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
 		ProxyAddr: c.Proxy, HTTPAddr: c.HTTP, HTTPSAddr: c.HTTPS, DNSAddr: c.DNS,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -195,7 +197,9 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 
 // missPolicy sets up the policies for missing requests that ask origins. The
 // function that it returns ends what was set up; its session may be nil.
-func (c *ReplayCmd) missPolicy(ctx context.Context, o *replay.Options) (end func(*replay.Session) error, err error) {
+func (c *ReplayCmd) missPolicy(
+	ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error,
+) (end func(*replay.Session) error, err error) {
 	if c.Miss != "live" && c.Miss != "fill" {
 		return func(*replay.Session) error { return nil }, nil
 	}
@@ -203,16 +207,12 @@ func (c *ReplayCmd) missPolicy(ctx context.Context, o *replay.Options) (end func
 	if err != nil {
 		return nil, usage(err)
 	}
-	var own []netip.AddrPort
-	for _, at := range []string{c.Proxy, c.HTTP, c.HTTPS} {
-		if a, err := netip.ParseAddrPort(at); err == nil { // an empty one does not listen
-			own = append(own, a)
-		}
-	}
-	config, err := reach.Upstream(own...)
+	config, err := reach.Upstream()
 	if err != nil {
 		return nil, usage(err)
 	}
+	others := config.Refuse
+	config.Refuse = func(to netip.AddrPort) error { return cmp.Or(notItself(to), others(to)) }
 	up := proxy.NewUpstream(*config)
 	o.Live, o.Protocols = up, up.Protocols
 	if c.Miss == "live" {

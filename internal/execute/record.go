@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -130,10 +129,31 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 		return fmt.Errorf("recording: %w", err)
 	}
 	x.run.Warnings = append(x.run.Warnings, others...)
+	if err := x.checkDocument(path, a.Page); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
 	if !loaded(trial) {
-		return errors.New(bracketed("recording: the page did not load", strings.Join(trial.Invalid, "; ")))
+		why := "" // the others are about the film, which nobody looks at
+		if len(trial.Invalid) > 0 {
+			why = trial.Invalid[0]
+		}
+		return errors.New(bracketed("recording: the page did not load", why))
 	}
 	return nil
+}
+
+// checkDocument returns an error if what was recorded is not the page.
+func (x *Execution) checkDocument(path, page string) error {
+	a, err := archive.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	problem, note := Document(a, page)
+	if note != "" {
+		x.run.Warnings = append(x.run.Warnings, note)
+		x.News.say("Note: %s", note)
+	}
+	return problem
 }
 
 // loaded says whether a recorded page came to an end of its own: it was still, called

@@ -12,6 +12,7 @@ import (
 type facts struct {
 	served       []lab.Served
 	filmed       bool
+	still        time.Duration // the plan's
 	film         FilmStatus
 	link         LinkReport
 	offsetBefore time.Duration // wall clock minus monotonic clock
@@ -53,7 +54,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, f.link.Invalid)
 	}
 	if t.Ended == lab.EndLimit {
-		reasons = append(reasons, "the page did not come to rest within the plan's time limit")
+		reasons = append(reasons, unrest(t, f))
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {
 		reasons = append(reasons, fmt.Sprintf("the wall clock stepped by %v", step.Round(time.Millisecond)))

@@ -31,6 +31,9 @@ type Reach struct {
 	// Private lets a page reach this machine and private networks, beside the public one.
 	Private bool `json:",omitempty"`
 
+	// Send are fields that are added to requests, and kept out of recordings.
+	Send proxy.Session `json:",omitempty"`
+
 	hosts dns.Hosts // of the outside
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -51,15 +54,10 @@ func (r *Reach) ownHosts() {
 	}
 }
 
-// Upstream reaches origins through connections of this process. Own are addresses at which
-// this process itself listens, which it must not connect to.
-func (r Reach) Upstream(own ...netip.AddrPort) (*proxy.UpstreamConfig, error) {
+// Upstream reaches origins through connections of this process.
+func (r Reach) Upstream() (*proxy.UpstreamConfig, error) {
 	r.ownHosts()
-	c, err := r.upstream()
-	if err == nil {
-		c.Refuse = func(to netip.AddrPort) error { return cmp.Or(proxy.NotItself(to, own), r.refuse(to)) }
-	}
-	return c, err
+	return r.upstream()
 }
 
 // upstream does not look at files, which the inner half no longer sees.
@@ -70,6 +68,7 @@ func (r Reach) upstream() (*proxy.UpstreamConfig, error) {
 	}
 	return &proxy.UpstreamConfig{
 		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Refuse: r.refuse,
+		Send: r.Send,
 	}, nil
 }
 
@@ -150,8 +149,12 @@ func (r Reach) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	case errors.As(err, &absent):
 		return nil, fmt.Errorf("the name %s does not resolve (%w); check the spelling, write it into %s, or name another server with --resolver IP:PORT",
 			host, err, dns.HostsFile)
+	case !r.Resolver.IsValid():
+		return nil, fmt.Errorf("the name %s does not resolve, and %s names no name server; name one with --resolver IP:PORT, or write %s into %s",
+			host, dns.ResolvConf, host, dns.HostsFile)
 	}
-	return nil, fmt.Errorf("the name %s does not resolve: %w", host, err)
+	return nil, fmt.Errorf("the name server %v gives no answer for %s; name another one with --resolver IP:PORT, or write %s into %s: %w",
+		r.Resolver, host, host, dns.HostsFile, err)
 }
 
 // connect connects to the first address that answers.
@@ -232,7 +235,7 @@ func explain(e *tls.CertificateVerificationError) string {
 	case errors.As(e.Err, &unknown) && slices.Equal(leaf.RawIssuer, leaf.RawSubject):
 		return "it is self-signed"
 	case errors.As(e.Err, &unknown):
-		return fmt.Sprintf("its authority %q is unknown to this machine", leaf.Issuer)
+		return fmt.Sprintf("its authority %q is unknown to this machine", cmp.Or(leaf.Issuer.CommonName, leaf.Issuer.String()))
 	case errors.As(e.Err, &name):
 		return e.Err.Error()
 	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:

@@ -40,6 +40,8 @@ type UpstreamConfig struct {
 	Hosts map[string][]netip.Addr
 	// Refuse, when set, returns an error for an address that must not be connected to.
 	Refuse func(netip.AddrPort) error
+	// Send are fields that are added to requests, and kept out of recordings.
+	Send Session
 	// AnyCertificate leaves the origins' certificates unverified.
 	AnyCertificate bool
 	// Timeout bounds connecting, TLS included; default 30 s.
@@ -124,6 +126,7 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = u.withSession(r)
 	device := hop.ConnOf(r.Context())
 	switch upgrade := r.Header.Get("Upgrade") != ""; {
 	case upgrade || r.URL.Scheme == "http":
