@@ -137,7 +137,10 @@ func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 	}
 	b = append(b, '?')
 	if len(r.query) > 0 {
-		idle := ignored.idle[r.place()]
+		var idle map[string]bool
+		if len(ignored.idle) > 0 { // place is not cheap
+			idle = ignored.idle[r.place()]
+		}
 		b = appendPairs(b, r.queryByName, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })
 	}
 	if r.kind != "" {
