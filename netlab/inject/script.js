@@ -287,35 +287,46 @@ function two(n) {
 return n < 10 ? "0" + n : String(n);
 }
 
+// first calls prepare before the first reading of an attribute, so that what few pages read costs nothing
+// when a page starts.
+function first(object, name, prepare) {
+var isReady = false;
+accessor(object, name, function (get, self) {
+var v = Reflect.apply(get, self, []);
+if (!isReady) {
+isReady = true;
+attempt(function () {
+prepare(v);
+});
+}
+return v;
+});
+}
+
 // performance.now starts when Date does, so the two clocks of a page agree.
 function origins(win) {
 var P = win.Performance.prototype;
-var T = win.PerformanceTiming && win.PerformanceTiming.prototype;
-var start = T && Object.getOwnPropertyDescriptor(T, "navigationStart").get;
-var moved = function (v, timing) {
-return v > 0 ? v - Reflect.apply(start, timing, []) + a.date : v;
-};
 accessor(P, "timeOrigin", function (get, self) {
 Reflect.apply(get, self, []);
 return a.date;
 });
-var json = function (timing, list) {
-Object.keys(list).forEach(function (k) {
-list[k] = moved(list[k], timing);
-});
-return list;
-};
 wrap(P, "toJSON", function (f, self, args) {
 var v = Reflect.apply(f, self, args);
 v.timeOrigin = a.date;
-if (v.timing && T) {
+if (v.timing) {
 v.timing = self.timing.toJSON();
 }
 return v;
 });
-if (!T) {
+if (!win.PerformanceTiming) {
 return;
 }
+first(P, "timing", function () {
+var T = win.PerformanceTiming.prototype;
+var start = Object.getOwnPropertyDescriptor(T, "navigationStart").get;
+var moved = function (v, timing) {
+return v > 0 ? v - Reflect.apply(start, timing, []) + a.date : v;
+};
 Object.getOwnPropertyNames(T).forEach(function (k) {
 if (Object.getOwnPropertyDescriptor(T, k).get) {
 accessor(T, k, function (get, self) {
@@ -324,7 +335,12 @@ return moved(Reflect.apply(get, self, []), self);
 }
 });
 wrap(T, "toJSON", function (f, self, args) {
-return json(self, Reflect.apply(f, self, args));
+var v = Reflect.apply(f, self, args);
+Object.keys(v).forEach(function (k) {
+v[k] = moved(v[k], self);
+});
+return v;
+});
 });
 }
 
@@ -334,6 +350,7 @@ var N = win.NetworkInformation;
 if (!N) {
 return;
 }
+first((win.Navigator || win.WorkerNavigator).prototype, "connection", function (c) {
 var fixed = {effectiveType: "4g", rtt: 50, downlink: 10};
 Object.keys(fixed).forEach(function (k) {
 accessor(N.prototype, k, function (get, self) {
@@ -341,16 +358,9 @@ Reflect.apply(get, self, []);
 return fixed[k];
 });
 });
-var quiet = new WeakSet();
-accessor((win.Navigator || win.WorkerNavigator).prototype, "connection", function (get, self) {
-var c = Reflect.apply(get, self, []);
-if (!quiet.has(c)) {
-quiet.add(c);
 c.addEventListener("change", function (e) {
 e.stopImmediatePropagation();
 });
-}
-return c;
 });
 }
 
