@@ -40,8 +40,8 @@ func directions() []direction {
 		{"netlab/replay/bench", append([]string{"netlab"}, lab...), "a benchmark puts the core behind the product's own listeners"},
 		{
 			"netlab/replay/conformance",
-			append([]string{"netlab"}, lab...),
-			"conformance is tried with real browsers, through the product's own listeners",
+			append([]string{"netlab", "internal/samplesite"}, lab...),
+			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
 		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
 		{"control", append([]string{"internal/rfb"}, lab...), instrument},
