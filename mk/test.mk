@@ -40,6 +40,10 @@ lint: ## Run gofmt, go vet, staticcheck (pinned in go.mod) and shellcheck
 	go tool staticcheck ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
 
+.PHONY: vuln
+vuln: deps-build ## Look for known vulnerabilities in what the code calls; fails, and says so, where the database cannot be reached
+	scripts/vuln.sh
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each
 	scripts/fuzz.sh $(FUZZTIME)
