@@ -43,6 +43,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyse: %w", err)
 	}
+	s.tolerance = o.Tolerance
 	if o.End, err = s.contentEnd(frames, o); err != nil {
 		return nil, fmt.Errorf("analyse %w", err)
 	}

@@ -66,6 +66,11 @@ func (r *Result) measurements() []lab.Measurement {
 	}
 	ms = append(ms, lab.Measurement{Name: "unique_frames", Value: float64(r.Unique), Unit: "frames",
 		Method: r.uniqueRule() + ", after the start frame", Frames: r.ends()})
+	if t := r.opts.Tolerance; t != (Tolerance{}) {
+		for i := range ms {
+			ms[i].Method += "; tolerance of a pixel " + t.String()
+		}
+	}
 	return ms
 }
 

@@ -102,6 +102,11 @@ type Options struct {
 	// zero: 1 pixel that differs at all. Eideticker used 2048 pixels of
 	// lumaStep for HDMI and 4096 for cameras; if set, lumaStep applies.
 	UniquePixels int
+
+	// Tolerance is how far a pixel may move without counting as changed, or as different from
+	// the final frame: a source's noise. A pixel is compared with the value that it last
+	// changed to.
+	Tolerance Tolerance
 }
 
 // Eideticker's values.
