@@ -36,7 +36,8 @@ const (
 
 // colours are told apart by the colour-blind too (Okabe and Ito 2008).
 func colours() []color.RGBA {
-	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}}
+	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255},
+		{230, 159, 0, 255}}
 }
 
 // frame is the plane of the numbers and how it is laid onto the diagram.

@@ -307,7 +307,8 @@ func (m *run) instant(region, name string, frame int, method string) {
 }
 
 func (m *run) motion() error {
-	p, err := motion.Track(m.frames, motion.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Tolerance: m.o.Tolerance, Zoom: m.o.Zoom})
+	p, err := motion.Track(m.frames, motion.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content,
+		Tolerance: m.o.Tolerance, Zoom: m.o.Zoom})
 	if err != nil {
 		return err
 	}
@@ -410,7 +411,8 @@ func (m *run) window() error {
 			m.add("", one)
 		}
 	}
-	m.add("", lab.Measurement{Name: "window_pixels", Value: float64(box.Dx() * box.Dy()), Unit: "pixels", Frames: []int{m.o.Start, m.o.End - 1},
+	m.add("", lab.Measurement{Name: "window_pixels", Value: float64(box.Dx() * box.Dy()), Unit: "pixels",
+		Frames: []int{m.o.Start, m.o.End - 1},
 		Method: fmt.Sprintf("the box %v of the largest connected part that differs between the first and the last frame", box)})
 	m.column("window_load", "%", r.LoadHistogram)
 	return nil

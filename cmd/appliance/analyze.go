@@ -140,8 +140,8 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &analysed{File: name, Start: r.Start, Origin: told, End: r.End, Content: geometry(r.Content), Baseline: r.Baseline.String(), Lost: r.Lost,
-		Final: r.FinalSHA256, Warnings: warnings, Measurements: ms, Load: r.LoadHistogram, Progress: r.Progress, Times: r.Times,
+	out := &analysed{File: name, Start: r.Start, Origin: told, End: r.End, Content: geometry(r.Content), Baseline: r.Baseline.String(),
+		Lost: r.Lost, Final: r.FinalSHA256, Warnings: warnings, Measurements: ms, Load: r.LoadHistogram, Progress: r.Progress, Times: r.Times,
 		Tolerance: o.Tolerance.String(), More: more}
 	for _, m := range ms {
 		out.numbers = append(out.numbers, measure.Number{Measurement: m})

@@ -65,10 +65,10 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 	if err != nil {
 		return nil, "", nil, cannot(err)
 	}
-	done = func() { _ = os.RemoveAll(dir) }
+	remove := func() { _ = os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
-			done()
+			remove()
 		}
 	}()
 	to := filepath.Join(dir, "film.reel")
@@ -96,5 +96,5 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 	if err != nil {
 		return nil, "", nil, cannot(err)
 	}
-	return r, path, func() { _ = r.Close(); done() }, nil
+	return r, path, func() { _ = r.Close(); remove() }, nil
 }
