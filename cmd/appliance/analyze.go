@@ -199,13 +199,21 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	for _, m := range c.Metrics {
 		switch m {
 		case "all":
-			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful
+			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness
 		case "speed_index_wpt_ms":
 			o.Also |= visual.WPT
 		case "perceptual_speed_index_ms":
 			o.Also |= visual.Perceptual
 		case "contentful_speed_index_ms":
 			o.Also |= visual.Contentful
+		case "speedline_index_ms", "speedline_perceptual_index_ms":
+			o.Also |= visual.Speedline
+		case "visual_readiness_ms":
+			o.Also |= visual.Completeness
+		default:
+			if strings.HasPrefix(m, "visual_complete_") {
+				o.Also |= visual.Completeness
+			}
 		}
 	}
 	if c.Start >= 0 && c.Content != "" {
