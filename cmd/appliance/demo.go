@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -33,6 +34,13 @@ type DemoCmd struct {
 	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	matchFlags
+}
+
+// matchFlags say how requests are matched, and what is done with those that are not.
+type matchFlags struct {
+	Match string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
+	Miss  string `default:"404" enum:"404,fill" help:"What is done with a request that the recording lacks: 404, which makes the trial invalid; fill, which fetches it from its origin once, and then answers the same in all trials of both arms (${default})."`
 }
 
 // Help is shown by appliance demo --help.
@@ -114,21 +122,36 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 		l.Listen = ""
 	}
 	in := d.inside(time.Now())
+	if in.Origins == sandbox.OriginsOutside {
+		var err error
+		if in.Reach, err = (&originFlags{}).reach(ctx, d.Page); err != nil {
+			return usage(err)
+		}
+	}
 	return l.run(ctx, std, &in)
 }
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
 	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", Plan: lab.Plan{
-		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded",
+		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
 		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
-		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link},
+		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},
 	}}
 	if d.Against != "" {
 		in.Plan.Treatment = &lab.Arm{Link: d.Against}
 	}
-	if d.Archive == "" {
+	switch {
+	case d.Archive == "", d.Miss == lab.MissFill && isSample(d.Page):
 		in.Origins = sandbox.OriginsSample
+	case d.Miss == lab.MissFill:
+		in.Origins = sandbox.OriginsOutside
 	}
 	return in
+}
+
+// isSample tells the pages of the sample shop.
+func isSample(page string) bool {
+	u, err := url.Parse(page)
+	return err == nil && samplesite.Hosts()[u.Hostname()].IsValid()
 }

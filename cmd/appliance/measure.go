@@ -28,6 +28,7 @@ type MeasureCmd struct {
 	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	pageFlags
+	matchFlags
 }
 
 // Help is shown by appliance measure --help.
@@ -86,9 +87,9 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 // task is the task of the half in namespaces, begun at now.
 func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, Plan: lab.Plan{
-		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: "recorded",
+		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: "recorded", Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
-		Arm: lab.Arm{Page: c.URL, Link: c.Link},
+		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match},
 	}}
 	if c.Against != "" {
 		t.Plan.Treatment = &lab.Arm{Page: c.Against}

@@ -5,26 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"eidetic/internal/client"
 	"eidetic/internal/lab"
-	"eidetic/internal/service"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
-	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default})."`
-	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
-	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
-	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
-	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
-	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
-	pause     time.Duration // the first between attempts; tests set a short one
-	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	boxFlags
+	Plan     string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Out      string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
+	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
+	JSON     bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
+	pause    time.Duration // the first between attempts; tests set a short one
+	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
 }
 
@@ -35,6 +30,8 @@ type requestFlags struct {
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
 	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
+	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
@@ -59,15 +56,14 @@ failed or was cancelled, a box that does not answer.
 
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
-  appliance run --box http://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
+  appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
   appliance run --plan checkout.yaml --trials 16`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
-	u, err := url.Parse(c.Box)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--box %q: it must be the address of a panel, such as http://127.0.0.1:8080", c.Box)
+	if err := c.check(); err != nil {
+		return err
 	}
 	if c.Page == nil && c.Plan == "" {
 		return errors.New("say what to run: --page URL, or --plan FILE")
@@ -81,18 +77,13 @@ func (c *RunCmd) Validate() error {
 	return nil
 }
 
-// tokenVariable is where a token is taken from without a file: CI keeps secrets so.
-const tokenVariable = "EIDETIC_TOKEN"
-
 // Run implements the command.
 func (c *RunCmd) Run(ctx context.Context, std *streams) error {
-	token := strings.TrimSpace(os.Getenv(tokenVariable))
-	if c.TokenFile != "" {
-		var err error
-		if token, err = service.ReadToken(c.TokenFile); err != nil {
-			return usage(fmt.Errorf("--token-file: %w", err))
-		}
+	config, err := c.config(std.err)
+	if err != nil {
+		return usage(err)
 	}
+	config.Patience, config.FirstPause = c.Patience, cmp.Or(c.pause, time.Second)
 	q, err := c.request()
 	if err != nil {
 		return usage(err)
@@ -107,7 +98,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		news = std.err
 	}
 	w := &waiting{
-		box: client.New(client.Config{Base: c.Box, Token: token, Patience: c.Patience, FirstPause: cmp.Or(c.pause, time.Second)}),
+		box: client.New(config),
 		bar: newProgress(news), out: news,
 	}
 	defer w.box.Close()
@@ -144,6 +135,8 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "link", c.Link)
 	set(q, "trials", c.Trials)
 	set(q, "timing", c.Timing)
+	set(q, "match", c.Match)
+	set(q, "miss", c.Miss)
 	set(q, "still_s", c.Still)
 	set(q, "limit_s", c.Limit)
 	set(q, "seed", c.Seed)

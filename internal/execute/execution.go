@@ -92,6 +92,7 @@ type Execution struct {
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
+	fill     fill
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -147,7 +148,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save); err != nil {
+	if err := errors.Join(runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save), x.endFill()); err != nil {
 		return err
 	}
 	x.Rig.Describe(&x.run.Environment)

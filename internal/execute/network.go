@@ -15,6 +15,7 @@ import (
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // The adapters from the instruments to the interfaces of package experiment.
@@ -50,6 +51,8 @@ type armed struct {
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	finish  func() error
+	// fills is set if what the recording lacks is fetched.
+	fills bool
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
 }
@@ -57,6 +60,9 @@ type armed struct {
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	if a.fills {
+		t.Filled = s.Live
+	}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
 	}
@@ -129,13 +135,19 @@ type replaying struct {
 	page    string
 	archive *archive.Archive
 	timing  replay.Timing
+	match   match.Policy
+	view    *replay.View // gets what the archive lacks; nil answers 404
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
-	session, err := r.network.Replay(ctx, r.archive, replay.Options{
-		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
-	})
+	o := replay.Options{
+		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
+	}
+	if r.view != nil {
+		o.Miss, o.Fill, a.fills = replay.MissFill, r.view, true
+	}
+	session, err := r.network.Replay(ctx, r.archive, o)
 	if err != nil {
 		return nil, err
 	}

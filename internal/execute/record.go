@@ -13,6 +13,7 @@ import (
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // ArchiveFile is the name of the control's recording in a run's folder.
@@ -43,7 +44,11 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		files[a.Name] = name
 	}
-	if x.Rig.Sealed != nil {
+	if x.Plan.Miss == lab.MissFill {
+		if err := x.beginFill(); err != nil {
+			return nil, err
+		}
+	} else if x.Rig.Sealed != nil {
 		x.Rig.Sealed()
 	}
 	timing, err := replay.ParseTiming(x.Plan.Timing)
@@ -59,15 +64,16 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, x.arm(a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
+		arms = append(arms, x.arm(a, &replaying{
+			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
+		}))
 	}
 	i := x.run.Archive
-	x.News.say(
-		"Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached",
-		i.Exchanges,
-		float64(i.BodyBytes)/1e6,
-		len(i.Hosts),
-	)
+	origins := "no origin can be reached"
+	if x.fill.view != nil {
+		origins = "what is missing is fetched from its origin, once"
+	}
+	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
 	return arms, nil
 }
 

@@ -130,6 +130,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Requests, t.Misses = count(served)
 		traffic := session.Traffic()
 		t.Recorded, t.Asked = traffic.Recorded, traffic.Asked
+		if t.Filled = traffic.Filled; t.Filled > 0 {
+			t.FilledRequests = fetched(served, f.offsetBefore)
+		}
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		err = errors.Join(err, disarmErr,
 			writeLines(filepath.Join(dir, ReplayFile), served),

@@ -14,7 +14,9 @@ type Plan struct {
 	Name   string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
 	Device string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
 	Arm    `yaml:",inline"`
-	Trials int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	Trials int `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	// Miss is of the run, not of an arm: both arms are to see the same back end.
+	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
 	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
 	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
@@ -32,10 +34,20 @@ type Arm struct {
 	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
 	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
+	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer" example:"loose"`
 }
 
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
+
+// NormalMatch is the matching policy of a plan that names none.
+const NormalMatch = "normal"
+
+// The values of Plan.Miss.
+const (
+	Miss404  = "404"
+	MissFill = "fill"
+)
 
 // NamedArm is an arm with its name, Control or Treatment.
 type NamedArm struct {
@@ -47,13 +59,13 @@ type NamedArm struct {
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
-	control.Link = cmp.Or(control.Link, NativeLink)
+	control.Link, control.Match = cmp.Or(control.Link, NativeLink), cmp.Or(control.Match, NormalMatch)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
 		return arms
 	}
 	t := *p.Treatment
-	t.Page, t.Link = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link)
+	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+
+	"eidetic/internal/credentials"
 )
 
 // Device is a device that can be measured.
@@ -42,7 +44,7 @@ type PluggedPart struct {
 // WiFi is what a person needs to join an access point.
 type WiFi struct {
 	SSID       string `json:"ssid" doc:"Name of the network" example:"eidetic-7k2m"`
-	Passphrase string `json:"passphrase" doc:"Passphrase (WPA2)" example:"abcd-efgh-jkmn-pqrs"`
+	Passphrase string `json:"passphrase" doc:"Passphrase (WPA2); empty for a token that may only look" example:"abcd-efgh-jkmn-pqrs"`
 	QR         string `json:"qr" doc:"Text of a QR code with which phones join" example:"WIFI:T:WPA;S:eidetic-7k2m;P:abcd-efgh-jkmn-pqrs;;"`
 }
 
@@ -124,6 +126,16 @@ type (
 	}
 )
 
+// hidePassphrases removes what a device needs to join. Whoever may only look need not be able
+// to join.
+func hidePassphrases(devices []Device) {
+	for i := range devices {
+		if wifi := devices[i].WiFi; wifi != nil {
+			devices[i].WiFi = &WiFi{SSID: wifi.SSID}
+		}
+	}
+}
+
 // appliance registers the routes that are not about runs.
 func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.Devices != nil {
@@ -136,6 +148,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 			body.Body.Parts = []PluggedPart{}
 			if p.PluggedIn != nil {
 				body.Body.Parts = append(body.Body.Parts, p.PluggedIn(ctx)...)
+			}
+			if !identityOf(ctx).Scope.Allows(credentials.Run) {
+				hidePassphrases(body.Body.Devices)
 			}
 			return body, nil
 		})

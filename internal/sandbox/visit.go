@@ -24,8 +24,8 @@ type Visit struct {
 	Seed         uint64
 	// Reach is for a recording.
 	Reach Reach
-	// Timing and Link are for a replay.
-	Timing, Link string
+	// Timing, Link and Match are for a replay.
+	Timing, Link, Match string
 
 	// Served gets each request, in the outer half; nil gets none.
 	Served func(lab.Served) `json:"-"`

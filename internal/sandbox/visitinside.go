@@ -25,6 +25,7 @@ import (
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 
 	"github.com/miekg/dns"
 )
@@ -226,7 +227,7 @@ func (v *visit) replay(ctx context.Context) error {
 	for _, page := range v.Pages {
 		// Each browser is a device that was never here, so it gets a session of its own.
 		session, serr := v.rig.Network.Replay(ctx, a, replay.Options{
-			Seed: v.Seed, Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
+			Seed: v.Seed, Match: match.Policy(v.Match), Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
 		})
 		if err = serr; err == nil {
 			err = v.open(ctx, page, session.Stats)

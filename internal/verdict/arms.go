@@ -21,6 +21,7 @@ func differences(run *lab.Run) (control, treatment string) {
 		}
 	}
 	add("link", a.Link, b.Link)
+	add("matching", a.Match, b.Match)
 	add("page", a.Page, b.Page)
 	if a.Page == b.Page {
 		x, y := recording(a.Archive), recording(b.Archive)
