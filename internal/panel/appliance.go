@@ -145,12 +145,12 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
 			body := &devicesBody{}
 			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
+			if !identityOf(ctx).Scope.Allows(credentials.Run) {
+				hidePassphrases(body.Body.Devices)
+			}
 			body.Body.Parts = []PluggedPart{}
 			if p.PluggedIn != nil {
 				body.Body.Parts = append(body.Body.Parts, p.PluggedIn(ctx)...)
-			}
-			if !identityOf(ctx).Scope.Allows(credentials.Run) {
-				hidePassphrases(body.Body.Devices)
 			}
 			return body, nil
 		})

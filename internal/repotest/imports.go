@@ -68,9 +68,15 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/journey",
+			append([]string{"analysis", "control", "internal/experiment"}, lab...),
+			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
+		},
+		{
 			"internal/execute",
 			append(
 				[]string{
+					"internal/journey",
 					"netlab",
 					"capture",
 					"control",
