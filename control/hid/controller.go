@@ -54,8 +54,8 @@ type Controller struct {
 type dirty struct{ keys, buttons, fingers bool }
 
 var (
-	_ control.Controller = (*Controller)(nil)
-	_ control.Describer  = (*Controller)(nil)
+	_ control.Holder    = (*Controller)(nil)
+	_ control.Describer = (*Controller)(nil)
 )
 
 // maxScreen bounds a screen's side.
