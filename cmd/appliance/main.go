@@ -18,6 +18,7 @@ import (
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
 	Demo    DemoCmd      `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
+	Measure MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
 	Inside  InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
 	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
 	Box     BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`

@@ -26,6 +26,7 @@ type RunCmd struct {
 	pause     time.Duration // the first between attempts; tests set a short one
 	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
+	pageFlags
 }
 
 // requestFlags are the fields of a request; what is not given is the box's default.
@@ -36,6 +37,8 @@ type requestFlags struct {
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
 	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
+	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
@@ -158,6 +161,8 @@ func (c *RunCmd) request() (*client.Request, error) {
 	setBrowser(q, "treatment.browser", c.TreatmentBrowser)
 	set(q, "trials", c.Trials)
 	set(q, "timing", c.Timing)
+	set(q, "match", c.Match)
+	set(q, "miss", c.Miss)
 	set(q, "still_s", c.Still)
 	set(q, "limit_s", c.Limit)
 	set(q, "seed", c.Seed)

@@ -150,9 +150,10 @@ var ownServices = [...]string{
 	"mtalk.google.com",
 }
 
-// blockOwnServices makes the browser's resolver fail for ownServices.
+// blockOwnServices makes the browser's resolver fail for ownServices. Of a loopback
+// address only that of IPv4 leads to the box.
 func blockOwnServices() string {
-	rules := make([]string, 0, len(ownServices))
+	rules := []string{"MAP [::1]:* 127.0.0.1"}
 	for _, host := range ownServices {
 		rules = append(rules, "MAP "+host+" ~NOTFOUND")
 	}

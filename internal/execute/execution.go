@@ -98,11 +98,14 @@ type Execution struct {
 	Log       *slog.Logger
 	// Software names the appliance and its version.
 	Software string
+	// Warnings are what the run must say besides its own.
+	Warnings []string
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
 	journey  *journey.Player // nil without steps
 	warmed   map[string]bool // the arms whose page was loaded before their trials
+	fill     fill
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -134,7 +137,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
 		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
-		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(),
+		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err
@@ -174,7 +177,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save); err != nil {
+	if err := errors.Join(runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save), x.endFill()); err != nil {
 		return err
 	}
 	x.Rig.Describe(&x.run.Environment)

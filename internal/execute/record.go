@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // ArchiveFile is the name of the control's recording in a run's folder.
@@ -44,7 +44,11 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		files[a.Name] = name
 	}
-	if x.Rig.Sealed != nil {
+	if x.Plan.Miss == lab.MissFill {
+		if err := x.beginFill(); err != nil {
+			return nil, err
+		}
+	} else if x.Rig.Sealed != nil {
 		x.Rig.Sealed()
 	}
 	timing, err := replay.ParseTiming(x.Plan.Timing)
@@ -60,15 +64,17 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, x.arm(ctx, a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, warm: a.State == lab.StateWarm}))
+		arms = append(arms, x.arm(ctx, a, &replaying{
+			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
+			warm: a.State == lab.StateWarm,
+		}))
 	}
 	i := x.run.Archive
-	x.News.say(
-		"Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached",
-		i.Exchanges,
-		float64(i.BodyBytes)/1e6,
-		len(i.Hosts),
-	)
+	origins := "no origin can be reached"
+	if x.fill.view != nil {
+		origins = "what is missing is fetched from its origin, once"
+	}
+	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
 	return arms, nil
 }
 
@@ -124,21 +130,48 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	}
 	one := *runner
 	one.Analyst = ofFailures{x.analyst}
-	one.Network = &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	network := &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	one.Network = network
 	plan := x.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
 	trial, err := one.Trial(ctx, plan, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	others, err := network.problems.Take(a.Page)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	x.run.Warnings = append(x.run.Warnings, others...)
+	if err := x.checkDocument(path, a.Page); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
 	if !loaded(trial) {
+		why := "" // the others are about the film, which nobody looks at
+		if len(trial.Invalid) > 0 {
+			why = trial.Invalid[0]
+		}
 		what := "recording: the page did not load"
 		if len(x.Plan.Steps) > 0 {
 			what = "recording: the journey did not come to its end"
 		}
-		return errors.New(bracketed(what, strings.Join(trial.Invalid, "; ")))
+		return errors.New(bracketed(what, why))
 	}
 	return nil
+}
+
+// checkDocument returns an error if what was recorded is not the page.
+func (x *Execution) checkDocument(path, page string) error {
+	a, err := archive.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	problem, note := Document(a, page)
+	if note != "" {
+		x.run.Warnings = append(x.run.Warnings, note)
+		x.News.say("Note: %s", note)
+	}
+	return problem
 }
 
 // loaded says whether a recorded page came to an end of its own: it was still, called

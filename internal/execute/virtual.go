@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"os"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/port"
 	"eidetic/netlab/proxy"
 )
 
@@ -50,6 +52,8 @@ type Virtual struct {
 	device   *device.Virtual
 	keys     *x11control.Controller
 	browsers *browsers
+	redirect *port.Redirect // nil if the kernel cannot redirect
+	portsErr error          // why it cannot
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
@@ -81,9 +85,9 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	if err := v.browsers.choose(ctx, c.Browser); err != nil {
 		return nil, err
 	}
-	v.Network, err = netlab.Start(ctx, netlab.Config{
+	nc := netlab.Config{
 		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true, HTTP3: !c.ShapeConnections,
-		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
+		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443", Loopback: device.Loopback(),
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
 		Port: &netlab.Port{
@@ -92,8 +96,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			Forwarder: c.Forwarder,
 		}, ShapeConnections: c.ShapeConnections,
 		CA: authority, Upstream: upstream, Clock: clock, Log: c.Log,
-	})
-	if err != nil {
+	}
+	if v.redirect, v.portsErr = port.NewRedirect(device.GatewayPrefix()); v.redirect != nil {
+		nc.OtherAddr, nc.Control, nc.OnPorts = v.redirect.Addr(), v.redirect.Control, v.redirect.SetPorts
+	}
+	if v.Network, err = netlab.Start(ctx, nc); err != nil {
 		return nil, err
 	}
 	display := v.device.X.Display
@@ -123,10 +130,25 @@ func (v *Virtual) Close() error {
 	if v.Network != nil {
 		errs = append(errs, v.Network.Close())
 	}
+	if v.redirect != nil {
+		errs = append(errs, v.redirect.Close())
+	}
 	if v.device != nil {
 		errs = append(errs, v.device.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Reach prepares the rig for a page, and returns an error if the page cannot be loaded here.
+func (v *Virtual) Reach(page string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return err
+	}
+	if p := u.Port(); p != "" && p != "80" && p != "443" && v.portsErr != nil {
+		return fmt.Errorf("%s: only the ports 80 and 443 can be used on this machine: %w", page, v.portsErr)
+	}
+	return v.device.Reach(page)
 }
 
 // births adapts the virtual device to experiment.Device.

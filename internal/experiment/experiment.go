@@ -38,6 +38,8 @@ type Traffic struct {
 	// Recorded is how many exchanges of this page the recording has, and Asked how many of
 	// them were requested; both are 0 if unknown.
 	Recorded, Asked int
+	// Filled is how many requests that the recording lacks were fetched from their origins.
+	Filled int
 	// Done is the first call of lab.done(), with the page's name for it as Detail; nil
 	// before the call.
 	Done *lab.Event

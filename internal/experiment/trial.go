@@ -48,7 +48,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	facts := facts{offsetBefore: r.clockOffset()}
+	facts := facts{offsetBefore: r.clockOffset(), still: p.Still}
 	spent := r.parts(t)
 	start, err := r.perform(ctx, p, t, dir, &facts, spent)
 	if start == nil {
@@ -131,6 +131,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Requests, t.Misses = count(served)
 		traffic := session.Traffic()
 		t.Recorded, t.Asked = traffic.Recorded, traffic.Asked
+		if t.Filled = traffic.Filled; t.Filled > 0 {
+			t.FilledRequests = fetched(served, f.offsetBefore)
+		}
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		err = errors.Join(err, disarmErr,
 			writeLines(filepath.Join(dir, ReplayFile), served),

@@ -14,7 +14,9 @@ type Plan struct {
 	Name   string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
 	Device string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
 	Arm    `yaml:",inline"`
-	Trials int    `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	Trials int `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	// Miss is of the run, not of an arm: both arms are to see the same back end.
+	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
 	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
 	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
@@ -37,6 +39,7 @@ type Arm struct {
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again"`
+	Match   string   `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer" example:"loose"`
 }
 
 // The states of a browser at the beginning of a trial.
@@ -47,6 +50,15 @@ const (
 
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
+
+// NormalMatch is the matching policy of a plan that names none.
+const NormalMatch = "normal"
+
+// The values of Plan.Miss.
+const (
+	Miss404  = "404"
+	MissFill = "fill"
+)
 
 // NamedArm is an arm with its name, Control or Treatment.
 type NamedArm struct {
@@ -61,13 +73,13 @@ func (p Plan) Arms() []NamedArm {
 	if control.Page == "" && len(p.Steps) > 0 {
 		control.Page = p.Steps[0].Open
 	}
-	control.Link = cmp.Or(control.Link, NativeLink)
+	control.Link, control.Match = cmp.Or(control.Link, NativeLink), cmp.Or(control.Match, NormalMatch)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
 		return arms
 	}
 	t := *p.Treatment
-	t.Page, t.Link = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link)
+	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
 	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive

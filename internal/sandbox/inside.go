@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"eidetic/internal/device"
@@ -51,10 +51,8 @@ type Task struct {
 	// Origins says which origins can be recorded: those of the sample site, which is
 	// started for the run; those that the outside can reach; or none.
 	Origins string
-	// Resolver and Roots are for origins outside: their name server, and PEM
-	// certificates to trust besides the system's.
-	Resolver netip.AddrPort
-	Roots    string
+	// Reach is for origins outside.
+	Reach Reach
 	// Events go to the outer half, as JSON, instead of to a person.
 	Events bool
 }
@@ -71,6 +69,9 @@ const (
 	eventsFile = 3 + iota
 	dialFile
 )
+
+// dialFileAlone is the descriptor of the outer half's connections when there are no events.
+const dialFileAlone = 3
 
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
@@ -127,6 +128,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		defer outside.Close()
 		processes = fmt.Sprintf("/proc/self/fd/%d", outside.Fd())
 	}
+	t.Reach.ownHosts() // before its file is covered
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
@@ -140,11 +142,11 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		defer o.stop()
 		config.Upstream, config.Sealed = o.start, o.stop
 	case OriginsOutside:
-		dialer, err := isolate.NewDialer(os.NewFile(dialFile, "outside"))
+		dialer, err := isolate.NewDialer(os.NewFile(t.dialFile(), "outside"))
 		if err != nil {
 			return err
 		}
-		config.Upstream = t.outside(dialer)
+		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) { return t.Reach.through(dialer) }
 		config.Sealed = func() { _ = dialer.Close() } // an error would change nothing: the dialer is not used again
 	}
 	rig, err := execute.NewVirtual(ctx, config)
@@ -152,11 +154,40 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	defer rig.Close()
+	if err := t.prepare(rig); err != nil {
+		return err
+	}
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
 		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 	}
+	if t.Reach.AnyCertificate && t.records() {
+		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")
+	}
 	return x.Run(ctx)
+}
+
+// records tells whether a page is recorded from its origin.
+func (t Task) records() bool {
+	return slices.ContainsFunc(t.Plan.Arms(), func(a lab.NamedArm) bool { return a.Archive == "" })
+}
+
+// dialFile is the descriptor of the outer half's connections.
+func (t Task) dialFile() uintptr {
+	if t.Events {
+		return dialFile
+	}
+	return dialFileAlone
+}
+
+// prepare readies the device for the plan's pages.
+func (t Task) prepare(rig *execute.Virtual) error {
+	for _, a := range t.Plan.Arms() {
+		if err := rig.Reach(a.Page); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // folders names the folders of the outside that the inner half needs.
@@ -199,14 +230,6 @@ func traceDirs(profile string) (dirs []string) {
 	}
 	_, _ = link.Reader{Open: open}.Parse(profile) // the outer half has reported its errors
 	return dirs
-}
-
-// outside reaches origins through connections that the outer half makes.
-func (t Task) outside(dialer *isolate.Dialer) func(context.Context) (*proxy.UpstreamConfig, error) {
-	return func(context.Context) (*proxy.UpstreamConfig, error) {
-		roots, err := TrustedRoots(t.Roots)
-		return &proxy.UpstreamConfig{Resolver: t.Resolver, Roots: roots, DialContext: dialer.DialContext}, err
-	}
 }
 
 // TrustedRoots is the system's pool of certificates with those of a PEM text added;

@@ -25,7 +25,6 @@ import (
 	"eidetic/internal/store"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
-	"eidetic/netlab/proxy"
 	"eidetic/systemd"
 )
 
@@ -90,7 +89,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
-			data: s.Data, resolver: s.Config.Network.resolver(), roots: s.Roots, commands: s.Commands, check: doctor.CheckVirtualDevice,
+			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
 		})
 	}
 	queue := runqueue.New(runqueue.Config{
@@ -151,9 +150,8 @@ func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-c
 
 // ports returns the networks of the devices that are plugged in; they are not up yet.
 func (s *Service) ports(devices *deviceList, authority *ca.Authority) (*ports, error) {
-	upstream := &proxy.UpstreamConfig{Resolver: s.Config.Network.resolver()}
-	var err error
-	if upstream.Roots, err = sandbox.TrustedRoots(s.Roots); err != nil {
+	upstream, err := s.Config.Network.reach(s.Roots).Upstream()
+	if err != nil {
 		return nil, err
 	}
 	return &ports{

@@ -50,6 +50,7 @@ type ReportTrial struct {
 	Invalid    []string           `json:"invalid"`
 	Misses     int                `json:"misses"`
 	Requests   int                `json:"requests"`
+	Filled     int                `json:"filled,omitempty"` // requests that were fetched from their origins
 	FinalFrame string             `json:"final_frame_sha256"`
 	Frames     int                `json:"frames"`
 	FramesLost int                `json:"frames_lost"`
@@ -79,7 +80,7 @@ func NewReport(run *lab.Run) *Report {
 		}
 		r.Trials = append(r.Trials, ReportTrial{
 			Number: t.Number, Arm: t.Arm, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
-			Misses: t.Misses, Requests: t.Requests, FinalFrame: t.FinalFrame,
+			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
 			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics, Steps: bareSteps(t.Steps),
 		})
 	}

@@ -24,6 +24,7 @@ func differences(run *lab.Run) (control, treatment string) {
 	add("link", a.Link, b.Link)
 	add("browser", a.Browser.String(), b.Browser.String())
 	add("state", cmp.Or(a.State, lab.StateCold), cmp.Or(b.State, lab.StateCold))
+	add("matching", a.Match, b.Match)
 	add("page", a.Page, b.Page)
 	if a.Page == b.Page {
 		x, y := recording(a.Archive), recording(b.Archive)
