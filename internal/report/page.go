@@ -236,6 +236,9 @@ func warningsOf(run *lab.Run) []string {
 	all := map[string]bool{}
 	var order []string
 	for _, s := range run.Summary {
+		if isOfStep(s.Metric) {
+			continue // its table says how many trials have it
+		}
 		label := describe(s.Metric, s.Unit).Label
 		all[label] = true
 		for _, w := range s.Warnings {
