@@ -65,6 +65,9 @@ func resultOf(s experiment.Step) string {
 	if !t.Valid {
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}
+	if len(t.Steps) > 0 {
+		return fmt.Sprintf("%d steps in %.0f ms; %d requests, %d frames%s", len(t.Steps), t.Metrics["journey_ms"], t.Requests, t.Frames, flawsOf(t))
+	}
 	return fmt.Sprintf(
 		"first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames%s",
 		t.Metrics["first_visual_change_ms"],

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,7 @@ import (
 	"eidetic/internal/client"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
@@ -35,47 +34,42 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) erro
 	if err != nil {
 		return usage(q.LocateError(err))
 	}
+	l := localRun{Out: task.Out, Compare: plan.Treatment != nil}
+	if c.JSON {
+		err = c.quietly(ctx, std, &task)
+	} else {
+		err = l.run(ctx, std, &task)
+	}
+	run, readErr := store.ReadRun(l.folder(task.ID))
+	if readErr != nil { // it did not get as far as a folder
+		return cmp.Or(err, cannot(readErr))
+	}
+	out := std.out
+	if c.JSON {
+		out = std.err
+		err = cmp.Or(err, printJSON(std.out, run), gate(run, l.Compare))
+	}
+	printFound(out, run)
+	return cmp.Or(err, c.copyResults(l.folder(task.ID)))
+}
+
+// quietly carries the task out with its progress on standard error, where --json leaves it.
+func (c *RunCmd) quietly(ctx context.Context, std *streams, task *sandbox.Task) error {
 	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
 	}
 	if _, err := makeOut(task.Out); err != nil {
 		return cannot(err)
 	}
-	out := std.out
-	if c.JSON {
-		out = std.err
-	}
-	bar := newProgress(out)
+	bar := newProgress(std.err)
 	defer bar.close()
-	failure := task.RunWithEvents(ctx, ownCommands(), execute.News{
+	err := task.RunWithEvents(ctx, ownCommands(), execute.News{
 		Say: func(text string) { bar.say("%s", text) }, Step: bar.step, Film: func(execute.FilmNews) {},
 	})
-	bar.close()
-	folder := filepath.Join(task.Out, "runs", task.ID)
-	run, err := store.ReadRun(folder)
-	if err != nil { // it did not get as far as a folder
-		return cannot(errors.Join(failure, ctx.Err()))
+	if err != nil {
+		return runError(ctx, err)
 	}
-	for i, t := range run.Trials {
-		bar.step(experiment.Step{Trial: t.Number, Of: len(run.Trials), Done: run.Trials[i]})
-	}
-	printFound(out, run)
-	fmt.Fprintf(out, "The report opens from disk: %s\n", filepath.Join(folder, report.FileName))
-	if err := c.copyResults(folder); err != nil {
-		return cannot(err)
-	}
-	if c.JSON {
-		if err := printJSON(std.out, run); err != nil {
-			return cannot(err)
-		}
-	}
-	if failure != nil {
-		if ctx.Err() != nil {
-			return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}
-		}
-		return cannot(failure)
-	}
-	return gate(run, plan.Treatment != nil)
+	return nil
 }
 
 // task is what the half in namespaces is asked for.
@@ -122,7 +116,9 @@ func (c *RunCmd) origins(ctx context.Context, task *sandbox.Task) error {
 			if a.Archive, err = filepath.Abs(real); err != nil {
 				return err
 			}
-			continue
+			if task.Plan.Miss != lab.MissFill {
+				continue
+			}
 		}
 		u, err := url.Parse(a.Page)
 		if err != nil {

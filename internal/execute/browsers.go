@@ -35,7 +35,9 @@ func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 
 // warmUp starts the arm's browser at its page, and keeps its profile for the arm's trials when
 // loaded returns.
-func (b *browsers) warmUp(ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error) error {
+func (b *browsers) warmUp(
+	ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+) error {
 	if b.warm[warmKey(a)] != "" {
 		return nil
 	}

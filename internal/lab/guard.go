@@ -1,6 +1,9 @@
 package lab
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Guard is a metric of page load time that decides verdicts and whose level a history
 // watches. Larger is worse.
@@ -21,6 +24,23 @@ func Guards() []Guard {
 	}
 }
 
+// StepGuard is the metric of a step that decides verdicts, as the guards do for a page.
+const StepGuard = "time_to_end_ms"
+
+// GuardOf returns the guard that a metric is: one of Guards, or the StepGuard of a step, whose
+// name has the step's path before it. It is false for other metrics.
+func GuardOf(metric string) (Guard, bool) {
+	for _, g := range Guards() {
+		if g.Metric == metric {
+			return g, true
+		}
+	}
+	if step, ok := strings.CutSuffix(metric, "/"+StepGuard); ok {
+		return Guard{metric, step + ": time to end", true}, true
+	}
+	return Guard{}, false
+}
+
 // GuardPlace is the index of a metric in Guards; the number of guards for other metrics.
 func GuardPlace(metric string) int {
 	all := Guards()
@@ -32,10 +52,8 @@ func GuardPlace(metric string) int {
 
 // MetricLabel returns a guard's name for people, and other names unchanged.
 func MetricLabel(metric string) string {
-	for _, g := range Guards() {
-		if g.Metric == metric {
-			return g.Label
-		}
+	if g, ok := GuardOf(metric); ok {
+		return g.Label
 	}
 	return metric
 }

@@ -40,8 +40,32 @@ func headline() []metric {
 	}
 }
 
+// ofJourneys lists the metrics that only journeys and their steps have.
+func ofJourneys() []metric {
+	return []metric{
+		{"journey_ms", "Journey", "ms", "Sum of all steps' times to their ends", "The journey took",
+			"Sum of the times from the input of each step to the instant since which its end holds."},
+		{"first_feedback_ms", "First feedback", "ms", "Something reacts", "Something reacted after",
+			"Time from the step's input to the first frame whose content area differs from the step's start picture."},
+		{"first_content_ms", "First content", "ms", "What the step leads to begins to appear", "Content appeared after",
+			"Time from the step's input to the first frame in which 5 % of the pixels that the step changes are as at its end."},
+		{"time_to_end_ms", "Time to end", "ms", "Since when the step's end holds", "The end was reached after",
+			"Time from the step's input to the instant since which the conditions of its end hold."},
+	}
+}
+
 // describe returns how to show a metric; unknown metrics are described by their name.
 func describe(name, unit string) metric {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 { // of a step
+		m := describe(name[i+1:], unit)
+		m.Name, m.Label = name, name[:i]+": "+m.Label
+		return m
+	}
+	for _, m := range ofJourneys() {
+		if m.Name == name {
+			return m
+		}
+	}
 	for _, m := range headline() {
 		if m.Name == name {
 			return m

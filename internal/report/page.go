@@ -37,6 +37,7 @@ type page struct {
 	Levels      []string   // of the load histogram
 	Reaches     []reachRow // when each arm's median reaches the levels
 	Strips      []strip
+	Steps       []step // of a journey
 	Rows        []lab.Summary
 	RowLabels   map[string]metric
 	Arms        []string
@@ -107,6 +108,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		When: run.Wall.UTC().Format("2 January 2006, 15:04 UTC"), WhenMachine: run.Wall.UTC().Format(time.RFC3339),
 		Warnings: warningsOf(run),
 	}
+	p.Steps = stepsOf(files, run)
 	p.Host, p.Path = hostAndPath(run.Page)
 	if other := otherPage(run); other != "" {
 		p.Path += " and " + other
@@ -234,6 +236,9 @@ func warningsOf(run *lab.Run) []string {
 	all := map[string]bool{}
 	var order []string
 	for _, s := range run.Summary {
+		if isOfStep(s.Metric) {
+			continue // its table says how many trials have it
+		}
 		label := describe(s.Metric, s.Unit).Label
 		all[label] = true
 		for _, w := range s.Warnings {

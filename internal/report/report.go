@@ -51,7 +51,7 @@ func Write(dir string, run *lab.Run) error {
 func render(files *os.Root, run *lab.Run) ([]byte, error) {
 	p := pageOf(files, run)
 	text := map[string]string{}
-	for _, name := range []string{"page.gohtml", "trial.gohtml", "style.css", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
+	for _, name := range []string{"page.gohtml", "trial.gohtml", "steps.gohtml", "style.css", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
@@ -69,6 +69,9 @@ func render(files *os.Root, run *lab.Run) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := page.New("trial").Parse(text["trial.gohtml"]); err != nil {
+		return nil, err
+	}
+	if _, err := page.New("steps").Parse(text["steps.gohtml"]); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer

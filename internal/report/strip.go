@@ -66,6 +66,9 @@ func metricsOf(run *lab.Run) []metric {
 	units := map[string]string{}
 	var order []string
 	for _, s := range run.Summary {
+		if isOfStep(s.Metric) {
+			continue // the steps have tables of their own
+		}
 		if _, ok := units[s.Metric]; !ok {
 			order = append(order, s.Metric)
 		}

@@ -63,8 +63,9 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 		lab.EndRed:    "the red page was seen",
 		lab.EndDone:   "the page said that it was done",
 		lab.EndLimit:  "the time limit was reached",
+		lab.EndSteps:  "all steps came to their ends",
 	}[t.Ended]
-	for _, role := range []string{"reel", "replay", "events", "timeline"} {
+	for _, role := range []string{"reel", "replay", "events", "input", "failed", "timeline"} {
 		if a := artifactOf(files, t, role); a != nil {
 			v.Others = append(v.Others, link{role, *a})
 			v.HasLog = v.HasLog || role == "replay"

@@ -51,8 +51,15 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 // judge fills in the effects and the verdict. A shift of at most margin, in percent of
 // the control's median, counts as none.
 func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) {
-	for _, m := range metrics(blocks) {
-		e, ok := effect(m, blocks, c.Seed, compare)
+	all := metrics(blocks)
+	guards := 0
+	for _, m := range all {
+		if m.guarded {
+			guards++
+		}
+	}
+	for _, m := range all {
+		e, ok := effect(m, blocks, stats.Plan{Seed: c.Seed, Family: familyOf(m, guards)}, compare)
 		if !ok && !m.guarded {
 			continue
 		}
@@ -69,6 +76,14 @@ func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]st
 		e.Finding = finding(e, margin/100*math.Abs(e.Control))
 	}
 	c.Verdict = decide(c.Effects)
+}
+
+// familyOf is how many tests a metric's is corrected for.
+func familyOf(m metric, guards int) int {
+	if !m.guarded {
+		return 1
+	}
+	return max(guards, len(lab.Guards()))
 }
 
 // block holds the valid trials of one block.
@@ -121,6 +136,10 @@ func metrics(blocks []*block) []metric {
 			delete(units, g.Metric)
 		}
 	}
+	out = append(out, stepGuards(blocks)...)
+	for _, m := range out {
+		delete(units, m.Metric)
+	}
 	var others []metric
 	for name, unit := range units {
 		others = append(others, metric{lab.Guard{Metric: name}, unit, false})
@@ -129,9 +148,28 @@ func metrics(blocks []*block) []metric {
 	return append(out, others...)
 }
 
+// stepGuards lists the guards of a journey's steps, in the order of the steps.
+func stepGuards(blocks []*block) (out []metric) {
+	seen := map[string]bool{}
+	for _, b := range blocks {
+		for _, t := range slices.Concat(b.control, b.treatment) {
+			for _, m := range t.Measurements {
+				g, ok := lab.GuardOf(m.Name)
+				if ok && !seen[m.Name] && lab.GuardPlace(m.Name) == len(lab.Guards()) {
+					seen[m.Name] = true
+					out = append(out, metric{g, m.Unit, true})
+				}
+			}
+		}
+	}
+	return out
+}
+
 // effect compares a metric over the trials that have it. It returns false, with numbers
 // that show no difference, if there are too few trials for any test.
-func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) (lab.Effect, bool) {
+func effect(
+	m metric, blocks []*block, plan stats.Plan, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+) (lab.Effect, bool) {
 	var values []stats.Block
 	var widths []float64
 	of := func(trials []*lab.Trial) (all []float64) {
@@ -149,10 +187,6 @@ func effect(m metric, blocks []*block, seed uint64, compare func([]stats.Block, 
 	}
 	for _, b := range blocks {
 		values = append(values, stats.Block{Control: of(b.control), Treatment: of(b.treatment)})
-	}
-	plan := stats.Plan{Seed: seed, Family: 1}
-	if m.guarded {
-		plan.Family = len(lab.Guards())
 	}
 	if len(widths) > 0 {
 		slices.Sort(widths)
