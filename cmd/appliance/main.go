@@ -31,7 +31,7 @@ type CLI struct {
 	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
 	Archive ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
-	Devices DevicesCmd   `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
+	Devices DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`
 	Analyze AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Link    LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`

@@ -51,14 +51,15 @@ func Synthetic() netip.Prefix { return synthetic }
 type Virtual struct {
 	Namespace *Namespace
 	X         *XServer
-	Browser   *Chromium
+	Browser   Program
 	Size      Screen
-	// Niceness, Proxy, HTTP3, Extra and Files are those of Options.
+	// Niceness, Proxy, HTTP3, Extra, Files and Home are those of Options.
 	Niceness int
 	Proxy    string
 	HTTP3    []string
 	Extra    []string
 	Files    []*os.File
+	Home     string
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -200,7 +201,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
 	})
 }
 

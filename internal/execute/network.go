@@ -50,6 +50,7 @@ type armed struct {
 	core    counted
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
+	marks   markLog
 	finish  func() error
 	// fills is set if what the recording lacks is fetched.
 	fills bool
@@ -59,7 +60,9 @@ type armed struct {
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	t := experiment.Traffic{
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(),
+	}
 	if a.fills {
 		t.Filled = s.Live
 	}
@@ -73,7 +76,9 @@ func (a *armed) Traffic() experiment.Traffic {
 // is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
 	if n.Name == "done" {
-		a.done.CompareAndSwap(nil, &lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time})
+		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
+		a.done.CompareAndSwap(nil, &e)
+		a.marks.add(e)
 	}
 }
 
@@ -137,6 +142,7 @@ type replaying struct {
 	timing  replay.Timing
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
+	warm    bool         // the browser need not ask for what it has
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
@@ -151,7 +157,10 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.core, a.recorded = session, recordedOf(r.archive, r.page)
+	a.core = session
+	if !r.warm {
+		a.recorded = recordedOf(r.archive, r.page)
+	}
 	a.finish = session.Wait
 	return a, nil
 }

@@ -57,12 +57,21 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	default:
 		return fmt.Errorf("miss: %q is neither %s nor %s", p.Miss, lab.Miss404, lab.MissFill)
 	}
+	if err := CheckSteps(p.Steps); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {
 			return fmt.Errorf("match of the %s: %w", a.Name, err)
 		}
 		if err := CheckPage(a.Page); err != nil {
 			return fmt.Errorf("page of the %s: %w", a.Name, err)
+		}
+		if err := a.Browser.Check(); err != nil {
+			return fmt.Errorf("browser of the %s: %w", a.Name, err)
+		}
+		if a.State != "" && a.State != lab.StateCold && a.State != lab.StateWarm {
+			return fmt.Errorf("state of the %s: %q is neither cold nor warm", a.Name, a.State)
 		}
 		if p.Live && a.Archive != "" {
 			return errors.New("live: such a run replays nothing; leave out the archive")

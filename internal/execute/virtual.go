@@ -41,6 +41,8 @@ type VirtualConfig struct {
 	// ShapeConnections is that of netlab.Config.
 	ShapeConnections bool
 	Log              *slog.Logger
+	// Browser is the first that is used; nil is Chromium.
+	Browser *lab.Browser
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -51,6 +53,7 @@ type Virtual struct {
 	keys     *x11control.Controller
 	redirect *port.Redirect // nil if the kernel cannot redirect
 	portsErr error          // why it cannot
+	browsers *browsers
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
@@ -78,7 +81,8 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	if err := os.WriteFile(pem, authority.PEM(), 0o644); err != nil {
 		return nil, err
 	}
-	if v.device.Browser, err = device.NewChromium(ctx, "/tmp", pem); err != nil {
+	v.browsers = &browsers{virtual: v.device, dir: "/tmp", authority: pem, open: map[string]device.Program{}, warm: map[string]string{}}
+	if err := v.browsers.choose(ctx, c.Browser); err != nil {
 		return nil, err
 	}
 	nc := netlab.Config{
@@ -104,6 +108,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return nil, err
 	}
 	v.Device, v.Control = births{v.device, v.Network}, v.keys
+	v.Hands = &Hands{Controller: v.keys}
+	v.Prepare = v.browsers.prepare
+	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
+		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
+	}
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
@@ -156,7 +165,7 @@ func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
 	size := v.device.Size
-	e.Browser = v.device.Browser.Version
+	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate)
 	e.Network = v.Network.Environment()
 }

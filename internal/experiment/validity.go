@@ -53,7 +53,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)
 	}
-	if t.Ended == lab.EndLimit {
+	if t.Ended == lab.EndLimit && len(t.Steps) == 0 { // a step says itself what it waited for
 		reasons = append(reasons, unrest(t, f))
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {

@@ -105,6 +105,10 @@ type Trial struct {
 	ContentH   int    `json:"content_h"`
 	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
 
+	// Steps are the steps of a journey in the order in which they were carried out, a step
+	// before those in it; nil for the load of one page.
+	Steps []*TrialStep `json:"steps,omitempty"`
+
 	// Blur is how late the instruments may have been; Machine is the machine's other load.
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`

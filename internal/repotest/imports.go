@@ -68,9 +68,15 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/journey",
+			append([]string{"analysis", "control", "internal/experiment"}, lab...),
+			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
+		},
+		{
 			"internal/execute",
 			append(
 				[]string{
+					"internal/journey",
 					"netlab",
 					"capture",
 					"control",
@@ -99,8 +105,10 @@ func directions() []direction {
 					"netlab",
 					"image",
 					"systemd",
+					"control/adb",
 					"internal/atomicfile",
 					"internal/credentials",
+					"internal/device",
 					"internal/doctor",
 					"internal/experiment",
 					"internal/execute",

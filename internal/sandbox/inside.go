@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"eidetic/internal/device"
 	"eidetic/internal/execute"
@@ -43,6 +44,8 @@ type Task struct {
 	ID   string // of the run
 	Plan lab.Plan
 	Out  string // the store
+	// Files is the folder of the pictures and gestures that the plan's steps name.
+	Files string `json:",omitempty"`
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says which origins can be recorded: those of the sample site, which is
@@ -129,7 +132,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -156,7 +159,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
-		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 	}
 	if t.Reach.AnyCertificate && t.records() {
 		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")
@@ -190,11 +193,29 @@ func (t Task) prepare(rig *execute.Virtual) error {
 // folders names the folders of the outside that the inner half needs.
 func (t Task) folders() []string {
 	dirs := []string{t.Out}
+	if t.Files != "" {
+		dirs = append(dirs, t.Files)
+	}
 	for _, a := range t.Plan.Arms() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
+		dirs = append(dirs, browserDirs(a.Browser)...)
 		dirs = append(dirs, traceDirs(a.Link)...)
+	}
+	return dirs
+}
+
+// browserDirs names the folders of a browser that may lie where the inner half has none.
+func browserDirs(b *lab.Browser) (dirs []string) {
+	if b == nil {
+		return nil
+	}
+	if b.Profile != "" {
+		dirs = append(dirs, b.Profile)
+	}
+	if words := strings.Fields(b.Command); len(words) > 0 && filepath.IsAbs(words[0]) {
+		dirs = append(dirs, filepath.Dir(words[0]))
 	}
 	return dirs
 }

@@ -56,6 +56,8 @@ type ReportTrial struct {
 	FramesLost int                `json:"frames_lost"`
 	Ended      lab.End            `json:"ended"`
 	Metrics    map[string]float64 `json:"metrics"`
+	// Steps are those of a journey, with their values and without methods.
+	Steps []*lab.TrialStep `json:"steps,omitempty"`
 }
 
 // NewReport makes the report of a run. Empty lists and maps are written as such, never
@@ -79,7 +81,7 @@ func NewReport(run *lab.Run) *Report {
 		r.Trials = append(r.Trials, ReportTrial{
 			Number: t.Number, Arm: t.Arm, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
-			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics,
+			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics, Steps: bareSteps(t.Steps),
 		})
 	}
 	return r
