@@ -24,7 +24,7 @@ func Apps() []App {
 		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", Quick: true, start: startKarma},
 		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", Quick: true, start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, editor of 3 MB, 100 requests", start: startNodeRED},
-		{Name: "reveal.js on servor", From: "npm reveal.js, servor", Has: "server-sent events", Quick: true, start: startServor},
+		{Name: "servor", From: "npm servor", Has: "server-sent events", Quick: true, start: startServor},
 		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", Quick: true, start: startTraceViewer},
 		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", Quick: true, start: startGraphiQL},
@@ -68,9 +68,9 @@ func startNodeRED(ctx context.Context, h *host) (string, error) {
 	return h.fronted(ctx, "/")
 }
 
-// startServor serves the slides that come with reveal.js, with servor's reloading by events.
+// startServor serves a folder, which it lists, and reloads the page by events.
 func startServor(ctx context.Context, h *host) (string, error) {
-	if err := h.node("servor/cli.js", filepath.Join(h.modules, "reveal.js"), "demo.html", fmt.Sprint(h.port), "--reload"); err != nil {
+	if err := h.node("servor/cli.js", filepath.Join(h.modules, "karma"), "none.html", fmt.Sprint(h.port), "--reload"); err != nil {
 		return "", err
 	}
 	return h.fronted(ctx, "/")
