@@ -14,6 +14,10 @@ type App struct {
 	// Quick tells that it is tried by make test; make test-apps tries all.
 	Quick bool
 
+	// Idles tells that it asks again every few seconds, so that the recording, which waits ten seconds to
+	// know a poll from a slow answer, has some requests that a replay ends without.
+	Idles bool
+
 	// start starts it and returns its page, of https://localhost.
 	start func(ctx context.Context, h *host) (page string, err error)
 }
@@ -25,7 +29,7 @@ func Apps() []App {
 		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", Quick: true, start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, editor of 3 MB, 100 requests", start: startNodeRED},
 		{Name: "servor", From: "npm servor", Has: "server-sent events", Quick: true, start: startServor},
-		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
+		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, Idles: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", Quick: true, start: startTraceViewer},
 		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", Quick: true, start: startGraphiQL},
 		{Name: "Vue on Vite", From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},

@@ -2,6 +2,6 @@
 // and replays them when they are gone. Each runs as its makers ship it, on a port of its own of
 // localhost, behind a certificate that it signed itself; appliance measure records and replays it.
 //
-// In flow the folder into which make test-apps-install put npm's packages, and the appliance; out flows, for
+// In flow the folder into which make apps puts npm's packages, and the appliance; out flows, for
 // each application, how many replays were valid, what they missed, and whether their last pictures are equal.
 package appsuite
