@@ -28,6 +28,7 @@ var cases = []guestCase{
 	{"doctor", testDoctor},
 	{"no way in", testNoWayIn},
 	{"grabber", testGrabber},
+	{"USB keyboard", testGadget},
 	{"third port", testThirdPort},
 	{"story", testStory},
 	{"hung service", testHungService},

@@ -31,6 +31,16 @@ type Device struct {
 	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
 }
 
+// PluggedPart is something plugged into the appliance of which a device can be made.
+type PluggedPart struct {
+	Kind    string `json:"kind" enum:"grabber,serial port,USB device port,phone" doc:"What it is"`
+	Use     string `json:"use" doc:"How commands name it" example:"ch9329:/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0"`
+	Name    string `json:"name,omitempty" doc:"What it calls itself" example:"1a86 USB Serial"`
+	State   string `json:"state,omitempty" doc:"What is known of it"`
+	Ready   bool   `json:"ready" doc:"Whether nothing is known to be wrong with it"`
+	Problem string `json:"problem,omitempty" doc:"What is wrong with it, and how to mend it"`
+}
+
 // WiFi is what a person needs to join an access point.
 type WiFi struct {
 	SSID       string `json:"ssid" doc:"Name of the network" example:"eidetic-7k2m"`
@@ -100,8 +110,9 @@ const (
 type (
 	devicesBody struct {
 		Body struct {
-			Devices []Device `json:"devices" doc:"The first is the default"`
-			Links   []string `json:"links" doc:"Names of access networks; a plan may also give parameters"`
+			Devices []Device      `json:"devices" doc:"The first is the default"`
+			Links   []string      `json:"links" doc:"Names of access networks; a plan may also give parameters"`
+			Parts   []PluggedPart `json:"parts" doc:"Grabbers, serial ports, USB device ports and phones that are plugged in"`
 		}
 	}
 	archivesBody struct {
@@ -136,6 +147,10 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
 			if !identityOf(ctx).Scope.Allows(credentials.Run) {
 				hidePassphrases(body.Body.Devices)
+			}
+			body.Body.Parts = []PluggedPart{}
+			if p.PluggedIn != nil {
+				body.Body.Parts = append(body.Body.Parts, p.PluggedIn(ctx)...)
 			}
 			return body, nil
 		})

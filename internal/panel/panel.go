@@ -56,6 +56,8 @@ type Config struct {
 	Queue *runqueue.Queue
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
+	// PluggedIn lists the parts of which devices can be made; nil lists none.
+	PluggedIn func(context.Context) []PluggedPart
 	// Links are the names of access networks that a plan can use.
 	Links []string
 	// Archives, Settings and System are what else can be read and changed; the routes of

@@ -51,6 +51,7 @@ func (p *Panel) starts(api huma.API) {
 		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, p.start)
 	requirePage(api)
+	allowNames(api)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
@@ -90,6 +91,31 @@ func requirePage(api huma.API) {
 	schema := api.OpenAPI().Components.Schemas.Map()["Plan"]
 	schema.Required = append(schema.Required, "page")
 	schema.PrecomputeMessages()
+}
+
+// schemaName names the schema of a type by the type, but a plan's step, as the step of a history
+// has that name.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[lab.Step]() {
+		return "PlanStep"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// allowNames lets the schema of a browser be a name, too, as lab.Browser reads it.
+func allowNames(api huma.API) {
+	schema := api.OpenAPI().Components.Schemas.Map()["Browser"]
+	object, most := *schema, 40
+	*schema = huma.Schema{
+		Description: "A name, or an object that says which program is started and how",
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeString, MaxLength: &most, Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
+			&object,
+		},
+	}
+	for _, s := range append(schema.OneOf, schema) {
+		s.PrecomputeMessages()
+	}
 }
 
 // startedAs is the response to a request for a run, and to its repetitions.

@@ -40,8 +40,8 @@ func directions() []direction {
 		{"netlab/replay/bench", append([]string{"netlab"}, lab...), "a benchmark puts the core behind the product's own listeners"},
 		{
 			"netlab/replay/conformance",
-			append([]string{"netlab"}, lab...),
-			"conformance is tried with real browsers, through the product's own listeners",
+			append([]string{"netlab", "internal/samplesite"}, lab...),
+			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
 		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
 		{"control", append([]string{"internal/rfb"}, lab...), instrument},
@@ -68,9 +68,15 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/journey",
+			append([]string{"analysis", "control", "internal/experiment"}, lab...),
+			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
+		},
+		{
 			"internal/execute",
 			append(
 				[]string{
+					"internal/journey",
 					"netlab",
 					"capture",
 					"control",
@@ -99,8 +105,10 @@ func directions() []direction {
 					"netlab",
 					"image",
 					"systemd",
+					"control/adb",
 					"internal/atomicfile",
 					"internal/credentials",
+					"internal/device",
 					"internal/doctor",
 					"internal/experiment",
 					"internal/execute",

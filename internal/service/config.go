@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/internal/sandbox"
 
 	"github.com/goccy/go-yaml"
 )
@@ -35,6 +36,15 @@ type networkConfig struct {
 	// Trust are certificates (PEM), or the name of a file of them, that are
 	// trusted besides the system's: for test servers with an authority of their own.
 	Trust string `yaml:"trust"`
+	// AllowPrivate lets recordings reach this machine and private networks: for own servers.
+	AllowPrivate bool `yaml:"allow_private"`
+	// InsecureOrigin leaves the certificates of origins unverified.
+	InsecureOrigin bool `yaml:"insecure_origin"`
+}
+
+// reach says how origins are reached; roots are those of Roots.
+func (c networkConfig) reach(roots string) sandbox.Reach {
+	return sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
 }
 
 // resolver is the zero AddrPort when none is set; the configuration was checked.

@@ -27,7 +27,6 @@ import (
 	"eidetic/internal/store"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
-	"eidetic/netlab/proxy"
 	"eidetic/systemd"
 )
 
@@ -95,7 +94,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
-			data: s.Data, resolver: s.Config.Network.resolver(), roots: s.Roots, commands: s.Commands, check: doctor.CheckVirtualDevice,
+			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
 		})
 	}
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
@@ -111,7 +110,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Alerts:  func() []string { return s.alerts(disk, network) },
-		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
+		Devices: devices.describe, PluggedIn: (&partList{look: plugged(s.Log)}).list, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),
 	}
 	if box.Is(root) {
@@ -169,9 +168,8 @@ func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-c
 
 // ports returns the networks of the devices that are plugged in; they are not up yet.
 func (s *Service) ports(devices *deviceList, authority *ca.Authority) (*ports, error) {
-	upstream := &proxy.UpstreamConfig{Resolver: s.Config.Network.resolver()}
-	var err error
-	if upstream.Roots, err = sandbox.TrustedRoots(s.Roots); err != nil {
+	upstream, err := s.Config.Network.reach(s.Roots).Upstream()
+	if err != nil {
 		return nil, err
 	}
 	return &ports{

@@ -1,14 +1,10 @@
 package archive
 
 import (
-	"bytes"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"eidetic/internal/lab"
-
-	"golang.org/x/net/html"
 )
 
 // Problem is one defect of a recording.
@@ -17,32 +13,35 @@ type Problem struct {
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
+	// Part is the name of the part of the score that the problem lowers, or "" if it lowers none.
+	Part string `json:"part,omitempty"`
 	// A grave problem makes the recording unfit for a measurement.
 	Grave bool `json:"grave"`
 }
 
 // Quality is the assessment of a recording.
 type Quality struct {
-	// Score is the share of what a replay needs that is present and complete, 0 to 1: exchanges
-	// without a problem over exchanges and missing resources; 0 with a grave problem.
+	// Score is how much of what the page showed is present and complete, 0 to 1: the mean of the parts'
+	// shares (1 − Lost/Count) by their weights; 0 with a grave problem.
 	Score    float64   `json:"score"`
+	Parts    []Part    `json:"parts"`
 	Problems []Problem `json:"problems"`
 }
 
 // Assess assesses a recording: failed main documents, cut-off bodies, bodies that do not decode,
 // errors of sub-resources, and resources that recorded documents refer to and the archive lacks.
 func Assess(a *Archive) Quality {
-	q := Quality{Problems: []Problem{}}
+	x := assessment{named: map[string]use{}, have: map[string]bool{}}
+	x.Problems = []Problem{}
 	for _, w := range a.warnings {
-		q.Problems = append(q.Problems, Problem{Kind: "damaged", What: w, Grave: true})
+		x.Problems = append(x.Problems, Problem{Kind: "damaged", What: w, Grave: true})
 	}
 	for _, n := range a.importNotes() {
-		q.Problems = append(q.Problems, Problem{Kind: "import", What: n})
+		x.Problems = append(x.Problems, Problem{Kind: "import", What: n})
 	}
-	have := map[string]bool{}
 	complete := map[string]bool{} // method and URL of complete exchanges
 	for _, e := range a.exchanges {
-		have[e.URL] = true
+		x.have[e.URL] = true
 		if e.Truncated == "" {
 			complete[e.Method+" "+e.URL] = true
 		}
@@ -51,39 +50,101 @@ func Assess(a *Archive) Quality {
 	for _, p := range a.pages {
 		pages[p.URL] = true
 	}
-	bad, missing := 0, 0
+	named := map[*lab.Exchange][]reference{}
 	for _, e := range a.exchanges {
-		problem, ok := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
-		if !ok {
-			bad++
-			q.Problems = append(q.Problems, problem)
-			continue
-		}
-		for _, ref := range references(e) {
-			if !have[ref] {
-				have[ref] = true
-				missing++
-				q.Problems = append(q.Problems, Problem{
-					Kind: "missing", Exchange: e.ID, URL: ref, What: "named by " + e.URL + " and not in the archive",
-				})
-			}
+		named[e] = references(e)
+		for _, r := range named[e] {
+			x.name(r)
 		}
 	}
-	if n := len(a.exchanges) + missing; n > 0 {
-		q.Score = float64(len(a.exchanges)-bad) / float64(n)
-	} else {
+	for _, e := range a.exchanges {
+		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
+		which := x.useOf(e, pages[e.URL])
+		if problem.isAttempt() {
+			x.Problems = append(x.Problems, problem)
+			continue
+		}
+		x.count(which, e.URL, isGood, problem)
+		if isGood {
+			x.missing(e, named[e])
+		}
+	}
+	if len(a.exchanges) == 0 {
 		what := "the archive has no exchanges"
 		if a.found != "" {
 			what += ": it is " + a.found
 		}
-		q.Problems = append(q.Problems, Problem{Kind: "missing", What: what, Grave: true})
+		x.Problems = append(x.Problems, Problem{Kind: "missing", What: what, Grave: true})
 	}
-	for _, p := range q.Problems {
+	x.score()
+	return x.Quality
+}
+
+// assessment is an assessment in progress.
+type assessment struct {
+	Quality
+	tally [uses]Part
+	named map[string]use  // what documents use a URL as
+	have  map[string]bool // URLs with an exchange, and missing ones that were told
+}
+
+// name notes what a document uses a URL as. Of several uses the weightiest counts.
+func (x *assessment) name(r reference) {
+	if old, ok := x.named[r.url]; !ok || weights()[r.as].Weight > weights()[old].Weight {
+		x.named[r.url] = r.as
+	}
+}
+
+// count counts a resource, and its problem if it is not good.
+func (x *assessment) count(as use, url string, isGood bool, p Problem) {
+	t := &x.tally[as]
+	t.Count++
+	if isGood {
+		return
+	}
+	t.Lost++
+	if len(t.Examples) < maxExamples {
+		t.Examples = append(t.Examples, url)
+	}
+	p.Part = weights()[as].Name
+	x.Problems = append(x.Problems, p)
+}
+
+// missing counts what a document names and the archive lacks.
+func (x *assessment) missing(e *lab.Exchange, list []reference) {
+	for _, r := range list {
+		if r.isOptional || x.have[r.url] {
+			continue
+		}
+		x.have[r.url] = true
+		x.count(r.as, r.url, false, Problem{
+			Kind: "missing", Exchange: e.ID, URL: r.url, What: "named by " + e.URL + " and not in the archive",
+		})
+	}
+}
+
+// score computes the score of what was counted.
+func (x *assessment) score() {
+	x.Parts = []Part{}
+	var sum, all float64
+	for i, w := range weights() {
+		t := x.tally[i]
+		if t.Count == 0 {
+			continue
+		}
+		t.Name, t.Weight = w.Name, w.Weight
+		x.Parts = append(x.Parts, t)
+		all += t.Weight
+		sum += t.Weight * t.share()
+	}
+	if all > 0 {
+		x.Score = sum / all
+	}
+	for _, p := range x.Problems {
 		if p.Grave {
-			q.Score = 0
+			x.Score = 0
 		}
 	}
-	return q
 }
 
 func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
@@ -98,7 +159,7 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
 	case e.Truncated != "":
-		p.Kind, p.What = "truncated", "an attempt that was cut off; a complete one is in the archive and is replayed"
+		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:
 		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
 	case e.Status >= 400:
@@ -113,51 +174,10 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 	return p, false
 }
 
-// references lists the scripts, style sheets and images that a document names.
-func references(e *lab.Exchange) []string {
-	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
-		return nil
-	}
-	body, err := Decoded(&e.Response)
-	base, err2 := url.Parse(e.URL)
-	if err != nil || err2 != nil {
-		return nil
-	}
-	const most = 10_000
-	var out []string
-	z := html.NewTokenizer(bytes.NewReader(body))
-	z.SetMaxBuf(1 << 20)
-	for len(out) < most {
-		switch z.Next() {
-		case html.ErrorToken:
-			return out
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			at := map[string]string{}
-			for _, a := range t.Attr {
-				at[a.Key] = a.Val
-			}
-			ref := ""
-			switch {
-			case t.Data == "script" && !hasKey(at, "nomodule"), t.Data == "img" && at["loading"] != "lazy":
-				ref = at["src"]
-			case t.Data == "link" && strings.EqualFold(at["rel"], "stylesheet") && !strings.Contains(at["media"], "print"):
-				ref = at["href"]
-			case t.Data == "base" && at["href"] != "":
-				if b, err := base.Parse(at["href"]); err == nil {
-					base = b
-				}
-			}
-			if u, err := base.Parse(strings.TrimSpace(ref)); ref != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-				u.Fragment = ""
-				out = append(out, u.String())
-			}
-		}
-	}
-	return out
-}
+// attempt says that a cut-off exchange lacks nothing in a replay.
+const attempt = "an attempt that was cut off; a complete one is in the archive and is replayed"
 
-func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+func (p *Problem) isAttempt() bool { return p.What == attempt }
 
 // Unfit returns why a recording should not be replayed: it has a grave problem, or
 // its score is below the least good one. It returns nil for a recording that is fit.
@@ -168,7 +188,13 @@ func (q Quality) Unfit(least float64) error {
 		}
 	}
 	if q.Score < least {
-		return fmt.Errorf("has the score %.3f, below %g", q.Score, least)
+		var lost []string
+		for _, p := range q.Parts {
+			if p.Lost > 0 {
+				lost = append(lost, fmt.Sprintf("%s %d of %d", p.Name, p.Lost, p.Count))
+			}
+		}
+		return fmt.Errorf("has the score %.3f, below %g: lost are %s", q.Score, least, strings.Join(lost, ", "))
 	}
 	return nil
 }

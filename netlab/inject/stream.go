@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 )
 
 // maxHold bounds what is held back while the script's place is searched. If the first 64 KiB of HTML
 // are comments, the script goes where it can.
 const maxHold = 64 << 10
+
+// sniffed is how many bytes the algorithm of the WHATWG's MIME Sniffing looks at, which
+// http.DetectContentType implements.
+const sniffed = 512
 
 // Stream changes one body piece by piece. Input and output are in the recorded content coding; a call
 // returns everything that could be decoded of its piece.
@@ -136,6 +143,13 @@ func (s *Stream) insert(eof, last bool) []byte {
 		s.skipped = true
 		return s.done(held)
 	}
+	if s.plan.kind == kindUnknown && !strings.HasPrefix(http.DetectContentType(held), "text/html") {
+		if !eof && len(held) < sniffed {
+			return nil // as browsers wait
+		}
+		s.skipped = true
+		return s.done(held)
+	}
 	// A document without a charset in its header is held until the browser itself would stop looking
 	// for one.
 	unit, little := utf16Of(held, s.plan.charset)
@@ -186,11 +200,17 @@ func (s *Stream) done(b []byte) []byte {
 	return b
 }
 
+// tag is the script's element. Its attribute is what document.lastModified shows: in a replay the field
+// Last-Modified moves with the clock. Policies see the script's text alone, not the attribute.
 func (s *Stream) tag() []byte {
-	if s.plan.kind == kindXHTML {
-		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"><![CDATA[` + s.plan.script.text + `]]></script>`)
+	modified := ""
+	if s.plan.modified != 0 {
+		modified = ` data-modified="` + strconv.FormatInt(s.plan.modified, 10) + `"`
 	}
-	return []byte("<script>" + s.plan.script.text + "</script>")
+	if s.plan.kind == kindXHTML {
+		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"` + modified + `><![CDATA[` + s.plan.script.text + `]]></script>`)
+	}
+	return []byte("<script" + modified + ">" + s.plan.script.text + "</script>")
 }
 
 // workerText keeps a "use strict" directive at the front, where alone it has an effect.
