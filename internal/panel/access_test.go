@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,4 +216,26 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	if text, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(text), "secret") {
 		t.Errorf("the stream goes on after the log-out (%v): %s", err, text)
 	}
+}
+
+// The description is read by many at once from the first moment; the race detector watches.
+func TestDescriptionIsReadAtOnce(t *testing.T) {
+	s := newServer(t, Config{Store: newStore(t), Token: token})
+	var all sync.WaitGroup
+	for range 8 {
+		for _, path := range descriptions() {
+			all.Go(func() {
+				answer, err := s.Client().Get(s.URL + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer answer.Body.Close()
+				if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != 200 || len(text) < 1000 {
+					t.Errorf("GET %s = %d, %d bytes, %v", path, answer.StatusCode, len(text), err)
+				}
+			})
+		}
+	}
+	all.Wait()
 }

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -107,9 +108,31 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
+	describe(e)
 	p.handler = p.guard(e)
 	return p, nil
 }
+
+// describe has huma write each form of the API's description once. It does so at the first
+// request and keeps the text, without a lock: two first requests at once are a data race.
+func describe(e *echo.Echo) {
+	for _, path := range descriptions() {
+		r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: http.Header{}}
+		e.ServeHTTP(nowhere{}, r)
+	}
+}
+
+// descriptions are the paths of the forms.
+func descriptions() []string {
+	return []string{"/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml"}
+}
+
+// nowhere is an answer that nobody reads.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}
 
 // ServeHTTP answers a request.
 func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
