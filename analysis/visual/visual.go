@@ -179,7 +179,7 @@ type Result struct {
 	SpeedIndex float64 // ms, browsertime's histogram flavour
 	// These hold values where Options.Also asked for them, else 0.
 	SpeedIndexWPT, PerceptualIndex, ContentfulIndex float64
-	SpeedlineIndex, SpeedlinePerceptual float64
+	SpeedlineIndex, SpeedlinePerceptual             float64
 	// ProgressWPT is the visual progress in WebPageTest's flavour, %.
 	ProgressWPT []float64
 	// Complete maps 85, 95 and 99 to the frame that reaches that visual
