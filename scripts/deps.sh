@@ -69,6 +69,12 @@ needs() {
 		bench|nginx-light|nginx|answers for the link's benchmark
 		bench|iproute2|tc|the peer that the link's rates are compared with
 		bench|ffmpeg|ffmpeg|the peer that reels and metrics are compared with
+		bench|python3-numpy|/usr/lib/python3/dist-packages/numpy|browsertime's metrics, a peer, need it
+		bench|python3-scipy|/usr/lib/python3/dist-packages/scipy|browsertime's metrics need it
+		bench|python3-opencv|/usr/share/doc/python3-opencv|browsertime's metrics need it
+		bench|python3-pil|/usr/lib/python3/dist-packages/PIL|browsertime's metrics need it
+		bench|nodejs|node|runs speedline, a peer of the metrics
+		bench|npm|npm|fetches the peers of the metrics
 		bench|nghttp2-client|h2load|the client that asks every web server alike
 		bench|nginx-light|nginx|a peer in serving recorded bodies
 		bench|mitmproxy|mitmdump|the peer that replays what it recorded

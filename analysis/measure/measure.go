@@ -30,10 +30,13 @@ const (
 	Stable   = "stable"   // the stable frame by pixels, by entropy and for cameras
 	Window   = "window"   // the window that opened, its load histogram
 	Response = "response" // from inputs to what they changed
+	Codes    = "codes"    // the page's own counter, clock and bits, drawn into each frame
 )
 
 // Groups returns the names of all groups.
-func Groups() []string { return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response} }
+func Groups() []string {
+	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes}
+}
 
 // Names returns the names of a group's measurements.
 func Names(group string) []string {
@@ -52,6 +55,8 @@ func Names(group string) []string {
 		return []string{"window_first_change_ms", "window_last_change_ms", "window_stable_ms", "window_speed_index_ms", "window_pixels"}
 	case Response:
 		return response.Names()
+	case Codes:
+		return codeNames()
 	}
 	return nil
 }
@@ -171,6 +176,7 @@ func (m *run) all() error {
 		{m.wants(Tearing) && !m.o.Known, m.tearing},
 		{m.wants(Stable), m.stable},
 		{m.wants(Window), m.window},
+		{m.wants(Codes), m.codes},
 	} {
 		if part.wanted {
 			if err := part.do(); err != nil {

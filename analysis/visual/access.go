@@ -243,6 +243,18 @@ func (g *changeRegion) count(cur, next []code, x0, from, y int, w *changeWalk) {
 			continue
 		}
 		end := min(part.Max.X-x0, len(next))
+		if w.plane.same && w.o.Tolerance == (Tolerance{}) { // by far the most frequent case, without calls
+			step := w.o.LumaStep
+			for x := max(part.Min.X-x0, from); x < end; x++ {
+				if a, b := cur[x], next[x]; a != b {
+					g.changed++
+					if d := luma(a) - luma(b); d >= step || -d >= step {
+						g.luma++
+					}
+				}
+			}
+			continue
+		}
 		for x := max(part.Min.X-x0, from); x < end; x++ {
 			if cur[x] == next[x] || !w.differ(cur[x], next[x]) {
 				continue

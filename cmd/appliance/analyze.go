@@ -28,7 +28,7 @@ type AnalyzeCmd struct {
 	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
-	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response. See docs/metrics.md."`
+	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes. See docs/metrics.md."`
 	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt."`
 	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool     `name:"json" help:"Print JSON, with the curves."`

@@ -46,6 +46,7 @@ func directions() []direction {
 		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
 		{"control", append([]string{"internal/rfb"}, lab...), instrument},
 		{"analysis", lab, instrument},
+		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
 		{
 			"image",
