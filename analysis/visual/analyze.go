@@ -27,6 +27,9 @@ func (o Options) withDefaults(f lab.Format, n int) (Options, error) {
 	if !o.Content.In(f.Bounds()) {
 		return o, fmt.Errorf("the content area %v is not inside the frame %v", o.Content, f.Bounds())
 	}
+	if o.Noise < 0 || o.Noise > maxNoise {
+		return o, fmt.Errorf("a noise of %d is outside 0 … %d", o.Noise, maxNoise)
+	}
 	if o.Origin.Latest < o.Origin.Earliest {
 		return o, fmt.Errorf("origin %q: latest is %v before earliest", o.Origin.Name, o.Origin.Earliest.Sub(o.Origin.Latest))
 	}
@@ -43,6 +46,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyse: %w", err)
 	}
+	s.noise = int32(o.Noise)
 	if o.End, err = s.contentEnd(frames, o); err != nil {
 		return nil, fmt.Errorf("analyse %w", err)
 	}
@@ -63,6 +67,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 
 	r := newResult(f, o, frames)
 	r.FinalSHA256 = final
+	r.Ground, r.Odd = s.ground()
 	if r.Baseline == BaselineAuto {
 		r.Baseline = BaselineStart
 		if s.shows(lab.SyncGreen()) {

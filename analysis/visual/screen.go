@@ -19,6 +19,7 @@ type screen struct {
 	pixels int // pixels of parts
 	heat   []uint16
 	row    []code // scratch
+	noise  int32  // Options.Noise
 }
 
 // change is what one frame changed.
@@ -100,6 +101,9 @@ func (s *screen) start() {
 		switch {
 		case !ok:
 			s.final[i] = s.cur[i]
+		case s.noise > 0 && s.near(s.cur[i], s.final[i]):
+			s.cur[i] = s.final[i]
+			s.equal++
 		case s.final[i] == s.cur[i]:
 			s.equal++
 		}
@@ -138,6 +142,9 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 		final, heat := s.final[at:][:len(next)], s.heat[at:][:len(next)]
 		for i := first; i < len(next); i++ {
 			was, is := cur[i], next[i]
+			if s.noise > 0 && was != is {
+				is = s.settle(was, is, final[i])
+			}
 			if was == is {
 				continue
 			}

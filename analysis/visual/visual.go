@@ -92,6 +92,9 @@ type Options struct {
 	// Ignore holds areas, in frame coordinates, that are not content: a
 	// blinking caret, a carousel, a clock.
 	Ignore []image.Rectangle
+	// Noise is the largest difference of a channel that does not count as a change: what a lossy
+	// source adds from frame to frame. Zero counts every difference.
+	Noise int
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
 
@@ -157,6 +160,10 @@ type Result struct {
 	Heat Heat
 	// FinalSHA256 is the hash of the final frame's content area as BGRX.
 	FinalSHA256 string
+	// Ground is the commonest colour of that frame as 0x00RRGGBB, and Odd how many pixels of it,
+	// those that are ignored left out, have another one.
+	Ground uint32
+	Odd    int
 	// Lost counts frames missing between Start and End by sequence numbers.
 	Lost int
 

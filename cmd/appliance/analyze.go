@@ -26,8 +26,9 @@ type AnalyzeCmd struct {
 	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
+	Noise   int      `placeholder:"LEVELS" help:"For a lossy source: the largest difference of a colour channel (0 to 64) that does not count as a change."`
 	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name, separated by commas; all computes every index. See docs/metrics.md."`
-	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt."`
+	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
 	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool     `name:"json" help:"Print JSON, with the curves."`
 }
@@ -90,6 +91,7 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 				r.End, frames.Len()),
 		)
 	}
+	warnings = append(warnings, c.doubts(frames, r)...)
 	if r.Lost > 0 {
 		warnings = append(
 			warnings,
@@ -135,16 +137,16 @@ func (c *AnalyzeCmd) open() (frames visual.Frames, name string, done func(), err
 		}
 		return f, c.Frames, func() {}, nil
 	}
-	r, err := openReel(c.File)
+	r, err := reel.Open(c.File)
 	if err != nil {
-		return nil, "", nil, err
+		return nil, "", nil, badFile(wrongFile(c.File, err))
 	}
 	return r, c.File, func() { _ = r.Close() }, nil
 }
 
 // options turns the flags into the analysis's, asking the green page for what they leave open.
 func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, error) {
-	o := visual.Options{Start: max(c.Start, 0), End: c.End}
+	o := visual.Options{Start: max(c.Start, 0), End: c.End, Noise: c.Noise}
 	if c.End == 0 {
 		o.EndPage = lab.SyncRed()
 	}
@@ -201,6 +203,13 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 
 // choose keeps the measurements that were asked for.
 func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
+	for _, name := range c.Metrics {
+		if name != "all" && !slices.Contains(visual.Names(), name) {
+			return nil, usage(
+				fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")),
+			)
+		}
+	}
 	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "all") {
 		unwanted := ""
 		if c.Flavour == "wpt" && len(c.Metrics) == 0 {
@@ -210,17 +219,13 @@ func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
 	}
 	var out []lab.Measurement
 	for _, name := range c.Metrics {
-		i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name })
-		if i >= 0 {
+		if name == "speed_index_ms" && c.Flavour == "wpt" {
+			name = "speed_index_wpt_ms"
+		}
+		// One that is not there does not exist in this recording: nothing changed, or never enough.
+		if i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name }); i >= 0 {
 			out = append(out, all[i])
-			continue
 		}
-		if !slices.Contains(visual.Names(), name) {
-			return nil, usage(
-				fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")),
-			)
-		}
-		// It exists, but not in this recording: nothing changed, or never enough.
 	}
 	return out, nil
 }

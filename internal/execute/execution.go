@@ -172,7 +172,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance = x.Plan.ToleranceTime()
+	p.Tolerance, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.ExpectBlank
 	return p
 }
 
