@@ -30,7 +30,11 @@ func (s selection) chosen() archive.Selection { return archive.Selection(s) }
 
 // readArchive reads a recording for a command; warnings go to the person.
 func readArchive(std *streams, path string) (*archive.Archive, error) {
-	a, err := archive.Open(path)
+	return readWithin(std, path, archive.Limits{})
+}
+
+func readWithin(std *streams, path string, l archive.Limits) (*archive.Archive, error) {
+	a, err := archive.OpenWithin(path, l)
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -11,15 +11,23 @@ import (
 	"eidetic/netlab/archive"
 )
 
+// maxRatio is what no compression exceeds by far.
+const maxRatio = 1_000_000
+
 // ArchiveImportCmd makes an archive of another tool's file.
 type ArchiveImportCmd struct {
 	Out string `arg:"" help:"The new archive; it must not exist."`
 	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2."`
+
+	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, for one whose origin you know (without it 32 times, and 64 MB)."`
 }
 
 // Run writes the new archive.
 func (c *ArchiveImportCmd) Run(std *streams) error {
-	a, err := readArchive(std, c.In)
+	if c.Ratio < 0 || c.Ratio > maxRatio {
+		return usage(fmt.Errorf("--ratio %d: a number from 1 to %d", c.Ratio, maxRatio))
+	}
+	a, err := readWithin(std, c.In, archive.Limits{Ratio: c.Ratio})
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 	}
 	var rules []Rule
 	if !isNull(o.Rules) {
-		if rules, err = parseRules(string(o.Rules)); err != nil {
+		if rules, err = parseRules(string(o.Rules), nil); err != nil {
 			return false, err
 		}
 	}
@@ -150,7 +150,9 @@ func (h *harEntry) ownExchange() (*lab.Exchange, error) {
 	if !strings.HasPrefix(e.ID, "urn:") || len(e.ID) > 200 || strings.ContainsAny(e.ID, "<> \t\r\n") {
 		e.ID = ""
 	}
-	e.Request.Header, e.Response.Header = harHeaders(h.Request.Headers), harHeaders(h.Response.Headers)
+	if err := h.headers(e); err != nil {
+		return nil, err
+	}
 	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"eidetic/internal/lab"
-	"eidetic/netlab/inject"
 )
 
 // harBody bounds the bytes that a body is decoded to for an export, since a few bytes of a
@@ -48,9 +47,12 @@ func writeHAR(w io.Writer, a *Archive, most int64) error {
 	if _, err := w.Write(frame[:at]); err != nil {
 		return err
 	}
-	between := ""
+	between, limit := "", NewDecodeLimit(a)
 	for _, e := range a.exchanges {
 		h := harEntryOf(e, most)
+		if n := h.Response.Content.Size; codingOf(&e.Response) != "" && limit.Take(int64(n)) != nil {
+			most = 0 // of all that follow: their comments say that they are left out
+		}
 		h.PageRef = pageRef(a.pages, e.Wall)
 		text, err := json.MarshalIndent(h, "      ", "  ")
 		if err != nil {
@@ -164,32 +166,11 @@ func harPairs(fields []lab.HeaderField) []harPair {
 }
 
 // harText returns bytes as text if they are UTF-8 and declared as nothing else: in charsets such
-// as ISO-2022-JP all bytes are ASCII.
+// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six.
 func harText(b []byte, contentType string) (text, encoding string) {
 	charset, _ := charsetOf(contentType)
-	if utf8.Valid(b) && (charset == "" || charset == "utf-8" || charset == "utf8") {
+	if utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 && (charset == "" || charset == "utf-8" || charset == "utf8") {
 		return string(b), ""
 	}
 	return base64.StdEncoding.EncodeToString(b), "base64"
-}
-
-// Decoded returns a body without its content coding.
-func Decoded(m *lab.Message) ([]byte, error) { return decodeWithin(m, 1<<30) }
-
-// decodeWithin decodes a body to at most n bytes.
-func decodeWithin(m *lab.Message, n int64) ([]byte, error) {
-	coding := strings.ToLower(strings.TrimSpace(m.Get("Content-Encoding")))
-	if coding == "" || coding == "identity" || len(m.Body) == 0 {
-		return m.Body, nil
-	}
-	r, err := inject.NewDecoder(coding, bytes.NewReader(m.Body))
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", coding, err)
-	}
-	defer r.Close()
-	b, err := readAllLimited(r, n)
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", coding, err)
-	}
-	return b, nil
 }

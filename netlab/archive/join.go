@@ -11,7 +11,10 @@ import (
 
 // done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
-	payloads := ld.payloads()
+	payloads, err := ld.payloads()
+	if err != nil {
+		return err
+	}
 	var timed, untimed []*lab.Exchange
 	for _, p := range ld.order {
 		if p.dns != nil {
@@ -116,7 +119,7 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		return false, false
 	}
 	if found {
-		if err := parseRequest(e, block, ld.limits.Header); err != nil {
+		if err := parseRequest(e, block, ld.limits); err != nil {
 			ld.a.warn("the request for %.120s cannot be read: %v", e.URL, err)
 			return false, false
 		}

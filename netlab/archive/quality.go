@@ -1,8 +1,8 @@
 package archive
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 
@@ -52,14 +52,22 @@ func Assess(a *Archive) Quality {
 		pages[p.URL] = true
 	}
 	bad, missing := 0, 0
+	limit := NewDecodeLimit(a)
 	for _, e := range a.exchanges {
 		problem, ok := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
+		var named []string
+		if ok && !e.IsOpen() {
+			var err error
+			if named, err = references(e, limit); err != nil && e.Status != 206 {
+				problem.Kind, problem.What, ok = "undecodable", err.Error(), false
+			}
+		}
 		if !ok {
 			bad++
 			q.Problems = append(q.Problems, problem)
 			continue
 		}
-		for _, ref := range references(e) {
+		for _, ref := range named {
 			if !have[ref] {
 				have[ref] = true
 				missing++
@@ -104,28 +112,55 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 	case e.Status >= 400:
 		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
 	default:
-		if _, err := Decoded(&e.Response); err != nil && e.Status != 206 {
-			p.Kind, p.What = "undecodable", err.Error()
-			return p, false
-		}
 		return p, true
 	}
 	return p, false
 }
 
-// references lists the scripts, style sheets and images that a document names.
-func references(e *lab.Exchange) []string {
-	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
-		return nil
+// references lists the scripts, style sheets and images that a document names. It decodes the body,
+// whatever that is, and returns why it cannot be decoded.
+func references(e *lab.Exchange, limit *DecodeLimit) (out []string, err error) {
+	r, err := decoder(&e.Response, 1<<30)
+	if err != nil {
+		return nil, err
 	}
-	body, err := Decoded(&e.Response)
-	base, err2 := url.Parse(e.URL)
-	if err != nil || err2 != nil {
-		return nil
+	defer r.Close()
+	counted := &countingReader{r: r}
+	base, err := url.Parse(e.URL)
+	if err == nil && strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") && e.Status == 200 && e.Method == "GET" {
+		out = namedBy(counted, base)
 	}
+	if codingOf(&e.Response) == "" {
+		return out, nil
+	}
+	if _, err := io.Copy(io.Discard, counted); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", codingOf(&e.Response), err)
+	}
+	return out, limit.Take(counted.n)
+}
+
+// countingReader counts, and repeats the error that it has met.
+type countingReader struct {
+	r   io.Reader
+	n   int64
+	err error
+}
+
+// Read implements io.Reader.
+func (c *countingReader) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	var n int
+	n, c.err = c.r.Read(p)
+	c.n += int64(n)
+	return n, c.err
+}
+
+// namedBy lists what a document at base names.
+func namedBy(document io.Reader, base *url.URL) (out []string) {
 	const most = 10_000
-	var out []string
-	z := html.NewTokenizer(bytes.NewReader(body))
+	z := html.NewTokenizer(document)
 	z.SetMaxBuf(1 << 20)
 	for len(out) < most {
 		switch z.Next() {

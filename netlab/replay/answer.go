@@ -57,7 +57,7 @@ func (s *Session) variant(en *entry, r *http.Request) *body {
 	}
 	// Recorded as a fetch and now a document: rare enough to be done here, once.
 	en.once.Do(func() {
-		if en.late, _ = injectBody(plan, en.body); en.late != nil {
+		if en.late, _, _ = injectBody(plan, en.body); en.late != nil {
 			en.late.prepare(en)
 		}
 	})

@@ -68,10 +68,11 @@ func (b *body) prepare(en *entry) {
 // Prepare indexes a and puts the script of o into its documents.
 func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
 	script := inject.NewScript(o)
+	limit := archive.NewDecodeLimit(a)
 	entries := make([]*entry, 0, len(a.Exchanges()))
 	compared := make([]*match.Entry, 0, len(a.Exchanges()))
 	for _, e := range a.Exchanges() {
-		en, err := newEntry(a, script, e)
+		en, err := newEntry(a, script, e, limit)
 		if err != nil {
 			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
 		}
@@ -104,7 +105,7 @@ func (p *Prepared) add(en *entry) {
 	p.entries[en.Entry] = en
 }
 
-func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entry, error) {
+func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit *archive.DecodeLimit) (*entry, error) {
 	sum := a.BodySHA256(e.Response.Body)
 	compared, err := match.NewEntry(e, sum)
 	if err != nil {
@@ -114,8 +115,12 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entr
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
 	en.document = script.Concerns(e.Method, e.Status, e.Response.Header)
 	if plan := script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
+		var decoded int64
 		// A body that cannot be decoded is served as it was recorded.
-		en.injected, _ = injectBody(plan, en.body)
+		en.injected, decoded, _ = injectBody(plan, en.body)
+		if err := limit.Take(decoded); err != nil {
+			return nil, err
+		}
 	}
 	for _, b := range []*body{en.body, en.injected} {
 		if b != nil {
@@ -138,21 +143,22 @@ func trueLength(e *lab.Exchange) []lab.HeaderField {
 }
 
 // injectBody puts the script into a recorded body. It returns nil for one that
-// turns out to be no document.
-func injectBody(plan *inject.Plan, from *body) (*body, error) {
+// turns out to be no document. decoded is how many bytes the body decoded to.
+func injectBody(plan *inject.Plan, from *body) (to *body, decoded int64, err error) {
 	s, err := plan.NewStream()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	to, err := through(from, s)
+	to, err = through(from, s)
+	decoded = s.Decoded()
 	if err != nil || s.Unchanged() {
-		return nil, err
+		return nil, decoded, err
 	}
 	to.header = plan.Header(from.header, s.Charset())
 	if (&lab.Message{Header: from.header}).Get("Content-Length") != "" {
 		to.header = append(to.header, lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(to.bytes))})
 	}
-	return to, nil
+	return to, decoded, nil
 }
 
 // through runs a recorded body through s chunk by chunk, so that each piece of

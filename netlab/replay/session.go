@@ -202,7 +202,7 @@ func (s *Session) liveRecorder() *Recorder {
 	c.script = s.p.script
 	if w != nil {
 		c.added = func(e *lab.Exchange) {
-			if en, err := newEntry(s.p.archive, s.p.script, e); err == nil {
+			if en, err := newEntry(s.p.archive, s.p.script, e, nil); err == nil {
 				s.mu.Lock()
 				s.filled.add(en)
 				s.mu.Unlock()
