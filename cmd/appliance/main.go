@@ -25,6 +25,7 @@ type CLI struct {
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
+	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`

@@ -21,6 +21,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
+	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
@@ -87,6 +88,9 @@ type Execution struct {
 	Log       *slog.Logger
 	// Software names the appliance and its version.
 	Software string
+	// Check judges the recordings before they are read into this process; its Memory is what they may
+	// take here too.
+	Check inspect.Checker
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/netlab/archive"
 
 	"github.com/goccy/go-yaml"
 )
@@ -22,6 +23,8 @@ type Config struct {
 	Log     string        `yaml:"log"`
 	Panel   panelConfig   `yaml:"panel"`
 	Network networkConfig `yaml:"network"`
+	// Recordings says what reading one may take.
+	Recordings recordingsConfig `yaml:"recordings"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
@@ -35,6 +38,20 @@ type networkConfig struct {
 	// Trust are certificates (PEM), or the name of a file of them, that are
 	// trusted besides the system's: for test servers with an authority of their own.
 	Trust string `yaml:"trust"`
+}
+
+// recordingsConfig bounds what the reading of a recording takes.
+type recordingsConfig struct {
+	// Memory is the share of the machine's memory, or of that of the service's control group, in percent.
+	Memory int `yaml:"memory_percent"`
+}
+
+// share is the default where none is set.
+func (c recordingsConfig) share() float64 {
+	if c.Memory == 0 {
+		return archive.DefaultShare
+	}
+	return float64(c.Memory) / 100
 }
 
 // resolver is the zero AddrPort when none is set; the configuration was checked.
@@ -167,6 +184,10 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver",
 			fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
+	}
+	if m := cfg.Recordings.Memory; m < 0 || m > 80 {
+		return atField(file, text, "$.recordings.memory_percent",
+			fmt.Errorf("%d is outside 1 … 80: the browser and the recorder need the rest; leave it out for %.0f", m, 100*archive.DefaultShare))
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

@@ -135,3 +135,8 @@ type jsonCounter struct {
 }
 
 func (c *jsonCounter) cost() int64 { return textCost*c.bytes + elementCost*c.values }
+
+// MemoryFor is what the reading of a file of size bytes may take, if memory is what any may take.
+func MemoryFor(size, memory int64) int64 {
+	return newBudget(Limits{Memory: memory, Ratio: defaultRatio}, size).total
+}

@@ -103,7 +103,7 @@ type DecodeLimit struct{ left int64 }
 
 // NewDecodeLimit is the limit for the bodies of a.
 func NewDecodeLimit(a *Archive) *DecodeLimit {
-	return &DecodeLimit{left: 256<<20 + 64*a.info.BodyBytes}
+	return &DecodeLimit{left: 64<<20 + 64*a.info.BodyBytes}
 }
 
 // Take counts n bytes. A nil limit is none.
@@ -112,7 +112,7 @@ func (l *DecodeLimit) Take(n int64) error {
 		return nil
 	}
 	if l.left -= n; l.left < 0 {
-		return errors.New("the bodies of the archive together decode to far more than those of real pages (256 MiB and 64 times their size)")
+		return errors.New("the bodies of the archive together decode to far more than those of real pages (64 MiB and 64 times their size)")
 	}
 	return nil
 }

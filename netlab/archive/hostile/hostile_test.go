@@ -84,7 +84,7 @@ func TestMemory(t *testing.T) {
 		if err != nil || kB > mostMemory {
 			t.Errorf("%s of %d bytes took %d kB of memory, want at most %d: %s", h.Name, len(content), kB, mostMemory, said)
 		}
-		t.Logf("%-24s %7d bytes  %4d MB  %.160s", h.Name, len(content), kB/1000, said)
+		t.Logf("%-24s %7d bytes  %4d MB  %5.1f s  %.160s", h.Name, len(content), kB/1000, cmd.ProcessState.UserTime().Seconds(), said)
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
