@@ -135,7 +135,7 @@ func printError(err error, w io.Writer) int {
 	if err == nil || errors.As(err, &known) && known.err == nil {
 		return statusOf(err)
 	}
-	fmt.Fprintln(w, "appliance:", err)
+	fmt.Fprintln(w, "appliance:", visible(err.Error())) // which may quote a recording
 	return statusOf(err)
 }
 

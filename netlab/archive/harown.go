@@ -27,6 +27,7 @@ type harOwnLog struct {
 	Rules    json.RawMessage `json:"rules,omitempty"`
 	DNS      []DNS           `json:"dns,omitempty"`
 	Imported []string        `json:"imported,omitempty"`
+	Lost     int             `json:"lost,omitempty"`
 }
 
 // harOwn is an entry's field _eidetic: what a metadata record of a WARC has, and the body as it was
@@ -44,7 +45,8 @@ func ownLog(a *Archive) json.RawMessage {
 		Software: a.options.Software,
 		Title:    a.options.Title,
 		Seed:     strconv.FormatUint(a.options.Seed, 10),
-		Imported: a.importNotes(),
+		Imported: a.carried().Imported,
+		Lost:     a.carried().Lost,
 	}
 	if !a.options.Wall.IsZero() {
 		o.Wall = a.options.Wall.UTC().Format(time.RFC3339Nano)
@@ -89,6 +91,7 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 			o.Software,
 		), Title: oneLine(o.Title), Seed: seed, Rules: rules, Wall: harTime(o.Wall), PageDate: harTime(o.PageDate),
 	}
+	a.options.Lost = min(max(o.Lost, 0), mostLost)
 	for _, line := range o.Imported {
 		a.options.addImported(line)
 	}

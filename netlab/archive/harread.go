@@ -178,6 +178,9 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 		var notes []string
 		if e, notes, err = h.exchange(); err != nil {
 			hi.notes.add(place, what, fmt.Sprintf("left out: %v", err))
+			if !errors.Is(err, errNothing) {
+				hi.a.lost++
+			}
 			return nil
 		}
 		for _, n := range notes {
@@ -295,6 +298,10 @@ func sane(t time.Time) time.Time {
 	return t
 }
 
+// errNothing marks an entry that holds no answer of the network's, so that nothing is lost with it. It
+// has no words of its own.
+var errNothing = errors.New("")
+
 // address parses the URL of an entry without its fragment. isSocket tells that of a WebSocket,
 // whose scheme is then that of the request that opens it.
 func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
@@ -307,7 +314,7 @@ func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
 	case "ws", "wss":
 		isSocket, u.Scheme = true, "http"+strings.TrimPrefix(u.Scheme, "ws")
 	default:
-		return nil, false, fmt.Errorf("the scheme %.20q is not http or https", u.Scheme)
+		return nil, false, fmt.Errorf("%wthe scheme %.20q is not http or https", errNothing, u.Scheme)
 	}
 	if u.Host == "" {
 		return nil, false, errors.New("its URL has no host")
@@ -323,9 +330,9 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	case err != nil:
 		return nil, nil, err
 	case h.Response.Error != "":
-		return nil, nil, fmt.Errorf("it failed: %.80s", h.Response.Error)
+		return nil, nil, fmt.Errorf("%wit failed: %.80s", errNothing, h.Response.Error)
 	case h.Response.Status < 100 || h.Response.Status > 999:
-		return nil, nil, fmt.Errorf("it has no answer (status %d)", h.Response.Status)
+		return nil, nil, fmt.Errorf("%wit has no answer (status %d)", errNothing, h.Response.Status)
 	case h.Request.Method == "":
 		return nil, nil, errors.New("it has no method")
 	}

@@ -19,18 +19,28 @@ import (
 // hostile recording can decode to gigabytes.
 const harBody = 256 << 20
 
-// WriteHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
-// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so. What
-// HAR has no field for is in fields named _eidetic, so that an import gives the same archive.
+// WriteHAR is ExportHAR without the list.
 func WriteHAR(w io.Writer, a *Archive) error {
-	if err := writeHAR(w, a, harBody); err != nil {
-		return fmt.Errorf("export HAR: %w", err)
-	}
-	return nil
+	_, err := ExportHAR(w, a)
+	return err
 }
 
+// ExportHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
+// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so. What
+// HAR has no field for is in fields named _eidetic, so that an import gives the same archive. It returns
+// what other readers of the HAR will lack, a line each, up to a bound.
+func ExportHAR(w io.Writer, a *Archive) (lost []string, err error) {
+	if err := writeHAR(w, a, harBody, &lost); err != nil {
+		return nil, fmt.Errorf("export HAR: %w", err)
+	}
+	return lost, nil
+}
+
+// mostLines bounds the list of what an export lacks.
+const mostLines = 200
+
 // writeHAR writes the entries one by one, since the bodies together may not fit into memory.
-func writeHAR(w io.Writer, a *Archive, most int64) error {
+func writeHAR(w io.Writer, a *Archive, most int64, lost *[]string) error {
 	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}, Own: ownLog(a)}}
 	for i, p := range a.pages {
 		p.Wall = sane(p.Wall)
@@ -52,6 +62,11 @@ func writeHAR(w io.Writer, a *Archive, most int64) error {
 		h := harEntryOf(e, most)
 		if n := h.Response.Content.Size; codingOf(&e.Response) != "" && limit.Take(int64(n)) != nil {
 			most = 0 // of all that follow: their comments say that they are left out
+		}
+		for _, said := range []string{h.Response.Content.Comment, string(h.Comment)} {
+			if said != "" && !strings.HasPrefix(said, harCut) && len(*lost) < mostLines {
+				*lost = append(*lost, fmt.Sprintf("%d %s %.200s: %s", e.Order, e.Method, e.URL, said))
+			}
 		}
 		h.PageRef = pageRef(a.pages, e.Wall)
 		text, err := json.MarshalIndent(h, "      ", "  ")

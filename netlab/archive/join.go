@@ -26,7 +26,7 @@ func (ld *loader) done() error {
 			continue
 		}
 		if p.revisit != nil && !payloads.resolve(p) {
-			ld.a.warn("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
+			ld.a.lose("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
 			continue
 		}
 		ok, hasTimes := ld.join(p)
@@ -111,16 +111,16 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 	}
 	s := ld.sidecars[e.ID]
 	if !found && s == nil && ld.ours() {
-		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		ld.a.lose("%.120s is left out: its request was cut off", e.URL)
 		return false, false
 	}
 	if !found && s != nil && s.Pending {
-		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		ld.a.lose("%.120s is left out: its request was cut off", e.URL)
 		return false, false
 	}
 	if found {
 		if err := parseRequest(e, block, ld.limits); err != nil {
-			ld.a.warn("the request for %.120s cannot be read: %v", e.URL, err)
+			ld.a.lose("the request for %.120s cannot be read: %v", e.URL, err)
 			return false, false
 		}
 	}
@@ -129,7 +129,7 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 	}
 	if s != nil {
 		if err := s.apply(e); err != nil {
-			ld.a.warn("%.120s is left out: its metadata is wrong: %v", e.URL, err)
+			ld.a.lose("%.120s is left out: its metadata is wrong: %v", e.URL, err)
 			return false, false
 		}
 		return true, true

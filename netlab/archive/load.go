@@ -127,7 +127,7 @@ func (ld *loader) take(it *item) error {
 	case errors.As(it.err, &tooMuch):
 		return fmt.Errorf("record %d (%.120s): %w", ld.records, it.url, it.err)
 	case it.err != nil:
-		ld.a.warn("record %d (%.120s) is left out: %v", ld.records, it.url, it.err)
+		ld.a.lose("record %d (%.120s) is left out: %v", ld.records, it.url, it.err)
 	case it.p != nil:
 		return ld.file(it)
 	}
@@ -156,11 +156,18 @@ func (ld *loader) info(block []byte) {
 			ld.a.options.Rules = rules
 		case "eidetic-imported":
 			ld.a.options.addImported(value)
+		case "eidetic-lost":
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				ld.a.options.Lost = min(n, mostLost)
+			}
 		case "eidetic-page-date":
 			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
 		}
 	}
 }
+
+// mostLost bounds what a file may say that it has lost.
+const mostLost = 1 << 30
 
 // newPending starts an exchange from the fields that every record has.
 func newPending(rec *record, url string) *pending {
@@ -203,7 +210,7 @@ func (ld *loader) file(it *item) error {
 		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
 	if ld.byID[p.e.ID] != nil {
-		ld.a.warn("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
+		ld.a.lose("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
 		ld.limits.budget.give(int64(len(it.block)))
 		return nil
 	}
@@ -354,7 +361,7 @@ func (ld *loader) metadata(rec *record) error {
 	decode := func(v any) (bool, error) {
 		err := ld.limits.budget.unmarshal(rec.block, v)
 		if err != nil && !errors.Is(err, errLimit) {
-			ld.a.warn("metadata record %d is left out: %v", ld.records, err)
+			ld.a.lose("metadata record %d is left out: %v", ld.records, err)
 			return false, nil
 		}
 		ld.limits.budget.give(int64(len(rec.block))) // the text itself is not kept

@@ -120,7 +120,7 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	case ld.records == 0:
 		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
 	default:
-		a.warn("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
+		a.lose("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
 	}
 	return ld.done()
 }
@@ -288,7 +288,7 @@ func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int6
 		if errors.Is(err, errLimit) || ld.records == 0 {
 			return err
 		}
-		a.warn("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
+		a.lose("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
 	}
 	switch got, err := sum.wait(); {
 	case err != nil:
@@ -356,4 +356,10 @@ func (a *Archive) warn(format string, args ...any) {
 	if len(a.warnings) < most {
 		a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 	}
+}
+
+// lose warns of something that could not be read.
+func (a *Archive) lose(format string, args ...any) {
+	a.lost++
+	a.warn(format, args...)
 }

@@ -13,7 +13,7 @@ import (
 
 // Problem is one defect of a recording.
 type Problem struct {
-	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing", "import"
+	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing", "import", "lost"
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
@@ -77,7 +77,12 @@ func Assess(a *Archive) Quality {
 			}
 		}
 	}
-	if n := len(a.exchanges) + missing; n > 0 {
+	if a.options.Lost > 0 {
+		q.Problems = append(q.Problems, Problem{Kind: "lost", What: fmt.Sprintf(
+			"%d exchanges, or damaged parts, could not be read when this archive was made; the notes say which", a.options.Lost)})
+	}
+	missing += a.options.Lost + a.lost
+	if n := len(a.exchanges) + missing; n > 0 && len(a.exchanges) > 0 {
 		q.Score = float64(len(a.exchanges)-bad) / float64(n)
 	} else {
 		what := "the archive has no exchanges"

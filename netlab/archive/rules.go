@@ -88,7 +88,7 @@ func parseRules(text string, b *budget) ([]Rule, error) {
 
 // WithRules returns the recording with other rules.
 func (a *Archive) WithRules(rules []Rule) *Archive {
-	o := a.options
+	o := a.carried()
 	o.Rules = rules
 	return New(a.exchanges, a.dns, a.pages, o)
 }

@@ -25,6 +25,9 @@ type CreateOptions struct {
 	Rules []Rule
 	// Imported says what the import of another tool's file left out, lacks or changed, a line each.
 	Imported []string
+	// Lost is how many exchanges, or damaged parts, were left out of what the archive was made of. They
+	// lower its quality.
+	Lost int
 }
 
 // addImported adds a line to Imported, of which there is a bound.
