@@ -58,6 +58,9 @@ type Config struct {
 	Parts func() []Part
 	// Warnings are problems to fix, in words that anybody may read without a token.
 	Warnings []string
+	// Disk says what is wrong with the disk now, in words that anybody may read without a token, or "";
+	// nil if nobody looks.
+	Disk func() string
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 }

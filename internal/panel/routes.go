@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -105,6 +106,11 @@ func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
 	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings}
 	status := http.StatusOK
+	if p.Disk != nil {
+		if problem := p.Disk(); problem != "" {
+			answer.Warnings = append(slices.Clone(answer.Warnings), problem)
+		}
+	}
 	if p.Parts != nil {
 		answer.Parts = append(answer.Parts, p.Parts()...)
 	}

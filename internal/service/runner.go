@@ -29,6 +29,10 @@ type runner struct {
 
 // Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
+	// Otherwise it would wait in a queue that is in memory, and fail when it begins.
+	if problem := diskProblem(r.data); problem != "" {
+		return p, errors.New(problem)
+	}
 	if p.Device == "" {
 		all := r.devices.describe(ctx)
 		if len(all) == 0 {
@@ -54,6 +58,9 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 
 // Run implements runqueue.Runner.
 func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(runqueue.Progress)) error {
+	if problem := diskProblem(r.data); problem != "" { // which it may have become since
+		return errors.New(problem)
+	}
 	progress(runqueue.Progress{Doing: "waiting for the device"})
 	d, err := r.await(ctx, p.Device)
 	if err != nil {

@@ -102,7 +102,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	})
 	config := panel.Config{
 		Store: runs, Token: s.Token, Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
-		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
+		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads, Disk: func() string { return diskProblem(s.Data) },
 		Hosts: append([]string{s.Config.Box.Hostname, s.Config.Box.Hostname + ".local"}, s.Config.Panel.Hosts...),
 	}
 	if box.Is(root) {
