@@ -61,6 +61,11 @@ func diskProblem(dir string) string {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Sprintf("the data folder cannot be used: %v", err)
 	}
+	return problemOf(st)
+}
+
+// problemOf is diskProblem for a file system.
+func problemOf(st unix.Statfs_t) string {
 	free := int64(st.Bavail) * st.Bsize
 	switch {
 	case st.Flags&unix.ST_RDONLY != 0:

@@ -4,14 +4,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
 )
 
 // The data folder is its owner's alone, also one that an earlier version made for everybody.
@@ -45,37 +43,22 @@ func TestDataFolderIsPrivate(t *testing.T) {
 
 // A run is refused while the disk takes none.
 func TestRunsAreRefusedOnAFullDisk(t *testing.T) {
-	testlab.NeedRoot(t)
-	dir := t.TempDir()
-	done := make(chan [3]string, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread's mounts end with it
-		var got [3]string
-		defer func() { done <- got }()
-		if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-			got[0] = err.Error()
-			return
+	for want, st := range map[string]unix.Statfs_t{
+		"":                            {Bsize: 4096, Bavail: 1 << 20},
+		"the disk is full (1 MB free": {Bsize: 4096, Bavail: 256},
+		"is read-only":                {Bsize: 4096, Bavail: 1 << 20, Flags: unix.ST_RDONLY},
+	} {
+		if got := problemOf(st); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("problemOf(%+v) = %q, want %q", st, got, want)
 		}
-		mount := func(flags uintptr, options string) error { return unix.Mount("tmpfs", dir, "tmpfs", flags, options) }
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			got[0] = err.Error()
-			return
-		}
-		for i, m := range []struct {
-			flags   uintptr
-			options string
-		}{{0, "size=200m"}, {0, "size=1m"}, {unix.MS_RDONLY, "size=200m"}} {
-			if err := mount(m.flags, m.options); err != nil {
-				got[i] = err.Error()
-				return
-			}
-			_, err := (&runner{data: dir, devices: &deviceList{}}).Accept(t.Context(), lab.Plan{})
-			got[i] = err.Error()
-		}
-	}()
-	for i, got := range <-done {
-		if want := []string{"there is no device", "the disk is full (1 MB free", "is read-only"}[i]; !strings.Contains(got, want) {
-			t.Errorf("case %d: %q, want %q", i, got, want)
-		}
+	}
+	gone := filepath.Join(t.TempDir(), "gone")
+	r := &runner{data: gone, devices: &deviceList{}}
+	if _, err := r.Accept(t.Context(), lab.Plan{}); err == nil || !strings.Contains(err.Error(), "the data folder cannot be used") {
+		t.Errorf("Accept() = %v, want that the data folder cannot be used", err)
+	}
+	r.data = t.TempDir()
+	if _, err := r.Accept(t.Context(), lab.Plan{}); err == nil || !strings.Contains(err.Error(), "there is no device") {
+		t.Errorf("Accept() on a disk with room = %v, want that there is no device", err)
 	}
 }
