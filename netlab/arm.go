@@ -37,23 +37,7 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	if o.Wall == nil {
 		return nil, errors.New("record: RecordOptions.Wall is required")
 	}
-	uc := *n.c.Upstream
-	resolver, err := resolverOf(uc)
-	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
-	}
-	forwarder := dns.NewForwarder(resolver, uc.DialContext, func(r dns.Recorded) {
-		if err := w.AddDNS(archive.DNS{
-			Name: r.Name, Type: r.Type, RCode: r.RCode, Records: r.Records,
-			Wall: o.Wall(), Elapsed: r.Elapsed, Server: r.Server,
-		}); err != nil {
-			n.c.Log.Error("an answer of the resolver was not recorded", "name", r.Name, "error", err)
-		}
-	})
-	if uc.Lookup == nil {
-		uc.Lookup = forwarder.Addrs
-	}
-	n.up = proxy.NewUpstream(uc)
+	forwarder := n.openUpstream(o.Wall, w.AddDNS)
 	if o.Protocols == nil {
 		o.Protocols = n.up.Protocols
 	}
@@ -73,22 +57,65 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	return recorder, nil
 }
 
-// resolverOf returns the resolver that is configured, or the system's.
-func resolverOf(c proxy.UpstreamConfig) (netip.AddrPort, error) {
+// openUpstream makes n.up, the way to origins, and returns the name server that it uses, whose
+// answers go to keep.
+func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) error) *dns.Forwarder {
+	uc := *n.c.Upstream
+	forwarder := dns.NewForwarder(resolverOf(uc), uc.DialContext, func(r dns.Recorded) {
+		if err := keep(archive.DNS{
+			Name: r.Name, Type: r.Type, RCode: r.RCode, Records: r.Records,
+			Wall: wall(), Elapsed: r.Elapsed, Server: r.Server,
+		}); err != nil {
+			n.c.Log.Error("an answer of the resolver was not recorded", "name", r.Name, "error", err)
+		}
+	})
+	forwarder.Hosts = uc.Hosts
+	if uc.Lookup == nil {
+		uc.Lookup = forwarder.Addrs
+	}
+	n.up = proxy.NewUpstream(n.withoutItself(uc))
+	return forwarder
+}
+
+// withoutItself makes an upstream that dials from this namespace refuse the listeners of
+// this network.
+func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
+	if uc.DialContext != nil {
+		return uc
+	}
+	refuse := uc.Refuse
+	uc.Refuse = func(to netip.AddrPort) error {
+		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
+			return err
+		}
+		return refuse(to)
+	}
+	return uc
+}
+
+// NotItself returns an error for an address at which one of the listeners is.
+func (a Addrs) NotItself(to netip.AddrPort) error {
+	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
+}
+
+// resolverOf returns the resolver that is configured, or the system's. Without either,
+// names that need one are answered with an error that says so.
+func resolverOf(c proxy.UpstreamConfig) netip.AddrPort {
 	if c.Resolver.IsValid() {
-		return c.Resolver, nil
+		return c.Resolver
 	}
 	resolver, err := dns.SystemResolver(dns.ResolvConf)
 	if err != nil {
-		err = fmt.Errorf("%w; set UpstreamConfig.Resolver", err)
+		return netip.AddrPort{}
 	}
-	return resolver, err
+	return resolver
 }
 
 // Replay puts a new session of a behind the listeners and fills the name server's
 // table from it. An archive is prepared the first time, and again only after another
 // archive or another script. Earlier connections are closed, and earlier session
-// tickets become invalid. o.Clock has a default.
+// tickets become invalid. o.Clock has a default. Under replay.MissFill without o.Live, what
+// the archive lacks is fetched through Config.Upstream.
 func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -101,6 +128,15 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	if err := n.prepared.ready(a, o); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
+	var names dns.Source = n.prepared.table
+	ports, hosts := Ports{List: n.prepared.ports}, n.prepared.table
+	if o.Miss == replay.MissFill && o.Live == nil {
+		if n.c.Upstream == nil || o.Fill == nil {
+			return nil, errors.New("replay: to fetch what the recording lacks, the network needs Config.Upstream, and the session Options.Fill")
+		}
+		names, hosts = n.fillFrom(a, &o)
+		ports = Ports{All: true}
+	}
 	session, err := n.prepared.replay.Session(o)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -112,11 +148,11 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		}
 	}
 	n.quicFor.Store(&quicFor)
-	n.setHosts(n.prepared.table)
+	n.setHosts(hosts)
 	if n.dns != nil {
-		n.dns.Use(n.prepared.table)
+		n.dns.Use(names)
 	}
-	if err := n.usePorts(Ports{List: n.prepared.ports}); err != nil {
+	if err := n.usePorts(ports); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols, session.HTTP3)); err != nil {

@@ -59,6 +59,9 @@ type Config struct {
 	// OtherAddr takes connections to all other ports, which are redirected here with
 	// their destination kept (TPROXY). The proxy recognises TLS and plain HTTP.
 	OtherAddr string
+	// Loopback is the address at which the device finds its own 127.0.0.1, if the box
+	// answers for that.
+	Loopback netip.Addr
 	// Control, when set, prepares every listening socket before it is bound.
 	Control func(network, address string, c syscall.RawConn) error
 	// OnPorts is called with the TCP ports other than 80 and 443 that are served from
@@ -207,7 +210,7 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
-	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil, nil), Log: n.c.Log}
+	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
 	for _, l := range []struct {
 		addr string
 		to   *net.Listener

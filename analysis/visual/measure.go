@@ -126,3 +126,9 @@ func (b Baseline) String() string {
 		return "a white page or the start frame"
 	}
 }
+
+// Instant measures when a frame of the result first showed something, with the bounds of the
+// true value.
+func (r *Result) Instant(name string, frame int, method string) lab.Measurement {
+	return r.instant(name, min(max(frame, r.Start), r.End-1), method)
+}

@@ -106,7 +106,7 @@ func printHeads(w io.Writer, e *lab.Exchange) error {
 // ArchiveVerifyCmd judges a recording.
 type ArchiveVerifyCmd struct {
 	File     string  `arg:"" help:"The archive."`
-	MinScore float64 `default:"0.95" help:"The least score that is good (${default})."`
+	MinScore float64 `default:"0.95" help:"The least score that is good (${default}): how much of what the page showed is there, 0 to 1."`
 	JSON     bool    `name:"json" help:"Print JSON."`
 }
 
@@ -142,6 +142,16 @@ func printQuality(w io.Writer, a *archive.Archive, q archive.Quality) error {
 			mark = "FAIL"
 		}
 		fmt.Fprintf(&b, "%s  %-13s  %s  %s\n", mark, p.Kind, oneLine(p.URL), oneLine(p.What))
+	}
+	if len(q.Parts) > 0 {
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "part of the score\tweight\tcount\tlost\tfor example")
+		for _, p := range q.Parts {
+			fmt.Fprintf(table, "%s\t%g\t%d\t%d\t%s\n", p.Name, p.Weight, p.Count, p.Lost, strings.Join(p.Examples, " "))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
 	}
 	info := a.Info()
 	fmt.Fprintf(&b, "score %.3f: %d exchanges, %d bytes of bodies, %d problems, sha256 %s\n", q.Score, info.Exchanges, info.BodyBytes,

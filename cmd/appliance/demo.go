@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
+	"net/url"
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
-	"eidetic/internal/report"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
@@ -39,6 +34,13 @@ type DemoCmd struct {
 	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	matchFlags
+}
+
+// matchFlags say how requests are matched, and what is done with those that are not.
+type matchFlags struct {
+	Match string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
+	Miss  string `default:"404" enum:"404,fill" help:"What is done with a request that the recording lacks: 404, which makes the trial invalid; fill, which fetches it from its origin once, and then answers the same in all trials of both arms (${default})."`
 }
 
 // Help is shown by appliance demo --help.
@@ -55,21 +57,21 @@ Example:
 
 // Validate checks what kong cannot.
 func (d *DemoCmd) Validate() error {
-	most := store.MaxTrials
+	arms := 1
 	if d.Against != "" {
 		if _, err := localProfiles().Parse(d.Against); err != nil {
 			return fmt.Errorf("--treatment-link: %w", err)
 		}
-		most /= 2
+		arms = 2
 	}
-	if d.Trials < 1 || d.Trials > most {
-		return fmt.Errorf("--trials %d: at least 1 and at most %d", d.Trials, most)
+	if err := checkTrials(d.Trials, arms); err != nil {
+		return err
 	}
 	if _, err := localProfiles().Parse(d.Link); err != nil {
 		return fmt.Errorf("--link: %w", err)
 	}
-	if d.Still < 200*time.Millisecond || d.Limit < d.Still {
-		return fmt.Errorf("--still %v and --limit %v: at least 200ms, and the limit no shorter", d.Still, d.Limit)
+	if err := checkWait(d.Still, d.Limit); err != nil {
+		return err
 	}
 	if d.Archive == "" && d.Page != "" {
 		return errors.New("--page goes with --archive")
@@ -112,118 +114,44 @@ func (d *DemoCmd) choosePage() error {
 
 // Run checks what can be checked first, works inside namespaces, then serves.
 func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
-	var listener net.Listener
-	if !d.NoServe {
-		l, err := panel.Listen(ctx, d.Listen, "--listen")
-		if err != nil {
-			return cannot(err)
-		}
-		defer l.Close()
-		if !panel.Loopback(l.Addr()) { // refused now, and not after all trials
-			return usage(fmt.Errorf("--listen %s: others can reach this address, and the demo's panel asks for no token; "+
-				"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", d.Listen))
-		}
-		listener = l
-	}
 	if err := d.choosePage(); err != nil {
 		return usage(err)
 	}
-	if err := doctor.CheckVirtualDevice(ctx); err != nil {
-		return cannot(err)
-	}
-	made, err := makeOut(d.Out)
-	if err != nil {
-		return cannot(err)
+	l := localRun{Out: d.Out, Listen: d.Listen, Compare: d.Against != ""}
+	if d.NoServe {
+		l.Listen = ""
 	}
 	in := d.inside(time.Now())
-	if err := in.Run(ctx, ownCommands()); err != nil {
-		if made {
-			_ = os.Remove(d.Out) // fails if something is in it, which is then kept
-		}
-		d.tellReport(std, in) // the report explains why no trial was valid
-		return ended(ctx, err)
-	}
-	d.tellReport(std, in)
-	if listener != nil {
-		if err := servePanel(ctx, std, d.Out, listener); err != nil {
-			return err
+	if in.Origins == sandbox.OriginsOutside {
+		var err error
+		if in.Reach, err = (&originFlags{}).reach(ctx, d.Page); err != nil {
+			return usage(err)
 		}
 	}
-	run, err := store.ReadRun(d.folder(in))
-	if err != nil {
-		return cannot(err)
-	}
-	return gate(run, d.Against != "")
-}
-
-// folder is where the run is.
-func (d *DemoCmd) folder(in sandbox.Task) string { return filepath.Join(d.Out, "runs", in.ID) }
-
-// tellReport names the report, if there is one.
-func (d *DemoCmd) tellReport(std *streams, in sandbox.Task) {
-	file := filepath.Join(d.folder(in), report.FileName)
-	if _, err := os.Stat(file); err == nil {
-		fmt.Fprintf(std.out, "The report opens from disk: %s\n", file)
-	}
+	return l.run(ctx, std, &in)
 }
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
 	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", Plan: lab.Plan{
-		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded",
+		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
 		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
-		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link},
+		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},
 	}}
 	if d.Against != "" {
 		in.Plan.Treatment = &lab.Arm{Link: d.Against}
 	}
-	if d.Archive == "" {
+	switch {
+	case d.Archive == "", d.Miss == lab.MissFill && isSample(d.Page):
 		in.Origins = sandbox.OriginsSample
+	case d.Miss == lab.MissFill:
+		in.Origins = sandbox.OriginsOutside
 	}
 	return in
 }
 
-// ended gives the end of the half in namespaces, which has told the person why it
-// failed, its exit status.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &exitError{exit.ExitCode(), nil}
-	}
-	return cannot(fmt.Errorf("the lab ended early: %w", err))
-}
-
-// makeOut makes the output folder and proves that it can be written to. It
-// tells whether the folder is new.
-func makeOut(dir string) (made bool, err error) {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		made = true
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return false, fmt.Errorf("--out %s: cannot make it: %w", dir, err)
-	}
-	probe, err := os.CreateTemp(dir, ".writable-")
-	if err != nil {
-		return made, fmt.Errorf("--out %s: cannot write there: %w", dir, err)
-	}
-	probe.Close()
-	return made, os.Remove(probe.Name())
-}
-
-// servePanel shows a store of runs until ctx ends.
-func servePanel(ctx context.Context, std *streams, dir string, l net.Listener) error {
-	runs, err := store.Open(ctx, dir, nil)
-	if err != nil {
-		return cannot(err)
-	}
-	defer runs.Close()
-	fmt.Fprintf(std.out, "The panel is at http://%s/ until you press Ctrl-C.\n", l.Addr())
-	p, err := panel.New(panel.Config{Store: runs, Version: version})
-	if err != nil {
-		return cannot(err)
-	}
-	return p.Serve(ctx, l)
+// isSample tells the pages of the sample shop.
+func isSample(page string) bool {
+	u, err := url.Parse(page)
+	return err == nil && samplesite.Hosts()[u.Hostname()].IsValid()
 }

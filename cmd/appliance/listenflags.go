@@ -3,18 +3,23 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"eidetic/internal/doctor"
+	"eidetic/internal/lab"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/ca"
-	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // authorityFlags choose the certificate authority of record and replay.
@@ -61,6 +66,8 @@ func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) st
 type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
+	Insecure bool           `name:"insecure-origin" help:"Take the certificates of origins unverified; the report says so."`
+	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks; so they may when the page named is there itself."`
 }
 
 // pem reads the certificates of --trust.
@@ -78,17 +85,65 @@ func (f *originFlags) pem() (string, error) {
 	return string(text), nil
 }
 
-// upstream is what the flags mean.
-func (f *originFlags) upstream() (*proxy.UpstreamConfig, error) {
-	text, err := f.pem()
+// reach is what the flags mean for pages, of which there may be none.
+func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
+	roots, err := f.pem()
 	if err != nil {
-		return nil, err
+		return sandbox.Reach{}, err
 	}
-	roots, err := sandbox.TrustedRoots(text)
+	r := sandbox.Reach{Resolver: f.Resolver, Roots: roots, AnyCertificate: f.Insecure, Private: f.Private}
+	r.Private = r.Private || sandbox.NamesPrivate(ctx, r, pages)
+	return r, nil
+}
+
+// pageFlags say how the origins of pages that are named on the command line are reached.
+type pageFlags struct {
+	originFlags
+	Header []string `sep:"none" placeholder:"NAME: VALUE" help:"Send this field with every request to the page's own origin while it is recorded, such as 'Cookie: session=…' for a page behind a login. Recordings do not hold it."`
+}
+
+// given tells whether one of the flags was.
+func (f *pageFlags) given() bool {
+	return f.Resolver.IsValid() || f.Trust != "" || f.Insecure || f.Private || len(f.Header) > 0
+}
+
+// reach is what the flags mean for these pages.
+func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
+	r, err := f.originFlags.reach(ctx, pages...)
+	if err != nil || len(f.Header) == 0 {
+		return r, err
+	}
+	var fields []lab.HeaderField
+	for _, h := range f.Header {
+		name, value, ok := strings.Cut(h, ":")
+		field := lab.HeaderField{Name: name, Value: strings.TrimSpace(value)}
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(field.Value) {
+			return r, fmt.Errorf("--header %q: write NAME: VALUE, such as 'Cookie: session=1'", h)
+		}
+		fields = append(fields, field)
+	}
+	r.Send = proxy.Session{}
+	for _, page := range pages {
+		origin, err := originOf(page)
+		if err != nil {
+			return r, err
+		}
+		r.Send[origin] = fields
+	}
+	return r, nil
+}
+
+// originOf returns scheme, host and port of a page, the default port left out.
+func originOf(page string) (string, error) {
+	u, err := url.Parse(page)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return &proxy.UpstreamConfig{Resolver: f.Resolver, Roots: roots}, nil
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host, nil
 }
 
 // ownGateway is the box's address in a network where it is no gateway.
@@ -114,19 +169,22 @@ func validAddress(flag, addr string) error {
 	return nil
 }
 
+// runError gives an error of a task in namespaces its exit status.
+func runError(ctx context.Context, err error) error {
+	var origin *sandbox.OriginError
+	if errors.As(err, &origin) {
+		return cannot(origin)
+	}
+	return ended(ctx, err)
+}
+
 // visitPages opens pages in a browser of our own, for record and replay.
 func visitPages(ctx context.Context, v sandbox.Visit) error {
 	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
 	}
-	if v.Record && !v.Resolver.IsValid() {
-		var err error
-		if v.Resolver, err = dns.SystemResolver(dns.ResolvConf); err != nil {
-			return cannot(fmt.Errorf("%w; name one with --resolver", err))
-		}
-	}
 	if err := v.Run(ctx, ownCommands()); err != nil {
-		return ended(ctx, err)
+		return runError(ctx, err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type RecordCmd struct {
 	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 where origins speak it: each page is opened once before, to find the hosts that offer it."`
 	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
 	authorityFlags
-	originFlags
+	pageFlags
 
 	Still    time.Duration `default:"2s" help:"A page is recorded when it has asked for nothing for this long (${default})."`
 	Limit    time.Duration `default:"60s" help:"A page that goes on asking is left after this long (${default})."`
@@ -131,13 +131,25 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 		return cannot(err)
 	}
 	i := a.Info()
-	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	if i.Exchanges == 0 {
-		return failed(errors.New("the recording is empty: nothing was asked for"))
+		if err := os.Remove(path); err != nil {
+			return cannot(err)
+		}
+		return failed(errors.New("nothing was recorded, and no file is left: the page asked its origins for nothing that they answered"))
 	}
+	fmt.Fprintf(std.out, "%s: %d exchanges, %.1f MB, of %d hosts\n", c.Archive, i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts))
 	q := archive.Assess(a)
 	if err := printQuality(std.out, a, q); err != nil {
 		return err
+	}
+	for _, page := range c.URL {
+		problem, note := execute.Document(a, page)
+		if problem != nil {
+			return failed(problem)
+		}
+		if note != "" {
+			fmt.Fprintf(std.out, "note  %s\n", note)
+		}
 	}
 	if err := q.Unfit(c.MinScore); err != nil {
 		return failed(fmt.Errorf("the recording %w", err))
@@ -147,13 +159,12 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 
 // pages records with a virtual device.
 func (c *RecordCmd) pages(ctx context.Context, path string) error {
-	roots, err := c.pem()
+	reach, err := c.reach(ctx, c.URL...)
 	if err != nil {
 		return usage(err)
 	}
 	return visitPages(ctx, sandbox.Visit{
-		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3,
-		Resolver: c.Resolver, Roots: roots,
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
 	})
 }
 
@@ -163,7 +174,11 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	if err != nil {
 		return cannot(err)
 	}
-	upstream, err := c.upstream()
+	reach, err := c.reach(ctx)
+	if err != nil {
+		return usage(err)
+	}
+	upstream, err := reach.Upstream()
 	if err != nil {
 		return usage(err)
 	}

@@ -111,7 +111,7 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 	if err := os.WriteFile(in("root.pem"), root, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	record := listens(t, "record", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--trust", in("root.pem"))
+	record := listens(t, "record", "--archive", in("a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", in("ca"), "--trust", in("root.pem"), "--allow-private")
 	authority, err := ca.LoadOrCreate(in("ca"), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestRecordAndReplayByProxy(t *testing.T) {
 		"--fill",
 		in("b.wacz"),
 		"--trust",
-		in("root.pem"),
+		in("root.pem"), "--allow-private",
 	)
 	for range 2 {
 		if _, body := fill.get(t, authority.Pool(), origin.URL+"/b"); body != "/b, answer 2" {
@@ -299,4 +299,25 @@ func TestPagesAreRecordedAndReplayed(t *testing.T) {
 	if p := a.Pages(); len(p) != 1 || p[0].URL != samplesite.Home {
 		t.Errorf("pages %v", p)
 	}
+}
+
+// What a proxy records reaches neither this machine, unless it may, nor the proxy itself.
+func TestRecordReachesNoPrivateAddress(t *testing.T) {
+	hits := 0
+	origin := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits++ }))
+	defer origin.Close()
+	dir := t.TempDir()
+	shut := listens(t, "record", "--archive", filepath.Join(dir, "a.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", dir)
+	if status, body := shut.get(t, nil, origin.URL); status != http.StatusBadGateway || !strings.Contains(body, "--allow-private") || hits != 0 {
+		t.Errorf("without --allow-private: %d %q, asked %d times; want 502 and the flag", status, body, hits)
+	}
+	shut.interrupt(t)
+	open := listens(t, "record", "--archive", filepath.Join(dir, "b.wacz"), "--proxy", "127.0.0.1:0", "--ca-dir", dir, "--allow-private")
+	if status, _ := open.get(t, nil, origin.URL); status != http.StatusOK || hits != 1 {
+		t.Errorf("with --allow-private: %d, asked %d times; want 200 from the origin", status, hits)
+	}
+	if status, body := open.get(t, nil, open.url.String()+"/"); status != http.StatusBadGateway || !strings.Contains(body, "itself") {
+		t.Errorf("the proxy asked for itself: %d %q; want 502 and why", status, body)
+	}
+	open.interrupt(t)
 }

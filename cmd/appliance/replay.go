@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // ReplayCmd answers from an archive.
@@ -34,6 +36,7 @@ type ReplayCmd struct {
 	Link    string     `default:"native" help:"Delay and pace connections as this access network does (see appliance link names); not HTTP/3."`
 
 	Timing string `default:"recorded" help:"When answers come: recorded, none, or fixed:20ms (${default})."`
+	Match  string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
 	Miss   string `default:"404" enum:"404,fail,live,fill" help:"What is done with a request that was not recorded: 404; fail, with status 1 at the end; live, ask the origin; fill, ask and record into --fill (${default})."`
 	Fill   string `type:"path" placeholder:"B.wacz" help:"With --miss fill: the archive to make of what was missing."`
 	Seed   uint64 `help:"Of the numbers that pages draw by lot; the recording's own when 0."`
@@ -130,7 +133,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 // pages opens the pages in a virtual device.
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
 	return visitPages(ctx, sandbox.Visit{
-		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link,
+		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link, Match: c.Match,
 		Served: requests.Add,
 	})
 }
@@ -148,15 +151,16 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if err != nil {
 		return usage(err)
 	}
-	options := replay.Options{Seed: c.Seed, Miss: replay.Miss(c.Miss), Wall: time.Now(), Log: requests.Add}
+	options := replay.Options{Seed: c.Seed, Match: match.Policy(c.Match), Miss: replay.Miss(c.Miss), Wall: time.Now(), Log: requests.Add}
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
-	end, err := c.missPolicy(&options)
+	var network *netlab.Network
+	end, err := c.missPolicy(ctx, &options, func(to netip.AddrPort) error { return network.Addrs().NotItself(to) })
 	if err != nil {
 		return err
 	}
-	network, err := netlab.Start(ctx, netlab.Config{
+	network, err = netlab.Start(ctx, netlab.Config{
 		Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
 		ProxyAddr: c.Proxy, HTTPAddr: c.HTTP, HTTPSAddr: c.HTTPS, DNSAddr: c.DNS,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -193,29 +197,40 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 
 // missPolicy sets up the policies for missing requests that ask origins. The
 // function that it returns ends what was set up; its session may be nil.
-func (c *ReplayCmd) missPolicy(o *replay.Options) (end func(*replay.Session) error, err error) {
+func (c *ReplayCmd) missPolicy(
+	ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error,
+) (end func(*replay.Session) error, err error) {
 	if c.Miss != "live" && c.Miss != "fill" {
 		return func(*replay.Session) error { return nil }, nil
 	}
-	config, err := c.upstream()
+	reach, err := c.reach(ctx)
 	if err != nil {
 		return nil, usage(err)
 	}
+	config, err := reach.Upstream()
+	if err != nil {
+		return nil, usage(err)
+	}
+	others := config.Refuse
+	config.Refuse = func(to netip.AddrPort) error { return cmp.Or(notItself(to), others(to)) }
 	up := proxy.NewUpstream(*config)
-	o.Live = up
+	o.Live, o.Protocols = up, up.Protocols
 	if c.Miss == "live" {
 		return func(*replay.Session) error { up.Close(); return nil }, nil
 	}
-	if o.Fill, err = archive.Create(c.Fill, archive.CreateOptions{Software: versionLine(), Wall: time.Now(), Seed: c.Seed}); err != nil {
+	now := time.Now()
+	w, err := archive.Create(c.Fill, archive.CreateOptions{Software: versionLine(), Wall: now, Seed: c.Seed})
+	if err != nil {
 		up.Close()
 		return nil, usage(fmt.Errorf("--fill: %w", err))
 	}
+	o.Fill = replay.NewView(w, now)
 	return func(s *replay.Session) error {
 		defer up.Close()
 		if s == nil {
-			return o.Fill.Discard()
+			return w.Discard()
 		}
-		return errors.Join(s.Wait(), o.Fill.Close())
+		return errors.Join(s.Wait(), w.Close())
 	}, nil
 }
 

@@ -5,36 +5,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"eidetic/internal/client"
 	"eidetic/internal/lab"
-	"eidetic/internal/service"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
-	Box       string        `default:"http://127.0.0.1:8080" env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel (${default})."`
-	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
-	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
-	Out       string        `type:"path" placeholder:"DIR" help:"Fetch report.html, report.json and run.json into this folder."`
-	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
-	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
-	pause     time.Duration // the first between attempts; tests set a short one
-	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	boxFlags
+	Plan     string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
+	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
+	JSON     bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
+	pause    time.Duration // the first between attempts; tests set a short one
+	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
+	pageFlags
+
+	local bool // on this machine
 }
 
 // requestFlags are the fields of a request; what is not given is the box's default.
 type requestFlags struct {
 	Page    *string  `placeholder:"URL" help:"Page under test."`
 	Archive *string  `placeholder:"A" help:"Recording to replay: a file here, which is brought to the box; a file name there; or the ID of a run that made one."`
+	Browser *string  `placeholder:"B" help:"Browser of the virtual device: chromium, firefox, firefox-esr, or a program's path."`
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
 	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
+	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
@@ -45,13 +47,15 @@ type requestFlags struct {
 
 	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
 	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`
+	TreatmentBrowser *string `placeholder:"B" help:"Compare: browser of the treatment."`
 	TreatmentArchive *string `placeholder:"A" help:"Compare: recording of the treatment, like --archive."`
 }
 
 // Help is shown by appliance run --help.
 func (RunCmd) Help() string {
-	return `Starts a run on a box (appliance serve), shows each trial as it ends, and prints what was found. Ctrl-C cancels the run; a
-second one leaves at once. A connection that is lost and a box that restarts are waited for.
+	return `Carries out a plan and prints what was found: on this machine, with a browser in namespaces of its own, or on a box (appliance
+serve) that --box names. Of a box each trial is shown as it ends. Ctrl-C cancels the run; a second one leaves at once. A connection that is
+lost and a box that restarts are waited for.
 
 The status is 0 when no difference was found, or the treatment is faster, or there is no second arm; 1 when it is slower or mixed;
 2 when the command line is wrong or the box refused the request; 3 when there is no verdict: too few valid trials, a run that
@@ -59,15 +63,19 @@ failed or was cancelled, a box that does not answer.
 
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
-  appliance run --box http://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
-  appliance run --plan checkout.yaml --trials 16`
+  appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
+  appliance run --plan checkout.yaml --trials 16 --out out/checkout`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
-	u, err := url.Parse(c.Box)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--box %q: it must be the address of a panel, such as http://127.0.0.1:8080", c.Box)
+	c.local = !c.named() && !c.NoWait
+	if err := c.check(); err != nil {
+		return err
+	}
+	if !c.local && c.given() {
+		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +
+			"a box reaches origins as its configuration says (network)")
 	}
 	if c.Page == nil && c.Plan == "" {
 		return errors.New("say what to run: --page URL, or --plan FILE")
@@ -81,22 +89,20 @@ func (c *RunCmd) Validate() error {
 	return nil
 }
 
-// tokenVariable is where a token is taken from without a file: CI keeps secrets so.
-const tokenVariable = "EIDETIC_TOKEN"
-
 // Run implements the command.
 func (c *RunCmd) Run(ctx context.Context, std *streams) error {
-	token := strings.TrimSpace(os.Getenv(tokenVariable))
-	if c.TokenFile != "" {
-		var err error
-		if token, err = service.ReadToken(c.TokenFile); err != nil {
-			return usage(fmt.Errorf("--token-file: %w", err))
-		}
-	}
 	q, err := c.request()
 	if err != nil {
 		return usage(err)
 	}
+	if c.local {
+		return c.here(ctx, std, q)
+	}
+	config, err := c.config(std.err)
+	if err != nil {
+		return usage(err)
+	}
+	config.Patience, config.FirstPause = c.Patience, cmp.Or(c.pause, time.Second)
 	if c.Out != "" {
 		if _, err := makeOut(c.Out); err != nil {
 			return cannot(err)
@@ -107,7 +113,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		news = std.err
 	}
 	w := &waiting{
-		box: client.New(client.Config{Base: c.Box, Token: token, Patience: c.Patience, FirstPause: cmp.Or(c.pause, time.Second)}),
+		box: client.New(config),
 		bar: newProgress(news), out: news,
 	}
 	defer w.box.Close()
@@ -142,8 +148,12 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "page", c.Page)
 	set(q, "archive", c.Archive)
 	set(q, "link", c.Link)
+	setBrowser(q, "browser", c.Browser)
+	setBrowser(q, "treatment.browser", c.TreatmentBrowser)
 	set(q, "trials", c.Trials)
 	set(q, "timing", c.Timing)
+	set(q, "match", c.Match)
+	set(q, "miss", c.Miss)
 	set(q, "still_s", c.Still)
 	set(q, "limit_s", c.Limit)
 	set(q, "seed", c.Seed)
@@ -155,7 +165,7 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "treatment.page", c.TreatmentPage)
 	set(q, "treatment.link", c.TreatmentLink)
 	set(q, "treatment.archive", c.TreatmentArchive)
-	if q.Page() == "" {
+	if q.Page() == "" && !q.FirstOpens() {
 		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
 	return q, nil
@@ -164,6 +174,17 @@ func (c *RunCmd) request() (*client.Request, error) {
 // set sets a field for which there is a flag.
 func set[T any](q *client.Request, field string, value *T) {
 	if value != nil {
+		q.Set(field, *value)
+	}
+}
+
+// setBrowser sets a browser by its name, or by the path of its program.
+func setBrowser(q *client.Request, field string, value *string) {
+	switch {
+	case value == nil:
+	case strings.ContainsRune(*value, '/'):
+		q.Set(field, map[string]any{"command": *value})
+	default:
 		q.Set(field, *value)
 	}
 }

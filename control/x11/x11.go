@@ -37,7 +37,8 @@ type Controller struct {
 	// bound holds the spare keycodes that were given a keysym, to be taken back.
 	bound  map[xproto.Keysym]xproto.Keycode
 	held   []held
-	broken error // set when an answer did not come: the connection cannot be used any more
+	down   control.Button // that Press holds; 0 is none
+	broken error          // set when an answer did not come: the connection cannot be used any more
 }
 
 // held is a key or button that is down.
@@ -131,6 +132,9 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func(sent f
 			}
 			return err
 		})
+		if len(c.held) == 0 {
+			return err // nothing to release, and what was sent is confirmed
+		}
 		return errors.Join(err, c.release(), c.sync())
 	})
 	if err != nil {
@@ -176,6 +180,10 @@ func (c *Controller) Close() error {
 	defer c.conn.Close()
 	if c.broken != nil {
 		return nil
+	}
+	if c.down != 0 {
+		c.held = append(c.held, held{xproto.ButtonRelease, byte(c.down)})
+		c.down = 0
 	}
 	err := c.release()
 	for s, code := range c.bound {

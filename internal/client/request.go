@@ -63,7 +63,25 @@ func parseRequest(file string, text []byte) (*Request, error) {
 	if r.body == nil {
 		r.body = map[string]any{}
 	}
-	return r, nil
+	return r, r.typeSteps(checked.Steps)
+}
+
+// typeSteps writes the steps as their types have them: in YAML "scroll: 5" is a number, and in
+// the request a text.
+func (r *Request) typeSteps(steps []lab.Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(steps)
+	if err != nil {
+		return err
+	}
+	var plain []any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	r.body["steps"] = plain
+	return nil
 }
 
 // arm returns the map of the treatment, or of the whole request, which is the

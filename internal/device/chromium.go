@@ -30,10 +30,6 @@ func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) 
 	if err != nil {
 		return nil, err
 	}
-	certutil, err := programs.Certutil().Find()
-	if err != nil {
-		return nil, err
-	}
 	version, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its version: %w", program, err)
@@ -44,18 +40,8 @@ func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) 
 		template: filepath.Join(dir, "template"),
 		dir:      dir,
 	}
-	store := filepath.Join(c.template, ".pki", "nssdb")
-	if err := os.MkdirAll(store, 0o700); err != nil {
-		return nil, fmt.Errorf("preparing the browser's home: %w", err)
-	}
-	for _, args := range [][]string{
-		{"-N", "--empty-password"},
-		{"-A", "-n", "box", "-t", "C,,", "-i", authority},
-	} {
-		args = append([]string{"-d", "sql:" + store}, args...)
-		if out, err := exec.CommandContext(ctx, certutil, args...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("putting %s among the browser's authorities: %w: %s", authority, err, strings.TrimSpace(string(out)))
-		}
+	if err := trust(ctx, filepath.Join(c.template, ".pki", "nssdb"), authority); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -78,6 +64,9 @@ type Options struct {
 	Extra []string
 	// Files become descriptors 3, 4, …; with --remote-debugging-pipe they carry the DevTools protocol.
 	Files []*os.File
+	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
+	// empty profile.
+	Home string
 }
 
 // Browser is a running browser.
@@ -161,9 +150,10 @@ var ownServices = [...]string{
 	"mtalk.google.com",
 }
 
-// blockOwnServices makes the browser's resolver fail for ownServices.
+// blockOwnServices makes the browser's resolver fail for ownServices. Of a loopback
+// address only that of IPv4 leads to the box.
 func blockOwnServices() string {
-	rules := make([]string, 0, len(ownServices))
+	rules := []string{"MAP [::1]:* 127.0.0.1"}
 	for _, host := range ownServices {
 		rules = append(rules, "MAP "+host+" ~NOTFOUND")
 	}
@@ -175,32 +165,48 @@ func (c *Chromium) Start(o Options) (*Browser, error) {
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme == "" {
 		return nil, fmt.Errorf("starting the browser: %q is no absolute URL", o.URL)
 	}
-	home, err := os.MkdirTemp(c.dir, "trial-")
+	args := func(home string) []string { return flags(filepath.Join(home, profileName), o) }
+	return startIn(c.dir, c.template, c.Program, "chromium", args, o)
+}
+
+// startIn makes a fresh home below dir, a copy of the template, and starts a browser in it.
+func startIn(dir, template, program, name string, args func(home string) []string, o Options) (*Browser, error) {
+	home, err := os.MkdirTemp(dir, "trial-")
 	if err != nil {
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := os.CopyFS(home, os.DirFS(c.template)); err != nil {
+	if o.Home != "" {
+		template = o.Home
+	}
+	if err := os.CopyFS(home, os.DirFS(template)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	cmd := exec.Command(c.Program, flags(filepath.Join(home, "profile"), o)...)
-	cmd.Dir = home
-	cmd.Env = environment(home, o.Display)
-	cmd.ExtraFiles = o.Files
 	b := &Browser{home: home}
-	err = o.Namespace.Do(func() error {
-		b.process, err = start(cmd, "chromium")
+	if err := b.begin(exec.Command(program, args(home)...), name, o); err != nil {
+		os.RemoveAll(home)
+		return nil, err
+	}
+	return b, nil
+}
+
+// begin starts the browser in its home.
+func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
+	cmd.Dir = b.home
+	cmd.Env = environment(b.home, o.Display)
+	cmd.ExtraFiles = o.Files
+	err := o.Namespace.Do(func() (err error) {
+		b.process, err = start(cmd, name)
 		return err
 	})
 	if err != nil {
-		os.RemoveAll(home)
-		return nil, err
+		return err
 	}
 	if o.Niceness != 0 {
 		// An error is harmless: filming is less smooth, and lost frames are counted anyway.
 		_ = renice(b.process.cmd.Process.Pid, o.Niceness)
 	}
-	return b, nil
+	return nil
 }
 
 // environment is the browser's whole environment: the user's own settings must not change
@@ -217,6 +223,7 @@ func environment(home, display string) []string {
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 		"GTK_THEME=Adwaita",
+		"MOZ_CRASHREPORTER_DISABLE=1", "MOZ_LEGACY_PROFILES=1",
 	}
 }
 

@@ -55,6 +55,19 @@ func NewGuard(ns *netspace.Namespace, allowed ...netip.Prefix) (*Guard, error) {
 	return g, nil
 }
 
+// Allow lets the namespace send to one more prefix.
+func (g *Guard) Allow(prefix netip.Prefix) error {
+	conn, err := g.connect()
+	if err != nil {
+		return err
+	}
+	conn.InsertRule(&nftables.Rule{Table: g.table, Chain: g.chain, Exprs: append(to(prefix), &expr.Verdict{Kind: expr.VerdictAccept})})
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("letting the device send to %v: %w", prefix, err)
+	}
+	return nil
+}
+
 // connect opens a netfilter socket inside the namespace.
 func (g *Guard) connect() (conn *nftables.Conn, err error) {
 	conn, err = nftables.New(nftables.WithNetNSFd(g.ns.Fd()))

@@ -41,7 +41,12 @@ func (u *Usage) Total() map[string]time.Duration {
 
 // isBrowser reports whether a process belongs to a browser, by its name.
 func isBrowser(name string) bool {
-	return strings.HasPrefix(name, "chrom") || strings.HasPrefix(name, "google-chrom")
+	for _, prefix := range []string{"chrom", "google-chrom", "firefox", "Web Content", "Isolated Web", "WebExtensions", "Privileged Cont", "Socket Process", "RDD Process", "Utility Process"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // role names the consumer that a process belongs to; "" for a process counted elsewhere.

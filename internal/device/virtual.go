@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -38,6 +40,9 @@ var (
 // Gateway is the box's address in the device's network.
 func Gateway() netip.Addr { return gateway.Addr() }
 
+// GatewayPrefix is the box's address with the device's network.
+func GatewayPrefix() netip.Prefix { return gateway }
+
 // Synthetic is the range of addresses that stand for origins in the device's network.
 func Synthetic() netip.Prefix { return synthetic }
 
@@ -46,17 +51,19 @@ func Synthetic() netip.Prefix { return synthetic }
 type Virtual struct {
 	Namespace *Namespace
 	X         *XServer
-	Browser   *Chromium
+	Browser   Program
 	Size      Screen
-	// Niceness, Proxy, HTTP3, Extra and Files are those of Options.
+	// Niceness, Proxy, HTTP3, Extra, Files and Home are those of Options.
 	Niceness int
 	Proxy    string
 	HTTP3    []string
 	Extra    []string
 	Files    []*os.File
+	Home     string
 
-	box    *netspace.Namespace // for its guard
-	guards []*Guard            // of the device and of the box
+	box      *netspace.Namespace // for its guard
+	guards   []*Guard            // of the device and of the box
+	loopback error               // why the device's loopback does not lead to the box
 }
 
 // NewVirtual makes the device's network and screen, and brings up the box's loopback.
@@ -81,6 +88,7 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 			return nil, err
 		}
 	}
+	v.loopback = leadLoopback(ns.Namespace)
 	if v.X, err = StartX(ctx, size); err != nil {
 		v.Close()
 		return nil, err
@@ -129,7 +137,7 @@ func (v *Virtual) guard() error {
 		ns      *netspace.Namespace
 		allowed []netip.Prefix
 	}{
-		{v.Namespace.Namespace, []netip.Prefix{gateway.Masked(), synthetic}},
+		{v.Namespace.Namespace, append([]netip.Prefix{gateway.Masked(), synthetic}, private()...)},
 		{box, []netip.Prefix{gateway.Masked(), synthetic, uplinkAddr.Masked()}},
 	} {
 		g, err := NewGuard(side.ns, side.allowed...)
@@ -139,6 +147,38 @@ func (v *Virtual) guard() error {
 		v.guards = append(v.guards, g)
 	}
 	return nil
+}
+
+// private lists the ranges in which own servers have addresses. The device sends packets
+// to them to the box, as all others, and the box sends none of them on.
+func private() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), // RFC 1918
+		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("169.254.0.0/16"), // RFC 6598, RFC 3927
+	}
+}
+
+// Reach prepares the device for a page whose URL names an address instead of a host. It
+// returns an error if this device cannot load it.
+func (v *Virtual) Reach(page string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return err
+	}
+	host := u.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return v.loopback
+	}
+	a, err := netip.ParseAddr(host)
+	switch {
+	case err != nil: // a name, for which the box has an address of its own
+		return nil
+	case a.Unmap().IsLoopback():
+		return v.loopback
+	case a.Is6() && !a.Is4In6():
+		return fmt.Errorf("%s: the virtual device has IPv4 alone; give the page a name, or use its IPv4 address", page)
+	}
+	return v.guards[0].Allow(netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
 }
 
 // Strays is the number of packets that device or box sent to addresses outside the lab; all
@@ -161,7 +201,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
 	})
 }
 

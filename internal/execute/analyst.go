@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"eidetic/analysis/find"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
@@ -34,7 +35,8 @@ const leadIn = 15
 
 // analyst measures a trial's reel and makes its evidence.
 type analyst struct {
-	encoding atomic.Int64 // processor time of the encoders so far, in nanoseconds
+	encoding  atomic.Int64              // processor time of the encoders so far, in nanoseconds
+	templates map[string]*find.Template // of the plan's steps
 }
 
 // Analyse fills in the fields of t that come from pixels, and returns the function that makes
@@ -51,6 +53,14 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		defer giveUp()
 		filmed <- a.writeVideo(filming, dir, middle(start), o.Content)
 	}()
+	if len(t.Steps) > 0 {
+		if err := a.measureSteps(r, o, t); err != nil {
+			giveUp()
+			<-filmed
+			return nil, err
+		}
+		return func(ctx context.Context) error { return stepEvidence(ctx, dir, t, filmed) }, nil
+	}
 	result, err := visual.Analyze(r, o)
 	if err != nil {
 		giveUp()

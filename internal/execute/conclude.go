@@ -27,8 +27,10 @@ func conclude(run *lab.Run) {
 			),
 		)
 	}
-	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
-		run.Warnings = append(run.Warnings, text)
+	for _, text := range []string{experiment.Explain(run.Tolerance, run.Trials), filledWarning(run)} {
+		if text != "" {
+			run.Warnings = append(run.Warnings, text)
+		}
 	}
 	if n := len(run.Trials) - valid(run.Trials); n > 0 {
 		run.Warnings = append(
@@ -56,6 +58,9 @@ func Conclude(dir, reason string) error {
 	}
 	defer folder.Close()
 	run.State, run.Error = store.StateInterrupted, reason
+	if err := recoverFilled(folder.Path(), run); err != nil {
+		run.Warnings = append(run.Warnings, "What the run fetched from origins: "+err.Error())
+	}
 	conclude(run)
 	if err := report.Write(folder.Path(), run); err != nil {
 		return err

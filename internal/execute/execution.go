@@ -22,6 +22,7 @@ import (
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/inspect"
+	"eidetic/internal/journey"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
@@ -35,6 +36,14 @@ type Rig struct {
 	Device  experiment.Device
 	Screen  experiment.Screen
 	Control experiment.Control
+	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
+	// it cannot be changed.
+	Prepare func(context.Context, lab.Arm) error
+	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
+	// loaded returns; nil where every trial begins cold.
+	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
+	// Hands give the input of steps; nil where the device cannot be given any.
+	Hands *Hands
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
 	// Usage returns the processor time so far by consumer; nil if it is unknown.
@@ -82,6 +91,8 @@ type Execution struct {
 	Traces TraceOpener
 	Rig    Rig
 	Root   string // of the store
+	// Files is the folder of the pictures and gestures that the plan's steps name.
+	Files string
 	// Processes is device.Host's.
 	Processes string
 	News      News
@@ -91,9 +102,14 @@ type Execution struct {
 	// Check judges the recordings before they are read into this process; its Memory is what they may
 	// take here too.
 	Check inspect.Checker
+	// Warnings are what the run must say besides its own.
+	Warnings []string
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
+	fill     fill
+	journey  *journey.Player // nil without steps
+	warmed   map[string]bool // the arms whose page was loaded before their trials
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -115,17 +131,32 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	x.begun, x.analyst = time.Now(), &analyst{}
+	if x.journey, err = x.player(); err != nil {
+		return err
+	}
+	if x.journey != nil {
+		x.analyst.templates = x.journey.Templates
+	}
 	arms := x.Plan.Arms()
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
 		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
-		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(),
+		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err
 	}
 	defer x.folder.Close()
+	if err := x.keepFiles(); err != nil {
+		return err
+	}
 	defer func() { err = x.finish(ctx, err) }()
+	x.warmed = map[string]bool{}
+	for _, a := range arms { // a browser that is missing is told before anything is recorded
+		if err := x.prepare(ctx, a); err != nil {
+			return err
+		}
+	}
 	return x.perform(ctx)
 }
 
@@ -140,16 +171,17 @@ func (x *Execution) perform(ctx context.Context) error {
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
-		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
+		Journey: x.journey,
+		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
 	if x.Plan.Live {
-		return runner.Run(ctx, x.plan(), x.live(), x.run, x.folder, x.save)
+		return runner.Run(ctx, x.plan(), x.live(ctx), x.run, x.folder, x.save)
 	}
 	arms, err := x.recordings(ctx, runner)
 	if err != nil {
 		return err
 	}
-	if err := runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save); err != nil {
+	if err := errors.Join(runner.Run(ctx, x.plan(), arms, x.run, x.folder, x.save), x.endFill()); err != nil {
 		return err
 	}
 	x.Rig.Describe(&x.run.Environment)
@@ -176,7 +208,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.ExpectBlank
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.Steps, x.Plan.ExpectBlank
 	return p
 }
 

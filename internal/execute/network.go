@@ -15,6 +15,7 @@ import (
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // The adapters from the instruments to the interfaces of package experiment.
@@ -49,14 +50,22 @@ type armed struct {
 	core    counted
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
+	marks   markLog
 	finish  func() error
+	// fills is set if what the recording lacks is fetched.
+	fills bool
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
 }
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
-	t := experiment.Traffic{Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load()}
+	t := experiment.Traffic{
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(),
+	}
+	if a.fills {
+		t.Filled = s.Live
+	}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
 	}
@@ -67,7 +76,9 @@ func (a *armed) Traffic() experiment.Traffic {
 // is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
 	if n.Name == "done" {
-		a.done.CompareAndSwap(nil, &lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time})
+		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
+		a.done.CompareAndSwap(nil, &e)
+		a.marks.add(e)
 	}
 }
 
@@ -89,6 +100,8 @@ type recording struct {
 	wall    time.Time
 	by      string // name and version of the appliance
 	plain   bool   // do not modify pages, and discard the recording afterwards
+
+	problems OriginProblems
 }
 
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
@@ -100,7 +113,8 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	}
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
-		Clock: clock, Wall: time.Now, Log: a.log.add, Annotate: a.annotate,
+		Clock: clock, Wall: time.Now, Annotate: a.annotate,
+		Log:    func(s lab.Served) { a.log.add(s); r.problems.Add(s) },
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
 	})
 	if err != nil {
@@ -126,17 +140,27 @@ type replaying struct {
 	page    string
 	archive *archive.Archive
 	timing  replay.Timing
+	match   match.Policy
+	view    *replay.View // gets what the archive lacks; nil answers 404
+	warm    bool         // the browser need not ask for what it has
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
-	session, err := r.network.Replay(ctx, r.archive, replay.Options{
-		Timing: r.timing, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
-	})
+	o := replay.Options{
+		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
+	}
+	if r.view != nil {
+		o.Miss, o.Fill, a.fills = replay.MissFill, r.view, true
+	}
+	session, err := r.network.Replay(ctx, r.archive, o)
 	if err != nil {
 		return nil, err
 	}
-	a.core, a.recorded = session, recordedOf(r.archive, r.page)
+	a.core = session
+	if !r.warm {
+		a.recorded = recordedOf(r.archive, r.page)
+	}
 	a.finish = session.Wait
 	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // MinStill is the shortest stillness after which a page counts as loaded.
@@ -47,9 +48,30 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if _, err := replay.ParseTiming(p.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)
 	}
+	switch p.Miss {
+	case "", lab.Miss404:
+	case lab.MissFill:
+		if p.Live {
+			return errors.New("miss: fill is for replays, and a live run replays nothing")
+		}
+	default:
+		return fmt.Errorf("miss: %q is neither %s nor %s", p.Miss, lab.Miss404, lab.MissFill)
+	}
+	if err := CheckSteps(p.Steps); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
+		if _, err := match.ParsePolicy(a.Match); err != nil {
+			return fmt.Errorf("match of the %s: %w", a.Name, err)
+		}
 		if err := CheckPage(a.Page); err != nil {
 			return fmt.Errorf("page of the %s: %w", a.Name, err)
+		}
+		if err := a.Browser.Check(); err != nil {
+			return fmt.Errorf("browser of the %s: %w", a.Name, err)
+		}
+		if a.State != "" && a.State != lab.StateCold && a.State != lab.StateWarm {
+			return fmt.Errorf("state of the %s: %q is neither cold nor warm", a.Name, a.State)
 		}
 		if p.Live && a.Archive != "" {
 			return errors.New("live: such a run replays nothing; leave out the archive")

@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // ArchiveFile is the name of the control's recording in a run's folder.
@@ -26,13 +26,13 @@ const treatmentFile = "archive-treatment.wacz"
 // replay. No origin is needed afterwards.
 func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
 	var arms []experiment.Arm
-	type source struct{ page, archive string }
+	type source struct{ page, archive, browser string }
 	made := map[source]string{} // the same page is recorded once for both arms
 	files := map[string]string{}
 	for _, a := range x.Plan.Arms() {
 		from := source{archive: a.Archive}
 		if a.Archive == "" {
-			from.page = a.Page
+			from.page, from.browser = a.Page, a.Browser.String() // browsers ask for a page in different ways
 		}
 		name, done := made[from]
 		if !done {
@@ -44,7 +44,11 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		files[a.Name] = name
 	}
-	if x.Rig.Sealed != nil {
+	if x.Plan.Miss == lab.MissFill {
+		if err := x.beginFill(); err != nil {
+			return nil, err
+		}
+	} else if x.Rig.Sealed != nil {
 		x.Rig.Sealed()
 	}
 	timing, err := replay.ParseTiming(x.Plan.Timing)
@@ -60,31 +64,41 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			}
 			opened[files[a.Name]] = recorded
 		}
-		arms = append(arms, x.arm(a, &replaying{network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing}))
+		arms = append(arms, x.arm(ctx, a, &replaying{
+			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
+			warm: a.State == lab.StateWarm,
+		}))
 	}
 	i := x.run.Archive
-	x.News.say(
-		"Replaying %d exchanges, %.1f MB, of %d hosts; no origin can be reached",
-		i.Exchanges,
-		float64(i.BodyBytes)/1e6,
-		len(i.Hosts),
-	)
+	origins := "no origin can be reached"
+	if x.fill.view != nil {
+		origins = "what is missing is fetched from its origin, once"
+	}
+	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
 	return arms, nil
 }
 
 // arm converts an arm for package experiment.
-func (x *Execution) arm(a lab.NamedArm, network experiment.Network) experiment.Arm {
+func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
-		Ready: func() error { return x.Rig.Network.SetLink(x.profiles[a.Name]) },
+		Ready: func() error {
+			if err := x.warmUp(ctx, a, network); err != nil {
+				return err
+			}
+			if err := x.prepare(ctx, a); err != nil {
+				return err
+			}
+			return x.Rig.Network.SetLink(x.profiles[a.Name])
+		},
 	}
 }
 
 // live returns the arms of a live run, which loads pages from their origins.
-func (x *Execution) live() (arms []experiment.Arm) {
+func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
 	for _, a := range x.Plan.Arms() {
-		arms = append(arms, x.arm(a, &recording{
+		arms = append(arms, x.arm(ctx, a, &recording{
 			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
 		}))
 	}
@@ -109,25 +123,61 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	cold := a
+	cold.State = lab.StateCold // a warm browser would not ask for what it has
+	if err := x.prepare(ctx, cold); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
 	one := *runner
 	one.Analyst = ofFailures{x.analyst}
-	one.Network = &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	network := &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	one.Network = network
 	plan := x.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
 	trial, err := one.Trial(ctx, plan, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	others, err := network.problems.Take(a.Page)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	x.run.Warnings = append(x.run.Warnings, others...)
+	if err := x.checkDocument(path, a.Page); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
 	if !loaded(trial) {
-		return errors.New(bracketed("recording: the page did not load", strings.Join(trial.Invalid, "; ")))
+		what, why := "recording: the page did not load", ""
+		if len(x.Plan.Steps) > 0 {
+			what = "recording: the journey did not come to its end"
+		}
+		if len(trial.Invalid) > 0 { // the others are about the film, which nobody looks at
+			why = trial.Invalid[0]
+		}
+		return errors.New(bracketed(what, why))
 	}
 	return nil
 }
 
+// checkDocument returns an error if what was recorded is not the page.
+func (x *Execution) checkDocument(path, page string) error {
+	a, err := archive.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	problem, note := Document(a, page)
+	if note != "" {
+		x.run.Warnings = append(x.run.Warnings, note)
+		x.News.say("Note: %s", note)
+	}
+	return problem
+}
+
 // loaded says whether a recorded page came to an end of its own: it was still, called
-// lab.done(), or showed the red page, but did not reach the time limit.
+// lab.done(), showed the red page, or came to the ends of all steps, but did not reach the time
+// limit.
 func loaded(t *lab.Trial) bool {
-	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed
+	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed || t.Ended == lab.EndSteps
 }
 
 // ofFailures makes measurements and evidence only of recordings that failed: nobody looks at

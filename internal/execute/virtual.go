@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"os"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/port"
 	"eidetic/netlab/proxy"
 )
 
@@ -39,14 +41,19 @@ type VirtualConfig struct {
 	// ShapeConnections is that of netlab.Config.
 	ShapeConnections bool
 	Log              *slog.Logger
+	// Browser is the first that is used; nil is Chromium.
+	Browser *lab.Browser
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
 // screen.
 type Virtual struct {
 	Rig
-	device *device.Virtual
-	keys   *x11control.Controller
+	device   *device.Virtual
+	keys     *x11control.Controller
+	redirect *port.Redirect // nil if the kernel cannot redirect
+	portsErr error          // why it cannot
+	browsers *browsers
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
@@ -74,12 +81,13 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	if err := os.WriteFile(pem, authority.PEM(), 0o644); err != nil {
 		return nil, err
 	}
-	if v.device.Browser, err = device.NewChromium(ctx, "/tmp", pem); err != nil {
+	v.browsers = &browsers{virtual: v.device, dir: "/tmp", authority: pem, open: map[string]device.Program{}, warm: map[string]string{}}
+	if err := v.browsers.choose(ctx, c.Browser); err != nil {
 		return nil, err
 	}
-	v.Network, err = netlab.Start(ctx, netlab.Config{
+	nc := netlab.Config{
 		Gateway: device.Gateway(), Synthetic: device.Synthetic(), Routes: true, HTTP3: !c.ShapeConnections,
-		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443",
+		HTTPAddr: "0.0.0.0:80", HTTPSAddr: "0.0.0.0:443", Loopback: device.Loopback(),
 		DNSAddr:   netip.AddrPortFrom(device.Gateway(), 53).String(),
 		ProxyAddr: netip.AddrPortFrom(device.Gateway(), 3128).String(),
 		Port: &netlab.Port{
@@ -88,8 +96,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			Forwarder: c.Forwarder,
 		}, ShapeConnections: c.ShapeConnections,
 		CA: authority, Upstream: upstream, Clock: clock, Log: c.Log,
-	})
-	if err != nil {
+	}
+	if v.redirect, v.portsErr = port.NewRedirect(device.GatewayPrefix()); v.redirect != nil {
+		nc.OtherAddr, nc.Control, nc.OnPorts = v.redirect.Addr(), v.redirect.Control, v.redirect.SetPorts
+	}
+	if v.Network, err = netlab.Start(ctx, nc); err != nil {
 		return nil, err
 	}
 	display := v.device.X.Display
@@ -97,6 +108,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return nil, err
 	}
 	v.Device, v.Control = births{v.device, v.Network}, v.keys
+	v.Hands = &Hands{Controller: v.keys}
+	v.Prepare = v.browsers.prepare
+	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
+		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
+	}
 	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: display, Rate: frameRate})
 	}}
@@ -114,10 +130,25 @@ func (v *Virtual) Close() error {
 	if v.Network != nil {
 		errs = append(errs, v.Network.Close())
 	}
+	if v.redirect != nil {
+		errs = append(errs, v.redirect.Close())
+	}
 	if v.device != nil {
 		errs = append(errs, v.device.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Reach prepares the rig for a page, and returns an error if the page cannot be loaded here.
+func (v *Virtual) Reach(page string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return err
+	}
+	if p := u.Port(); p != "" && p != "80" && p != "443" && v.portsErr != nil {
+		return fmt.Errorf("%s: only the ports 80 and 443 can be used on this machine: %w", page, v.portsErr)
+	}
+	return v.device.Reach(page)
 }
 
 // births adapts the virtual device to experiment.Device.
@@ -134,7 +165,7 @@ func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
 	size := v.device.Size
-	e.Browser = v.device.Browser.Version
+	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate)
 	e.Network = v.Network.Environment()
 }

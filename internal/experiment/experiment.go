@@ -38,9 +38,13 @@ type Traffic struct {
 	// Recorded is how many exchanges of this page the recording has, and Asked how many of
 	// them were requested; both are 0 if unknown.
 	Recorded, Asked int
+	// Filled is how many requests that the recording lacks were fetched from their origins.
+	Filled int
 	// Done is the first call of lab.done(), with the page's name for it as Detail; nil
 	// before the call.
 	Done *lab.Event
+	// Marks are all calls of lab.done(), as far as they were kept.
+	Marks []lab.Event
 }
 
 // Link is the emulated access network.
@@ -149,6 +153,8 @@ type Plan struct {
 	Tolerance time.Duration
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
+	// Steps make a journey, of which the first step is the load of Page.
+	Steps []lab.Step
 }
 
 // DefaultPlan fits a page load on a desktop link.
@@ -168,6 +174,8 @@ type Runner struct {
 	Screen  Screen
 	Control Control
 	Analyst Analyst
+	// Journey carries out the steps of plans that have some.
+	Journey Journey
 	Host    Host
 	Clock   lab.Clock
 	Log     *slog.Logger

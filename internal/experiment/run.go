@@ -50,7 +50,7 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 	}
 	for i, arm := range arms {
 		if came := o.came(i); came.valid == 0 {
-			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid, came.reason)
+			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid+came.filling, came.reason)
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ type outing struct {
 func (o *outing) fill(ctx context.Context, s Slot) error {
 	place := len(o.slots)
 	o.slots = append(o.slots, s)
-	for take := 1; ; take++ {
+	for take := 1; ; {
 		n := len(o.run.Trials) + 1
 		t, known, err := o.next(ctx, s, n)
 		if err != nil {
@@ -87,10 +87,17 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 		o.docket.add(t, place)
 		o.judge()
 		came := o.came(s.Arm)
-		again := !o.docket.filled(place) && o.spare > 0 && take < takes && came.hopeful()
-		if again {
+		again := !o.docket.filled(place) && came.hopeful()
+		switch {
+		case !again:
+		case t.Filled > 0: // this was what the repetition needed, and no fault
+			o.total++
+		case o.spare > 0 && take < takes:
 			o.spare--
 			o.total++
+			take++
+		default:
+			again = false
 		}
 		if !known {
 			if err := o.save(); err != nil {
@@ -182,6 +189,7 @@ const takes = 3
 // tally counts an arm's trials.
 type tally struct {
 	valid, invalid int
+	filling        int    // invalid ones that fetched what the recording lacks; they are not among invalid
 	reason         string // of the first invalid trial
 }
 
@@ -194,16 +202,27 @@ func (o *outing) came(arm int) (a tally) {
 			a.valid++
 			continue
 		}
-		if a.invalid++; a.reason == "" {
+		if a.reason == "" {
 			a.reason = t.Invalid[0]
+		}
+		if t.Filled > 0 {
+			a.filling++
+		} else {
+			a.invalid++
 		}
 	}
 	return a
 }
 
+// maxFilling bounds an arm's trials that fetch what the recording lacks. A page that asks for
+// something new in each of so many loads will do so in the next.
+const maxFilling = 4
+
 // hopeful says whether another trial may be valid. If the first two of an arm are invalid
 // and none is valid, the fault is hardly temporary.
-func (a *tally) hopeful() bool { return a.valid > 0 || a.invalid < 2 }
+func (a *tally) hopeful() bool {
+	return a.valid > 0 && a.filling <= maxFilling+a.valid || a.valid == 0 && a.invalid < 2 && a.filling < maxFilling
+}
 
 // one carries out one trial of an arm.
 func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir string) (*lab.Trial, error) {

@@ -48,7 +48,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	facts := facts{offsetBefore: r.clockOffset(), expectBlank: p.ExpectBlank}
+	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
 	start, err := r.perform(ctx, p, t, dir, &facts, spent)
 	if start == nil {
@@ -83,6 +83,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	if start != nil {
 		t.Blur = blurOf(t, facts, start.Earliest)
 	}
+	t.Invalid = append(t.Invalid, judgeSteps(t, facts.served)...)
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
 	t.Valid, t.Faults = len(t.Invalid) == 0, t.Invalid
 	return t, nil
@@ -130,6 +131,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Requests, t.Misses = count(served)
 		traffic := session.Traffic()
 		t.Recorded, t.Asked = traffic.Recorded, traffic.Asked
+		if t.Filled = traffic.Filled; t.Filled > 0 {
+			t.FilledRequests = fetched(served, f.offsetBefore)
+		}
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		err = errors.Join(err, disarmErr,
 			writeLines(filepath.Join(dir, ReplayFile), served),
@@ -167,6 +171,12 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err := r.awaitSync(ctx, p, life, film); err != nil {
 		return nil, err
 	}
+	var play Play
+	if len(p.Steps) > 0 {
+		if play, err = r.Journey.Begin(film); err != nil {
+			return nil, fmt.Errorf("beginning the journey: %w", err)
+		}
+	}
 	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "loading the page"})
 	spent.wall(PartBirth, film.Status().LastChange)
 	seen := r.Host.Watch()
@@ -189,16 +199,14 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	}
 	event.Name, event.Detail = "navigate", "Return on the synchronisation page, which leads to "+p.Page
 	t.Events = append(t.Events, event)
-	ended, err := r.awaitEnd(ctx, p, life, film, session, event)
+	ended, err := r.toEnd(ctx, p, scene{t, dir, play, life, film, session}, event)
 	t.Ended, t.Machine = ended, seen()
 	spent.wall(PartLoad, film.Status().LastChange)
 	spent.end(PartStill)
 	if err != nil {
 		return &event, err
 	}
-	if done := session.Traffic().Done; done != nil {
-		t.Events = append(t.Events, *done)
-	}
+	t.Events = append(t.Events, marksOf(session.Traffic(), len(p.Steps) > 0)...)
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -11,6 +12,7 @@ import (
 type facts struct {
 	served       []lab.Served
 	filmed       bool
+	still        time.Duration // the plan's
 	film         FilmStatus
 	link         LinkReport
 	offsetBefore time.Duration // wall clock minus monotonic clock
@@ -37,6 +39,11 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%d of %d requests were not in the archive, first %s: see the replay log", t.Misses,
 			t.Requests, firstMiss(f.served)))
 	}
+	if t.Filled > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d of %d requests were not in the archive, first %s, and were fetched from their origins: "+
+			"their times are those of the origins; later trials get the same answers from what was fetched", t.Filled, t.Requests,
+			firstFetched(t.FilledRequests)))
+	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
@@ -50,8 +57,8 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)
 	}
-	if t.Ended == lab.EndLimit {
-		reasons = append(reasons, "the page did not come to rest within the plan's time limit")
+	if t.Ended == lab.EndLimit && len(t.Steps) == 0 { // a step says itself what it waited for
+		reasons = append(reasons, unrest(t, f))
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {
 		reasons = append(reasons, fmt.Sprintf("the wall clock stepped by %v", step.Round(time.Millisecond)))
@@ -66,6 +73,33 @@ func firstMiss(served []lab.Served) string {
 		}
 	}
 	return ""
+}
+
+// fetched lists the requests that origins answered. offset is the wall clock minus the monotonic one.
+func fetched(served []lab.Served, offset time.Duration) (list []lab.FilledRequest) {
+	const most = 100 // requests of a trial; replay.jsonl has all
+	const longest = 500
+	for _, s := range served {
+		if s.Stage != lab.StageLive || len(list) == most {
+			continue
+		}
+		f := lab.FilledRequest{
+			Time: s.Time, Wall: time.Unix(0, int64(s.Time)).Add(offset).UTC(), Method: s.Method, URL: s.URL,
+			Status: s.Status, Bytes: s.Bytes, Exchange: s.Exchange, Error: s.Error,
+		}
+		if len(f.URL) > longest {
+			f.URL = strings.ToValidUTF8(f.URL[:longest], "") + "…"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func firstFetched(list []lab.FilledRequest) string {
+	if len(list) == 0 {
+		return "one that is not in the log"
+	}
+	return list[0].Method + " " + list[0].URL
 }
 
 // aborted counts the responses that failed on the box's side; a device that closes a

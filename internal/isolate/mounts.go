@@ -1,7 +1,9 @@
 package isolate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +15,8 @@ type Mounts struct {
 	// Keep names folders that stay visible although they are below a covered one, such as
 	// an output folder in /tmp. They must exist.
 	Keep []string
-	// Resolver is the address written to the inside's /etc/resolv.conf.
+	// Resolver is the address written to the inside's /etc/resolv.conf. With it, the inside's
+	// /etc/hosts knows localhost alone, so that every other name is asked for there.
 	Resolver string
 	// TempSize bounds the RAM file system at /tmp, in bytes.
 	TempSize int64
@@ -96,22 +99,33 @@ func openKept(dirs []string) ([]keptDir, error) {
 	return kept, nil
 }
 
-// resolver mounts a file over /etc/resolv.conf, which programs inside read to find their
-// name server.
+// resolver mounts files over /etc/resolv.conf, which programs inside read to find their
+// name server, and over /etc/hosts.
 func resolver(address string) error {
 	if address == "" {
 		return nil
 	}
-	ours := "/tmp/resolv.conf"
-	if err := os.WriteFile(ours, []byte("nameserver "+address+"\n"), 0o644); err != nil {
-		return fmt.Errorf("writing the resolver's configuration: %w", err)
+	if err := cover("/etc/resolv.conf", "nameserver "+address+"\n"); err != nil {
+		return err
 	}
-	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if _, err := os.Stat("/etc/hosts"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return cover("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")
+}
+
+// cover mounts a file with this text over another file.
+func cover(file, text string) error {
+	ours := filepath.Join("/tmp", filepath.Base(file))
+	if err := os.WriteFile(ours, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("writing the inside's %s: %w", file, err)
+	}
+	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
-		return fmt.Errorf("the machine has no readable /etc/resolv.conf to put ours over (%w): make one, it may be empty", err)
+		return fmt.Errorf("the machine has no readable %s to put ours over (%w): make one, it may be empty", file, err)
 	}
 	if err := syscall.Mount(ours, target, "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("putting the lab's resolver over %s: %w", target, err)
+		return fmt.Errorf("putting the lab's own file over %s: %w", target, err)
 	}
 	return nil
 }

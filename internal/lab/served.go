@@ -29,8 +29,12 @@ type Served struct {
 	Exchange string  `json:"exchange,omitempty"`
 	// Differs names what differed from the recorded request: "query cb: 1 → 9".
 	Differs []string `json:"differs,omitempty"`
-	// RunnerUp is the next best exchange, for a fuzzy match or a miss.
+	// Why says why what differs was accepted, or why a miss was not answered.
+	Why string `json:"why,omitempty"`
+	// RunnerUp is the next best exchange of a fuzzy match, and the nearest one of a miss.
 	RunnerUp string `json:"runner_up,omitempty"`
+	// Filled is set if the exchange is none of the recording but was fetched for an earlier miss.
+	Filled bool `json:"filled,omitempty"`
 
 	RequestSHA256 string        `json:"request_sha256,omitempty"` // of the request body, if it has one
 	Status        int           `json:"status"`

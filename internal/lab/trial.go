@@ -89,6 +89,11 @@ type Trial struct {
 	Recorded int `json:"recorded,omitempty"`
 	Asked    int `json:"asked,omitempty"`
 
+	// Filled is how many requests that the recording lacks the trial fetched from their origins,
+	// and FilledRequests the first of them.
+	Filled         int             `json:"filled,omitempty"`
+	FilledRequests []FilledRequest `json:"filled_requests,omitempty"`
+
 	Frames     int    `json:"frames"`
 	FramesLost int    `json:"frames_lost"`
 	FirstFrame Time   `json:"first_frame_ns"`
@@ -99,6 +104,10 @@ type Trial struct {
 	ContentW   int    `json:"content_w"`
 	ContentH   int    `json:"content_h"`
 	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
+
+	// Steps are the steps of a journey in the order in which they were carried out, a step
+	// before those in it; nil for the load of one page.
+	Steps []*TrialStep `json:"steps,omitempty"`
 
 	// Blur is how late the instruments may have been; Machine is the machine's other load.
 	Blur    *Blur    `json:"blur,omitempty"`
@@ -132,6 +141,18 @@ type Trial struct {
 	// Files names the artifacts, relative to the trial's folder: "reel",
 	// "video", "filmstrip", "heatmap", "replay", "events".
 	Files map[string]string `json:"files"`
+}
+
+// FilledRequest is a request that was fetched from its origin in a trial.
+type FilledRequest struct {
+	Time     Time      `json:"time_ns"` // arrival
+	Wall     time.Time `json:"wall"`    // the same, for people
+	Method   string    `json:"method"`
+	URL      string    `json:"url"`
+	Status   int       `json:"status"`
+	Bytes    int64     `json:"bytes"`
+	Exchange string    `json:"exchange,omitempty"` // in the archive of what was fetched
+	Error    string    `json:"error,omitempty"`    // why the origin did not answer
 }
 
 // TrialPart is one stretch of a trial's time.
@@ -189,8 +210,10 @@ type Run struct {
 
 	Page    string      `json:"page"`    // URL under test
 	Archive ArchiveInfo `json:"archive"` // what was replayed
-	Link    Link        `json:"link"`    // of the control
-	Plan    Plan        `json:"plan"`
+	// Filled is the archive of what the recording lacked and the run fetched; nil for nothing.
+	Filled *ArchiveInfo `json:"filled,omitempty"`
+	Link   Link         `json:"link"` // of the control
+	Plan   Plan         `json:"plan"`
 
 	// Tolerance is how late the instruments may be in a valid trial.
 	Tolerance *Tolerance `json:"tolerance,omitempty"`

@@ -47,9 +47,11 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, p.start)
 	requirePage(api)
+	allowNames(api)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
@@ -66,7 +68,12 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	}
 	id, err := p.Queue.Add(ctx, in.Body, once)
 	var rejected *runqueue.RejectedError
+	var refused *Refusal
 	switch {
+	case errors.Is(err, store.ErrFull):
+		return nil, huma.Error503ServiceUnavailable(err.Error())
+	case errors.As(err, &refused):
+		return nil, huma.NewError(refused.Status, refused.Error())
 	case errors.As(err, &rejected):
 		return nil, huma.Error422UnprocessableEntity(rejected.Error())
 	case errors.Is(err, store.ErrKeyUsed):
@@ -74,6 +81,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	case err != nil:
 		return nil, p.internalError(err)
 	}
+	note(ctx, id)
 	return startedAs(id), nil
 }
 
@@ -83,6 +91,31 @@ func requirePage(api huma.API) {
 	schema := api.OpenAPI().Components.Schemas.Map()["Plan"]
 	schema.Required = append(schema.Required, "page")
 	schema.PrecomputeMessages()
+}
+
+// schemaName names the schema of a type by the type, but a plan's step, as the step of a history
+// has that name.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[lab.Step]() {
+		return "PlanStep"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// allowNames lets the schema of a browser be a name, too, as lab.Browser reads it.
+func allowNames(api huma.API) {
+	schema := api.OpenAPI().Components.Schemas.Map()["Browser"]
+	object, most := *schema, 40
+	*schema = huma.Schema{
+		Description: "A name, or an object that says which program is started and how",
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeString, MaxLength: &most, Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
+			&object,
+		},
+	}
+	for _, s := range append(schema.OneOf, schema) {
+		s.PrecomputeMessages()
+	}
 }
 
 // startedAs is the response to a request for a run, and to its repetitions.

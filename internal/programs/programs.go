@@ -24,6 +24,11 @@ func Chromium() Program {
 		"virtual devices: their browser"}
 }
 
+// Firefox is another browser of a virtual device, where a plan asks for it.
+func Firefox() Program {
+	return Program{"firefox", []string{"firefox", "firefox-esr"}, "firefox-esr", "virtual devices: Firefox, where a plan asks for it"}
+}
+
 // Certutil puts the box's certificate authority into the browser's store.
 func Certutil() Program {
 	return Program{"certutil", []string{"certutil"}, "libnss3-tools", "virtual devices: their browser trusts the box"}

@@ -37,6 +37,7 @@ func groupsOf(run *lab.Run) []group {
 		{"Environment", environmentRows(run.Environment)},
 		{"Plan", planRows(run.Plan)},
 		{"Archive", archiveRows(run.Archive)},
+		{"Fetched for what the recording lacks", filledRows(run)},
 	} {
 		if len(g.Rows) > 0 {
 			out = append(out, g)
@@ -80,6 +81,14 @@ func archiveRows(a lab.ArchiveInfo) (r rows) {
 	return r
 }
 
+// filledRows describes the archive of what the recording lacked.
+func filledRows(run *lab.Run) rows {
+	if run.Filled == nil {
+		return nil
+	}
+	return archiveRows(*run.Filled)
+}
+
 // planRows describes the plan.
 func planRows(p lab.Plan) (r rows) {
 	if p.Trials == 0 { // a run without a plan
@@ -100,6 +109,22 @@ func planRows(p lab.Plan) (r rows) {
 		if t.Archive != control.Archive {
 			r.add("Recording of the treatment", recordingOf(p, t))
 		}
+	}
+	for _, a := range arms {
+		if p.Match == "" && a.Match == lab.NormalMatch || a.Name != lab.Control && a.Match == control.Match {
+			continue // a run from before there were policies, or nothing new
+		}
+		name := "A request matches"
+		if a.Name != lab.Control {
+			name += ", treatment"
+		}
+		r.add(name, map[string]string{
+			"strict": "only if method, URL and body are the recorded ones (strict)", "normal": "if nothing differs that can change the answer (normal)",
+			"loose": "if it is similar enough (loose)",
+		}[a.Match])
+	}
+	if p.Miss == lab.MissFill {
+		r.add("What the recording lacks", "fetched from its origin once, the same for all trials (fill)")
 	}
 	trials := count(p.Trials)
 	if len(arms) > 1 {

@@ -100,8 +100,18 @@ func noteOf(s lab.Served) string {
 	for _, d := range s.Differs {
 		add(d)
 	}
-	if s.RunnerUp != "" {
+	if s.Why != "" {
+		add(s.Why)
+	}
+	switch {
+	case s.RunnerUp == "":
+	case s.Stage == lab.StageMiss:
+		add("nearest: " + s.RunnerUp)
+	default:
 		add("next best: " + s.RunnerUp)
+	}
+	if s.Filled {
+		add("answered from what this run fetched")
 	}
 	const most = 600
 	if r := []rune(note); len(r) > most {

@@ -41,6 +41,8 @@ type page struct {
 	RowLabels   map[string]metric
 	Arms        []string
 	Trials      []trial
+	Filled      []filledRow
+	FilledMore  int
 	Columns     []metric
 	Groups      []group
 	Raw         string // link, environment and plan as JSON
@@ -132,6 +134,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	p.Facts = factsOf(run)
 	p.Cards = cardsOf(run, p.Changes)
 	p.Methods = methodsOf(run, p.Columns)
+	p.Filled, p.FilledMore = filledOf(run)
 	var x texts
 	p.Data.Medians = []median{}
 	loads, visuals := map[string][]steps{}, map[string][]steps{}

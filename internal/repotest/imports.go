@@ -47,7 +47,11 @@ func directions() []direction {
 		{"control", append([]string{"internal/rfb"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
-		{"image", []string{"internal/lab", "internal/atomicfile", "systemd"}, "the image is built from the finished binary and its units"},
+		{
+			"image",
+			[]string{"internal/lab", "internal/atomicfile", "internal/pin", "systemd"},
+			"the image is built from the finished binary and its units; its console shows the panel's fingerprint",
+		},
 		{
 			"image/boottest",
 			[]string{"image", "internal/storytest", "internal/samplesite", "netlab/netspace"},
@@ -64,9 +68,15 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/journey",
+			append([]string{"analysis", "control", "internal/experiment"}, lab...),
+			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
+		},
+		{
 			"internal/execute",
 			append(
 				[]string{
+					"internal/journey",
 					"netlab",
 					"capture",
 					"control",
@@ -96,12 +106,16 @@ func directions() []direction {
 					"netlab",
 					"image",
 					"systemd",
+					"control/adb",
 					"internal/atomicfile",
+					"internal/credentials",
+					"internal/device",
 					"internal/doctor",
 					"internal/experiment",
 					"internal/execute",
 					"internal/inspect",
 					"internal/panel",
+					"internal/pin",
 					"internal/report",
 					"internal/runqueue",
 					"internal/sandbox",
@@ -117,9 +131,11 @@ func directions() []direction {
 		},
 		{
 			"internal/client",
-			[]string{"internal/lab", "internal/panel", "internal/report", "internal/store"},
+			[]string{"internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
+		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
+		{"internal/credentials", []string{"internal/atomicfile"}, "who may do what is decided without knowing what there is to do"},
 		{
 			"internal/doctor",
 			append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...),
@@ -167,6 +183,8 @@ func directions() []direction {
 				"internal/compare",
 				"internal/experiment",
 				"internal/runqueue",
+				"internal/credentials",
+				"internal/pin",
 			},
 			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument",
 		},

@@ -21,6 +21,9 @@ func (s *Site) api() http.Handler {
 	mux.HandleFunc("/v1/reviews", s.endpoint(http.MethodGet, "br", s.reviews))
 	mux.HandleFunc("/v1/quote", s.endpoint(http.MethodPost, "gzip", s.quote))
 	mux.HandleFunc("/v1/events", s.endpoint(http.MethodPost, "", s.events))
+	mux.HandleFunc("/v1/search", s.endpoint(http.MethodGet, "gzip", s.search))
+	mux.HandleFunc("/v1/basket", s.endpoint(http.MethodPost, "gzip", s.basket))
+	mux.HandleFunc("/v1/orders", s.endpoint(http.MethodPost, "gzip", s.orders))
 	return mux
 }
 

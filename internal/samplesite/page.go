@@ -53,6 +53,7 @@ func (s *Site) www() http.Handler {
 		}
 		s.document(w, r, page)
 	})
+	s.store(mux)
 	mux.HandleFunc("GET /js/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, "js/"+r.PathValue("name"))
 	})

@@ -55,7 +55,7 @@ type Options struct {
 
 // Parts are the names that Options.Slow and ParseSlow know.
 func Parts() []string {
-	return []string{"api", "css", "document", "font", "hero", "pictures", "widget"}
+	return []string{"api", "css", "document", "font", "hero", "pay", "pictures", "widget"}
 }
 
 // Site is the shop. Its methods may be called concurrently.

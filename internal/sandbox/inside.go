@@ -15,9 +15,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"eidetic/internal/device"
 	"eidetic/internal/execute"
@@ -47,15 +48,15 @@ type Task struct {
 	ID   string // of the run
 	Plan lab.Plan
 	Out  string // the store
+	// Files is the folder of the pictures and gestures that the plan's steps name.
+	Files string `json:",omitempty"`
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says which origins can be recorded: those of the sample site, which is
 	// started for the run; those that the outside can reach; or none.
 	Origins string
-	// Resolver and Roots are for origins outside: their name server, and PEM
-	// certificates to trust besides the system's.
-	Resolver netip.AddrPort
-	Roots    string
+	// Reach is for origins outside.
+	Reach Reach
 	// Events go to the outer half, as JSON, instead of to a person.
 	Events bool
 }
@@ -72,6 +73,9 @@ const (
 	eventsFile = 3 + iota
 	dialFile
 )
+
+// dialFileAlone is the descriptor of the outer half's connections when there are no events.
+const dialFileAlone = 3
 
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
@@ -128,10 +132,11 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		defer outside.Close()
 		processes = fmt.Sprintf("/proc/self/fd/%d", outside.Fd())
 	}
+	t.Reach.ownHosts() // before its file is covered
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -141,11 +146,11 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		defer o.stop()
 		config.Upstream, config.Sealed = o.start, o.stop
 	case OriginsOutside:
-		dialer, err := isolate.NewDialer(os.NewFile(dialFile, "outside"))
+		dialer, err := isolate.NewDialer(os.NewFile(t.dialFile(), "outside"))
 		if err != nil {
 			return err
 		}
-		config.Upstream = t.outside(dialer)
+		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) { return t.Reach.through(dialer) }
 		config.Sealed = func() { _ = dialer.Close() } // an error would change nothing: the dialer is not used again
 	}
 	rig, err := execute.NewVirtual(ctx, config)
@@ -153,22 +158,69 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	defer rig.Close()
+	if err := t.prepare(rig); err != nil {
+		return err
+	}
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
-		Rig: rig.Rig, Root: t.Out, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 		Check: inspect.Checker{Command: in.Commands.Inspect},
 	}
+	if t.Reach.AnyCertificate && t.records() {
+		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")
+	}
 	return x.Run(ctx)
+}
+
+// records tells whether a page is recorded from its origin.
+func (t Task) records() bool {
+	return slices.ContainsFunc(t.Plan.Arms(), func(a lab.NamedArm) bool { return a.Archive == "" })
+}
+
+// dialFile is the descriptor of the outer half's connections.
+func (t Task) dialFile() uintptr {
+	if t.Events {
+		return dialFile
+	}
+	return dialFileAlone
+}
+
+// prepare readies the device for the plan's pages.
+func (t Task) prepare(rig *execute.Virtual) error {
+	for _, a := range t.Plan.Arms() {
+		if err := rig.Reach(a.Page); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // folders names the folders of the outside that the inner half needs.
 func (t Task) folders() []string {
 	dirs := []string{t.Out}
+	if t.Files != "" {
+		dirs = append(dirs, t.Files)
+	}
 	for _, a := range t.Plan.Arms() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
+		dirs = append(dirs, browserDirs(a.Browser)...)
 		dirs = append(dirs, traceDirs(a.Link)...)
+	}
+	return dirs
+}
+
+// browserDirs names the folders of a browser that may lie where the inner half has none.
+func browserDirs(b *lab.Browser) (dirs []string) {
+	if b == nil {
+		return nil
+	}
+	if b.Profile != "" {
+		dirs = append(dirs, b.Profile)
+	}
+	if words := strings.Fields(b.Command); len(words) > 0 && filepath.IsAbs(words[0]) {
+		dirs = append(dirs, filepath.Dir(words[0]))
 	}
 	return dirs
 }
@@ -183,14 +235,6 @@ func traceDirs(profile string) (dirs []string) {
 	}
 	_, _ = link.Reader{Open: open}.Parse(profile) // the outer half has reported its errors
 	return dirs
-}
-
-// outside reaches origins through connections that the outer half makes.
-func (t Task) outside(dialer *isolate.Dialer) func(context.Context) (*proxy.UpstreamConfig, error) {
-	return func(context.Context) (*proxy.UpstreamConfig, error) {
-		roots, err := TrustedRoots(t.Roots)
-		return &proxy.UpstreamConfig{Resolver: t.Resolver, Roots: roots, DialContext: dialer.DialContext}, err
-	}
 }
 
 // TrustedRoots is the system's pool of certificates with those of a PEM text added;

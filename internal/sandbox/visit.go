@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,12 +22,10 @@ type Visit struct {
 	Pages        []string
 	Still, Limit time.Duration
 	Seed         uint64
-	// Resolver and Roots are for a recording: the name server of origins, and PEM
-	// certificates to trust besides the system's.
-	Resolver netip.AddrPort
-	Roots    string
-	// Timing and Link are for a replay.
-	Timing, Link string
+	// Reach is for a recording.
+	Reach Reach
+	// Timing, Link and Match are for a replay.
+	Timing, Link, Match string
 
 	// Served gets each request, in the outer half; nil gets none.
 	Served func(lab.Served) `json:"-"`
@@ -43,6 +40,13 @@ const (
 // Run visits the pages in namespaces that end with the visit. The error is an
 // *exec.ExitError when the inner half has told the person why it failed.
 func (v Visit) Run(ctx context.Context, c Commands) error {
+	if v.Record {
+		for _, page := range v.Pages {
+			if err := v.Reach.Check(ctx, page); err != nil {
+				return &OriginError{err}
+			}
+		}
+	}
 	var err error
 	if v.Archive, err = realPath(v.Archive); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 	"eidetic/netlab/link"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 
 	"github.com/miekg/dns"
 )
@@ -45,6 +45,7 @@ func VisitInside(ctx context.Context, task string, in Inner) error {
 
 // carryOut brings the device up, opens the pages, and takes the device down.
 func (v *Visit) carryOut(ctx context.Context, in Inner) error {
+	v.Reach.ownHosts() // before its file is covered
 	if err := isolate.Mount(isolate.Mounts{Keep: []string{filepath.Dir(v.Archive)}, Resolver: device.Gateway().String(),
 		TempSize: tempSize}); err != nil {
 		return err
@@ -56,19 +57,19 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 			return err
 		}
 		defer dialer.Close()
-		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) {
-			roots, err := TrustedRoots(v.Roots)
-			return &proxy.UpstreamConfig{
-				Resolver: v.Resolver, Roots: roots, DialContext: dialer.DialContext,
-				DialPacket: func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "udp", addr) },
-			}, err
-		}
+		v.Reach.dial = dialer.DialContext
+		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) { return v.Reach.through(dialer) }
 	}
 	rig, err := execute.NewVirtual(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer rig.Close()
+	for _, page := range v.Pages {
+		if err := rig.Reach(page); err != nil {
+			return err
+		}
+	}
 	visit := &visit{Visit: v, inner: in, rig: rig, lines: json.NewEncoder(os.NewFile(visitServed, "served"))}
 	if v.Record {
 		return visit.record(ctx)
@@ -79,10 +80,11 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 // visit is a Visit in progress.
 type visit struct {
 	*Visit
-	inner Inner
-	rig   *execute.Virtual
-	lines *json.Encoder
-	done  atomic.Bool // the page called lab.done()
+	inner    Inner
+	rig      *execute.Virtual
+	lines    *json.Encoder
+	done     atomic.Bool // the page called lab.done()
+	problems execute.OriginProblems
 }
 
 // say tells the person a sentence.
@@ -165,7 +167,7 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 		return err
 	}
 	recorder, err := v.rig.Network.Record(ctx, w, replay.RecordOptions{
-		Wall: time.Now, Inject: inject.Options{Seed: v.Seed, Date: wall}, Annotate: v.annotate,
+		Wall: time.Now, Inject: inject.Options{Seed: v.Seed, Date: wall}, Annotate: v.annotate, Log: v.problems.Add,
 	})
 	if err != nil {
 		return errors.Join(err, w.Discard())
@@ -181,6 +183,13 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 			break
 		}
 		if err = v.open(ctx, page, recorder.Stats); err != nil {
+			break
+		}
+		others, problem := v.problems.Take(page)
+		for _, o := range others {
+			v.say("%s", o)
+		}
+		if err = v.Reach.hint(ctx, page, problem); err != nil {
 			break
 		}
 	}
@@ -218,7 +227,7 @@ func (v *visit) replay(ctx context.Context) error {
 	for _, page := range v.Pages {
 		// Each browser is a device that was never here, so it gets a session of its own.
 		session, serr := v.rig.Network.Replay(ctx, a, replay.Options{
-			Seed: v.Seed, Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
+			Seed: v.Seed, Match: match.Policy(v.Match), Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
 		})
 		if err = serr; err == nil {
 			err = v.open(ctx, page, session.Stats)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/internal/sandbox"
 	"eidetic/netlab/archive"
 
 	"github.com/goccy/go-yaml"
@@ -38,6 +39,15 @@ type networkConfig struct {
 	// Trust are certificates (PEM), or the name of a file of them, that are
 	// trusted besides the system's: for test servers with an authority of their own.
 	Trust string `yaml:"trust"`
+	// AllowPrivate lets recordings reach this machine and private networks: for own servers.
+	AllowPrivate bool `yaml:"allow_private"`
+	// InsecureOrigin leaves the certificates of origins unverified.
+	InsecureOrigin bool `yaml:"insecure_origin"`
+}
+
+// reach says how origins are reached; roots are those of Roots.
+func (c networkConfig) reach(roots string) sandbox.Reach {
+	return sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
 }
 
 // recordingsConfig bounds what the reading of a recording takes.
@@ -104,6 +114,13 @@ type panelConfig struct {
 	// Hosts are names by which it may be called besides addresses, localhost and
 	// the box's own name: those that somebody has put into a name server.
 	Hosts []string `yaml:"hosts"`
+	// PlainHTTP serves other machines without TLS: for a panel behind a proxy that has it.
+	PlainHTTP bool `yaml:"plain_http"`
+}
+
+// hostNames are the names by which the panel may be called besides addresses and localhost.
+func (c Config) hostNames() []string {
+	return append([]string{c.Box.Hostname, c.Box.Hostname + ".local"}, c.Panel.Hosts...)
 }
 
 // hostName is a name of DNS (RFC 1123, section 2.1), without a port.

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"eidetic/internal/store"
 )
 
@@ -51,31 +49,6 @@ func makePrivate(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// leastFree is what must be free for a run to begin: the recording, the reels and the report of a short
-// one.
-const leastFree = 64 << 20
-
-// diskProblem says why the data folder takes no run, or "".
-func diskProblem(dir string) string {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Sprintf("the data folder cannot be used: %v", err)
-	}
-	return problemOf(st)
-}
-
-// problemOf is diskProblem for a file system.
-func problemOf(st unix.Statfs_t) string {
-	free := int64(st.Bavail) * st.Bsize
-	switch {
-	case st.Flags&unix.ST_RDONLY != 0:
-		return "the data folder's disk is read-only: it has a fault, or was mounted so; the journal says which"
-	case free < leastFree:
-		return fmt.Sprintf("the disk is full (%d MB free, a run needs %d): delete runs or recordings", free>>20, leastFree>>20)
-	}
-	return ""
-}
-
 // HoldFolder keeps other services from the data folder for as long as the result
 // is open: they would take the runs in progress here for interrupted ones. It
 // locks the folder itself, which works on a full disk, too.
@@ -100,24 +73,28 @@ const queueFile = "queue.db"
 
 // openQueue opens the queue. A damaged queue is put aside: a box that forgets what
 // waited is better than one that never starts again. Where the disk takes nothing
-// the queue is in memory, because the panel can empty a full disk.
-func openQueue(ctx context.Context, dir string, log *slog.Logger) (*store.Queue, error) {
+// the queue is in memory, because the panel can empty a full disk; inMemory is the reason.
+// No run is accepted then.
+func openQueue(ctx context.Context, dir string, log *slog.Logger) (queue *store.Queue, inMemory, err error) {
 	path := filepath.Join(dir, queueFile)
-	queue, err := store.OpenQueue(ctx, path)
+	queue, err = store.OpenQueue(ctx, path)
 	if err == nil || ctx.Err() != nil {
-		return queue, err
+		return queue, nil, err
 	}
 	if !store.Damaged(err) {
-		log.Error("the queue is in memory until the next start; runs that wait in the file wait until then", "error", err)
-		return store.MemoryQueue(ctx)
+		log.Error("the queue cannot be opened: no run is accepted until the next start, and those that wait in the file wait until then",
+			"error", err)
+		queue, memoryErr := store.MemoryQueue(ctx)
+		return queue, err, memoryErr
 	}
 	aside := path + ".damaged"
 	log.Error("the queue is damaged; it is put aside, and the runs that waited are forgotten", "aside", aside, "error", err)
 	if err := os.Rename(path, aside); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, rest := range []string{path + "-wal", path + "-shm"} {
 		_ = os.Remove(rest) // files of the damaged queue, which may be missing
 	}
-	return store.OpenQueue(ctx, path)
+	queue, err = store.OpenQueue(ctx, path)
+	return queue, nil, err
 }

@@ -25,13 +25,13 @@ type runner struct {
 	runs     *store.Store
 	devices  *deviceList
 	notifier *systemd.Notifier
+	disk     *disk // nil is one that is well
 }
 
 // Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
-	// Otherwise it would wait in a queue that is in memory, and fail when it begins.
-	if problem := diskProblem(r.data); problem != "" {
-		return p, errors.New(problem)
+	if err := r.disk.refusal(); err != nil {
+		return p, err
 	}
 	if p.Device == "" {
 		all := r.devices.describe(ctx)
@@ -58,8 +58,8 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 
 // Run implements runqueue.Runner.
 func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(runqueue.Progress)) error {
-	if problem := diskProblem(r.data); problem != "" { // which it may have become since
-		return errors.New(problem)
+	if err := r.disk.problem(); err != nil { // it has changed since the run was accepted
+		return fmt.Errorf("the run did not begin: %w", err)
 	}
 	progress(runqueue.Progress{Doing: "waiting for the device"})
 	d, err := r.await(ctx, p.Device)
@@ -77,6 +77,9 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
 	})
+	if wrong := r.disk.problem(); err != nil && ctx.Err() == nil && wrong != nil {
+		err = fmt.Errorf("%w; %w", wrong, err)
+	}
 	return errors.Join(err, r.conclude(ctx, id, err))
 }
 

@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -11,7 +9,6 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
-	"eidetic/netlab/dns"
 )
 
 // virtualDevice is a browser on this machine, in namespaces that are made for
@@ -19,8 +16,7 @@ import (
 // that this process makes for it while it records.
 type virtualDevice struct {
 	data     string
-	resolver netip.AddrPort // of origins; the system's when it is not valid
-	roots    string         // PEM, trusted besides the system's
+	reach    sandbox.Reach // of origins
 	commands sandbox.Commands
 	// check returns what the machine lacks; it makes namespaces to find out whether it may.
 	check func(context.Context) error
@@ -65,22 +61,6 @@ func (v *virtualDevice) setBusy(busy bool) {
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
-	resolver, err := v.nameServer()
-	if err != nil {
-		return err
-	}
-	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Resolver: resolver, Roots: v.roots}
+	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach}
 	return t.RunWithEvents(ctx, v.commands, news)
-}
-
-// nameServer is the server that the recorder asks for the addresses of origins.
-func (v *virtualDevice) nameServer() (netip.AddrPort, error) {
-	if v.resolver.IsValid() {
-		return v.resolver, nil
-	}
-	server, err := dns.SystemResolver(dns.ResolvConf)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%w; set network.resolver in the configuration", err)
-	}
-	return server, nil
 }

@@ -226,6 +226,7 @@ func withoutSeries(run *lab.Run) *lab.Run {
 		bare := *t
 		bare.LoadHistogram, bare.VisualProgress, bare.FrameTimes = nil, nil, nil
 		bare.Parts = nil
+		bare.Steps = withoutCurves(t.Steps)
 		short.Trials[i] = &bare
 	}
 	return &short

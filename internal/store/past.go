@@ -119,6 +119,8 @@ type watchedNetwork struct {
 
 type watchedPlan struct {
 	Timing string  `json:"timing,omitempty"`
+	Match  string  `json:"match,omitempty"`
+	Miss   string  `json:"miss,omitempty"`
 	Still  float64 `json:"still_s,omitempty"`
 	Limit  float64 `json:"limit_s,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
@@ -131,7 +133,7 @@ func factsOf(run *lab.Run) facts {
 	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // vary from run to run by themselves
 	w := watched{
 		Environment: e, Link: run.Link,
-		Plan: watchedPlan{run.Plan.Timing, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live},
+		Plan: watchedPlan{run.Plan.Timing, run.Plan.Match, run.Plan.Miss, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live},
 	}
 	w.Link.Name = ""
 	if n := e.Network; n != nil {

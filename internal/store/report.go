@@ -50,11 +50,14 @@ type ReportTrial struct {
 	Invalid    []string           `json:"invalid"`
 	Misses     int                `json:"misses"`
 	Requests   int                `json:"requests"`
+	Filled     int                `json:"filled,omitempty"` // requests that were fetched from their origins
 	FinalFrame string             `json:"final_frame_sha256"`
 	Frames     int                `json:"frames"`
 	FramesLost int                `json:"frames_lost"`
 	Ended      lab.End            `json:"ended"`
 	Metrics    map[string]float64 `json:"metrics"`
+	// Steps are those of a journey, with their values and without methods.
+	Steps []*lab.TrialStep `json:"steps,omitempty"`
 }
 
 // NewReport makes the report of a run. Empty lists and maps are written as such, never
@@ -77,8 +80,8 @@ func NewReport(run *lab.Run) *Report {
 		}
 		r.Trials = append(r.Trials, ReportTrial{
 			Number: t.Number, Arm: t.Arm, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
-			Misses: t.Misses, Requests: t.Requests, FinalFrame: t.FinalFrame,
-			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics,
+			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
+			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics, Steps: bareSteps(t.Steps),
 		})
 	}
 	return r

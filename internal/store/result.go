@@ -56,8 +56,9 @@ func (r *Report) result() *lab.Run {
 	}
 	for _, one := range r.Trials {
 		t := &lab.Trial{
-			Number: one.Number, Arm: one.Arm, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid, Misses: one.Misses, Requests: one.Requests,
-			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended, Metrics: one.Metrics,
+			Number: one.Number, Arm: one.Arm, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid,
+			Misses: one.Misses, Requests: one.Requests, Filled: one.Filled,
+			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended, Metrics: one.Metrics, Steps: one.Steps,
 		}
 		for _, name := range slices.Sorted(maps.Keys(one.Metrics)) {
 			unit := units[name]

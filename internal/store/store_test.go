@@ -449,7 +449,7 @@ func TestQueue(t *testing.T) {
 		if want == "" && errors.Is(err, ErrNotFound) {
 			return
 		}
-		if err != nil || j.ID != want || j.State != StateRunning || j.Plan != (lab.Plan{Trials: 3, Seed: 1<<64 - 1}) {
+		if err != nil || j.ID != want || j.State != StateRunning || !cmp.Equal(j.Plan, lab.Plan{Trials: 3, Seed: 1<<64 - 1}) {
 			t.Fatalf("got %+v, %v, want %s", j, err, want)
 		}
 	}

@@ -103,7 +103,19 @@ type DecodeLimit struct{ left int64 }
 
 // NewDecodeLimit is the limit for the bodies of a.
 func NewDecodeLimit(a *Archive) *DecodeLimit {
-	return &DecodeLimit{left: 64<<20 + 64*a.info.BodyBytes}
+	return &DecodeLimit{left: 128<<20 + 64*a.info.BodyBytes}
+}
+
+// check returns why a body cannot be decoded, or may not be any more.
+func (l *DecodeLimit) check(m *lab.Message) error {
+	if codingOf(m) == "" {
+		return nil
+	}
+	if l.left < 0 {
+		return l.Take(0)
+	}
+	n, err := decodeTo(io.Discard, m, 1<<30)
+	return errors.Join(err, l.Take(n))
 }
 
 // Take counts n bytes. A nil limit is none.

@@ -328,66 +328,6 @@ func TestHARBounds(t *testing.T) {
 	}
 }
 
-func TestAssess(t *testing.T) {
-	get := func(url string, status int, kind, body string) *lab.Exchange {
-		return &lab.Exchange{
-			ID:       url,
-			Method:   "GET",
-			URL:      url,
-			Status:   status,
-			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(body)},
-		}
-	}
-	page := get(
-		"https://a.example/",
-		200,
-		"text/html",
-		`<base href="/b/"><script src=x.js></script><link rel=stylesheet href="/y.css"><img src="data:,x"><img src=lazy.png loading=lazy>`,
-	)
-	cut := get("https://a.example/cut", 200, "image/png", "half")
-	cut.Truncated = "disconnect"
-	zip := get("https://a.example/z", 200, "text/plain", "not gzip")
-	zip.Response.Header = append(zip.Response.Header, lab.HeaderField{Name: "Content-Encoding", Value: "gzip"})
-	gone := get("https://a.example/gone", 404, "text/html", "x")
-	pages := []Page{{URL: page.URL}}
-	tests := []struct {
-		name  string
-		list  []*lab.Exchange
-		score float64
-		kinds string
-	}{
-		{
-			"good",
-			[]*lab.Exchange{
-				page,
-				get("https://a.example/b/x.js", 200, "text/javascript", ""),
-				get("https://a.example/y.css", 200, "text/css", ""),
-			},
-			1,
-			"",
-		},
-		{"two missing", []*lab.Exchange{page}, 1.0 / 3, "missing missing"},
-		{
-			"cut, broken, gone",
-			[]*lab.Exchange{cut, zip, gone, get("https://a.example/ok", 200, "text/plain", "ok")},
-			0.25,
-			"truncated undecodable error",
-		},
-		{"the page failed", []*lab.Exchange{get("https://a.example/", 500, "text/html", "")}, 0, "main-document"},
-		{"empty", nil, 0, "missing"},
-	}
-	for _, tt := range tests {
-		q := Assess(New(tt.list, nil, pages, CreateOptions{}))
-		var kinds []string
-		for _, p := range q.Problems {
-			kinds = append(kinds, p.Kind)
-		}
-		if q.Score != tt.score || strings.Join(kinds, " ") != tt.kinds {
-			t.Errorf("%s: %+v; want the score %v with %q", tt.name, q, tt.score, tt.kinds)
-		}
-	}
-}
-
 func FuzzHAR(f *testing.F) {
 	f.Add(harHead + `]}}`)
 	f.Add(

@@ -360,11 +360,14 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		uncache(e, h.Response.Content.MIME)
 		notes = append(notes, "answered 304 with content, taken as 200: the browser had it in its cache")
 	}
+	if c := &h.Response.Content; c.Text != nil && *c.Text == "" && c.Size > 0 && h.Response.BodySize <= 0 {
+		c.Text = nil // Firefox leaves out what came from its cache so
+	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
 	}
 	if e.Truncated != "" {
-		notes = append(notes, "without a body, which is taken as cut off: save the HAR with content")
+		notes = append(notes, "without a body, which is taken as cut off: save the HAR with content, and with the cache disabled")
 	}
 	if n := len(e.Response.Body); n > 0 {
 		e.Chunks = []lab.Chunk{{At: min(e.FirstByte+harMs(h.Timings.Receive), time.Duration(maxTime)), Bytes: n}}

@@ -267,6 +267,7 @@ func readSmall(f *zip.File, l Limits) ([]byte, error) {
 	}
 	size := int64(f.UncompressedSize64)
 	if err := l.budget.take(size); err != nil {
+		l.budget.give(size)
 		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
 	}
 	b := make([]byte, size)

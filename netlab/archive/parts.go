@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"path"
 	"runtime"
@@ -140,11 +139,8 @@ func readCuts(z *zip.Reader, index *zip.File, l Limits) (cuts, error) {
 		return nil, nil
 	}
 	text, err := readSmall(index, l)
-	if errors.Is(err, errLimit) {
-		return nil, err
-	}
 	if err != nil {
-		return nil, nil // the WARCs are read without it
+		return nil, nil // it is damaged, or claims an impossible size: the WARCs are read without it
 	}
 	defer l.budget.give(int64(len(text)))
 	out := cuts{}

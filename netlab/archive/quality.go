@@ -2,13 +2,9 @@ package archive
 
 import (
 	"fmt"
-	"io"
-	"net/url"
 	"strings"
 
 	"eidetic/internal/lab"
-
-	"golang.org/x/net/html"
 )
 
 // Problem is one defect of a recording.
@@ -17,32 +13,35 @@ type Problem struct {
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
+	// Part is the name of the part of the score that the problem lowers, or "" if it lowers none.
+	Part string `json:"part,omitempty"`
 	// A grave problem makes the recording unfit for a measurement.
 	Grave bool `json:"grave"`
 }
 
 // Quality is the assessment of a recording.
 type Quality struct {
-	// Score is the share of what a replay needs that is present and complete, 0 to 1: exchanges
-	// without a problem over exchanges and missing resources; 0 with a grave problem.
+	// Score is how much of what the page showed is present and complete, 0 to 1: the mean of the parts'
+	// shares (1 − Lost/Count) by their weights; 0 with a grave problem.
 	Score    float64   `json:"score"`
+	Parts    []Part    `json:"parts"`
 	Problems []Problem `json:"problems"`
 }
 
 // Assess assesses a recording: failed main documents, cut-off bodies, bodies that do not decode,
 // errors of sub-resources, and resources that recorded documents refer to and the archive lacks.
 func Assess(a *Archive) Quality {
-	q := Quality{Problems: []Problem{}}
+	x := assessment{named: map[string]use{}, have: map[string]bool{}}
+	x.Problems = []Problem{}
 	for _, w := range a.warnings {
-		q.Problems = append(q.Problems, Problem{Kind: "damaged", What: w, Grave: true})
+		x.Problems = append(x.Problems, Problem{Kind: "damaged", What: w, Grave: true})
 	}
 	for _, n := range a.importNotes() {
-		q.Problems = append(q.Problems, Problem{Kind: "import", What: n})
+		x.Problems = append(x.Problems, Problem{Kind: "import", What: n})
 	}
-	have := map[string]bool{}
 	complete := map[string]bool{} // method and URL of complete exchanges
 	for _, e := range a.exchanges {
-		have[e.URL] = true
+		x.have[e.URL] = true
 		if e.Truncated == "" {
 			complete[e.Method+" "+e.URL] = true
 		}
@@ -51,55 +50,122 @@ func Assess(a *Archive) Quality {
 	for _, p := range a.pages {
 		pages[p.URL] = true
 	}
-	bad, missing := 0, 0
-	limit := NewDecodeLimit(a)
+	named := map[*lab.Exchange][]reference{}
+	limit, told := NewDecodeLimit(a), 0
 	for _, e := range a.exchanges {
-		problem, ok := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
-		var named []string
-		if ok && !e.IsOpen() {
-			var err error
-			if named, err = references(e, limit); err != nil && e.Status != 206 {
-				problem.Kind, problem.What, ok = "undecodable", err.Error(), false
-			}
+		named[e] = references(e, limit, mostReferences-told)
+		told += len(named[e])
+		for _, r := range named[e] {
+			x.name(r)
 		}
-		if !ok {
-			bad++
-			q.Problems = append(q.Problems, problem)
+	}
+	for _, e := range a.exchanges {
+		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL], limit)
+		which := x.useOf(e, pages[e.URL])
+		if problem.isAttempt() {
+			x.Problems = append(x.Problems, problem)
 			continue
 		}
-		for _, ref := range named {
-			if !have[ref] {
-				have[ref] = true
-				missing++
-				q.Problems = append(q.Problems, Problem{
-					Kind: "missing", Exchange: e.ID, URL: ref, What: "named by " + e.URL + " and not in the archive",
-				})
-			}
+		x.count(which, e.URL, isGood, problem)
+		if isGood {
+			x.missing(e, named[e])
 		}
 	}
-	if a.options.Lost > 0 {
-		q.Problems = append(q.Problems, Problem{Kind: "lost", What: fmt.Sprintf(
-			"%d exchanges, or damaged parts, could not be read when this archive was made; the notes say which", a.options.Lost)})
-	}
-	missing += a.options.Lost + a.lost
-	if n := len(a.exchanges) + missing; n > 0 && len(a.exchanges) > 0 {
-		q.Score = float64(len(a.exchanges)-bad) / float64(n)
-	} else {
+	if len(a.exchanges) == 0 {
 		what := "the archive has no exchanges"
 		if a.found != "" {
 			what += ": it is " + a.found
 		}
-		q.Problems = append(q.Problems, Problem{Kind: "missing", What: what, Grave: true})
+		x.Problems = append(x.Problems, Problem{Kind: "missing", What: what, Grave: true})
 	}
-	for _, p := range q.Problems {
-		if p.Grave {
-			q.Score = 0
-		}
-	}
-	return q
+	x.score()
+	x.lose(a)
+	return x.Quality
 }
 
-func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
+// mostReferences bounds the resources that the documents of a recording name together.
+const mostReferences = 200_000
+
+// lose lowers the score by what could not be read, now or when the archive was made: of that nobody
+// knows what it was used for.
+func (x *assessment) lose(a *Archive) {
+	if n := a.options.Lost; n > 0 {
+		x.Problems = append(x.Problems, Problem{Kind: "lost", What: fmt.Sprintf(
+			"%d exchanges, or damaged parts, could not be read when this archive was made; the notes say which", n)})
+	}
+	if n := float64(a.options.Lost + a.lost); n > 0 {
+		x.Score *= float64(len(a.exchanges)) / (float64(len(a.exchanges)) + n)
+	}
+}
+
+// assessment is an assessment in progress.
+type assessment struct {
+	Quality
+	tally [uses]Part
+	named map[string]use  // what documents use a URL as
+	have  map[string]bool // URLs with an exchange, and missing ones that were told
+}
+
+// name notes what a document uses a URL as. Of several uses the weightiest counts.
+func (x *assessment) name(r reference) {
+	if old, ok := x.named[r.url]; !ok || weights()[r.as].Weight > weights()[old].Weight {
+		x.named[r.url] = r.as
+	}
+}
+
+// count counts a resource, and its problem if it is not good.
+func (x *assessment) count(as use, url string, isGood bool, p Problem) {
+	t := &x.tally[as]
+	t.Count++
+	if isGood {
+		return
+	}
+	t.Lost++
+	if len(t.Examples) < maxExamples {
+		t.Examples = append(t.Examples, url)
+	}
+	p.Part = weights()[as].Name
+	x.Problems = append(x.Problems, p)
+}
+
+// missing counts what a document names and the archive lacks.
+func (x *assessment) missing(e *lab.Exchange, list []reference) {
+	for _, r := range list {
+		if r.isOptional || x.have[r.url] {
+			continue
+		}
+		x.have[r.url] = true
+		x.count(r.as, r.url, false, Problem{
+			Kind: "missing", Exchange: e.ID, URL: r.url, What: "named by " + e.URL + " and not in the archive",
+		})
+	}
+}
+
+// score computes the score of what was counted.
+func (x *assessment) score() {
+	x.Parts = []Part{}
+	var sum, all float64
+	for i, w := range weights() {
+		t := x.tally[i]
+		if t.Count == 0 {
+			continue
+		}
+		t.Name, t.Weight = w.Name, w.Weight
+		x.Parts = append(x.Parts, t)
+		all += t.Weight
+		sum += t.Weight * t.share()
+	}
+	if all > 0 {
+		x.Score = sum / all
+	}
+	for _, p := range x.Problems {
+		if p.Grave {
+			x.Score = 0
+		}
+	}
+}
+
+func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
 	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
@@ -111,93 +177,25 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
 	case e.Truncated != "":
-		p.Kind, p.What = "truncated", "an attempt that was cut off; a complete one is in the archive and is replayed"
+		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:
 		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
 	case e.Status >= 400:
 		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
 	default:
+		if err := limit.check(&e.Response); err != nil && e.Status != 206 {
+			p.Kind, p.What = "undecodable", err.Error()
+			return p, false
+		}
 		return p, true
 	}
 	return p, false
 }
 
-// references lists the scripts, style sheets and images that a document names. It decodes the body,
-// whatever that is, and returns why it cannot be decoded.
-func references(e *lab.Exchange, limit *DecodeLimit) (out []string, err error) {
-	r, err := decoder(&e.Response, 1<<30)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	counted := &countingReader{r: r}
-	base, err := url.Parse(e.URL)
-	if err == nil && strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") && e.Status == 200 && e.Method == "GET" {
-		out = namedBy(counted, base)
-	}
-	if codingOf(&e.Response) == "" {
-		return out, nil
-	}
-	if _, err := io.Copy(io.Discard, counted); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", codingOf(&e.Response), err)
-	}
-	return out, limit.Take(counted.n)
-}
+// attempt says that a cut-off exchange lacks nothing in a replay.
+const attempt = "an attempt that was cut off; a complete one is in the archive and is replayed"
 
-// countingReader counts, and repeats the error that it has met.
-type countingReader struct {
-	r   io.Reader
-	n   int64
-	err error
-}
-
-// Read implements io.Reader.
-func (c *countingReader) Read(p []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	var n int
-	n, c.err = c.r.Read(p)
-	c.n += int64(n)
-	return n, c.err
-}
-
-// namedBy lists what a document at base names.
-func namedBy(document io.Reader, base *url.URL) (out []string) {
-	const most = 10_000
-	z := html.NewTokenizer(document)
-	z.SetMaxBuf(1 << 20)
-	for len(out) < most {
-		switch z.Next() {
-		case html.ErrorToken:
-			return out
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			at := map[string]string{}
-			for _, a := range t.Attr {
-				at[a.Key] = a.Val
-			}
-			ref := ""
-			switch {
-			case t.Data == "script" && !hasKey(at, "nomodule"), t.Data == "img" && at["loading"] != "lazy":
-				ref = at["src"]
-			case t.Data == "link" && strings.EqualFold(at["rel"], "stylesheet") && !strings.Contains(at["media"], "print"):
-				ref = at["href"]
-			case t.Data == "base" && at["href"] != "":
-				if b, err := base.Parse(at["href"]); err == nil {
-					base = b
-				}
-			}
-			if u, err := base.Parse(strings.TrimSpace(ref)); ref != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-				u.Fragment = ""
-				out = append(out, u.String())
-			}
-		}
-	}
-	return out
-}
-
-func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+func (p *Problem) isAttempt() bool { return p.What == attempt }
 
 // Unfit returns why a recording should not be replayed: it has a grave problem, or
 // its score is below the least good one. It returns nil for a recording that is fit.
@@ -208,7 +206,13 @@ func (q Quality) Unfit(least float64) error {
 		}
 	}
 	if q.Score < least {
-		return fmt.Errorf("has the score %.3f, below %g", q.Score, least)
+		var lost []string
+		for _, p := range q.Parts {
+			if p.Lost > 0 {
+				lost = append(lost, fmt.Sprintf("%s %d of %d", p.Name, p.Lost, p.Count))
+			}
+		}
+		return fmt.Errorf("has the score %.3f, below %g: lost are %s", q.Score, least, strings.Join(lost, ", "))
 	}
 	return nil
 }

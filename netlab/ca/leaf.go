@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -109,6 +110,9 @@ func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) 
 	}
 	if ip, err := netip.ParseAddr(name); err == nil {
 		template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
+		if ip.IsLoopback() { // without SNI it is unknown which of them the URL names
+			template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+		}
 	} else {
 		template.DNSNames = []string{name}
 	}

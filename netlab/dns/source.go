@@ -43,6 +43,9 @@ type Recorded struct {
 // and the recorder use the same addresses. A refusal or a failure of the resolver is
 // passed on, and the next query asks again. Make it with NewForwarder.
 type Forwarder struct {
+	// Hosts are names that the resolver is not asked for; set them before the first Lookup.
+	Hosts Hosts
+
 	resolver netip.AddrPort
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	record   func(Recorded)
@@ -85,6 +88,9 @@ func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, networ
 
 // Lookup implements Source.
 func (f *Forwarder) Lookup(ctx context.Context, name string, qtype uint16) (Answer, error) {
+	if addrs, ok := f.local(name); ok {
+		return f.answerLocal(question{name, qtype}, addrs), nil
+	}
 	for {
 		p, err := f.lookup(ctx, question{name, qtype})
 		if err != nil {
@@ -130,6 +136,9 @@ func (f *Forwarder) lookup(ctx context.Context, q question) (*pinned, error) {
 // Addrs returns the addresses of a host for a recorder's dialler: the IPv4 addresses,
 // or without any the IPv6 addresses.
 func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error) {
+	if addrs, ok := f.local(Canonical(host)); ok {
+		return addrs, nil
+	}
 	var out []netip.Addr
 	var errs []error
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
@@ -148,10 +157,24 @@ func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("resolve %s: the resolver %v knows no address", host, f.resolver)
+	return nil, &NoAddressError{host, f.resolver}
+}
+
+// NoAddressError says that a name server answered, and that a host has no address.
+type NoAddressError struct {
+	Host     string
+	Resolver netip.AddrPort
+}
+
+func (e *NoAddressError) Error() string {
+	return fmt.Sprintf("the name server %v knows no address of %s", e.Resolver, e.Host)
 }
 
 func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
+	if !f.resolver.IsValid() {
+		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"},
+			fmt.Errorf("resolve %s: this machine has no name server (%s); name one with --resolver IP:PORT", q.name, ResolvConf)
+	}
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
 	m := new(dns.Msg).SetQuestion(dns.Fqdn(q.name), q.qtype)

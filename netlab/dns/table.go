@@ -79,6 +79,9 @@ func (t *Table) AddHost(name string, addr netip.Addr) {
 // Hosts returns the addresses of each name; do not change the map.
 func (t *Table) Hosts() map[string][]netip.Addr { return t.hosts }
 
+// Unknown is the Source of a Table's answer about a name that is not in it.
+const Unknown = "none"
+
 // Lookup implements Source.
 func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, error) {
 	if t.absent[name] {
@@ -107,7 +110,7 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 			}}}, nil
 		}
 	}
-	return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
+	return Answer{RCode: dns.RcodeNameError, Source: Unknown}, nil
 }
 
 // sortAnswer separates the records of an answer by their kind.

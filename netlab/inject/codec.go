@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+
+	"eidetic/internal/lab"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/flate"
@@ -22,13 +25,73 @@ var ErrExpands = errors.New("the body decodes to far more than real ones do (16 
 // tenth; in some codings, a few bytes can stand for gigabytes.
 func MaxDecoded(coded int64) int64 { return min(256<<20, 16<<20+64*coded) }
 
-// NewDecoder returns a reader of what r holds in a content coding: "",
-// "gzip", "br", "zstd" or "deflate" (zlib or, as some servers send it, raw).
+// maxCodings bounds how many content codings one body may have been given.
+const maxCodings = 4
+
+// ContentCoding returns the content codings of a response, in the order in which they were applied:
+// "", "gzip", "gzip, br". Names are in lower case, and identity, which changes nothing, is left out.
+func ContentCoding(header []lab.HeaderField) string {
+	var list []string
+	for _, f := range header {
+		if strings.EqualFold(f.Name, "Content-Encoding") {
+			list = append(list, codings(f.Value)...)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// codings lists the codings of a field.
+func codings(field string) (list []string) {
+	for name := range strings.SplitSeq(field, ",") {
+		switch name = strings.ToLower(strings.TrimSpace(name)); name {
+		case "", "identity":
+		case "x-gzip":
+			list = append(list, "gzip")
+		default:
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// NewDecoder returns a reader of what r holds in content codings, in the order in which they were
+// applied, such as "gzip" or "gzip, br": gzip, br, zstd, deflate (zlib or, as some servers send it, raw).
 func NewDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
+	list := codings(coding)
+	if len(list) > maxCodings {
+		return nil, fmt.Errorf("%d content codings, one on the other; at most %d", len(list), maxCodings)
+	}
+	d := &decoder{Reader: r}
+	for i := len(list) - 1; i >= 0; i-- {
+		next, err := newDecoder(list[i], d.Reader)
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.Reader, d.open = next, append(d.open, next)
+	}
+	return d, nil
+}
+
+// decoder undoes content codings, the last one first.
+type decoder struct {
+	io.Reader
+	open []io.Closer // in the order of the reading
+}
+
+// Close closes all decoders; the reader that they read from stays open.
+func (d *decoder) Close() error {
+	var errs []error
+	for i := len(d.open) - 1; i >= 0; i-- {
+		errs = append(errs, d.open[i].Close())
+	}
+	d.open = nil
+	return errors.Join(errs...)
+}
+
+// newDecoder undoes one coding.
+func newDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	switch coding {
-	case "", "identity":
-		return io.NopCloser(r), nil
-	case "gzip", "x-gzip":
+	case "gzip":
 		return gzip.NewReader(r)
 	case "br":
 		return io.NopCloser(brotli.NewReader(r)), nil
@@ -64,12 +127,52 @@ type plainWriter struct{ io.Writer }
 func (plainWriter) Flush() error { return nil }
 func (plainWriter) Close() error { return nil }
 
-// newEncoder compresses at the levels that servers commonly use, so that
-// sizes on the link stay near the recorded ones.
+// newEncoder applies content codings in their order.
 func newEncoder(coding string, w io.Writer) (flusher, error) {
-	switch coding {
-	case "":
+	list := codings(coding)
+	chain := make(encoder, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		e, err := newOneEncoder(list[i], w)
+		if err != nil {
+			return nil, err
+		}
+		chain[i], w = e, e
+	}
+	switch len(chain) {
+	case 0:
 		return plainWriter{w}, nil
+	case 1:
+		return chain[0], nil
+	}
+	return chain, nil
+}
+
+// encoder is a chain of compressors, each of which writes to the next.
+type encoder []flusher
+
+func (e encoder) Write(b []byte) (int, error) { return e[0].Write(b) }
+
+func (e encoder) Flush() error {
+	for _, one := range e {
+		if err := one.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e encoder) Close() error {
+	var errs []error
+	for _, one := range e {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// newOneEncoder compresses at the levels that servers commonly use, so that
+// sizes on the link stay near the recorded ones.
+func newOneEncoder(coding string, w io.Writer) (flusher, error) {
+	switch coding {
 	case "gzip":
 		return gzip.NewWriterLevel(w, 6)
 	case "br":

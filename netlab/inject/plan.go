@@ -15,7 +15,11 @@ const (
 	kindHTML
 	kindXHTML
 	kindWorker
-	kindSniff // HTML if the body looks like it
+	kindSniff   // HTML if the body begins like a document
+	kindUnknown // HTML if a browser that is told no type takes the body for HTML
+
+	// Kinds is how many kinds there are.
+	Kinds = int(iota)
 )
 
 // Plan says how one response is changed. It is made from the request and the response's header
@@ -23,7 +27,7 @@ const (
 type Plan struct {
 	script   *Script
 	kind     kind
-	encoding string // "", "gzip", "br", "zstd", "deflate"
+	encoding string // as ContentCoding gives it
 	charset  string // of the header, lower case, may be empty
 	origin   string // scheme://host of the request
 }
@@ -36,7 +40,20 @@ func (s *Script) Concerns(method string, status int, header []lab.HeaderField) b
 	}
 	response := lab.Message{Header: header}
 	mime := mimeOf(response.Get("Content-Type"))
-	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime)
+	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime) || isUnknown(mime)
+}
+
+// Kind says how the browser will use the response; it is less than Kinds. Plans of one response
+// that have one kind change it in the same way.
+func (p *Plan) Kind() int { return int(p.kind) }
+
+// isUnknown tells types that browsers treat like none (WHATWG, MIME Sniffing, 7).
+func isUnknown(mime string) bool {
+	switch mime {
+	case "", "unknown/unknown", "application/unknown", "*/*":
+		return true
+	}
+	return !strings.Contains(mime, "/")
 }
 
 // mimeOf returns the media type of a Content-Type, in lower case.
@@ -59,13 +76,11 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	if p.kind = kindOf(request, mime); p.kind == kindNone {
 		return nil
 	}
-	switch e := strings.ToLower(strings.TrimSpace(response.Get("Content-Encoding"))); e {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		p.encoding = "gzip"
-	case "br", "zstd", "deflate":
-		p.encoding = e
-	default:
+	if options, _, _ := strings.Cut(response.Get("X-Content-Type-Options"), ","); isUnknown(mime) &&
+		strings.EqualFold(strings.TrimSpace(options), "nosniff") {
+		return nil // the browser takes it for text, and runs none of it
+	}
+	if p.encoding = ContentCoding(header); p.encoding != "" && !Recodes(p.encoding) {
 		return nil // no browser accepts this coding
 	}
 	p.charset = charsetParam(params)
@@ -97,16 +112,15 @@ func kindOf(request *lab.Message, mime string) kind {
 	if request.Get("X-Requested-With") != "" {
 		return kindNone
 	}
-	switch mime {
-	case "text/html", "":
-		if navigation && mime != "" {
-			return kindHTML
-		}
+	switch {
+	case mime == "text/html" && navigation:
+		return kindHTML
+	case mime == "application/xhtml+xml" && navigation:
+		return kindXHTML
+	case isUnknown(mime) && navigation:
+		return kindUnknown
+	case mime == "text/html" || isUnknown(mime):
 		return kindSniff
-	case "application/xhtml+xml":
-		if navigation {
-			return kindXHTML
-		}
 	}
 	return kindNone
 }
@@ -133,7 +147,10 @@ func charsetParam(params string) string {
 // Header returns the header of the changed response. Fields that are no longer true (lengths and
 // digests of the body) are left out. charset is what [Stream.Charset] returned.
 func (p *Plan) Header(fields []lab.HeaderField, charset string) []lab.HeaderField {
-	out := make([]lab.HeaderField, 0, len(fields))
+	out := make([]lab.HeaderField, 0, len(fields)+1)
+	if charset != "" && p.kind == kindUnknown {
+		out = append(out, lab.HeaderField{Name: "Content-Type", Value: "text/html; charset=" + charset})
+	}
 	for _, f := range fields {
 		switch strings.ToLower(f.Name) {
 		case "content-length", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges":
@@ -141,6 +158,9 @@ func (p *Plan) Header(fields []lab.HeaderField, charset string) []lab.HeaderFiel
 		case "content-type":
 			// The script pushes a <meta charset> out of the first 1024 bytes,
 			// where browsers look for it; the header comes before any of that.
+			if charset != "" && p.kind == kindUnknown {
+				continue // the type that the browser finds stands in its place
+			}
 			if charset != "" && p.kind != kindWorker {
 				f.Value = strings.TrimRight(strings.TrimSpace(f.Value), ";") + "; charset=" + charset
 			}

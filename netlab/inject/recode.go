@@ -2,13 +2,17 @@ package inject
 
 import "fmt"
 
-// Recodes tells whether a body with a content coding can be given another coding.
+// Recodes tells whether a body with content codings can be given others.
 func Recodes(coding string) bool {
-	switch coding {
-	case "gzip", "x-gzip", "br", "zstd", "deflate":
-		return true
+	list := codings(coding)
+	for _, one := range list {
+		switch one {
+		case "gzip", "br", "zstd", "deflate":
+		default:
+			return false
+		}
 	}
-	return false
+	return len(list) > 0 && len(list) <= maxCodings
 }
 
 // NewRecoder returns a Stream that changes only the content coding, to "gzip" or "" (identity), for

@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/http"
+	"strings"
 	"unicode/utf16"
 )
 
 // maxHold bounds what is held back while the script's place is searched. If the first 64 KiB of HTML
 // are comments, the script goes where it can.
 const maxHold = 64 << 10
+
+// sniffed is how many bytes the algorithm of the WHATWG's MIME Sniffing looks at, which
+// http.DetectContentType implements.
+const sniffed = 512
 
 // Stream changes one body piece by piece. Input and output are in the recorded content coding; a call
 // returns everything that could be decoded of its piece.
@@ -150,6 +156,13 @@ func (s *Stream) insert(eof, last bool) []byte {
 	if s.plan.kind == kindSniff && !looksHTML(held) {
 		if !eof && mayBeHTML(held) {
 			return nil
+		}
+		s.skipped = true
+		return s.done(held)
+	}
+	if s.plan.kind == kindUnknown && !strings.HasPrefix(http.DetectContentType(held), "text/html") {
+		if !eof && len(held) < sniffed {
+			return nil // as browsers wait
 		}
 		s.skipped = true
 		return s.done(held)

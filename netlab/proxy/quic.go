@@ -66,7 +66,7 @@ func (s *Server) serveQUIC(pc *net.UDPConn) error {
 func (s *Server) configForQUIC(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hello.ServerName
 	if host == "" {
-		host = serverOf(hello.Conn)
+		host = s.serverOf(hello.Conn)
 	}
 	s.mu.Lock()
 	e := s.epoch

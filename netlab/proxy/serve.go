@@ -18,7 +18,7 @@ import (
 func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hello.ServerName
 	if host == "" {
-		host = serverOf(hello.Conn)
+		host = s.serverOf(hello.Conn)
 	}
 	s.mu.Lock()
 	e := s.epoch
@@ -39,7 +39,7 @@ func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			name := h.ServerName
 			if name == "" {
-				name = serverOf(h.Conn)
+				name = s.serverOf(h.Conn)
 			}
 			return s.c.Certificates.Leaf(name)
 		},
@@ -66,11 +66,15 @@ func offer(protocols []string) []string {
 
 // serverOf names the server for a client that sends no SNI: the address that it
 // connected to.
-func serverOf(nc net.Conn) string {
+func (s *Server) serverOf(nc net.Conn) string {
 	if c, ok := nc.(*conn); ok && c.host != "" {
 		return c.host
 	}
-	return addrPort(nc.LocalAddr()).Addr().String()
+	a := addrPort(nc.LocalAddr()).Addr()
+	if a.IsValid() && a == s.c.Loopback {
+		return "127.0.0.1"
+	}
+	return a.String()
 }
 
 // serve hands a request of a transparent connection or a tunnel to the core.

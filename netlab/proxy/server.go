@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -43,7 +44,10 @@ type Config struct {
 	QUIC *net.UDPConn
 	// Other takes transparent connections to any port: TLS or plain HTTP, which the
 	// first byte tells.
-	Other        net.Listener
+	Other net.Listener
+	// Loopback is the address at which the device finds its own 127.0.0.1, if the box
+	// answers for that.
+	Loopback     netip.Addr
 	Certificates Certificates
 	// Core answers until SetCore replaces it.
 	Core Core

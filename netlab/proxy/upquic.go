@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +49,7 @@ func newUpstreamQUIC(u *Upstream) *upstreamQUIC {
 		own: map[*quic.Transport]bool{},
 	}
 	q.transport = &http3.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13},
+		TLSClientConfig: &tls.Config{RootCAs: u.c.Roots, MinVersion: tls.VersionTLS13, InsecureSkipVerify: u.c.AnyCertificate},
 		QUICConfig: &quic.Config{
 			HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: time.Minute, KeepAlivePeriod: 15 * time.Second,
 		},
@@ -166,21 +165,13 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 		addr = alt
 	}
 	q.mu.Unlock()
-	host, portText, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", addr, err)
-	}
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", addr, err)
-	}
-	addrs, err := q.u.lookup(ctx, host)
+	addrs, err := q.u.addresses(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, a := range addrs {
-		conn, err := q.early(ctx, netip.AddrPortFrom(a, uint16(port)), t, c)
+		conn, err := q.early(ctx, a, t, c)
 		if err == nil {
 			select {
 			case <-conn.HandshakeComplete():

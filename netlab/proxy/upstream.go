@@ -36,6 +36,14 @@ type UpstreamConfig struct {
 	DialPacket func(ctx context.Context, addr string) (net.Conn, error)
 	// Lookup replaces Resolver: the addresses of a host in the order to try.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Hosts are names for which no name server is asked, with their addresses.
+	Hosts map[string][]netip.Addr
+	// Refuse, when set, returns an error for an address that must not be connected to.
+	Refuse func(netip.AddrPort) error
+	// Send are fields that are added to requests, and kept out of recordings.
+	Send Session
+	// AnyCertificate leaves the origins' certificates unverified.
+	AnyCertificate bool
 	// Timeout bounds connecting, TLS included; default 30 s.
 	Timeout time.Duration
 }
@@ -118,6 +126,7 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = u.withSession(r)
 	device := hop.ConnOf(r.Context())
 	switch upgrade := r.Header.Get("Upgrade") != ""; {
 	case upgrade || r.URL.Scheme == "http":
@@ -250,7 +259,10 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(raw, &tls.Config{ServerName: host, RootCAs: u.c.Roots, NextProtos: protocols, MinVersion: tls.VersionTLS12})
+	c := tls.Client(raw, &tls.Config{
+		ServerName: host, RootCAs: u.c.Roots, NextProtos: protocols, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: u.c.AnyCertificate, // only when the user asked for it, and told in the report
+	})
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("TLS with %s (%v): %w", addr, raw.RemoteAddr(), err)
@@ -260,11 +272,7 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 
 // dial resolves and connects, one address after the other.
 func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", addr, err)
-	}
-	addrs, err := u.lookup(ctx, host)
+	addrs, err := u.addresses(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +280,7 @@ func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, er
 	defer cancel()
 	var errs []error
 	for _, a := range addrs {
-		c, err := u.c.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		c, err := u.c.DialContext(ctx, network, a.String())
 		if err == nil {
 			return c, nil
 		}

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
 )
 
 // answer makes the response to a request from a recorded one.
@@ -23,11 +25,14 @@ func (s *Session) answer(o *output, en *entry) answer {
 			a.fields = append(a.fields, f)
 		}
 	}
-	less := asksForLess(h)
+	less, unmet := asksForLess(h), s.unmet(en, o, a.fields)
 	switch {
+	case unmet != "":
+		a.becomePreconditionFailed()
+		a.why = unmet
 	case less && a.status == http.StatusOK && isNotModified(h, a.fields):
 		a.becomeNotModified()
-	case b == en.body && (less || en.Part != nil || en.AskedRange != ""):
+	case o.r.Method == http.MethodGet && (less || en.Part != nil || en.AskedRange != ""):
 		a.cut(en, h)
 	}
 	if a.status == en.Status {
@@ -45,26 +50,35 @@ func (s *Session) answer(o *output, en *entry) answer {
 // variant is the body for this kind of request: a document that a script fetches is
 // served as recorded, one that the browser navigates to has the script in it.
 func (s *Session) variant(en *entry, r *http.Request) *body {
-	if !en.document {
+	if en.variants == nil {
 		return en.body
 	}
-	plan := s.p.script.Plan(en.Method, en.URL, messageOf(r), en.Status, en.Response.Header)
-	switch {
-	case plan == nil:
-		return en.body
-	case en.injected != nil:
-		return en.injected
-	}
-	// Recorded as a fetch and now a document: rare enough to be done here, once.
-	en.once.Do(func() {
-		if en.late, _, _ = injectBody(plan, en.body); en.late != nil {
-			en.late.prepare(en)
-		}
-	})
-	if en.late != nil {
-		return en.late
+	if plan := s.p.script.Plan(en.Method, en.URL, messageOf(r), en.Status, en.Response.Header); plan != nil {
+		return en.injected(plan)
 	}
 	return en.body
+}
+
+// variant is a document with the script in it, for one kind of use.
+type variant struct {
+	once    sync.Once
+	decoded int64 // bytes that the body decoded to
+	body    *body // nil for a body that turned out to be no document, or does not decode
+}
+
+// injected returns the body with the script in it, as the kind of use asks for it: made
+// when the recording is loaded for the recorded kind, and for another, which is rare, once.
+func (en *entry) injected(plan *inject.Plan) *body {
+	v := &en.variants[plan.Kind()]
+	v.once.Do(func() {
+		if v.body, v.decoded, _ = injectBody(plan, en.body); v.body != nil { // what cannot be decoded is served as recorded
+			v.body.prepare(en)
+		}
+	})
+	if v.body == nil {
+		return en.body
+	}
+	return v.body
 }
 
 // messageOf lists the request's header for package inject.
@@ -83,7 +97,15 @@ func (s *Session) shifter(en *entry, at lab.Time) shifter {
 	if now.IsZero() || en.Wall.IsZero() {
 		return shifter{}
 	}
-	return shifter{recorded: en.Wall, delta: now.Sub(en.Wall), steady: s.o.Wall.Sub(s.p.archive.Options().Wall)}
+	return shifter{recorded: en.Wall, delta: now.Sub(en.Wall), steady: s.steady(en)}
+}
+
+// steady is the time from the recording that an exchange belongs to until the session.
+func (s *Session) steady(en *entry) time.Duration {
+	if en.filled {
+		return s.o.Wall.Sub(s.o.Fill.wall)
+	}
+	return s.o.Wall.Sub(s.p.archive.Options().Wall)
 }
 
 // firstByte returns when the header is due that was recorded at a time after its request.

@@ -16,6 +16,7 @@ import (
 // outcome is how a request ends: what the log says of it and what the device gets.
 type outcome struct {
 	match.Result
+	filled  bool   // the exchange is one of the view that MissFill fills
 	problem string // what went wrong on our side or at the origin, for the log
 	answer  answer // what the device gets
 	// stream, if set, writes what cannot be an answer, because its end is not known
@@ -37,6 +38,7 @@ type answer struct {
 	// truncated says why the recorded body ended early; the device then sees that
 	// the answer is incomplete.
 	truncated string
+	why       string // it is another than the recorded one; for the log
 }
 
 // page is an answer of the box itself.
@@ -120,7 +122,8 @@ func (o *output) readBody() ([]byte, error) {
 // deliver writes an outcome to the device and into the log line.
 func (o *output) deliver(out outcome) {
 	line := &o.line
-	line.Stage, line.Score, line.Differs, line.RunnerUp, line.Error = out.Stage, out.Score, out.Differs, out.RunnerUp, out.problem
+	line.Stage, line.Score, line.Differs, line.RunnerUp, line.Why = out.Stage, out.Score, out.Differs, out.RunnerUp, out.Why
+	line.Filled, line.Error = out.filled, out.problem
 	if out.Entry != nil {
 		line.Exchange = out.Entry.ID
 	}

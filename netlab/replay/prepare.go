@@ -25,6 +25,7 @@ type Prepared struct {
 	ignored   *match.Ignored
 	index     *match.Index
 	entries   map[*match.Entry]*entry // those of index
+	filled    int                     // exchanges of a View that were added
 	protocols map[string][]string     // by host as in the URL
 	hosts     []string
 	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
@@ -33,12 +34,11 @@ type Prepared struct {
 // entry is one exchange, ready to be matched and served.
 type entry struct {
 	*match.Entry
-	body     *body // as recorded
-	document bool  // some request for it gets a script
-	injected *body // with the script, for the kind of request that was recorded; nil without
-
-	once sync.Once // guards late
-	late *body     // with the script, for another kind of request
+	body   *body // as recorded
+	filled bool  // it is one of a View
+	// variants are the body with the script in it, by inject.Plan.Kind; nil if no request for it
+	// gets a script.
+	variants *[inject.Kinds]variant
 }
 
 // body is a response body as it goes to the device.
@@ -59,7 +59,7 @@ func (b *body) prepare(en *entry) {
 	for _, f := range b.header {
 		b.altSvc = b.altSvc || strings.EqualFold(f.Name, "Alt-Svc")
 	}
-	coding := strings.ToLower(strings.TrimSpace((&lab.Message{Header: b.header}).Get("Content-Encoding")))
+	coding := inject.ContentCoding(b.header)
 	if inject.Recodes(coding) && en.Truncated == "" && en.Part == nil {
 		b.coding = coding
 	}
@@ -67,8 +67,7 @@ func (b *body) prepare(en *entry) {
 
 // Prepare indexes a and puts the script of o into its documents.
 func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
-	script := inject.NewScript(o)
-	limit := archive.NewDecodeLimit(a)
+	script, limit := inject.NewScript(o), archive.NewDecodeLimit(a)
 	entries := make([]*entry, 0, len(a.Exchanges()))
 	compared := make([]*match.Entry, 0, len(a.Exchanges()))
 	for _, e := range a.Exchanges() {
@@ -113,18 +112,14 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit 
 	}
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
-	en.document = script.Concerns(e.Method, e.Status, e.Response.Header)
-	if plan := script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
-		var decoded int64
-		// A body that cannot be decoded is served as it was recorded.
-		en.injected, decoded, _ = injectBody(plan, en.body)
-		if err := limit.Take(decoded); err != nil {
-			return nil, err
-		}
-	}
-	for _, b := range []*body{en.body, en.injected} {
-		if b != nil {
-			b.prepare(en)
+	en.body.prepare(en)
+	if script.Concerns(e.Method, e.Status, e.Response.Header) {
+		en.variants = new([inject.Kinds]variant)
+		if plan := script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
+			en.injected(plan)
+			if err := limit.Take(en.variants[plan.Kind()].decoded); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return en, nil

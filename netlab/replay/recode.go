@@ -16,7 +16,7 @@ type recodeKey struct {
 // coded returns b in a content coding that the device takes: gzip or none, if
 // it does not take the recorded one. That is done once for each body.
 func (s *Session) coded(en *entry, b *body, accept string) *body {
-	if accept == en.Request.Get("Accept-Encoding") || accepts(accept, b.coding) {
+	if accept == en.Request.Get("Accept-Encoding") || acceptsAll(accept, b.coding) {
 		return b
 	}
 	key := recodeKey{body: b}
@@ -44,12 +44,14 @@ func recode(from *body, coding, to string) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
+	isCoded := false
 	for _, f := range from.header {
 		switch strings.ToLower(f.Name) {
-		case "content-encoding":
-			if f.Value = to; to == "" {
+		case "content-encoding": // there may be several, of codings one on the other
+			if f.Value = to; to == "" || isCoded {
 				continue
 			}
+			isCoded = true
 		case "content-length":
 			f.Value = strconv.Itoa(len(b.bytes))
 		case "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges":
@@ -62,6 +64,16 @@ func recode(from *body, coding, to string) (*body, error) {
 		b.header = append(b.header, f)
 	}
 	return b, nil
+}
+
+// acceptsAll tells whether a field takes all of the codings that a body has.
+func acceptsAll(field, codings string) bool {
+	for coding := range strings.SplitSeq(codings, ", ") {
+		if !accepts(field, coding) {
+			return false
+		}
+	}
+	return true
 }
 
 // accepts tells whether an Accept-Encoding field takes a coding (RFC 9110,

@@ -81,13 +81,26 @@ const silentAfter = 10 * time.Second
 func (c *Recorder) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, now := c.stats, c.o.Clock()
+	s := c.stats
+	s.InFlight = len(c.active) - c.restingLocked()
+	return s
+}
+
+// resting returns how many of the requests that have begun keep no page from being at rest.
+func (c *Recorder) resting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.restingLocked()
+}
+
+func (c *Recorder) restingLocked() (n int) {
+	now := c.o.Clock()
 	for f := range c.active {
-		if !f.isStream.Load() && now.Sub(lab.Time(f.heard.Load())) < silentAfter {
-			s.InFlight++
+		if f.isStream.Load() || now.Sub(lab.Time(f.heard.Load())) >= silentAfter {
+			n++
 		}
 	}
-	return s
+	return n
 }
 
 // Wait returns when every exchange that has begun has ended and is in the
@@ -144,7 +157,7 @@ func (c *Recorder) archive(e *lab.Exchange) error {
 		c.err = cmp.Or(c.err, err)
 		c.mu.Unlock()
 	}
-	if c.added != nil && e.Truncated == "" && !e.IsPending() {
+	if c.added != nil && (e.Truncated == "" || e.IsOpen()) {
 		c.added(e)
 	}
 	return err

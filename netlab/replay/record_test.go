@@ -396,7 +396,7 @@ func TestMissLiveAndFill(t *testing.T) {
 		want string
 	}{
 		{Options{Miss: MissLive, Live: tr}, "exact from the archive, live 1, live 2"},
-		{Options{Miss: MissFill, Live: tr, Fill: w}, "exact from the archive, live 3, exact 3"},
+		{Options{Miss: MissFill, Live: tr, Fill: NewView(w, recordedAt)}, "exact from the archive, live 3, exact 3"},
 		{Options{}, "exact from the archive, miss , miss "},
 	} {
 		s := b.replay(a, tt.o)

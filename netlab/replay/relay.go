@@ -17,28 +17,25 @@ import (
 
 // relay sends a response to the device as it comes, and records it.
 func (f *fetch) relay(resp *http.Response) {
-	defer resp.Body.Close()
 	for name := range resp.Trailer { // announced, so that the body's last byte does not end the answer
 		f.out.w.Header()[http.TrailerPrefix+name] = nil
 	}
 	d := f.newDelivery()
-	buf := make([]byte, 32<<10)
+	next, stop := f.pieces(resp.Body)
+	defer stop()
 	var readErr error
 	var got int64
 	var last []byte // of a body whose end the device sees by its length, held back until it is archived
 	for readErr == nil {
-		var n int
-		n, readErr = resp.Body.Read(buf)
-		if n > 0 {
-			now := f.c.o.Clock()
-			f.heard.Store(int64(now))
-			at := max(f.e.FirstByte, now.Sub(f.sentAt))
-			if got += int64(n); f.c.added != nil && got == resp.ContentLength {
-				last = slices.Clone(buf[:n])
+		var p piece
+		if p, readErr = next(); len(p.data) > 0 {
+			at := max(f.e.FirstByte, p.at.Sub(f.sentAt))
+			if got += int64(len(p.data)); f.c.added != nil && got == resp.ContentLength {
+				last = slices.Clone(p.data)
 			} else {
-				d.piece(buf[:n])
+				d.piece(p.data)
 			}
-			f.record(buf[:n], at)
+			f.record(p.data, at)
 		}
 	}
 	if readErr != io.EOF {

@@ -21,6 +21,7 @@ import (
 	"eidetic/netlab/archive"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/replay/match"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
@@ -135,6 +136,7 @@ func TestMatching(t *testing.T) {
 		ask, with, body string
 		want            string // the answer, or "miss"
 		stage           lab.Stage
+		policy          match.Policy
 	}
 	tests := []struct {
 		name    string
@@ -156,7 +158,10 @@ func TestMatching(t *testing.T) {
 				{ask: "GET https://a.example/a?zz=abc&id=5&x=y", answer: "five"},
 				{ask: "GET https://a.example/a?zz=def&id=6&x=y", answer: "six"},
 			},
-			[]ask{{ask: "GET https://a.example/a?zz=ghi&id=6&x=y", want: "six", stage: lab.StageFuzzy}},
+			[]ask{
+				{ask: "GET https://a.example/a?zz=ghi&id=6&x=y", want: "miss", stage: lab.StageMiss},
+				{ask: "GET https://a.example/a?zz=ghi&id=6&x=y", policy: match.Loose, want: "six", stage: lab.StageFuzzy},
+			},
 		},
 		{"methods are not mixed", []exchange{{ask: "POST https://a.example/a", answer: "post"}},
 			[]ask{
@@ -294,6 +299,7 @@ func TestMatching(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newAsker(t, build(tt.archive...), Options{Timing: Timing{Mode: TimingNone}})
 			for _, a := range tt.asks {
+				k.s.o.Match = a.policy
 				resp, text, line := k.ask("192.0.2.9", a.ask, a.with, a.body)
 				if line.Stage != a.stage {
 					t.Errorf("%s: stage %s, want %s (%+v)", a.ask, line.Stage, a.stage, line)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/replay/match"
@@ -46,18 +47,33 @@ func (s *Session) outcome(o *output) outcome {
 		return refusal(err, "The URL could not be read.\n")
 	case !isSure && isPreflight(o.r):
 		return preflight(o.r.Header)
+	case en == nil && s.o.Miss == MissFill:
+		return s.fill(o, body)
 	case en == nil && s.live != nil:
 		return s.fetchLive(body)
 	case en == nil:
 		return outcome{Result: found, answer: page(http.StatusNotFound, "This request is not in the archive.\n")}
+	}
+	return s.answered(o, en, found)
+}
+
+// answered is the outcome of a request for which there is an exchange.
+func (s *Session) answered(o *output, en *entry, found match.Result) (out outcome) {
+	switch {
 	case en.IsPending():
-		return outcome{Result: found, stream: s.leavePending}
+		out = outcome{stream: s.leavePending}
 	case en.Status == http.StatusSwitchingProtocols:
 		return s.socket(o.r, en, found)
 	case en.Truncated == "time" && o.r.Method != http.MethodHead:
-		return outcome{Result: found, stream: func(o *output) { s.sendOpen(o, s.answer(o, en)) }}
+		out = outcome{stream: func(o *output) { s.sendOpen(o, s.answer(o, en)) }}
+	default:
+		out = outcome{answer: s.answer(o, en)}
 	}
-	return outcome{Result: found, answer: s.answer(o, en)}
+	out.Result, out.filled = found, en.filled
+	if out.answer.why != "" {
+		out.Why = out.answer.why
+	}
+	return out
 }
 
 // find matches under the state of the device that asks. Most requests are recorded
@@ -78,16 +94,52 @@ func (s *Session) find(o *output, body []byte) (*entry, match.Result, error) {
 	defer s.mu.Unlock()
 	c := s.client(o.conn.Client)
 	if s.live == nil {
-		found = s.p.index.Find(c, request, h)
+		found = s.p.index.Find(s.o.Match, c, request, h)
 		return s.p.entries[found.Entry], found, nil
 	}
-	// Nothing is guessed where the origin can be asked.
-	if found = s.p.index.Sure(c, request, h); found.Entry != nil {
+	policy := s.o.Match
+	if policy == match.Loose { // nothing is guessed where the origin can be asked
+		policy = match.Normal
+	}
+	if found = s.p.index.Find(policy, c, request, h); found.Entry != nil || s.filled == nil {
 		return s.p.entries[found.Entry], found, nil
 	}
-	found = s.filled.index.Sure(c, request, h)
+	s.o.Fill.prepareInto(s.filled)
+	found = s.filled.index.Find(policy, c, request, h)
 	return s.filled.entries[found.Entry], found, nil
 }
+
+// fill fetches a request for which there is nothing, once: a request that is made again before
+// its first answer is there waits for that, and gets the same.
+func (s *Session) fill(o *output, body []byte) outcome {
+	mayWait := o.r.Method == http.MethodGet && !isSocket(o.r) && !lab.IsStream(o.r.Header.Get("Accept"))
+	if !mayWait {
+		return s.fetchLive(body)
+	}
+	end, first := s.o.Fill.begin(o.line.URL)
+	if first != nil {
+		timeout := time.NewTimer(fillWait)
+		defer timeout.Stop()
+		select {
+		case <-first:
+		case <-timeout.C:
+		case <-o.r.Context().Done():
+		}
+		if en, found, err := s.find(o, body); err == nil && en != nil {
+			return s.answered(o, en, found)
+		}
+	}
+	out := s.fetchLive(body)
+	fetch := out.stream
+	out.stream = func(o *output) {
+		defer end()
+		fetch(o)
+	}
+	return out
+}
+
+// fillWait bounds the wait for an answer that is being fetched for an equal request.
+const fillWait = 10 * time.Second
 
 // fetchLive leaves a request to the origin. The recorder logs it.
 func (s *Session) fetchLive(body []byte) outcome {

@@ -22,11 +22,12 @@ type Miss string
 const (
 	Miss404  Miss = "404"  // answer 404
 	MissFail Miss = "fail" // answer 404 and mark the session as failed
-	// MissLive fetches from the origin through Options.Live. A request whose match
-	// is not sure is fetched: nothing is guessed.
+	// MissLive fetches from the origin through Options.Live. Nothing is guessed: the policy
+	// match.Loose is match.Normal then.
 	MissLive Miss = "live"
-	// MissFill does the same, records to Options.Fill, and answers from there
-	// from then on: one cache for all devices.
+	// MissFill does the same, keeps the answer in Options.Fill, and answers from there
+	// from then on: one view of the back end for all devices, and for all sessions
+	// with this view.
 	MissFill Miss = "fill"
 )
 
@@ -36,12 +37,15 @@ type Options struct {
 	// recording's own is used, so that pages ask for what was recorded.
 	Seed   uint64
 	Timing Timing
-	Miss   Miss // default Miss404
+	Match  match.Policy // default match.Normal
+	Miss   Miss         // default Miss404
 	// Live fetches misses under MissLive and MissFill; see NewRecorder.
 	Live http.RoundTripper
-	// Fill gets what MissFill fetches. It stays the caller's to close, after
-	// Session.Wait.
-	Fill  *archive.Writer
+	// Protocols tells what to offer to the device for hosts that are not recorded,
+	// under MissLive and MissFill; nil offers http/1.1.
+	Protocols func(host string) []string
+	// Fill is what MissFill has fetched and will fetch.
+	Fill  *View
 	Clock lab.Clock
 	// Wall is now, for Date, Expires and cookies; zero leaves them as recorded.
 	Wall time.Time
@@ -85,7 +89,7 @@ type Session struct {
 	mu      sync.Mutex
 	clients map[netip.Addr]*match.Client
 	asked   map[*match.Entry]bool
-	filled  *Prepared // what MissFill fetched
+	filled  *Prepared // what MissFill fetched, as far as this session has asked
 	stats   Stats
 }
 
@@ -133,21 +137,36 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	default:
 		return nil, fmt.Errorf("new replay session: timing mode %q is none of recorded, fixed, none", o.Timing.Mode)
 	}
+	var err error
+	if o.Match, err = match.ParsePolicy(string(o.Match)); err != nil {
+		return nil, fmt.Errorf("new replay session: %w", err)
+	}
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
 	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}, asked: map[*match.Entry]bool{}}
 	s.stats.LastActivity = s.start
 	if o.Miss == MissLive || o.Miss == MissFill {
-		s.filled = newPrepared(p.archive, p.script, p.ignored)
 		s.live = s.liveRecorder()
+	}
+	if o.Miss == MissFill {
+		s.filled = newPrepared(p.archive, p.script, p.ignored)
 	}
 	return s, nil
 }
 
 // Protocols returns the ALPN protocols to offer for host ("www.example.com"
 // or with a port), the preferred one first: as recorded. An unknown host has nil.
-func (s *Session) Protocols(host string) []string { return s.p.Protocols(host) }
+func (s *Session) Protocols(host string) []string {
+	list := s.p.Protocols(host)
+	if list == nil && s.o.Fill != nil {
+		list = s.o.Fill.protocols(host)
+	}
+	if list == nil && s.live != nil && s.o.Protocols != nil {
+		list = s.o.Protocols(host)
+	}
+	return list
+}
 
 // HTTP3 tells whether host was spoken to over HTTP/3.
 func (s *Session) HTTP3(host string) bool { return slices.Contains(s.Protocols(host), "h3") }
@@ -167,7 +186,11 @@ func (p *Prepared) Protocols(host string) []string {
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stats
+	stats := s.stats
+	if s.live != nil {
+		stats.InFlight -= s.live.resting()
+	}
+	return stats
 }
 
 // client returns the match state of a device; the caller holds the lock.
@@ -188,26 +211,21 @@ func (s *Session) client(from netip.Addr) *match.Client {
 
 // liveRecorder fetches what the archive lacks.
 func (s *Session) liveRecorder() *Recorder {
-	w := s.o.Fill
-	if s.o.Miss == MissLive {
-		w = nil
-	}
 	wall := func() time.Time {
 		if now := s.now(s.o.Clock()); !now.IsZero() {
 			return now
 		}
 		return s.p.archive.Options().Wall // without a wall clock all dates are those of the recording
 	}
+	var w *archive.Writer
+	if s.o.Miss == MissFill {
+		w = s.o.Fill.w
+	}
 	c := NewRecorder(w, s.o.Live, RecordOptions{Clock: s.o.Clock, Wall: wall, Log: s.o.Log})
 	c.script = s.p.script
 	if w != nil {
-		c.added = func(e *lab.Exchange) {
-			if en, err := newEntry(s.p.archive, s.p.script, e, nil); err == nil {
-				s.mu.Lock()
-				s.filled.add(en)
-				s.mu.Unlock()
-			}
-		}
+		c.order, c.start = s.o.Fill.join(c.start)
+		c.added = s.o.Fill.add
 	}
 	return c
 }

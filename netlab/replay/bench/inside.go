@@ -17,6 +17,7 @@ import (
 	"eidetic/netlab/ca"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // nobody is a device that discards its answers.
@@ -29,7 +30,7 @@ func (n *nobody) FlushError() error           { return nil }
 
 // measureMatch times the whole core without a network: matching, dates, log.
 func measureMatch(_ context.Context, o options, t *table) error {
-	all, err := newSession(filepath.Join(o.dir, "small.wacz"))
+	all, err := newSession(filepath.Join(o.dir, "small.wacz"), match.Normal)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func measureMatch(_ context.Context, o options, t *table) error {
 	if err := record(file, fewer, bodyBytes); err != nil {
 		return err
 	}
-	some, err := newSession(file)
+	some, err := newSession(file, match.Loose)
 	if err != nil {
 		return err
 	}

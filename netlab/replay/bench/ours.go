@@ -24,6 +24,7 @@ import (
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
 )
 
 // be runs this program as one of the servers that it measures. The server prints "ready" with
@@ -71,19 +72,19 @@ func (l *lines) add(s lab.Served) {
 }
 
 // newSession opens an archive as for a trial, but without the recorded pauses.
-func newSession(file string) (*replay.Session, error) {
+func newSession(file string, policy match.Policy) (*replay.Session, error) {
 	a, err := archive.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	return replay.NewSession(a, replay.Options{
-		Seed: 1, Timing: replay.Timing{Mode: replay.TimingNone}, Clock: clock(), Wall: time.Now(),
+		Seed: 1, Match: policy, Timing: replay.Timing{Mode: replay.TimingNone}, Clock: clock(), Wall: time.Now(),
 		Inject: inject.Options{}, Log: new(lines).add,
 	})
 }
 
 func beAppliance(ctx context.Context, args []string) error {
-	session, err := newSession(args[0])
+	session, err := newSession(args[0], match.Normal)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func beDNS(ctx context.Context, _ []string) error {
 // and the memory that stays in use.
 func beLoad(_ context.Context, args []string) error {
 	start := time.Now()
-	session, err := newSession(args[0])
+	session, err := newSession(args[0], match.Normal)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func trust(t *testing.T, authority *ca.Authority, dir string) {
 // chromium is a Chromium that resolves all host names to the box.
 type chromium struct{ context.Context }
 
-func newChromium(t *testing.T, s *stand) *chromium {
+func newChromium(t *testing.T, s *stand, more ...chromedp.ExecAllocatorOption) *chromium {
 	program := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
 	home := trusting(t, s.authority)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -48,7 +48,7 @@ func newChromium(t *testing.T, s *stand) *chromium {
 		chromedp.Flag("host-resolver-rules", fmt.Sprintf("MAP *:443 %s, MAP *:80 %s", s.https, s.http)),
 		chromedp.WSURLReadTimeout(testlab.Hang),
 	)
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	browser, stopBrowser := chromedp.NewContext(alloc)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(browser) // waits for the process to end

@@ -244,8 +244,11 @@ func awaitStill(t *testing.T, stats func() replay.Stats, still time.Duration) {
 	}
 }
 
-// painted is evaluated in the page. It is true once the fonts are loaded and the page was drawn.
-const painted = `document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done("painted")))))`
+// painted is evaluated in the page. It is true once the fonts are loaded, the animations that end have
+// ended, and the page was drawn.
+const painted = `Promise.all([document.fonts.ready, ...document.getAnimations()
+	.filter(a => a.effect && a.effect.getComputedTiming().endTime !== Infinity).map(a => a.finished.catch(() => {}))])
+	.then(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done("painted")))))`
 
 func (c *chromium) frame(t *testing.T, address string, still func()) []byte {
 	t.Helper()

@@ -77,6 +77,9 @@ func usable(list []*Entry, h Header) []*Entry {
 	}
 	// What was open at the end of the recording keeps its place: it came after the complete ones.
 	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" || en.IsOpen() })
+	if want := h.Get("If-Match"); want != "" { // a change of the state that was recorded with it
+		list = prefer(list, func(en *Entry) bool { return en.Request.Get("If-Match") == want })
+	}
 	return prefer(list, func(en *Entry) bool { return en.variesAs(h) })
 }
 

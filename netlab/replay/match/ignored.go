@@ -1,12 +1,18 @@
 package match
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Ignored says which parts of a request make no difference: those that the
 // recording shows not to matter, and those that its rules name.
 type Ignored struct {
 	// idle names query parameters, by Request.place.
 	idle map[string]map[string]bool
+	// telling holds places (Request.widePlace) where a UUID or a long number in the path tells things
+	// apart: the recording has several, with different answers.
+	telling map[string]bool
 	// rule tells whether a rule leaves a query parameter or body field of a request
 	// with a URL out; nil without rules.
 	rule func(url, name string) bool
@@ -23,7 +29,52 @@ func (r *Request) place() string { return r.method + " " + r.origin + "/" + stri
 // rule, which may be nil, tells the query parameters and body fields that the
 // recording's rules leave out.
 func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
-	return &Ignored{idle: idleParameters(entries), rule: rule}
+	return &Ignored{idle: idleParameters(entries), telling: tellingPaths(entries), rule: rule}
+}
+
+// passes tells that a segment of the path is a value of time or chance, which may be another one.
+func (g *Ignored) passes(r *Request, segment int) bool {
+	v := r.path[segment]
+	return isVolatile(v) && !(len(g.telling) > 0 && mayIdentify(v) && g.telling[r.widePlace()])
+}
+
+// mayIdentify tells values that have the form of chance or time and may be identifiers all the same:
+// UUIDs and long numbers.
+func mayIdentify(v string) bool { return isUUID(v) || isVolatile(v) && isDigits(v) }
+
+// widePlace is place with "*" for such values.
+func (r *Request) widePlace() string {
+	var b strings.Builder
+	b.WriteString(r.method + " " + r.origin)
+	for _, p := range r.path {
+		if mayIdentify(p) {
+			p = "*"
+		}
+		b.WriteString("/" + p)
+	}
+	return b.String()
+}
+
+// tellingPaths finds paths that were recorded with several such values and different answers: there
+// they are identifiers, and no values of time or chance.
+func tellingPaths(entries []*Entry) map[string]bool {
+	type first struct{ place, answer string }
+	seen, telling := map[string]first{}, map[string]bool{}
+	for _, en := range entries {
+		r := en.request
+		if !slices.ContainsFunc(r.path, mayIdentify) || en.Truncated != "" {
+			continue
+		}
+		wide := r.widePlace()
+		old, ok := seen[wide]
+		switch {
+		case !ok:
+			seen[wide] = first{r.place(), en.answerSum}
+		case old.place != r.place() && old.answer != en.answerSum:
+			telling[wide] = true
+		}
+	}
+	return telling
 }
 
 func idleParameters(entries []*Entry) map[string]map[string]bool {
@@ -36,10 +87,10 @@ func idleParameters(entries []*Entry) map[string]map[string]bool {
 		if len(r.query) == 0 || len(r.query) > most || en.Truncated != "" || len(en.Response.Body) == 0 {
 			continue
 		}
-		for i, p := range r.query {
+		for i, p := range r.queryByName {
 			rest := make([]pair, 0, len(r.query))
-			rest = append(append(rest, r.query[:i]...), r.query[i+1:]...)
-			key := r.place() + "?" + normalPairs(rest, func(string) bool { return false }) + " " + p.name + " " + r.sum
+			rest = append(append(rest, r.queryByName[:i]...), r.queryByName[i+1:]...)
+			key := string(appendPairs([]byte(r.place()+"?"), rest, func(string) bool { return false })) + " " + p.name + " " + r.sum
 			old, ok := seen[key]
 			switch {
 			case !ok:

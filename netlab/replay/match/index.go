@@ -13,11 +13,17 @@ type Index struct {
 	exact   map[string][]*Entry
 	normal  map[string][]*Entry
 	buckets map[string][]*Entry // by Request.bucketKey
+	// paths holds entries by their path in lower case: what a miss is compared with that shares
+	// its bucket with nothing.
+	paths map[string][]*Entry
 }
 
 // NewIndex returns an empty index whose normalised stage leaves out what ignored says.
 func NewIndex(ignored *Ignored) *Index {
-	return &Index{ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{}}
+	return &Index{
+		ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{},
+		paths: map[string][]*Entry{},
+	}
 }
 
 // Add adds an entry behind those that are there.
@@ -26,6 +32,13 @@ func (x *Index) Add(en *Entry) {
 	x.exact[exact] = append(x.exact[exact], en)
 	x.normal[normal] = append(x.normal[normal], en)
 	x.buckets[bucket] = append(x.buckets[bucket], en)
+	path := en.request.pathKey()
+	x.paths[path] = append(x.paths[path], en)
+}
+
+// Recorded lists the entries with a method and a URL and without a body, in their order.
+func (x *Index) Recorded(method, url string) []*Entry {
+	return x.exact[string(appendExactKey(nil, method, url, ""))]
 }
 
 // Client is the state of one device: which entries it was given, and how often it asked
@@ -70,6 +83,7 @@ type Result struct {
 	Score    float64  // 1 when the stage is sure, the similarity of a fuzzy match, 0 for a miss
 	Differs  []string // what is not equal: "query cb: 1 → 9"
 	RunnerUp string   // the next best entry of a fuzzy match, the best one of a miss
+	Why      string   // why what differs was accepted, or nothing was
 }
 
 func miss() Result { return Result{Stage: lab.StageMiss} }
@@ -91,15 +105,16 @@ func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
 	return m
 }
 
-// Sure runs the stages that do not guess.
-func (x *Index) Sure(c *Client, r *Request, h Header) Result {
-	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil {
+// Sure runs the stages that do not guess, as far as the policy has them.
+func (x *Index) Sure(p Policy, c *Client, r *Request, h Header) Result {
+	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil || p == Strict {
 		return m
 	}
 	var room [256]byte // most keys are shorter
 	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
 		en, asked := c.next(list)
-		m := Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: differences(en.request, r)}
+		differs := compare(en.request, r)
+		m := Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: texts(differs), Why: x.ignored.whyNormal(r, differs)}
 		m.repeated(asked, len(list))
 		return m
 	}
@@ -107,28 +122,90 @@ func (x *Index) Sure(c *Client, r *Request, h Header) Result {
 		// A GET answers a HEAD; the writer of the response leaves the body out.
 		get := *r
 		get.method = "GET"
-		if m := x.Sure(c, &get, h); m.Entry != nil {
+		if m := x.Sure(p, c, &get, h); m.Entry != nil {
 			m.Stage = lab.StageNormalised
 			m.Differs = append([]string{"method: GET → HEAD"}, m.Differs...)
+			m.Why = joined("the answer to HEAD is that to GET without its body", m.Why)
 			return m
 		}
 	}
 	return miss()
 }
 
-// Find runs all stages.
-func (x *Index) Find(c *Client, r *Request, h Header) Result {
-	if m := x.Sure(c, r, h); m.Entry != nil {
-		return m
+// joined joins two texts of which either may be empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	list := usable(x.buckets[r.bucketKey()], h)
-	if m := c.follow(pollChain(list, r), r); m.Entry != nil {
-		return m
-	}
-	return nearest(c, r, list)
+	return a + "; " + b
 }
 
-// nearest is the fuzzy stage. Of equally similar entries the first that the client
+// Find runs all stages that the policy has.
+func (x *Index) Find(p Policy, c *Client, r *Request, h Header) Result {
+	if m := x.Sure(p, c, r, h); m.Entry != nil {
+		return m
+	}
+	list := x.buckets[r.bucketKey()]
+	if p == Strict {
+		return x.missed(p, list, r)
+	}
+	candidates := usable(list, h)
+	if m := c.follow(pollChain(candidates, r), r); m.Entry != nil {
+		return m
+	}
+	why := fmt.Sprintf("the policy loose accepts the most similar request, from %.2f on", Threshold)
+	if p != Loose {
+		candidates = filter(candidates, func(en *Entry) bool { return samePath(en.request, r, x.ignored) })
+		if why = settles(candidates, r, h); why == "" {
+			return x.missed(p, list, r)
+		}
+	}
+	m := nearest(c, r, candidates)
+	if m.Entry == nil {
+		return x.missed(p, list, r)
+	}
+	m.Why = why
+	return m
+}
+
+// missed explains a miss by the most similar entry: of the request's bucket, or else of the same
+// path elsewhere. It gives nothing to the client.
+func (x *Index) missed(p Policy, bucket []*Entry, r *Request) Result {
+	m := miss()
+	t := bestTwo{client: NewClient()}
+	for _, en := range bucket {
+		t.offer(candidate{en, similarity(en.request, r)})
+	}
+	best := t.best
+	if best.entry == nil {
+		const most = 100 // that are compared: the path alone is equal
+		list := x.paths[r.pathKey()]
+		for _, en := range list[:min(len(list), most)] {
+			t.offer(candidate{en, elsewhere(en.request, r)})
+		}
+		if best = t.best; best.entry == nil {
+			m.Why = "nothing like it was recorded"
+			return m
+		}
+	}
+	differs := compare(best.entry.request, r)
+	m.RunnerUp, m.Differs = best.entry.describe(best.score), texts(differs)
+	switch {
+	case len(differs) == 0:
+		m.Why = "what was recorded of it cannot answer this request: it is a part of the body, or a 304 for a cache"
+	case p == Strict:
+		m.Why = "the policy strict accepts only the recorded method, URL and body"
+	case len(bucket) == 0 || t.best.score < Threshold:
+		m.Why = "what differs may change the answer, and the request is not similar enough for the policy loose either"
+	case p == Loose:
+		m.Why = "what was recorded of it cannot answer this request: it is a part of the body, or a 304 for a cache"
+	default:
+		m.Why = "what differs may change the answer; the policy loose would accept it"
+	}
+	return m
+}
+
+// nearest gives the most similar entry, unless that is below Threshold. Of equally similar entries the first that the client
 // was not given yet wins.
 func nearest(c *Client, r *Request, list []*Entry) Result {
 	t := bestTwo{client: c}

@@ -59,7 +59,7 @@ func TestNearest(t *testing.T) {
 		{"e1", "GET https://h.test/a/file-1.js?q=1 (e0, 0.97)"}, // e0 was given already
 		{"e0", "GET https://h.test/a/file-2.js?q=1 (e1, 0.97)"}, // both were
 	} {
-		got := x.Find(c, newTestRequest(t, asked), http.Header{})
+		got := x.Find(Loose, c, newTestRequest(t, asked), http.Header{})
 		if got.Entry == nil {
 			t.Fatalf("Find(%s) = %+v, want %s", asked, got, want.id)
 		}
@@ -69,7 +69,7 @@ func TestNearest(t *testing.T) {
 				asked, got.Entry.ID, got.Stage, got.Differs, got.RunnerUp, want.id, want.runnerUp)
 		}
 	}
-	got := x.Find(c, newTestRequest(t, "https://h.test/zzzzzzzz/zzzzzzzzzzzzzzz.js?q=9"), http.Header{})
+	got := x.Find(Loose, c, newTestRequest(t, "https://h.test/zzzzzzzz/zzzzzzzzzzzzzzz.js?q=9"), http.Header{})
 	if got.Entry != nil || got.Stage != lab.StageMiss || got.Score != 0 {
 		t.Errorf("Find of an unlike request = %+v, want a miss", got)
 	}
@@ -152,7 +152,7 @@ func BenchmarkNearest(b *testing.B) {
 			defer func() { b.ReportMetric((processorTime(b)-before)/float64(b.N), "processor-µs/op") }()
 			b.ReportAllocs()
 			for b.Loop() {
-				if got := x.Find(NewClient(), r, form); got.Entry == nil {
+				if got := x.Find(Loose, NewClient(), r, form); got.Entry == nil {
 					b.Fatalf("Find(%s) = %+v, want a match", c.asked, got)
 				}
 			}

@@ -126,24 +126,27 @@ func (r *Request) exactKey() string {
 
 // appendNormalKey appends what is equal for requests that differ in volatile parts
 // only: values of time and chance, parameters that do not matter, the order of
-// parameters and JSON keys, multipart boundaries.
+// parameters with different names and of JSON keys, multipart boundaries.
 func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 	b = append(append(append(b, r.method...), ' '), r.origin...)
-	for _, p := range r.path {
-		if isVolatile(p) {
+	for i, p := range r.path {
+		if ignored.passes(r, i) {
 			p = "*"
 		}
 		b = append(append(b, '/'), p...)
 	}
 	b = append(b, '?')
 	if len(r.query) > 0 {
-		idle := ignored.idle[r.place()]
-		b = append(b, normalPairs(r.query, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })...)
+		var idle map[string]bool
+		if len(ignored.idle) > 0 { // place is not cheap
+			idle = ignored.idle[r.place()]
+		}
+		b = appendPairs(b, r.queryByName, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })
 	}
 	if r.kind != "" {
-		b = append(append(append(append(b, ' '), r.kind...), ' '), normalPairs(r.body, func(name string) bool {
+		b = appendPairs(append(append(append(b, ' '), r.kind...), ' '), r.bodyByName, func(name string) bool {
 			return ignored.byRule(r.url, strings.TrimPrefix(name, "."))
-		})...)
+		})
 	}
 	return b
 }
@@ -158,18 +161,20 @@ func (r *Request) bucketKey() string {
 	return fmt.Sprintf("%s %s %d %s %q", r.method, r.origin, len(r.path), r.kind, extension(r.path[len(r.path)-1]))
 }
 
-// normalPairs renders the pairs that matter, sorted.
-func normalPairs(pairs []pair, isIgnored func(name string) bool) string {
-	var out []string
-	for _, p := range pairs {
+// pathKey is equal for requests of one path, in whatever case, and whatever else differs.
+func (r *Request) pathKey() string { return strings.ToLower(strings.Join(r.path, "/")) }
+
+// appendPairs appends the pairs that matter of a list that is sorted by name. Values of one name
+// stay in their order, which may count: a=2&a=1 is not a=1&a=2.
+func appendPairs(b []byte, byName []pair, isIgnored func(name string) bool) []byte {
+	for _, p := range byName {
 		if p.isVolatile() || isIgnored(p.name) {
 			continue
 		}
-		text := append(strconv.AppendQuote(make([]byte, 0, len(p.name)+len(p.value)+8), p.name), '=')
-		out = append(out, string(strconv.AppendQuote(text, p.value)))
+		b = strconv.AppendQuote(append(strconv.AppendQuote(b, p.name), '='), p.value)
+		b = append(b, '&')
 	}
-	slices.Sort(out)
-	return strings.Join(out, "&")
+	return b
 }
 
 // isVolatile tells a parameter whose value says nothing about what is asked.
@@ -194,12 +199,16 @@ func isVolatile(v string) bool {
 		return true
 	case isDigits(v):
 		return (len(v) == 10 || len(v) == 13 || len(v) == 16) && v[0] >= '1' && v[0] <= '3'
-	case len(v) == 36 && v[8] == '-' && v[13] == '-' && v[18] == '-' && v[23] == '-':
-		return strings.Trim(v, "0123456789abcdefABCDEF-") == ""
+	case isUUID(v):
+		return true
 	case strings.HasPrefix(v, "jQuery") || strings.HasPrefix(v, "jsonp"):
 		return strings.Trim(v[5:], "0123456789_yp") == ""
 	}
 	return false
+}
+
+func isUUID(v string) bool {
+	return len(v) == 36 && v[8] == '-' && v[13] == '-' && v[18] == '-' && v[23] == '-' && strings.Trim(v, "0123456789abcdefABCDEF-") == ""
 }
 
 func isDigits(s string) bool {

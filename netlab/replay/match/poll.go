@@ -78,5 +78,6 @@ func (c *Client) follow(chain []*Entry, r *Request) Result {
 		}
 	}
 	c.given[en] = true
-	return Result{Entry: en, Stage: lab.StageFuzzy, Score: pollScore, Differs: differences(en.request, r)}
+	return Result{Entry: en, Stage: lab.StageFuzzy, Score: pollScore, Differs: differences(en.request, r),
+		Why: "the next poll of a chain of polls gets the next recorded answer"}
 }

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -25,7 +24,7 @@ func similarity(a, b *Request) float64 {
 	}
 	sum, weight := 4*path, 4*one
 	if len(a.query)+len(b.query) > 0 {
-		sum, weight = sum+3*pairSimilarity(a.queryByName, b.queryByName), weight+3*one
+		sum, weight = sum+3*inOrder(pairSimilarity(a.queryByName, b.queryByName), a.queryByName, b.queryByName), weight+3*one
 	}
 	if a.kind != "" || b.kind != "" {
 		body := bodySimilarity(a, b)
@@ -35,6 +34,12 @@ func similarity(a, b *Request) float64 {
 		sum, weight = sum+3*body, weight+3*one
 	}
 	return float64(sum) / float64(weight)
+}
+
+// elsewhere compares two requests of one path that differ in method, origin, or kind of body: they
+// are as similar as their queries are, and at most a tenth, as neither can answer the other.
+func elsewhere(a, b *Request) float64 {
+	return float64(one/20+pairSimilarity(a.queryByName, b.queryByName)/20) / float64(one)
 }
 
 // pathSimilarity is the mean over the segments; the file extension must be equal.
@@ -49,19 +54,32 @@ func pathSimilarity(a, b []string) int64 {
 	return sum / int64(len(a))
 }
 
-// extension is what a path segment ends with, from its last dot on: ".js", ".png".
+// extension is what a path segment ends with, from its last dot on, in lower case: ".js", ".png".
 func extension(s string) string {
 	if i := strings.LastIndexByte(s, '.'); i >= 0 {
-		return s[i:]
+		return strings.ToLower(s[i:])
 	}
 	return ""
 }
 
-// textSimilarity is the share of common prefix and suffix.
+// textSimilarity is the share of common prefix and suffix. Texts that differ in case only are
+// nearly equal; two numbers are half alike, whatever their digits are.
 func textSimilarity(a, b string) int64 {
-	if a == b || isVolatile(a) && isVolatile(b) {
+	switch {
+	case a == b || isVolatile(a) && isVolatile(b):
 		return one
+	case len(a) == len(b) && strings.EqualFold(a, b):
+		return one / 20 * 19
 	}
+	similar := commonEnds(a, b)
+	if 2*similar < one && isDigits(a) && isDigits(b) {
+		return one / 2
+	}
+	return similar
+}
+
+// commonEnds is the share of common prefix and suffix.
+func commonEnds(a, b string) int64 {
 	prefix := commonPrefix(a, b)
 	suffix := min(commonSuffix(a, b), min(len(a), len(b))-prefix)
 	return int64(prefix+suffix) * one / int64(max(len(a), len(b)))
@@ -152,72 +170,13 @@ func bodySimilarity(a, b *Request) int64 {
 	if a.sum == b.sum {
 		return one
 	}
-	return pairSimilarity(a.bodyByName, b.bodyByName)
+	return inOrder(pairSimilarity(a.bodyByName, b.bodyByName), a.bodyByName, b.bodyByName)
 }
 
-// differences names what is not equal, for the replay log: at most ten.
-func differences(recorded, asked *Request) []string {
-	const most = 10
-	var out []string
-	for i := range min(len(recorded.path), len(asked.path)) {
-		if recorded.path[i] != asked.path[i] {
-			out = append(out, fmt.Sprintf("path segment %d: %s → %s", i+1, brief(recorded.path[i]), brief(asked.path[i])))
-		}
+// inOrder lowers full similarity if values of one name are in another order.
+func inOrder(similarity int64, a, b []pair) int64 {
+	if similarity == one && !slices.Equal(a, b) {
+		return one / 10 * 9
 	}
-	out = append(out, pairDifferences("query", recorded.query, asked.query)...)
-	if recorded.sum != asked.sum {
-		n := len(out)
-		out = append(out, pairDifferences("body", recorded.body, asked.body)...)
-		if len(out) == n {
-			out = append(out, "body: the same fields in other bytes")
-		}
-	}
-	if len(out) == 0 && recorded.url != asked.url {
-		out = append(out, "URL: the same in another spelling")
-	}
-	if len(out) > most {
-		out = append(out[:most], fmt.Sprintf("and %d more", len(out)-most))
-	}
-	return out
-}
-
-func pairDifferences(what string, recorded, asked []pair) []string {
-	if len(recorded)+len(asked) == 0 {
-		return nil
-	}
-	rest := map[string][]string{}
-	for _, p := range recorded {
-		rest[p.name] = append(rest[p.name], p.value)
-	}
-	var out []string
-	for _, p := range asked {
-		values := rest[p.name]
-		if len(values) == 0 {
-			out = append(out, what+" "+p.name+": none → "+brief(p.value))
-			continue
-		}
-		i := max(0, slices.Index(values, p.value))
-		if values[i] != p.value {
-			out = append(out, what+" "+p.name+": "+brief(values[i])+" → "+brief(p.value))
-		}
-		rest[p.name] = slices.Delete(values, i, i+1)
-	}
-	for _, p := range recorded {
-		if values := rest[p.name]; len(values) > 0 {
-			out = append(out, what+" "+p.name+": "+brief(values[0])+" → none")
-			rest[p.name] = values[1:]
-		}
-	}
-	return out
-}
-
-func brief(s string) string {
-	const most = 60
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	if s == "" {
-		return `""`
-	}
-	return s
+	return similarity
 }

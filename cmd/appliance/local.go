@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/doctor"
+	"eidetic/internal/execute"
+	"eidetic/internal/panel"
+	"eidetic/internal/report"
+	"eidetic/internal/sandbox"
+	"eidetic/internal/store"
+)
+
+// localRun is a run on this machine's virtual device that a person waits for, and whose
+// report the panel shows afterwards.
+type localRun struct {
+	Out     string
+	Listen  string // where the panel listens; empty: no panel
+	Compare bool   // the exit status tells whether the treatment is slower
+}
+
+// run carries the task out.
+func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error {
+	var listener net.Listener
+	if l.Listen != "" {
+		at, err := panel.Listen(ctx, l.Listen, "--listen")
+		if err != nil {
+			return cannot(err)
+		}
+		defer at.Close()
+		if !panel.Loopback(at.Addr()) { // refused now, and not after all trials
+			return usage(fmt.Errorf("--listen %s: others can reach this address, and this panel asks for no token; "+
+				"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", l.Listen))
+		}
+		listener = at
+	}
+	if err := doctor.CheckVirtualDevice(ctx); err != nil {
+		return cannot(err)
+	}
+	made, err := makeOut(l.Out)
+	if err != nil {
+		return cannot(err)
+	}
+	if err := t.Run(ctx, ownCommands()); err != nil {
+		if made {
+			_ = os.Remove(l.Out) // fails if something is in it, which is then kept
+		}
+		l.tellReport(std, t.ID) // the report explains why no trial was valid
+		return runError(ctx, err)
+	}
+	l.tellReport(std, t.ID)
+	if t.Origins != sandbox.OriginsNone {
+		l.tell(std, t.ID, execute.ArchiveFile, "The recording can be replayed again: appliance demo --archive %s\n")
+	}
+	if listener != nil {
+		if err := servePanel(ctx, std, l.Out, listener); err != nil {
+			return err
+		}
+	}
+	run, err := store.ReadRun(l.folder(t.ID))
+	if err != nil {
+		return cannot(err)
+	}
+	return gate(run, l.Compare)
+}
+
+// folder is where the run is.
+func (l localRun) folder(id string) string { return filepath.Join(l.Out, "runs", id) }
+
+// tellReport names the report, if there is one.
+func (l localRun) tellReport(std *streams, id string) {
+	l.tell(std, id, report.FileName, "The report opens from disk: %s\n")
+}
+
+// tell prints a line with the name of a file of the run, if it is there.
+func (l localRun) tell(std *streams, id, name, text string) {
+	file := filepath.Join(l.folder(id), name)
+	if _, err := os.Stat(file); err == nil {
+		fmt.Fprintf(std.out, text, file)
+	}
+}
+
+// checkWait checks the times that end the wait for a page.
+func checkWait(still, limit time.Duration) error {
+	if still < execute.MinStill || limit < still {
+		return fmt.Errorf("--still %v and --limit %v: at least %v, and the limit no shorter", still, limit, execute.MinStill)
+	}
+	return nil
+}
+
+// checkTrials checks the number of trials of each of so many arms.
+func checkTrials(trials, arms int) error {
+	if most := store.MaxTrials / arms; trials < 1 || trials > most {
+		return fmt.Errorf("--trials %d: at least 1 and at most %d", trials, most)
+	}
+	return nil
+}
+
+// ended gives the end of the half in namespaces, which has told the person why it
+// failed, its exit status.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &exitError{exit.ExitCode(), nil}
+	}
+	return cannot(fmt.Errorf("the lab ended early: %w", err))
+}
+
+// makeOut makes the output folder and proves that it can be written to. It
+// tells whether the folder is new.
+func makeOut(dir string) (made bool, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		made = true
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, fmt.Errorf("--out %s: cannot make it: %w", dir, err)
+	}
+	probe, err := os.CreateTemp(dir, ".writable-")
+	if err != nil {
+		return made, fmt.Errorf("--out %s: cannot write there: %w", dir, err)
+	}
+	probe.Close()
+	return made, os.Remove(probe.Name())
+}
+
+// servePanel shows a store of runs until ctx ends.
+func servePanel(ctx context.Context, std *streams, dir string, l net.Listener) error {
+	runs, err := store.Open(ctx, dir, nil)
+	if err != nil {
+		return cannot(err)
+	}
+	defer runs.Close()
+	fmt.Fprintf(std.out, "The panel is at http://%s/ until you press Ctrl-C.\n", l.Addr())
+	p, err := panel.New(panel.Config{Store: runs, Version: version})
+	if err != nil {
+		return cannot(err)
+	}
+	return p.Serve(ctx, l)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"eidetic/internal/execute"
+	"eidetic/internal/lab"
+	"eidetic/internal/sandbox"
+	"eidetic/internal/store"
+	"eidetic/netlab/link"
+)
+
+// MeasureCmd measures a page of one's own, from its origin to the report.
+type MeasureCmd struct {
+	URL     string `arg:"" help:"The page, such as https://localhost:3000/."`
+	Against string `placeholder:"URL" help:"Compare: a second page, the treatment, whose trials take turns with those of the first, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
+
+	Trials  int    `default:"10" help:"How many times each recording is loaded (${default})."`
+	Link    string `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
+	Out     string `default:"out/measure" type:"path" help:"Folder for the run and its report (${default})."`
+	Listen  string `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
+	NoServe bool   `help:"Write the report and end."`
+
+	Still     time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
+	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
+	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
+	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	pageFlags
+	matchFlags
+}
+
+// Help is shown by appliance measure --help.
+func (MeasureCmd) Help() string {
+	return `Records the page from its server, then loads the recording again and again in a fresh Chromium for each trial,
+films every load at 60 Hz, measures it, and writes report.html. The server is needed for the recording alone.
+The page may be on any port of any host that this machine reaches: localhost, a name of /etc/hosts, a private address.
+
+Example:
+  appliance measure http://localhost:3000/
+  appliance measure https://localhost:3000/ --insecure-origin --link 4g --no-serve
+  appliance measure https://shop.example/ --against https://staging.shop.example/ --trials 20`
+}
+
+// Validate checks what kong cannot.
+func (c *MeasureCmd) Validate() error {
+	for _, page := range c.pages() {
+		if err := execute.CheckPage(page); err != nil {
+			return err
+		}
+	}
+	if _, err := localProfiles().Parse(c.Link); err != nil {
+		return fmt.Errorf("--link: %w", err)
+	}
+	if err := checkTrials(c.Trials, len(c.pages())); err != nil {
+		return err
+	}
+	if err := checkWait(c.Still, c.Limit); err != nil {
+		return err
+	}
+	return execute.Check(c.task(time.Unix(0, 0)).Plan, link.OpenFile)
+}
+
+// pages are those of the arms.
+func (c *MeasureCmd) pages() []string {
+	if c.Against == "" {
+		return []string{c.URL}
+	}
+	return []string{c.URL, c.Against}
+}
+
+// Run records, replays, measures and shows.
+func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
+	t := c.task(time.Now())
+	var err error
+	if t.Reach, err = c.reach(ctx, c.pages()...); err != nil {
+		return usage(err)
+	}
+	l := localRun{Out: c.Out, Listen: c.Listen, Compare: c.Against != ""}
+	if c.NoServe {
+		l.Listen = ""
+	}
+	return l.run(ctx, std, &t)
+}
+
+// task is the task of the half in namespaces, begun at now.
+func (c *MeasureCmd) task(now time.Time) sandbox.Task {
+	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, Plan: lab.Plan{
+		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: "recorded", Miss: c.Miss,
+		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
+		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match},
+	}}
+	if c.Against != "" {
+		t.Plan.Treatment = &lab.Arm{Page: c.Against}
+	}
+	return t
+}

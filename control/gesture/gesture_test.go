@@ -1,0 +1,253 @@
+package gesture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/control"
+	"eidetic/internal/lab"
+)
+
+func TestParse(t *testing.T) {
+	got, err := Parse(`key Ctrl+L; type "a; \"b\"\n"
+# a comment; with a semicolon
+wait still 1s; click picture lamp.png in 0%,0%,100%,50% right
+click css a[href="/x y"]
+scroll -5 at 50%,50% over 400ms; drag 10,20 to 30,40 over 300ms rate 1000; mark half way; wait 500ms`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []lab.Step{
+		{Key: "Ctrl+L"},
+		{Type: "a; \"b\"\n"},
+		{Wait: "still 1s"},
+		{Click: "picture lamp.png in 0%,0%,100%,50%", Button: "right"},
+		{Click: `css a[href="/x y"]`},
+		{Scroll: "-5", At: "50%,50%", Over: 400},
+		{Drag: "10,20 to 30,40", Over: 300, Rate: 1000},
+		{Mark: "half way"},
+		{Wait: "500ms"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+}
+
+func TestParseRefusesWithTheStatement(t *testing.T) {
+	for text, say := range map[string]string{
+		"":                       "no step",
+		"klick 1,2":              `step 1, "klick 1,2": "klick" is none of open, click`,
+		"key":                    "nothing follows key",
+		"key F99":                "there is no key",
+		"click here":             "pixels (640,360)",
+		"key a; click 5%,200":    "step 2",
+		`type "abc`:              "closing quote",
+		"wait never":             "is none of still",
+		"scroll 0":               "not both 0",
+		"drag 1,2 3,4":           "TARGET to TARGET",
+		"drag 1,2 to 3,4 rate x": "rate x",
+		"click picture ../x.png": "beside the plan",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("Parse(%q) = %v; want an error with %q", text, err, say)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`key Ctrl+L; type "x"; wait still`, "click picture a.png tolerance 3\nscroll 1,2 at css x", `open "`, "#\n;;", "pan 1,1 to 2,2 over 1s rate 5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		steps, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, s := range steps {
+			if err := s.Check("step"); err != nil {
+				t.Fatalf("Parse(%q) gives a step that Check refuses: %v", text, err)
+			}
+		}
+	})
+}
+
+// fake is a controller that only takes notes, at the times of a clock that stands still
+// unless it is moved.
+type fake struct {
+	control.Controller
+	now   lab.Time
+	took  time.Duration // of each action
+	notes []string
+	fails int // from which action on they fail, 0 never
+}
+
+func (f *fake) note(format string, args ...any) (lab.Event, error) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+	if f.fails > 0 && len(f.notes) >= f.fails {
+		return lab.Event{}, errors.New("unplugged")
+	}
+	e := lab.Event{Earliest: f.now, Latest: f.now.Add(f.took)}
+	f.now = e.Latest
+	return e, nil
+}
+
+func (f *fake) Key(_ context.Context, chord string) (lab.Event, error) {
+	return f.note("key %s", chord)
+}
+func (f *fake) Text(_ context.Context, text string) (lab.Event, error) {
+	return f.note("text %s", text)
+}
+func (f *fake) Move(_ context.Context, x, y int) (lab.Event, error) {
+	return f.note("move %d,%d", x, y)
+}
+func (f *fake) Lift(context.Context) (lab.Event, error) { return f.note("lift") }
+func (f *fake) Click(_ context.Context, x, y int, b control.Button) (lab.Event, error) {
+	return f.note("click %d,%d %d", x, y, b)
+}
+func (f *fake) Press(_ context.Context, x, y int, b control.Button) (lab.Event, error) {
+	return f.note("press %d,%d %d", x, y, b)
+}
+func (f *fake) Scroll(_ context.Context, x, y, dx, dy int) (lab.Event, error) {
+	return f.note("scroll %d,%d %d,%d", x, y, dx, dy)
+}
+
+// doer is a Doer on a fake, whose waiting moves the clock.
+func doer(f *fake) *Doer {
+	return &Doer{
+		Controller: f, Clock: func() lab.Time { return f.now }, Screen: image.Rect(0, 0, 200, 100),
+		Find: func(_ context.Context, t lab.Target) (image.Rectangle, error) {
+			if t.CSS != "" || t.Picture != "" {
+				return image.Rect(10, 10, 30, 20), nil
+			}
+			if t.Share {
+				t.X = 2 * t.X
+			}
+			at := image.Pt(int(t.X), int(t.Y))
+			return image.Rectangle{at, at.Add(image.Pt(1, 1))}, nil
+		},
+		Until: func(_ context.Context, at lab.Time) error { f.now = max(f.now, at); return nil },
+	}
+}
+
+func TestDo(t *testing.T) {
+	for line, want := range map[string]string{
+		"click 5,6":                           "click 5,6 1",
+		"click css #pay right":                "click 19,14 3",
+		"move 50%,50%":                        "move 100,50",
+		"type ab":                             "text ab",
+		"scroll 3":                            "scroll 100,50 0,3",
+		"scroll 2 at 1,1 over 10ms":           "scroll 1,1 0,1 scroll 1,1 0,1",
+		"drag 0,0 to 40,0 over 40ms rate 100": "press 0,0 1 move 10,0 move 20,0 move 30,0 move 40,0 lift",
+		"pan 0,0 to 100,0 over 20ms rate 100": "press 0,0 1 move 25,0 move 100,0 lift",
+		"mark here":                           "",
+	} {
+		steps, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fake{now: 1e9}
+		log, err := doer(f).Do(t.Context(), steps[0])
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		if got := strings.Join(f.notes, " "); got != want {
+			t.Errorf("%s: %q; want %q", line, got, want)
+		}
+		if len(log.Events) == 0 {
+			t.Errorf("%s: no event is logged", line)
+		}
+	}
+}
+
+// TestLate: a controller that is slower than the schedule completes the gesture, and the error
+// says which event was late, by how much, and what was allowed.
+func TestLate(t *testing.T) {
+	f := &fake{now: 1e9, took: 15 * time.Millisecond}
+	log, err := doer(f).Do(t.Context(), lab.Step{Drag: "0,0 to 100,0", Over: 50, Rate: 100, Late: 5})
+	var late *LateError
+	if !errors.As(err, &late) || late.Event != 2 || late.By != 10*time.Millisecond || late.Bound != 5*time.Millisecond {
+		t.Errorf("Do() = %v; want event 3 to be 10 ms late", err)
+	}
+	if got := f.notes[len(f.notes)-1]; got != "lift" || len(log.Events) != 7 {
+		t.Errorf("after %d events the last is %q; want 7, and lift", len(log.Events), got)
+	}
+	if log.Worst() != 25*time.Millisecond {
+		t.Errorf("Worst() = %v; want 25ms", log.Worst())
+	}
+}
+
+// TestFailureLifts: what is held is released where a gesture breaks off.
+func TestFailureLifts(t *testing.T) {
+	f := &fake{now: 1e9, fails: 3}
+	if _, err := doer(f).Do(t.Context(), lab.Step{Drag: "0,0 to 100,0", Over: 50, Rate: 100}); err == nil || !strings.Contains(err.Error(), "unplugged") {
+		t.Errorf("Do() = %v; want the controller's error", err)
+	}
+	if got := f.notes[len(f.notes)-1]; got != "lift" {
+		t.Errorf("the last action is %q; want lift", got)
+	}
+}
+
+const getevent = `# screen 1000x2000
+add device 1: /dev/input/event2
+[   100.000000] /dev/input/event2: EV_ABS       ABS_MT_TRACKING_ID   0000002d
+[   100.000000] /dev/input/event2: EV_ABS       ABS_MT_POSITION_X    000001f4
+[   100.000000] /dev/input/event2: EV_ABS       ABS_MT_POSITION_Y    000003e8
+[   100.000000] /dev/input/event2: EV_SYN       SYN_REPORT           00000000
+[   100.008000] /dev/input/event2: EV_ABS       ABS_MT_POSITION_Y    000001f4
+[   100.008000] /dev/input/event2: EV_SYN       SYN_REPORT           00000000
+[   100.016000] /dev/input/event2: EV_ABS       ABS_MT_TRACKING_ID   ffffffff
+[   100.016000] /dev/input/event2: EV_SYN       SYN_REPORT           00000000
+`
+
+func TestRecording(t *testing.T) {
+	g, err := ParseRecording(strings.NewReader(getevent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := g.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseRecording(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(g, again); diff != "" {
+		t.Error("-read +read again\n", diff)
+	}
+	f := &fake{now: 1e9}
+	d := doer(f)
+	d.Recorded = func(string) (*Recording, error) { return g, nil }
+	if _, err := d.Do(t.Context(), lab.Step{Replay: "fling.txt"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(f.notes, " "), "press 100,50 1 move 100,25 lift"; got != want {
+		t.Errorf("replayed on 200×100: %q; want %q", got, want)
+	}
+}
+
+func FuzzParseRecording(f *testing.F) {
+	f.Add([]byte(getevent))
+	f.Add([]byte("{\"gesture\":1,\"width\":10,\"height\":10}\n{\"t_ms\":0,\"x\":1,\"y\":1}\n{\"t_ms\":5,\"x\":2,\"y\":9.5}\n"))
+	f.Add([]byte("{\"gesture\":1,\"width\":-1}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		g, err := ParseRecording(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		screen := image.Rect(0, 0, 100, 50)
+		for _, p := range g.fit(screen) {
+			if !p.At.In(screen) {
+				t.Fatalf("a sample is at %v, outside %v", p.At, screen)
+			}
+		}
+	})
+}

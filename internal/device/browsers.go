@@ -1,0 +1,195 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/programs"
+)
+
+// Program is a browser that can be started, each time with a fresh profile.
+type Program interface {
+	Start(o Options) (*Browser, error)
+	// Describe names the browser and its version.
+	Describe() string
+}
+
+// Describe implements [Program].
+func (c *Chromium) Describe() string { return c.Version }
+
+// OpenBrowser finds a browser and prepares a home folder below dir, which should be a RAM file
+// system. The browser trusts the certificate authority in the PEM file authority.
+func OpenBrowser(ctx context.Context, dir, authority string, b *lab.Browser) (Program, error) {
+	if err := b.Check(); err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
+	if b == nil {
+		return NewChromium(ctx, dir, authority)
+	}
+	o := &other{what: *b, dir: dir, name: "browser"}
+	var words []string
+	switch {
+	case b.Command != "":
+		words = strings.Fields(b.Command)
+		program, err := exec.LookPath(words[0])
+		if err != nil {
+			return nil, fmt.Errorf("browser: command: %w", err)
+		}
+		o.program, words = program, words[1:]
+	case b.Family() == lab.Firefox:
+		find := programs.Firefox()
+		if b.Name == lab.FirefoxESR {
+			find.Files = []string{lab.FirefoxESR}
+		}
+		program, err := find.Find()
+		if err != nil {
+			return nil, fmt.Errorf("browser: %w", err)
+		}
+		o.program = program
+	default:
+		program, err := programs.Chromium().Find()
+		if err != nil {
+			return nil, fmt.Errorf("browser: %w", err)
+		}
+		o.program = program
+	}
+	version, err := exec.CommandContext(ctx, o.program, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("browser: asking %s for its version: %w", o.program, err)
+	}
+	o.version, _, _ = strings.Cut(strings.TrimSpace(string(version)), "\n")
+	o.more = append(words, b.Flags...)
+	if strings.Contains(b.Command, "{url}") {
+		o.whole, o.more = words, b.Flags
+	}
+	return o, o.prepare(ctx, authority)
+}
+
+// other is a browser that a plan names or describes.
+type other struct {
+	what             lab.Browser
+	program, version string
+	name             string   // of its process in errors
+	more             []string // flags after our own
+	whole            []string // the whole command line, where a plan gives that
+	template         string   // a home folder, copied for each trial
+	dir              string
+}
+
+// profileName is the folder of the profile in a home.
+const profileName = "profile"
+
+// Describe implements [Program].
+func (o *other) Describe() string {
+	text := o.what.String()
+	if o.what.Name != "" {
+		text = strings.TrimSpace(strings.TrimPrefix(text, o.what.Name))
+	}
+	if text == "" {
+		return o.version
+	}
+	return o.version + " (" + text + ")"
+}
+
+// prepare makes the home folder: the profile, trust in the authority, and preferences.
+func (o *other) prepare(ctx context.Context, authority string) error {
+	var err error
+	if o.template, err = os.MkdirTemp(o.dir, "template-"); err != nil {
+		return fmt.Errorf("preparing the browser's home: %w", err)
+	}
+	profile := filepath.Join(o.template, profileName)
+	if o.what.Profile != "" {
+		err = os.CopyFS(profile, os.DirFS(o.what.Profile))
+	} else {
+		err = os.MkdirAll(profile, 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("preparing the browser's profile: %w", err)
+	}
+	// Chromium and its kin read the first folder, Firefox its profile.
+	stores := []string{filepath.Join(o.template, ".pki", "nssdb")}
+	if o.what.Family() == lab.Firefox {
+		stores = append(stores, profile)
+		if err := writePrefs(profile, o.what); err != nil {
+			return fmt.Errorf("preparing the browser's preferences: %w", err)
+		}
+	}
+	for _, store := range stores {
+		if err := trust(ctx, store, authority); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trust puts an authority into a store of certificates, which is made if there is none.
+func trust(ctx context.Context, store, authority string) error {
+	certutil, err := programs.Certutil().Find()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		return fmt.Errorf("preparing the browser's home: %w", err)
+	}
+	steps := [][]string{{"-A", "-n", "box", "-t", "C,,", "-i", authority}}
+	if _, err := os.Stat(filepath.Join(store, "cert9.db")); errors.Is(err, os.ErrNotExist) {
+		steps = append([][]string{{"-N", "--empty-password"}}, steps...)
+	}
+	for _, args := range steps {
+		args = append([]string{"-d", "sql:" + store}, args...)
+		if out, err := exec.CommandContext(ctx, certutil, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("putting %s among the browser's authorities: %w: %s", authority, err, strings.TrimSpace(string(out)))
+		}
+	}
+	return nil
+}
+
+// arguments are the command line after the program.
+func (o *other) arguments(home string, options Options) []string {
+	profile := filepath.Join(home, profileName)
+	if o.whole != nil {
+		replace := strings.NewReplacer("{url}", options.URL, "{profile}", profile, "{home}", home,
+			"{width}", fmt.Sprint(options.Screen.Width), "{height}", fmt.Sprint(options.Screen.Height))
+		var args []string
+		for _, word := range append(o.whole, o.more...) {
+			args = append(args, replace.Replace(word))
+		}
+		return args
+	}
+	switch o.what.Family() {
+	case lab.Firefox:
+		args := append([]string{"--no-remote", "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
+			"--height", fmt.Sprint(options.Screen.Height)}, options.Extra...)
+		return append(append(args, o.more...), options.URL)
+	case lab.Chromium:
+		options.Extra = append(append(options.Extra, chromiumFlags(o.what)...), o.more...)
+		return flags(profile, options)
+	}
+	return append(append(append([]string{}, o.more...), options.Extra...), options.URL)
+}
+
+// chromiumFlags are those of a plan's choices. Of two flags of a name the last counts.
+func chromiumFlags(b lab.Browser) (all []string) {
+	if b.Scale != 0 {
+		all = append(all, fmt.Sprintf("--force-device-scale-factor=%g", b.Scale))
+	}
+	switch b.Scheme {
+	case "dark":
+		all = append(all, "--blink-settings=preferredColorScheme=0")
+	case "light":
+		all = append(all, "--blink-settings=preferredColorScheme=1")
+	}
+	return all
+}
+
+// Start implements [Program].
+func (o *other) Start(options Options) (*Browser, error) {
+	args := func(home string) []string { return o.arguments(home, options) }
+	return startIn(o.dir, o.template, o.program, filepath.Base(o.program), args, options)
+}

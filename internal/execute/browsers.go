@@ -1,0 +1,144 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"eidetic/internal/device"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+)
+
+// browsers are those of a virtual device that the arms of a plan have asked for so far.
+type browsers struct {
+	virtual        *device.Virtual
+	dir, authority string
+	open           map[string]device.Program // by what the plan calls them
+	names          []string                  // in the order of their first use
+	warm           map[string]string         // homes of browsers that have loaded a page, by warmKey
+}
+
+// warmKey tells which arms may begin with the same warm profile.
+func warmKey(a lab.Arm) string { return a.Browser.String() + "\n" + a.Page + "\n" + a.Archive }
+
+// prepare makes the device the one that an arm asks for.
+func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
+	b.virtual.Home = ""
+	if a.State == lab.StateWarm {
+		b.virtual.Home = b.warm[warmKey(a)]
+	}
+	return b.choose(ctx, a.Browser)
+}
+
+// warmUp starts the arm's browser at its page, and keeps its profile for the arm's trials when
+// loaded returns.
+func (b *browsers) warmUp(ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error) error {
+	if b.warm[warmKey(a)] != "" {
+		return nil
+	}
+	cold := a
+	cold.State = lab.StateCold
+	if err := b.prepare(ctx, cold); err != nil {
+		return err
+	}
+	life, err := birth(a.Page)
+	if err != nil {
+		return err
+	}
+	browser, ok := life.(*device.Browser)
+	if err := loaded(life); err != nil || !ok {
+		return errors.Join(err, life.Stop())
+	}
+	home, err := browser.Keep()
+	if err != nil {
+		return err
+	}
+	b.warm[warmKey(a)] = home
+	return nil
+}
+
+// choose makes the device start a browser from now on.
+func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
+	program := b.open[which.String()]
+	if program == nil {
+		var err error
+		if program, err = device.OpenBrowser(ctx, b.dir, b.authority, which); err != nil {
+			return err
+		}
+		b.open[which.String()] = program
+		b.names = append(b.names, program.Describe())
+	}
+	b.virtual.Browser = program
+	return nil
+}
+
+// describe names the browsers that have been used.
+func (b *browsers) describe() string { return strings.Join(b.names, " and ") }
+
+// errOwnBrowser refuses a plan's browser for a device that has one.
+var errOwnBrowser = errors.New(
+	"browser and state: this device has a browser of its own; leave these fields out, or use the virtual device") // constant
+
+// prepare readies the rig for the trials of an arm.
+func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
+	if x.Rig.Prepare == nil {
+		if a.Browser != nil || a.State == lab.StateWarm {
+			return errOwnBrowser
+		}
+		return nil
+	}
+	if err := x.Rig.Prepare(ctx, a.Arm); err != nil {
+		return fmt.Errorf("%s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// warmUp loads the page of an arm once, before its first trial, if its trials begin warm.
+func (x *Execution) warmUp(ctx context.Context, a lab.NamedArm, network experiment.Network) error {
+	if a.State != lab.StateWarm || x.Rig.Warm == nil || x.warmed[a.Name] {
+		return nil
+	}
+	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, a.Name)
+	session, err := network.Arm(ctx)
+	if err != nil {
+		return err
+	}
+	err = x.Rig.Warm(ctx, a.Arm, func(life experiment.Life) error {
+		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
+	})
+	_, disarmErr := session.Disarm()
+	if err = errors.Join(err, disarmErr); err != nil {
+		return fmt.Errorf("warming up the browser of the %s: %w", a.Name, err)
+	}
+	x.warmed[a.Name] = true
+	return nil
+}
+
+// quietPoll is how often a page that nobody films is looked at.
+const quietPoll = 50 * time.Millisecond
+
+// awaitQuiet waits until a page that was opened has asked for nothing for a time.
+func awaitQuiet(ctx context.Context, life experiment.Life, session experiment.Session, still, limit time.Duration) error {
+	deadline := clock().Add(limit)
+	ticker := time.NewTicker(quietPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-life.Done():
+			return life.Err()
+		case <-ticker.C:
+		}
+		t := session.Traffic()
+		switch now := clock(); {
+		case t.Requests > 0 && t.InFlight == 0 && now.Sub(t.LastActivity) >= still:
+			return nil
+		case now > deadline:
+			return fmt.Errorf("the page did not come to rest within %v", limit)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package execute
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+)
+
+// maxRedirects bounds the redirects of a page that are followed.
+const maxRedirects = 20
+
+// Document looks at what a recording holds for a page. The problem says why what was
+// recorded is not the page, and what to do. The note says what else a person may not expect.
+func Document(a *archive.Archive, page string) (problem error, note string) {
+	byURL := map[string]*lab.Exchange{}
+	for _, e := range a.Exchanges() {
+		if e.Method == http.MethodGet && byURL[e.URL] == nil {
+			byURL[e.URL] = e
+		}
+	}
+	at := document(page)
+	e := byURL[at]
+	for range maxRedirects {
+		if e == nil || e.Status/100 != 3 || e.Response.Get("Location") == "" {
+			break
+		}
+		base, err := url.Parse(at)
+		if err != nil {
+			break
+		}
+		next, err := base.Parse(e.Response.Get("Location"))
+		if err != nil {
+			break
+		}
+		at = document(next.String())
+		e = byURL[at]
+	}
+	if e == nil {
+		return nil, ""
+	}
+	led := ""
+	if at != document(page) {
+		led = fmt.Sprintf("%s led to %s", page, at)
+	}
+	if e.Status >= http.StatusBadRequest {
+		where := page
+		if led != "" {
+			where = led + ", which"
+		}
+		return fmt.Errorf("%s answers %d (%s): %s", where, e.Status, http.StatusText(e.Status), statusAdvice(e)), ""
+	}
+	if asksPassword(e) {
+		if led == "" {
+			led = page
+		}
+		return nil, led + ", which asks for a password: if the page behind it is meant, send its session while it is recorded, " +
+			"with --header 'Cookie: NAME=VALUE'"
+	}
+	return nil, ""
+}
+
+// statusAdvice says what to do about a status.
+func statusAdvice(e *lab.Exchange) string {
+	switch {
+	case e.Status == http.StatusUnauthorized && e.Response.Get("WWW-Authenticate") != "":
+		return "it asks for a name and a password; send them while it is recorded, with --header 'Authorization: Basic …'"
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return "the server refuses; where the page is behind a login, send its session while it is recorded, with --header 'Cookie: NAME=VALUE'"
+	case e.Status == http.StatusNotFound, e.Status == http.StatusGone:
+		return "the server has no such page; check the path"
+	case e.Status >= http.StatusInternalServerError:
+		return "the server failed; see its own log"
+	}
+	return "this is not the page"
+}
+
+// passwordField matches an input of HTML that asks for a password.
+var passwordField = regexp.MustCompile(`(?i)<input[^>]{0,500}type\s*=\s*["']?password`) // constant
+
+// asksPassword tells a document with a field for a password.
+func asksPassword(e *lab.Exchange) bool {
+	const most = 1 << 20 // a form further down is not what a page is about
+	body, err := archive.Decoded(&e.Response)
+	if err != nil {
+		return false
+	}
+	return passwordField.Match(bytes.ToValidUTF8(body[:min(len(body), most)], nil))
+}

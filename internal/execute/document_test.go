@@ -1,0 +1,53 @@
+package execute
+
+import (
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+)
+
+func TestDocument(t *testing.T) {
+	answer := func(url string, status int, body string, fields ...lab.HeaderField) *lab.Exchange {
+		return &lab.Exchange{Method: "GET", URL: url, Status: status, Response: lab.Message{Header: fields, Body: []byte(body)}}
+	}
+	to := func(where string) lab.HeaderField { return lab.HeaderField{Name: "Location", Value: where} }
+	a := archive.New([]*lab.Exchange{
+		answer("http://a.test/", 200, "<h1>hello"),
+		answer("http://a.test/basic", 401, "", lab.HeaderField{Name: "WWW-Authenticate", Value: `Basic realm="x"`}),
+		answer("http://a.test/session", 403, ""),
+		answer("http://a.test/none", 404, ""),
+		answer("http://a.test/broken", 502, ""),
+		answer("http://a.test/private", 302, "", to("/login?next=%2F")),
+		answer("http://a.test/login?next=%2F", 200, "<form><INPUT name=p type='password'></form>"),
+		answer("http://a.test/moved", 301, "", to("https://b.test/gone")),
+		answer("https://b.test/gone", 410, ""),
+		answer("http://a.test/loop", 301, "", to("/loop")),
+	}, nil, nil, archive.CreateOptions{})
+	for page, want := range map[string]struct{ problem, note string }{
+		"http://a.test":                {},
+		"http://a.test/#top":           {},
+		"http://a.test/unknown":        {},
+		"http://a.test/loop":           {},
+		"http://a.test/basic":          {problem: "--header 'Authorization"},
+		"http://a.test/session":        {problem: "--header 'Cookie"},
+		"http://a.test/none":           {problem: "check the path"},
+		"http://a.test/broken":         {problem: "502"},
+		"http://a.test/moved":          {problem: "led to https://b.test/gone, which answers 410"},
+		"http://a.test/private":        {note: "led to http://a.test/login?next=%2F, which asks for a password"},
+		"http://a.test/login?next=%2F": {note: "asks for a password"},
+	} {
+		problem, note := Document(a, page)
+		text := ""
+		if problem != nil {
+			text = problem.Error()
+		}
+		if (want.problem == "") != (problem == nil) || !strings.Contains(text, want.problem) {
+			t.Errorf("Document(%s) has the problem %q; want %q", page, text, want.problem)
+		}
+		if (want.note == "") != (note == "") || !strings.Contains(note, want.note) {
+			t.Errorf("Document(%s) has the note %q; want %q", page, note, want.note)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Browser is the browser of a virtual device. In a plan it is a name, or an object.
+type Browser struct {
+	Name    string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr" example:"firefox-esr"`
+	Command string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
+	Profile string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
+	Flags   []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
+	Prefs   []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
+	Scale   float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
+	Scheme  string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
+}
+
+// The browsers that have a name.
+const (
+	Chromium   = "chromium"
+	Firefox    = "firefox"
+	FirefoxESR = "firefox-esr"
+)
+
+// browserFields are the fields of Browser in its object form.
+type browserFields Browser
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Browser) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		*b = Browser{}
+		return json.Unmarshal(text, &b.Name)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode((*browserFields)(b)); err != nil {
+		return fmt.Errorf("browser: %w", err)
+	}
+	return nil
+}
+
+// UnmarshalYAML decodes a name or an object.
+func (b *Browser) UnmarshalYAML(decode func(any) error) error {
+	if err := decode(&b.Name); err == nil {
+		return nil
+	}
+	return decode((*browserFields)(b))
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b Browser) MarshalJSON() ([]byte, error) {
+	if fields := (Browser{Name: b.Name}); b.String() == fields.String() {
+		return json.Marshal(b.Name)
+	}
+	return json.Marshal(browserFields(b))
+}
+
+// String describes the browser for people, and tells two browsers apart.
+func (b *Browser) String() string {
+	if b == nil {
+		return Chromium
+	}
+	words := []string{b.Name}
+	if b.Command != "" {
+		words = []string{b.Command}
+	}
+	if b.Profile != "" {
+		words = append(words, "profile "+path.Base(b.Profile))
+	}
+	words = append(append(words, b.Flags...), b.Prefs...)
+	if b.Scale != 0 && b.Scale != 1 {
+		words = append(words, fmt.Sprintf("scale %g", b.Scale))
+	}
+	if b.Scheme != "" {
+		words = append(words, b.Scheme)
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+// Family is the browser that this one is a version of, by its name or its program: Chromium,
+// Firefox, or "" for another.
+func (b *Browser) Family() string {
+	if b == nil {
+		return Chromium
+	}
+	name := b.Name
+	if b.Command != "" {
+		name = path.Base(strings.Fields(b.Command)[0])
+	}
+	switch {
+	case strings.HasPrefix(name, "firefox"):
+		return Firefox
+	case name == "", strings.HasPrefix(name, "chrom"), strings.HasPrefix(name, "google-chrom"):
+		return Chromium
+	}
+	return ""
+}
+
+// Check returns an error for a browser that cannot be started.
+func (b *Browser) Check() error {
+	switch {
+	case b == nil:
+		return nil
+	case b.Command == "" && b.Name == "":
+		return errors.New("give it a name (chromium, firefox, firefox-esr) or a command")
+	case b.Command != "" && b.Name != "":
+		return errors.New("give it a name or a command, and not both")
+	case b.Command == "" && !slices.Contains([]string{Chromium, Firefox, FirefoxESR}, b.Name):
+		return fmt.Errorf("%q is none of chromium, firefox, firefox-esr; for another browser write browser: {command: /path/of/the/program}", b.Name)
+	case b.Command != "" && strings.TrimSpace(b.Command) == "":
+		return errors.New("command: it is empty")
+	case b.Scale != 0 && !(b.Scale >= 0.5 && b.Scale <= 4):
+		return fmt.Errorf("scale: %v is not within 0.5 … 4", b.Scale)
+	case !slices.Contains([]string{"", "light", "dark"}, b.Scheme):
+		return fmt.Errorf("scheme: %q is neither light nor dark", b.Scheme)
+	case len(b.Prefs) > 0 && b.Family() != Firefox:
+		return errors.New("prefs: only Firefox has them")
+	}
+	for _, p := range b.Prefs {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return fmt.Errorf("prefs: %q: write NAME=VALUE", p)
+		}
+	}
+	return nil
+}

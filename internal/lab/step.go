@@ -1,0 +1,241 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Step is one thing that is done to a device in a trial, with the end that it has on the
+// screen. Exactly one of the verbs (Open … Steps) is set. Targets, regions and ends are written
+// in a small language, the same in a plan and on a command line; see ParseTarget, ParseRegion
+// and ParseEnd.
+type Step struct {
+	Name string `json:"name,omitempty" maxLength:"60" doc:"Of the step in reports; a named step is measured. Names are unique within their parent" example:"add to basket"`
+
+	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL. The first step of a plan opens the page of its arm" example:"https://www.shop.example/"`
+	Click  string `json:"click,omitempty" maxLength:"1000" doc:"Clicks a target: pixels (640,360), a share of the content area (50%,40%), a picture on the screen (picture lamp.png) or an element (css #pay)" example:"picture lamp.png"`
+	Move   string `json:"move,omitempty" maxLength:"1000" doc:"Moves the pointer to a target"`
+	Type   string `json:"type,omitempty" maxLength:"10000" doc:"Types a text"`
+	Key    string `json:"key,omitempty" maxLength:"100" doc:"Presses a key or chord" example:"Ctrl+L"`
+	Scroll string `json:"scroll,omitempty" maxLength:"100" doc:"Turns the wheel by notches: DY, down where positive, or DX,DY; at says where" example:"5"`
+	Drag   string `json:"drag,omitempty" maxLength:"1000" doc:"Presses the button at a target, moves it to another at constant speed, and releases it" example:"50%,80% to 50%,20%"`
+	Pan    string `json:"pan,omitempty" maxLength:"1000" doc:"Like drag, at the speed of a finger: it starts slowly and is fast when it is released" example:"50%,80% to 50%,20%"`
+	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan" example:"fling.jsonl"`
+	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
+	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the device's browser once more, with a URL" example:"https://www.shop.example/help"`
+	Mark   string `json:"mark,omitempty" maxLength:"200" doc:"Writes a name into the event log"`
+	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`
+
+	Repeat int     `json:"repeat,omitempty" minimum:"1" maximum:"100" doc:"How often the step is done; the name of each repetition ends with its number" example:"3"`
+	At     string  `json:"at,omitempty" maxLength:"1000" doc:"Where scroll turns the wheel; without it the middle of the content area"`
+	Button string  `json:"button,omitempty" enum:"left,middle,right" doc:"Of the pointer; without it left"`
+	Over   float64 `json:"over_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long scroll, drag, pan and type last, in ms; without it 300 for drag and pan, and as fast as possible for the others" example:"400"`
+	Rate   float64 `json:"rate_hz,omitempty" minimum:"1" maximum:"1000" doc:"Events a second of drag and pan; without it 125, as of an ordinary mouse" example:"1000"`
+	Late   float64 `json:"late_ms,omitempty" minimum:"0.1" maximum:"1000" doc:"How late an event of scroll, drag, pan or replay may be in a valid trial, in ms; without it one frame (16.7)"`
+
+	End   string   `json:"end,omitempty" maxLength:"1000" doc:"What ends the step, judged on pictures: still 1s, still 30 frames in REGION, picture FILE, changed, colour #ff0000 in REGION, red, done NAME, network 1s; several are joined by and. Without it a named step ends when it has changed the screen, and screen and network are still for still_s" example:"picture basket.png and network 500ms"`
+	Limit float64  `json:"limit_s,omitempty" minimum:"0.1" maximum:"3600" doc:"How long the step may take to its end; without it limit_s of the plan. A step that takes longer ends the trial, which is invalid"`
+	Mask  []string `json:"mask,omitempty" maxItems:"32" doc:"Regions that do not count, such as a blinking caret: X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it" example:"[\"10%,0%,30%,10%\"]"`
+}
+
+// The verbs of a step.
+const (
+	VerbOpen   = "open"
+	VerbClick  = "click"
+	VerbMove   = "move"
+	VerbType   = "type"
+	VerbKey    = "key"
+	VerbScroll = "scroll"
+	VerbDrag   = "drag"
+	VerbPan    = "pan"
+	VerbReplay = "replay"
+	VerbWait   = "wait"
+	VerbLaunch = "launch"
+	VerbMark   = "mark"
+	VerbSteps  = "steps"
+)
+
+// field is a verb with its value in a step.
+type field struct{ verb, value string }
+
+func (s Step) fields() []field {
+	all := []field{{VerbOpen, s.Open}, {VerbClick, s.Click}, {VerbMove, s.Move}, {VerbType, s.Type}, {VerbKey, s.Key},
+		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbReplay, s.Replay}, {VerbWait, s.Wait},
+		{VerbLaunch, s.Launch}, {VerbMark, s.Mark}}
+	if len(s.Steps) > 0 {
+		all = append(all, field{VerbSteps, "steps"})
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return f.value == "" })
+}
+
+// Verb returns the step's verb and its value; "" for a step that has none.
+func (s Step) Verb() (verb, value string) {
+	if all := s.fields(); len(all) > 0 {
+		return all[0].verb, all[0].value
+	}
+	return "", ""
+}
+
+// Verbs lists all verbs.
+func Verbs() []string {
+	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbReplay, VerbWait,
+		VerbLaunch, VerbMark, VerbSteps}
+}
+
+// StepError is an error of one step's field. Path leads to it: steps[2].click.
+type StepError struct {
+	Path string
+	Err  error
+}
+
+func (e *StepError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the error without its place.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// maxDepth is the deepest nesting of steps: objective, task, detail.
+const maxDepth = 3
+
+// MaxSteps is the most steps that a trial may have, repetitions included.
+const MaxSteps = 500
+
+// CheckSteps returns an error, a *StepError, for steps that cannot be carried out.
+func CheckSteps(steps []Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	if steps[0].Open == "" {
+		return &StepError{"steps[0]", fmt.Errorf("the first step opens a page: begin with open: URL")}
+	}
+	if steps[0].Repeat > 1 {
+		return &StepError{"steps[0].repeat", fmt.Errorf("the first step leads from the synchronisation page, and cannot be repeated")}
+	}
+	if err := checkSteps(steps, "steps", 1); err != nil {
+		return err
+	}
+	if n := countSteps(steps); n > MaxSteps {
+		return &StepError{"steps", fmt.Errorf("%d steps with all repetitions; at most %d", n, MaxSteps)}
+	}
+	return nil
+}
+
+func countSteps(steps []Step) (n int) {
+	for _, s := range steps {
+		n = min(n+max(s.Repeat, 1)*(1+countSteps(s.Steps)), MaxSteps+1)
+	}
+	return n
+}
+
+func checkSteps(steps []Step, path string, depth int) error {
+	if depth > maxDepth {
+		return &StepError{path, fmt.Errorf("steps nest at most %d deep: objective, task, detail", maxDepth)}
+	}
+	names := map[string]int{}
+	for i, s := range steps {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if first, twice := names[s.Name]; twice && s.Name != "" {
+			return &StepError{at + ".name", fmt.Errorf("%q is the name of %s[%d], too: give each step a name of its own", s.Name, path, first)}
+		}
+		names[s.Name] = i
+		if strings.ContainsAny(s.Name, "/\n") {
+			return &StepError{at + ".name", fmt.Errorf("%q: a name holds no slash and no line break", s.Name)}
+		}
+		if err := s.Check(at); err != nil {
+			return err
+		}
+		if err := checkSteps(s.Steps, at+".steps", depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check returns an error, a *StepError whose path begins with at, for a step that cannot be
+// carried out. The steps in it are not checked.
+func (s Step) Check(at string) error {
+	all := s.fields()
+	if len(all) != 1 {
+		if len(all) == 0 {
+			return &StepError{at, fmt.Errorf("the step does nothing: give it one of %s", strings.Join(Verbs(), ", "))}
+		}
+		return &StepError{at, fmt.Errorf("the step has %s and %s: a step does one thing; put several into steps", all[0].verb, all[1].verb)}
+	}
+	verb, value := all[0].verb, all[0].value
+	parts := map[string]func() error{
+		"end":     func() error { _, err := ParseEnd(s.End); return err },
+		"at":      func() error { _, err := ParseTarget(s.At); return err },
+		"over_ms": func() error { return between(s.Over, 0, 60000) },
+		"limit_s": func() error { return between(s.Limit, 0, 3600) },
+		"rate_hz": func() error { return between(s.Rate, 0, 1000) },
+		"late_ms": func() error { return between(s.Late, 0, 1000) },
+		"repeat":  func() error { return between(float64(s.Repeat), 0, 100) },
+		verb:      func() error { return checkVerb(verb, value) },
+		"button": func() error {
+			if !slices.Contains([]string{"", "left", "middle", "right"}, s.Button) {
+				return fmt.Errorf("%q: left, middle or right", s.Button)
+			}
+			return nil
+		},
+	}
+	if s.End == "" {
+		delete(parts, "end")
+	}
+	if s.At == "" {
+		delete(parts, "at")
+	}
+	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "end", "limit_s"} {
+		if f := parts[name]; f != nil {
+			if err := f(); err != nil {
+				return &StepError{at + "." + name, err}
+			}
+		}
+	}
+	for i, m := range s.Mask {
+		if _, err := ParseRegion(m); err != nil {
+			return &StepError{fmt.Sprintf("%s.mask[%d]", at, i), err}
+		}
+	}
+	return nil
+}
+
+func between(v, least, most float64) error {
+	if !(v >= least && v <= most) {
+		return fmt.Errorf("%v is not within %v … %v", v, least, most)
+	}
+	return nil
+}
+
+// checkVerb returns an error for a value that a verb cannot have.
+func checkVerb(verb, value string) error {
+	var err error
+	switch verb {
+	case VerbClick, VerbMove:
+		_, err = ParseTarget(value)
+	case VerbScroll:
+		_, _, err = ParseNotches(value)
+	case VerbDrag, VerbPan:
+		_, _, err = ParseWay(value)
+	case VerbWait:
+		_, _, err = ParseWait(value)
+	case VerbReplay:
+		err = CheckFileName(value)
+	}
+	return err
+}
+
+// ParseWait reads a time to wait, or an end to wait for.
+func ParseWait(text string) (time.Duration, *Ending, error) {
+	if d, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
+		if d < 0 || d > time.Hour {
+			return 0, nil, fmt.Errorf("%v: wait between 0s and 1h", d)
+		}
+		return d, nil, nil
+	}
+	e, err := ParseEnd(text)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%w; or wait for a time: 500ms", err)
+	}
+	return 0, &e, nil
+}
