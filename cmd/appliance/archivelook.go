@@ -147,7 +147,7 @@ func printQuality(w io.Writer, a *archive.Archive, q archive.Quality) error {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "part of the score\tweight\tcount\tlost\tfor example")
 		for _, p := range q.Parts {
-			fmt.Fprintf(table, "%s\t%g\t%d\t%d\t%s\n", p.Name, p.Weight, p.Count, p.Lost, strings.Join(p.Examples, " "))
+			fmt.Fprintf(table, "%s\t%g\t%d\t%d\t%s\n", p.Name, p.Weight, p.Count, p.Lost, oneLine(strings.Join(p.Examples, " ")))
 		}
 		if err := table.Flush(); err != nil {
 			return err
