@@ -64,6 +64,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 
 	r := newResult(f, o, frames)
 	r.FinalSHA256 = final
+	r.Ground, r.Odd = s.ground()
 	if r.Baseline == BaselineAuto {
 		r.Baseline = BaselineStart
 		if s.shows(lab.SyncGreen()) {

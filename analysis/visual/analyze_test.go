@@ -47,6 +47,7 @@ func TestByHand(t *testing.T) {
 			1, 1, 1, 1,
 			1, 1, 1, 1}},
 		FinalSHA256: hex.EncodeToString(sum[:]),
+		Ground:      0,
 		FirstChange: 2, FirstContent: 2, LastChange: 3, Stable: 0, Unique: 2,
 		// Times floored are 0 16 33 49 66: 16 + 17 + 16 · ½ = 41.
 		SpeedIndex: 41,

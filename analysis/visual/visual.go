@@ -166,6 +166,10 @@ type Result struct {
 	Heat Heat
 	// FinalSHA256 is the hash of the final frame's content area as BGRX.
 	FinalSHA256 string
+	// Ground is the commonest colour of that frame as 0x00RRGGBB, and Odd how many pixels of it,
+	// those that are ignored left out, have another one.
+	Ground uint32
+	Odd    int
 	// Lost counts frames missing between Start and End by sequence numbers.
 	Lost int
 

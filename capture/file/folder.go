@@ -8,6 +8,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,6 +48,9 @@ var (
 	marked     = regexp.MustCompile(`^ms_\d+(?:\.\d+)?$|[-_ ]\d+(?:\.\d+)?ms$`)
 )
 
+// maxMillis is the latest time of a picture: names may hold ms since 1970, and this is in 2255.
+const maxMillis = 9e12
+
 // timeOf reads a picture's name, without its ending; counted says that the
 // number was taken as a count of frames, or could have been one.
 func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
@@ -56,16 +60,25 @@ func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 		return 0, false, errors.New("the name holds no number to take the frame's time from")
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
-	if err != nil || n > 1e12 { // ms: thirty years
+	if err != nil || n > maxMillis {
 		return 0, false, fmt.Errorf("%s is no time in ms", m[1])
 	}
 	if marked.MatchString(name) {
-		return lab.Time(n * float64(time.Millisecond)), false, nil
+		return millis(n), false, nil
 	}
 	if rate > 0 {
+		if n/rate*1e3 > maxMillis {
+			return 0, true, fmt.Errorf("frame %s is at an impossible time", m[1])
+		}
 		return lab.Time(n / rate * float64(time.Second)), true, nil
 	}
-	return lab.Time(n * float64(time.Millisecond)), true, nil
+	return millis(n), true, nil
+}
+
+// millis keeps whole ms exact, which a product in floating point would not for ms since 1970.
+func millis(n float64) lab.Time {
+	whole, rest := math.Modf(n)
+	return lab.Time(whole)*lab.Time(time.Millisecond) + lab.Time(math.Round(rest*1e6))
 }
 
 // OpenFolder reads the names in dir. The rate is that of names that count
@@ -110,10 +123,13 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 			steps++
 		}
 	}
-	if n := len(p.files); rate == 0 && counted && n > 2 && steps == n-1 {
-		return nil, fmt.Errorf("%s: the numbers in the names follow each other one by one: if they count frames, say their rate "+
-			"(--rate 60), if they are ms, mark them (ms_%s)",
-			dir, filepath.Base(p.files[0].path))
+	// Frames that a tool left out leave gaps. No screen shows a picture each ms.
+	if n := len(p.files); rate == 0 && counted && n > 2 && 2*steps >= n-1 {
+		first := filepath.Base(p.files[0].path)
+		ext := filepath.Ext(first)
+		return nil, fmt.Errorf("%s: most numbers in the names follow each other one by one: if they count frames, say their rate "+
+			"(--rate 60), if they are ms, mark them (%s as ms_%s%s)",
+			dir, first, lastNumber.FindStringSubmatch(strings.TrimSuffix(first, ext))[1], ext)
 	}
 	size, err := pictureSize(p.files[0].path)
 	if err != nil {

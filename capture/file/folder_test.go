@@ -50,6 +50,7 @@ func TestNamesSayTheTime(t *testing.T) {
 		{[]string{"ms_000000.png", "ms_000016.7.PNG"}, 0, []lab.Time{0, lab.Time(16.7 * 1e6)}},
 		{[]string{"shot-0ms.png", "shot-100ms.png"}, 25, []lab.Time{0, 100 * ms}}, // marked: the rate counts no frames
 		{[]string{"run2-00.png", "run2-17.png"}, 0, []lab.Time{0, 17 * ms}},
+		{[]string{"shot-1763841234567.png", "shot-1763841234667.png"}, 0, []lab.Time{1763841234567 * ms, 1763841234667 * ms}},
 		{[]string{"frame-1.png", "frame-2.png", "frame-10.png"}, 25, []lab.Time{40 * ms, 80 * ms, 400 * ms}},
 	} {
 		f, err := OpenFolder(picturesIn(t, c.names...), c.rate)
@@ -82,6 +83,9 @@ func TestFoldersThatAreRefused(t *testing.T) {
 		{[]string{"1.png"}, -1, "outside 0"},
 		{[]string{"1.png"}, math.NaN(), "outside 0"},
 		{[]string{"1.png", "2.png", "3.png"}, 0, "if they count frames, say their rate"},
+		{[]string{"shot-1.png", "shot-2.png", "shot-3.png", "shot-5.png"}, 0, "mark them (shot-1.png as ms_1.png)"}, // one was left out
+		{[]string{"ms_1b.png", "ms_2b.png", "ms_3b.png"}, 0, "(ms_1b.png as ms_1.png)"},
+		{[]string{"1.png", "9000000000000.png"}, 0.001, "impossible time"},
 		{[]string{strings.Repeat("9", 200) + ".png"}, 0, "no time in ms"},
 	} {
 		if _, err := OpenFolder(picturesIn(t, c.names...), c.rate); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -36,7 +36,7 @@ func load(r io.ReaderAt, size int64) (*table, error) {
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	if string(start[:]) != magic {
-		return nil, errors.New("this is not a reel (its first bytes are not a reel's)")
+		return nil, ErrNotReel
 	}
 	first, err := readBlock(r, int64(len(magic)), size)
 	if err != nil || first.kind != blockHeader {

@@ -15,6 +15,7 @@
 package reel
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ type Header struct {
 // Version of the format that this package writes. A reader refuses newer ones.
 // Version 2 added grey literals and small residuals.
 const Version = 2
+
+// ErrNotReel is returned for a file of another kind.
+var ErrNotReel = errors.New("this is not a reel (its first bytes are not a reel's)")
 
 // MaxFrame bounds the bytes of a frame that a reader decodes: an 8K screen in
 // BGRX has 133 MB. A header that claims more is refused, so that a small

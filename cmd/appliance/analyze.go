@@ -29,7 +29,7 @@ type AnalyzeCmd struct {
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
 	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes. See docs/metrics.md."`
-	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt."`
+	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
 	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool     `name:"json" help:"Print JSON, with the curves."`
 	deepFlags
@@ -126,6 +126,7 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 				r.End, frames.Len()),
 		)
 	}
+	warnings = append(warnings, c.doubts(frames, r)...)
 	if r.Lost > 0 {
 		warnings = append(
 			warnings,
@@ -239,6 +240,12 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 
 // choose keeps the measurements that were asked for.
 func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
+	for _, name := range c.Metrics {
+		if name != "all" && name != "load" && !slices.Contains(visual.Names(), name) && !isName(name) {
+			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, load, %s, %s", name,
+				strings.Join(measure.Groups(), ", "), strings.Join(visual.Names(), ", ")))
+		}
+	}
 	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "all") {
 		unwanted := ""
 		if c.Flavour == "wpt" && len(c.Metrics) == 0 {
@@ -251,16 +258,13 @@ func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
 		return all, nil
 	}
 	for _, name := range c.Metrics {
-		i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name })
-		if i >= 0 {
+		if name == "speed_index_ms" && c.Flavour == "wpt" {
+			name = "speed_index_wpt_ms"
+		}
+		// One that is not there does not exist in this recording: nothing changed, or never enough.
+		if i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name }); i >= 0 {
 			out = append(out, all[i])
-			continue
 		}
-		if !slices.Contains(visual.Names(), name) && !isName(name) {
-			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, load, %s, %s", name,
-				strings.Join(measure.Groups(), ", "), strings.Join(visual.Names(), ", ")))
-		}
-		// It exists, but not in this recording: nothing changed, or never enough.
 	}
 	return out, nil
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
+	"image/jpeg"
 	"image/png"
 	"math"
 	"os"
@@ -17,13 +19,17 @@ import (
 	"eidetic/internal/lab"
 )
 
-// shots writes frames of one colour each, named by their time.
+// shots writes frames of one colour each, named by their time. A box makes them pages, but for
+// those in the box's own green and red.
 func shots(t *testing.T, colours map[int]color.Color) string {
 	t.Helper()
 	dir := t.TempDir()
 	for ms, c := range colours {
 		img := image.NewRGBA(image.Rect(0, 0, 32, 24))
 		draw.Draw(img, img.Rect, image.NewUniform(c), image.Point{}, draw.Src)
+		if c != (color.RGBA{0, 255, 0, 255}) && c != (color.RGBA{255, 0, 0, 255}) {
+			draw.Draw(img, image.Rect(4, 4, 12, 12), image.NewUniform(color.RGBA{90, 0, 160, 255}), image.Point{}, draw.Src)
+		}
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("ms_%06d.png", ms)))
 		if err != nil {
 			t.Fatal(err)
@@ -70,9 +76,43 @@ func TestAnalyzeFrames(t *testing.T) {
 		strings.Contains(out, "speed_index") {
 		t.Errorf("status %d: %s", status, out)
 	}
+	status, out, _ = invoke(t, "analyze", "--frames", dir, "--flavour", "wpt", "--metrics", "speed_index_ms")
+	if status != exitGood || !strings.Contains(out, "speed_index_wpt_ms") || strings.Contains(out, "speed_index_ms") {
+		t.Errorf("status %d: %s; want WebPageTest's index", status, out)
+	}
 	status, out, _ = invoke(t, "analyze", "--frames", dir, "--flavour", "wpt")
 	if status != exitGood || !strings.Contains(out, "speed_index_wpt_ms") || strings.Contains(out, "speed_index_ms") {
 		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+// What is no page load, or was compressed, is said beside the numbers.
+func TestAnalyzeDoubts(t *testing.T) {
+	green, box := color.RGBA{0, 255, 0, 255}, color.RGBA{90, 0, 160, 255}
+	for _, c := range []struct {
+		colours map[int]color.Color
+		want    string
+	}{
+		{map[int]color.Color{0: color.Black, 20: color.Black, 40: color.Black}, "nothing changed on the screen after frame 0"},
+		{map[int]color.Color{0: green, 20: color.Black, 40: box}, "the final picture is blank: all but 0 of 768"},
+		{map[int]color.Color{0: color.White, 20: color.Black, 40: color.White}, "that of frame 0 again"},
+	} {
+		status, out, errs := invoke(t, "analyze", "--frames", shots(t, c.colours))
+		if status != exitGood || !strings.Contains(errs, "no page load that could be measured: ") || !strings.Contains(errs, c.want) {
+			t.Errorf("analyze: status %d: %s%s; want a note with %q", status, out, errs, c.want)
+		}
+	}
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "ms_0.jpg"))
+	if err == nil {
+		err = errors.Join(jpeg.Encode(f, image.NewGray(image.Rect(0, 0, 8, 8)), nil), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, errs := invoke(t, "analyze", "--frames", dir); !strings.Contains(errs, "the source is lossy (JPEG pictures)") ||
+		!strings.Contains(errs, "--tolerance 16") {
+		t.Errorf("JPEG pictures: %q, want a note that the source is lossy", errs)
 	}
 }
 
@@ -95,7 +135,7 @@ func TestAnalyzeRed(t *testing.T) {
 		t.Errorf("analyze: status %d: %s%s; want frames 0 … 3, and a note about the red page", status, out, errs)
 	}
 	status, out, errs = invoke(t, "analyze", "--frames", dir, "--end", "6")
-	if status != exitGood || !strings.Contains(out, "frames 0 … 5,") || errs != "" {
+	if status != exitGood || !strings.Contains(out, "frames 0 … 5,") || strings.Contains(errs, "the red page ends") {
 		t.Errorf("analyze --end 6: status %d: %s%s; want frames 0 … 5", status, out, errs)
 	}
 }
@@ -198,6 +238,13 @@ func TestAnalyzeRefusals(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "1.png"), []byte("no picture"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	runFolder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(runFolder, "trials/001"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(runFolder, "trials/001/screen.reel"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -205,6 +252,10 @@ func TestAnalyzeRefusals(t *testing.T) {
 		{[]string{}, "name a reel"},
 		{[]string{"a.reel", "--frames", dir}, "not both"},
 		{[]string{"nowhere.reel"}, "nowhere.reel"},
+		{[]string{dir}, "appliance analyze --frames " + dir},
+		{[]string{runFolder}, "a run with 1 recordings: name one, such as " + filepath.Join(runFolder, "trials/001/screen.reel")},
+		{[]string{filepath.Join(broken, "1.png")}, "a video is measured with: appliance capture --source file:" + filepath.Join(broken, "1.png")},
+		{[]string{"--frames", dir, "--metrics", "all,speedy"}, `no measurement "speedy"`},
 		{[]string{"--frames", empty}, "no PNG or JPEG"},
 		{[]string{"--frames", nameless}, "no number"},
 		{[]string{"--frames", broken}, "1.png"},

@@ -28,14 +28,44 @@ type selection struct {
 // chosen is the selection without its flags.
 func (s selection) chosen() archive.Selection { return archive.Selection(s) }
 
+// partial is the flag of commands that make an archive or another file of an archive.
+type partial struct {
+	Partial bool `help:"Go on although something cannot be read or written, with what is left; without it that ends with status 1, and writes nothing."`
+}
+
+// read is readWithin for such a command: what could not be read would be lost without a word.
+func (p partial) read(std *streams, path string, l archive.Limits) (*archive.Archive, error) {
+	a, err := readWithin(std, path, l)
+	if err != nil || p.Partial {
+		return a, err
+	}
+	switch {
+	case a.Lost() > 0:
+		return nil, p.lost(path, a)
+	case len(a.Exchanges()) == 0:
+		return nil, failed(fmt.Errorf("%s has no exchanges: nothing is written; --partial goes on", path))
+	}
+	return a, nil
+}
+
+// lost says that nothing is made of an archive that lacks something.
+func (partial) lost(path string, a *archive.Archive) error {
+	return failed(fmt.Errorf("%s: %d exchanges or damaged parts cannot be read (above): nothing is written; --partial goes on without them",
+		path, a.Lost()))
+}
+
 // readArchive reads a recording for a command; warnings go to the person.
 func readArchive(std *streams, path string) (*archive.Archive, error) {
-	a, err := archive.Open(path)
+	return readWithin(std, path, archive.Limits{})
+}
+
+func readWithin(std *streams, path string, l archive.Limits) (*archive.Archive, error) {
+	a, err := archive.OpenWithin(path, l)
 	if err != nil {
 		return nil, usage(err)
 	}
 	for _, w := range a.Warnings() {
-		fmt.Fprintf(std.err, "appliance: %s: %s\n", path, w)
+		fmt.Fprintf(std.err, "appliance: %s: %s\n", path, oneLine(w))
 	}
 	return a, nil
 }

@@ -16,6 +16,7 @@ import (
 type ArchiveRmCmd struct {
 	File string `arg:"" help:"The archive; it is replaced only when the new one is whole."`
 	selection
+	partial
 	DryRun bool `help:"Say what would be removed, and leave the file."`
 }
 
@@ -24,12 +25,12 @@ func (c *ArchiveRmCmd) Run(std *streams) error {
 	if c.chosen().Empty() {
 		return usage(errors.New("say what to remove, with --url or --id"))
 	}
-	return rewrite(std, c.File, c.DryRun, "removed", func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
+	return rewrite(std, c.partial, c.File, c.DryRun, "removed", func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
 }
 
 // rewrite keeps the exchanges for which keep is true, and prints the others.
-func rewrite(std *streams, path string, dry bool, verb string, keep func(*lab.Exchange) bool) error {
-	a, err := readArchive(std, path)
+func rewrite(std *streams, may partial, path string, dry bool, verb string, keep func(*lab.Exchange) bool) error {
+	a, err := may.read(std, path, archive.Limits{})
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func rewrite(std *streams, path string, dry bool, verb string, keep func(*lab.Ex
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", path))
 	}
 	for _, e := range others {
-		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, oneLine(e.Method), oneLine(e.URL))
 	}
 	if dry {
 		_, err = fmt.Fprintf(std.out, "%d of %d exchanges would be %s\n", len(others), len(a.Exchanges()), verb)
@@ -61,6 +62,7 @@ type ArchiveEditCmd struct {
 	Body      string        `help:"Put this file's bytes in place of the body; its content coding is dropped." placeholder:"FILE"`
 	FirstByte time.Duration `help:"Set the time to first byte; later pieces move along." placeholder:"20ms"`
 	Ignore    []string      `help:"Let this parameter, form field or JSON member mean nothing when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
+	partial
 }
 
 // Run rewrites the archive.
@@ -92,7 +94,7 @@ func (c *ArchiveEditCmd) Run(std *streams) error {
 
 // edit changes the exchanges that are chosen.
 func (c *ArchiveEditCmd) edit(std *streams, edit archive.Edit) error {
-	a, err := readArchive(std, c.File)
+	a, err := c.read(std, c.File, archive.Limits{})
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (c *ArchiveEditCmd) edit(std *streams, edit archive.Edit) error {
 		if list[i], err = edit.Apply(e); err != nil {
 			return usage(err)
 		}
-		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, e.Method, e.URL)
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, oneLine(e.Method), oneLine(e.URL))
 	}
 	if changed == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", c.File))
@@ -120,7 +122,7 @@ func (c *ArchiveEditCmd) edit(std *streams, edit archive.Edit) error {
 
 // addRules adds matching rules to the archive.
 func (c *ArchiveEditCmd) addRules(std *streams) error {
-	a, err := readArchive(std, c.File)
+	a, err := c.read(std, c.File, archive.Limits{})
 	if err != nil {
 		return err
 	}
@@ -143,9 +145,10 @@ func (c *ArchiveEditCmd) addRules(std *streams) error {
 type ArchiveTrimCmd struct {
 	File string `arg:"" help:"The archive; it is replaced only when the new one is whole."`
 	selection
-	Used   []string      `help:"Keep what this replay log says was served. Repeatable." placeholder:"replay.jsonl"`
-	Until  time.Duration `help:"Keep what was asked for in the first so long." placeholder:"30s"`
-	DryRun bool          `help:"Say what would be dropped, and leave the file."`
+	Used  []string      `help:"Keep what this replay log says was served. Repeatable." placeholder:"replay.jsonl"`
+	Until time.Duration `help:"Keep what was asked for in the first so long." placeholder:"30s"`
+	partial
+	DryRun bool `help:"Say what would be dropped, and leave the file."`
 }
 
 // Run rewrites the archive with what is kept.
@@ -159,7 +162,7 @@ func (c *ArchiveTrimCmd) Run(std *streams) error {
 			return usage(err)
 		}
 	}
-	return rewrite(std, c.File, c.DryRun, "dropped", func(e *lab.Exchange) bool {
+	return rewrite(std, c.partial, c.File, c.DryRun, "dropped", func(e *lab.Exchange) bool {
 		return (c.chosen().Empty() || c.chosen().Has(e)) && (len(c.Used) == 0 || used[e.ID]) && (c.Until <= 0 || e.Start <= c.Until)
 	})
 }
@@ -168,13 +171,14 @@ func (c *ArchiveTrimCmd) Run(std *streams) error {
 type ArchiveMergeCmd struct {
 	Out string   `arg:"" help:"The new archive; it must not exist."`
 	In  []string `arg:"" help:"The archives, in the order of their requests."`
+	partial
 }
 
 // Run writes the new archive.
 func (c *ArchiveMergeCmd) Run(std *streams) error {
 	var list []*archive.Archive
 	for _, path := range c.In {
-		a, err := readArchive(std, path)
+		a, err := c.read(std, path, archive.Limits{})
 		if err != nil {
 			return err
 		}

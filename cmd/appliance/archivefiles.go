@@ -11,21 +11,35 @@ import (
 	"eidetic/netlab/archive"
 )
 
+// maxRatio is what no compression exceeds by far.
+const maxRatio = 1_000_000
+
 // ArchiveImportCmd makes an archive of another tool's file.
 type ArchiveImportCmd struct {
 	Out string `arg:"" help:"The new archive; it must not exist."`
 	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2."`
+
+	partial
+	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, for one whose origin you know (without it 32 times, and 64 MB)."`
 }
 
 // Run writes the new archive.
 func (c *ArchiveImportCmd) Run(std *streams) error {
-	a, err := readArchive(std, c.In)
+	if c.Ratio < 0 || c.Ratio > maxRatio {
+		return usage(fmt.Errorf("--ratio %d: a number from 1 to %d", c.Ratio, maxRatio))
+	}
+	a, err := readWithin(std, c.In, archive.Limits{Ratio: c.Ratio})
 	if err != nil {
 		return err
 	}
-	if a, err = a.Import(); err != nil {
+	made, err := a.Import()
+	switch {
+	case err != nil:
 		return failed(fmt.Errorf("%s: %w", c.In, err))
+	case a.Lost() > 0 && !c.Partial:
+		return c.lost(c.In, a)
 	}
+	a = made
 	return saveNew(std, c.Out, a)
 }
 
@@ -34,6 +48,7 @@ type ArchiveExportCmd struct {
 	File   string `arg:"" help:"The archive."`
 	Out    string `required:"" help:"The new file; it must not exist." placeholder:"FILE"`
 	Format string `enum:"auto,warc,har,wacz" default:"auto" help:"warc, har, wacz, or auto: by the file's name."`
+	partial
 }
 
 // Run writes the file.
@@ -51,7 +66,7 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 			return usage(fmt.Errorf("%s ends in none of .warc.gz, .har, .wacz: say --format", c.Out))
 		}
 	}
-	a, err := readArchive(std, c.File)
+	a, err := c.read(std, c.File, archive.Limits{})
 	if err != nil {
 		return err
 	}
@@ -64,7 +79,7 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 	if format == "warc" {
 		err = archive.WriteWARC(c.Out, a)
 	} else {
-		err = exportHAR(c.Out, a)
+		return c.har(std, a)
 	}
 	if err != nil {
 		return cannot(err)
@@ -73,14 +88,25 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 	return err
 }
 
-func exportHAR(path string, a *archive.Archive) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+// har writes a HAR, and removes it again if other readers would lack something of it.
+func (c *ArchiveExportCmd) har(std *streams, a *archive.Archive) error {
+	f, err := os.OpenFile(c.Out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return cannot(err)
 	}
-	if err := errors.Join(archive.WriteHAR(f, a), f.Close()); err != nil {
-		_ = os.Remove(path)
-		return err
+	lost, err := archive.ExportHAR(f, a)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return cannot(errors.Join(err, os.Remove(c.Out)))
 	}
-	return nil
+	for _, line := range lost {
+		fmt.Fprintf(std.err, "appliance: %s: %s\n", c.Out, oneLine(line))
+	}
+	if len(lost) > 0 && !c.Partial {
+		if err := os.Remove(c.Out); err != nil {
+			return cannot(err)
+		}
+		return failed(fmt.Errorf("%s: %d bodies or messages cannot be written (above): nothing is written; --partial goes on without them", c.File, len(lost)))
+	}
+	_, err = fmt.Fprintf(std.out, "%s: %d exchanges\n", c.Out, len(a.Exchanges()))
+	return err
 }

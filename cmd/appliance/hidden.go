@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 
+	"eidetic/internal/inspect"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/link/packet"
 )
@@ -17,6 +18,7 @@ func ownCommands() sandbox.Commands {
 		Inside: []string{"inside"}, Visit: []string{"visit"},
 		Forwarder: []string{"/proc/self/exe", "link", "forward"},
 		Site:      []string{"/proc/self/exe", "site"},
+		Inspect:   []string{"/proc/self/exe", "inspect"},
 	}
 }
 
@@ -65,6 +67,20 @@ func insideError(ctx context.Context, err error) error {
 		return usage(err)
 	}
 	return cannot(err)
+}
+
+// InspectCmd checks a recording, within limits that it sets for itself.
+type InspectCmd struct {
+	File   string `arg:""`
+	Memory int64  `arg:""`
+}
+
+// Run prints the report, in JSON.
+func (c *InspectCmd) Run(std *streams) error {
+	if err := inspect.Serve(std.out, c.File, c.Memory); err != nil {
+		return cannot(err)
+	}
+	return nil
 }
 
 // LinkForwardCmd is the process that forwards packets.

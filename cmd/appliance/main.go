@@ -27,6 +27,7 @@ type CLI struct {
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
+	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Control ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
@@ -137,7 +138,7 @@ func printError(err error, w io.Writer) int {
 	if err == nil || errors.As(err, &known) && known.err == nil {
 		return statusOf(err)
 	}
-	fmt.Fprintln(w, "appliance:", err)
+	fmt.Fprintln(w, "appliance:", visible(err.Error())) // which may quote a recording
 	return statusOf(err)
 }
 

@@ -102,7 +102,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 		return usage(fmt.Errorf("--archive: %w", err))
 	}
 	for _, w := range a.Warnings() {
-		fmt.Fprintln(std.err, "appliance:", w)
+		fmt.Fprintln(std.err, "appliance:", oneLine(w))
 	}
 	requests, err := openLog(c.Log)
 	if err != nil {

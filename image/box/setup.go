@@ -144,16 +144,31 @@ func awaitFile(ctx context.Context, name string, patience time.Duration) error {
 
 // state creates the service's own folders on the data partition and removes an
 // update that waits there: the request for it was in memory and is lost.
+//
+// The service may write there, so a link in the way of a folder may be its work: none is followed out of
+// the partition, and what changes its owner is the link itself.
 func (s Setup) state() error {
-	for _, name := range []string{dataDir + "/state", filepath.Dir(Incoming)} {
-		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
+	if err := os.MkdirAll(s.path(dataDir), 0o700); err != nil {
+		return err
+	}
+	data, err := os.OpenRoot(s.path(dataDir))
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	incoming := strings.TrimPrefix(Incoming, dataDir+"/")
+	for _, name := range []string{"state", filepath.Dir(incoming)} {
+		if err := data.MkdirAll(name, 0o700); err != nil {
 			return err
 		}
-		if err := os.Chown(s.path(name), s.User, s.Group); err != nil {
+		if err := data.Lchown(name, s.User, s.Group); err != nil {
 			return err
 		}
 	}
-	return remove(s.path(Incoming))
+	if err := data.Remove(incoming); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // exitStatus returns a program's exit status, or -1 if it has none.

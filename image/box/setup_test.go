@@ -310,3 +310,29 @@ func TestSetupWaitsForTheBootDisk(t *testing.T) {
 		t.Errorf("log %q", b.log.String())
 	}
 }
+
+// A link that the service put in the way of its folder does not make root change a file elsewhere.
+func TestStateFollowsNoLinkOut(t *testing.T) {
+	b := newFakeBox(t)
+	outside := filepath.Join(t.TempDir(), "victim")
+	if err := os.MkdirAll(filepath.Join(outside, "update"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bundle := filepath.Join(outside, "update", filepath.Base(Incoming))
+	if err := os.WriteFile(bundle, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(b.root, dataDir, "state")
+	if err := os.MkdirAll(filepath.Dir(state), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, state); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.setup().state(); err == nil {
+		t.Error("state() followed a link out of the data partition")
+	}
+	if _, err := os.Stat(bundle); err != nil {
+		t.Errorf("a file outside was removed: %v", err)
+	}
+}

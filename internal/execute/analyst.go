@@ -124,7 +124,7 @@ func describe(t *lab.Trial, r *visual.Result) {
 	t.StartTime = middle(r.Origin)
 	t.ContentX, t.ContentY = r.Content.Min.X, r.Content.Min.Y
 	t.ContentW, t.ContentH = r.Content.Dx(), r.Content.Dy()
-	t.FinalFrame = r.FinalSHA256
+	t.FinalFrame, t.NoLoad = r.FinalSHA256, r.NoLoad()
 	t.Measurements = r.Measurements()
 	for _, m := range t.Measurements {
 		t.Metrics[m.Name] = m.Value

@@ -21,6 +21,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
+	"eidetic/internal/inspect"
 	"eidetic/internal/journey"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
@@ -98,6 +99,9 @@ type Execution struct {
 	Log       *slog.Logger
 	// Software names the appliance and its version.
 	Software string
+	// Check judges the recordings before they are read into this process; its Memory is what they may
+	// take here too.
+	Check inspect.Checker
 	// Warnings are what the run must say besides its own.
 	Warnings []string
 
@@ -204,7 +208,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance, p.Steps = x.Plan.ToleranceTime(), x.Plan.Steps
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.Steps, x.Plan.ExpectBlank
 	return p
 }
 

@@ -59,7 +59,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	for _, a := range x.Plan.Arms() {
 		recorded := opened[files[a.Name]]
 		if recorded == nil {
-			if recorded, err = x.open(files[a.Name], a.Archive == ""); err != nil {
+			if recorded, err = x.open(ctx, files[a.Name], a.Archive == ""); err != nil {
 				return nil, err
 			}
 			opened[files[a.Name]] = recorded
@@ -194,8 +194,20 @@ func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start
 // open reads an archive into RAM and describes it, with its flaws, in the run. With
 // requireGood, for a recording just made, grave flaws are an error; a person's own archive
 // is replayed as it is.
-func (x *Execution) open(name string, requireGood bool) (*archive.Archive, error) {
-	a, err := archive.Open(filepath.Join(x.folder.Path(), name))
+//
+// A hostile page fills what a run records, so it is read first by a process with a memory limit.
+func (x *Execution) open(ctx context.Context, name string, requireGood bool) (*archive.Archive, error) {
+	path := filepath.Join(x.folder.Path(), name)
+	if len(x.Check.Command) > 0 {
+		report, err := x.Check.Check(ctx, path)
+		if err == nil && report.Refused != "" {
+			err = errors.New(report.Refused)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("checking the recording: %w", err)
+		}
+	}
+	a, err := archive.OpenWithin(path, archive.Limits{Memory: x.Check.Memory})
 	if err != nil {
 		return nil, fmt.Errorf("reading the recording: %w", err)
 	}

@@ -151,6 +151,8 @@ type Plan struct {
 	// Tolerance is how much blur a valid trial may have. 0 is DefaultTolerance, which is
 	// relaxed if the machine cannot keep it; any other value is never relaxed.
 	Tolerance time.Duration
+	// ExpectBlank says that a trial is valid although its recording shows no page load.
+	ExpectBlank bool
 	// Steps make a journey, of which the first step is the load of Page.
 	Steps []lab.Step
 }

@@ -33,6 +33,7 @@ type world struct {
 	filmErr    error
 
 	evidenceErr error
+	noLoad      string // what the analyst says of the film
 
 	born, pressed lab.Time
 	dead          chan struct{}
@@ -155,7 +156,7 @@ type fakeAnalyst struct{ w *world }
 
 func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
 	a.w.analysed++
-	t.Metrics["speed_index_ms"] = 1
+	t.Metrics["speed_index_ms"], t.NoLoad = 1, a.w.noLoad
 	return func(context.Context) error { return a.w.evidenceErr }, nil
 }
 

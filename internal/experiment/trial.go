@@ -48,7 +48,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	facts := facts{offsetBefore: r.clockOffset(), still: p.Still}
+	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
 	start, err := r.perform(ctx, p, t, dir, &facts, spent)
 	if start == nil {

@@ -61,6 +61,26 @@ func TestDoneIsAnEvent(t *testing.T) {
 	}
 }
 
+// TestBlankFilm: a trial whose film shows no page load is invalid, unless the plan expects that.
+func TestBlankFilm(t *testing.T) {
+	for _, expected := range []bool{false, true} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := world{changes: []time.Duration{200 * time.Millisecond}, noLoad: "the final picture is blank"}
+			p := plan()
+			p.ExpectBlank = expected
+			got, err := w.runner().Trial(t.Context(), p, 1, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := strings.Contains(strings.Join(got.Invalid, "\n"), "the final picture is blank; look at its video, and set expect_blank")
+			if got.Valid != expected || said == expected {
+				t.Errorf("expect_blank %v: valid %v, because %q", expected, got.Valid, got.Invalid)
+			}
+		})
+	}
+}
+
 // TestComputingPageIsNotAtRest: screen and network are still from 0.9 s on, but the browser
 // computes until 3.5 s. The trial ends when the page has been still and idle.
 func TestComputingPageIsNotAtRest(t *testing.T) {

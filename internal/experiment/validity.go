@@ -17,6 +17,7 @@ type facts struct {
 	link         LinkReport
 	offsetBefore time.Duration // wall clock minus monotonic clock
 	offsetAfter  time.Duration
+	expectBlank  bool // the plan's
 }
 
 // clockStep is the smallest change between wall and monotonic clock that counts as a step;
@@ -49,6 +50,9 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if t.Recorded > 0 && float64(t.Asked) < leastAsked*float64(t.Recorded) {
 		reasons = append(reasons, fmt.Sprintf("the page asked for only %d of the %d exchanges that were recorded of it: it was taken for "+
 			"loaded too early, or it is another page now; see the replay log", t.Asked, t.Recorded))
+	}
+	if t.NoLoad != "" && !f.expectBlank {
+		reasons = append(reasons, t.NoLoad+"; look at its video, and set expect_blank in the plan if the page is to show nothing")
 	}
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)

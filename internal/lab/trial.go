@@ -134,6 +134,8 @@ type Trial struct {
 	// FrameTimes holds the same frames' times in ms since the start.
 	FrameTimes []float64 `json:"frame_times_ms,omitempty"`
 
+	// NoLoad says why the recording shows no page load, "" if it shows one.
+	NoLoad string `json:"no_load,omitempty"`
 	// NoEvidence says why pictures or the film are missing.
 	NoEvidence string `json:"no_evidence,omitempty"`
 	// Files names the artifacts, relative to the trial's folder: "reel",

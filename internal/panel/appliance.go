@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,13 +55,32 @@ type Archive struct {
 	Name     string    `json:"name" doc:"Its name, for a plan" example:"shop.wacz"`
 	Bytes    int64     `json:"bytes" doc:"Size of the file"`
 	Modified time.Time `json:"modified" doc:"When it was uploaded"`
+	ETag     string    `json:"etag" doc:"Identifies this version of the file, for If-Match" example:"\"16e360-18b2c40f3ae\""`
+	// Warnings and Quality are only in the answer to an upload.
+	Warnings []string `json:"warnings,omitempty" doc:"What reading the upload repaired, left out or changed"`
+	Quality  *Quality `json:"quality,omitempty" doc:"What a replay of the upload will lack"`
+}
+
+// Quality is the assessment of an uploaded recording, as appliance archive verify makes it.
+type Quality struct {
+	Score    float64          `json:"score" doc:"Share of what a replay needs that is present and complete; 0 with a grave problem"`
+	Problems []ArchiveProblem `json:"problems"`
+}
+
+// ArchiveProblem is one defect of a recording.
+type ArchiveProblem struct {
+	Kind  string `json:"kind" doc:"damaged, truncated, main-document, error, undecodable, missing or import" example:"truncated"`
+	URL   string `json:"url,omitempty"`
+	What  string `json:"what" doc:"For people" example:"the body was cut off after 4096 bytes (length)"`
+	Grave bool   `json:"grave" doc:"Whether it makes the recording unfit for a measurement"`
 }
 
 // Archives keeps uploaded recordings. Its errors are shown to the client if they are a [Refusal].
 type Archives interface {
 	List(ctx context.Context) ([]Archive, error)
-	// Put stores a recording, and refuses a file that is not one.
-	Put(ctx context.Context, name string, content io.Reader) (Archive, error)
+	// Put stores a recording, and refuses a file that is not one. It replaces another of that name only
+	// if match is that one's ETag, or "*".
+	Put(ctx context.Context, name, match string, content io.Reader) (Archive, error)
 	Open(name string) (*os.File, error)
 	Remove(name string) error
 }
@@ -217,16 +238,19 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "put-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}", Summary: "Upload a recording",
 		Tags:        []string{tagArchives},
-		Description: "A WACZ file. It is checked before it takes its name.", Parameters: name,
+		Description: "A WACZ file. It is checked before it takes its name; the answer says what is wrong with it. A recording of that name is replaced only with If-Match.",
+		Parameters: append(slices.Clone(name), &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "The ETag of the recording to replace, or *"}),
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/wacz")},
-		Responses: map[string]*huma.Response{"201": {Description: "The recording is stored",
+		Responses: map[string]*huma.Response{"412": {Description: "There is another recording of that name"}, "201": {Description: "The recording is stored",
 			Content: map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(archiveType(), true,
 				"Archive")}}}},
 	}, func(c echo.Context) error {
-		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), c.Request().Body)
+		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), c.Request().Header.Get("If-Match"), c.Request().Body)
 		if err != nil {
 			return err
 		}
+		c.Response().Header().Set("ETag", a.ETag)
 		return c.JSON(http.StatusCreated, a)
 	})
 	p.raw(e, api, &huma.Operation{
@@ -244,10 +268,16 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 			return err
 		}
 		c.Response().Header().Set("Content-Type", "application/wacz")
+		c.Response().Header().Set("ETag", ETagOf(info))
 		c.Response().Header().Set("Content-Security-Policy", filePolicy)
 		http.ServeContent(c.Response(), restoreHead(c.Request()), "", info.ModTime(), f)
 		return nil
 	})
+}
+
+// ETagOf identifies a version of a file by its size and its date.
+func ETagOf(info fs.FileInfo) string {
+	return fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano())
 }
 
 func (p *Panel) settings(e *echo.Echo, api huma.API) {

@@ -21,7 +21,7 @@ func (fakeArchives) List(context.Context) ([]Archive, error) {
 	return []Archive{{Name: "shop.wacz", Bytes: 1_500_000, Modified: time.Unix(1_800_000_000, 0).UTC()}}, nil
 }
 
-func (fakeArchives) Put(_ context.Context, name string, content io.Reader) (Archive, error) {
+func (fakeArchives) Put(_ context.Context, name, _ string, content io.Reader) (Archive, error) {
 	text, err := io.ReadAll(content)
 	if err != nil || !strings.HasPrefix(string(text), "PK") {
 		return Archive{}, &Refusal{http.StatusUnprocessableEntity, errors.Join(errors.New("it is no WACZ file"), err)}

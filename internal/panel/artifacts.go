@@ -2,7 +2,6 @@ package panel
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -57,9 +56,16 @@ func (p *Panel) artifacts(e *echo.Echo, api huma.API) {
 
 func (p *Panel) artifact(c echo.Context) error {
 	id, name := c.Param("id"), c.Param("*")
-	// Echo matches the raw path and leaves its escapes in the parameter.
-	name, err := url.PathUnescape(name)
-	if err != nil || !fs.ValidPath(name) || isHidden(name) {
+	// Echo matches the raw path, where there is one, and leaves its escapes in the parameter; elsewhere
+	// it has them unescaped, and a second time would make another name of a%20b.
+	if c.Request().URL.RawPath != "" {
+		plain, err := url.PathUnescape(name)
+		if err != nil {
+			return missing(name)
+		}
+		name = plain
+	}
+	if !fs.ValidPath(name) || isHidden(name) {
 		return missing(name)
 	}
 	root, err := p.Store.Files(id)
@@ -80,7 +86,7 @@ func (p *Panel) artifact(c echo.Context) error {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cache-Control", "private, no-cache")
-	h.Set("ETag", fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano()))
+	h.Set("ETag", ETagOf(info))
 	if kind == "application/octet-stream" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
 	}

@@ -84,6 +84,7 @@ func directions() []direction {
 					"analysis",
 					"internal/device",
 					"internal/experiment",
+					"internal/inspect",
 					"internal/verdict",
 					"internal/store",
 					"internal/report",
@@ -95,7 +96,7 @@ func directions() []direction {
 		{
 			"internal/sandbox",
 			append(
-				[]string{"netlab", "internal/device", "internal/experiment", "internal/isolate", "internal/execute", "internal/samplesite"},
+				[]string{"netlab", "internal/device", "internal/experiment", "internal/inspect", "internal/isolate", "internal/execute", "internal/samplesite"},
 				lab...),
 			"the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know",
 		},
@@ -113,6 +114,7 @@ func directions() []direction {
 					"internal/doctor",
 					"internal/experiment",
 					"internal/execute",
+					"internal/inspect",
 					"internal/panel",
 					"internal/pin",
 					"internal/report",
@@ -140,6 +142,7 @@ func directions() []direction {
 			append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
 		},
+		{"internal/inspect", append([]string{"netlab"}, lab...), "a process that reads one file needs the reader and nothing else"},
 		{"internal/programs", nil, "the table of programs is read by all who start or look for one"},
 		{
 			"internal/verdict",

@@ -23,6 +23,7 @@ import (
 	"eidetic/internal/device"
 	"eidetic/internal/execute"
 	"eidetic/internal/experiment"
+	"eidetic/internal/inspect"
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
 	"eidetic/netlab/link"
@@ -35,6 +36,9 @@ type Commands struct {
 	Visit  []string // arguments of the command that calls [VisitInside]
 	// Forwarder is the whole command line of the link's process, which calls link.Serve.
 	Forwarder []string
+	// Inspect is the whole command line of the process that checks a recording, to which the file and
+	// its memory are added.
+	Inspect []string
 	// Site is the whole command line of the sample site, to which flags are added.
 	Site []string
 }
@@ -160,6 +164,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
 		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		Check: inspect.Checker{Command: in.Commands.Inspect},
 	}
 	if t.Reach.AnyCertificate && t.records() {
 		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/sandbox"
+	"eidetic/netlab/archive"
 
 	"github.com/goccy/go-yaml"
 )
@@ -23,6 +24,8 @@ type Config struct {
 	Log     string        `yaml:"log"`
 	Panel   panelConfig   `yaml:"panel"`
 	Network networkConfig `yaml:"network"`
+	// Recordings says what reading one may take.
+	Recordings recordingsConfig `yaml:"recordings"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
@@ -45,6 +48,20 @@ type networkConfig struct {
 // reach says how origins are reached; roots are those of Roots.
 func (c networkConfig) reach(roots string) sandbox.Reach {
 	return sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
+}
+
+// recordingsConfig bounds what the reading of a recording takes.
+type recordingsConfig struct {
+	// Memory is the share of the machine's memory, or of that of the service's control group, in percent.
+	Memory int `yaml:"memory_percent"`
+}
+
+// share is the default where none is set.
+func (c recordingsConfig) share() float64 {
+	if c.Memory == 0 {
+		return archive.DefaultShare
+	}
+	return float64(c.Memory) / 100
 }
 
 // resolver is the zero AddrPort when none is set; the configuration was checked.
@@ -184,6 +201,10 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver",
 			fmt.Errorf("%q is not an address and a port, such as 192.0.2.53:53", cfg.Network.Resolver))
+	}
+	if m := cfg.Recordings.Memory; m < 0 || m > 80 {
+		return atField(file, text, "$.recordings.memory_percent",
+			fmt.Errorf("%d is outside 1 … 80: the browser and the recorder need the rest; leave it out for %.0f", m, 100*archive.DefaultShare))
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,13 +16,37 @@ import (
 // DataFolder makes the data folder and returns its path. A service of systemd that
 // cannot make it gets a folder in memory instead: a box with a broken disk still measures.
 func DataFolder(dir string, log *slog.Logger) string {
-	err := os.MkdirAll(dir, 0o755)
+	err := makePrivate(dir, log)
 	memory := os.Getenv("RUNTIME_DIRECTORY")
 	if err == nil || memory == "" {
 		return dir // its first use reports what is wrong with it
 	}
 	log.Error("no data folder: runs and recordings live in memory", "data", dir, "memory", memory, "error", err)
 	return memory
+}
+
+// makePrivate makes the data folder for its owner alone: it holds recordings, with cookies and
+// passwords, and the token. One that an earlier version made for everybody is closed; a folder that holds
+// nothing of ours is somebody else's, and only told of.
+func makePrivate(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o700)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, queueFile)); err == nil {
+		if err := os.Chmod(dir, 0o700); err == nil {
+			return nil
+		}
+	}
+	log.Warn("others on this machine can look into the data folder: chmod 700 closes it", "data", dir, "mode", info.Mode().Perm())
+	return nil
 }
 
 // HoldFolder keeps other services from the data folder for as long as the result

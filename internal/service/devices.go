@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"eidetic/internal/execute"
+	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/netlab/port"
@@ -81,6 +82,7 @@ type portDevice struct {
 	data     string       // the store
 	software string
 	log      *slog.Logger
+	checker  inspect.Checker // of recordings
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
 
@@ -200,6 +202,6 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 		return err
 	}
 	defer keys.Close()
-	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software}
+	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software, Check: d.checker}
 	return x.Run(ctx)
 }

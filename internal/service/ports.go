@@ -13,6 +13,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/execute"
+	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
@@ -30,6 +31,7 @@ type ports struct {
 	forwarder []string // the command line of the link's process
 	devices   *deviceList
 	log       *slog.Logger
+	checker   inspect.Checker
 	root      string // of the file system, where a box says what its ports are for
 
 	known map[string]*portDevice // by interface
@@ -119,7 +121,7 @@ func (p *ports) update(ctx context.Context, tick func()) {
 	wanted := p.wanted()
 	for _, w := range wanted {
 		if p.known[w.Port] == nil {
-			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log}
+			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker}
 			p.known[w.Port] = d
 			p.devices.add(w.Name, d)
 		}

@@ -21,10 +21,12 @@ import (
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
+	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
+	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
 	"eidetic/systemd"
@@ -85,10 +87,12 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	concluded := make(chan struct{})
 	go func() { execute.ConcludeAll(concluding, runs, s.Log); close(concluded) }()
 	defer func() { stopConcluding(); <-concluded }()
-	uploads := Uploads{filepath.Join(s.Data, UploadsDir)}
+	memory := archive.MemoryOf(s.Config.Recordings.share())
+	checker := inspect.Checker{Command: s.Commands.Inspect, Memory: memory, Turn: make(chan struct{}, 1)}
+	uploads := Uploads{filepath.Join(s.Data, UploadsDir), checker}
 	uploads.removeIncomplete(s.Log)
 	devices := &deviceList{}
-	network, err := s.ports(devices, authority)
+	network, err := s.ports(devices, authority, checker)
 	if err != nil {
 		return err
 	}
@@ -167,14 +171,14 @@ func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-c
 }
 
 // ports returns the networks of the devices that are plugged in; they are not up yet.
-func (s *Service) ports(devices *deviceList, authority *ca.Authority) (*ports, error) {
+func (s *Service) ports(devices *deviceList, authority *ca.Authority, checker inspect.Checker) (*ports, error) {
 	upstream, err := s.Config.Network.reach(s.Roots).Upstream()
 	if err != nil {
 		return nil, err
 	}
 	return &ports{
 		config: s.Config.Devices, data: s.Data, software: s.Software, authority: authority, upstream: upstream, forwarder: s.Commands.Forwarder,
-		devices: devices, log: s.Log, root: root, known: map[string]*portDevice{},
+		devices: devices, log: s.Log, root: root, known: map[string]*portDevice{}, checker: checker,
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,16 +14,20 @@ import (
 	"strings"
 
 	"eidetic/internal/atomicfile"
+	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
-	"eidetic/netlab/archive"
 )
 
 // UploadsDir is the folder of the uploaded recordings, below the data folder.
 const UploadsDir = "archives"
 
 // Uploads are the recordings that people uploaded; it implements [panel.Archives].
-type Uploads struct{ Dir string }
+type Uploads struct {
+	Dir string
+	// Check judges an upload, in a process of its own.
+	Check inspect.Checker
+}
 
 // maxUpload bounds an upload.
 const maxUpload = 4 << 30
@@ -87,14 +92,15 @@ func (a Uploads) List(context.Context) ([]panel.Archive, error) {
 		if err != nil {
 			continue // removed just now
 		}
-		all = append(all, panel.Archive{Name: e.Name(), Bytes: info.Size(), Modified: info.ModTime().UTC()})
+		all = append(all, archiveOf(info))
 	}
 	return all, nil
 }
 
 // Put implements panel.Archives. A recording gets its name only when it is
-// complete and can be read.
-func (a Uploads) Put(ctx context.Context, name string, content io.Reader) (panel.Archive, error) {
+// complete and can be read. The same file again is stored once more, whatever match is: its answer may
+// have been lost.
+func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader) (panel.Archive, error) {
 	path, err := a.path(name)
 	if err != nil {
 		return panel.Archive{}, err
@@ -117,19 +123,79 @@ func (a Uploads) Put(ctx context.Context, name string, content io.Reader) (panel
 	case n > maxUpload:
 		return panel.Archive{}, refuse(http.StatusRequestEntityTooLarge, "a recording of more than %d GiB is not accepted", maxUpload>>30)
 	}
-	if _, err := archive.Open(f.Name()); err != nil {
+	report, err := a.Check.Check(ctx, f.Name())
+	if err != nil {
+		return panel.Archive{}, err
+	}
+	if report.Refused != "" {
 		// The error must not show the name of our temporary file.
-		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), f.Name(), name))
+		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, f.Name(), name))
 	}
 	// A recording that was acknowledged must survive a power cut.
-	if err := errors.Join(os.Rename(f.Name(), path), atomicfile.SyncDir(a.Dir)); err != nil {
+	if err := errors.Join(a.settle(f.Name(), path, match), atomicfile.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return panel.Archive{}, err
 	}
-	return panel.Archive{Name: name, Bytes: info.Size(), Modified: info.ModTime().UTC()}, nil
+	out := archiveOf(info)
+	out.Warnings, out.Quality = report.Warnings, &panel.Quality{Score: report.Quality.Score, Problems: []panel.ArchiveProblem{}}
+	for _, p := range report.Quality.Problems {
+		out.Quality.Problems = append(out.Quality.Problems, panel.ArchiveProblem{Kind: p.Kind, URL: p.URL, What: p.What, Grave: p.Grave})
+	}
+	return out, nil
+}
+
+// archiveOf is what a list says of a recording's file.
+func archiveOf(info fs.FileInfo) panel.Archive {
+	return panel.Archive{Name: info.Name(), Bytes: info.Size(), Modified: info.ModTime().UTC(), ETag: panel.ETagOf(info)}
+}
+
+// settle gives an upload its name. Another recording has the name only if match names it.
+func (a Uploads) settle(upload, path, match string) error {
+	if match == "" {
+		err := os.Link(upload, path) // fails if the name is taken, unlike a rename
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		same, err := sameContent(upload, path)
+		if err != nil || same {
+			return err
+		}
+	}
+	name := filepath.Base(path)
+	old, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse(http.StatusPreconditionFailed, "there is no recording %q that If-Match could name", name)
+	case err != nil:
+		return err
+	case match == "":
+		return refuse(http.StatusPreconditionFailed,
+			"there is another recording %q: choose another name, or send the header If-Match: %s to replace it", name, panel.ETagOf(old))
+	case match != "*" && match != panel.ETagOf(old):
+		return refuse(http.StatusPreconditionFailed, "the recording %q was replaced since: its ETag is %s", name, panel.ETagOf(old))
+	}
+	return os.Rename(upload, path)
+}
+
+// sameContent tells whether two files have the same bytes.
+func sameContent(a, b string) (bool, error) {
+	var sums [2][sha256.Size]byte
+	for i, name := range []string{a, b} {
+		f, err := os.Open(name)
+		if err != nil {
+			return false, err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return false, err
+		}
+		copy(sums[i][:], h.Sum(nil))
+	}
+	return sums[0] == sums[1], nil
 }
 
 // Open implements panel.Archives.

@@ -21,6 +21,7 @@ type Archive struct {
 	info      lab.ArchiveInfo
 	warnings  []string
 	notes     []string // what reading another tool's file left out, lacks or changed
+	lost      int      // exchanges, or parts of the file, that could not be read
 	found     string   // what is in a file of which nothing can be replayed
 
 	sums map[*byte]payload // of the bodies that were read, by their first byte
@@ -71,12 +72,23 @@ func (a *Archive) Import() (*Archive, error) {
 	if len(a.exchanges) == 0 {
 		return nil, fmt.Errorf("nothing of it can be replayed: it is %s", cmp.Or(a.found, "an archive without exchanges"))
 	}
-	out := New(a.exchanges, a.dns, a.pages, a.options)
-	out.options.Imported = a.importNotes()
+	return New(a.exchanges, a.dns, a.pages, a.carried()), nil
+}
+
+// Lost is how many exchanges, or damaged parts of unknown size, of the file could not be read; the
+// warnings say which. What is made of the archive lacks them.
+func (a *Archive) Lost() int { return a.lost }
+
+// carried are the options of an archive that is made of this one: they keep what was said of the file,
+// and what it had lost.
+func (a *Archive) carried() CreateOptions {
+	o := a.options
+	o.Lost += a.lost
+	o.Imported = a.importNotes()
 	for _, w := range a.warnings {
-		out.options.addImported(w)
+		o.addImported(w)
 	}
-	return out, nil
+	return o
 }
 
 // importNotes are the notes of this import and of earlier ones.

@@ -292,7 +292,7 @@ func TestHARBounds(t *testing.T) {
 		get("http://a/long", "identity", make([]byte, 2000)),
 	}
 	var out countedWrites
-	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000); err != nil {
+	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000, new([]string)); err != nil {
 		t.Fatal(err)
 	}
 	var indented bytes.Buffer

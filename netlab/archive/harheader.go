@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"fmt"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -23,18 +24,23 @@ func harProtocol(names ...string) string {
 }
 
 // harHeaders drops h2's pseudo fields, and splits what Safari and Chrome join by line breaks.
-func harHeaders(pairs []harPair) []lab.HeaderField {
-	var out []lab.HeaderField
+func harHeaders(pairs []harPair) (out []lab.HeaderField, err error) {
 	for _, p := range pairs {
 		if p.Name == "" || strings.HasPrefix(p.Name, ":") || strings.ContainsAny(p.Name, " \r\n:") {
 			continue
 		}
-		for _, v := range strings.Split(p.Value, "\n") {
+		for v := range strings.SplitSeq(p.Value, "\n") {
+			if len(out) == maxFields {
+				return nil, fmt.Errorf("it has a header of more than %d fields", maxFields)
+			}
 			out = append(out, lab.HeaderField{Name: p.Name, Value: strings.TrimSpace(v)})
 		}
 	}
-	return out
+	return out, nil
 }
+
+// longestCookieName bounds where a name is looked for: browsers take no cookie of more than 4 KiB.
+const longestCookieName = 4096
 
 // splitCookies splits Set-Cookie fields that an exporter joined by commas (mitmproxy does), when
 // the exporter lists more cookies than there are fields. The comma of a date is not followed
@@ -50,7 +56,8 @@ func splitCookies(fields []lab.HeaderField, cookies int) []lab.HeaderField {
 		have++
 		begin := 0
 		for i := strings.Index(f.Value, ", "); i >= 0; {
-			name, _, found := strings.Cut(f.Value[i+2:], "=")
+			ahead := f.Value[i+2:]
+			name, _, found := strings.Cut(ahead[:min(len(ahead), longestCookieName)], "=")
 			if found && name != "" && !strings.ContainsAny(name, " \t;,") {
 				out = append(out, lab.HeaderField{Name: f.Name, Value: f.Value[begin:i]})
 				begin = i + 2

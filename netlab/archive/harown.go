@@ -27,6 +27,7 @@ type harOwnLog struct {
 	Rules    json.RawMessage `json:"rules,omitempty"`
 	DNS      []DNS           `json:"dns,omitempty"`
 	Imported []string        `json:"imported,omitempty"`
+	Lost     int             `json:"lost,omitempty"`
 }
 
 // harOwn is an entry's field _eidetic: what a metadata record of a WARC has, and the body as it was
@@ -44,7 +45,8 @@ func ownLog(a *Archive) json.RawMessage {
 		Software: a.options.Software,
 		Title:    a.options.Title,
 		Seed:     strconv.FormatUint(a.options.Seed, 10),
-		Imported: a.importNotes(),
+		Imported: a.carried().Imported,
+		Lost:     a.carried().Lost,
 	}
 	if !a.options.Wall.IsZero() {
 		o.Wall = a.options.Wall.UTC().Format(time.RFC3339Nano)
@@ -80,7 +82,7 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 	}
 	var rules []Rule
 	if !isNull(o.Rules) {
-		if rules, err = parseRules(string(o.Rules)); err != nil {
+		if rules, err = parseRules(string(o.Rules), nil); err != nil {
 			return false, err
 		}
 	}
@@ -89,6 +91,7 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 			o.Software,
 		), Title: oneLine(o.Title), Seed: seed, Rules: rules, Wall: harTime(o.Wall), PageDate: harTime(o.PageDate),
 	}
+	a.options.Lost = min(max(o.Lost, 0), mostLost)
 	for _, line := range o.Imported {
 		a.options.addImported(line)
 	}
@@ -150,7 +153,9 @@ func (h *harEntry) ownExchange() (*lab.Exchange, error) {
 	if !strings.HasPrefix(e.ID, "urn:") || len(e.ID) > 200 || strings.ContainsAny(e.ID, "<> \t\r\n") {
 		e.ID = ""
 	}
-	e.Request.Header, e.Response.Header = harHeaders(h.Request.Headers), harHeaders(h.Response.Headers)
+	if err := h.headers(e); err != nil {
+		return nil, err
+	}
 	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
 		return nil, err
 	}

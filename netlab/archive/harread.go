@@ -32,74 +32,142 @@ func isZlib(head []byte) bool {
 	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
 }
 
-// openHAR reads the exchanges of a HAR. Bodies of other tools are decoded, so content codings are
-// removed from the headers; a missing body is marked as cut off.
+// openHAR reads the exchanges of a HAR, entry by entry. Bodies of other tools are decoded, so content
+// codings are removed from the headers; a missing body is marked as cut off.
 func (a *Archive) openHAR(file *io.SectionReader, l Limits) error {
-	f, err := parseHAR(file, l)
-	if err != nil {
-		return err
+	hi := harImport{a: a, limits: l, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
+	if err := hi.read(file); err != nil {
+		return fmt.Errorf("HAR: %w", err)
 	}
-	a.options.Software = strings.TrimSpace(f.Log.Creator.Name + " " + f.Log.Creator.Version)
-	hi := harImport{a: a, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
-	isOwn, err := a.takeOwnLog(f.Log.Own)
-	if err != nil {
-		hi.notes.add("log", "", fmt.Sprintf("with an _eidetic of the log that is not used: %v", err))
+	if !hi.hasEntries {
+		return fmt.Errorf("the JSON has no log.entries, so it is not a HAR")
 	}
-	for i := range f.Log.Entries {
-		hi.take(i, &f.Log.Entries[i])
-	}
-	hi.finish(f.Log.Pages, isOwn)
-	a.notes = hi.notes.lines()
+	hi.finish()
+	a.notes = append(hi.ofLog.lines(), hi.notes.lines()...)
 	if len(a.exchanges) == 0 {
 		a.found = "a HAR with no entries: open the developer tools before the page is loaded, and save the HAR after that"
-		if n := len(f.Log.Entries); n > 0 {
-			a.found = fmt.Sprintf("a HAR of which all %d entries are left out: %s", n, strings.Join(a.notes, "; "))
+		if hi.entries > 0 {
+			a.found = fmt.Sprintf("a HAR of which all %d entries are left out: %s", hi.entries, strings.Join(a.notes, "; "))
 		}
 	}
 	return nil
 }
 
-// parseHAR reads the JSON.
-func parseHAR(file *io.SectionReader, l Limits) (*harFile, error) {
-	buffered := bufio.NewReader(file)
-	most, r := l.Decoded, io.Reader(buffered)
+// read reads the JSON.
+func (hi *harImport) read(file *io.SectionReader) error {
+	buffered := bufio.NewReaderSize(file, 64<<10)
 	if head, err := buffered.Peek(2); err == nil && isZlib(head) { // mitmproxy's .zhar
 		z, err := zlib.NewReader(buffered)
 		if err != nil {
-			return nil, fmt.Errorf("HAR: %w", err)
+			return err
 		}
 		defer z.Close()
-		// JSON and base64 compress to a tenth; a few bytes that decode to gigabytes are no HAR.
-		most, r = min(most, 64<<20+50*file.Size()), z
+		// What is passed over takes no memory, but time.
+		most := min(hi.limits.Decoded, freeMemory+int64(hi.limits.Ratio)*file.Size())
+		buffered = bufio.NewReaderSize(&boundedReader{r: z, left: most, most: most}, 64<<10)
 	}
-	text, err := readAllLimited(r, most)
+	if head, err := buffered.Peek(len(byteOrderMark)); err == nil && string(head) == byteOrderMark {
+		_, _ = buffered.Discard(len(head)) // they are there
+	}
+	s := &jsonStream{r: buffered, budget: hi.limits.budget}
+	err := s.object(func(name string) error {
+		if strings.EqualFold(name, "log") {
+			return s.object(func(name string) error { return hi.logField(s, name) })
+		}
+		_, _, err := s.value(false)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("HAR: %w", err)
+		return err
 	}
-	f := &harFile{}
-	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), f); err != nil {
-		return nil, fmt.Errorf("HAR: %w", err)
+	return s.end()
+}
+
+// byteOrderMark is UTF-8's.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// logField reads one field of the log.
+func (hi *harImport) logField(s *jsonStream, name string) error {
+	c, err := s.next()
+	if err != nil {
+		return err
 	}
-	if f.Log == nil || f.Log.Entries == nil {
-		return nil, fmt.Errorf("the JSON has no log.entries, so it is not a HAR")
+	switch {
+	case strings.EqualFold(name, "entries") && c == '[':
+		hi.hasEntries = true
+		return s.array(func() error { return hi.entry(s) })
+	case strings.EqualFold(name, "pages") && c == '[':
+		return s.array(func() error {
+			var p harPage
+			cost, err := s.decode(&p)
+			s.budget.give(cost)
+			if err != nil {
+				return fmt.Errorf("page %d: %w", len(hi.pages), err)
+			}
+			hi.pages = append(hi.pages, p)
+			return s.budget.take(int64(recordCost + len(p.Title) + len(p.Own)))
+		})
+	case strings.EqualFold(name, "creator") && c == '{':
+		var creator harCreator
+		cost, err := s.decode(&creator)
+		s.budget.give(cost)
+		if !hi.isOwn { // else it is in _eidetic
+			hi.a.options.Software = strings.TrimSpace(creator.Name + " " + creator.Version)
+		}
+		return err
+	case name == "_eidetic":
+		raw, cost, err := s.value(true) // counted to the end, as what is made of it is kept
+		if err == nil {
+			err = s.budget.take(2 * cost) // its DNS answers are the largest elements of all
+		}
+		if err == nil {
+			hi.isOwn, err = hi.a.takeOwnLog(raw)
+			if err != nil {
+				hi.ofLog.add("log", "", fmt.Sprintf("with an _eidetic of the log that is not used: %v", err))
+			}
+			return nil
+		}
+		return err
 	}
-	if len(f.Log.Entries) > l.Exchanges {
-		return nil, fmt.Errorf("%d entries are more than %d: %w", len(f.Log.Entries), l.Exchanges, errLimit)
+	_, _, err = s.value(false)
+	return err
+}
+
+// entry reads one entry.
+func (hi *harImport) entry(s *jsonStream) error {
+	if hi.entries++; hi.entries > hi.limits.Exchanges {
+		return fmt.Errorf("more than %d entries: %w", hi.limits.Exchanges, errLimit)
 	}
-	return f, nil
+	var h harEntry
+	cost, err := s.decode(&h)
+	defer s.budget.give(cost)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", hi.entries-1, err)
+	}
+	if e := hi.take(hi.entries-1, &h); e != nil {
+		return s.budget.take(costOf(e))
+	}
+	return nil
 }
 
 // harImport collects the entries of a HAR.
 type harImport struct {
 	a       *Archive
+	limits  Limits
+	ofLog   harNotes // which come before the others, wherever the log's own fields stand
 	notes   harNotes
+	pages   []harPage
+	entries int // that were read
+	// hasEntries: the log has a list of them, perhaps an empty one; isOwn: this program wrote the log.
+	hasEntries, isOwn bool
+
 	ids     map[string]bool
 	first   map[harLoose]*lab.Exchange // the document of a page, or else its first exchange, by pageref
 	foreign bool                       // some entry has no usable _eidetic
 }
 
-// take adds an entry, or notes why it is left out.
-func (hi *harImport) take(i int, h *harEntry) {
+// take adds an entry and returns its exchange, or notes why it is left out.
+func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 	place, what := fmt.Sprint("entry ", i), h.Request.URL
 	e, err := h.ownExchange()
 	if err != nil && !errors.Is(err, errNotOwn) {
@@ -110,7 +178,10 @@ func (hi *harImport) take(i int, h *harEntry) {
 		var notes []string
 		if e, notes, err = h.exchange(); err != nil {
 			hi.notes.add(place, what, fmt.Sprintf("left out: %v", err))
-			return
+			if !errors.Is(err, errNothing) {
+				hi.a.lost++
+			}
+			return nil
 		}
 		for _, n := range notes {
 			hi.notes.add(place, what, n)
@@ -124,11 +195,13 @@ func (hi *harImport) take(i int, h *harEntry) {
 	if known := hi.first[h.PageRef]; known == nil || !isDocument(known) && isDocument(e) {
 		hi.first[h.PageRef] = e
 	}
+	return e
 }
 
 // finish sets what follows from all entries: their order, the recording's start, and the pages.
-func (hi *harImport) finish(pages []harPage, isOwn bool) {
-	a, sorted := hi.a, !hi.foreign && isOwn
+func (hi *harImport) finish() {
+	a, pages, isOwn := hi.a, hi.pages, hi.isOwn
+	sorted := !hi.foreign && isOwn
 	for i, e := range a.exchanges {
 		sorted = sorted && (i == 0 || a.exchanges[i-1].Order <= e.Order)
 	}
@@ -225,6 +298,10 @@ func sane(t time.Time) time.Time {
 	return t
 }
 
+// errNothing marks an entry that holds no answer of the network's, so that nothing is lost with it. It
+// has no words of its own.
+var errNothing = errors.New("")
+
 // address parses the URL of an entry without its fragment. isSocket tells that of a WebSocket,
 // whose scheme is then that of the request that opens it.
 func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
@@ -237,7 +314,7 @@ func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
 	case "ws", "wss":
 		isSocket, u.Scheme = true, "http"+strings.TrimPrefix(u.Scheme, "ws")
 	default:
-		return nil, false, fmt.Errorf("the scheme %.20q is not http or https", u.Scheme)
+		return nil, false, fmt.Errorf("%wthe scheme %.20q is not http or https", errNothing, u.Scheme)
 	}
 	if u.Host == "" {
 		return nil, false, errors.New("its URL has no host")
@@ -253,9 +330,9 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	case err != nil:
 		return nil, nil, err
 	case h.Response.Error != "":
-		return nil, nil, fmt.Errorf("it failed: %.80s", h.Response.Error)
+		return nil, nil, fmt.Errorf("%wit failed: %.80s", errNothing, h.Response.Error)
 	case h.Response.Status < 100 || h.Response.Status > 999:
-		return nil, nil, fmt.Errorf("it has no answer (status %d)", h.Response.Status)
+		return nil, nil, fmt.Errorf("%wit has no answer (status %d)", errNothing, h.Response.Status)
 	case h.Request.Method == "":
 		return nil, nil, errors.New("it has no method")
 	}
@@ -268,11 +345,13 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if ip, err := netip.ParseAddr(strings.Trim(h.Server, "[]")); err == nil {
 		e.Server = netip.AddrPortFrom(ip, portOf(e.URL))
 	}
-	e.Request.Header = harHeaders(h.Request.Headers)
+	if err := h.headers(e); err != nil {
+		return nil, nil, err
+	}
 	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
 		return nil, nil, err
 	}
-	e.Response.Header = splitCookies(harHeaders(h.Response.Headers), len(h.Response.Cookies))
+	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)
 	if isSocket && (e.Status == 101 || e.Status == 200) { // 200 over HTTP/2
 		return e, h.socket(e), nil
@@ -294,6 +373,14 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		e.Chunks = []lab.Chunk{{At: min(e.FirstByte+harMs(h.Timings.Receive), time.Duration(maxTime)), Bytes: n}}
 	}
 	return e, notes, nil
+}
+
+// headers sets both headers.
+func (h *harEntry) headers(e *lab.Exchange) (err error) {
+	if e.Request.Header, err = harHeaders(h.Request.Headers); err == nil {
+		e.Response.Header, err = harHeaders(h.Response.Headers)
+	}
+	return err
 }
 
 // harMs is a time of a HAR, which is in milliseconds, or 0 for -1 (unknown).

@@ -39,8 +39,15 @@ func messagesOf(e *lab.Exchange, most int64) ([]harMessage, error) {
 	}
 	name := map[bool]string{false: "receive", true: "send"}
 	out := []harMessage{}
+	const mostMessages = 100_000 // frames of two bytes would take fifty times the bytes of the recording
 	for _, p := range e.Socket {
+		if len(out) > mostMessages {
+			return out[:mostMessages], fmt.Errorf("there are more than %d", mostMessages)
+		}
 		err := sides[p.Device].feed(p.Data, func(opcode int, payload []byte) {
+			if len(out) > mostMessages {
+				return
+			}
 			m := harMessage{Type: name[p.Device], Time: seconds(e.Wall.Add(p.At)), Opcode: opcode}
 			if opcode == opText {
 				m.Data = strings.ToValidUTF8(string(payload), "\ufffd")

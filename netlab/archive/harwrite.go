@@ -13,25 +13,34 @@ import (
 	"unicode/utf8"
 
 	"eidetic/internal/lab"
-	"eidetic/netlab/inject"
 )
 
 // harBody bounds the bytes that a body is decoded to for an export, since a few bytes of a
 // hostile recording can decode to gigabytes.
 const harBody = 256 << 20
 
-// WriteHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
-// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so. What
-// HAR has no field for is in fields named _eidetic, so that an import gives the same archive.
+// WriteHAR is ExportHAR without the list.
 func WriteHAR(w io.Writer, a *Archive) error {
-	if err := writeHAR(w, a, harBody); err != nil {
-		return fmt.Errorf("export HAR: %w", err)
-	}
-	return nil
+	_, err := ExportHAR(w, a)
+	return err
 }
 
+// ExportHAR writes the exchanges as HAR 1.2, with decoded bodies; bytes that are no text are in
+// base64. A body that was cut off, or cannot be decoded, is left out, and its comment says so. What
+// HAR has no field for is in fields named _eidetic, so that an import gives the same archive. It returns
+// what other readers of the HAR will lack, a line each, up to a bound.
+func ExportHAR(w io.Writer, a *Archive) (lost []string, err error) {
+	if err := writeHAR(w, a, harBody, &lost); err != nil {
+		return nil, fmt.Errorf("export HAR: %w", err)
+	}
+	return lost, nil
+}
+
+// mostLines bounds the list of what an export lacks.
+const mostLines = 200
+
 // writeHAR writes the entries one by one, since the bodies together may not fit into memory.
-func writeHAR(w io.Writer, a *Archive, most int64) error {
+func writeHAR(w io.Writer, a *Archive, most int64, lost *[]string) error {
 	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}, Own: ownLog(a)}}
 	for i, p := range a.pages {
 		p.Wall = sane(p.Wall)
@@ -48,9 +57,17 @@ func writeHAR(w io.Writer, a *Archive, most int64) error {
 	if _, err := w.Write(frame[:at]); err != nil {
 		return err
 	}
-	between := ""
+	between, limit := "", NewDecodeLimit(a)
 	for _, e := range a.exchanges {
 		h := harEntryOf(e, most)
+		if n := h.Response.Content.Size; codingOf(&e.Response) != "" && limit.Take(int64(n)) != nil {
+			most = 0 // of all that follow: their comments say that they are left out
+		}
+		for _, said := range []string{h.Response.Content.Comment, string(h.Comment)} {
+			if said != "" && !strings.HasPrefix(said, harCut) && len(*lost) < mostLines {
+				*lost = append(*lost, fmt.Sprintf("%d %s %.200s: %s", e.Order, e.Method, e.URL, said))
+			}
+		}
 		h.PageRef = pageRef(a.pages, e.Wall)
 		text, err := json.MarshalIndent(h, "      ", "  ")
 		if err != nil {
@@ -164,32 +181,11 @@ func harPairs(fields []lab.HeaderField) []harPair {
 }
 
 // harText returns bytes as text if they are UTF-8 and declared as nothing else: in charsets such
-// as ISO-2022-JP all bytes are ASCII.
+// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six.
 func harText(b []byte, contentType string) (text, encoding string) {
 	charset, _ := charsetOf(contentType)
-	if utf8.Valid(b) && (charset == "" || charset == "utf-8" || charset == "utf8") {
+	if utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 && (charset == "" || charset == "utf-8" || charset == "utf8") {
 		return string(b), ""
 	}
 	return base64.StdEncoding.EncodeToString(b), "base64"
-}
-
-// Decoded returns a body without its content coding.
-func Decoded(m *lab.Message) ([]byte, error) { return decodeWithin(m, 1<<30) }
-
-// decodeWithin decodes a body to at most n bytes.
-func decodeWithin(m *lab.Message, n int64) ([]byte, error) {
-	coding := strings.ToLower(strings.TrimSpace(m.Get("Content-Encoding")))
-	if coding == "" || coding == "identity" || len(m.Body) == 0 {
-		return m.Body, nil
-	}
-	r, err := inject.NewDecoder(coding, bytes.NewReader(m.Body))
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", coding, err)
-	}
-	defer r.Close()
-	b, err := readAllLimited(r, n)
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", coding, err)
-	}
-	return b, nil
 }

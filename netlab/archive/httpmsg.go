@@ -50,56 +50,45 @@ func writeFields(b *bytes.Buffer, fields []lab.HeaderField) {
 }
 
 // splitHead parses the head of a request or response block: its start line, its fields and the
-// bytes after the blank line.
-func splitHead(block []byte, limit int) (start string, fields []lab.HeaderField, body []byte, err error) {
+// bytes after the blank line. It leaves out a malformed field.
+func splitHead(block []byte, l Limits) (start string, fields []lab.HeaderField, body []byte, err error) {
 	rest := block
+	list := fieldReader{budget: l.budget, raw: true}
 	for first := true; ; first = false {
-		if len(block)-len(rest) > limit {
-			return "", nil, nil, fmt.Errorf("HTTP header of more than %d bytes: %w", limit, errLimit)
+		if len(block)-len(rest) > l.Header {
+			return "", nil, nil, fmt.Errorf("HTTP header of more than %d bytes: %w", l.Header, errLimit)
 		}
 		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			if first {
-				return "", nil, nil, fmt.Errorf("no HTTP header")
-			}
-			// A head without a blank line: old tools wrote bodiless responses so.
-			if len(rest) > 0 {
-				fields = appendField(fields, string(bytes.TrimRight(rest, "\r")))
-			}
-			return start, fields, nil, nil
+		if i < 0 && first {
+			return "", nil, nil, fmt.Errorf("no HTTP header")
 		}
-		line := string(bytes.TrimSuffix(rest[:i], []byte("\r")))
-		rest = rest[i+1:]
+		line := rest
+		if i >= 0 {
+			line, rest = bytes.TrimSuffix(rest[:i], []byte("\r")), rest[i+1:]
+		} else { // A head without a blank line: old tools wrote bodiless responses so.
+			line, rest = bytes.TrimRight(line, "\r"), nil
+		}
 		switch {
+		case len(line) > l.Header:
+			return "", nil, nil, fmt.Errorf("HTTP header of more than %d bytes: %w", l.Header, errLimit)
 		case first:
-			start = line
-		case line == "":
-			return start, fields, rest, nil
+			start = string(line)
+		case len(line) == 0:
+			return start, list.done(), rest, nil
 		default:
-			fields = appendField(fields, line)
+			if _, err := list.line(string(line)); err != nil {
+				return "", nil, nil, err
+			}
+		}
+		if i < 0 {
+			return start, list.done(), nil, nil
 		}
 	}
-}
-
-// appendField adds a header line; it leaves out a malformed one.
-func appendField(fields []lab.HeaderField, line string) []lab.HeaderField {
-	if line == "" {
-		return fields
-	}
-	if (line[0] == ' ' || line[0] == '\t') && len(fields) > 0 {
-		fields[len(fields)-1].Value += " " + strings.TrimSpace(line)
-		return fields
-	}
-	name, value, ok := strings.Cut(line, ":")
-	if !ok || name == "" {
-		return fields
-	}
-	return append(fields, lab.HeaderField{Name: name, Value: strings.TrimSpace(value)})
 }
 
 // parseRequest fills e's request side from a request record's block.
-func parseRequest(e *lab.Exchange, block []byte, limit int) error {
-	start, fields, body, err := splitHead(block, limit)
+func parseRequest(e *lab.Exchange, block []byte, l Limits) error {
+	start, fields, body, err := splitHead(block, l)
 	if err != nil {
 		return err
 	}
@@ -109,13 +98,12 @@ func parseRequest(e *lab.Exchange, block []byte, limit int) error {
 	}
 	e.Method = method
 	e.Request.Header, e.Request.Body = fields, nonEmpty(body)
-	dechunk(&e.Request)
-	return nil
+	return dechunk(&e.Request, l)
 }
 
 // parseResponse fills e's response side from a response record's block.
-func parseResponse(e *lab.Exchange, block []byte, limit int) error {
-	start, fields, body, err := splitHead(block, limit)
+func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
+	start, fields, body, err := splitHead(block, l)
 	if err != nil {
 		return err
 	}
@@ -133,17 +121,24 @@ func parseResponse(e *lab.Exchange, block []byte, limit int) error {
 	}
 	e.Status, e.Reason = status, reason
 	e.Response.Header, e.Response.Body = fields, nonEmpty(body)
-	dechunk(&e.Response)
-	return nil
+	return dechunk(&e.Response, l)
 }
 
 // dechunk removes a transfer coding that other tools keep. A body that is not chunked, although
 // its header says so, stays as it is.
-func dechunk(m *lab.Message) {
+func dechunk(m *lab.Message, l Limits) error {
 	if !strings.EqualFold(m.Get("Transfer-Encoding"), "chunked") {
-		return
+		return nil
 	}
-	if plain, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(m.Body))); err == nil && len(m.Body) > 0 {
+	// Its size is counted first, so that no more memory is taken than it needs.
+	if size, err := io.Copy(io.Discard, httputil.NewChunkedReader(bytes.NewReader(m.Body))); err == nil && len(m.Body) > 0 {
+		if err := l.budget.take(size); err != nil {
+			return err
+		}
+		plain := make([]byte, size)
+		if _, err := io.ReadFull(httputil.NewChunkedReader(bytes.NewReader(m.Body)), plain); err != nil {
+			return err
+		}
 		m.Body = nonEmpty(plain)
 	}
 	kept := m.Header[:0]
@@ -153,6 +148,7 @@ func dechunk(m *lab.Message) {
 		}
 	}
 	m.Header = kept
+	return nil
 }
 
 func nonEmpty(b []byte) []byte {

@@ -11,7 +11,10 @@ import (
 
 // done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
-	payloads := ld.payloads()
+	payloads, err := ld.payloads()
+	if err != nil {
+		return err
+	}
 	var timed, untimed []*lab.Exchange
 	for _, p := range ld.order {
 		if p.dns != nil {
@@ -23,7 +26,7 @@ func (ld *loader) done() error {
 			continue
 		}
 		if p.revisit != nil && !payloads.resolve(p) {
-			ld.a.warn("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
+			ld.a.lose("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
 			continue
 		}
 		ok, hasTimes := ld.join(p)
@@ -108,16 +111,16 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 	}
 	s := ld.sidecars[e.ID]
 	if !found && s == nil && ld.ours() {
-		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		ld.a.lose("%.120s is left out: its request was cut off", e.URL)
 		return false, false
 	}
 	if !found && s != nil && s.Pending {
-		ld.a.warn("%.120s is left out: its request was cut off", e.URL)
+		ld.a.lose("%.120s is left out: its request was cut off", e.URL)
 		return false, false
 	}
 	if found {
-		if err := parseRequest(e, block, ld.limits.Header); err != nil {
-			ld.a.warn("the request for %.120s cannot be read: %v", e.URL, err)
+		if err := parseRequest(e, block, ld.limits); err != nil {
+			ld.a.lose("the request for %.120s cannot be read: %v", e.URL, err)
 			return false, false
 		}
 	}
@@ -126,7 +129,7 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 	}
 	if s != nil {
 		if err := s.apply(e); err != nil {
-			ld.a.warn("%.120s is left out: its metadata is wrong: %v", e.URL, err)
+			ld.a.lose("%.120s is left out: its metadata is wrong: %v", e.URL, err)
 			return false, false
 		}
 		return true, true

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -116,22 +117,31 @@ func (ld *loader) take(it *item) error {
 	case "request":
 		ld.request(it.record, it.url)
 	case "metadata":
-		ld.metadata(it.record)
+		if err := ld.metadata(it.record); err != nil {
+			return err
+		}
 	}
+	ld.limits.budget.give(it.headerCost)
+	var tooMuch *memoryError
 	switch {
+	case errors.As(it.err, &tooMuch):
+		return fmt.Errorf("record %d (%.120s): %w", ld.records, it.url, it.err)
 	case it.err != nil:
-		ld.a.warn("record %d (%.120s) is left out: %v", ld.records, it.url, it.err)
+		ld.a.lose("record %d (%.120s) is left out: %v", ld.records, it.url, it.err)
 	case it.p != nil:
-		ld.file(it)
+		return ld.file(it)
 	}
 	return nil
 }
 
 func (ld *loader) info(block []byte) {
-	for _, line := range strings.Split(string(block), "\n") {
-		name, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.ToLower(strings.TrimSpace(name)) {
+	for line := range bytes.Lines(block) {
+		before, after, _ := bytes.Cut(line, []byte(":"))
+		if len(before) > 40 || len(after) > ld.limits.Header {
+			continue
+		}
+		value := string(bytes.TrimSpace(after))
+		switch string(bytes.ToLower(bytes.TrimSpace(before))) {
 		case "software":
 			ld.a.options.Software = value
 		case "title":
@@ -139,18 +149,25 @@ func (ld *loader) info(block []byte) {
 		case "eidetic-seed":
 			ld.a.options.Seed, _ = strconv.ParseUint(value, 10, 64)
 		case "eidetic-rules":
-			rules, err := parseRules(value)
+			rules, err := parseRules(value, ld.limits.budget)
 			if err != nil {
 				ld.a.warn("%v", err)
 			}
 			ld.a.options.Rules = rules
 		case "eidetic-imported":
 			ld.a.options.addImported(value)
+		case "eidetic-lost":
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				ld.a.options.Lost = min(n, mostLost)
+			}
 		case "eidetic-page-date":
 			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
 		}
 	}
 }
+
+// mostLost bounds what a file may say that it has lost.
+const mostLost = 1 << 30
 
 // newPending starts an exchange from the fields that every record has.
 func newPending(rec *record, url string) *pending {
@@ -187,20 +204,25 @@ func portOf(url string) uint16 {
 	return 80
 }
 
-func (ld *loader) file(it *item) {
+func (ld *loader) file(it *item) error {
 	p := it.p
 	if p.e.ID == "" {
 		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
 	if ld.byID[p.e.ID] != nil {
-		ld.a.warn("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
-		return
+		ld.a.lose("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
+		ld.limits.budget.give(int64(len(it.block)))
+		return nil
+	}
+	if err := ld.limits.budget.take(exchangeCost); err != nil {
+		return err
 	}
 	if p.dns == nil && p.revisit == nil {
 		p.e.Response.Body = ld.share(p.e.Response.Body, it.sum)
 	}
 	ld.byID[p.e.ID] = p
 	ld.order = append(ld.order, p)
+	return nil
 }
 
 // payload is a body that was read, with its hash.
@@ -215,6 +237,7 @@ func (ld *loader) share(b []byte, sum [32]byte) []byte {
 		return nil
 	}
 	if one, ok := ld.shared[sum]; ok {
+		ld.limits.budget.give(int64(len(b)))
 		return one
 	}
 	ld.shared[sum], ld.a.sums[&b[0]] = b, payload{b, sum}
@@ -224,11 +247,12 @@ func (ld *loader) share(b []byte, sum [32]byte) []byte {
 func (it *item) response(l Limits) {
 	p := newPending(it.record, it.url)
 	if name, ok := strings.CutPrefix(it.url, "dns:"); ok {
-		p.dns = parseDNSText(name, it.record, p.e.Wall)
-		it.p = p
+		if p.dns, it.err = parseDNSText(name, it.record, p.e.Wall, l.budget); it.err == nil {
+			it.p = p
+		}
 		return
 	}
-	if it.err = parseResponse(p.e, it.block, l.Header); it.err != nil {
+	if it.err = parseResponse(p.e, it.block, l); it.err != nil {
 		return
 	}
 	it.sum = sha256.Sum256(p.e.Response.Body)
@@ -279,22 +303,27 @@ func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
 }
 
 // parseDNSText reads Heritrix' text/dns: a date line, then records.
-func parseDNSText(name string, rec *record, wall time.Time) *DNS {
+func parseDNSText(name string, rec *record, wall time.Time, b *budget) (*DNS, error) {
 	d := &DNS{
 		Name: strings.ToLower(strings.TrimSuffix(name, ".")), Type: "A", RCode: "NOERROR", Wall: wall, Server: rec.get("WARC-IP-Address"),
 	}
-	for i, line := range strings.Split(string(rec.block), "\n") {
-		if line = strings.TrimSpace(line); i > 0 && line != "" {
-			d.Records = append(d.Records, line)
+	i := 0
+	for line := range bytes.Lines(rec.block) {
+		if line = bytes.TrimSpace(line); i > 0 && len(line) > 0 {
+			if err := b.take(int64(fieldCost + len(line))); err != nil {
+				return nil, err
+			}
+			d.Records = append(d.Records, string(line))
 		}
+		i++
 	}
-	return d
+	return d, nil
 }
 
 func (it *item) revisit(l Limits) {
 	p := newPending(it.record, it.url)
 	if len(it.block) > 0 {
-		if it.err = parseResponse(p.e, it.block, l.Header); it.err != nil {
+		if it.err = parseResponse(p.e, it.block, l); it.err != nil {
 			return
 		}
 	}
@@ -326,46 +355,70 @@ func (ld *loader) request(rec *record, url string) {
 	ld.loose[url] = append(ld.loose[url], rec.block)
 }
 
-func (ld *loader) metadata(rec *record) {
+// metadata takes the JSON of a metadata record. One that cannot be read is left out with a warning; an
+// error ends the reading.
+func (ld *loader) metadata(rec *record) error {
+	decode := func(v any) (bool, error) {
+		err := ld.limits.budget.unmarshal(rec.block, v)
+		if err != nil && !errors.Is(err, errLimit) {
+			ld.a.lose("metadata record %d is left out: %v", ld.records, err)
+			return false, nil
+		}
+		ld.limits.budget.give(int64(len(rec.block))) // the text itself is not kept
+		return err == nil, err
+	}
 	id := unbracket(rec.get("WARC-Concurrent-To"))
 	switch rec.get("Content-Type") {
 	case typeExchange:
 		s := &sidecar{}
-		if err := json.Unmarshal(rec.block, s); err != nil {
-			ld.a.warn("metadata record %d is left out: %v", ld.records, err)
-			return
+		if ok, err := decode(s); !ok {
+			return err
 		}
 		ld.sidecars[id] = s
 		if s.Pending && ld.byID[id] == nil && id != "" {
 			p := newPending(rec, strings.Trim(rec.get("WARC-Target-URI"), "<>"))
 			p.e.ID = id
 			ld.byID[id], ld.order = p, append(ld.order, p)
+			return ld.limits.budget.take(exchangeCost)
 		}
 	case typeDNS:
 		d := &DNS{}
-		if err := json.Unmarshal(rec.block, d); err != nil {
-			ld.a.warn("metadata record %d is left out: %v", ld.records, err)
-			return
+		if ok, err := decode(d); !ok {
+			return err
 		}
 		ld.dnsMeta[id] = d
 	case typePage:
-		ld.page(rec.block)
+		return ld.page(rec.block)
 	}
+	return nil
 }
 
-func (ld *loader) page(line []byte) {
+func (ld *loader) page(line []byte) error {
 	var p Page
 	if json.Unmarshal(line, &p) != nil || p.URL == "" {
-		return
+		return nil
 	}
-	if key := p.URL + p.Wall.UTC().String(); !ld.pageCount[key] {
-		ld.pageCount[key] = true
-		ld.a.pages = append(ld.a.pages, p)
+	key := p.URL + p.Wall.UTC().String()
+	if ld.pageCount[key] {
+		return nil
 	}
+	ld.pageCount[key] = true
+	ld.a.pages = append(ld.a.pages, p)
+	return ld.limits.budget.take(int64(recordCost + 2*len(key) + len(p.Title)))
 }
 
-func (ld *loader) pagesJSON(text []byte) {
-	for _, line := range bytes.Split(text, []byte("\n")) {
-		ld.page(line)
+// maxPages bounds the visited documents of a recording.
+const maxPages = 100_000
+
+func (ld *loader) pagesJSON(text []byte) error {
+	defer ld.limits.budget.give(int64(len(text)))
+	if n := bytes.Count(text, []byte("\n")); n > maxPages {
+		return fmt.Errorf("%s has %d lines, more than %d: %w", namePages, n, maxPages, errLimit)
 	}
+	for line := range bytes.Lines(text) {
+		if err := ld.page(line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

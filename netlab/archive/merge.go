@@ -13,12 +13,12 @@ import (
 // Merge joins recordings one after another: the orders and starts of each follow those of the
 // recording before, so that sequences stay sequences. An exchange that is in several recordings
 // is taken once, and the matching rules of all of them apply. Title, seed and page date are those
-// of the first.
+// of the first; what was said of each of them, and what it had lost, is kept.
 func Merge(list ...*Archive) *Archive {
 	var o CreateOptions
 	if len(list) > 0 {
 		o = list[0].options
-		o.Rules = nil
+		o.Rules, o.Imported, o.Lost = nil, nil, 0
 	}
 	m := merger{known: map[string][]*lab.Exchange{}, ids: map[string]bool{}}
 	var dns []DNS
@@ -26,6 +26,11 @@ func Merge(list ...*Archive) *Archive {
 	for _, a := range list {
 		m.add(a.exchanges)
 		dns, pages = append(dns, a.dns...), append(pages, a.pages...)
+		carried := a.carried()
+		o.Lost += carried.Lost
+		for _, line := range carried.Imported {
+			o.addImported(line)
+		}
 		for _, r := range a.options.Rules {
 			if !slices.ContainsFunc(o.Rules, r.equal) {
 				o.Rules = append(o.Rules, r)

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,10 @@ func (l Limits) withDefaults() Limits {
 	l.Header = cmp.Or(l.Header, 1<<20)
 	l.Index = cmp.Or(l.Index, 64<<20)
 	l.Entries = cmp.Or(l.Entries, 10_000)
+	l.Ratio = cmp.Or(l.Ratio, defaultRatio)
+	if l.Memory == 0 {
+		l.Memory = MemoryOf(DefaultShare)
+	}
 	l.part = cmp.Or(l.part, 1<<20)
 	return l
 }
@@ -37,7 +40,10 @@ func (l Limits) block() int64 { return l.Record + int64(l.Header) }
 
 // Open reads a WACZ, a WARC file (plain, gzip or zstd) such as a cut-off
 // working file, or a HAR, with default limits.
-func Open(path string) (*Archive, error) {
+func Open(path string) (*Archive, error) { return OpenWithin(path, Limits{}) }
+
+// OpenWithin is Open with limits.
+func OpenWithin(path string, l Limits) (*Archive, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, e := os.Lstat(path + WorkingSuffix); e == nil {
@@ -56,7 +62,7 @@ func Open(path string) (*Archive, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("open archive %s: not a regular file", path)
 	}
-	a, err := OpenReader(f, st.Size(), Limits{})
+	a, err := OpenReader(f, st.Size(), l)
 	if err != nil {
 		return nil, fmt.Errorf("open archive %s: %w", path, err)
 	}
@@ -70,6 +76,7 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	if size > l.File {
 		return nil, fmt.Errorf("%d bytes are more than %d: %w", size, l.File, errLimit)
 	}
+	l.budget = newBudget(l, size)
 	magic := make([]byte, 4)
 	if n, err := r.ReadAt(magic, 0); n < len(magic) {
 		return nil, fmt.Errorf("%d bytes are too few for an archive (%v)", n, err)
@@ -113,7 +120,7 @@ func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
 	case ld.records == 0:
 		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
 	default:
-		a.warn("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
+		a.lose("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
 	}
 	return ld.done()
 }
@@ -137,7 +144,7 @@ func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) 
 		return z, func() { _ = z.Close() }, nil
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
 		if err != nil {
 			return nil, nil, fmt.Errorf("zstd header: %w", err)
 		}
@@ -164,6 +171,10 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	if len(z.File) > l.Entries {
 		return fmt.Errorf("%d files in the WACZ are more than %d: %w", len(z.File), l.Entries, errLimit)
 	}
+	// The zip's directory itself is at most as large as the file.
+	if err := l.budget.take(recordCost * int64(len(z.File))); err != nil {
+		return err
+	}
 	seen := map[string]*zip.File{}
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, "/") {
@@ -182,13 +193,17 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		return err
 	}
 	ld := newLoader(a, l)
+	index, err := readCuts(z, seen[nameIndex], l)
+	if err != nil {
+		return err
+	}
 	found := false
 	for _, f := range z.File {
-		if !strings.HasPrefix(f.Name, "archive/") || strings.HasSuffix(f.Name, "/") {
+		if !strings.HasPrefix(f.Name, dirData) || strings.HasSuffix(f.Name, "/") {
 			continue
 		}
 		found = true
-		if err := a.readMember(ld, r, f, cuts(seen[nameIndex], f.Name, l), hashes[f.Name]); err != nil {
+		if err := a.readMember(ld, r, f, index.of(f.Name), hashes[f.Name]); err != nil {
 			return fmt.Errorf("%s in the WACZ: %w", f.Name, err)
 		}
 	}
@@ -200,7 +215,9 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		if err != nil {
 			return err
 		}
-		ld.pagesJSON(text)
+		if err := ld.pagesJSON(text); err != nil {
+			return err
+		}
 	}
 	return ld.done()
 }
@@ -222,14 +239,14 @@ func readPackage(files map[string]*zip.File, l Limits) (map[string]string, error
 		if err != nil {
 			return nil, err
 		}
-		if json.Unmarshal(b, &digest) == nil && strings.HasPrefix(digest.Hash, "sha256:") {
+		if l.budget.unmarshal(b, &digest) == nil && strings.HasPrefix(digest.Hash, "sha256:") {
 			if h := sha256.Sum256(text); digest.Hash != "sha256:"+hex.EncodeToString(h[:]) {
 				return nil, fmt.Errorf("%s does not have the hash that %s names: the WACZ was changed", namePackage, nameDigest)
 			}
 		}
 	}
 	var p dataPackage
-	if err := json.Unmarshal(text, &p); err != nil {
+	if err := l.budget.unmarshal(text, &p); err != nil {
 		return nil, fmt.Errorf("%s: %w", namePackage, err)
 	}
 	for _, r := range p.Resources {
@@ -245,12 +262,21 @@ func readSmall(f *zip.File, l Limits) ([]byte, error) {
 		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
 	}
 	defer rc.Close()
-	b, err := io.ReadAll(io.LimitReader(rc, l.Index+1))
-	if err != nil {
+	if f.UncompressedSize64 > uint64(l.Index) {
+		return nil, fmt.Errorf("%s in the WACZ has more than %d bytes: %w", f.Name, l.Index, errLimit)
+	}
+	size := int64(f.UncompressedSize64)
+	if err := l.budget.take(size); err != nil {
+		l.budget.give(size)
 		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
 	}
-	if int64(len(b)) > l.Index {
-		return nil, fmt.Errorf("%s in the WACZ has more than %d bytes: %w", f.Name, l.Index, errLimit)
+	b := make([]byte, size)
+	if _, err := io.ReadFull(rc, b); err != nil {
+		return nil, fmt.Errorf("%s in the WACZ: %w", f.Name, err)
+	}
+	// The checksum is compared at the end; a file of more bytes than its head says is an error there.
+	if n, err := rc.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		return nil, fmt.Errorf("%s in the WACZ: it is damaged (%w)", f.Name, cmp.Or(err, zip.ErrFormat))
 	}
 	return b, nil
 }
@@ -263,7 +289,7 @@ func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int6
 		if errors.Is(err, errLimit) || ld.records == 0 {
 			return err
 		}
-		a.warn("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
+		a.lose("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
 	}
 	switch got, err := sum.wait(); {
 	case err != nil:
@@ -331,4 +357,10 @@ func (a *Archive) warn(format string, args ...any) {
 	if len(a.warnings) < most {
 		a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 	}
+}
+
+// lose warns of something that could not be read.
+func (a *Archive) lose(format string, args ...any) {
+	a.lost++
+	a.warn(format, args...)
 }

@@ -22,7 +22,8 @@ import (
 
 // Names inside the WACZ.
 const (
-	nameData    = "archive/data.warc.gz"
+	dirData     = "archive/"
+	nameData    = dirData + "data.warc.gz"
 	nameIndex   = "indexes/index.cdxj"
 	namePages   = "pages/pages.jsonl"
 	namePackage = "datapackage.json"

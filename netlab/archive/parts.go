@@ -9,6 +9,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,8 @@ import (
 type part struct {
 	from, to int64
 	items    []*item
-	decoded  int64 // bytes of records
+	decoded  int64   // bytes of records
+	budget   *budget // what the reading of it took
 	complete bool
 	done     chan struct{}
 }
@@ -49,17 +51,23 @@ func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) 
 	start := func() {
 		p := &parts[started]
 		started++
-		p.done = make(chan struct{})
+		p.done, p.budget = make(chan struct{}), ld.limits.budget.child()
 		running.Go(func() {
 			defer close(p.done)
 			u := unzippers.Get().(*unzipper)
-			p.read(r, u, ld.limits, &ld.decoded)
+			l := ld.limits
+			l.budget = p.budget
+			p.read(r, u, l, &ld.decoded)
 			unzippers.Put(u)
 		})
 	}
+	complete := 0
 	defer func() { // the bytes of incomplete parts do not count
 		running.Wait()
 		ld.decoded.Store(taken)
+		for _, p := range parts[complete:started] {
+			p.budget.drop()
+		}
 	}()
 	for range min(2*runtime.GOMAXPROCS(0), len(parts)) {
 		start()
@@ -79,6 +87,7 @@ func (ld *loader) readParts(r io.ReaderAt, parts []part) (end int64, err error) 
 			}
 		}
 		taken += p.decoded
+		complete++
 		end, p.items = p.to, nil
 	}
 	return end, nil
@@ -103,47 +112,56 @@ func (p *part) read(r io.ReaderAt, u *unzipper, l Limits, decoded *atomic.Int64)
 	}
 	u.text.Reset(&u.plain)
 	rr := &recordReader{r: u.text, limits: l, decoded: decoded}
-	// A header that expands too much is left to the reader from front to back, which drops it.
-	const most, each = 64 << 20, 512
-	for kept := 0; kept < most; {
+	for {
 		rec, err := rr.next()
 		if err != nil {
 			p.complete = err == io.EOF
 			return
-		}
-		kept += each
-		for _, f := range rec.header {
-			kept += len(f.Name) + len(f.Value)
 		}
 		p.decoded += int64(len(rec.block))
 		p.items = append(p.items, parse(rec, l))
 	}
 }
 
-// cuts returns the offsets of records in a WARC according to the index, sorted. It returns none if
-// the index cannot be read.
-func cuts(index *zip.File, name string, l Limits) []int64 {
-	if index == nil {
-		return nil
+// cuts are the offsets of records in the WARCs of a WACZ, sorted, by the WARC's name.
+type cuts map[string][]int64
+
+// of returns those of a file.
+func (c cuts) of(name string) []int64 { return c[path.Base(name)] }
+
+// readCuts reads the index. It has none if the index cannot be read, or if no WARC is so large that it
+// is read in parts.
+func readCuts(z *zip.Reader, index *zip.File, l Limits) (cuts, error) {
+	large := slices.ContainsFunc(z.File, func(f *zip.File) bool {
+		return strings.HasPrefix(f.Name, dirData) && f.UncompressedSize64 > 2*uint64(l.part)
+	})
+	if index == nil || !large {
+		return nil, nil
 	}
 	text, err := readSmall(index, l)
 	if err != nil {
-		return nil
+		return nil, nil // it is damaged, or claims an impossible size: the WARCs are read without it
 	}
-	var out []int64
+	defer l.budget.give(int64(len(text)))
+	out := cuts{}
 	for line := range bytes.Lines(text) {
 		i := bytes.IndexByte(line, '{')
 		var at struct {
 			Offset   json.Number `json:"offset"` // as a string, or not
 			Filename string      `json:"filename"`
 		}
-		if i < 0 || json.Unmarshal(line[i:], &at) != nil || at.Filename != path.Base(name) {
+		if i < 0 || json.Unmarshal(line[i:], &at) != nil {
 			continue
 		}
 		if n, err := at.Offset.Int64(); err == nil && n > 0 {
-			out = append(out, n)
+			if err := l.budget.take(elementCost); err != nil {
+				return nil, err
+			}
+			out[at.Filename] = append(out[at.Filename], n)
 		}
 	}
-	slices.Sort(out)
-	return out
+	for _, list := range out {
+		slices.Sort(list)
+	}
+	return out, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Problem is one defect of a recording.
 type Problem struct {
-	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing", "import"
+	Kind     string `json:"kind"` // "damaged", "truncated", "main-document", "error", "undecodable", "missing", "import", "lost"
 	Exchange string `json:"exchange,omitempty"`
 	URL      string `json:"url,omitempty"`
 	What     string `json:"what"`
@@ -51,14 +51,16 @@ func Assess(a *Archive) Quality {
 		pages[p.URL] = true
 	}
 	named := map[*lab.Exchange][]reference{}
+	limit, told := NewDecodeLimit(a), 0
 	for _, e := range a.exchanges {
-		named[e] = references(e)
+		named[e] = references(e, limit, mostReferences-told)
+		told += len(named[e])
 		for _, r := range named[e] {
 			x.name(r)
 		}
 	}
 	for _, e := range a.exchanges {
-		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL])
+		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL], limit)
 		which := x.useOf(e, pages[e.URL])
 		if problem.isAttempt() {
 			x.Problems = append(x.Problems, problem)
@@ -77,7 +79,23 @@ func Assess(a *Archive) Quality {
 		x.Problems = append(x.Problems, Problem{Kind: "missing", What: what, Grave: true})
 	}
 	x.score()
+	x.lose(a)
 	return x.Quality
+}
+
+// mostReferences bounds the resources that the documents of a recording name together.
+const mostReferences = 200_000
+
+// lose lowers the score by what could not be read, now or when the archive was made: of that nobody
+// knows what it was used for.
+func (x *assessment) lose(a *Archive) {
+	if n := a.options.Lost; n > 0 {
+		x.Problems = append(x.Problems, Problem{Kind: "lost", What: fmt.Sprintf(
+			"%d exchanges, or damaged parts, could not be read when this archive was made; the notes say which", n)})
+	}
+	if n := float64(a.options.Lost + a.lost); n > 0 {
+		x.Score *= float64(len(a.exchanges)) / (float64(len(a.exchanges)) + n)
+	}
 }
 
 // assessment is an assessment in progress.
@@ -147,7 +165,7 @@ func (x *assessment) score() {
 	}
 }
 
-func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
+func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
 	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
@@ -165,7 +183,7 @@ func judge(e *lab.Exchange, page, hasComplete bool) (Problem, bool) {
 	case e.Status >= 400:
 		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
 	default:
-		if _, err := Decoded(&e.Response); err != nil && e.Status != 206 {
+		if err := limit.check(&e.Response); err != nil && e.Status != 206 {
 			p.Kind, p.What = "undecodable", err.Error()
 			return p, false
 		}

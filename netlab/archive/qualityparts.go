@@ -209,18 +209,22 @@ type reference struct {
 }
 
 // references lists the resources that a document names.
-func references(e *lab.Exchange) []reference {
+func references(e *lab.Exchange, limit *DecodeLimit, room int) []reference {
 	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
 		return nil
 	}
-	body, err := Decoded(&e.Response)
-	base, err2 := url.Parse(e.URL)
-	if err != nil || err2 != nil {
+	base, err := url.Parse(e.URL)
+	if err != nil || limit.check(&e.Response) != nil {
 		return nil
 	}
-	const most = 10_000
+	body, err := decoder(&e.Response, 1<<30)
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	most := min(10_000, room)
 	var out []reference
-	z := html.NewTokenizer(bytes.NewReader(body))
+	z := html.NewTokenizer(body)
 	z.SetMaxBuf(1 << 20)
 	for len(out) < most {
 		switch z.Next() {

@@ -15,7 +15,7 @@ type payloads struct {
 	digests        map[*pending][]string // in the form of labelled
 }
 
-func (ld *loader) payloads() *payloads {
+func (ld *loader) payloads() (*payloads, error) {
 	ps := &payloads{
 		byID: map[string]*pending{}, byDigest: map[string]*pending{}, byURL: map[string]*pending{}, digests: map[*pending][]string{},
 	}
@@ -26,7 +26,10 @@ func (ld *loader) payloads() *payloads {
 		}
 	}
 	if !needed {
-		return ps
+		return ps, nil
+	}
+	if err := ld.limits.budget.take(recordCost * int64(len(ld.order))); err != nil {
+		return nil, err
 	}
 	for _, p := range ld.order {
 		if p.dns != nil || p.revisit != nil {
@@ -51,7 +54,7 @@ func (ld *loader) payloads() *payloads {
 			ps.byDigest[d] = p
 		}
 	}
-	return ps
+	return ps, nil
 }
 
 // resolve gives a revisit the body that it refers to, if the file has that body.

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,9 +70,9 @@ func MatchURL(pattern, url string) bool {
 }
 
 // parseRules reads the rules field of warcinfo.
-func parseRules(text string) ([]Rule, error) {
+func parseRules(text string, b *budget) ([]Rule, error) {
 	var rules []Rule
-	if err := json.Unmarshal([]byte(text), &rules); err != nil {
+	if err := b.unmarshal([]byte(text), &rules); err != nil {
 		return nil, fmt.Errorf("the matching rules cannot be read and are left out: %w", err)
 	}
 	if len(rules) > maxRules {
@@ -89,7 +88,7 @@ func parseRules(text string) ([]Rule, error) {
 
 // WithRules returns the recording with other rules.
 func (a *Archive) WithRules(rules []Rule) *Archive {
-	o := a.options
+	o := a.carried()
 	o.Rules = rules
 	return New(a.exchanges, a.dns, a.pages, o)
 }

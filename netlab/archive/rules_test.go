@@ -40,7 +40,7 @@ func TestRulesOfAFile(t *testing.T) {
 		`[{"url":"a","ignore":[""]}]`:  "without a name",
 		"[" + strings.Repeat(`{"url":"a","ignore":["b"]},`, 1001) + "{}]": "too many",
 	} {
-		_, err := parseRules(text)
+		_, err := parseRules(text, nil)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40s: %v, want %q", text, err, says)
 		}

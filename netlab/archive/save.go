@@ -107,7 +107,7 @@ func WriteWARC(path string, a *Archive) error {
 }
 
 func createOptions(a *Archive) CreateOptions {
-	o := a.options
+	o := a.carried()
 	if o.Wall.IsZero() && len(a.exchanges) > 0 {
 		o.Wall = a.exchanges[0].Wall
 	}
@@ -138,7 +138,7 @@ func copyInto(w *Writer, a *Archive) error {
 
 // With returns a copy of a with other exchanges.
 func (a *Archive) With(exchanges []*lab.Exchange) *Archive {
-	return New(exchanges, a.dns, a.pages, a.options)
+	return New(exchanges, a.dns, a.pages, a.carried())
 }
 
 // readAllLimited reads all of r. It returns an error if r has more than n bytes.

@@ -25,6 +25,9 @@ type CreateOptions struct {
 	Rules []Rule
 	// Imported says what the import of another tool's file left out, lacks or changed, a line each.
 	Imported []string
+	// Lost is how many exchanges, or damaged parts, were left out of what the archive was made of. They
+	// lower its quality.
+	Lost int
 }
 
 // addImported adds a line to Imported, of which there is a bound.
@@ -67,7 +70,14 @@ type Limits struct {
 	Header    int   // bytes of one WARC or HTTP header block, default 1 MiB
 	Index     int64 // bytes of one JSON or index file in the zip, default 64 MiB
 	Entries   int   // files in the zip, default 10,000
+	// Memory is how many bytes of memory the reading may take, for headers, fields, entries and
+	// structures as well as for bodies, default MemoryOf(DefaultShare); and Ratio how many times the
+	// file's size, besides 64 MiB, default 32.
+	Memory int64
+	Ratio  int
 
 	// part is the least number of bytes of a WARC that one goroutine reads at a time, default 1 MiB.
 	part int64
+
+	budget *budget // of the file that is read
 }

@@ -19,6 +19,8 @@ import (
 type record struct {
 	header []lab.HeaderField
 	block  []byte
+
+	headerCost int64 // taken from the budget; the header is not kept
 }
 
 func (r *record) get(name string) string {
@@ -53,8 +55,23 @@ func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) erro
 			size, fields, m.limits.block(), m.limits.Header)
 	}
 	m.blocks += size
-	return appendMember(&m.Buffer, level, header, block...)
+	from := m.Len()
+	if err := appendMember(&m.Buffer, level, header, block...); err != nil {
+		return err
+	}
+	if packed := int64(m.Len() - from); size > mayShrink && size > packed*storedRatio && level != gzip.NoCompression {
+		m.Truncate(from)
+		return appendMember(&m.Buffer, gzip.NoCompression, header, block...)
+	}
+	return nil
 }
+
+// A record that compresses to less than 1 of storedRatio is stored as it is, unless it is small: what is
+// written here must be within the ratio that a reader takes.
+const (
+	storedRatio = defaultRatio / 2
+	mayShrink   = 16 << 10
+)
 
 // appendMember appends the record to dst as one gzip member (WARC 1.1, annex D). level is the
 // compressor's: bodies that are compressed already are only stored.
@@ -128,6 +145,7 @@ func (rr *recordReader) next() (*record, error) {
 	}
 	rec := &record{}
 	budget := rr.limits.Header
+	fields := fieldReader{budget: rr.limits.budget}
 	for {
 		line, err := rr.line(&budget)
 		if err != nil {
@@ -136,16 +154,14 @@ func (rr *recordReader) next() (*record, error) {
 		if line == "" {
 			break
 		}
-		if (line[0] == ' ' || line[0] == '\t') && len(rec.header) > 0 { // folded
-			rec.header[len(rec.header)-1].Value += " " + strings.TrimSpace(line)
-			continue
-		}
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
+		switch ok, err := fields.line(line); {
+		case err != nil:
+			return nil, fmt.Errorf("record %d: %w", rr.count+1, err)
+		case !ok:
 			return nil, fmt.Errorf("record %d has a header line without a colon: %.40q", rr.count+1, line)
 		}
-		rec.header = append(rec.header, lab.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
+	rec.header, rec.headerCost = fields.done(), fields.cost
 	size, err := strconv.ParseInt(rec.get("Content-Length"), 10, 64)
 	if err != nil || size < 0 {
 		return nil, fmt.Errorf("record %d has the Content-Length %.40q", rr.count+1, rec.get("Content-Length"))
@@ -156,7 +172,11 @@ func (rr *recordReader) next() (*record, error) {
 	if rr.decoded.Add(size) > rr.limits.Decoded {
 		return nil, fmt.Errorf("the records hold more than %d bytes: %w", rr.limits.Decoded, errLimit)
 	}
+	if err := rr.limits.budget.take(recordCost + size); err != nil {
+		return nil, fmt.Errorf("record %d has %d bytes: %w", rr.count+1, size, err)
+	}
 	if rec.block, err = readBlock(rr.r, size); err != nil {
+		rr.limits.budget.give(size)
 		return nil, unexpected(err)
 	}
 	rr.count++
@@ -197,20 +217,12 @@ func (rr *recordReader) line(budget *int) (string, error) {
 	}
 }
 
-// readBlock reads size bytes. It allocates memory as they arrive, since size may be a lie.
+// readBlock reads size bytes. Room that size asks for in vain is never touched, and so is no memory of
+// the machine's.
 func readBlock(r io.Reader, size int64) ([]byte, error) {
-	const trusted = 1 << 20
-	if size <= trusted {
-		b := make([]byte, size)
-		_, err := io.ReadFull(r, b)
-		return b, err
-	}
-	var b bytes.Buffer
-	b.Grow(trusted)
-	if _, err := io.CopyN(&b, r, size); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(b.Bytes()), nil // drops the buffer's spare room
+	b := make([]byte, size)
+	_, err := io.ReadFull(r, b)
+	return b, err
 }
 
 func unexpected(err error) error {

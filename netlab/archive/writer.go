@@ -90,6 +90,9 @@ func (w *Writer) writeInfo() error {
 	if len(w.o.Rules) > 0 {
 		infoField(&b, "eidetic-rules", string(marshal(w.o.Rules)))
 	}
+	if w.o.Lost > 0 {
+		infoField(&b, "eidetic-lost", strconv.Itoa(w.o.Lost))
+	}
 	for _, line := range w.o.Imported {
 		infoField(&b, "eidetic-imported", line)
 	}

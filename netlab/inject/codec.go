@@ -18,11 +18,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxDecoded bounds the bytes that a compressed document may decode to.
-const maxDecoded = 256 << 20
+// ErrExpands marks a body that decodes to too much.
+var ErrExpands = errors.New("the body decodes to far more than real ones do (16 MiB and 64 times its size, at most 256 MiB)")
 
-// errExpands marks a body that decodes to too much.
-var errExpands = errors.New("the decoded body is larger than 256 MiB")
+// MaxDecoded is how many bytes a body of so many coded bytes may decode to. Text compresses to a
+// tenth; in some codings, a few bytes can stand for gigabytes.
+func MaxDecoded(coded int64) int64 { return min(256<<20, 16<<20+64*coded) }
 
 // maxCodings bounds how many content codings one body may have been given.
 const maxCodings = 4
@@ -194,7 +195,8 @@ type pusher struct {
 	// Owned by the decoder's goroutine between input and starved.
 	current []byte
 	out     bytes.Buffer
-	total   int64
+	fed     int64 // bytes so far
+	total   int64 // bytes that they decoded to
 	err     error
 }
 
@@ -217,8 +219,8 @@ func (p *pusher) run(coding string) {
 	for {
 		n, err := r.Read(buf)
 		p.out.Write(buf[:n])
-		if p.total += int64(n); p.total > maxDecoded {
-			p.err = errExpands
+		if p.total += int64(n); p.total > MaxDecoded(p.fed) {
+			p.err = ErrExpands
 			return
 		}
 		if err != nil {
@@ -257,6 +259,7 @@ func (p *pusher) wait() (over bool) {
 // feed decodes b and returns what came out, valid until the next call.
 func (p *pusher) feed(b []byte) ([]byte, error) {
 	p.out.Reset()
+	p.fed += int64(len(b))
 	select {
 	case <-p.ended: // bytes after the end are no part of the body
 		return nil, p.err

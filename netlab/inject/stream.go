@@ -31,6 +31,7 @@ type Stream struct {
 	charset string
 	markup  *markup // of an HTML document, after the script's place
 	over    bool
+	written bool // something that is not flushed yet
 }
 
 // NewStream starts to change a body. Finish must be called.
@@ -50,17 +51,39 @@ func (p *Plan) NewStream() (*Stream, error) {
 // the body cannot be changed.
 func (s *Stream) Feed(piece []byte) ([]byte, error) {
 	s.out.Reset()
-	plain := piece
-	if s.decode != nil {
-		var err error
-		if plain, err = s.decode.feed(piece); err != nil {
-			return nil, fmt.Errorf("inject: decode %s: %w", s.plan.encoding, err)
+	if s.decode == nil {
+		if err := s.pass(piece, false); err != nil {
+			return nil, err
 		}
 	}
-	if err := s.pass(plain, false); err != nil {
-		return nil, err
+	// What a small part decodes to is passed on before the next, since a few bytes may decode to many.
+	const part = 16 << 10
+	for s.decode != nil && len(piece) > 0 {
+		n := min(len(piece), part)
+		plain, err := s.decode.feed(piece[:n])
+		if err != nil {
+			return nil, fmt.Errorf("inject: decode %s: %w", s.plan.encoding, err)
+		}
+		if err := s.pass(plain, false); err != nil {
+			return nil, err
+		}
+		piece = piece[n:]
+	}
+	if s.written {
+		s.written = false
+		if err := s.encode.Flush(); err != nil {
+			return nil, fmt.Errorf("inject: encode: %w", err)
+		}
 	}
 	return s.out.Bytes(), nil
+}
+
+// Decoded is how many bytes the body decoded to so far.
+func (s *Stream) Decoded() int64 {
+	if s.decode == nil {
+		return 0
+	}
+	return s.decode.total
 }
 
 // Finish ends the body and returns its rest. A body that ends inside its coding is an error. Further
@@ -112,12 +135,7 @@ func (s *Stream) pass(plain []byte, eof bool) error {
 	if _, err := s.encode.Write(plain); err != nil {
 		return fmt.Errorf("inject: encode: %w", err)
 	}
-	if eof {
-		return nil
-	}
-	if err := s.encode.Flush(); err != nil {
-		return fmt.Errorf("inject: encode: %w", err)
-	}
+	s.written = true
 	return nil
 }
 

@@ -61,8 +61,9 @@ func (s *Session) variant(en *entry, r *http.Request) *body {
 
 // variant is a document with the script in it, for one kind of use.
 type variant struct {
-	once sync.Once
-	body *body // nil for a body that turned out to be no document, or does not decode
+	once    sync.Once
+	decoded int64 // bytes that the body decoded to
+	body    *body // nil for a body that turned out to be no document, or does not decode
 }
 
 // injected returns the body with the script in it, as the kind of use asks for it: made
@@ -70,7 +71,7 @@ type variant struct {
 func (en *entry) injected(plan *inject.Plan) *body {
 	v := &en.variants[plan.Kind()]
 	v.once.Do(func() {
-		if v.body, _ = injectBody(plan, en.body); v.body != nil { // what cannot be decoded is served as recorded
+		if v.body, v.decoded, _ = injectBody(plan, en.body); v.body != nil { // what cannot be decoded is served as recorded
 			v.body.prepare(en)
 		}
 	})

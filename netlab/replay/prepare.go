@@ -67,11 +67,11 @@ func (b *body) prepare(en *entry) {
 
 // Prepare indexes a and puts the script of o into its documents.
 func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
-	script := inject.NewScript(o)
+	script, limit := inject.NewScript(o), archive.NewDecodeLimit(a)
 	entries := make([]*entry, 0, len(a.Exchanges()))
 	compared := make([]*match.Entry, 0, len(a.Exchanges()))
 	for _, e := range a.Exchanges() {
-		en, err := newEntry(a, script, e)
+		en, err := newEntry(a, script, e, limit)
 		if err != nil {
 			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
 		}
@@ -104,7 +104,7 @@ func (p *Prepared) add(en *entry) {
 	p.entries[en.Entry] = en
 }
 
-func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entry, error) {
+func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit *archive.DecodeLimit) (*entry, error) {
 	sum := a.BodySHA256(e.Response.Body)
 	compared, err := match.NewEntry(e, sum)
 	if err != nil {
@@ -117,6 +117,9 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange) (*entr
 		en.variants = new([inject.Kinds]variant)
 		if plan := script.Plan(e.Method, e.URL, &e.Request, e.Status, e.Response.Header); plan != nil {
 			en.injected(plan)
+			if err := limit.Take(en.variants[plan.Kind()].decoded); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return en, nil
@@ -135,21 +138,22 @@ func trueLength(e *lab.Exchange) []lab.HeaderField {
 }
 
 // injectBody puts the script into a recorded body. It returns nil for one that
-// turns out to be no document.
-func injectBody(plan *inject.Plan, from *body) (*body, error) {
+// turns out to be no document. decoded is how many bytes the body decoded to.
+func injectBody(plan *inject.Plan, from *body) (to *body, decoded int64, err error) {
 	s, err := plan.NewStream()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	to, err := through(from, s)
+	to, err = through(from, s)
+	decoded = s.Decoded()
 	if err != nil || s.Unchanged() {
-		return nil, err
+		return nil, decoded, err
 	}
 	to.header = plan.Header(from.header, s.Charset())
 	if (&lab.Message{Header: from.header}).Get("Content-Length") != "" {
 		to.header = append(to.header, lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(to.bytes))})
 	}
-	return to, nil
+	return to, decoded, nil
 }
 
 // through runs a recorded body through s chunk by chunk, so that each piece of

@@ -80,7 +80,7 @@ func (v *View) prepareInto(p *Prepared) {
 	v.mu.Unlock()
 	p.filled += len(gained)
 	for _, e := range gained {
-		en, err := newEntry(p.archive, p.script, e)
+		en, err := newEntry(p.archive, p.script, e, nil)
 		if err != nil {
 			continue // a URL that cannot be read was not fetched
 		}

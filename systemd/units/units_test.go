@@ -98,3 +98,20 @@ func TestUnitsAreCorrect(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryMax: a service that grows ends itself, and not its neighbours.
+func TestMemoryMax(t *testing.T) {
+	services, err := fs.Glob(Files, "*.service")
+	if err != nil || len(services) == 0 {
+		t.Fatalf("Glob found no services (%v), want at least one", err)
+	}
+	for _, name := range services {
+		text, err := fs.ReadFile(Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)^MemoryMax=\d+%$`).Match(text) {
+			t.Errorf("%s has no MemoryMax", name)
+		}
+	}
+}

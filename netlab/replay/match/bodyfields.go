@@ -79,7 +79,7 @@ func decodeBody(coding string, coded []byte, sum string) (body []byte, decodedSu
 	if decoded.Len() <= maxParsed {
 		return decoded.Bytes(), hexOf(h), true
 	}
-	if _, err := io.CopyN(h, r, maxDecoded-maxParsed); err != io.EOF {
+	if _, err := io.CopyN(h, r, max(min(maxDecoded, inject.MaxDecoded(int64(len(coded))))-maxParsed, 0)); err != io.EOF {
 		return nil, sum, false
 	}
 	return nil, hexOf(h), false

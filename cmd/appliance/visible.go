@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// visible returns a text of somebody else's, such as a URL in a recording, as a terminal may get it:
+// what would be an order to the terminal (control characters, also those of 8 bits, and marks that
+// change the direction of what follows) is written as an escape. Lines and tabs stay.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, isOrder) && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case !isOrder(r):
+			b.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// isOrder tells the characters that a terminal obeys instead of showing them.
+func isOrder(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0:
+		return true
+	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
+		return true
+	}
+	return false
+}
+
+// oneLine is visible, on one line.
+func oneLine(text string) string {
+	return visible(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text))
+}

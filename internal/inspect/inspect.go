@@ -1,0 +1,168 @@
+// Package inspect judges a recording in a process of its own with a memory limit, so that a hostile one
+// ends that process and nothing else. A recording comes from people who upload it, and from pages, which
+// fill what a run records.
+//
+// In go a file and the command that starts this program again; out come the archive's facts, warnings
+// and quality, or the reason why it is refused. The process has three limits: the reading's own budget
+// (package archive), the Go runtime's soft limit, which makes it collect garbage instead of growing, and
+// RLIMIT_DATA, at which the kernel gives it no more. (RLIMIT_AS does not fit: Go reserves address space
+// far beyond what it uses.)
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+)
+
+// Report is what is found out about a recording.
+type Report struct {
+	Info     lab.ArchiveInfo `json:"info"`
+	Warnings []string        `json:"warnings"`
+	Quality  archive.Quality `json:"quality"`
+	// Refused says why the file cannot be read.
+	Refused string `json:"refused,omitempty"`
+}
+
+// maxProblems bounds the problems of a report.
+const maxProblems = 500
+
+// Inspect judges a recording in this process.
+func Inspect(file string, memory int64) Report {
+	a, err := archive.OpenWithin(file, archive.Limits{Memory: memory})
+	if err != nil {
+		return Report{Refused: err.Error()}
+	}
+	r := Report{Info: a.Info(), Warnings: a.Warnings(), Quality: archive.Assess(a)}
+	if n := len(r.Quality.Problems) - maxProblems; n > 0 {
+		r.Quality.Problems = append(r.Quality.Problems[:maxProblems:maxProblems], archive.Problem{
+			Kind: "more", What: fmt.Sprintf("%d more problems are not listed", n),
+		})
+	}
+	return r
+}
+
+// Checker judges recordings in processes of their own.
+type Checker struct {
+	// Command starts this program's half in the process ([Serve]); the file and its memory in bytes are
+	// appended. Without a command the check is made in this process, for tests.
+	Command []string
+	// Memory is what a reading may take; 0 is archive's default.
+	Memory int64
+	// Turn, with room for one, lets one check follow another, since each may take all the memory; nil
+	// lets them run at once.
+	Turn chan struct{}
+}
+
+// limit is how long a check may take: a recording of 4 GB takes a tenth of it.
+const limit = 5 * time.Minute
+
+// maxReport bounds what a process may say.
+const maxReport = 8 << 20
+
+// Check judges a recording. An error means that it could not be judged; that it is refused is in the
+// report.
+func (c Checker) Check(ctx context.Context, file string) (Report, error) {
+	memory := c.Memory
+	if memory == 0 {
+		memory = archive.MemoryOf(archive.DefaultShare)
+	}
+	if len(c.Command) == 0 {
+		return Inspect(file, memory), nil
+	}
+	if c.Turn != nil {
+		select {
+		case c.Turn <- struct{}{}:
+			defer func() { <-c.Turn }()
+		case <-ctx.Done():
+			return Report{}, ctx.Err()
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], file, strconv.FormatInt(memory, 10))...)
+	out, words := &bounded{left: maxReport}, &bounded{left: 4 << 10}
+	cmd.Stdout, cmd.Stderr = out, words
+	cmd.Env = append(os.Environ(), "GOTRACEBACK=none")
+	err := cmd.Run()
+	if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
+		return Report{}, cause
+	}
+	var r Report
+	if err == nil && out.left >= 0 {
+		err = json.Unmarshal(out.Bytes(), &r)
+		return r, err
+	}
+	return Report{Refused: died(ctx, cmd.ProcessState, words.String(), err)}, nil
+}
+
+// died says why a process ended without a report.
+func died(ctx context.Context, state *os.ProcessState, words string, err error) string {
+	reason := fmt.Sprint(err)
+	if status, ok := state.Sys().(syscall.WaitStatus); ok {
+		switch {
+		case ctx.Err() != nil || status.Signaled() && status.Signal() == syscall.SIGXCPU:
+			return fmt.Sprintf("checking it took more than %v: no real recording does", limit)
+		case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
+			status.Signaled() && status.Signal() == syscall.SIGKILL:
+			return "checking it took more memory than it may: no real recording does"
+		}
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(words), "\n"); line != "" {
+		reason += ": " + line
+	}
+	return "the process that checks it ended by itself (" + reason + "): it may have been made to do that"
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct {
+	bytes.Buffer
+	left int
+}
+
+// Write keeps what fits. It is no error that the rest does not: the process must not wait, nor end.
+func (b *bounded) Write(p []byte) (int, error) {
+	if keep := min(len(p), max(b.left, 0)); keep > 0 {
+		_, _ = b.Buffer.Write(p[:keep])
+	}
+	b.left -= len(p)
+	return len(p), nil
+}
+
+// ReadFrom hides the buffer's, which would go past Write.
+func (b *bounded) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{b}, r) }
+
+// Serve is the half of Check in the process of its own.
+func Serve(w io.Writer, file string, memory int64) error {
+	st, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	// A reading takes twice what it counts until the garbage is collected; the rest is the program.
+	soft := 2*archive.MemoryFor(st.Size(), memory) + 64<<20
+	debug.SetMemoryLimit(soft)
+	hard := uint64(soft + soft/2 + 256<<20)
+	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: hard, Max: hard}); err != nil {
+		return fmt.Errorf("limit the memory: %w", err)
+	}
+	seconds := uint64(2 * limit / time.Second)
+	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds + 5}); err != nil {
+		return fmt.Errorf("limit the processor time: %w", err)
+	}
+	return json.NewEncoder(w).Encode(Inspect(file, memory))
+}

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/inspect"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/netlab/archive"
+)
+
+// wacz is a recording of one exchange with a body.
+func wacz(t *testing.T, body string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.wacz")
+	a := archive.New([]*lab.Exchange{{
+		Method: "GET", URL: "http://a.test/", Status: 200, Protocol: "http/1.1", Response: lab.Message{Body: []byte(body)},
+		Chunks: []lab.Chunk{{Bytes: len(body)}},
+	}}, nil, nil, archive.CreateOptions{Wall: time.Unix(1_700_000_000, 0)})
+	if err := archive.Save(path, a); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// An upload replaces another recording only when it names it.
+func TestUploadReplacesOnlyWithIfMatch(t *testing.T) {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
+	files := map[string][]byte{"one": wacz(t, "one"), "two": wacz(t, "two"), "three": wacz(t, "three")}
+	put := func(match, body string) (panel.Archive, int) {
+		t.Helper()
+		got, err := a.Put(t.Context(), "shop.wacz", match, bytes.NewReader(files[body]))
+		var refused *panel.Refusal
+		if errors.As(err, &refused) {
+			return got, refused.Status
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, http.StatusCreated
+	}
+	first, status := put("", "one")
+	if status != http.StatusCreated || first.ETag == "" || first.Quality == nil || first.Quality.Score != 1 {
+		t.Fatalf("the first upload: %d %+v, want 201 with its ETag and a quality of 1", status, first)
+	}
+	for _, c := range []struct {
+		match, body string
+		want        int
+	}{
+		{"", "one", 201}, // the same again: the answer was lost
+		{"", "two", 412},
+		{`"0-0"`, "two", 412},
+		{first.ETag, "two", 201},
+		{first.ETag, "three", 412},
+		{"*", "three", 201},
+	} {
+		if _, got := put(c.match, c.body); got != c.want {
+			t.Errorf("Put(If-Match %q, %q) = %d, want %d", c.match, c.body, got, c.want)
+		}
+	}
+	if _, err := a.Put(t.Context(), "none.wacz", "*", bytes.NewReader(wacz(t, "x"))); err == nil {
+		t.Error("a recording that is not there was replaced")
+	}
+}
+
+// The answer to an upload says what is wrong with it.
+func TestUploadOfADamagedRecording(t *testing.T) {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
+	content := wacz(t, strings.Repeat("a page ", 1000))
+	at := bytes.Index(content, []byte("\x1f\x8b")) // the first record
+	second := at + 2 + bytes.Index(content[at+2:], []byte("\x1f\x8b"))
+	content[second+40] ^= 0xff
+	got, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(content))
+	if err != nil {
+		return // refused is as good
+	}
+	if len(got.Warnings) == 0 || got.Quality.Score != 0 {
+		t.Errorf("the upload of a damaged recording: %+v, want warnings and a score of 0", got)
+	}
+}
+
+// What the checker refuses is no recording.
+func TestUploadThatTheCheckerRefuses(t *testing.T) {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives"), Check: inspect.Checker{Command: []string{"/bin/sh", "-c", "kill -9 $$"}}}
+	_, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(wacz(t, "x")))
+	var refused *panel.Refusal
+	if !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "more memory than it may") {
+		t.Errorf("Put() = %v, want 422", err)
+	}
+}

@@ -1,0 +1,225 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// count takes a piece of one JSON value and returns where the value ends in it, or -1: at its closing
+// bracket, or, if it has none, before the character that follows it.
+func (c *jsonCounter) count(piece []byte) int {
+	for i := 0; i < len(piece); i++ {
+		if c.inText {
+			if c.escaped {
+				c.escaped = false
+				continue
+			}
+			n := bytes.IndexAny(piece[i:], "\"\\")
+			if n < 0 {
+				break
+			}
+			if i += n; piece[i] == '\\' {
+				c.escaped = true
+				continue
+			}
+			if c.inText = false; c.depth == 0 {
+				c.bytes += int64(i + 1)
+				return i + 1
+			}
+			continue
+		}
+		switch piece[i] {
+		case '"':
+			c.inText = true
+		case ',':
+			c.values++
+			if c.depth == 0 {
+				c.bytes += int64(i)
+				return i
+			}
+		case '{', '[':
+			c.values++
+			c.depth++
+		case '}', ']':
+			if c.depth == 0 { // of what the value is in
+				c.bytes += int64(i)
+				return i
+			}
+			if c.depth--; c.depth == 0 {
+				c.bytes += int64(i + 1)
+				return i + 1
+			}
+		case ' ', '\t', '\r', '\n':
+			if c.depth == 0 && c.bytes+int64(i) > 0 {
+				c.bytes += int64(i)
+				return i
+			}
+		}
+	}
+	c.bytes += int64(len(piece))
+	return -1
+}
+
+// jsonStream reads a JSON text value by value, so that only one of them is in memory. It finds the
+// ends of values and leaves it to encoding/json to check what is in them; what nobody asks for is
+// passed over unchecked.
+type jsonStream struct {
+	r      *bufio.Reader
+	budget *budget
+}
+
+var errJSON = errors.New("the JSON is damaged")
+
+// next returns the first character of what follows, and leaves it there.
+func (s *jsonStream) next() (byte, error) {
+	for {
+		c, err := s.r.ReadByte()
+		if err != nil {
+			return 0, unexpected(err)
+		}
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c, s.r.UnreadByte()
+		}
+	}
+}
+
+// expect takes one character.
+func (s *jsonStream) expect(want byte) error {
+	c, err := s.next()
+	if err == nil && c != want {
+		err = fmt.Errorf("%w: %q where %q was expected", errJSON, c, want)
+	}
+	if err == nil {
+		_, err = s.r.Discard(1)
+	}
+	return err
+}
+
+// value returns the next value; with keep false it is only passed over. Its cost is taken from the
+// budget, and given back by the caller.
+func (s *jsonStream) value(keep bool) (raw []byte, cost int64, err error) {
+	if _, err := s.next(); err != nil {
+		return nil, 0, err
+	}
+	var c jsonCounter
+	for {
+		piece, err := s.r.Peek(1)
+		if err == nil {
+			piece, err = s.r.Peek(s.r.Buffered())
+		}
+		if err == io.EOF && c.depth == 0 && !c.inText && c.bytes > 0 { // a number at the end
+			return raw, cost, nil
+		}
+		if err != nil {
+			return nil, cost, unexpected(err)
+		}
+		n := c.count(piece)
+		piece = piece[:cmpEnd(n, len(piece))]
+		if keep {
+			more := c.cost() - cost
+			cost += more
+			if err := s.budget.take(more); err != nil {
+				return nil, cost, err
+			}
+			raw = append(raw, piece...)
+		}
+		if _, err := s.r.Discard(len(piece)); err != nil {
+			return nil, cost, err
+		}
+		if n >= 0 {
+			if c.bytes == 0 {
+				return nil, cost, fmt.Errorf("%w: a value is missing", errJSON)
+			}
+			return raw, cost, nil
+		}
+	}
+}
+
+// cmpEnd is n, or the whole length if n is negative.
+func cmpEnd(n, length int) int {
+	if n < 0 {
+		return length
+	}
+	return n
+}
+
+// decode decodes the next value into v.
+func (s *jsonStream) decode(v any) (cost int64, err error) {
+	raw, cost, err := s.value(true)
+	if err != nil {
+		return cost, err
+	}
+	return cost, json.Unmarshal(raw, v)
+}
+
+// object calls field for each field of an object, which reads its value.
+func (s *jsonStream) object(field func(name string) error) error {
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		done, err := s.separator('}', first)
+		if done || err != nil {
+			return err
+		}
+		var name string
+		cost, err := s.decode(&name)
+		s.budget.give(cost)
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		if err := field(name); err != nil {
+			return err
+		}
+	}
+}
+
+// array calls element for each element of an array, which reads it.
+func (s *jsonStream) array(element func() error) error {
+	if err := s.expect('['); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		done, err := s.separator(']', first)
+		if done || err != nil {
+			return err
+		}
+		if err := element(); err != nil {
+			return err
+		}
+	}
+}
+
+// separator takes the end of a list, which it reports, or the comma before its next element.
+func (s *jsonStream) separator(end byte, first bool) (done bool, err error) {
+	c, err := s.next()
+	switch {
+	case err != nil:
+		return false, err
+	case c == end:
+		_, err = s.r.Discard(1)
+		return true, err
+	case first:
+		return false, nil
+	}
+	return false, s.expect(',')
+}
+
+// end checks that nothing follows the value.
+func (s *jsonStream) end() error {
+	switch c, err := s.next(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%w: %q after its end", errJSON, c)
+	}
+}
