@@ -11,9 +11,10 @@ import (
 func TestHardware(t *testing.T) {
 	file := &fstest.MapFile{}
 	for name, root := range map[string]fstest.MapFS{
-		"v4l2":  {"dev/video0": file},
-		"radio": {"sys/class/ieee80211/phy0": file},
-		"none":  {},
+		"v4l2":     {"dev/video0": file},
+		"radio":    {"sys/class/ieee80211/phy0": file},
+		"controls": {"sys/class/udc/fe980000.usb": file, "dev/serial/by-id/usb-1a86": file},
+		"none":     {},
 	} {
 		for _, f := range checkHardware(root) {
 			if f.OK != (f.Name == name) || f.OK == (f.Remedy != "") {

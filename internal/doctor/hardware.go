@@ -26,5 +26,13 @@ func checkHardware(root fs.FS) []Finding {
 	} else {
 		radio = radio.bad("no Wi-Fi radio", "plug one in that can be an access point; to try without one: modprobe mac80211_hwsim")
 	}
-	return []Finding{grabber, radio}
+	keys := Finding{Name: "controls", For: "driving a device's keyboard and mouse by USB"}
+	ports, serial := count("sys/class/udc/*"), count("dev/serial/by-id/*")
+	if ports+serial > 0 {
+		keys = keys.good(fmt.Sprintf("%d USB device ports, %d USB serial ports; appliance devices names them", ports, serial))
+	} else {
+		keys = keys.bad("no USB device port, as on every x86 machine, and no USB serial port",
+			"plug in a CH9329 serial keyboard chip; to try without one: modprobe dummy_hcd")
+	}
+	return []Finding{grabber, radio, keys}
 }
