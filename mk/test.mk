@@ -11,8 +11,27 @@ testrun = exec bin/testrun
 testrun: deps-build ## Build bin/testrun, which runs the tests
 	@go build -o bin/testrun ./internal/testrun
 
+# npm's applications, in the versions of internal/appsuite/npm/package-lock.json. The lock
+# names no host: npm asks the registry that it is set up for.
+apps_installed = out/apps/node_modules/.package-lock.json
+
+.PHONY: apps
+apps: deps-test $(apps_installed) ## Install npm's applications that are recorded and replayed, into out/apps (350 MB)
+
+$(apps_installed): internal/appsuite/npm/package.json internal/appsuite/npm/package-lock.json
+	@mkdir -p out/apps
+	@cp $^ out/apps/
+	cd out/apps && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
+	@touch $@
+
+TEST_APPS ?= --trials 10
+
+.PHONY: test-apps
+test-apps: apps build ## Record other people's applications, end them, and replay each ten times (a quarter of an hour)
+	@go run ./internal/appsuite/bench $(TEST_APPS)
+
 .PHONY: test
-test: deps-test testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: deps-test apps testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 
@@ -39,6 +58,10 @@ lint: ## Run gofmt, go vet, staticcheck (pinned in go.mod) and shellcheck
 	go vet -tags guest,soak ./...
 	go tool staticcheck ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
+
+.PHONY: vuln
+vuln: deps-build ## Look for known vulnerabilities in what the code calls; fails, and says so, where the database cannot be reached
+	scripts/vuln.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each

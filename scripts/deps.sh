@@ -18,6 +18,8 @@ needs() {
 		demo|libnss3-tools|certutil|the browser trusts the box's certificate authority
 		demo|fonts-liberation|/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf|pages look as their designers meant
 		test|firefox-esr|firefox-esr|the second browser that replays are held against
+		test|adb|adb|the server that speaks with Android devices
+		test|x11-xkb-utils|setxkbmap|gives a test's screen the keyboard layout of another country
 		test|gcc|gcc|the race detector is linked by it
 		test|libc6-dev|/usr/include/stdlib.h|the race detector is linked against it
 		test|iputils-ping|ping|tests measure round trips with it
@@ -41,7 +43,7 @@ needs() {
 		test|util-linux|unshare|gives a test a disk of its own to fill
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine
-		test|mitmproxy|mitmdump|exports recordings that tests import
+		test|mitmproxy|mitmdump mitmweb|exports recordings that tests import, and is an application that is recorded
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		test|nginx-light|nginx|serves the applications that are recorded
 		test|php-fpm|php-fpm8.2|runs the applications that are recorded
@@ -49,9 +51,10 @@ needs() {
 		test|php-sqlite3|/usr/share/doc/php-sqlite3|their database
 		test|mediawiki|/usr/share/mediawiki/index.php|an application that is recorded
 		test|dokuwiki|/usr/share/dokuwiki/doku.php|an application that is recorded
+		test|syncthing|syncthing|an application that is recorded
 		test|python3-doc|/usr/share/doc/python3-doc/html/index.html|a site that is recorded
 		test|nodejs|node|runs other projects' readers of archives
-		test|npm|npm|fetches them
+		test|npm|npm|fetches them, and the applications that are recorded
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
 		image|binutils|objcopy|joins kernel and file system to one EFI program
 		image|kmod|depmod|rebuilds the index of the kernel's modules

@@ -43,6 +43,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyse: %w", err)
 	}
+	s.tolerance = o.Tolerance
 	if o.End, err = s.contentEnd(frames, o); err != nil {
 		return nil, fmt.Errorf("analyse %w", err)
 	}
@@ -179,7 +180,7 @@ func (r *Result) summarise() {
 	}
 	r.SpeedIndex = SpeedIndex(r.Times, r.Progress)
 	r.Complete = map[int]int{}
-	for _, percent := range []int{85, 95, 99} {
+	for _, percent := range r.opts.completeness() {
 		r.Complete[percent] = -1
 		for i := len(r.Progress) - 1; i >= 0 && r.Progress[i] >= float64(percent); i-- {
 			r.Complete[percent] = r.Start + i

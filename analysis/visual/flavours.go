@@ -11,6 +11,7 @@ type indices struct {
 	start, final *histogram
 	ssim         *ssim
 	edges        *edges
+	speedline    *speedline
 	// Of the frames that differ from the one before, the start frame first:
 	times      []float64 // ms, floored, the first is 0
 	similarity []float64
@@ -27,6 +28,9 @@ func newIndices(r *Result, size image.Point, finalPix []uint32, start, final *hi
 	}
 	if r.opts.Also&Contentful != 0 {
 		x.edges = newEdges(size)
+	}
+	if r.opts.Also&Speedline != 0 {
+		x.speedline = newSpeedline(finalPix, size)
 	}
 	return x
 }
@@ -48,6 +52,9 @@ func (x *indices) changed(i int, t *thumb) {
 		at = 0
 	}
 	x.times = append(x.times, at)
+	if x.speedline != nil && i > 0 {
+		x.speedline.add(max(x.r.Times[i], 0), t.pix)
+	}
 	if x.ssim != nil {
 		x.similarity = append(x.similarity, x.ssim.index(t.pix))
 	}
@@ -62,6 +69,9 @@ func (x *indices) finish() {
 	}
 	if x.ssim != nil {
 		x.r.PerceptualIndex = perceptual(x.times, x.similarity)
+	}
+	if x.speedline != nil {
+		x.r.SpeedlineIndex, x.r.SpeedlinePerceptual = x.speedline.indices()
 	}
 	if x.edges != nil {
 		x.r.ContentfulIndex = contentful(x.times, x.content)

@@ -17,14 +17,20 @@ const (
 		"computes it (Gaussian σ 1.5 of 11 taps centred at 5.5), over frames that changed, scaled to fit 400×400 by area mean, truncated"
 	methodContentful = "Contentful Speed Index, browsertime's: t[1] + Σ(t[k+1]−t[k])·(1−C[k+1]), C the Canny edge pixels relative to " +
 		"the frame with the most, over frames that changed, scaled to fit 400×400 by area mean, truncated"
+	methodSpeedline = "SpeedIndex, speedline's flavour (Lighthouse): from a white page, pixels with R, G and B ≥ 249 dropped, progress " +
+		"floored to whole percent, times not floored, sum not truncated"
+	methodSpeedlinePerceptual = "speedline's perceptual index: the same sum over 100·(SSIM(k) − SSIM(white)) ÷ (1 − SSIM(white)), SSIM as " +
+		"image-ssim computes it (windows of 8 × 8 that do not overlap, luma of BT.709)"
 	methodComplete = "first frame from which the visual progress (browsertime's histogram flavour) stays at %d %% or more"
 )
 
 // Names returns the names of all measurements, in the order of the report.
 func Names() []string {
 	return []string{"first_visual_change_ms", "first_content_ms", "last_visual_change_ms", "speed_index_ms",
-		"speed_index_wpt_ms", "perceptual_speed_index_ms", "contentful_speed_index_ms", "time_to_stable_ms",
-		"visual_complete_85_ms", "visual_complete_95_ms", "visual_complete_99_ms", "unique_fps", "unique_frames"}
+		"speed_index_wpt_ms", "perceptual_speed_index_ms", "contentful_speed_index_ms", "speedline_index_ms",
+		"speedline_perceptual_index_ms", "time_to_stable_ms", "visual_complete_50_ms", "visual_complete_75_ms", "visual_complete_85_ms",
+		"visual_complete_90_ms", "visual_complete_95_ms", "visual_complete_99_ms", "visual_complete_100_ms", "visual_readiness_ms",
+		"unique_fps", "unique_frames"}
 }
 
 func (r *Result) measurements() []lab.Measurement {
@@ -49,6 +55,8 @@ func (r *Result) measurements() []lab.Measurement {
 		{WPT, "speed_index_wpt_ms", r.SpeedIndexWPT, fmt.Sprintf(methodWPT, r.Baseline)},
 		{Perceptual, "perceptual_speed_index_ms", r.PerceptualIndex, methodPerceptual},
 		{Contentful, "contentful_speed_index_ms", r.ContentfulIndex, methodContentful},
+		{Speedline, "speedline_index_ms", r.SpeedlineIndex, methodSpeedline},
+		{Speedline, "speedline_perceptual_index_ms", r.SpeedlinePerceptual, methodSpeedlinePerceptual},
 	} {
 		if r.opts.Also&also.asked != 0 {
 			ms = append(ms, r.speedIndex(also.name, also.value, also.method))
@@ -56,8 +64,13 @@ func (r *Result) measurements() []lab.Measurement {
 	}
 	at("time_to_stable_ms", r.Stable, fmt.Sprintf("the frame after the last one with more than %d pixels whose luma differs by %d or "+
 		"more from the frame before (Eideticker, get_stable_frame)", stablePixels, lumaStep))
-	for _, percent := range []int{85, 95, 99} {
+	for _, percent := range r.opts.completeness() {
 		at(fmt.Sprintf("visual_complete_%d_ms", percent), r.Complete[percent], fmt.Sprintf(methodComplete, percent))
+	}
+	if r.opts.Also&Completeness != 0 && r.FirstChange >= 0 {
+		first, last := r.FirstChange-r.Start, r.LastChange-r.Start
+		ms = append(ms, lab.Measurement{Name: "visual_readiness_ms", Value: r.Times[last] - r.Times[first], Unit: "ms",
+			Method: "from the first to the last visual change (sitespeed.io)", Frames: []int{r.FirstChange, r.LastChange}})
 	}
 	if rate, ok := r.UniqueRate(); ok {
 		ms = append(ms, lab.Measurement{Name: "unique_fps", Value: rate, Unit: "frames/s",
@@ -66,7 +79,20 @@ func (r *Result) measurements() []lab.Measurement {
 	}
 	ms = append(ms, lab.Measurement{Name: "unique_frames", Value: float64(r.Unique), Unit: "frames",
 		Method: r.uniqueRule() + ", after the start frame", Frames: r.ends()})
+	if t := r.opts.Tolerance; t != (Tolerance{}) {
+		for i := range ms {
+			ms[i].Method += "; tolerance of a pixel " + t.String()
+		}
+	}
 	return ms
+}
+
+// completeness returns the shares of visual complete that are told.
+func (o Options) completeness() []int {
+	if o.Also&Completeness != 0 {
+		return []int{50, 75, 85, 90, 95, 99, 100}
+	}
+	return []int{85, 95, 99}
 }
 
 func (r *Result) ends() []int { return []int{r.Start, r.End - 1} }

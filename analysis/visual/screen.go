@@ -19,6 +19,8 @@ type screen struct {
 	pixels int // pixels of parts
 	heat   []uint16
 	row    []code // scratch
+
+	tolerance Tolerance
 }
 
 // change is what one frame changed.
@@ -100,7 +102,7 @@ func (s *screen) start() {
 		switch {
 		case !ok:
 			s.final[i] = s.cur[i]
-		case s.final[i] == s.cur[i]:
+		case s.tolerance.Same(s.final[i], s.cur[i]):
 			s.equal++
 		}
 	}
@@ -138,7 +140,7 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 		final, heat := s.final[at:][:len(next)], s.heat[at:][:len(next)]
 		for i := first; i < len(next); i++ {
 			was, is := cur[i], next[i]
-			if was == is {
+			if was == is || s.tolerance != (Tolerance{}) && s.tolerance.Same(was, is) {
 				continue
 			}
 			last = i
@@ -146,11 +148,15 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 			if heat[i] != 1<<16-1 {
 				heat[i]++
 			}
-			switch final[i] {
-			case is:
-				s.equal++
-			case was:
-				s.equal--
+			if s.tolerance != (Tolerance{}) {
+				s.equal += s.closer(was, is, final[i])
+			} else {
+				switch final[i] {
+				case is:
+					s.equal++
+				case was:
+					s.equal--
+				}
 			}
 			if d := luma(s.plane.rgb(was)) - luma(s.plane.rgb(is)); d >= lumaStep || -d >= lumaStep {
 				c.luma++
@@ -160,6 +166,19 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 		x, y := r.Min.X-s.area.Min.X, y-s.area.Min.Y
 		c.dirty = c.dirty.Union(image.Rect(x+first, y, x+last+1, y+1))
 	}
+}
+
+// closer says whether a pixel came to equal the final one within the tolerance (1), ceased
+// to (−1), or neither.
+func (s *screen) closer(was, is, final code) int {
+	before, now := s.tolerance.Same(was, final), s.tolerance.Same(is, final)
+	switch {
+	case now && !before:
+		return 1
+	case before && !now:
+		return -1
+	}
+	return 0
 }
 
 // firstDifference returns the first index at which two slices of one length differ.

@@ -102,6 +102,11 @@ type Options struct {
 	// zero: 1 pixel that differs at all. Eideticker used 2048 pixels of
 	// lumaStep for HDMI and 4096 for cameras; if set, lumaStep applies.
 	UniquePixels int
+
+	// Tolerance is how far a pixel may move without counting as changed, or as different from
+	// the final frame: a source's noise. A pixel is compared with the value that it last
+	// changed to.
+	Tolerance Tolerance
 }
 
 // Eideticker's values.
@@ -122,6 +127,10 @@ const (
 	// Contentful is browsertime's Contentful Speed Index: edges relative to the
 	// frame with the most of them. About 3 ms for each frame that changed.
 	Contentful
+	// Speedline is both indices of speedline, which Lighthouse uses.
+	Speedline
+	// Completeness is visual complete at 50, 75, 90 and 100 %, and visual readiness.
+	Completeness
 )
 
 // Heat counts, for each pixel of an area, the frames in which it changed.
@@ -170,6 +179,7 @@ type Result struct {
 	SpeedIndex float64 // ms, browsertime's histogram flavour
 	// These hold values where Options.Also asked for them, else 0.
 	SpeedIndexWPT, PerceptualIndex, ContentfulIndex float64
+	SpeedlineIndex, SpeedlinePerceptual float64
 	// ProgressWPT is the visual progress in WebPageTest's flavour, %.
 	ProgressWPT []float64
 	// Complete maps 85, 95 and 99 to the frame that reaches that visual

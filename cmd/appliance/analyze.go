@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -10,15 +11,16 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
-	"eidetic/capture/file"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
 )
 
 // AnalyzeCmd measures a recording.
 type AnalyzeCmd struct {
-	File    string   `arg:"" optional:"" help:"The reel; with --plan the folder of a run."`
+	File    string   `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg); with --plan the folder of a run."`
+	Against string   `arg:"" optional:"" help:"Another one, to be shown beside the first."`
 	Plan    string   `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
 	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
 	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
@@ -27,10 +29,13 @@ type AnalyzeCmd struct {
 	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
 	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
 	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
-	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name, separated by commas; all computes every index. See docs/metrics.md."`
+	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response. See docs/metrics.md."`
 	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt."`
 	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool     `name:"json" help:"Print JSON, with the curves."`
+	deepFlags
+
+	ignore []image.Rectangle // of Ignore
 }
 
 // Help shows the command at work.
@@ -39,6 +44,8 @@ func (AnalyzeCmd) Help() string {
   appliance analyze trial.reel
   appliance analyze --frames shots/ --metrics speed_index_ms,last_visual_change_ms --json
   appliance analyze trial.reel --ignore 300x40+0+500 --heat heat.png
+  appliance analyze scroll.reel --metrics rate,motion,blank,tearing --csv frames.csv --charts charts/
+  appliance analyze before.reel after.reel --metrics rate,load
   appliance analyze --plan checkout.yaml out/checkout/runs/20261122-200106-checkout`
 }
 
@@ -57,22 +64,48 @@ type analysed struct {
 	Load         []float64         `json:"load_histogram"`
 	Progress     []float64         `json:"visual_progress"`
 	Times        []float64         `json:"frame_times_ms"`
+	Tolerance    string            `json:"tolerance"`
+	More         *measure.Result   `json:"more,omitempty"` // the groups that were asked for
+
+	numbers []measure.Number // all, in the order in which they are printed
 }
 
 // Run measures and prints.
-func (c *AnalyzeCmd) Run(std *streams) error {
+func (c *AnalyzeCmd) Run(ctx context.Context, std *streams) error {
 	if c.Plan != "" {
 		return c.rescore(std)
 	}
-	frames, name, done, err := c.open()
+	if c.Against != "" {
+		return c.compare(ctx, std)
+	}
+	one, err := c.analyse(ctx)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return printJSON(std.out, one)
+	}
+	for _, w := range one.Warnings {
+		fmt.Fprintln(std.err, "appliance: note:", w)
+	}
+	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s; times count from %s\n", one.File, one.Start, one.End-1, one.Content, one.Origin)
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	printNumbers(w, one.numbers)
+	return w.Flush()
+}
+
+// analyse measures one recording and writes the files that were asked for.
+func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
+	frames, name, done, err := c.open(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer done()
 	o, warnings, err := c.options(frames)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	c.ignore = o.Ignore
 	if r, ok := frames.(*reel.Reader); ok && len(r.Recovered()) > 0 {
 		warnings = append(
 			warnings,
@@ -81,12 +114,15 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 	}
 	origin, told, err := c.origin(frames, o.Start)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Origin = origin
+	if o.Tolerance, err = c.tolerance(frames); err != nil {
+		return nil, err
+	}
 	r, err := visual.Analyze(frames, o)
 	if err != nil {
-		return usage(err)
+		return nil, usage(err)
 	}
 	if r.End < frames.Len() && c.End == 0 {
 		warnings = append(
@@ -103,48 +139,42 @@ func (c *AnalyzeCmd) Run(std *streams) error {
 	}
 	ms, err := c.choose(r.Measurements())
 	if err != nil {
-		return err
+		return nil, err
 	}
+	more, err := c.deep(frames, r, o.Tolerance)
+	if err != nil {
+		return nil, err
+	}
+	out := &analysed{File: name, Start: r.Start, Origin: told, End: r.End, Content: geometry(r.Content), Baseline: r.Baseline.String(),
+		Lost: r.Lost, Final: r.FinalSHA256, Warnings: warnings, Measurements: ms, Load: r.LoadHistogram, Progress: r.Progress, Times: r.Times,
+		Tolerance: o.Tolerance.String(), More: more}
+	for _, m := range ms {
+		out.numbers = append(out.numbers, measure.Number{Measurement: m})
+	}
+	if more != nil {
+		more.Numbers = c.chosen(more)
+		out.numbers = append(out.numbers, more.Numbers...)
+		out.Warnings = append(out.Warnings, more.Notes...)
+	}
+	return out, c.write(r, more)
+}
+
+// write makes the pictures and tables that were asked for.
+func (c *AnalyzeCmd) write(r *visual.Result, more *measure.Result) error {
 	if c.Heat != "" {
 		if err := writePicture(c.Heat, visual.HeatImage(r)); err != nil {
 			return err
 		}
 	}
-	if c.JSON {
-		return printJSON(std.out, analysed{name, r.Start, told, r.End, geometry(r.Content), r.Baseline.String(), r.Lost, r.FinalSHA256,
-			warnings, ms, r.LoadHistogram, r.Progress, r.Times})
-	}
-	for _, w := range warnings {
-		fmt.Fprintln(std.err, "appliance: note:", w)
-	}
-	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s; times count from %s\n", name, r.Start, r.End-1, geometry(r.Content), told)
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	for _, m := range ms {
-		bounds := ""
-		if m.Low != nil && m.High != nil {
-			bounds = fmt.Sprintf("between %.1f and %.1f", *m.Low, *m.High)
+	if c.CSV != "" {
+		if err := writeTable(c.CSV, r, more); err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%s\t%.1f %s\t%s\n", m.Name, m.Value, m.Unit, bounds)
 	}
-	return w.Flush()
-}
-
-func (c *AnalyzeCmd) open() (frames visual.Frames, name string, done func(), err error) {
-	if (c.File == "") == (c.Frames == "") {
-		return nil, "", nil, usage(errors.New("analyze: name a reel, or a folder with --frames, and not both"))
+	if c.Charts != "" {
+		return writeCharts(c.Charts, r, more)
 	}
-	if c.Frames != "" {
-		f, err := file.OpenFolder(c.Frames, c.Rate)
-		if err != nil {
-			return nil, "", nil, badFile(fmt.Errorf("analyze: %w", err))
-		}
-		return f, c.Frames, func() {}, nil
-	}
-	r, err := openReel(c.File)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	return r, c.File, func() { _ = r.Close() }, nil
+	return nil
 }
 
 // options turns the flags into the analysis's, asking the green page for what they leave open.
@@ -174,13 +204,21 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	for _, m := range c.Metrics {
 		switch m {
 		case "all":
-			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful
+			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness
 		case "speed_index_wpt_ms":
 			o.Also |= visual.WPT
 		case "perceptual_speed_index_ms":
 			o.Also |= visual.Perceptual
 		case "contentful_speed_index_ms":
 			o.Also |= visual.Contentful
+		case "speedline_index_ms", "speedline_perceptual_index_ms":
+			o.Also |= visual.Speedline
+		case "visual_readiness_ms":
+			o.Also |= visual.Completeness
+		default:
+			if strings.HasPrefix(m, "visual_complete_") {
+				o.Also |= visual.Completeness
+			}
 		}
 	}
 	if c.Start >= 0 && c.Content != "" {
@@ -214,16 +252,18 @@ func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
 		return slices.DeleteFunc(all, func(m lab.Measurement) bool { return m.Name == unwanted }), nil
 	}
 	var out []lab.Measurement
+	if slices.Contains(c.Metrics, "load") {
+		return all, nil
+	}
 	for _, name := range c.Metrics {
 		i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name })
 		if i >= 0 {
 			out = append(out, all[i])
 			continue
 		}
-		if !slices.Contains(visual.Names(), name) {
-			return nil, usage(
-				fmt.Errorf("--metrics: there is no measurement %q: choose from all, %s", name, strings.Join(visual.Names(), ", ")),
-			)
+		if !slices.Contains(visual.Names(), name) && !isName(name) {
+			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, load, %s, %s", name,
+				strings.Join(measure.Groups(), ", "), strings.Join(visual.Names(), ", ")))
 		}
 		// It exists, but not in this recording: nothing changed, or never enough.
 	}

@@ -79,7 +79,11 @@ type BoxConsoleCmd struct {
 
 // Run shows the banner until ctx is done.
 func (c BoxConsoleCmd) Run(ctx context.Context) error {
-	return box.Console{Root: "/", TTYs: c.TTY, URL: c.URL}.Show(ctx)
+	console := box.Console{Root: "/", TTYs: c.TTY, URL: c.URL}
+	if terminals, err := box.OpenTerminals(c.TTY); err == nil { // without one there is nobody to type
+		console.Lines = terminals.Lines()
+	}
+	return console.Show(ctx)
 }
 
 // BoxBlessCmd waits for health and marks the running system as good.

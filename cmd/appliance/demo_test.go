@@ -329,6 +329,7 @@ func TestKillInATrial(t *testing.T) {
 			want.FinalFrame,
 		)
 	}
+	fillsWhatIsMissing(t, filepath.Join(out, "latest", execute.ArchiveFile))
 }
 
 // awaitFilming waits until the first trial's reel has some seconds in it.

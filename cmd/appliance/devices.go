@@ -1,41 +1,75 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"eidetic/capture/v4l2"
+	"eidetic/control/adb"
+	"eidetic/internal/device"
 )
 
 // DevicesCmd lists what is plugged in.
 type DevicesCmd struct {
-	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
+	JSON    bool   `name:"json" help:"Print JSON instead of tables."`
 	Pattern string `default:"/dev/video*" help:"Where to look for grabbers (${default})."`
+	ADB     string `name:"adb" placeholder:"ADDR" help:"Address of the adb server that knows the phones (127.0.0.1:5037, which is started if adb is installed); none asks nobody."`
 }
 
 // Help is shown by appliance devices --help.
 func (DevicesCmd) Help() string {
-	return "Example:\n  appliance devices --json"
+	return "Lists grabbers with their formats, and the serial ports, USB device ports and phones\nthrough which appliance control can drive a device.\n\n" +
+		"Example:\n  appliance devices --json"
 }
 
-// Run lists the grabbers.
-func (c *DevicesCmd) Run(std *streams) error {
+// listLimit is how long the phones are waited for: an adb server may have to start.
+const listLimit = 15 * time.Second
+
+// Run lists the grabbers and what a device can be driven with.
+func (c *DevicesCmd) Run(ctx context.Context, std *streams) error {
 	list, err := v4l2.List(c.Pattern)
 	if err != nil {
 		return usage(err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	address := c.ADB
+	if address == "none" {
+		address = ""
+	}
+	parts, problems := device.Found(ctx, device.Look{Root: os.DirFS("/"), Phones: c.ADB != "none", ADB: adb.Client{Address: address}})
 	if c.JSON {
+		out := map[string]any{"grabbers": list, "controls": append([]device.Part{}, parts...)}
+		var texts []string
+		for _, p := range problems {
+			texts = append(texts, p.Error())
+		}
+		if texts != nil {
+			out["problems"] = texts
+		}
 		encoder := json.NewEncoder(std.out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(map[string]any{"grabbers": list})
+		return encoder.Encode(out)
 	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(std.out, "No grabber is plugged in (no file matches "+c.Pattern+").")
+	if err := c.printGrabbers(std.out, list); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(std.out)
+	return printControls(std.out, parts, problems)
+}
+
+func (c *DevicesCmd) printGrabbers(out io.Writer, list []v4l2.Grabber) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "No grabber is plugged in (no file matches "+c.Pattern+").")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "device\tcard\tformat\tsize\trates\tusable")
 	for _, g := range list {
 		if g.Problem != "" {
@@ -54,4 +88,28 @@ func (c *DevicesCmd) Run(std *streams) error {
 		}
 	}
 	return w.Flush()
+}
+
+// printControls prints the parts by which a device can be driven, and how to mend them.
+func printControls(out io.Writer, parts []device.Part, problems []error) error {
+	if len(parts) == 0 {
+		fmt.Fprintln(out, "Nothing to drive a device with is plugged in: no serial port, no USB device port, no phone.")
+	} else {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "controls\twhat\tname\tstate")
+		for _, p := range parts {
+			state := p.State
+			if p.Problem != "" {
+				state = p.Problem
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Use, p.Kind, p.Name, state)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, p := range problems {
+		fmt.Fprintln(out, p)
+	}
+	return nil
 }

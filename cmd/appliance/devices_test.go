@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"eidetic/capture/v4l2"
+	"eidetic/control/adb/adbtest"
 )
 
 func TestDevices(t *testing.T) {
 	dir := t.TempDir()
-	got := finishCmd(t, appliance(t, "devices", "--pattern", filepath.Join(dir, "video*")))
+	got := finishCmd(t, appliance(t, "devices", "--adb", "none", "--pattern", filepath.Join(dir, "video*")))
 	if got.status != exitGood || !strings.Contains(got.out, "No grabber is plugged in") {
 		t.Errorf("status %d, said %q", got.status, got.out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "video7"), []byte("not a device"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got = finishCmd(t, appliance(t, "devices", "--json", "--pattern", filepath.Join(dir, "video*")))
+	got = finishCmd(t, appliance(t, "devices", "--adb", "none", "--json", "--pattern", filepath.Join(dir, "video*")))
 	var list struct{ Grabbers []v4l2.Grabber }
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil {
 		t.Fatalf("%v: %q %q", err, got.out, got.err)
@@ -27,8 +28,23 @@ func TestDevices(t *testing.T) {
 	if len(list.Grabbers) != 1 || !strings.Contains(list.Grabbers[0].Problem, "no video capture device") {
 		t.Errorf("a file that is no device is listed as %+v", list.Grabbers)
 	}
-	got = finishCmd(t, appliance(t, "devices", "--pattern", "[", "--json"))
+	got = finishCmd(t, appliance(t, "devices", "--adb", "none", "--pattern", "[", "--json"))
 	if got.status != exitUsage {
 		t.Errorf("a bad pattern: status %d, said %q", got.status, got.err)
+	}
+}
+
+// The phones are those of a real adb server, with what to do about one that trusts nobody.
+func TestDevicesPhones(t *testing.T) {
+	client, phone := adbtest.NewServer(t), adbtest.NewPhone(t)
+	phone.Connect(t, client)
+	adbtest.Await(t, client, phone.Serial, "unauthorized")
+	got := finishCmd(t, appliance(t, "devices", "--adb", client.Address, "--pattern", filepath.Join(t.TempDir(), "video*")))
+	if got.status != exitGood || !strings.Contains(got.out, "adb:"+phone.Serial) || !strings.Contains(got.out, "accept the key") {
+		t.Errorf("status %d, said %q", got.status, got.out)
+	}
+	got = finishCmd(t, appliance(t, "devices", "--adb", "127.0.0.1:1"))
+	if got.status != exitGood || !strings.Contains(got.out, "no adb server answers at 127.0.0.1:1") {
+		t.Errorf("without a server: status %d, said %q", got.status, got.out)
 	}
 }

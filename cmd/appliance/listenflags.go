@@ -102,6 +102,11 @@ type pageFlags struct {
 	Header []string `sep:"none" placeholder:"NAME: VALUE" help:"Send this field with every request to the page's own origin while it is recorded, such as 'Cookie: session=…' for a page behind a login. Recordings do not hold it."`
 }
 
+// given tells whether one of the flags was.
+func (f *pageFlags) given() bool {
+	return f.Resolver.IsValid() || f.Trust != "" || f.Insecure || f.Private || len(f.Header) > 0
+}
+
 // reach is what the flags mean for these pages.
 func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
 	r, err := f.originFlags.reach(ctx, pages...)

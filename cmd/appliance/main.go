@@ -23,14 +23,16 @@ type CLI struct {
 	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
 	Box     BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Token   TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
+	Control ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
 	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
 	Archive ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
-	Devices DevicesCmd   `cmd:"" help:"List the grabbers that are plugged in, and what they can do."`
+	Devices DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`
 	Analyze AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
 	Link    LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`

@@ -5,28 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"eidetic/internal/client"
 	"eidetic/internal/lab"
-	"eidetic/internal/service"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
-	Box       string        `env:"EIDETIC_BOX" placeholder:"URL" help:"Address of a box's panel. Without it the plan is carried out on this machine, unless a token is given: then the box is http://127.0.0.1:8080."`
-	TokenFile string        `type:"path" placeholder:"FILE" help:"File with the panel's token. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
-	Plan      string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
-	Out       string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
-	NoWait    bool          `help:"Ask for the run, print its ID, and end."`
-	JSON      bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
-	pause     time.Duration // the first between attempts; tests set a short one
-	Patience  time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	boxFlags
+	Plan     string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
+	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
+	JSON     bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
+	pause    time.Duration // the first between attempts; tests set a short one
+	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
 	pageFlags
+
+	local bool // on this machine
 }
 
 // requestFlags are the fields of a request; what is not given is the box's default.
@@ -65,18 +63,19 @@ failed or was cancelled, a box that does not answer.
 
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
-  appliance run --box http://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
+  appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
   appliance run --plan checkout.yaml --trials 16 --out out/checkout`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
-	if c.Box == "" && (c.TokenFile != "" || c.NoWait || os.Getenv(tokenVariable) != "") {
-		c.Box = defaultBox
+	c.local = !c.named() && !c.NoWait
+	if err := c.check(); err != nil {
+		return err
 	}
-	u, err := url.Parse(cmp.Or(c.Box, defaultBox))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--box %q: it must be the address of a panel, such as http://127.0.0.1:8080", c.Box)
+	if !c.local && c.given() {
+		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +
+			"a box reaches origins as its configuration says (network)")
 	}
 	if c.Page == nil && c.Plan == "" {
 		return errors.New("say what to run: --page URL, or --plan FILE")
@@ -90,28 +89,20 @@ func (c *RunCmd) Validate() error {
 	return nil
 }
 
-// tokenVariable is where a token is taken from without a file: CI keeps secrets so.
-const tokenVariable = "EIDETIC_TOKEN"
-
-// defaultBox is the box where a token is given and no address.
-const defaultBox = "http://127.0.0.1:8080"
-
 // Run implements the command.
 func (c *RunCmd) Run(ctx context.Context, std *streams) error {
-	token := strings.TrimSpace(os.Getenv(tokenVariable))
-	if c.TokenFile != "" {
-		var err error
-		if token, err = service.ReadToken(c.TokenFile); err != nil {
-			return usage(fmt.Errorf("--token-file: %w", err))
-		}
-	}
 	q, err := c.request()
 	if err != nil {
 		return usage(err)
 	}
-	if c.Box == "" {
-		return c.local(ctx, std, q)
+	if c.local {
+		return c.here(ctx, std, q)
 	}
+	config, err := c.config(std.err)
+	if err != nil {
+		return usage(err)
+	}
+	config.Patience, config.FirstPause = c.Patience, cmp.Or(c.pause, time.Second)
 	if c.Out != "" {
 		if _, err := makeOut(c.Out); err != nil {
 			return cannot(err)
@@ -122,7 +113,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		news = std.err
 	}
 	w := &waiting{
-		box: client.New(client.Config{Base: c.Box, Token: token, Patience: c.Patience, FirstPause: cmp.Or(c.pause, time.Second)}),
+		box: client.New(config),
 		bar: newProgress(news), out: news,
 	}
 	defer w.box.Close()

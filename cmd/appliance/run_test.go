@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -112,6 +113,7 @@ func (b *testBox) start(t *testing.T) {
 			Store:    runs,
 			Queue:    queue,
 			Token:    b.token,
+			TLS:      service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
 			Version:  "v1",
 			Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
 		},
@@ -147,7 +149,7 @@ func (b *testBox) client(t *testing.T, change func(*RunCmd)) *RunCmd {
 	t.Helper()
 	t.Setenv(tokenVariable, b.token)
 	page := "https://www.shop.example/"
-	c := &RunCmd{Box: b.url(), Patience: time.Minute, pause: time.Millisecond}
+	c := &RunCmd{boxFlags: boxFlags{Box: b.url()}, Patience: time.Minute, pause: time.Millisecond}
 	c.Page = &page
 	if change != nil {
 		change(c)

@@ -27,8 +27,8 @@ import (
 // defaultOut is where a run on this machine is kept without --out.
 const defaultOut = "out/run"
 
-// local carries the plan out on this machine.
-func (c *RunCmd) local(ctx context.Context, std *streams, q *client.Request) error {
+// here carries the plan out on this machine.
+func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) error {
 	plan, err := q.Plan()
 	if err != nil {
 		return usage(q.LocateError(err))

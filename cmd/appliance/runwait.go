@@ -118,10 +118,13 @@ func boxError(err error) error {
 	var refused *client.RefusedError
 	var unreachable *client.UnreachableError
 	var unsuitable *client.UnsuitableError
+	var untrusted *client.UntrustedError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, client.ErrNoArchive):
+		return usage(err)
+	case errors.As(err, &untrusted):
 		return usage(err)
 	case errors.As(err, &unsuitable):
 		return usage(fmt.Errorf("%w; --box is the address that appliance serve prints", err))

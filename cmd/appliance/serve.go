@@ -10,6 +10,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/panel"
+	"eidetic/internal/pin"
 	"eidetic/internal/service"
 	"eidetic/systemd"
 )
@@ -27,7 +28,7 @@ func (ServeCmd) Help() string {
 	return `Example:
 
   appliance serve --data out/box
-  appliance serve --listen 0.0.0.0:8080     # others can reach it, and need the token
+  appliance serve --listen 0.0.0.0:8080     # others can reach it, by https:// and with a token
   curl http://127.0.0.1:8080/api/v1/health
 
 Under systemd it takes the socket named "panel", says when it is ready, and
@@ -88,15 +89,20 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
+	cert := service.Certificate(cfg, data, log)
 	if c.TokenFile == "" {
-		fmt.Fprintf(std.out, "The panel is at http://%s/ and asks for the token %s (kept in %s).\n", listener.Addr(), token, file)
+		fmt.Fprintf(std.out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", service.Address(listener.Addr(), cert), token, file)
+	}
+	if cert != nil && !panel.Loopback(listener.Addr()) {
+		first, second := pin.Text(pin.Of(cert.Leaf))
+		fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)
 	}
 	roots, err := cfg.Network.Roots()
 	if err != nil {
 		return usage(err)
 	}
 	o := service.Options{
-		Config: cfg, Data: data, Token: token, Roots: roots, Version: version, Software: versionLine(),
+		Config: cfg, Data: data, Token: token, TLS: cert, Roots: roots, Version: version, Software: versionLine(),
 		Commands: ownCommands(), Notifier: notifier, Log: log,
 	}
 	if instead != "" {

@@ -145,7 +145,7 @@ func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reade
 	t.Helper()
 	ctx, cancel := timeout(t)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+Panel+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+Panel+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ var cases = []guestCase{
 	{"doctor", testDoctor},
 	{"no way in", testNoWayIn},
 	{"grabber", testGrabber},
+	{"USB keyboard", testGadget},
 	{"third port", testThirdPort},
 	{"story", testStory},
 	{"hung service", testHungService},
@@ -115,13 +116,15 @@ func testSettings(t *testing.T, b *Box) {
 // port, and that the console shows both, with the token.
 func testConsole(t *testing.T, b *Box) {
 	token := b.Run(t, "cat /etc/appliance/token")
-	banner := b.awaitBanner(t, "http://10.77.0.2:8080/", "box.local", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok")
+	banner := b.awaitBanner(t, "https://10.77.0.2:8080/", "box.local", "SHA-256", token, "Uplink", "Device   ", "192.168.77.1", "Health   ok")
 	t.Logf("the console shows:\nEidetic %s", banner)
 	if picture := os.Getenv("CONSOLE_PNG"); picture != "" { // for docs/img
 		if err := b.Screenshot(t.Context(), picture); err != nil {
 			t.Error(err)
 		}
 	}
+	b.expect(t, "the firewall's uplink", "nft list set inet box uplink | grep elements | xargs", "elements = { enp0s16 }")
+	b.Until(t, "grep enp0s16 /var/lib/appliance/uplink") // kept for later boots
 	b.expect(t, "the firewall's device ports", "nft list set inet box device_ports | grep elements | xargs", "elements = { enp0s17 }")
 }
 

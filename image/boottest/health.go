@@ -21,7 +21,7 @@ func (p *Port) WaitHealthy(ctx context.Context, address string) (Health, error) 
 	client := p.Client(2 * time.Second)
 	var last error
 	for {
-		h, err := askHealth(ctx, client, "http://"+address+"/api/v1/health")
+		h, err := askHealth(ctx, client, "https://"+address+"/api/v1/health")
 		if err == nil {
 			return h, nil
 		}

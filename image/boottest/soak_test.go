@@ -102,7 +102,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 		"\ndevices: [{name: laptop, port: enp0s17, rate: 4}]\n")
 	b.On(t)
 	s := &soak{Box: b, t: t, random: random, first: b.version(t), ended: map[string]ending{}}
-	s.panel = &storytest.Panel{URL: "http://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)}
+	s.panel = &storytest.Panel{URL: "https://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)}
 	useLease(t, b)
 	storytest.Plug(t, b.Device, tapName, 800, 500)
 	s.panel.AwaitDevice(t)

@@ -39,7 +39,7 @@ func testStory(t *testing.T, b *Box) {
 	useLease(t, b)
 	storytest.Plug(t, b.Device, tapName, 800, 500)
 	story := storytest.Story{
-		Panel: &storytest.Panel{URL: "http://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)},
+		Panel: &storytest.Panel{URL: "https://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)},
 		Page:  samplesite.Home, Leave: leave,
 		Trials: 1, Still: 6 * time.Second, Limit: 3 * time.Minute, Patience: Patience,
 	}

@@ -23,6 +23,9 @@ type Roles struct {
 	Devices []DevicePort `json:"devices,omitempty"`
 	// Waiting are the ports that have no role yet.
 	Waiting []string `json:"waiting,omitempty"`
+	// Leased are the ports among Waiting that have a lease although there is an uplink:
+	// each leads to another network, or its device runs a DHCP server.
+	Leased []string `json:"leased,omitempty"`
 }
 
 // DevicePort is a port that leads to a device, with the box's address there.
@@ -33,7 +36,8 @@ type DevicePort struct {
 
 // Equal compares roles.
 func (r Roles) Equal(o Roles) bool {
-	return r.Uplink == o.Uplink && r.Address == o.Address && slices.Equal(r.Devices, o.Devices) && slices.Equal(r.Waiting, o.Waiting)
+	return r.Uplink == o.Uplink && r.Address == o.Address && slices.Equal(r.Devices, o.Devices) && slices.Equal(r.Waiting, o.Waiting) &&
+		slices.Equal(r.Leased, o.Leased)
 }
 
 // Decide gives each port its role. A radio takes part only if cfg names it. The uplink
@@ -75,6 +79,9 @@ func Decide(before Roles, links []Link, cfg Config, settled bool) Roles {
 			now.Devices = append(now.Devices, DevicePort{l.Name, devicePrefix(len(now.Devices))})
 		default:
 			now.Waiting = append(now.Waiting, l.Name)
+			if now.Uplink != "" && l.Address.IsValid() {
+				now.Leased = append(now.Leased, l.Name)
+			}
 		}
 	}
 	return now

@@ -2,6 +2,7 @@ package box
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,14 +33,14 @@ func TestDecide(t *testing.T) {
 			[]Link{leased(a, "10.1.0.9"), leased(b, "10.0.0.9")},
 			Config{},
 			true,
-			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}},
+			Roles{Uplink: "b", Address: ip("10.0.0.9"), Waiting: []string{"a"}, Leased: []string{"a"}},
 		},
 		{"the uplink keeps its role without a lease", Roles{Uplink: "b"}, []Link{leased(a, "10.1.0.9"), b}, Config{}, true,
-			Roles{Uplink: "b", Waiting: []string{"a"}}},
+			Roles{Uplink: "b", Waiting: []string{"a"}, Leased: []string{"a"}}},
 		{"a device port keeps its role and its address", Roles{Uplink: "b", Devices: []DevicePort{device("c", 0)}},
 			[]Link{a, b, c}, Config{}, true, Roles{Uplink: "b", Devices: []DevicePort{device("c", 0), device("a", 1)}}},
 		{"configured uplink", Roles{}, []Link{leased(a, "10.1.0.9"), b}, Config{Uplink: "b"}, false,
-			Roles{Uplink: "b", Waiting: []string{"a"}}},
+			Roles{Uplink: "b", Waiting: []string{"a"}, Leased: []string{"a"}}},
 		{"configured device ports need no uplink", Roles{}, []Link{a, b}, Config{DevicePorts: []string{"b"}}, false,
 			Roles{Devices: []DevicePort{device("b", 0)}, Waiting: []string{"a"}}},
 		{"a radio that is not configured has no role", Roles{Uplink: "b"}, []Link{leased(b, "10.0.0.9"), radio}, Config{}, true,
@@ -88,5 +89,16 @@ func TestBanner(t *testing.T) {
 `
 	if got := b.Text(); got != want {
 		t.Errorf("the banner with an uplink is wrong:\n%s", got)
+	}
+	b.Fingerprint, b.Roles.Leased = strings.Repeat("3b1c", 16), []string{"e2"}
+	for _, want := range []string{"  Panel    https://10.0.0.9:8080/  or  https://box.local:8080/\n", "  SHA-256  3B:1C:", "Warning  e2 has a lease, too"} {
+		if got := b.Text(); !strings.Contains(got, want) {
+			t.Errorf("the banner has no %q:\n%s", want, got)
+		}
+	}
+	for _, line := range strings.Split(b.Text(), "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
 	}
 }

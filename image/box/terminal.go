@@ -52,6 +52,9 @@ func (t *Terminals) read(f *os.File) {
 	}
 }
 
+// Lines are the typed lines.
+func (t *Terminals) Lines() <-chan string { return t.lines }
+
 // Say shows text on all of them.
 func (t *Terminals) Say(text string) {
 	for _, f := range t.files {

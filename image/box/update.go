@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -251,18 +252,36 @@ func AwaitHealth(ctx context.Context, client *http.Client, url string, steady, w
 	}
 }
 
+// healthAnswer is what the box itself needs of the answer of GET /api/v1/health.
+type healthAnswer struct {
+	Fingerprint string `json:"fingerprint"`
+}
+
+// maxHealth bounds the answer.
+const maxHealth = 64 << 10
+
 func askHealth(ctx context.Context, client *http.Client, url string) error {
+	_, err := readHealth(ctx, client, url)
+	return err
+}
+
+// readHealth returns an error unless the status is 200. The answer is returned with any
+// status; what cannot be read of it is empty.
+func readHealth(ctx context.Context, client *http.Client, url string) (answer healthAnswer, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return err
+		return answer, err
 	}
-	_ = response.Body.Close()
+	defer response.Body.Close()
+	if text, err := io.ReadAll(io.LimitReader(response.Body, maxHealth)); err == nil {
+		_ = json.Unmarshal(text, &answer) // the health does not depend on it
+	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("health says %s", response.Status)
+		return answer, fmt.Errorf("health says %s", response.Status)
 	}
-	return nil
+	return answer, nil
 }

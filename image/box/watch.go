@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,13 @@ import (
 const (
 	// PortsFile holds the current Roles as JSON.
 	PortsFile = "run/appliance-box/ports.json"
+	// UplinkFile holds the name of the port that is the uplink from the first boot on. It
+	// is on the data partition, so that a device with a DHCP server that is plugged in
+	// later does not become the uplink.
+	UplinkFile = dataDir + "/uplink"
+	// UplinkRequest is the file with the name of a new uplink, which a person at the
+	// console chose; the box restarts with it.
+	UplinkRequest = "run/appliance-box/uplink"
 	// settleTime is the time for other ports to get a lease after the uplink got one.
 	settleTime = 10 * time.Second
 	lookEvery  = time.Second
@@ -31,11 +39,16 @@ type Ports struct {
 	Run    Runner
 	Log    *slog.Logger
 	Links  func() ([]Link, error) // KernelLinks on a box
+	Settle time.Duration          // how long other ports get a lease after the uplink did; 0 is settleTime
 }
 
 // Watch looks at the ports once a second and applies each change of roles.
 func (p Ports) Watch(ctx context.Context) error {
 	roles := p.savedRoles()
+	pinned := p.pinnedUplink()
+	if p.Config.Uplink == "" && pinned != "" {
+		p.Config.Uplink = pinned
+	}
 	var since time.Time // the time at which the uplink was found
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -47,7 +60,7 @@ func (p Ports) Watch(ctx context.Context) error {
 		if roles.Uplink != "" && since.IsZero() {
 			since = time.Now()
 		}
-		settled := !since.IsZero() && time.Since(since) >= settleTime
+		settled := !since.IsZero() && time.Since(since) >= cmp.Or(p.Settle, settleTime)
 		now := Decide(roles, links, p.Config, settled)
 		if first || !now.Equal(roles) {
 			p.Log.Info("ports", "uplink", now.Uplink, "address", now.Address, "devices", len(now.Devices), "waiting", len(now.Waiting))
@@ -55,10 +68,19 @@ func (p Ports) Watch(ctx context.Context) error {
 			if first {
 				done = nil // configure all ports again, even if a previous process did
 			}
-			if err := p.apply(ctx, done, now); err != nil {
+			if err := p.apply(ctx, done, now, first || now.Uplink != roles.Uplink); err != nil {
 				return err
 			}
 			roles = now
+		}
+		// With two leases it is not known which port leads to the network that a person
+		// meant: the console and the health ask.
+		if now.Uplink != pinned && (p.Config.Uplink != "" || settled && now.Address.IsValid() && len(now.Leased) == 0) {
+			p.pin(now.Uplink)
+			pinned = now.Uplink
+		}
+		if err := p.takeRequest(ctx); err != nil {
+			p.Log.Error("the uplink was not changed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -85,8 +107,19 @@ func (p Ports) savedRoles() (roles Roles) {
 	return Roles{Uplink: roles.Uplink, Devices: roles.Devices}
 }
 
-// apply configures the device ports that are not in done, and saves the roles.
-func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles) error {
+// apply opens the firewall for a new uplink, configures the device ports that are not in
+// done, and saves the roles.
+func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles, newUplink bool) error {
+	if newUplink && now.Uplink != "" {
+		for _, args := range [][]string{
+			{"flush", "set", "inet", "box", "uplink"},
+			{"add", "element", "inet", "box", "uplink", "{", `"` + now.Uplink + `"`, "}"},
+		} {
+			if out, err := p.Run(ctx, "nft", args...); err != nil {
+				return fmt.Errorf("nft: %w: %s", err, oneLine(out))
+			}
+		}
+	}
 	for _, d := range now.Devices[len(done):] {
 		// Install the firewall before the address.
 		if out, err := p.Run(ctx, "nft", "add", "element", "inet", "box", "device_ports", "{", `"`+d.Name+`"`, "}"); err != nil {

@@ -31,6 +31,7 @@ import (
 type Config struct {
 	Base  string // the panel's address, such as http://127.0.0.1:8080
 	Token string // empty: none
+	Trust        // of a box whose address begins with https
 	// Patience is how long a box that does not answer is asked again.
 	Patience time.Duration
 	// FirstPause is the pause after the first attempt that failed; each pause
@@ -62,6 +63,7 @@ func New(c Config) *Client {
 	c.Base = strings.TrimSuffix(c.Base, "/")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = fileLimit
+	transport.TLSClientConfig = c.tlsConfig(c.Base)
 	return &Client{config: c, http: &http.Client{
 		Transport: transport,
 		// The token is only for the address that it was given with.

@@ -63,8 +63,9 @@ func (e *localError) Unwrap() error { return e.error }
 func isRetryable(err error) bool {
 	var local *localError
 	var refused *RefusedError
+	var untrusted *UntrustedError
 	switch {
-	case errors.As(err, &local):
+	case errors.As(err, &local), errors.As(err, &untrusted):
 		return false
 	case !errors.As(err, &refused):
 		return true // the connection failed
@@ -82,7 +83,10 @@ func (c *Client) outcome(err error) error {
 	var local *localError
 	var refused *RefusedError
 	var unsuitable *UnsuitableError
+	var untrusted *UntrustedError
 	switch {
+	case errors.As(err, &untrusted):
+		return untrusted // without what the layers between add
 	case err == nil || errors.As(err, &refused) || errors.As(err, &unsuitable):
 		return err
 	case errors.As(err, &local):

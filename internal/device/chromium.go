@@ -182,6 +182,10 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
+	if err := steadyCaret(home); err != nil {
+		os.RemoveAll(home)
+		return nil, fmt.Errorf("making a fresh profile: %w", err)
+	}
 	b := &Browser{home: home}
 	if err := b.begin(exec.Command(program, args(home)...), name, o); err != nil {
 		os.RemoveAll(home)

@@ -5,13 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// MainThreads tells of each process of the browser, by its ID, for how long its main thread has
+// MainThreads tells of the main thread of each process of the browser, by its ID, for how long it has
 // run or waited for a processor: the main thread of a renderer is the page's, and a page that
-// computes wants a processor all the time, whether it gets one or not. Where the kernel does not
-// count this (/proc/PID/schedstat), there is nothing in it.
+// computes wants a processor all the time, whether it gets one or not. A page's main thread also waits,
+// without wanting a processor, while a large script is compiled on a thread of the browser's pool,
+// so those threads are told as well. Where the kernel does not count this (/proc/PID/schedstat), there
+// is nothing in it.
 func MainThreads() map[int]time.Duration { return mainThreads("/proc") }
 
 func mainThreads(proc string) map[int]time.Duration {
@@ -34,8 +37,37 @@ func mainThreads(proc string) map[int]time.Duration {
 		if wanted, ok := wantedTime(text); err == nil && ok {
 			all[pid] = wanted
 		}
+		poolThreads(dir, all)
 	}
 	return all
+}
+
+// poolThreads adds the threads of a process that compile scripts.
+func poolThreads(dir string, all map[int]time.Duration) {
+	tasks, err := filepath.Glob(filepath.Join(dir, "task", "[0-9]*"))
+	if err != nil {
+		return // the pattern is constant
+	}
+	for _, task := range tasks {
+		comm, err := os.ReadFile(filepath.Join(task, "comm"))
+		if err != nil || !isCompiler(string(comm)) {
+			continue
+		}
+		id, err := strconv.Atoi(filepath.Base(task))
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(task, "schedstat"))
+		if wanted, ok := wantedTime(text); err == nil && ok {
+			all[id] = wanted
+		}
+	}
+}
+
+// isCompiler tells the names of threads on which Chromium and Firefox compile scripts; a
+// name has at most 15 bytes.
+func isCompiler(comm string) bool {
+	return strings.HasPrefix(comm, "ThreadPoolForeg") || strings.HasPrefix(comm, "JS Helper")
 }
 
 // wantedTime reads a schedstat (sched-stats.rst): the ns for which a thread ran, those for which it

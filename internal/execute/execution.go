@@ -103,9 +103,9 @@ type Execution struct {
 
 	profiles map[string]link.Profile // of the arms, by name
 	analyst  *analyst
+	fill     fill
 	journey  *journey.Player // nil without steps
 	warmed   map[string]bool // the arms whose page was loaded before their trials
-	fill     fill
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder

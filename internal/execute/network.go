@@ -140,9 +140,9 @@ type replaying struct {
 	page    string
 	archive *archive.Archive
 	timing  replay.Timing
-	warm    bool // the browser need not ask for what it has
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
+	warm    bool         // the browser need not ask for what it has
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {

@@ -48,9 +48,6 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if _, err := replay.ParseTiming(p.Timing); err != nil {
 		return fmt.Errorf("timing: %w", err)
 	}
-	if err := CheckSteps(p.Steps); err != nil {
-		return err
-	}
 	switch p.Miss {
 	case "", lab.Miss404:
 	case lab.MissFill:
@@ -59,6 +56,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 		}
 	default:
 		return fmt.Errorf("miss: %q is neither %s nor %s", p.Miss, lab.Miss404, lab.MissFill)
+	}
+	if err := CheckSteps(p.Steps); err != nil {
+		return err
 	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {

@@ -147,13 +147,12 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 		return fmt.Errorf("recording: %w", err)
 	}
 	if !loaded(trial) {
-		why := "" // the others are about the film, which nobody looks at
-		if len(trial.Invalid) > 0 {
-			why = trial.Invalid[0]
-		}
-		what := "recording: the page did not load"
+		what, why := "recording: the page did not load", ""
 		if len(x.Plan.Steps) > 0 {
 			what = "recording: the journey did not come to its end"
+		}
+		if len(trial.Invalid) > 0 { // the others are about the film, which nobody looks at
+			why = trial.Invalid[0]
 		}
 		return errors.New(bracketed(what, why))
 	}

@@ -134,7 +134,7 @@ func (x *Execution) player() (*journey.Player, error) {
 		return nil, err
 	}
 	return &journey.Player{
-		Controller: hands.Controller, Clock: clock, Templates: templates, Gestures: gestures
+		Controller: hands.Controller, Clock: clock, Templates: templates, Gestures: gestures,
 	}, nil
 }
 

@@ -51,9 +51,9 @@ type Virtual struct {
 	Rig
 	device   *device.Virtual
 	keys     *x11control.Controller
-	browsers *browsers
 	redirect *port.Redirect // nil if the kernel cannot redirect
 	portsErr error          // why it cannot
+	browsers *browsers
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.

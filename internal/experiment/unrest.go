@@ -43,11 +43,13 @@ func endOf(t *lab.Trial) (at lab.Time, ok bool) {
 	return 0, false
 }
 
-// lateRequests counts the requests that the page made, or that were answered, shortly before
-// the end, and names the last one.
+// lateRequests counts the requests that the page made, or whose answers ended, shortly before
+// the end, and names the last one. A stream that was open all the while is none of them.
 func lateRequests(served []lab.Served, end lab.Time, before time.Duration) (n int, last string) {
 	for _, s := range served {
-		if s.Stage != lab.StageBox && s.Time <= end && s.Time.Add(s.Duration) > end.Add(-before) {
+		answered := s.Time.Add(s.Duration)
+		isLate := s.Time > end.Add(-before) && s.Time <= end || answered > end.Add(-before) && answered <= end
+		if s.Stage != lab.StageBox && isLate {
 			n++
 			last = s.Method + " " + s.URL
 		}

@@ -50,7 +50,7 @@ func TestArms(t *testing.T) {
 		{Arm{}, Arm{Page: "p", Archive: "a", Link: NativeLink, Match: NormalMatch}},
 		{Arm{Link: "3g"}, Arm{Page: "p", Archive: "a", Link: "3g", Match: NormalMatch}},
 		{Arm{Match: "strict"}, Arm{Page: "p", Archive: "a", Link: NativeLink, Match: "strict"}},
-		{Arm{Page: "q"}, Arm{Page: "q", Archive: "", Link: NativeLink, Match: NormalMatch}}, // the control's recording is of another page
+		{Arm{Page: "q"}, Arm{Page: "q", Link: NativeLink, Match: NormalMatch}}, // the control's recording is of another page
 		{Arm{Page: "q", Archive: "b"}, Arm{Page: "q", Archive: "b", Link: NativeLink, Match: NormalMatch}},
 	} {
 		p.Treatment = &c.treatment

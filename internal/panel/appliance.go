@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+
+	"eidetic/internal/credentials"
 )
 
 // Device is a device that can be measured.
@@ -29,10 +31,20 @@ type Device struct {
 	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
 }
 
+// PluggedPart is something plugged into the appliance of which a device can be made.
+type PluggedPart struct {
+	Kind    string `json:"kind" enum:"grabber,serial port,USB device port,phone" doc:"What it is"`
+	Use     string `json:"use" doc:"How commands name it" example:"ch9329:/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0"`
+	Name    string `json:"name,omitempty" doc:"What it calls itself" example:"1a86 USB Serial"`
+	State   string `json:"state,omitempty" doc:"What is known of it"`
+	Ready   bool   `json:"ready" doc:"Whether nothing is known to be wrong with it"`
+	Problem string `json:"problem,omitempty" doc:"What is wrong with it, and how to mend it"`
+}
+
 // WiFi is what a person needs to join an access point.
 type WiFi struct {
 	SSID       string `json:"ssid" doc:"Name of the network" example:"eidetic-7k2m"`
-	Passphrase string `json:"passphrase" doc:"Passphrase (WPA2)" example:"abcd-efgh-jkmn-pqrs"`
+	Passphrase string `json:"passphrase" doc:"Passphrase (WPA2); empty for a token that may only look" example:"abcd-efgh-jkmn-pqrs"`
 	QR         string `json:"qr" doc:"Text of a QR code with which phones join" example:"WIFI:T:WPA;S:eidetic-7k2m;P:abcd-efgh-jkmn-pqrs;;"`
 }
 
@@ -98,8 +110,9 @@ const (
 type (
 	devicesBody struct {
 		Body struct {
-			Devices []Device `json:"devices" doc:"The first is the default"`
-			Links   []string `json:"links" doc:"Names of access networks; a plan may also give parameters"`
+			Devices []Device      `json:"devices" doc:"The first is the default"`
+			Links   []string      `json:"links" doc:"Names of access networks; a plan may also give parameters"`
+			Parts   []PluggedPart `json:"parts" doc:"Grabbers, serial ports, USB device ports and phones that are plugged in"`
 		}
 	}
 	archivesBody struct {
@@ -113,6 +126,16 @@ type (
 	}
 )
 
+// hidePassphrases removes what a device needs to join. Whoever may only look need not be able
+// to join.
+func hidePassphrases(devices []Device) {
+	for i := range devices {
+		if wifi := devices[i].WiFi; wifi != nil {
+			devices[i].WiFi = &WiFi{SSID: wifi.SSID}
+		}
+	}
+}
+
 // appliance registers the routes that are not about runs.
 func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.Devices != nil {
@@ -122,6 +145,13 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
 			body := &devicesBody{}
 			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
+			if !identityOf(ctx).Scope.Allows(credentials.Run) {
+				hidePassphrases(body.Body.Devices)
+			}
+			body.Body.Parts = []PluggedPart{}
+			if p.PluggedIn != nil {
+				body.Body.Parts = append(body.Body.Parts, p.PluggedIn(ctx)...)
+			}
 			return body, nil
 		})
 	}

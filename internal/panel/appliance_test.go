@@ -79,6 +79,12 @@ func whole(t *testing.T) (Config, *string, *int) {
 		Store: newStore(
 			t,
 		), Token: token, Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
+		PluggedIn: func(context.Context) []PluggedPart {
+			return []PluggedPart{{
+				Kind: "serial port", Use: "ch9329:/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0", Name: "1a86 USB Serial",
+				State: "a cable as it is sold with a CH9329", Ready: true,
+			}}
+		},
 		Devices: func(context.Context) []Device {
 			return []Device{{
 				Name: "laptop", Kind: "port", Ready: true, Port: "enp2s0", Gateway: "192.168.77.1/24",

@@ -106,11 +106,17 @@ func (p *Panel) stream(c echo.Context, run string) error {
 		case <-ctx.Done():
 			return nil
 		case <-beat.C:
+			if !p.isStill(ctx) { // the session was closed, or the token revoked
+				return nil
+			}
 			if _, err := fmt.Fprint(w, ": alive\n\n"); err != nil {
 				return nil
 			}
 			w.Flush()
 		case <-l.Wake():
+			if !p.isStill(ctx) {
+				return nil
+			}
 			for _, s := range l.Take() {
 				if err := send(s); err != nil || run != "" && s.Terminal() {
 					return nil

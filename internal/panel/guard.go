@@ -1,22 +1,24 @@
 package panel
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
+	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/credentials"
+	"eidetic/internal/panel/slots"
 )
 
 const (
-	cookieName = "eidetic-session"
 	// pagePolicy allows only what the panel's own pages need.
 	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 	// reportPolicy allows what a report needs. Its scripts are inline; the report itself
@@ -41,71 +43,94 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if r.ContentLength != 0 && (isPublic(r.URL.Path) || !p.authorised(r)) {
+		who, refused := p.check(cross, r)
+		if r.ContentLength != 0 && (refused != nil || isPublic(r)) {
 			// Even an answer that refuses a request waits for its body, so the body of a
-			// client without the token has a deadline. Without a body there must be no
+			// client without a token has a deadline. Without a body there must be no
 			// deadline: it would end the request, such as an event stream. An error means
 			// that the listener has no deadlines, and must bound the time itself.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerLimit))
 		}
-		switch {
-		case !p.isKnownHost(r.Host):
-			problem(
-				w,
-				http.StatusMisdirectedRequest,
-				"the panel is not called "+clip(r.Host)+"; call it by its address, or name it in the configuration (panel.hosts)",
-			)
-		case p.Token == "" && !isLocal(r):
-			problem(w, http.StatusForbidden, "without a token the panel answers on this machine only; start it with a token")
-		case cross.Check(r) != nil:
-			problem(w, http.StatusForbidden, "a page of another origin may not change anything here")
-		case !isPublic(r.URL.Path) && !p.authorised(r):
-			if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/runs/") &&
-				strings.Contains(r.Header.Get("Accept"), "text/html") {
-				http.Redirect(w, r, "/", http.StatusSeeOther)
-				return
-			}
-			h.Set("WWW-Authenticate", `Bearer realm="eidetic"`)
-			problem(w, http.StatusUnauthorized, "this needs the panel's token: Authorization: Bearer TOKEN")
-		default:
-			next.ServeHTTP(w, r)
+		if refused != nil {
+			refused.answer(w, r)
+			return
 		}
+		if isPublic(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		slots.Admit(r.Context())
+		r = r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		r = r.WithContext(context.WithValue(r.Context(), detailKey{}, new(string)))
+		noted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(noted, r)
+		p.record(r, who, noted.status)
 	})
 }
 
+// refusedRequest is a request that the router does not see.
+type refusedRequest struct {
+	status int
+	detail string
+	wait   time.Duration // how long to wait before the next request; 0 if that does not help
+}
+
+// answer writes the refusal. A browser without a session that opens a report is sent to the
+// page that asks for the token.
+func (n *refusedRequest) answer(w http.ResponseWriter, r *http.Request) {
+	if n.status == http.StatusUnauthorized {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/runs/") && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="eidetic"`)
+	}
+	if n.wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(n.wait.Seconds()))))
+	}
+	problem(w, n.status, n.detail)
+}
+
+// check returns who makes a request, or why it is refused. A public path has no identity.
+func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who credentials.Identity, refused *refusedRequest) {
+	switch {
+	case !p.isKnownHost(r.Host):
+		return who, &refusedRequest{status: http.StatusMisdirectedRequest,
+			detail: "the panel is not called " + clip(r.Host) + "; call it by its address, or name it in the configuration (panel.hosts)"}
+	case p.Token == "" && !isLocal(r):
+		return who, &refusedRequest{status: http.StatusForbidden,
+			detail: "without a token the panel answers on this machine only; start it with a token"}
+	case cross.Check(r) != nil:
+		return who, &refusedRequest{status: http.StatusForbidden, detail: "a page of another origin may not change anything here"}
+	case isPublic(r):
+		return who, nil
+	}
+	who, refused = p.identify(r)
+	if refused != nil {
+		return who, refused
+	}
+	if need := needs(r.Method, r.URL.Path, r.URL.Query()); !who.Scope.Allows(need) {
+		p.record(r, who, http.StatusForbidden)
+		return who, &refusedRequest{status: http.StatusForbidden,
+			detail: fmt.Sprintf("the token %s has the scope %s, and this needs the scope %s: use another token", clip(who.Name), who.Scope, need)}
+	}
+	return who, nil
+}
+
 // isPublic lists what needs no token: what is equal for every appliance of this version, the
-// health, and the way to get a session.
-func isPublic(path string) bool {
-	switch path {
-	case "/", "/history", "/api/v1/health", "/api/v1/session", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
+// health, and the way to get and to end a session.
+func isPublic(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/", "/history", "/access", "/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
 		return true
+	case "/api/v1/session":
+		return r.Method == http.MethodPost || r.Method == http.MethodDelete
 	}
-	return strings.HasPrefix(path, "/assets/")
-}
-
-func (p *Panel) authorised(r *http.Request) bool {
-	if p.Token == "" {
-		return true
-	}
-	if got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return p.isToken(got)
-	}
-	c, err := r.Cookie(cookieName)
-	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(p.session())) == 1
-}
-
-// isToken compares digests, so that timing reveals nothing about the token or its length.
-func (p *Panel) isToken(got string) bool {
-	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(p.Token))
-	return p.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
-}
-
-// session is the cookie's value. It can be computed from the token, but not the token from
-// it.
-func (p *Panel) session() string {
-	mac := hmac.New(sha256.New, []byte(p.Token))
-	mac.Write([]byte("eidetic session 1"))
-	return hex.EncodeToString(mac.Sum(nil))
+	return strings.HasPrefix(r.URL.Path, "/assets/")
 }
 
 // isKnownHost says whether the Host header names this panel. It prevents DNS rebinding: a

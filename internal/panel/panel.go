@@ -6,11 +6,13 @@
 // Its input is a store of runs and, if runs can be started, a queue of runs; its output is
 // an http.Handler. A request passes, in this order: the guard (Host header against DNS
 // rebinding, security headers, cross-origin writes, token), the router, the handler. The
-// guard knows which paths are public and requires the token everywhere else.
+// guard knows which paths are public; everywhere else it requires a token or a session whose
+// scope allows the request, and writes what changes something into the audit log.
 package panel
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +21,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/credentials"
 	"eidetic/internal/history"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
@@ -32,10 +35,17 @@ const MinToken = 16
 type Config struct {
 	// Store holds the runs.
 	Store *store.Store
-	// Token must come with every call that reads a recording or changes anything, as
-	// "Authorization: Bearer TOKEN" or in the cookie that the page sets. It may be empty only
-	// on a loopback listener.
+	// Token is the box's own token. A token must come with every call that reads a recording
+	// or changes anything, as "Authorization: Bearer TOKEN", or a session in the cookie that
+	// the page sets. It may be empty only on a loopback listener.
 	Token string
+	// Credentials are the tokens and sessions, and the audit log; nil is a store in memory
+	// that knows only Token.
+	Credentials *credentials.Store
+	// TLS is the panel's certificate, and Fingerprint its SHA-256: see Serve. Without one
+	// the panel speaks plain HTTP.
+	TLS         *tls.Certificate
+	Fingerprint string
 	// Version is shown to people and machines.
 	Version string
 	// Hosts are the host names, without ports, that the panel accepts besides localhost and
@@ -45,6 +55,8 @@ type Config struct {
 	Queue *runqueue.Queue
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
+	// PluggedIn lists the parts of which devices can be made; nil lists none.
+	PluggedIn func(context.Context) []PluggedPart
 	// Links are the names of access networks that a plan can use.
 	Links []string
 	// Archives, Settings and System are what else can be read and changed; the routes of
@@ -58,6 +70,8 @@ type Config struct {
 	Parts func() []Part
 	// Warnings are problems to fix, in words that anybody may read without a token.
 	Warnings []string
+	// Alerts are more such problems, which come and go; nil if nothing looks for them.
+	Alerts func() []string
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 }
@@ -81,6 +95,9 @@ func New(c Config) (*Panel, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Credentials == nil {
+		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
 	if c.Queue != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -22,6 +23,8 @@ type Health struct {
 	Parts   []Part `json:"parts" doc:"The watched parts of the service: panel, network, capture"`
 	// Warnings do not make the health fail: the service works in spite of them.
 	Warnings []string `json:"warnings,omitempty" doc:"Problems to fix, in spite of which the service works" example:"the configuration has a mistake: the defaults are used"`
+	// Fingerprint lets the console show it; whoever is connected has seen the certificate.
+	Fingerprint string `json:"fingerprint,omitempty" doc:"SHA-256 of the panel's certificate; absent if it has none. Compare it with the box's screen, not with this" example:"3b1c…"`
 }
 
 // Part is a part of the service that a watchdog observes.
@@ -71,7 +74,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"token": {Type: "http", Scheme: "bearer", Description: "The panel's token. A loopback panel without a token needs none."},
+		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
 	}
 	api := humaecho.New(e, config)
 	huma.Register(api, huma.Operation{
@@ -97,6 +100,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 		p.starts(api)
 	}
 	p.appliance(e, api)
+	p.access(e, api)
+	describeScopes(api.OpenAPI())
 	return api
 }
 
@@ -104,7 +109,11 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
-	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings}
+	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
+		Fingerprint: p.Fingerprint}
+	if p.Alerts != nil {
+		answer.Warnings = append(slices.Clone(answer.Warnings), p.Alerts()...)
+	}
 	status := http.StatusOK
 	if p.Parts != nil {
 		answer.Parts = append(answer.Parts, p.Parts()...)

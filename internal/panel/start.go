@@ -47,7 +47,8 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, p.start)
 	requirePage(api)
 	allowNames(api)
@@ -67,7 +68,12 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	}
 	id, err := p.Queue.Add(ctx, in.Body, once)
 	var rejected *runqueue.RejectedError
+	var refused *Refusal
 	switch {
+	case errors.Is(err, store.ErrFull):
+		return nil, huma.Error503ServiceUnavailable(err.Error())
+	case errors.As(err, &refused):
+		return nil, huma.NewError(refused.Status, refused.Error())
 	case errors.As(err, &rejected):
 		return nil, huma.Error422UnprocessableEntity(rejected.Error())
 	case errors.Is(err, store.ErrKeyUsed):
@@ -75,6 +81,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	case err != nil:
 		return nil, p.internalError(err)
 	}
+	note(ctx, id)
 	return startedAs(id), nil
 }
 

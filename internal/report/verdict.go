@@ -91,13 +91,14 @@ func factsOf(run *lab.Run) []fact {
 		return nil
 	}
 	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
-	var requests, misses, frames, lost int
+	var requests, misses, fetched, frames, lost int
 	finals := map[string]map[string]bool{} // distinct final pictures, by arm
 	var pictures int
 	same := true
 	for _, t := range run.Trials {
 		requests += t.Requests
 		misses += t.Misses
+		fetched += t.Filled
 		frames += t.Frames
 		lost += t.FramesLost
 		if t.Valid && t.FinalFrame != "" {
@@ -108,8 +109,11 @@ func factsOf(run *lab.Run) []fact {
 		}
 	}
 	if !run.Plan.Live { // a live run replays nothing
-		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests",
-			Value: fmt.Sprintf("%s of %s matched", count(requests-misses), count(requests))})
+		value := fmt.Sprintf("%s of %s matched", count(requests-misses-fetched), count(requests))
+		if fetched > 0 {
+			value += fmt.Sprintf(", %s fetched", count(fetched))
+		}
+		facts = append(facts, fact{Good: misses == 0 && requests > 0, Label: "Replayed requests", Value: value})
 	}
 	facts = append(facts,
 		fact{Good: lost == 0 && frames > 0, Label: "Frames lost", Value: fmt.Sprintf("%s of %s", count(lost), count(frames+lost))},

@@ -87,8 +87,8 @@ const mostIDs = 1000
 
 // Add puts a plan into the queue of its device, and returns the ID of its run. A
 // request that is made again, with the key of the first one, gets the first one's
-// run and adds nothing. An error is a [RejectedError], store.ErrKeyUsed, or one of
-// the queue.
+// run and adds nothing. An error is a [RejectedError], store.ErrKeyUsed,
+// store.ErrFull, or one of the queue.
 func (q *Queue) Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error) {
 	if once.Key != "" { // before the plan is checked: what was accepted then may not be now
 		switch id, err := q.Jobs.Known(ctx, once); {

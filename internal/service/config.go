@@ -97,6 +97,13 @@ type panelConfig struct {
 	// Hosts are names by which it may be called besides addresses, localhost and
 	// the box's own name: those that somebody has put into a name server.
 	Hosts []string `yaml:"hosts"`
+	// PlainHTTP serves other machines without TLS: for a panel behind a proxy that has it.
+	PlainHTTP bool `yaml:"plain_http"`
+}
+
+// hostNames are the names by which the panel may be called besides addresses and localhost.
+func (c Config) hostNames() []string {
+	return append([]string{c.Box.Hostname, c.Box.Hostname + ".local"}, c.Panel.Hosts...)
 }
 
 // hostName is a name of DNS (RFC 1123, section 2.1), without a port.

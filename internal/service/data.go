@@ -48,24 +48,28 @@ const queueFile = "queue.db"
 
 // openQueue opens the queue. A damaged queue is put aside: a box that forgets what
 // waited is better than one that never starts again. Where the disk takes nothing
-// the queue is in memory, because the panel can empty a full disk.
-func openQueue(ctx context.Context, dir string, log *slog.Logger) (*store.Queue, error) {
+// the queue is in memory, because the panel can empty a full disk; inMemory is the reason.
+// No run is accepted then.
+func openQueue(ctx context.Context, dir string, log *slog.Logger) (queue *store.Queue, inMemory, err error) {
 	path := filepath.Join(dir, queueFile)
-	queue, err := store.OpenQueue(ctx, path)
+	queue, err = store.OpenQueue(ctx, path)
 	if err == nil || ctx.Err() != nil {
-		return queue, err
+		return queue, nil, err
 	}
 	if !store.Damaged(err) {
-		log.Error("the queue is in memory until the next start; runs that wait in the file wait until then", "error", err)
-		return store.MemoryQueue(ctx)
+		log.Error("the queue cannot be opened: no run is accepted until the next start, and those that wait in the file wait until then",
+			"error", err)
+		queue, memoryErr := store.MemoryQueue(ctx)
+		return queue, err, memoryErr
 	}
 	aside := path + ".damaged"
 	log.Error("the queue is damaged; it is put aside, and the runs that waited are forgotten", "aside", aside, "error", err)
 	if err := os.Rename(path, aside); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, rest := range []string{path + "-wal", path + "-shm"} {
 		_ = os.Remove(rest) // files of the damaged queue, which may be missing
 	}
-	return store.OpenQueue(ctx, path)
+	queue, err = store.OpenQueue(ctx, path)
+	return queue, nil, err
 }

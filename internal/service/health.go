@@ -2,31 +2,48 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"eidetic/systemd"
 )
 
-// probePanel asks the panel for its health, as a client without a token would, and
-// ticks for each answer: a panel that accepts connections and never answers is not alive.
-func probePanel(ctx context.Context, addr net.Addr, period time.Duration, pulse *systemd.Pulse, log *slog.Logger) {
-	host, port, err := net.SplitHostPort(addr.String())
+// ownSocket opens a Unix socket on which the panel is served to this process alone. A
+// stranger who takes all the connections of the panel's port cannot make the watchdog
+// believe that the panel hangs. remove deletes the socket's folder.
+func ownSocket() (l net.Listener, remove func(), err error) {
+	// In memory, where there is such a folder: a full disk must not end the service.
+	dir, err := os.MkdirTemp(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
 	if err != nil {
-		log.Error("the panel has no port to probe", "error", err)
-		return
+		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
 	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host = "127.0.0.1"
+	remove = func() { _ = os.RemoveAll(dir) }
+	l, err = net.Listen("unix", filepath.Join(dir, "panel"))
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
 	}
-	url := "http://" + net.JoinHostPort(host, port) + "/api/v1/health"
-	client := &http.Client{Timeout: period, Transport: &http.Transport{DisableKeepAlives: true}}
+	return l, remove, nil
+}
+
+// probePanel asks the panel for its health at its own socket, and ticks for each answer: a
+// panel that accepts connections and never answers is not alive.
+func probePanel(ctx context.Context, socket string, period time.Duration, pulse *systemd.Pulse, log *slog.Logger) {
+	client := &http.Client{Timeout: period, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
-		if err := probe(ctx, client, url); err == nil {
+		if err := probe(ctx, client, "http://localhost/api/v1/health"); err == nil {
 			pulse.Tick()
 		} else if ctx.Err() == nil {
 			log.Warn("the panel does not answer its own service", "error", err)

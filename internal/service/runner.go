@@ -25,10 +25,14 @@ type runner struct {
 	runs     *store.Store
 	devices  *deviceList
 	notifier *systemd.Notifier
+	disk     *disk // nil is one that is well
 }
 
 // Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
+	if err := r.disk.refusal(); err != nil {
+		return p, err
+	}
 	if p.Device == "" {
 		all := r.devices.describe(ctx)
 		if len(all) == 0 {
@@ -54,6 +58,9 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 
 // Run implements runqueue.Runner.
 func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(runqueue.Progress)) error {
+	if err := r.disk.problem(); err != nil { // it has changed since the run was accepted
+		return fmt.Errorf("the run did not begin: %w", err)
+	}
 	progress(runqueue.Progress{Doing: "waiting for the device"})
 	d, err := r.await(ctx, p.Device)
 	if err != nil {
@@ -70,6 +77,9 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
 		Film: watch.hear,
 	})
+	if wrong := r.disk.problem(); err != nil && ctx.Err() == nil && wrong != nil {
+		err = fmt.Errorf("%w; %w", wrong, err)
+	}
 	return errors.Join(err, r.conclude(ctx, id, err))
 }
 

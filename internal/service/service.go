@@ -9,6 +9,7 @@ package service
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eidetic/image/box"
+	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
 	"eidetic/internal/panel"
@@ -31,12 +33,13 @@ import (
 // Options are what a service is made of.
 type Options struct {
 	Config   Config
-	Data     string   // the folder of runs, recordings, the queue and what the box must remember
-	Token    string   // the panel's
-	Roots    string   // certificates in PEM form, trusted for origins besides the system's
-	Warnings []string // what somebody should mend, in words that a stranger may read
-	Version  string   // which the panel shows
-	Software string   // what runs name as the software that made them
+	Data     string           // the folder of runs, recordings, the queue and what the box must remember
+	Token    string           // the panel's own; others are kept in Data
+	TLS      *tls.Certificate // the panel's, see [Certificate]; nil for a panel without TLS
+	Roots    string           // certificates in PEM form, trusted for origins besides the system's
+	Warnings []string         // what somebody should mend, in words that a stranger may read
+	Version  string           // which the panel shows
+	Software string           // what runs name as the software that made them
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
 	Log      *slog.Logger
@@ -66,11 +69,13 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := openQueue(ctx, s.Data, s.Log)
+	jobs, inMemory, err := openQueue(ctx, s.Data, s.Log)
 	if err != nil {
 		return err
 	}
 	defer jobs.Close()
+	disk := &disk{data: s.Data, queueInMemory: inMemory}
+	disk.removeWriteTests()
 	authority, err := ca.LoadOrCreate(filepath.Join(s.Data, "ca"), time.Now)
 	if err != nil {
 		return err
@@ -92,13 +97,21 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
 		})
 	}
+	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
+	defer func() {
+		if err := tokens.Close(); err != nil {
+			s.Log.Warn("the last uses of tokens were not written", "error", err)
+		}
+	}()
 	queue := runqueue.New(runqueue.Config{
-		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier}, Log: s.Log,
+		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}, Log: s.Log,
 	})
 	config := panel.Config{
-		Store: runs, Token: s.Token, Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
-		Devices: devices.describe, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
-		Hosts: append([]string{s.Config.Box.Hostname, s.Config.Box.Hostname + ".local"}, s.Config.Panel.Hosts...),
+		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
+		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
+		Alerts:  func() []string { return s.alerts(disk, network) },
+		Devices: devices.describe, PluggedIn: (&partList{look: plugged(s.Log)}).list, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
+		Hosts: s.Config.hostNames(),
 	}
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
@@ -107,11 +120,16 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
+	own, remove, err := ownSocket()
+	if err != nil {
+		return err
+	}
+	defer remove()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- serveBoth(ctx, p, listener, queue) }()
-	go probePanel(ctx, listener.Addr(), s.Notifier.Period(), panelPulse, s.Log)
+	go func() { ended <- serveBoth(ctx, p, queue, listener, own) }()
+	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { network.watch(watching, networkPulse.Tick); close(down) }()
@@ -122,9 +140,9 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 
 // serveBoth serves the panel and carries out the queue until ctx is done or one of
 // them fails, and returns when both have ended.
-func serveBoth(ctx context.Context, p *panel.Panel, listener net.Listener, queue *runqueue.Queue) error {
+func serveBoth(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, listeners ...net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.Serve(ctx, listener) })
+	group.Go(func() error { return p.Serve(ctx, listeners...) })
 	group.Go(func() error { return queue.Work(ctx) })
 	return group.Wait()
 }
@@ -132,11 +150,11 @@ func serveBoth(ctx context.Context, p *panel.Panel, listener net.Listener, queue
 // announce tells systemd that the service is ready, and, when ctx is done, that it
 // stops. It returns when the panel has ended.
 func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-chan error) error {
-	at := "http://" + listener.Addr().String()
+	at := Address(listener.Addr(), s.TLS)
 	if err := s.Notifier.Ready("panel at " + at); err != nil {
 		s.Log.Warn("systemd cannot be told that the service is ready", "error", err)
 	}
-	s.Log.Info("serving", "panel", at, "data", s.Data, "version", s.Version)
+	s.Log.Info("serving", "panel", at, "certificate", fingerprint(s.TLS), "data", s.Data, "version", s.Version)
 	select {
 	case err := <-ended:
 		return err

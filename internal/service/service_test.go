@@ -46,6 +46,7 @@ func TestServeTellsHealth(t *testing.T) {
 			Config:   DefaultConfig(),
 			Data:     data,
 			Token:    newToken(),
+			TLS:      Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
 			Notifier: notifier,
 			Warnings: []string{"mend me"},
 			Log:      slog.New(slog.DiscardHandler),
@@ -76,8 +77,8 @@ func TestServeTellsHealth(t *testing.T) {
 	}
 	if response.StatusCode != 200 || got.Status != "ok" || len(got.Warnings) != 1 || len(got.Parts) != 2 ||
 		got.Parts[0].Name != "network" ||
-		got.Parts[1].Name != "panel" {
-		t.Errorf("health: status %d, %s; want 200, a warning, and the parts network and panel", response.StatusCode, body)
+		got.Parts[1].Name != "panel" || len(got.Fingerprint) != 64 {
+		t.Errorf("health: status %d, %s; want 200, a warning, the fingerprint, and the parts network and panel", response.StatusCode, body)
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -121,9 +122,9 @@ func TestDamagedQueueIsPutAside(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	queue, err := openQueue(t.Context(), dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
+	queue, inMemory, err := openQueue(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil || inMemory != nil {
+		t.Fatal(err, inMemory)
 	}
 	defer queue.Close()
 	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
@@ -142,11 +143,14 @@ func TestQueueThatCannotBeOpened(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil { // no file, whoever asks
 		t.Fatal(err)
 	}
-	queue, err := openQueue(t.Context(), dir, slog.New(slog.DiscardHandler))
+	queue, inMemory, err := openQueue(t.Context(), dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer queue.Close()
+	if err := (&disk{data: dir, queueInMemory: inMemory}).problem(); err == nil || !strings.Contains(err.Error(), "start it again") {
+		t.Errorf("with a queue in memory runs are accepted, or the reason is unclear: %v", err)
+	}
 	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
 		t.Errorf("Jobs() of a queue in memory = %d jobs, %v; want 0, nil", len(jobs), err)
 	}

@@ -26,6 +26,15 @@ type Job struct {
 	PlanError error
 }
 
+// MaxWaiting bounds the runs that wait: a script in a loop must not fill the disk.
+const MaxWaiting = 200
+
+// maxLeft bounds the jobs that ended without a run and stay listed.
+const maxLeft = 200
+
+// ErrFull is returned for a job for which there is no room in the queue.
+var ErrFull = fmt.Errorf("%d runs wait already, which is the most: cancel some of them, or ask again when one has ended", MaxWaiting)
+
 // ErrExists is returned for a job whose ID is in the queue already.
 var ErrExists = errors.New("there is a job of this name already")
 
@@ -85,7 +94,7 @@ func openQueue(ctx context.Context, db *sql.DB, path string) (*Queue, error) {
 // Close closes the file.
 func (q *Queue) Close() error { return q.db.Close() }
 
-// Add appends a job, or returns ErrExists.
+// Add appends a job, or returns ErrExists or ErrFull.
 func (q *Queue) Add(ctx context.Context, j Job) error { return add(ctx, q.db, j) }
 
 func add(ctx context.Context, db interface {
@@ -95,14 +104,20 @@ func add(ctx context.Context, db interface {
 	if err != nil {
 		return fmt.Errorf("add job: %w", err)
 	}
-	_, err = db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) VALUES (?, ?, ?, 'queued', ?)`,
-		j.ID, j.Device, j.Created.UnixNano(), string(plan))
+	done, err := db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) SELECT ?, ?, ?, 'queued', ?
+		WHERE (SELECT count(*) FROM jobs WHERE state = 'queued') < ?`,
+		j.ID, j.Device, j.Created.UnixNano(), string(plan), MaxWaiting)
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return ErrExists
 	}
 	if err != nil {
 		return fmt.Errorf("add job: %w", asNoSpace(err))
+	}
+	if n, err := done.RowsAffected(); err != nil {
+		return fmt.Errorf("add job: %w", err)
+	} else if n == 0 {
+		return ErrFull
 	}
 	return nil
 }
@@ -137,6 +152,10 @@ func (q *Queue) Finish(ctx context.Context, id string) error {
 func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = ?, error = ? WHERE id = ?`, state, reason, id); err != nil {
 		return fmt.Errorf("finish job: %w", asNoSpace(err))
+	}
+	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE state NOT IN ('queued', 'running') AND seq NOT IN (
+		SELECT seq FROM jobs WHERE state NOT IN ('queued', 'running') ORDER BY seq DESC LIMIT ?)`, maxLeft); err != nil {
+		return fmt.Errorf("forget old jobs: %w", asNoSpace(err))
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func differences(run *lab.Run) (control, treatment string) {
 		}
 	}
 	add("link", a.Link, b.Link)
+	add("matching", a.Match, b.Match)
 	add("browser", a.Browser.String(), b.Browser.String())
 	add("state", cmp.Or(a.State, lab.StateCold), cmp.Or(b.State, lab.StateCold))
-	add("matching", a.Match, b.Match)
 	add("page", a.Page, b.Page)
 	if a.Page == b.Page {
 		x, y := recording(a.Archive), recording(b.Archive)

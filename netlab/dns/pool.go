@@ -1,11 +1,13 @@
 package dns
 
 import (
+	"container/list"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // Pool assigns a synthetic address to each origin address. The synthetic address is
@@ -15,13 +17,26 @@ import (
 type Pool struct {
 	prefix4, prefix6 netip.Prefix
 
+	now func() time.Time
+
 	mu        sync.Mutex
-	synthetic map[netip.Addr]netip.Addr // by origin
-	origin    map[netip.Addr]netip.Addr // by synthetic
+	synthetic map[netip.Addr]*list.Element // by origin
+	origin    map[netip.Addr]*list.Element // by synthetic
+	used      list.List                    // of *assigned, the one used last first
+}
+
+// assigned is a synthetic address in use.
+type assigned struct {
+	synthetic, origin netip.Addr
+	used              time.Time // when it was last asked for or connected to
 }
 
 // maxPool is much less than the addresses of a /15, so that probing stays short.
 const maxPool = 50_000
+
+// givenBack is how long an address must have been unused before another origin may get it:
+// many times as long as a device keeps an answer of the name server.
+const givenBack = 10 * ttl * time.Second
 
 // NewPool makes a pool. prefix4 must be IPv4 and leave at least 8 bits;
 // prefix6 may be the zero Prefix, then IPv6 origins get IPv4 addresses.
@@ -33,20 +48,21 @@ func NewPool(prefix4, prefix6 netip.Prefix) (*Pool, error) {
 		return nil, fmt.Errorf("synthetic prefix %v is not an IPv6 prefix of at most 64 bits, such as fd00:198:18::/48", prefix6)
 	}
 	return &Pool{
-		prefix4: prefix4.Masked(), prefix6: prefix6.Masked(),
-		synthetic: map[netip.Addr]netip.Addr{}, origin: map[netip.Addr]netip.Addr{},
+		prefix4: prefix4.Masked(), prefix6: prefix6.Masked(), now: time.Now,
+		synthetic: map[netip.Addr]*list.Element{}, origin: map[netip.Addr]*list.Element{},
 	}, nil
 }
 
-// Synthetic returns the address that stands for origin.
+// Synthetic returns the address that stands for origin. When all are in use, it takes the
+// one that was unused for longest, if that is long enough.
 func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
 	origin = origin.Unmap().WithZone("")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a, ok := p.synthetic[origin]; ok {
-		return a, nil
+	if e, ok := p.synthetic[origin]; ok {
+		return p.touch(e).synthetic, nil
 	}
-	if len(p.origin) >= p.most() {
+	if len(p.origin) >= p.most() && !p.giveBack() {
 		return netip.Addr{}, fmt.Errorf("no synthetic address is left for %v: %d are in use", origin, len(p.origin))
 	}
 	h := fnv.New64a()
@@ -55,11 +71,33 @@ func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
 	for {
 		a := p.at(origin, n)
 		if _, taken := p.origin[a]; !taken {
-			p.synthetic[origin], p.origin[a] = a, origin
+			e := p.used.PushFront(&assigned{a, origin, p.now()})
+			p.synthetic[origin], p.origin[a] = e, e
 			return a, nil
 		}
 		n++
 	}
+}
+
+// touch notes that an address is in use.
+func (p *Pool) touch(e *list.Element) *assigned {
+	p.used.MoveToFront(e)
+	a := e.Value.(*assigned)
+	a.used = p.now()
+	return a
+}
+
+// giveBack frees the address that was unused for longest, and returns false if that is too
+// recent.
+func (p *Pool) giveBack() bool {
+	e := p.used.Back()
+	if e == nil || p.now().Sub(e.Value.(*assigned).used) < givenBack {
+		return false
+	}
+	a := p.used.Remove(e).(*assigned)
+	delete(p.synthetic, a.origin)
+	delete(p.origin, a.synthetic)
+	return true
 }
 
 // mix improves FNV's weak low bits (it is the finaliser of MurmurHash3).
@@ -103,8 +141,11 @@ func (p *Pool) at(origin netip.Addr, n uint64) netip.Addr {
 func (p *Pool) Origin(synthetic netip.Addr) (netip.Addr, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o, ok := p.origin[synthetic.Unmap()]
-	return o, ok
+	e, ok := p.origin[synthetic.Unmap()]
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return p.touch(e).origin, true
 }
 
 // IPv6 reports whether the pool has IPv6 addresses.

@@ -3,6 +3,7 @@ package dns
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -70,5 +71,48 @@ func TestSmallPoolUsesAllItCan(t *testing.T) {
 	}
 	if a, err := pool.Synthetic(netip.AddrFrom4([4]byte{203, 0, 114, 1})); err == nil {
 		t.Errorf("Synthetic() of a full pool = %v, want an error", a)
+	}
+}
+
+// A device that asks for more names than there are addresses gets those that nobody has used
+// for long; one that is in use stays with its origin.
+func TestPoolGivesAddressesBack(t *testing.T) {
+	pool, err := NewPool(netip.MustParsePrefix("10.0.0.0/24"), netip.Prefix{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0)
+	pool.now = func() time.Time { return now }
+	origin := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }
+	inUse, err := pool.Synthetic(origin(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := pool.Synthetic(origin(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 2; i < 254; i++ {
+		if _, err := pool.Synthetic(origin(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(givenBack - time.Second)
+	if _, ok := pool.Origin(inUse); !ok { // a connection to it
+		t.Fatal("an address without an origin")
+	}
+	if a, err := pool.Synthetic(origin(254)); err == nil {
+		t.Errorf("Synthetic() = %v before the addresses are given back, want an error", a)
+	}
+	now = now.Add(time.Second)
+	got, err := pool.Synthetic(origin(254))
+	if err != nil || got != old {
+		t.Errorf("Synthetic() = %v, %v; want %v, which was unused for longest", got, err, old)
+	}
+	if o, ok := pool.Origin(inUse); !ok || o != origin(0) {
+		t.Errorf("the address in use stands for %v (%v), want %v", o, ok, origin(0))
+	}
+	if o, _ := pool.Origin(old); o != origin(254) {
+		t.Errorf("the address given back stands for %v, want %v", o, origin(254))
 	}
 }

@@ -13,7 +13,8 @@ const maxTag = 1 << 20
 // piece, to find the start tags of <iframe> and <meta>, which change rewrites. Everything else is
 // returned at once. The text must be in an encoding in which the bytes of ASCII mean ASCII.
 type markup struct {
-	change func(tag []byte, name string) []byte
+	// change returns what replaces a tag, or nil; from is the tag's place in what feed got.
+	change func(tag []byte, name string, from int) []byte
 
 	state   markupState
 	held    []byte // from the "<" of what may be a tag to be changed
@@ -88,7 +89,7 @@ func (m *markup) feed(b []byte, eof bool) []byte {
 		if m.state == inData && m.holding || m.state == inRaw && m.holding { // its ">"
 			m.holding = false
 			tag := b[from:i]
-			if changed := m.change(tag, string(m.name)); changed != nil {
+			if changed := m.change(tag, string(m.name), from); changed != nil {
 				out = append(append(out, b[sent:from]...), changed...)
 				sent = i
 			}

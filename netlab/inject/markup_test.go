@@ -2,6 +2,7 @@ package inject
 
 import (
 	"bytes"
+	"encoding/base64"
 	stdhtml "html"
 	"strings"
 	"testing"
@@ -92,7 +93,7 @@ func TestMarkupIsHeldBackOnlyForFrames(t *testing.T) {
 	if got := m.feed(long, false); !bytes.Equal(got, long) || len(m.held) > 0 {
 		t.Errorf("a tag of %d bytes is held back", len(long))
 	}
-	if got := m.feed([]byte(`"></iframe><iframe srcdoc=x>`), true); !bytes.Contains(got, []byte(testScript.attribute+"x")) {
+	if got := m.feed([]byte(`"></iframe><iframe srcdoc=x>`), true); !bytes.Contains(got, []byte(escapeAttribute(element)+"x")) {
 		t.Errorf("behind a long one, %q", got)
 	}
 }
@@ -103,7 +104,6 @@ func sameButFrames(t interface {
 	Fatalf(string, ...any)
 }, before, after []byte) {
 	t.Helper()
-	script := "<script>" + testScript.Text() + "</script>"
 	a, b := tokens(before), tokens(after)
 	if len(a) != len(b) {
 		t.Fatalf("%q has %d tokens, %q has %d", before, len(a), after, len(b))
@@ -115,7 +115,7 @@ func sameButFrames(t interface {
 		for j, attr := range b[i].Attr {
 			was := a[i].Attr[j]
 			if attr.Key == "srcdoc" && a[i].Data == "iframe" {
-				attr.Val = strings.Replace(attr.Val, script, "", 1)
+				attr.Val = unseeded(attr.Val)
 			}
 			if attr.Key == "content" && a[i].Data == "meta" {
 				continue // TestPolicyInMarkup
@@ -146,9 +146,126 @@ func TestMarkupChangesNothingElse(t *testing.T) {
 	})
 }
 
+// element is the script as it stands in a document.
+var element = "<script>" + testScript.Text() + "</script>"
+
+// unseeded removes the script, at whatever depth of documents in attributes.
+func unseeded(text string) string {
+	for script, i := element, 0; i <= maxDepth; i++ {
+		text = strings.ReplaceAll(text, script, "")
+		script = escapeAttribute(script)
+	}
+	return text
+}
+
+// TestNestedFrames: the script is once in each document that an attribute holds, and a browser reads it
+// there unescaped.
+func TestNestedFrames(t *testing.T) {
+	plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
+	quoted := func(s string) string { return `"` + stdhtml.EscapeString(s) + `"` }
+	deepest := `<!doctype html><p title="a&amp;b">é`
+	for _, x := range []struct {
+		name, in string
+		levels   int
+	}{
+		{"one", `<iframe srcdoc=` + quoted(deepest) + `>`, 1},
+		{"two", `<iframe srcdoc=` + quoted(`<body><iframe srcdoc=`+quoted(deepest)+`></iframe>`) + `>`, 2},
+		{"two kinds of quotes", `<iframe srcdoc='<body><iframe srcdoc="<!doctype html><p>x"></iframe>'>`, 2},
+		{"unquoted inside", `<iframe srcdoc="<iframe srcdoc=x></iframe>">`, 2},
+		{"three", `<iframe srcdoc=` + quoted(`<iframe srcdoc=`+quoted(`<iframe srcdoc=`+quoted(deepest)+`>`)+`>`) + `>`, 3},
+		{"in a comment inside", `<iframe srcdoc="<!-- <iframe srcdoc='x'> -->">`, 1},
+	} {
+		out := plan.newMarkup().feed([]byte("<p>"+x.in), true)
+		level := 0
+		for doc := string(out); ; level++ {
+			inner := ""
+			for _, token := range tokens([]byte(doc)) {
+				for _, a := range token.Attr {
+					if a.Key == "srcdoc" {
+						inner = a.Val
+					}
+				}
+			}
+			if level > 0 && strings.Count(doc, element) != 1 {
+				t.Errorf("%s: the document at level %d has the script %d times", x.name, level, strings.Count(doc, element))
+			}
+			if inner == "" {
+				break
+			}
+			doc = inner
+		}
+		if level != x.levels {
+			t.Errorf("%s: %d levels, want %d: %s", x.name, level, x.levels, unseeded(string(out)))
+		}
+		if x.name != "unquoted inside" { // where quotes are added
+			sameButFrames(t, []byte("<p>"+x.in), out)
+		}
+	}
+}
+
+// TestManyFrames: a small document of many frames does not become a huge one.
+func TestManyFrames(t *testing.T) {
+	plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
+	for name, in := range map[string]string{
+		"side by side": strings.Repeat("<iframe srcdoc=x>", 3*maxFrames),
+		"in one":       `<iframe srcdoc="` + strings.Repeat("<iframe srcdoc=x>", 3*maxFrames) + `">`,
+	} {
+		out := plan.newMarkup().feed([]byte(in), true)
+		if n := len(in) - len(unseeded(string(out))); n > 0 || len(out) > 2*maxFrames*len(element) {
+			t.Errorf("%s: %d bytes became %d", name, len(in), len(out))
+		}
+	}
+}
+
+func TestDataURL(t *testing.T) {
+	pack := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	for in, want := range map[string]string{
+		"data:text/html,<p>x":                                      "data:text/html;base64," + pack(element+"<p>x"),
+		"data:text/html,%3C!doctype%20html%3E<p>%C3%A9#part":       "data:text/html;base64," + pack("<!doctype html>"+element+"<p>é") + "#part",
+		"DATA:Text/HTML;charset=UTF-8;base64," + pack("<html><p>"): "data:Text/HTML;charset=UTF-8;base64," + pack("<html>"+element+"<p>"),
+		"data:text/html,<meta charset=koi8-r>%":                    "data:text/html;charset=koi8-r;base64," + pack(element+"<meta charset=koi8-r>%"),
+		"data:text/plain,<p>":                                      "",
+		"data:,x":                                                  "",
+		"data:text/html;base64,%":                                  "",
+		"data:text/html":                                           "",
+		"https://a.example/":                                       "",
+	} {
+		if got, ok := testScript.dataURL(in); got != want || ok != (want != "") {
+			t.Errorf("dataURL(%q) = %q, %v; want %q", in, unseeded(got), ok, want)
+		}
+	}
+	plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
+	if got := string(plan.newMarkup().feed([]byte(`<iframe src=data:text/html,x title=y>`), true)); got != `<iframe src="data:text/html;base64,`+pack(element+"x")+`" title=y>` {
+		t.Errorf("the frame became %q", got)
+	}
+}
+
+func FuzzDataURL(f *testing.F) {
+	f.Add("data:text/html;charset=x;base64,PHA+")
+	f.Add("data:text/html,%3Cp%3")
+	f.Fuzz(func(t *testing.T, raw string) {
+		out, ok := testScript.dataURL(raw)
+		if !ok {
+			return
+		}
+		// A changed URL has all of the document, and changing it again changes that document only.
+		_, body, _ := strings.Cut(out, ",")
+		body, _, _ = strings.Cut(body, "#")
+		text, err := base64.StdEncoding.DecodeString(body)
+		if err != nil || strings.Count(string(text), element) < 1 {
+			t.Fatalf("dataURL(%q) = %q: %v", raw, out, err)
+		}
+		if again, ok := testScript.dataURL(out); !ok || len(again) < len(out) {
+			t.Fatalf("dataURL(%q) = %q, %v", out, again, ok)
+		}
+	})
+}
+
 func FuzzMarkup(f *testing.F) {
 	f.Add([]byte(`<script><!-- <script></script></script><iframe srcdoc='&lt;p'><meta http-equiv=content-security-policy content="a">`), 3)
 	f.Add([]byte(`<ifrAme srCdoc=&!">`), 32)
+	f.Add([]byte("<ifrAme srCdoC=\"<ifrAme srCdoC='&lt;ifrAme srCdoC=0>'>\">0"), 89)
+	f.Add([]byte(`<iframe srcdoc="<p><iframe srcdoc='&lt;iframe srcdoc=&amp;quot;x&amp;quot;>'>"><iframe src=data:text/html,%3cp>`), 7)
 	f.Fuzz(func(t *testing.T, text []byte, n int) {
 		n = max(n, 1+len(text)/64)
 		plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
@@ -162,9 +279,16 @@ func FuzzMarkup(f *testing.F) {
 			t.Fatalf("in pieces of %d %q gives %q, whole %q", n, text, out, whole)
 		}
 		// Quotes may be put where there are none; then those inside become references.
-		bare := func(b []byte) string { return strings.ReplaceAll(stdhtml.UnescapeString(string(b)), `"`, "") }
-		back := bytes.ReplaceAll(out, []byte(testScript.attribute), nil)
-		if bare(back) != bare(text) && !bytes.Contains(bytes.ToLower(text), []byte("<meta")) {
+		bare := func(b []byte) string {
+			text := string(b)
+			for range 2 * maxDepth {
+				text = stdhtml.UnescapeString(text)
+			}
+			return strings.ReplaceAll(text, `"`, "")
+		}
+		back := []byte(unseeded(string(out)))
+		lower := bytes.ToLower(text)
+		if bare(back) != bare(text) && !bytes.Contains(lower, []byte("<meta")) && !bytes.Contains(lower, []byte("text/html")) {
 			t.Fatalf("without the script %q is %q", text, back)
 		}
 	})

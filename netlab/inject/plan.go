@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -30,6 +31,7 @@ type Plan struct {
 	encoding string // as ContentCoding gives it
 	charset  string // of the header, lower case, may be empty
 	origin   string // scheme://host of the request
+	modified int64  // of Last-Modified, ms since 1970; 0 for none
 }
 
 // Concerns tells whether Plan may be other than nil for some request that is answered by such a
@@ -84,6 +86,9 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 		return nil // no browser accepts this coding
 	}
 	p.charset = charsetParam(params)
+	if t, err := http.ParseTime(response.Get("Last-Modified")); err == nil {
+		p.modified = t.UnixMilli()
+	}
 	if u, err := url.Parse(rawURL); err == nil {
 		p.origin = u.Scheme + "://" + u.Host
 	}

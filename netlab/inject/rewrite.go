@@ -8,11 +8,12 @@ import (
 
 // newMarkup changes the rest of a document in place.
 func (p *Plan) newMarkup() *markup {
-	return &markup{change: func(tag []byte, name string) []byte {
+	f := &frames{plan: p, left: maxFrames}
+	return &markup{change: func(tag []byte, name string, _ int) []byte {
 		if name == "meta" {
 			return p.metaPolicy(tag)
 		}
-		return p.srcdoc(tag)
+		return apply(tag, f.edits(tag, 0))
 	}}
 }
 
@@ -87,38 +88,6 @@ func find(list []attribute, name string) (attribute, bool) {
 		}
 	}
 	return attribute{}, false
-}
-
-// srcdoc puts the script into the document in the srcdoc of an <iframe>. It returns nil for a tag
-// without one, or with one that may not run scripts.
-func (p *Plan) srcdoc(tag []byte) []byte {
-	list := attributes(tag)
-	doc, ok := find(list, "srcdoc")
-	if !ok || doc.start == doc.end {
-		return nil
-	}
-	if box, ok := find(list, "sandbox"); ok && !bytes.Contains(bytes.ToLower(box.value(tag)), []byte("allow-scripts")) {
-		return nil
-	}
-	text := doc.value(tag)
-	view, offsets := decoded(text)
-	at, _, _ := place(view, true)
-	at = offsets[at]
-	quote := doc.quote
-	out := bytes.Clone(tag[:doc.start])
-	if quote == 0 {
-		// In an unquoted value a quote is text. The script needs a quoted value.
-		text, quote = bytes.ReplaceAll(text, []byte{'"'}, []byte("&#34;")), '"'
-		view, offsets = decoded(text)
-		at, _, _ = place(view, true)
-		at = offsets[at]
-	}
-	out = append(out, quote)
-	out = append(out, text[:at]...)
-	out = append(out, p.script.attribute...)
-	out = append(out, text[at:]...)
-	out = append(out, quote)
-	return append(out, tag[doc.end:]...)
 }
 
 // decoded returns the text of an attribute with its character references decoded: one byte for each

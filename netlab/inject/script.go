@@ -15,9 +15,8 @@ var scriptSource string
 
 // Script is the script for one set of options, ready to be put into pages.
 type Script struct {
-	text      string // one line of ASCII, an expression statement
-	hash      string // for CSP: 'sha256-…' of text
-	attribute string // its element, as a part of an attribute's value
+	text string // one line of ASCII, an expression statement
+	hash string // for CSP: 'sha256-…' of text
 }
 
 // arguments are the parameters of script.js.
@@ -53,7 +52,6 @@ func NewScript(o Options) *Script {
 	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");"}
 	sum := sha256.Sum256([]byte(s.text))
 	s.hash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	s.attribute = escapeAttribute("<script>" + s.text + "</script>")
 	return s
 }
 

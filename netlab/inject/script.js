@@ -34,13 +34,73 @@ return (k ^ k >>> 16) | (i === 0 ? 1 : 0);
 });
 }
 
-// A bound function shows itself as native code, as what it replaces did.
-function replace(object, name, f, self) {
-var bound = f.bind(self);
-Object.defineProperty(bound, "name", {value: name, configurable: true});
-var old = Object.getOwnPropertyDescriptor(object, name) || {writable: true, configurable: true, enumerable: true};
-old.value = bound;
+// What stands in for a function of the browser keeps its name, length and text.
+var natives = new WeakMap();
+var original = natives.get.bind(natives);
+
+function alike(f, old) {
+natives.set(f, old);
+["name", "length"].forEach(function (k) {
+Object.defineProperty(f, k, {value: old[k], configurable: true});
+});
+return f;
+}
+
+// replace is for functions that are called often: a bound arrow function is quicker than a Proxy, and
+// is no constructor either.
+function replace(object, name, f) {
+var old = Object.getOwnPropertyDescriptor(object, name);
+old.value = alike(f.bind(object), old.value);
 Object.defineProperty(object, name, old);
+}
+
+// stand returns a function whose calls go to f, with the function that it stands for.
+function stand(old, f) {
+var p = new Proxy(old, {apply: f});
+natives.set(p, old);
+return p;
+}
+
+function wrap(object, name, f) {
+var old = Object.getOwnPropertyDescriptor(object, name);
+old.value = stand(old.value, f);
+Object.defineProperty(object, name, old);
+}
+
+function accessor(object, name, get, set) {
+var p = Object.getOwnPropertyDescriptor(object, name);
+if (get) {
+p.get = stand(p.get, get);
+}
+if (set) {
+p.set = stand(p.set, set);
+}
+Object.defineProperty(object, name, p);
+}
+
+// change changes the arguments of a method.
+function change(object, name, f) {
+wrap(object, name, function (old, self, args) {
+attempt(function () {
+f(args);
+});
+return Reflect.apply(old, self, args);
+});
+}
+
+// constructor puts P in the place of a constructor.
+function constructor(win, name, construct, apply) {
+var old = win[name];
+var handler = {construct: function (t, args, nt) {
+return construct(t, args, nt === P ? t : nt);
+}};
+if (apply) {
+handler.apply = apply;
+}
+var P = new Proxy(old, handler);
+natives.set(P, old);
+old.prototype.constructor = P;
+Object.defineProperty(win, name, {value: P, writable: true, configurable: true, enumerable: false});
 }
 
 function attempt(f) {
@@ -51,24 +111,43 @@ return;
 }
 }
 
-function install(win, name) {
+function install(win, name, modified) {
 if (win[mark]) {
 return;
 }
 Object.defineProperty(win, mark, {value: true});
+wrap(win.Function.prototype, "toString", function (f, self, args) {
+return Reflect.apply(f, original(self) || self, args);
+});
 
 var next = generator(words(name + " random"));
-replace(win.Math, "random", function () {
-return ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992;
-}, win.Math);
-
+replace(win.Math, "random", () => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992);
 attempt(function () {
+lots(win, name);
+});
+if (a.date !== null) {
+dates(win, modified);
+}
+attempt(function () {
+connection(win);
+});
+var seeds = {};
+attempt(function () {
+workers(win, seeds);
+});
+if (win.document) {
+attempt(function () {
+frames(win, seeds);
+});
+}
+}
+
+// What crypto draws by lot.
+function lots(win, name) {
 if (!win.crypto) {
 return;
 }
 var word = generator(words(name + " crypto"));
-var proto = Object.getPrototypeOf(win.crypto);
-var real = proto.getRandomValues;
 var bytes = function (b) {
 for (var i = 0; i < b.length; i += 4) {
 var r = word();
@@ -78,13 +157,17 @@ b[i + j] = r >>> 8 * j;
 }
 return b;
 };
-replace(proto, "getRandomValues", function (array) {
-real.call(win.crypto, array);
+var proto = Object.getPrototypeOf(win.crypto);
+wrap(proto, "getRandomValues", function (f, self, args) {
+var array = Reflect.apply(f, self, args);
 bytes(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
 return array;
-}, win.crypto);
-if (proto.randomUUID) {
-replace(proto, "randomUUID", function () {
+});
+if (!proto.randomUUID) {
+return;
+}
+wrap(proto, "randomUUID", function (f, self, args) {
+Reflect.apply(f, self, args);
 var b = bytes(new Uint8Array(16));
 b[6] = b[6] & 15 | 64;
 b[8] = b[8] & 63 | 128;
@@ -92,24 +175,33 @@ var hex = Array.prototype.map.call(b, function (v) {
 return (v + 256).toString(16).slice(1);
 }).join("");
 return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-}, win.crypto);
-}
 });
-
-if (a.date !== null) {
-dates(win);
+// A key of bytes is imported from seeded ones. Keys of other kinds cannot be made from a seed.
+var subtle = win.SubtleCrypto && win.SubtleCrypto.prototype;
+if (!subtle) {
+return;
 }
+var importKey = subtle.importKey;
+wrap(subtle, "generateKey", function (f, self, args) {
+var made;
 attempt(function () {
-workers(win);
-});
-if (win.document) {
-attempt(function () {
-frames(win);
-});
+var alg = args[0];
+var name = String(alg.name).toUpperCase();
+var length = alg.length;
+var use = {name: name};
+if (name === "HMAC") {
+use.hash = alg.hash;
+length = length === undefined ? /(384|512)$/.test(alg.hash.name || alg.hash) ? 1024 : 512 : length;
 }
+if (name === "HMAC" ? length > 0 && length <= 65536 && length % 8 === 0 : /^AES-(CTR|CBC|GCM|KW)$/.test(name) && (length === 128 || length === 192 || length === 256)) {
+made = Reflect.apply(importKey, self, ["raw", bytes(new Uint8Array(length / 8)), use].concat(args.slice(1)));
+}
+});
+return made || Reflect.apply(f, self, args);
+});
 }
 
-function dates(win) {
+function dates(win, modified) {
 var D = win.Date;
 var realNow = D.now;
 var perf = win.performance;
@@ -119,40 +211,29 @@ var peek = function () {
 return a.mode === "clock" && perf ? a.date + Math.floor(perf.now()) : base;
 };
 // Web Page Replay's rule: time goes on by 50 ms with every 25 readings.
-var now = function () {
+var now = () => {
 if (a.mode !== "clock" && ++count > 25) {
 base += 50;
 count = 1;
 }
 return peek();
 };
-replace(D, "now", now, D);
-var P = new Proxy(D, {
-construct: function (t, args, nt) {
-return Reflect.construct(t, args.length ? args : [now()], nt === P ? t : nt);
-},
-apply: function () {
+replace(D, "now", now);
+constructor(win, "Date", function (t, args, nt) {
+return Reflect.construct(t, args.length ? args : [now()], nt);
+}, function () {
 return new D(now()).toString();
-}
 });
-D.prototype.constructor = P;
-Object.defineProperty(win, "Date", {value: P, writable: true, configurable: true, enumerable: false});
 
 attempt(function () {
 var proto = win.Intl.DateTimeFormat.prototype;
-var format = Object.getOwnPropertyDescriptor(proto, "format");
-var get = format.get;
-format.get = function () {
-var f = get.call(this);
-return function (d) {
-return f(d === undefined ? now() : d);
-};
-};
-Object.defineProperty(proto, "format", format);
-var parts = proto.formatToParts;
-proto.formatToParts = function (d) {
-return parts.call(this, d === undefined ? now() : d);
-};
+accessor(proto, "format", function (get, self) {
+var f = Reflect.apply(get, self, []);
+return alike((d) => f(d === undefined ? now() : d), f);
+});
+wrap(proto, "formatToParts", function (f, self, args) {
+return Reflect.apply(f, self, args[0] === undefined ? [now()] : args);
+});
 });
 attempt(function () {
 var T = win.Temporal;
@@ -160,61 +241,158 @@ if (!T) {
 return;
 }
 var zone = T.Now.timeZoneId;
-var instant = function () {
-return T.Instant.fromEpochMilliseconds(now());
-};
-var zoned = function (tz) {
-return instant().toZonedDateTimeISO(tz === undefined ? zone.call(T.Now) : tz);
-};
-replace(T.Now, "instant", instant, T.Now);
-replace(T.Now, "zonedDateTimeISO", zoned, T.Now);
+var instant = () => T.Instant.fromEpochMilliseconds(now());
+var zoned = (tz) => instant().toZonedDateTimeISO(tz === undefined ? zone.call(T.Now) : tz);
+replace(T.Now, "instant", instant);
+replace(T.Now, "zonedDateTimeISO", zoned);
 ["DateTime", "Date", "Time"].forEach(function (k) {
-replace(T.Now, "plain" + k + "ISO", function (tz) {
-return zoned(tz)["toPlain" + k]();
-}, T.Now);
+replace(T.Now, "plain" + k + "ISO", (tz) => zoned(tz)["toPlain" + k]());
+});
+});
+attempt(function () {
+constructor(win, "File", function (t, args, nt) {
+var o = args[2];
+return Reflect.construct(t, args.length < 2 || o && o.lastModified !== undefined ? args : [args[0], args[1], Object.assign({lastModified: peek()}, o)], nt);
+});
+});
+attempt(function () {
+origins(win);
+});
+if (!win.document) {
+return;
+}
+attempt(function () {
+accessor(win.Document.prototype, "lastModified", function (get, self) {
+if (self !== win.document) {
+return Reflect.apply(get, self, []);
+}
+var d = new D(modified || peek());
+return [d.getMonth() + 1, d.getDate(), d.getFullYear()].map(two).join("/") + " " + [d.getHours(), d.getMinutes(), d.getSeconds()].map(two).join(":");
 });
 });
 // A cookie that a page lets expire an hour from its own now must live an
 // hour in the browser, whose clock is the real one.
 attempt(function () {
-var cookie = Object.getOwnPropertyDescriptor(win.Document.prototype, "cookie");
-var set = cookie.set;
-cookie.set = function (v) {
+accessor(win.Document.prototype, "cookie", null, function (set, self, args) {
 var delta = realNow.call(D) - peek();
-set.call(this, String(v).replace(/(;\s*expires=)([^;]+)/i, function (all, key, value) {
+return Reflect.apply(set, self, [String(args[0]).replace(/(;\s*expires=)([^;]+)/i, function (all, key, value) {
 var t = D.parse(value);
 return t === t && t > 864e5 ? key + new D(t + delta).toUTCString() : all;
-}));
+})]);
+});
+});
+}
+
+function two(n) {
+return n < 10 ? "0" + n : String(n);
+}
+
+// first calls prepare before the first reading of an attribute, so that what few pages read costs nothing
+// when a page starts.
+function first(object, name, prepare) {
+var isReady = false;
+accessor(object, name, function (get, self) {
+var v = Reflect.apply(get, self, []);
+if (!isReady) {
+isReady = true;
+attempt(function () {
+prepare(v);
+});
+}
+return v;
+});
+}
+
+// performance.now starts when Date does, so the two clocks of a page agree.
+function origins(win) {
+var P = win.Performance.prototype;
+accessor(P, "timeOrigin", function (get, self) {
+Reflect.apply(get, self, []);
+return a.date;
+});
+wrap(P, "toJSON", function (f, self, args) {
+var v = Reflect.apply(f, self, args);
+v.timeOrigin = a.date;
+if (v.timing) {
+v.timing = self.timing.toJSON();
+}
+return v;
+});
+if (!win.PerformanceTiming) {
+return;
+}
+first(P, "timing", function () {
+var T = win.PerformanceTiming.prototype;
+var start = Object.getOwnPropertyDescriptor(T, "navigationStart").get;
+var moved = function (v, timing) {
+return v > 0 ? v - Reflect.apply(start, timing, []) + a.date : v;
 };
-Object.defineProperty(win.Document.prototype, "cookie", cookie);
+Object.getOwnPropertyNames(T).forEach(function (k) {
+if (Object.getOwnPropertyDescriptor(T, k).get) {
+accessor(T, k, function (get, self) {
+return moved(Reflect.apply(get, self, []), self);
+});
+}
+});
+wrap(T, "toJSON", function (f, self, args) {
+var v = Reflect.apply(f, self, args);
+Object.keys(v).forEach(function (k) {
+v[k] = moved(v[k], self);
+});
+return v;
+});
+});
+}
+
+// Chromium's estimates of the network change from load to load. These are those of a fast network.
+function connection(win) {
+var N = win.NetworkInformation;
+if (!N) {
+return;
+}
+first((win.Navigator || win.WorkerNavigator).prototype, "connection", function (c) {
+var fixed = {effectiveType: "4g", rtt: 50, downlink: 10};
+Object.keys(fixed).forEach(function (k) {
+accessor(N.prototype, k, function (get, self) {
+Reflect.apply(get, self, []);
+return fixed[k];
+});
+});
+c.addEventListener("change", function (e) {
+e.stopImmediatePropagation();
+});
 });
 }
 
 // Workers made from blobs and data URLs never pass the box.
-function workers(win) {
+function workers(win, seeds) {
 var U = win.URL;
 if (!U || !U.createObjectURL) {
 return;
 }
 var create = U.createObjectURL;
+var B = win.Blob;
 var blobs = new Map();
-replace(U, "createObjectURL", function (o) {
-var url = create.call(U, o);
-if (win.Blob && o instanceof win.Blob && blobs.size < 10000) {
-blobs.set(url, o);
+var heads = new WeakMap();
+wrap(U, "createObjectURL", function (f, self, args) {
+var url = Reflect.apply(f, self, args);
+if (args[0] instanceof B && blobs.size < 10000) {
+blobs.set(url, args[0]);
 }
 return url;
-}, U);
-var revoke = U.revokeObjectURL;
-replace(U, "revokeObjectURL", function (url) {
-blobs.delete(String(url));
-return revoke.call(U, url);
-}, U);
+});
+wrap(U, "revokeObjectURL", function (f, self, args) {
+blobs.delete(String(args[0]));
+return Reflect.apply(f, self, args);
+});
+var made = function (parts, type) {
+return Reflect.apply(create, U, [new B(parts, {type: type})]);
+};
 var seeded = function (url) {
 var text = String(url);
 if (blobs.has(text)) {
 var b = blobs.get(text);
-return create.call(U, new win.Blob([source, b], {type: b.type || "text/javascript"}));
+return made([source, b], b.type || "text/javascript");
 }
 var data = /^data:([^,]*?)(;base64)?,/i.exec(text);
 if (!data) {
@@ -224,123 +402,263 @@ var body = text.slice(data[0].length);
 return data[2] ? data[0] + win.btoa(source + win.atob(decodeURIComponent(body))) : data[0] + encodeURIComponent(source) + body;
 };
 ["Worker", "SharedWorker"].forEach(function (kind) {
-var W = win[kind];
-if (!W) {
+if (!win[kind]) {
 return;
 }
-var P = new Proxy(W, {
-construct: function (t, args, nt) {
-var to = nt === P ? t : nt;
-if (typeof args[0] !== "string" && !(args[0] instanceof U)) {
-return Reflect.construct(t, args, to);
-}
-var changed = args.slice();
+constructor(win, kind, function (t, args, nt) {
+var changed = args;
+if (typeof args[0] === "string" || args[0] instanceof U) {
+changed = args.slice();
 attempt(function () {
 changed[0] = seeded(args[0]);
 });
-return Reflect.construct(t, changed, to);
 }
+return Reflect.construct(t, changed, nt);
 });
-W.prototype.constructor = P;
-Object.defineProperty(win, kind, {value: P, writable: true, configurable: true, enumerable: false});
 });
 if (win.Worklet) {
-wrap(win.Worklet.prototype, "addModule", function (args) {
+change(win.Worklet.prototype, "addModule", function (args) {
 args[0] = seeded(args[0]);
 });
 }
+if (!win.document) {
+return;
+}
+// The start of a blob of HTML tells where its script goes, and cannot be read later without waiting.
+constructor(win, "Blob", function (t, args, nt) {
+var b = Reflect.construct(t, args, nt);
+attempt(function () {
+var first = /html/.test(b.type) && args[0] && args[0][0];
+if (typeof first === "string") {
+heads.set(b, {text: first.slice(0, 4096), charset: "utf-8"});
+} else if (first instanceof B && heads.has(first)) {
+heads.set(b, heads.get(first));
+} else if (first && first.byteLength) {
+var view = new Uint8Array(first.buffer || first, first.byteOffset || 0, Math.min(first.byteLength, 4096));
+heads.set(b, {text: String.fromCharCode.apply(null, view)});
+}
+});
+return b;
+});
+seeds.frame = function (url) {
+if (typeof url !== "string" && !(url instanceof U)) {
+return "";
+}
+var text = String(url).trim();
+var b = blobs.get(text);
+if (b && /^text\/html/.test(b.type)) {
+var head = heads.get(b) || {text: ""};
+var start = placed.exec(head.text)[0];
+start = head.charset ? new win.TextEncoder().encode(start).length : start.length;
+return made([heads.has(b) ? b.slice(0, start) : "<!doctype html>", tag, b.slice(start)], typed(b.type, head.charset || declared(head.text)));
+}
+return seededData(win, text);
+};
 }
 
-// wrap changes the arguments of a method, which still shows itself as native.
-function wrap(object, name, change) {
-var old = Object.getOwnPropertyDescriptor(object, name);
-old.value = new Proxy(old.value, {
-apply: function (f, self, args) {
-attempt(function () {
-change(args);
-});
-return Reflect.apply(f, self, args);
+// placed finds where the script goes in a document: after comments, doctype, <html> and <head>.
+var placed = /^(?:\s|<[!]--[\s\S]*?-->|<!doctype[^>]*>)*(?:<html(?:\s[^>]*)?>)?\s*(?:<head(?:\s[^>]*)?>)?/i;
+var tag = "<scr" + "ipt>" + source + "</scr" + "ipt>";
+
+function declared(head) {
+var m = /<meta[^>]+charset\s*=\s*["']?([\w:.-]+)/i.exec(head);
+return m ? m[1] : "";
 }
+
+// typed adds a charset to a type that names none: the script moves a <meta> out of its place.
+function typed(type, charset) {
+return charset && !/;\s*charset=/i.test(type) ? type + ";charset=" + charset : type;
+}
+
+// seededData puts the script into a document that is a data URL, and returns "" for another URL.
+function seededData(win, url) {
+var m = /^data:(text\/html(?:;(?!\s*base64\s*,)[^,;]*)*)(;\s*base64\s*)?,([^#]*)(#[\s\S]*)?$/i.exec(url.replace(/[\t\r\n]/g, ""));
+if (!m) {
+return "";
+}
+var body = m[3].replace(/[^\x00-\x7f]+/g, encodeURIComponent).replace(/%([0-9a-f]{2})/gi, function (all, hex) {
+return String.fromCharCode(parseInt(hex, 16));
 });
-Object.defineProperty(object, name, old);
+if (m[2]) {
+body = win.atob(body);
+}
+var at = placed.exec(body)[0].length;
+return "data:" + typed(m[1], declared(body.slice(0, 1024))) + ";base64," + win.btoa(body.slice(0, at) + tag + body.slice(at)) + (m[4] || "");
+}
+
+function escaped(text) {
+return text.replace(/&/g, "&amp;").replace(/"/g, "&#34;").replace(/'/g, "&#39;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+// revealed is an attribute's value with its references decoded, and where each character came from.
+function revealed(text) {
+var out = "";
+var from = [];
+var known = {amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'"};
+var exact = true;
+var reference = /&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z][a-z0-9]*));/iy;
+for (var i = 0; i < text.length;) {
+from.push(i);
+reference.lastIndex = i;
+var m = text[i] === "&" ? reference.exec(text) : null;
+if (!m) {
+exact = exact && text[i] !== "&";
+out += text[i++];
+continue;
+}
+var code = m[1] ? parseInt(m[1], 16) : +m[2];
+exact = exact && (m[3] ? m[3] in known : code < 65536);
+out += m[3] ? known[m[3]] || "\ufffd" : code < 65536 ? String.fromCharCode(code) : "\ufffd";
+i += m[0].length;
+}
+from.push(text.length);
+return {text: out, from: from, exact: exact};
+}
+
+// edits lists the changes to a document, or to markup, that seed it and the frames in it.
+function edits(win, text, isDocument, depth) {
+var list = [];
+if (isDocument) {
+var at = placed.exec(text)[0].length;
+list.push([at, at, tag]);
+}
+if (depth > 4 || !/<iframe/i.test(text)) {
+return list;
+}
+var tags = /<[!]--[\s\S]*?-->|<(script|style|textarea|title|xmp|noscript)\b[\s\S]*?<\/\1\s*>|(<iframe)(?=[\s\/])((?:[^>"']|"[^"]*"|'[^']*')*)/gi;
+for (var t = tags.exec(text); t; t = tags.exec(text)) {
+if (t[2]) {
+var begin = t.index + t[2].length;
+frame(t[3]).forEach(function (e) {
+list.push([begin + e[0], begin + e[1], e[2]]);
+});
+}
+}
+return list;
+
+function frame(attributes) {
+var found = {};
+var each = /([^\s"'>\/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+for (var m = each.exec(attributes); m; m = each.exec(attributes)) {
+var value = m[2] === undefined ? m[3] : m[2];
+found[m[1].toLowerCase()] = {value: value, at: m.index + m[0].length - 1 - value.length};
+}
+var doc = found.srcdoc || found.src;
+if (!doc) {
+return [];
+}
+var inner = revealed(doc.value);
+if (doc === found.srcdoc) {
+return edits(win, inner.text, true, depth + 1).map(function (e) {
+return [doc.at + inner.from[e[0]], doc.at + inner.from[e[1]], escaped(e[2])];
+});
+}
+var url = inner.exact ? seededData(win, inner.text.trim()) : "";
+return url ? [[doc.at, doc.at + doc.value.length, escaped(url)]] : [];
+}
+}
+
+function edited(win, text, isDocument) {
+if (typeof text !== "string" || !isDocument && !/<iframe/i.test(text)) {
+return text;
+}
+var out = "";
+var done = 0;
+edits(win, text, isDocument, 0).forEach(function (e) {
+out += text.slice(done, e[0]) + e[2];
+done = e[1];
+});
+return out + text.slice(done);
 }
 
 // Frames without a document of their own on the network.
-function frames(win) {
+function frames(win, seeds) {
 var proto = win.HTMLIFrameElement.prototype;
 ["contentWindow", "contentDocument"].forEach(function (name) {
-var p = Object.getOwnPropertyDescriptor(proto, name);
-var get = p.get;
-p.get = function () {
-var got = get.call(this);
+accessor(proto, name, function (get, self) {
+var got = Reflect.apply(get, self, []);
 attempt(function () {
 var inner = got && (got.defaultView || got);
-if (inner && inner.location.protocol === "about:") {
+if (inner && (inner.location.protocol === "about:" || inner.location.protocol === "blob:")) {
 install(inner, nameless(inner));
 }
 });
 return got;
-};
-Object.defineProperty(proto, name, p);
 });
-var tag = "<scr" + "ipt>" + source + "</scr" + "ipt>";
-var put = function (html) {
-return typeof html === "string" ? html.replace(/^(?:\s|<[!]--[\s\S]*?-->|<!doctype[^>]*>)*(?:<html(?:\s[^>]*)?>)?\s*(?:<head(?:\s[^>]*)?>)?/i, function (head) {
-return head + tag;
-}) : html;
-};
-var p = Object.getOwnPropertyDescriptor(proto, "srcdoc");
-var set = p.set;
-var get = p.get;
-p.set = function (v) {
-set.call(this, put(v));
-};
-p.get = function () {
-return get.call(this).replace(tag, "");
-};
-Object.defineProperty(proto, "srcdoc", p);
-var attribute = win.Element.prototype.setAttribute;
-Object.defineProperty(proto, "setAttribute", {writable: true, configurable: true, enumerable: true, value: new Proxy(attribute, {
-apply: function (f, self, args) {
-var mine = args.length > 1 && String(args[0]).toLowerCase() === "srcdoc";
-return Reflect.apply(f, self, mine ? [args[0], put(args[1])] : args);
+});
+// What was put into an attribute is what is read from it.
+var given = new WeakMap();
+var rewritten = {srcdoc: function (v) {
+return edited(win, v, true);
+}, src: seeds.frame};
+var put = function (self, name, v) {
+var made = v;
+attempt(function () {
+made = rewritten[name](v) || v;
+});
+if (made !== v) {
+var all = given.get(self) || {};
+all[name] = {made: made, given: String(v)};
+given.set(self, all);
 }
-})});
+return made;
+};
+var taken = function (self, name, got) {
+var all = given.get(self);
+return all && all[name] && all[name].made === got ? all[name].given : name === "srcdoc" && got ? got.replace(tag, "") : got;
+};
+["src", "srcdoc"].forEach(function (name) {
+accessor(proto, name, function (get, self) {
+return taken(self, name, Reflect.apply(get, self, []));
+}, function (set, self, args) {
+return Reflect.apply(set, self, [put(self, name, args[0])]);
+});
+});
+// These are set on frames alone: elements of other kinds must not pay for them.
+var own = function (name, f) {
+Object.defineProperty(proto, name, {writable: true, configurable: true, enumerable: true, value: stand(win.Element.prototype[name], f)});
+};
+own("setAttribute", function (f, self, args) {
+var name = String(args[0]).toLowerCase();
+return Reflect.apply(f, self, args.length > 1 && name in rewritten ? [name, put(self, name, args[1])] : args);
+});
+own("getAttribute", function (f, self, args) {
+return taken(self, String(args[0]).toLowerCase(), Reflect.apply(f, self, args));
+});
 
 // In markup that scripts make, the script goes first: a doctype has no effect in srcdoc.
-var escaped = tag.replace(/&/g, "&amp;").replace(/"/g, "&#34;").replace(/'/g, "&#39;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-var carried = function (html) {
-return typeof html === "string" && html.indexOf("srcdoc") >= 0 ? html.replace(/(<iframe\s(?:[^>]*?\s)?srcdoc\s*=\s*["'])/gi, function (head) {
-return head + escaped;
-}) : html;
-};
 ["write", "writeln"].forEach(function (name) {
-wrap(win.Document.prototype, name, function (args) {
+change(win.Document.prototype, name, function (args) {
 args.forEach(function (html, i) {
-args[i] = carried(html);
+args[i] = edited(win, html, false);
 });
 });
 });
-wrap(win.Element.prototype, "insertAdjacentHTML", function (args) {
-args[1] = carried(args[1]);
+change(win.Element.prototype, "insertAdjacentHTML", function (args) {
+args[1] = edited(win, args[1], false);
 });
-var inner = Object.getOwnPropertyDescriptor(win.Element.prototype, "innerHTML");
-var setInner = inner.set;
-inner.set = function (html) {
-setInner.call(this, carried(html));
-};
-Object.defineProperty(win.Element.prototype, "innerHTML", inner);
+change(win.Range.prototype, "createContextualFragment", function (args) {
+args[0] = edited(win, args[0], false);
+});
+[[win.Element, "innerHTML"], [win.Element, "outerHTML"], [win.ShadowRoot, "innerHTML"]].forEach(function (p) {
+accessor(p[0].prototype, p[1], null, function (set, self, args) {
+return Reflect.apply(set, self, [edited(win, args[0], false)]);
+});
+});
 }
 
-// A frame whose document is not from the network is named by its place.
+// A frame whose document is not from the network is named by its place, and those of the frames around it.
 function nameless(win) {
 var name = "frame";
 attempt(function () {
+for (var depth = 0; win !== win.parent && depth < 20; depth++) {
 var up = win.parent;
 for (var i = 0; i < up.length && i < 1000; i++) {
 if (up[i] === win) {
 name += " " + i;
 }
+}
+win = up;
 }
 });
 return name;
@@ -348,16 +666,14 @@ return name;
 
 var root = globalThis;
 var place = root.location ? root.location : {protocol: "worklet:"};
-var name = place.protocol === "http:" || place.protocol === "https:" ? place.origin + place.pathname : root.document && place.protocol === "about:" ? nameless(root) : place.protocol;
-install(root, name + (root.document ? "" : " worker"));
+var name = place.protocol === "http:" || place.protocol === "https:" ? place.origin + place.pathname : root.document ? nameless(root) : place.protocol;
+var script = root.document && root.document.currentScript;
+install(root, name + (root.document ? "" : " worker"), script ? +script.getAttribute("data-modified") : 0);
 
 if (root.document) {
-attempt(function () {
-var script = root.document.currentScript;
 if (script) {
 script.remove();
 }
-});
 attempt(function () {
 if (root.lab || root.top !== root || !root.fetch) {
 return;

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 )
@@ -199,11 +200,17 @@ func (s *Stream) done(b []byte) []byte {
 	return b
 }
 
+// tag is the script's element. Its attribute is what document.lastModified shows: in a replay the field
+// Last-Modified moves with the clock. Policies see the script's text alone, not the attribute.
 func (s *Stream) tag() []byte {
-	if s.plan.kind == kindXHTML {
-		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"><![CDATA[` + s.plan.script.text + `]]></script>`)
+	modified := ""
+	if s.plan.modified != 0 {
+		modified = ` data-modified="` + strconv.FormatInt(s.plan.modified, 10) + `"`
 	}
-	return []byte("<script>" + s.plan.script.text + "</script>")
+	if s.plan.kind == kindXHTML {
+		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"` + modified + `><![CDATA[` + s.plan.script.text + `]]></script>`)
+	}
+	return []byte("<script" + modified + ">" + s.plan.script.text + "</script>")
 }
 
 // workerText keeps a "use strict" directive at the front, where alone it has an effect.

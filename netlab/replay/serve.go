@@ -97,12 +97,15 @@ func (s *Session) find(o *output, body []byte) (*entry, match.Result, error) {
 		found = s.p.index.Find(s.o.Match, c, request, h)
 		return s.p.entries[found.Entry], found, nil
 	}
-	// Nothing is guessed where the origin can be asked.
-	if found = s.p.index.Sure(s.o.Match, c, request, h); found.Entry != nil || s.filled == nil {
+	policy := s.o.Match
+	if policy == match.Loose { // nothing is guessed where the origin can be asked
+		policy = match.Normal
+	}
+	if found = s.p.index.Find(policy, c, request, h); found.Entry != nil || s.filled == nil {
 		return s.p.entries[found.Entry], found, nil
 	}
 	s.o.Fill.prepareInto(s.filled)
-	found = s.filled.index.Sure(s.o.Match, c, request, h)
+	found = s.filled.index.Find(policy, c, request, h)
 	return s.filled.entries[found.Entry], found, nil
 }
 

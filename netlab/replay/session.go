@@ -22,8 +22,8 @@ type Miss string
 const (
 	Miss404  Miss = "404"  // answer 404
 	MissFail Miss = "fail" // answer 404 and mark the session as failed
-	// MissLive fetches from the origin through Options.Live. A request whose match
-	// is not sure is fetched: nothing is guessed.
+	// MissLive fetches from the origin through Options.Live. Nothing is guessed: the policy
+	// match.Loose is match.Normal then.
 	MissLive Miss = "live"
 	// MissFill does the same, keeps the answer in Options.Fill, and answers from there
 	// from then on: one view of the back end for all devices, and for all sessions

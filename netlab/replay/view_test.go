@@ -110,6 +110,34 @@ func (k *asker) bodyOf(url, with string) string {
 	return w.Body.String()
 }
 
+// TestFilledBeacon: a request that differs in each load, and whose answer is settled, is fetched once.
+func TestFilledBeacon(t *testing.T) {
+	view, _ := newTestView(t)
+	synctest.Test(t, func(t *testing.T) {
+		fetched := 0
+		begin := time.Now()
+		o := Options{Miss: MissFill, Match: "loose", Fill: view, Clock: func() lab.Time { return lab.Time(time.Since(begin)) },
+			Live: originFunc(func(r *http.Request) (*http.Response, error) {
+				fetched++
+				return answerOf(strings.NewReader(r.URL.Query().Get("say")), "Content-Type: text/plain"), nil
+			}),
+		}
+		for load := range 3 {
+			k := newAsker(t, build(), o)
+			for _, url := range []string{"https://a.test/beacon?page=home&took=" + fmt.Sprint(1200+load), "https://a.test/api?say=hello&took=" + fmt.Sprint(1200+load)} {
+				k.bodyOf(url, asFetch)
+			}
+			if err := k.s.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The beacon once; the other twice, until two different requests had the same answer.
+		if fetched != 3 {
+			t.Errorf("%d fetches; want 3", fetched)
+		}
+	})
+}
+
 // slowDevice takes a second for each write, on the fake clock.
 type slowDevice struct{ *httptest.ResponseRecorder }
 

@@ -74,7 +74,7 @@ func newConn2(c connection) *conn2 {
 		c2.schedule.slow, c2.schedule.congested = true, true
 	}
 	c2.encoder = hpack.NewEncoder(&c2.block)
-	c2.framer = http2.NewFramer(nil, c2.r)
+	c2.framer = http2.NewFramer(nil, &continuations{r: c2.r})
 	c2.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	c2.framer.MaxHeaderListSize = uint32(c.s.MaxHeader)
 	c2.framer.SetMaxReadFrameSize(frameSize)
@@ -158,6 +158,29 @@ func (c *conn2) open() error {
 	return c.settings(settings)
 }
 
+// resetStuck ends the streams whose answers the device has given no window for since the last
+// two looks: each holds a handler and a piece of its answer. The caller holds the lock.
+func (c *conn2) resetStuck() {
+	found := false
+	for id, s := range c.streams {
+		blocked := len(s.pending) > 0 && (s.room <= 0 || c.sendRoom <= 0)
+		switch {
+		case !blocked || s.stuckAt != s.turn:
+			s.stuck = 0
+		case s.stuck > 0:
+			c.reset(id, http2.ErrCodeCancel)
+			found = true
+			continue
+		}
+		if blocked {
+			s.stuck, s.stuckAt = s.stuck+1, s.turn
+		}
+	}
+	if found {
+		c.flushSoon()
+	}
+}
+
 // leaveIfIdle closes an idle connection: one without streams, or whose streams all wait for
 // more of their request.
 func (c *conn2) leaveIfIdle() {
@@ -166,6 +189,7 @@ func (c *conn2) leaveIfIdle() {
 	if c.err != nil {
 		return
 	}
+	c.resetStuck()
 	waits := true
 	for _, s := range c.streams {
 		waits = waits && s.reading && !s.answered

@@ -354,3 +354,85 @@ func FuzzHTTP1(f *testing.F) {
 		fuzzConn(t, data, func(c connection) { newConn1(c).serve() })
 	})
 }
+
+// TestEmptyContinuations: a header block of more frames than any needs ends the
+// connection, also when they are empty and cost the device nothing.
+func TestEmptyContinuations(t *testing.T) {
+	s := newStand(t, "h2", func(http.ResponseWriter, *http.Request) {})
+	flood := func(n int) error {
+		p := newPeer(t, s)
+		defer p.nc.Close()
+		var block bytes.Buffer
+		e := hpack.NewEncoder(&block)
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "wire.test"}, {":path", "/"}} {
+			_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+		}
+		var all bytes.Buffer
+		together := http2.NewFramer(&all, nil)
+		p.must(together.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true}))
+		for i := range n {
+			p.must(together.WriteContinuation(1, i == n-1, nil))
+		}
+		if _, err := p.nc.Write(all.Bytes()); err != nil {
+			return err
+		}
+		return p.until(func(f http2.Frame) bool { _, ok := f.(*http2.HeadersFrame); return ok })
+	}
+	if err := flood(maxContinuations); err != nil {
+		t.Errorf("a block of %d frames: %v, want an answer", maxContinuations, err)
+	}
+	if err := flood(maxContinuations + 1); err == nil {
+		t.Errorf("a block of %d empty frames was answered, want the connection closed", maxContinuations+1)
+	}
+}
+
+// TestZeroWindow: a device that asks for answers and gives them no window does not keep the
+// handlers for ever, though it pings.
+func TestZeroWindow(t *testing.T) {
+	ended := make(chan error, 10)
+	s := newStand(t, "h2", func(w http.ResponseWriter, _ *http.Request) {
+		_, err := w.Write(make([]byte, 256<<10))
+		ended <- err
+	}, func(s *Server) { s.IdleTimeout = time.Second })
+	p := newPeer(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	defer p.nc.Close()
+	p.get(1, true)
+	p.must(p.WritePing(false, [8]byte{}))
+	err := p.until(func(f http2.Frame) bool {
+		if _, ok := f.(*http2.PingFrame); ok {
+			_ = p.WritePing(false, [8]byte{}) // the connection is not idle
+		}
+		r, ok := f.(*http2.RSTStreamFrame)
+		return ok && r.StreamID == 1
+	})
+	if err != nil {
+		t.Errorf("a stream without a window: %v, want it reset", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the handler of a stream without a window ended without an error")
+	}
+}
+
+// TestContinuationsAreFollowed however the frames are cut.
+func TestContinuationsAreFollowed(t *testing.T) {
+	var all bytes.Buffer
+	f := http2.NewFramer(&all, nil)
+	for range maxContinuations + 1 {
+		_ = f.WriteData(1, false, []byte("payload \x00\x00\x00\x09\x04\x00\x00\x00\x01"))
+		_ = f.WriteContinuation(1, true, []byte{1, 2, 3}) // the framer refuses one after DATA, and this does not
+	}
+	for _, size := range []int{1, 2, 8, 9, 10, 100, 1 << 20} {
+		c := &continuations{}
+		b := all.Bytes()
+		for len(b) > 0 {
+			n := min(size, len(b))
+			if !c.follow(b[:n]) {
+				t.Fatalf("in pieces of %d bytes: single CONTINUATION frames were counted as a row", size)
+			}
+			b = b[n:]
+		}
+		if c.have != 0 || c.skip != 0 {
+			t.Errorf("in pieces of %d bytes: %d and %d bytes are left, want 0", size, c.have, c.skip)
+		}
+	}
+}

@@ -32,6 +32,8 @@ type stream struct {
 	last     bool      // pending ends the answer
 	taken    sync.Cond // signals that nothing is pending any more
 	turn     uint64    // when it was served last
+	stuck    int       // looks in a row that found it without a window
+	stuckAt  uint64    // turn at the last of them
 
 	body     bytes.Buffer // received and not read yet
 	arrived  sync.Cond    // signals more of the body, or its end

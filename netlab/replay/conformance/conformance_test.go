@@ -10,7 +10,7 @@ func cases() []kase {
 }
 
 // seeded are the cases of the script, whose pages report random numbers.
-func seeded() []kase { return slices.Concat(determinism(), realms()) }
+func seeded() []kase { return slices.Concat(determinism(), realms(), seeds()) }
 
 // essential are the names of the cases that both browsers run.
 func essential() []string {
@@ -26,6 +26,8 @@ func essential() []string {
 		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",
 		"a preflight with credentials that was never recorded", "a 304 by tag that was never recorded", "the ranges of a media element", "HEAD of what was only fetched",
+		"document.lastModified is the recorded field's", "performance.timeOrigin fits Date", "what is seeded looks native", "crypto.subtle's keys of bytes are seeded",
+		"a blob's document is seeded", "a data URL's document in markup is seeded", "a srcdoc in a srcdoc is seeded",
 		"a WebSocket on which the origin spoke last stays open", "an event stream stays open", "a long poll that waited waits",
 	}
 }

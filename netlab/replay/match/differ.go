@@ -23,11 +23,11 @@ func (d difference) String() string {
 		}
 		return brief(s)
 	}
-	name := d.where
+	space := ""
 	if d.name != "" {
-		name += " " + d.name
+		space = " "
 	}
-	return name + ": " + value(d.recorded) + " → " + value(d.asked)
+	return d.where + space + d.name + ": " + value(d.recorded) + " → " + value(d.asked)
 }
 
 // mostDifferences bounds what is told of one request.
@@ -37,15 +37,15 @@ const mostDifferences = 10
 func differences(recorded, asked *Request) []string { return texts(compare(recorded, asked)) }
 
 func texts(list []difference) []string {
-	out := make([]string, 0, min(len(list), mostDifferences)+1)
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]string, 0, min(len(list), mostDifferences+1))
 	for _, d := range list[:min(len(list), mostDifferences)] {
 		out = append(out, d.String())
 	}
 	if more := len(list) - mostDifferences; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	return out
 }
@@ -108,6 +108,10 @@ func compareNamesakes(out []difference, where string, recorded, asked []pair) []
 	switch {
 	case slices.Equal(recorded, asked):
 		return out
+	case len(recorded) == 0 && len(asked) == 1:
+		return append(out, difference{where, asked[0].name, absent, asked[0].value})
+	case len(recorded) == 1 && len(asked) == 1:
+		return append(out, difference{where, asked[0].name, recorded[0].value, asked[0].value})
 	case max(len(recorded), len(asked)) > most:
 		n, m := fmt.Sprint(len(recorded), " values"), fmt.Sprint(len(asked), " other values")
 		return append(out, difference{where, nameOf(recorded, asked), n, m})
@@ -165,8 +169,8 @@ func brief(s string) string {
 
 // whyNormal says why the differences of a normalised match do not count.
 func (g *Ignored) whyNormal(r *Request, list []difference) string {
-	idle := g.idle[r.place()]
-	var why []string
+	var room [mostDifferences]string
+	why := room[:0]
 	add := func(text string) {
 		if !slices.Contains(why, text) {
 			why = append(why, text)
@@ -179,12 +183,12 @@ func (g *Ignored) whyNormal(r *Request, list []difference) string {
 			add("a part of the path is a value of time or chance")
 		case !isPair || d.name == "" && d.where == "body":
 			add("only the spelling or the layout is another")
-		case d.where == "query" && g.byRule(r.url, d.name), d.where == "body" && g.byRule(r.url, strings.TrimPrefix(d.name, ".")):
-			add(d.where + " " + d.name + " is left out by a rule of the recording")
-		case d.where == "query" && idle[d.name]:
-			add("query " + d.name + " had other values with equal answers in the recording")
 		case (d.recorded == absent || p.isVolatile()) && (d.asked == absent || q.isVolatile()):
 			add(d.where + " " + d.name + " is a value of time or chance")
+		case d.where == "query" && g.byRule(r.url, d.name), d.where == "body" && g.byRule(r.url, strings.TrimPrefix(d.name, ".")):
+			add(d.where + " " + d.name + " is left out by a rule of the recording")
+		case d.where == "query" && g.idle[r.place()][d.name]:
+			add("query " + d.name + " had other values with equal answers in the recording")
 		}
 	}
 	return strings.Join(why, "; ")

@@ -42,7 +42,7 @@ func NewRequest(method, rawURL string, header Header, body []byte) (*Request, er
 	if err != nil {
 		return nil, fmt.Errorf("read the request's URL: %w", err)
 	}
-	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: splitQuery(u.RawQuery)}
+	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: withoutClock(splitQuery(u.RawQuery))}
 	if len(body) > 0 {
 		r.sum = BodySum(body)
 		r.kind, r.body = bodyFields(header, body, r.sum)
@@ -80,6 +80,17 @@ func splitQuery(raw string) []pair {
 		out = append(out, pair{unescape(name), unescape(value)})
 	}
 	return out
+}
+
+// withoutClock removes the parameter t from a request of Engine.IO (the transport of socket.io),
+// where it is a clock in base 36 or 64 that defeats caches: its form says nothing, but the
+// protocol does (github.com/socketio/engine.io-protocol, "t").
+func withoutClock(query []pair) []pair {
+	has := func(name string) bool { return slices.ContainsFunc(query, func(p pair) bool { return p.name == name }) }
+	if !has("EIO") || !has("transport") {
+		return query
+	}
+	return slices.DeleteFunc(query, func(p pair) bool { return p.name == "t" })
 }
 
 func unescape(s string) string {
@@ -137,7 +148,10 @@ func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 	}
 	b = append(b, '?')
 	if len(r.query) > 0 {
-		idle := ignored.idle[r.place()]
+		var idle map[string]bool
+		if len(ignored.idle) > 0 { // place is not cheap
+			idle = ignored.idle[r.place()]
+		}
 		b = appendPairs(b, r.queryByName, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })
 	}
 	if r.kind != "" {

@@ -34,6 +34,7 @@ func TestPolicies(t *testing.T) {
 		recorded(t, "doc1", "GET", uuids+"01", "", "document 1"),
 		recorded(t, "beacon", "POST", "https://h.test/beacon", `{"load":1200,"page":"home","kind":"nav"}`, ""),
 		recorded(t, "track", "POST", "https://h.test/track", `{"load":1200,"page":"home","kind":"nav"}`, `{"ok":true}`),
+		recorded(t, "socket.io", "GET", "https://h.test/socket.io/?EIO=4&transport=polling&t=bithm7xp", "", "0{}"),
 		recorded(t, "log0", "POST", "https://h.test/log", `{"t":1,"page":"home"}`, `{"ok":true}`),
 		recorded(t, "log1", "POST", "https://h.test/log", `{"t":2,"page":"home"}`, `{"ok":true}`),
 	}
@@ -66,6 +67,10 @@ func TestPolicies(t *testing.T) {
 		{"an answer that is not read", "POST https://h.test/track", measured, "no-cors", [3]string{"", "track", "track"}, "cannot read the answer"},
 		{"always the same answer", "POST https://h.test/log", `{"t":3,"page":"home"}`, "", [3]string{"", "log0", "log0"}, "2 different requests"},
 		{"layout of a body", "POST https://h.test/log", `{ "page":"home", "t":2 }`, "", [3]string{"", "log1", "log1"}, "layout"},
+		{"the clock of Engine.IO", "GET https://h.test/socket.io/?EIO=4&transport=polling&t=bitq2go1", "", "",
+			[3]string{"", "socket.io", "socket.io"}, "layout"},
+		{"a session of Engine.IO", "GET https://h.test/socket.io/?EIO=4&transport=polling&t=bithm7xp&sid=x", "", "",
+			[3]string{"", "", "socket.io"}, "the policy loose would"},
 		{"another method", "PUT https://h.test/item/17", "", "", [3]string{}, "not similar enough"},
 		{"unheard of", "GET https://other.test/nothing", "", "", [3]string{}, "nothing like it"},
 	} {

@@ -1,0 +1,209 @@
+package motion
+
+import "eidetic/analysis/visual"
+
+// Strips of the area whose rows vote: enough of them that no page has all in its
+// margins, narrow enough that reading them costs little.
+// leastVotes are needed in any case.
+const (
+	stripCount = 6
+	stripWidth = 48
+	leastVotes = 4
+)
+
+// lines holds a hash of each row of the strips, of two frames; with across of each
+// column of horizontal strips.
+type lines struct {
+	access   visual.Access
+	o        Options
+	across   bool
+	length   int // rows, or columns
+	strips   []int
+	width    int
+	now, old [][]uint64 // strip, line; 0: the line has one colour
+	tell     [][]uint32 // the pixels, where a tolerance has to be kept
+	told     [][]uint32
+	row      []uint32
+	found    map[uint64]int32
+	votes    []int
+}
+
+func newLines(a visual.Access, o Options, across bool) *lines {
+	l := &lines{access: a, o: o, across: across, found: map[uint64]int32{}}
+	l.length = o.Area.Dy()
+	side := o.Area.Dx()
+	if across {
+		l.length, side = side, l.length
+	}
+	l.width = min(stripWidth, side)
+	for i := range stripCount {
+		at := (side - l.width) * (2*i + 1) / (2 * stripCount)
+		if n := len(l.strips); n > 0 && at < l.strips[n-1]+l.width {
+			continue
+		}
+		l.strips = append(l.strips, at)
+		l.now, l.old = append(l.now, make([]uint64, l.length)), append(l.old, make([]uint64, l.length))
+		l.tell, l.told = append(l.tell, nil), append(l.told, nil)
+	}
+	if l.o.Tolerance != (visual.Tolerance{}) {
+		for i := range l.strips {
+			l.tell[i], l.told[i] = make([]uint32, l.length*l.width), make([]uint32, l.length*l.width)
+		}
+	}
+	l.row = make([]uint32, max(l.width, l.length))
+	l.votes = make([]int, 2*l.length+1)
+	return l
+}
+
+const hashPrime = 0x9e3779b97f4a7c15
+
+// read makes the frame the present one, and the present one the one before.
+func (l *lines) read(pix []byte) {
+	l.now, l.old = l.old, l.now
+	l.tell, l.told = l.told, l.tell
+	for s, at := range l.strips {
+		if l.across {
+			l.readColumns(pix, s, at)
+		} else {
+			l.readRows(pix, s, at)
+		}
+	}
+}
+
+func (l *lines) readRows(pix []byte, s, at int) {
+	row := l.row[:l.width]
+	for y := range l.length {
+		l.access.Row(row, pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at)
+		if l.tell[s] != nil {
+			copy(l.tell[s][y*l.width:], row)
+		}
+		hash, flat := uint64(1), true
+		for _, c := range row {
+			hash = (hash ^ uint64(c)) * hashPrime
+			hash ^= hash >> 29
+			flat = flat && c == row[0]
+		}
+		if flat {
+			hash = 0
+		}
+		l.now[s][y] = hash
+	}
+}
+
+func (l *lines) readColumns(pix []byte, s, at int) {
+	row, hashes := l.row[:l.length], l.now[s]
+	flat := make([]bool, l.length)
+	first := make([]uint32, l.length)
+	for k := range l.width {
+		l.access.Row(row, pix, l.o.Area.Min.Y+at+k, l.o.Area.Min.X)
+		if l.tell[s] != nil {
+			copy(l.tell[s][k*l.length:], row)
+		}
+		if k == 0 {
+			copy(first, row)
+			for x := range hashes {
+				hashes[x], flat[x] = 1, true
+			}
+		}
+		for x, c := range row {
+			h := (hashes[x] ^ uint64(c)) * hashPrime
+			hashes[x] = h ^ h>>29
+			flat[x] = flat[x] && c == first[x]
+		}
+	}
+	for x := range hashes {
+		if flat[x] {
+			hashes[x] = 0
+		}
+	}
+}
+
+// changed says whether any line of the strips differs by more than the tolerance.
+func (l *lines) changed() bool {
+	for s := range l.strips {
+		if l.tell[s] == nil {
+			for i, h := range l.now[s] {
+				if h != l.old[s][i] {
+					return true
+				}
+			}
+			continue
+		}
+		for i, c := range l.tell[s] {
+			if c != l.told[s][i] && !l.o.Tolerance.Same(c, l.told[s][i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// vote returns the displacement on which the lines that changed agree, and the share
+// of those that could agree which do.
+func (l *lines) vote() (shift int, share float64, ok bool) {
+	clear(l.votes)
+	for s := range l.strips {
+		l.index(l.old[s])
+		for i, h := range l.now[s] {
+			if h == 0 || h == l.old[s][i] {
+				continue
+			}
+			if from, there := l.found[h]; there && from >= 0 {
+				l.votes[i-int(from)+l.length]++
+			}
+		}
+	}
+	best := 0
+	for v, n := range l.votes {
+		if n > l.votes[best] {
+			best = v
+		}
+	}
+	votes := l.votes[best]
+	shift = best - l.length
+	if votes < leastVotes || shift == 0 {
+		return 0, 0, false
+	}
+	could := 0
+	for s := range l.strips {
+		for i, h := range l.now[s] {
+			if h == 0 || h == l.old[s][i] || i-shift < 0 || i-shift >= l.length {
+				continue
+			}
+			could++
+		}
+	}
+	// Lines that occur twice have no vote; they count as agreeing where they do.
+	agree := 0
+	for s := range l.strips {
+		for i, h := range l.now[s] {
+			if h != 0 && h != l.old[s][i] && i-shift >= 0 && i-shift < l.length && l.old[s][i-shift] == h {
+				agree++
+			}
+		}
+	}
+	share = float64(agree) / float64(max(could, 1))
+	second := 0
+	for v, n := range l.votes {
+		if v != best {
+			second = max(second, n)
+		}
+	}
+	// Much may have been drawn at the same time: many votes without a rival will do.
+	return shift, share, share >= 0.5 || votes >= 20 && votes >= 5*second
+}
+
+// index notes where each hash stands, −1 where it stands twice.
+func (l *lines) index(hashes []uint64) {
+	clear(l.found)
+	for i, h := range hashes {
+		if h == 0 {
+			continue
+		}
+		if _, twice := l.found[h]; twice {
+			l.found[h] = -1
+			continue
+		}
+		l.found[h] = int32(i)
+	}
+}

@@ -1,0 +1,253 @@
+package motion
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Point is where an input device had moved the picture to at an instant: the
+// trajectory of the input that the picture should have followed.
+type Point struct {
+	Time lab.Time `json:"time_ns"`
+	X    float64  `json:"x"` // pixels, in the direction of the picture's own movement
+	Y    float64  `json:"y"`
+}
+
+// SummaryOptions say what the movement is held against.
+type SummaryOptions struct {
+	// Input began the movement; without it there is no latency.
+	Input *lab.Event
+	// Uncertainty is how much earlier than its stamp a frame may have been taken.
+	Uncertainty func(frame int) time.Duration
+	// Trajectory is the input's own, if it is known; at least two points in order.
+	Trajectory []Point
+}
+
+// Summary is a movement in single numbers.
+type Summary struct {
+	First, Last int // frames of the first and the last movement, −1 without any
+	Frames      int // frames from First to Last
+	Moves       int // of these, frames that moved
+	Unexplained int // frames whose change is no movement of the whole
+	X, Y        float64
+	Zoom        float64
+	Speed       float64 // px/s between First and Last, along the path
+	Longest     float64 // px, the largest step
+	// Unevenness is the root mean square, over the frames between First and Last, of how far
+	// a frame's step is from the mean of its neighbours', in pixels. 0 for an even pace
+	// and for one that changes evenly.
+	Unevenness float64
+	// Overshoot is how far, in pixels, the picture went beyond where it stopped, along the
+	// direction from its start to its end.
+	Overshoot float64
+
+	Latency *lab.Measurement // from the input to the first movement
+	// Follow is of the trajectory: by how much the picture lagged behind it in time, and the
+	// root mean square and the largest distance that were left.
+	Follow *Follow
+
+	path *Path
+}
+
+// Follow compares a movement with its input's trajectory.
+type Follow struct {
+	LagMS float64 // that brings both closest
+	RMS   float64 // px
+	Worst float64 // px
+	At    int     // the frame of Worst
+}
+
+// Summarise returns the single numbers of a path.
+func (p *Path) Summarise(o SummaryOptions) (*Summary, error) {
+	s := &Summary{First: -1, Last: -1, Zoom: 1, path: p}
+	for i, step := range p.Steps {
+		if step.How == None {
+			s.Unexplained++
+		}
+		if !step.Moved() {
+			continue
+		}
+		if o.Input != nil && step.Time < o.Input.Earliest {
+			continue // what moved before is not the input's doing
+		}
+		if s.First < 0 {
+			s.First = i
+		}
+		s.Last = i
+		s.Moves++
+		s.Longest = max(s.Longest, math.Hypot(step.DX, step.DY))
+	}
+	if s.First < 0 {
+		return s, nil
+	}
+	before := p.Steps[max(s.First-1, 0)]
+	end := p.Steps[s.Last]
+	s.Frames = s.Last - s.First + 1
+	s.X, s.Y, s.Zoom = end.X-before.X, end.Y-before.Y, end.Zoom/before.Zoom
+	length := 0.0
+	for _, step := range p.Steps[s.First : s.Last+1] {
+		length += math.Hypot(step.DX, step.DY)
+	}
+	if span := end.Time.Sub(before.Time).Seconds(); span > 0 {
+		s.Speed = length / span
+	}
+	s.Unevenness = p.unevenness(s.First, s.Last)
+	s.Overshoot = p.overshoot(s.First, s.Last, before)
+	if o.Input != nil {
+		s.Latency = p.latency(s.First, o)
+	}
+	if len(o.Trajectory) > 0 {
+		follow, err := p.follow(o.Trajectory, s.First, s.Last)
+		if err != nil {
+			return nil, err
+		}
+		s.Follow = follow
+	}
+	s.First, s.Last = p.Steps[s.First].Frame, p.Steps[s.Last].Frame
+	return s, nil
+}
+
+func (p *Path) unevenness(first, last int) float64 {
+	sum, n := 0.0, 0
+	for i := first + 1; i < last; i++ {
+		a, b, c := p.Steps[i-1], p.Steps[i], p.Steps[i+1]
+		sum += square(b.DX-(a.DX+c.DX)/2) + square(b.DY-(a.DY+c.DY)/2)
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	return math.Sqrt(sum / float64(n))
+}
+
+func (p *Path) overshoot(first, last int, before Step) float64 {
+	end := p.Steps[last]
+	x, y := end.X-before.X, end.Y-before.Y
+	length := math.Hypot(x, y)
+	if length == 0 {
+		return 0
+	}
+	beyond := 0.0
+	for _, s := range p.Steps[first : last+1] {
+		along := ((s.X-before.X)*x + (s.Y-before.Y)*y) / length
+		beyond = max(beyond, along-length)
+	}
+	return beyond
+}
+
+// latency is from the input to the first frame that shows movement: the picture
+// moved after the frame before was taken and before this one was.
+func (p *Path) latency(first int, o SummaryOptions) *lab.Measurement {
+	middle := o.Input.Earliest + (o.Input.Latest-o.Input.Earliest)/2
+	at := p.Steps[first]
+	low, high := 0.0, milliseconds(at.Time.Sub(o.Input.Earliest))
+	m := &lab.Measurement{Name: "input_to_movement_ms", Value: milliseconds(at.Time.Sub(middle)), Unit: "ms", Frames: []int{at.Frame},
+		Method: fmt.Sprintf("from the input %q to the first frame whose picture has moved by 0.05 px or more", o.Input.Name)}
+	if first > 0 {
+		before := p.Steps[first-1]
+		shift := time.Duration(0)
+		if o.Uncertainty != nil {
+			shift = o.Uncertainty(before.Frame)
+		}
+		low = max(milliseconds(before.Time.Sub(o.Input.Latest)-shift), 0)
+		m.Frames = []int{before.Frame, at.Frame}
+	}
+	m.Low, m.High = &low, &high
+	return m
+}
+
+// mostLag bounds the lag that is looked for.
+const mostLag = 500 * time.Millisecond
+
+// follow finds the lag, to a millisecond, at which the trajectory fits the path best.
+func (p *Path) follow(t []Point, first, last int) (*Follow, error) {
+	if len(t) < 2 || !sort.SliceIsSorted(t, func(i, j int) bool { return t[i].Time < t[j].Time }) {
+		return nil, fmt.Errorf("the trajectory has %d points: at least two are needed, in the order of their times", len(t))
+	}
+	origin := p.Steps[max(first-1, 0)]
+	compare := func(lag time.Duration) Follow {
+		f := Follow{LagMS: milliseconds(lag), At: p.Steps[first].Frame}
+		sum, n := 0.0, 0
+		for _, s := range p.Steps[first : last+1] {
+			x, y := at(t, s.Time.Add(-lag))
+			d := math.Hypot(s.X-origin.X-(x-t[0].X), s.Y-origin.Y-(y-t[0].Y))
+			if d > f.Worst {
+				f.Worst, f.At = d, s.Frame
+			}
+			sum += d * d
+			n++
+		}
+		f.RMS = math.Sqrt(sum / float64(n))
+		return f
+	}
+	best := compare(0)
+	for lag := time.Millisecond; lag <= mostLag; lag += time.Millisecond {
+		if f := compare(lag); f.RMS < best.RMS {
+			best = f
+		}
+	}
+	return &best, nil
+}
+
+// at is the trajectory at an instant, straight between its points.
+func at(t []Point, when lab.Time) (x, y float64) {
+	i := sort.Search(len(t), func(i int) bool { return t[i].Time > when })
+	switch {
+	case i == 0:
+		return t[0].X, t[0].Y
+	case i == len(t):
+		return t[i-1].X, t[i-1].Y
+	}
+	a, b := t[i-1], t[i]
+	u := float64(when-a.Time) / float64(b.Time-a.Time)
+	return a.X + u*(b.X-a.X), a.Y + u*(b.Y-a.Y)
+}
+
+// Names returns the names of the measurements of a movement.
+func Names() []string {
+	return []string{"movement_x_px", "movement_y_px", "movement_zoom", "movement_speed", "movement_unevenness_px", "movement_overshoot_px",
+		"movement_frames", "movement_longest_step_px", "input_to_movement_ms", "movement_lag_ms", "movement_deviation_px"}
+}
+
+// Measurements returns the summary as named numbers.
+func (s *Summary) Measurements() []lab.Measurement {
+	if s.First < 0 {
+		return []lab.Measurement{{Name: "movement_frames", Unit: "frames", Method: "frames whose picture moved by 0.05 px or more"}}
+	}
+	const how = "displacement from frame to frame (rows or columns that are equal; else Gauss–Newton on reduced pictures)"
+	ends := []int{s.First, s.Last}
+	out := []lab.Measurement{
+		{Name: "movement_frames", Value: float64(s.Moves), Unit: "frames", Method: "frames whose picture moved by 0.05 px or more; " + how},
+		{Name: "movement_x_px", Value: s.X, Unit: "pixels", Method: "sum of the horizontal displacements; " + how},
+		{Name: "movement_y_px", Value: s.Y, Unit: "pixels", Method: "sum of the vertical displacements, up is negative; " + how},
+		{Name: "movement_zoom", Value: s.Zoom, Unit: "", Method: "product of the scales about the area's centre; " + how},
+		{Name: "movement_speed", Value: s.Speed, Unit: "pixels/s", Method: "length of the path ÷ the time from before its first to its " +
+			"last movement"},
+		{Name: "movement_longest_step_px", Value: s.Longest, Unit: "pixels", Method: "largest displacement between two frames; " + how},
+		{Name: "movement_unevenness_px", Value: s.Unevenness, Unit: "pixels", Method: "root mean square of a frame's displacement less " +
+			"the mean of its neighbours', between the first and the last movement"},
+		{Name: "movement_overshoot_px", Value: s.Overshoot, Unit: "pixels", Method: "how far the picture went beyond where it stopped"},
+	}
+	for i := range out {
+		out[i].Frames = ends
+	}
+	if s.Latency != nil {
+		out = append(out, *s.Latency)
+	}
+	if f := s.Follow; f != nil {
+		out = append(out, lab.Measurement{Name: "movement_lag_ms", Value: f.LagMS, Unit: "ms", Frames: ends,
+			Method: "shift in time, in ms, at which the input's trajectory fits the picture's path best (least squares)"},
+			lab.Measurement{Name: "movement_deviation_px", Value: f.RMS, Unit: "pixels", Frames: ends,
+				Method: fmt.Sprintf("root mean square of the distance from the input's trajectory after that shift; the largest is %.1f px "+
+					"in frame %d", f.Worst, f.At)})
+	}
+	return out
+}
+
+func square(v float64) float64 { return v * v }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }

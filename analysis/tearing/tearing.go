@@ -1,0 +1,216 @@
+// Package tearing finds frames that show parts of two pictures at once, as a screen does
+// that is drawn to without waiting for its refresh.
+//
+// Two ways. Known follows the Eideticker specification: a test draws images of which no two
+// share a pixel value at any place; two successive frames that differ and share pixels
+// are torn. It cannot be wrong, and works with noise. Find needs no such images: it
+// looks for bands of rows that are ahead of the rest and are caught up with, in pages
+// that scroll and in pictures that are replaced as a whole. What a page paints piece by
+// piece is no tear. Find compares rows exactly, so a source with noise needs Known.
+package tearing
+
+import (
+	"fmt"
+	"image"
+
+	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
+)
+
+// Options says where Find looks.
+type Options struct {
+	Start, End int             // frames; zero End: all
+	Area       image.Rectangle // empty: the whole frame
+}
+
+// Tear is one torn frame.
+type Tear struct {
+	Frame int   `json:"frame"`
+	Rows  []int `json:"rows"` // where one picture gives way to the other, from the top of the area
+	How   string
+}
+
+// Result lists torn frames.
+type Result struct {
+	Tears  []Tear
+	Looked int // frames that differ from the one before
+	Run    int // most successive torn frames
+	Method string
+}
+
+// Known compares successive frames of a region by the specification's rule. Each
+// torn frame makes two pairs that share pixels, with the frame before and the one after
+// it; the frame that completes a picture is not counted: the pixels that it shares with the
+// torn one are just those that had changed there.
+func Known(c *visual.Curves, region int) *Result {
+	r := &Result{Method: "successive frames that differ and share pixels, of images that share none (Eideticker specification)"}
+	curve := c.Regions[region]
+	before := false // the frame before was torn and is to be completed
+	for i := 1; i < len(curve.Changed); i++ {
+		n := curve.Changed[i]
+		if n == 0 {
+			continue
+		}
+		r.Looked++
+		shares := n < curve.Pixels
+		if shares && before && n == curve.Pixels-curve.Changed[i-1] {
+			before = false // this frame shows the rest of the picture
+			continue
+		}
+		before = shares
+		if shares {
+			r.Tears = append(r.Tears, Tear{Frame: c.Start + i, How: "known images"})
+		}
+	}
+	r.runs()
+	return r
+}
+
+// runs finds the most successive torn frames.
+func (r *Result) runs() {
+	n := 0
+	for i, t := range r.Tears {
+		if i > 0 && t.Frame == r.Tears[i-1].Frame+1 {
+			n++
+		} else {
+			n = 1
+		}
+		r.Run = max(r.Run, n)
+	}
+}
+
+// Names returns the names of the measurements.
+func Names() []string { return []string{"torn_frames", "torn_percent", "torn_run_frames"} }
+
+// Measurements returns the result as named numbers.
+func (r *Result) Measurements() []lab.Measurement {
+	var frames []int
+	for _, t := range r.Tears {
+		if len(frames) < 100 {
+			frames = append(frames, t.Frame)
+		}
+	}
+	out := []lab.Measurement{
+		{Name: "torn_frames", Value: float64(len(r.Tears)), Unit: "frames", Method: r.Method, Frames: frames},
+		{Name: "torn_run_frames", Value: float64(r.Run), Unit: "frames", Method: "most successive torn frames; " + r.Method},
+	}
+	if r.Looked > 0 {
+		out = append(out, lab.Measurement{Name: "torn_percent", Value: 100 * float64(len(r.Tears)) / float64(r.Looked), Unit: "%",
+			Method: "torn frames ÷ frames that differ from the one before; " + r.Method})
+	}
+	return out
+}
+
+// Find looks for torn frames without knowing what was drawn.
+func Find(frames visual.Frames, o Options) (*Result, error) {
+	f := frames.Format()
+	if o.End == 0 {
+		o.End = frames.Len()
+	}
+	if o.Start < 0 || o.Start >= o.End || o.End > frames.Len() {
+		return nil, fmt.Errorf("look for tears: frames %d … %d of a recording of %d: start must be before end and both inside",
+			o.Start, o.End-1, frames.Len())
+	}
+	if o.Area.Empty() {
+		o.Area = f.Bounds()
+	}
+	if !o.Area.In(f.Bounds()) {
+		return nil, fmt.Errorf("look for tears: the area %v is not inside the frame %v", o.Area, f.Bounds())
+	}
+	access, err := visual.NewAccess(f)
+	if err != nil {
+		return nil, fmt.Errorf("look for tears: %w", err)
+	}
+	r := &Result{Method: "bands of rows ahead of the rest that catches up: rows compared exactly along the movement of a scrolled page, " +
+		"or between two pictures that replace each other as a whole"}
+	s := newScroll()
+	w := &replaced{scroll: s}
+	rows := newRows(access, o.Area)
+	for i := o.Start; i < o.End; i++ {
+		changed := frames.Info(i).Changed
+		if i > o.Start && len(changed) == 0 {
+			continue
+		}
+		pix, err := frames.Pixels(i)
+		if err == nil {
+			err = access.Check(pix)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for tears: frame %d: %w", i, err)
+		}
+		now := rows.read(pix)
+		if i > o.Start {
+			r.Looked++
+		}
+		s.frame(i, now)
+		w.frame(i, now)
+	}
+	w.finish()
+	r.Tears = merge(s.tears, w.tears)
+	r.runs()
+	return r, nil
+}
+
+// merge sorts two lists by frame, each frame once.
+func merge(a, b []Tear) (out []Tear) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Frame < b[0].Frame:
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0].Frame < a[0].Frame:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return out
+}
+
+// rows hashes each row of a frame, whole and in strips.
+type rows struct {
+	access visual.Access
+	area   image.Rectangle
+	row    []uint32
+}
+
+// lines are the hashes of one frame. A strip's hash of 0 says that its row has one colour.
+type lines struct {
+	whole  []uint64
+	strips [][]uint64
+}
+
+const strips = 12
+
+func newRows(a visual.Access, area image.Rectangle) *rows {
+	return &rows{a, area, make([]uint32, area.Dx())}
+}
+
+const hashPrime = 0x9e3779b97f4a7c15
+
+func (r *rows) read(pix []byte) *lines {
+	h, w := r.area.Dy(), r.area.Dx()
+	l := &lines{whole: make([]uint64, h), strips: make([][]uint64, min(strips, w))}
+	for s := range l.strips {
+		l.strips[s] = make([]uint64, h)
+	}
+	for y := range h {
+		r.access.Row(r.row, pix, r.area.Min.Y+y, r.area.Min.X)
+		whole := uint64(1)
+		for s := range l.strips {
+			part := r.row[w*s/len(l.strips) : w*(s+1)/len(l.strips)]
+			hash, flat := uint64(1), true
+			for _, c := range part {
+				hash = (hash ^ uint64(c)) * hashPrime
+				hash ^= hash >> 29
+				flat = flat && c == part[0]
+			}
+			whole = (whole ^ hash) * hashPrime
+			whole ^= whole >> 31
+			if !flat {
+				l.strips[s][y] = hash
+			}
+		}
+		l.whole[y] = whole
+	}
+	return l
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/analysis/visual"
+	"eidetic/capture/file"
+	"eidetic/capture/reel"
+)
+
+// open opens what is to be analysed: a reel, a folder of pictures, or a film, which is
+// turned into a reel on the way.
+func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name string, done func(), err error) {
+	if (c.File == "") == (c.Frames == "") {
+		return nil, "", nil, usage(errors.New("analyze: name a reel, or a folder with --frames, and not both"))
+	}
+	path := c.File
+	if c.Frames != "" {
+		path = c.Frames
+	}
+	st, err := os.Stat(path)
+	if c.Frames != "" || err == nil && st.IsDir() {
+		f, err := file.OpenFolder(path, c.Rate)
+		if err != nil {
+			return nil, "", nil, badFile(fmt.Errorf("analyze: %w", err))
+		}
+		return f, path, func() {}, nil
+	}
+	if err == nil && st.Mode().IsRegular() && !isReel(path) {
+		return importFilm(ctx, path)
+	}
+	r, err := openReel(path)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return r, path, func() { _ = r.Close() }, nil
+}
+
+// isReel says whether a file begins as reels do; one that cannot be read may be one.
+func isReel(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	start := make([]byte, 5)
+	_, err = io.ReadFull(f, start)
+	return err == nil && string(start) == "\x8bREEL"
+}
+
+// importFilm turns a film into a reel in a temporary folder.
+func importFilm(ctx context.Context, path string) (frames visual.Frames, name string, done func(), err error) {
+	src, err := file.Open(ctx, path, file.Options{})
+	if err != nil {
+		return nil, "", nil, badFile(fmt.Errorf("analyze: %s is no reel, and %w", path, err))
+	}
+	defer src.Close()
+	dir, err := os.MkdirTemp("", "appliance-analyze-")
+	if err != nil {
+		return nil, "", nil, cannot(err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	to := filepath.Join(dir, "film.reel")
+	w, err := reel.Create(to, reel.Header{Format: src.Format(), Source: "file:" + path, Wall: time.Now(), NotLossless: src.NotLossless()})
+	if err != nil {
+		return nil, "", nil, cannot(err)
+	}
+	for {
+		frame, e := src.Next(ctx)
+		if errors.Is(e, io.EOF) {
+			break
+		}
+		if e == nil {
+			e = w.WriteFrame(frame)
+		}
+		if e != nil {
+			err = errors.Join(badFile(fmt.Errorf("analyze: %s: %w", path, e)), w.Close())
+			return nil, "", nil, err
+		}
+	}
+	if err = w.Close(); err != nil {
+		return nil, "", nil, cannot(fmt.Errorf("analyze: turn %s into a reel: %w", path, err))
+	}
+	r, err := reel.Open(to)
+	if err != nil {
+		return nil, "", nil, cannot(err)
+	}
+	return r, path, func() { _ = r.Close(); remove() }, nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"eidetic/internal/client"
+	"eidetic/internal/credentials"
+)
+
+// TokenCmd manages the tokens of a box.
+type TokenCmd struct {
+	Make   TokenMakeCmd   `cmd:"" help:"Make a token and print it, once."`
+	Ls     TokenLsCmd     `cmd:"" help:"List the tokens, with their last use."`
+	Revoke TokenRevokeCmd `cmd:"" help:"Revoke a token, and the sessions that were opened with it."`
+}
+
+// Help is shown by appliance token --help.
+func (TokenCmd) Help() string {
+	return `A box has a token of its own, which may do everything. Give each script a token that may do what the script does: read looks
+at runs, run also starts and cancels them and uploads recordings, admin may do everything. All commands need a token of the scope
+admin, from --token-file or the environment variable EIDETIC_TOKEN.
+
+Example:
+  appliance token make nightly --scope run --box https://box.local:8080 > nightly.token
+  appliance token ls
+  appliance token revoke nightly`
+}
+
+// boxOf returns a client that asks for some seconds.
+func (f *boxFlags) boxOf(std *streams) (*client.Client, error) {
+	config, err := f.config(std.err)
+	config.Patience, config.FirstPause = 5*time.Second, time.Second
+	return client.New(config), err
+}
+
+// Validate checks what kong cannot.
+func (f *boxFlags) Validate() error { return f.check() }
+
+// TokenMakeCmd makes a token.
+type TokenMakeCmd struct {
+	Name  string `arg:"" help:"What to call it."`
+	Scope string `default:"run" enum:"read,run,admin" help:"What it may do: read, run or admin (${default})."`
+	JSON  bool   `name:"json" help:"Print the answer of the box as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *TokenMakeCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
+	switch {
+	case err != nil:
+		return boxError(err)
+	case c.JSON:
+		return printJSON(std.out, made)
+	}
+	fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
+	_, err = fmt.Fprintln(std.out, made.Secret)
+	return err
+}
+
+// TokenLsCmd lists the tokens.
+type TokenLsCmd struct {
+	JSON bool `name:"json" help:"Print the list as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *TokenLsCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	all, err := box.Tokens(ctx)
+	switch {
+	case err != nil:
+		return boxError(err)
+	case c.JSON:
+		return printJSON(std.out, all)
+	case len(all) == 0:
+		fmt.Fprintln(std.out, "There are no named tokens. Make one with: appliance token make NAME --scope run")
+		return nil
+	}
+	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tNAME\tSCOPE\tMADE\tLAST USED")
+	for _, t := range all {
+		used := "never"
+		if t.Used != nil {
+			used = t.Used.Local().Format("2006-01-02 15:04") + " from " + t.From
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", client.Plain(t.ID), t.Name, client.Plain(string(t.Scope)),
+			t.Created.Local().Format("2006-01-02 15:04"), used)
+	}
+	return table.Flush()
+}
+
+// TokenRevokeCmd revokes a token.
+type TokenRevokeCmd struct {
+	Token string `arg:"" help:"Name or ID of the token."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *TokenRevokeCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	all, err := box.Tokens(ctx)
+	if err != nil {
+		return boxError(err)
+	}
+	i := slices.IndexFunc(all, func(t credentials.Token) bool { return t.ID == c.Token || strings.EqualFold(t.Name, c.Token) })
+	if i < 0 {
+		return usage(fmt.Errorf("the box has no token %q; appliance token ls lists them", c.Token))
+	}
+	if err := box.RevokeToken(ctx, all[i].ID); err != nil {
+		return boxError(err)
+	}
+	fmt.Fprintf(std.out, "The token %s is revoked.\n", all[i].Name)
+	return nil
+}

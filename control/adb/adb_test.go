@@ -1,0 +1,210 @@
+package adb_test
+
+import (
+	"context"
+	"errors"
+	"image"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/control"
+	"eidetic/control/adb"
+	"eidetic/control/adb/adbtest"
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+)
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// plugIn starts a server and a phone that trusts it.
+func plugIn(t *testing.T) (adb.Client, *adbtest.Phone) {
+	t.Helper()
+	client, phone := adbtest.NewServer(t), adbtest.NewPhone(t)
+	phone.Accept()
+	phone.Connect(t, client)
+	adbtest.Await(t, client, phone.Serial, "device")
+	return client, phone
+}
+
+// A phone that does not trust the key says so until a person accepts it; then its commands
+// work, and after the cable was pulled it comes back trusted.
+func TestPhone(t *testing.T) {
+	client, phone := adbtest.NewServer(t), adbtest.NewPhone(t)
+	if _, err := client.Find(within(t), ""); err == nil || !strings.Contains(err.Error(), "USB debugging is off") {
+		t.Errorf("Find() without a phone = %v", err)
+	}
+	phone.Connect(t, client)
+	adbtest.Await(t, client, phone.Serial, "unauthorized")
+	if _, err := client.Find(within(t), ""); err == nil || !strings.Contains(err.Error(), "accept the key") {
+		t.Errorf("Find() of a phone that trusts nobody = %v; want an error that says what to do", err)
+	}
+	phone.Accept()
+	phone.Disconnect()
+	phone.Connect(t, client)
+	adbtest.Await(t, client, phone.Serial, "device")
+	d, err := client.Find(within(t), "")
+	if want := (adb.Device{Serial: phone.Serial, State: "device", Model: "Simulated phone"}); d != want || err != nil {
+		t.Errorf("Find() = %+v, %v; want %+v", d, err, want)
+	}
+	if _, err := client.Find(within(t), "other"); err == nil || !strings.Contains(err.Error(), phone.Serial) {
+		t.Errorf("Find() of another = %v; want an error that lists the phones", err)
+	}
+	p := adb.Phone{Client: client, Serial: phone.Serial}
+	if size, err := p.Size(within(t)); size != image.Pt(1080, 2400) || err != nil {
+		t.Errorf("Size() = %v, %v", size, err)
+	}
+	if release, api, err := p.Release(within(t)); release != "14" || api != 34 || err != nil {
+		t.Errorf("Release() = %s, %d, %v", release, api, err)
+	}
+	ctx := within(t)
+	for _, err := range []error{
+		p.Clear(ctx, "com.android.chrome"), p.ForceStop(ctx, "com.android.chrome"), p.Launch(ctx, "org.mozilla.firefox"),
+		p.Open(ctx, "https://shop.test/it's?a=b&c", "com.android.chrome"), p.Rotate(ctx, 1), p.Proxy(ctx, netip.MustParseAddrPort("192.168.77.1:3128")),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	state := phone.State()
+	want := []string{
+		"pm clear com.android.chrome", "am force-stop com.android.chrome", "am start -W -n 'org.mozilla.firefox/.Main'",
+		`am start -a android.intent.action.VIEW -d 'https://shop.test/it'\''s?a=b&c' -p com.android.chrome`,
+	}
+	if !slices.Equal(state.Done, want) || state.Settings["global http_proxy"] != "192.168.77.1:3128" {
+		t.Errorf("the phone did %q with %v; want %q", state.Done, state.Settings, want)
+	}
+	if r, err := p.Rotation(ctx); r != 1 || err != nil {
+		t.Errorf("Rotation() = %d, %v; want 1", r, err)
+	}
+	for says, err := range map[string]error{
+		"no com.none.such with an icon": p.Launch(ctx, "com.none.such"),
+		"the phone says: Failed":        p.Clear(ctx, "com.none.such"),
+		"no package of Android":         p.Clear(ctx, "x; reboot"),
+		"no absolute URL":               p.Open(ctx, "shop", ""),
+		"unable to resolve":             p.Open(ctx, "https://shop.test/", "com.none.such"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v; want one that says %q", err, says)
+		}
+	}
+	var failed *adb.CommandError
+	if _, err := client.Shell(ctx, phone.Serial, "nonsense"); !errors.As(err, &failed) || failed.Status != 127 {
+		t.Errorf("Shell() of an unknown command = %v; want status 127", err)
+	}
+}
+
+// Keys, taps and swipes arrive as reports of a keyboard and a touch screen of the phone's
+// kernel, with intervals that its stamps narrow.
+func TestInput(t *testing.T) {
+	client, phone := plugIn(t)
+	phone.Change(func(s *adbtest.State) { s.Settings["system user_rotation"] = "1" })
+	c, err := adb.Open(within(t), adb.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, _ := c.Size(); size != image.Pt(2400, 1080) {
+		t.Errorf("Size() = %v; want the turned screen's 2400×1080", size)
+	}
+	before := lab.Monotonic()
+	e, err := c.Key(within(t), "Ctrl+L")
+	if err != nil || e.Earliest < before || e.Latest < e.Earliest || e.Latest > lab.Monotonic() {
+		t.Errorf("Key() = %+v, %v; want an interval after %d", e, err, before)
+	}
+	if _, err := c.Text(within(t), "aB"); err != nil {
+		t.Error(err)
+	}
+	if got, want := phone.Keys(), []string{"01 00", "01 0f", "00 00", "00 04", "00 00", "02 00", "02 05", "00 00"}; !slices.Equal(got, want) {
+		t.Errorf("keyboard %q; want %q", got, want)
+	}
+	if _, err := c.Click(within(t), 0, 0, control.Left); err != nil {
+		t.Error(err)
+	}
+	reports := phone.Reports()
+	// The top left of the turned screen is the top right of the phone: X 32761, Y 7 of 32767.
+	if got := reports[len(reports)-2]; !strings.HasPrefix(got, "Eidetic touch: 03 00 f0 7f 07 00") {
+		t.Errorf("the tap is %s; want one finger at the phone's top right", got)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// In whatever state the connection ends, the error says so, and a new controller works.
+func TestDisconnects(t *testing.T) {
+	client, phone := plugIn(t)
+	for _, flaw := range []string{"dies", "silent", "no devices"} {
+		phone.Change(func(s *adbtest.State) { s.Flaw = flaw })
+		ctx, cancel := within(t), context.CancelFunc(func() {})
+		if flaw != "dies" { // nothing comes: only the caller's patience ends it
+			ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+		}
+		c, err := adb.Open(ctx, adb.Options{Client: client, Serial: phone.Serial})
+		if err == nil {
+			_, err = c.Key(ctx, "a")
+			_ = c.Close()
+		}
+		cancel()
+		says := map[string]string{"dies": "end", "silent": "deadline", "no devices": "does not show them all"}[flaw]
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("a phone that %s: %v; want an error that says %q", flaw, err, says)
+		}
+		phone.Change(func(s *adbtest.State) { s.Flaw = "" })
+		if flaw == "dies" {
+			adbtest.Reconnect(t, client, phone)
+		}
+	}
+	c, err := adb.Open(within(t), adb.Options{Client: client, Serial: phone.Serial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	phone.Disconnect()
+	if _, err := c.Key(within(t), "a"); err == nil {
+		t.Error("Key() of a phone whose cable was pulled succeeds")
+	}
+}
+
+// The difference of the clocks is bounded by what was seen, and every interval holds.
+func TestClocks(t *testing.T) {
+	client, _ := plugIn(t)
+	c, err := adb.Open(within(t), adb.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var widths []time.Duration
+	for range 50 {
+		e, err := c.Key(within(t), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		widths = append(widths, e.Latest.Sub(e.Earliest))
+	}
+	slices.Sort(widths)
+	t.Logf("intervals: %v in the median, %v at most", widths[25], widths[49])
+	if widths[0] < 0 {
+		t.Errorf("an interval is %v wide", widths[0])
+	}
+}
+
+// A server that cannot be reached, and one that is none.
+func TestServers(t *testing.T) {
+	if _, err := (adb.Client{Address: "127.0.0.1:1"}).Devices(within(t)); err == nil || !strings.Contains(err.Error(), "no adb server answers") {
+		t.Errorf("Devices() without a server = %v", err)
+	}
+	client := adbtest.NewServer(t)
+	var refused *adb.FailError
+	if _, err := client.Shell(within(t), "none", "true"); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "not found") {
+		t.Errorf("Shell() on an unknown phone = %v; want the server's refusal", err)
+	}
+	if err := client.Connect(within(t), "127.0.0.1:1"); err == nil {
+		t.Error("Connect() to nobody succeeds")
+	}
+}

@@ -1,0 +1,267 @@
+package adbtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"eidetic/control/hid"
+	"eidetic/internal/lab"
+)
+
+// State is what the phone's commands look at and change.
+type State struct {
+	Size     string            // as wm prints it
+	Settings map[string]string // "system user_rotation": "1"
+	Packages []string          // that are installed
+	Done     []string          // commands that changed something, in order
+	Flaw     string            // what hid does wrong: "no devices", "silent", "dies"
+}
+
+func newState() State {
+	return State{Size: "Physical size: 1080x2400\n", Settings: map[string]string{}, Packages: []string{"com.android.chrome", "org.mozilla.firefox"}}
+}
+
+// State returns a copy of what the commands have done so far.
+func (p *Phone) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.props
+	s.Done = slices.Clone(s.Done)
+	return s
+}
+
+// Change changes the state.
+func (p *Phone) Change(f func(*State)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.props)
+}
+
+// run carries out a command and sends its exit status.
+func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
+	status := byte(0)
+	switch {
+	case command == "hid -":
+		p.hid(s)
+	case command == "getevent -t":
+		p.getevent(ctx, s)
+	default:
+		out, code := p.command(command)
+		status = code
+		if _, err := io.WriteString(s, out); out != "" && err != nil {
+			return
+		}
+	}
+	_ = s.frame(3, []byte{status})
+}
+
+// command is one that prints something and ends.
+func (p *Phone) command(command string) (out string, status byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	words := strings.Fields(command)
+	installed := func(name string) bool { return slices.Contains(p.props.Packages, name) }
+	last := words[len(words)-1]
+	switch {
+	case command == "wm size":
+		return p.props.Size, 0
+	case strings.HasPrefix(command, "getprop ro.build.version.release"):
+		return "14\n34\n", 0
+	case strings.HasPrefix(command, "settings get"):
+		if v, ok := p.props.Settings[words[2]+" "+words[3]]; ok {
+			return v + "\n", 0
+		}
+		return "null\n", 0
+	case strings.HasPrefix(command, "settings put"):
+		p.props.Settings[words[2]+" "+words[3]] = words[4]
+	case strings.HasPrefix(command, "pm clear"):
+		if !installed(last) {
+			return "Failed\n", 0
+		}
+		p.props.Done = append(p.props.Done, command)
+		return "Success\n", 0
+	case strings.HasPrefix(command, "cmd package resolve-activity"):
+		if !installed(last) {
+			return "No activity found\n", 0
+		}
+		return "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true\n" + last + "/.Main\n", 0
+	case strings.HasPrefix(command, "am force-stop"):
+		p.props.Done = append(p.props.Done, command)
+	case strings.HasPrefix(command, "am start"):
+		if strings.Contains(command, " -p ") && !installed(last) {
+			return "Error: Activity not started, unable to resolve Intent\n", 0
+		}
+		p.props.Done = append(p.props.Done, command)
+		return "Starting: Intent { }\n", 0
+	default:
+		return "/system/bin/sh: " + words[0] + ": inaccessible or not found\n", 127
+	}
+	return "", 0
+}
+
+// nodes are the input devices, and who listens to their events.
+type nodes struct {
+	mu        sync.Mutex
+	names     []string // /dev/input/event0 …
+	reports   []string // that came, as "NAME: BYTES"
+	listeners map[*shellStream]chan string
+	last      map[string][]byte
+	sink      func(name string, descriptor, report []byte)
+}
+
+func newNodes() *nodes {
+	return &nodes{names: []string{"gpio-keys"}, listeners: map[*shellStream]chan string{}, last: map[string][]byte{}}
+}
+
+func (n *nodes) say(line string) {
+	for _, ch := range n.listeners {
+		select {
+		case ch <- line:
+		default:
+		}
+	}
+}
+
+// Reports are what hid got, as "NAME: BYTES".
+func (p *Phone) Reports() []string {
+	p.nodes.mu.Lock()
+	defer p.nodes.mu.Unlock()
+	return slices.Clone(p.nodes.reports)
+}
+
+// OnReport calls f with every report and, with a nil report, for every device that is made.
+func (p *Phone) OnReport(f func(name string, descriptor, report []byte)) {
+	p.nodes.mu.Lock()
+	defer p.nodes.mu.Unlock()
+	p.nodes.sink = f
+}
+
+func bytesOf(ints []int) []byte {
+	b := make([]byte, len(ints))
+	for i, v := range ints {
+		b[i] = byte(v)
+	}
+	return b
+}
+
+// hid is Android's command: JSON objects that make devices and send their reports.
+func (p *Phone) hid(s *shellStream) {
+	type device struct {
+		name, node string
+		descriptor []byte
+	}
+	made := map[int]device{}
+	defer func() { // the kernel takes the devices away with their owner
+		p.nodes.mu.Lock()
+		defer p.nodes.mu.Unlock()
+		for _, d := range made {
+			for i := range p.nodes.names {
+				if d.node == fmt.Sprintf("/dev/input/event%d", i) {
+					p.nodes.names[i] = ""
+					p.nodes.say(fmt.Sprintf("remove device %d: %s", i+1, d.node))
+				}
+			}
+		}
+	}()
+	decoder := json.NewDecoder(s.stdin)
+	for {
+		var m struct {
+			ID         int
+			Command    string
+			Name       string
+			Descriptor []int
+			Report     []int
+		}
+		if decoder.Decode(&m) != nil {
+			return
+		}
+		flaw := p.State().Flaw
+		n := p.nodes
+		n.mu.Lock()
+		switch {
+		case m.Command == "register" && flaw == "no devices":
+		case m.Command == "register":
+			d := device{m.Name, fmt.Sprintf("/dev/input/event%d", len(n.names)), bytesOf(m.Descriptor)}
+			made[m.ID] = d
+			n.names = append(n.names, d.name)
+			n.say(fmt.Sprintf("add device %d: %s\n  name:     %q", len(n.names), d.node, d.name))
+			if n.sink != nil {
+				n.sink(d.name, d.descriptor, nil)
+			}
+		case m.Command == "report" && flaw == "dies":
+			n.mu.Unlock()
+			s.link.conn.Close()
+			return
+		case m.Command == "report":
+			d, report := made[m.ID], bytesOf(m.Report)
+			n.reports = append(n.reports, fmt.Sprintf("%s: % x", d.name, report))
+			if n.sink != nil {
+				n.sink(d.name, d.descriptor, report)
+			}
+			if string(n.last[d.node]) != string(report) && flaw != "silent" {
+				n.last[d.node] = report
+				at := phoneClock()
+				n.say(fmt.Sprintf("[%8d.%06d] %s: 0004 0004 00070004\n[%8d.%06d] %s: 0000 0000 00000000",
+					at/1e6, at%1e6, d.node, at/1e6, at%1e6, d.node))
+			}
+		}
+		n.mu.Unlock()
+	}
+}
+
+// Ahead is by how much the phone's clock is ahead of this machine's.
+const Ahead = lab.Time(5_000_000_000_000)
+
+// phoneClock is the phone's monotonic clock in microseconds.
+func phoneClock() int64 { return int64((lab.Monotonic() + Ahead) / 1000) }
+
+// getevent lists the devices and then prints events.
+func (p *Phone) getevent(ctx context.Context, s *shellStream) {
+	lines := make(chan string, 1024)
+	p.nodes.mu.Lock()
+	text := ""
+	for i, name := range p.nodes.names {
+		if name == "" { // it was removed
+			continue
+		}
+		text += fmt.Sprintf("add device %d: /dev/input/event%d\n  name:     %q\n", i+1, i, name)
+	}
+	p.nodes.listeners[s] = lines
+	p.nodes.mu.Unlock()
+	defer func() {
+		p.nodes.mu.Lock()
+		defer p.nodes.mu.Unlock()
+		delete(p.nodes.listeners, s)
+	}()
+	if _, err := io.WriteString(s, text); err != nil {
+		return
+	}
+	for {
+		select {
+		case line := <-lines:
+			if _, err := io.WriteString(s, line+"\n"); err != nil {
+				return
+			}
+		case <-s.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Keys are the states of the keyboard that hid got, as modifiers and the first key.
+func (p *Phone) Keys() (list []string) {
+	for _, r := range p.Reports() {
+		var k hid.Keyboard
+		if _, err := fmt.Sscanf(r, "Eidetic keyboard: %x 00 %x", &k.Modifiers, &k.Keys[0]); err == nil {
+			list = append(list, fmt.Sprintf("%02x %02x", k.Modifiers, byte(k.Keys[0])))
+		}
+	}
+	return list
+}

@@ -1,0 +1,355 @@
+package adb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"strings"
+	"time"
+
+	"eidetic/control"
+	"eidetic/control/hid"
+	"eidetic/internal/lab"
+)
+
+// Options of a controller.
+type Options struct {
+	Client Client
+	Serial string // "" is the only phone
+	Layout string // of the phone's hardware keyboard, in its settings
+	Clock  lab.Clock
+}
+
+// Input are a keyboard, a touch screen and a mouse of the phone's kernel. It is a hid.Sink.
+type Input struct {
+	clock    lab.Clock
+	cancel   context.CancelFunc
+	reports  *stream // Android's hid, which makes the devices and takes their reports
+	events   *stream // getevent
+	heard    chan heard
+	broken   chan struct{} // closed when events has ended
+	brokenBy error
+	nodes    map[string]string // device files, by the names of the devices
+	clocks   clocks
+	rotation int
+	keys     hid.Keyboard
+	buttons  byte
+	fingers  []hid.Contact
+}
+
+var _ hid.Sink = (*Input)(nil)
+
+// device is an input device to make on the phone.
+type device struct {
+	id         int
+	name       string
+	descriptor []byte
+}
+
+func devices() []device {
+	return []device{
+		{1, "Eidetic keyboard", hid.KeyboardDescriptor()},
+		{2, "Eidetic touch", hid.TouchDescriptor()},
+		{3, "Eidetic mouse", hid.MotionDescriptor()},
+	}
+}
+
+// Open makes the input devices on a phone, and a controller of them in pixels of the screen
+// as it is turned now.
+func Open(ctx context.Context, o Options) (*hid.Controller, error) {
+	found, err := o.Client.Find(ctx, o.Serial)
+	if err != nil {
+		return nil, err
+	}
+	phone := Phone{o.Client, found.Serial}
+	size, err := phone.Size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rotation, err := phone.Rotation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if rotation%2 == 1 {
+		size = image.Pt(size.Y, size.X)
+	}
+	in, err := NewInput(ctx, phone, rotation, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hid.New(in, hid.Options{Layout: o.Layout, Screen: size, Clock: o.Clock})
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return c, nil
+}
+
+// message is what Android's hid reads: JSON objects, one after another.
+type message struct {
+	ID         int    `json:"id"`
+	Command    string `json:"command"`
+	Name       string `json:"name,omitempty"`
+	Vendor     int    `json:"vid,omitempty"`
+	Product    int    `json:"pid,omitempty"`
+	Descriptor []int  `json:"descriptor,omitempty"`
+	Report     []int  `json:"report,omitempty"`
+}
+
+func ints(b []byte) []int {
+	list := make([]int, len(b))
+	for i, v := range b {
+		list[i] = int(v)
+	}
+	return list
+}
+
+// NewInput makes the input devices and waits until the phone's kernel has them.
+func NewInput(ctx context.Context, phone Phone, rotation int, clock lab.Clock) (*Input, error) {
+	if clock == nil {
+		clock = lab.Monotonic
+	}
+	held, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive Open's context
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	in := &Input{
+		clock: clock, cancel: cancel, heard: make(chan heard, 4096), broken: make(chan struct{}),
+		nodes: map[string]string{}, rotation: rotation,
+	}
+	var err error
+	if in.events, err = phone.Client.hold(held, phone.Serial, "pty", "getevent -t"); err != nil {
+		cancel()
+		return nil, err
+	}
+	go in.listen()
+	if in.reports, err = phone.Client.hold(held, phone.Serial, "raw", "hid -"); err == nil {
+		err = in.register()
+	}
+	if err == nil {
+		err = in.appear(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("adb: %s: making the input devices: %w", phone.Serial, err), in.Close())
+	}
+	return in, nil
+}
+
+func (in *Input) register() error {
+	for _, d := range devices() {
+		m := message{ID: d.id, Command: "register", Name: d.name, Vendor: 0x1d6b, Product: 0x0104 + d.id, Descriptor: ints(d.descriptor)}
+		if err := in.write(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Input) write(m message) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = in.reports.Write(append(b, '\n'))
+	return err
+}
+
+// listen passes on what getevent prints. What nobody asks for is dropped when the queue is full.
+func (in *Input) listen() {
+	defer close(in.broken)
+	var lines geteventReader
+	for {
+		b, err := in.events.next()
+		if err != nil {
+			in.brokenBy = err
+			return
+		}
+		for _, h := range lines.add(b, in.clock()) {
+			select {
+			case in.heard <- h:
+			default:
+			}
+		}
+	}
+}
+
+// note keeps which device file is whose. Devices of an earlier controller may still be there
+// under the same names; those that came last are ours.
+func (in *Input) note(h heard) heard {
+	for _, d := range devices() {
+		switch {
+		// A touch screen may appear under a longer name: the kernel adds what it is.
+		case h.isAdded && strings.HasPrefix(h.name, d.name):
+			in.nodes[d.name] = h.device
+		case h.isRemoved && in.nodes[d.name] == h.device:
+			delete(in.nodes, d.name)
+		}
+	}
+	return h
+}
+
+// next returns the next line of getevent.
+func (in *Input) next(ctx context.Context) (heard, error) {
+	select {
+	case h := <-in.heard:
+		return in.note(h), nil
+	default:
+	}
+	select {
+	case h := <-in.heard:
+		return in.note(h), nil
+	case <-ctx.Done():
+		return heard{}, ctx.Err()
+	case <-in.broken:
+		if errors.Is(in.brokenBy, io.EOF) {
+			return heard{}, errors.New("the phone is gone, or its getevent has ended")
+		}
+		return heard{}, fmt.Errorf("the connection to the phone has ended: %w", in.brokenBy)
+	}
+}
+
+// appear waits until the kernel has named all devices.
+func (in *Input) appear(ctx context.Context) error {
+	for len(in.nodes) < len(devices()) {
+		if _, err := in.next(ctx); err != nil {
+			return fmt.Errorf("its kernel does not show them all (%d of %d): %w; Android has the command hid from version 6 on",
+				len(in.nodes), len(devices()), err)
+		}
+	}
+	return nil
+}
+
+// confirmLimit is how long a phone may take to show an event where the caller's context
+// ends later.
+const confirmLimit = 10 * time.Second
+
+// send hands a report to a device and waits for the end of its events (SYN_REPORT).
+func (in *Input) send(ctx context.Context, which int, report []byte) (hid.Interval, error) {
+	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
+	defer cancel()
+	d := devices()[which]
+	for len(in.heard) > 0 { // of other devices, and of before
+		in.note(<-in.heard)
+	}
+	at := hid.Interval{Earliest: in.clock()}
+	err := in.write(message{ID: d.id, Command: "report", Report: ints(report)})
+	for err == nil {
+		var h heard
+		if h, err = in.next(ctx); err == nil && h.isEvent && h.device == in.nodes[d.name] && h.kind == 0 && h.code == 0 {
+			between := [2]lab.Time{at.Earliest, h.at}
+			in.clocks.narrow(h.stamp, between)
+			at.Earliest, at.Latest = in.clocks.interval(h.stamp, between)
+			return at, nil
+		}
+	}
+	at.Latest = in.clock()
+	return at, fmt.Errorf("adb: %s: %w", d.name, err)
+}
+
+// unchanged is the interval of a report that changes nothing, of which the kernel tells nothing.
+func (in *Input) unchanged() (hid.Interval, error) {
+	now := in.clock()
+	return hid.Interval{Earliest: now, Latest: in.clock() + 1}, nil
+}
+
+// Keyboard sends the state of the keyboard.
+func (in *Input) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
+	if k == in.keys {
+		return in.unchanged()
+	}
+	at, err := in.send(ctx, 0, k.Append(nil))
+	if err == nil {
+		in.keys = k
+	}
+	return at, err
+}
+
+// Pointer is refused: Android has no absolute mouse.
+func (in *Input) Pointer(context.Context, hid.Pointer) (hid.Interval, error) {
+	return hid.Interval{}, errors.New("adb: Android takes no absolute mouse: touch instead")
+}
+
+// Motion moves the relative mouse.
+func (in *Input) Motion(ctx context.Context, m hid.Motion) (hid.Interval, error) {
+	if m == (hid.Motion{Buttons: in.buttons}) {
+		return in.unchanged()
+	}
+	at, err := in.send(ctx, 2, m.Append(nil))
+	if err == nil {
+		in.buttons = m.Buttons
+	}
+	return at, err
+}
+
+// Touch sends the state of the touch screen. The points are those of the screen as it is
+// turned; the phone expects them as if it were not.
+func (in *Input) Touch(ctx context.Context, t hid.Touch) (hid.Interval, error) {
+	contacts := make([]hid.Contact, 0, len(t.Contacts))
+	for _, c := range t.Contacts {
+		c.X, c.Y = turnBack(c.X, c.Y, in.rotation)
+		contacts = append(contacts, c)
+	}
+	if sameContacts(contacts, in.fingers) {
+		return in.unchanged()
+	}
+	at, err := in.send(ctx, 1, hid.Touch{Contacts: contacts, Scan: t.Scan}.Append(nil))
+	if err == nil {
+		in.fingers = in.fingers[:0]
+		for _, c := range contacts {
+			if c.Down {
+				in.fingers = append(in.fingers, c)
+			}
+		}
+	}
+	return at, err
+}
+
+func sameContacts(a, b []hid.Contact) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// turnBack returns where a point of the turned screen is on the touch screen itself
+// (Android's TouchInputMapper, the other way round).
+func turnBack(x, y uint16, quarters int) (uint16, uint16) {
+	switch quarters {
+	case 1:
+		return hid.Full - y, x
+	case 2:
+		return hid.Full - x, hid.Full - y
+	case 3:
+		return y, hid.Full - x
+	}
+	return x, y
+}
+
+// CapsLock is not known: hid does not tell what the phone sets the lights to.
+func (in *Input) CapsLock(context.Context) (on, known bool) { return false, false }
+
+// Capabilities are keyboard, touch screen and a relative mouse with a wheel.
+func (in *Input) Capabilities() control.Capabilities {
+	return control.Capabilities{
+		Keyboard: true, Touch: hid.MaxContacts,
+		Timing: "the phone's kernel's own stamp, with the bounds of the two clocks' difference",
+		Limits: []string{"Text needs the layout that the phone's settings have for its hardware keyboard."},
+	}
+}
+
+// Close takes the input devices away: the phone's kernel releases what they held.
+func (in *Input) Close() error {
+	if in.reports != nil {
+		_ = in.reports.Close()
+	}
+	_ = in.events.Close()
+	in.cancel()
+	<-in.broken
+	return nil
+}

@@ -1,0 +1,126 @@
+package adb
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/control/hid"
+	"eidetic/internal/lab"
+)
+
+func TestParseDevices(t *testing.T) {
+	got := parseDevices("R58M123\tdevice\n0123\tunauthorized\nab no permissions (user in plugdev group; see [http://x.test])\n" +
+		"10.0.0.2:5555  device product:p model:Pixel_6 device:d transport_id:1\nnonsense\n\n")
+	want := []Device{
+		{"R58M123", "device", ""}, {"0123", "unauthorized", ""},
+		{"ab", "no permissions (user in plugdev group; see", ""}, {"10.0.0.2:5555", "device", "Pixel 6"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+	for _, d := range got[1:3] {
+		if d.Problem() == "" {
+			t.Errorf("%+v has no problem", d)
+		}
+	}
+}
+
+const printed = "add device 1: /dev/input/event0\r\n  name:     \"gpio-keys\"\r\nadd device 2: /dev/input/event5\r\n  name:     \"Eidetic keyboard\"\r\n" +
+	"[    1234.567890] /dev/input/event5: 0001 001e 00000001\r\nremove device 2: /dev/input/event5\r\ncould not get driver version\r\n"
+
+func TestGetevent(t *testing.T) {
+	want := []heard{
+		{device: "/dev/input/event0", isAdded: true}, {device: "/dev/input/event0", name: "gpio-keys", isAdded: true},
+		{device: "/dev/input/event5", isAdded: true}, {device: "/dev/input/event5", name: "Eidetic keyboard", isAdded: true},
+		{device: "/dev/input/event5", stamp: 1234567890 * time.Microsecond, kind: 1, code: 30, value: 1, isEvent: true},
+		{device: "/dev/input/event5", isRemoved: true},
+	}
+	for size := 1; size < len(printed); size += 7 { // however it comes in pieces
+		var r geteventReader
+		var got []heard
+		for rest := []byte(printed); len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			got = append(got, r.add(rest[:min(size, len(rest))], 0)...)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(heard{})); diff != "" {
+			t.Fatalf("in pieces of %d bytes: -want +got\n%s", size, diff)
+		}
+	}
+}
+
+// Round trips narrow the bounds, drift widens them, and a clock that was set begins anew.
+func TestClockBounds(t *testing.T) {
+	var c clocks
+	const second = lab.Time(time.Second)
+	c.narrow(0, [2]lab.Time{10 * second, 11 * second})
+	c.narrow(time.Second, [2]lab.Time{11*second + second/2, 12*second + second/2})
+	early, late := c.interval(2*time.Second, [2]lab.Time{12 * second, 20 * second})
+	if early < 12*second+second/2-second/1000 || early > 12*second+second/2 || late < 13*second || late > 13*second+second/1000 {
+		t.Errorf("interval %v … %v; want 12.5 … 13 s, wider by 100 ppm", early, late)
+	}
+	c.narrow(500*time.Second, [2]lab.Time{20 * second, 21 * second})
+	if early, late := c.interval(500*time.Second, [2]lab.Time{20 * second, 21 * second}); early != 20*second || late != 21*second {
+		t.Errorf("interval after the clock was set: %v … %v; want 20 … 21 s", early, late)
+	}
+}
+
+func TestTurnBack(t *testing.T) {
+	for quarters, want := range [][2]uint16{{1, 2}, {hid.Full - 2, 1}, {hid.Full - 1, hid.Full - 2}, {2, hid.Full - 1}} {
+		if x, y := turnBack(1, 2, quarters); x != want[0] || y != want[1] {
+			t.Errorf("turned %d quarters: %d, %d; want %v", quarters, x, y, want)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]image.Point{
+		"Physical size: 1080x2400\n":                              {X: 1080, Y: 2400},
+		"Physical size: 1080x2400\nOverride size: 720x1600\r\n":   {X: 720, Y: 1600},
+		"Physical size: 99999x1\n":                                {},
+		"Physical size: axb\n":                                    {},
+		"/system/bin/sh: wm: inaccessible or not found\nanything": {},
+	} {
+		if got, err := parseSize(text); got != want && err == nil || (err == nil) != (want != image.Point{}) {
+			t.Errorf("parseSize(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
+// FuzzAnswers: whatever a server or a phone sends, reading it ends, in bounded memory.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte("0012R58M123\tdevice\nxxxx"))
+	f.Add([]byte("ffff"))
+	f.Add([]byte("\x01\x05\x00\x00\x00hello\x03\x01\x00\x00\x00\x00"))
+	f.Add([]byte("\x01\xff\xff\xff\xff"))
+	f.Add([]byte(printed))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if text, err := readMessage(bytes.NewReader(b)); err == nil {
+			if list := parseDevices(text); len(list) > maxDevices {
+				t.Fatalf("%d devices", len(list))
+			}
+		}
+		_, _ = parseSize(string(b))
+		for r := bytes.NewReader(b); ; {
+			_, data, err := readFrame(r)
+			if len(data) > maxFrame {
+				t.Fatalf("a frame of %d bytes", len(data))
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) && r.Len() == len(b) {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+		var lines geteventReader
+		lines.add(b, 0)
+		if len(lines.rest) > maxLine {
+			t.Fatalf("%d bytes of a line are kept", len(lines.rest))
+		}
+	})
+}

@@ -1,0 +1,224 @@
+package hid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"time"
+
+	"eidetic/control"
+	"eidetic/internal/lab"
+)
+
+// Interval is when the device can have got a report.
+type Interval struct{ Earliest, Latest lab.Time }
+
+// Sink brings reports to a device. Its methods return when the device has the report, or
+// an error; a kind of report that the sink's Capabilities lack is never given to it.
+type Sink interface {
+	Keyboard(ctx context.Context, k Keyboard) (Interval, error)
+	Pointer(ctx context.Context, p Pointer) (Interval, error)
+	Motion(ctx context.Context, m Motion) (Interval, error)
+	Touch(ctx context.Context, t Touch) (Interval, error)
+	// CapsLock says whether the device has Caps Lock on, as far as it told.
+	CapsLock(ctx context.Context) (on, known bool)
+	Capabilities() control.Capabilities
+	// Close releases the transport.
+	Close() error
+}
+
+// Options of a controller.
+type Options struct {
+	Layout string      // of the device's keyboard; see [Layouts]
+	Screen image.Point // the device's screen in pixels, in which all points are
+	Clock  lab.Clock
+}
+
+// Controller is a control.Controller over a Sink.
+type Controller struct {
+	sink    Sink
+	can     control.Capabilities
+	layout  *Layout
+	screen  image.Point
+	clock   lab.Clock
+	at      image.Point // where an absolute pointer was put
+	began   lab.Time    // scan times count from here
+	dirty   dirty
+	fingers []Contact // that are down
+	held    byte      // the button that Press holds, as a mouse report has it
+	finger  bool      // Press holds a finger
+}
+
+// dirty is what may be down and must be released.
+type dirty struct{ keys, buttons, fingers bool }
+
+var (
+	_ control.Holder    = (*Controller)(nil)
+	_ control.Describer = (*Controller)(nil)
+)
+
+// maxScreen bounds a screen's side.
+const maxScreen = 1 << 14
+
+// New makes a controller, which takes over the sink.
+func New(sink Sink, o Options) (*Controller, error) {
+	layout, err := NewLayout(o.Layout)
+	if err != nil {
+		return nil, err
+	}
+	can := sink.Capabilities()
+	if (can.Pointer || can.Touch > 0) && (o.Screen.X < 1 || o.Screen.Y < 1 || o.Screen.X > maxScreen || o.Screen.Y > maxScreen) {
+		return nil, fmt.Errorf("the screen of %d×%d pixels: each side has 1 … %d", o.Screen.X, o.Screen.Y, maxScreen)
+	}
+	if o.Clock == nil {
+		o.Clock = lab.Monotonic
+	}
+	if can.Keyboard {
+		can.Layout = layout.Name
+	}
+	return &Controller{sink: sink, can: can, layout: layout, screen: o.Screen, clock: o.Clock, began: o.Clock()}, nil
+}
+
+// Capabilities says what this device can be made to do.
+func (c *Controller) Capabilities() control.Capabilities { return c.can }
+
+// Size is that of the device's screen, as the options have it.
+func (c *Controller) Size() (image.Point, error) { return c.screen, nil }
+
+// releaseLimit is how long a release may take after its caller gave up.
+const releaseLimit = 2 * time.Second
+
+// act runs f and releases all that it left down, even if its context has ended.
+func (c *Controller) act(ctx context.Context, name, detail string, f func() (Interval, error)) (lab.Event, error) {
+	err := ctx.Err()
+	var at Interval
+	if err == nil {
+		at, err = f()
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	err = errors.Join(err, c.release(late))
+	if err != nil {
+		return lab.Event{}, fmt.Errorf("%s %q: %w", name, detail, err)
+	}
+	return lab.Event{Name: name, Detail: detail, Earliest: at.Earliest, Latest: at.Latest}, nil
+}
+
+// release lifts fingers, buttons and keys that may be down.
+func (c *Controller) release(ctx context.Context) error {
+	var errs []error
+	if c.dirty.fingers {
+		c.finger = false // a finger that may be down although its report failed is not held
+		_, err := c.touch(ctx, nil)
+		errs = append(errs, err)
+	}
+	if c.dirty.buttons {
+		_, err := c.buttons(ctx)
+		errs = append(errs, err)
+	}
+	if c.dirty.keys {
+		_, err := c.keys(ctx, Stroke{})
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("releasing: %w", err)
+	}
+	return nil
+}
+
+// keys sends the state of the keyboard: one key at most, and modifiers.
+func (c *Controller) keys(ctx context.Context, s Stroke) (Interval, error) {
+	c.dirty.keys = true // a report that fails may have arrived
+	at, err := c.sink.Keyboard(ctx, Keyboard{Modifiers: s.Modifiers, Keys: [6]Usage{s.Key}})
+	if err == nil {
+		c.dirty.keys = s != Stroke{}
+	}
+	return at, err
+}
+
+// stroke presses the modifiers, then the key. The interval is that of the key.
+func (c *Controller) stroke(ctx context.Context, s Stroke) (Interval, error) {
+	if s.Modifiers != 0 {
+		if at, err := c.keys(ctx, Stroke{Modifiers: s.Modifiers}); err != nil {
+			return at, err
+		}
+	}
+	return c.keys(ctx, s)
+}
+
+var errNoKeyboard = errors.New("this controller has no keyboard") // constant
+
+// Key presses and releases a key or chord. The event's interval is that of the key itself.
+func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
+	parsed, err := control.ParseChord(chord)
+	if err != nil {
+		return lab.Event{}, err
+	}
+	s, err := c.layout.Chord(parsed)
+	if err == nil && !c.can.Keyboard {
+		err = errNoKeyboard
+	}
+	if err != nil {
+		return lab.Event{}, fmt.Errorf("key %q: %w", chord, err)
+	}
+	return c.act(ctx, "key", parsed.String(), func() (Interval, error) { return c.stroke(ctx, s) })
+}
+
+// Text types the characters in order. The interval runs from before the first to after
+// the last. All of the text is looked up before a key is pressed.
+func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
+	runes, err := control.CheckText(text)
+	if err == nil && !c.can.Keyboard {
+		err = errNoKeyboard
+	}
+	if err != nil {
+		return lab.Event{}, err
+	}
+	var strokes []Stroke
+	for i, r := range runes {
+		s, err := c.layout.Strokes(r)
+		if err != nil {
+			return lab.Event{}, fmt.Errorf("text: character %d: %w", i+1, err)
+		}
+		strokes = append(strokes, s...)
+	}
+	return c.act(ctx, "text", text, func() (Interval, error) {
+		if on, known := c.sink.CapsLock(ctx); known && on {
+			if _, err := c.tap(ctx, Stroke{Key: usageCaps}); err != nil {
+				return Interval{}, fmt.Errorf("switching Caps Lock off: %w", err)
+			}
+		}
+		var whole Interval
+		for i, s := range strokes {
+			at, err := c.tap(ctx, s)
+			if err != nil {
+				return whole, err
+			}
+			if i == 0 {
+				whole.Earliest = at.Earliest
+			}
+			whole.Latest = at.Latest
+		}
+		return whole, nil
+	})
+}
+
+// tap presses and releases.
+func (c *Controller) tap(ctx context.Context, s Stroke) (Interval, error) {
+	at, err := c.stroke(ctx, s)
+	if err == nil {
+		_, err = c.keys(ctx, Stroke{})
+	}
+	return at, err
+}
+
+// Close releases what is held and the transport.
+func (c *Controller) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	c.dirty.buttons = c.dirty.buttons || c.held != 0
+	c.dirty.fingers = c.dirty.fingers || c.finger
+	c.held = 0
+	return errors.Join(c.release(ctx), c.sink.Close())
+}

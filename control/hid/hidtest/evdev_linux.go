@@ -1,0 +1,137 @@
+package hidtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+)
+
+// InputEvent is an event of an input device of the kernel.
+type InputEvent struct {
+	At         lab.Time // when the kernel got it
+	Kind, Code uint16
+	Value      int32
+}
+
+// Kinds of events and their codes, of linux/input-event-codes.h.
+const (
+	KindSync, KindKey, KindRelative, KindAbsolute = 0, 1, 2, 3
+	CodeWheel, CodePan                            = 8, 6
+	CodeX, CodeY                                  = 0, 1
+	CodeTouchX, CodeTouchY, CodeTouchID           = 0x35, 0x36, 0x39
+	CodeLeft, CodeRight, CodeMiddle               = 0x110, 0x111, 0x112
+)
+
+// Input is an input device of this machine's kernel, grabbed so that nothing else gets its events.
+type Input struct {
+	Name string
+	t    testing.TB
+	file *os.File
+	rest []byte
+}
+
+// Ioctls of linux/input.h.
+const (
+	eviocgrab     = 0x40044590
+	eviocsclockid = 0x400445a0
+)
+
+// OpenInput waits for the input device whose name contains one text and whose files in sysfs
+// have the capability of another ("abs", "rel", "led"; "" is any), and grabs it.
+func OpenInput(t testing.TB, name, capability string) *Input {
+	t.Helper()
+	for deadline := time.Now().Add(testlab.Hang); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		names, err := filepath.Glob("/sys/class/input/event*/device/name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range names {
+			text, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(text), name) || !capable(filepath.Dir(file), capability) {
+				continue
+			}
+			if in, err := openInput(t, "/dev/input/"+filepath.Base(filepath.Dir(filepath.Dir(file))), strings.TrimSpace(string(text))); err == nil {
+				return in
+			}
+		}
+	}
+	t.Fatalf("the kernel has no input device %q that is capable of %s", name, capability)
+	return nil
+}
+
+// capable says whether a device has a bit set in a capability, besides those of every device.
+func capable(device, capability string) bool {
+	if capability == "" {
+		return true
+	}
+	b, err := os.ReadFile(filepath.Join(device, "capabilities", capability))
+	return err == nil && strings.Trim(string(b), " 0\n") != ""
+}
+
+func openInput(t testing.TB, path, name string) (*Input, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.IoctlSetPointerInt(fd, eviocsclockid, unix.CLOCK_MONOTONIC); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	if err := unix.IoctlSetInt(fd, eviocgrab, 1); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("grab %s: %w", path, err)
+	}
+	in := &Input{Name: name, t: t, file: os.NewFile(uintptr(fd), path)}
+	t.Cleanup(func() { in.file.Close() })
+	return in, nil
+}
+
+// eventBytes is the length of struct input_event on a 64-bit machine.
+const eventBytes = 24
+
+// Next returns the next event that is no synchronisation.
+func (in *Input) Next() InputEvent {
+	in.t.Helper()
+	for {
+		for len(in.rest) >= eventBytes {
+			b := in.rest[:eventBytes]
+			in.rest = in.rest[eventBytes:]
+			order := binary.NativeEndian
+			e := InputEvent{
+				At:   lab.Time(int64(order.Uint64(b))*1e9 + int64(order.Uint64(b[8:]))*1e3),
+				Kind: order.Uint16(b[16:]), Code: order.Uint16(b[18:]), Value: int32(order.Uint32(b[20:])),
+			}
+			if e.Kind == KindKey || e.Kind == KindRelative || e.Kind == KindAbsolute {
+				return e
+			}
+		}
+		if err := in.file.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
+			in.t.Fatal(err)
+		}
+		buffer := make([]byte, 64*eventBytes)
+		n, err := in.file.Read(buffer)
+		if err != nil {
+			in.t.Fatalf("%s: %v", in.Name, err)
+		}
+		in.rest = append(in.rest, buffer[:n]...)
+	}
+}
+
+// Await returns the next event of this kind and code.
+func (in *Input) Await(kind, code uint16) InputEvent {
+	in.t.Helper()
+	for {
+		if e := in.Next(); e.Kind == kind && e.Code == code {
+			return e
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package hidtest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+
+	"eidetic/control"
+	"eidetic/control/hid"
+	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
+)
+
+// Host is a computer with an X server, to which keyboard and mouse are plugged. It is a
+// hid.Sink; its methods may be called from several goroutines, as reports arrive from
+// several devices.
+type Host struct {
+	conn   *xgb.Conn
+	screen *xproto.ScreenInfo
+
+	mu    sync.Mutex
+	down  []byte // Linux codes of the keys that are down
+	mouse byte   // buttons that are down
+}
+
+var _ hid.Sink = (*Host)(nil)
+
+// NewHost plugs into the X server, whose keyboard gets the layout of that name, as
+// package hid calls it.
+func NewHost(t testing.TB, display, layout string) *Host {
+	t.Helper()
+	name, variant, model := strings.TrimSuffix(layout, "-windows"), "", "pc105"
+	switch layout {
+	case "dvorak":
+		name, variant = "us", "dvorak"
+	case "ja":
+		name, model = "jp", "jp106"
+	}
+	cmd := exec.Command(testlab.NeedProgram(t, "setxkbmap"), "-display", display, "-rules", "evdev", "-model", model, "-layout", name,
+		"-variant", variant)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", cmd.Args, err, out)
+	}
+	conn, err := xgb.NewConnDisplay(display)
+	if err == nil {
+		err = xtest.Init(conn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return &Host{conn: conn, screen: xproto.Setup(conn).DefaultScreen(conn)}
+}
+
+func (h *Host) send(kind, detail byte, x, y int16) {
+	xtest.FakeInput(h.conn, kind, detail, 0, h.screen.Root, x, y, 0)
+}
+
+// done waits until the server has handled what was sent.
+func (h *Host) done(from lab.Time) (hid.Interval, error) {
+	if _, err := xproto.GetInputFocus(h.conn).Reply(); err != nil {
+		return hid.Interval{}, err
+	}
+	return hid.Interval{Earliest: from, Latest: lab.Monotonic()}, nil
+}
+
+// Keyboard does what Linux does with a report: modifiers first, releases of keys before presses.
+func (h *Host) Keyboard(_ context.Context, k hid.Keyboard) (hid.Interval, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := lab.Monotonic()
+	var now []byte
+	for bit, code := range modifierCodes() {
+		if k.Modifiers>>bit&1 != 0 {
+			now = append(now, code)
+		}
+	}
+	for _, u := range k.Keys {
+		if u == 0 {
+			continue
+		}
+		code, ok := Keycode(u)
+		if !ok {
+			return hid.Interval{}, fmt.Errorf("usage %#x is no key that Linux knows", u)
+		}
+		now = append(now, code)
+	}
+	for _, code := range h.down {
+		if !slices.Contains(now, code) {
+			h.send(xproto.KeyRelease, code+8, 0, 0)
+		}
+	}
+	for _, code := range now {
+		if !slices.Contains(h.down, code) {
+			h.send(xproto.KeyPress, code+8, 0, 0)
+		}
+	}
+	h.down = now
+	return h.done(from)
+}
+
+// buttons presses and releases what differs from before, and turns the wheels.
+func (h *Host) buttons(now byte, wheel, pan int8) {
+	for bit, button := range []byte{1, 3, 2} { // HID's left, right, middle
+		switch was, is := h.mouse>>bit&1, now>>bit&1; {
+		case is > was:
+			h.send(xproto.ButtonPress, button, 0, 0)
+		case is < was:
+			h.send(xproto.ButtonRelease, button, 0, 0)
+		}
+	}
+	h.mouse = now
+	for _, axis := range []struct {
+		by       int8
+		up, down byte
+	}{{wheel, 4, 5}, {pan, 7, 6}} {
+		button := axis.up
+		if axis.by < 0 {
+			button, axis.by = axis.down, -axis.by
+		}
+		for range axis.by {
+			h.send(xproto.ButtonPress, button, 0, 0)
+			h.send(xproto.ButtonRelease, button, 0, 0)
+		}
+	}
+}
+
+// Pointer maps the coordinates to the whole screen.
+func (h *Host) Pointer(_ context.Context, p hid.Pointer) (hid.Interval, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := lab.Monotonic()
+	place := func(v, size uint16) int16 { return int16(int(v) * int(size) / (hid.Full + 1)) }
+	h.send(xproto.MotionNotify, 0, place(p.X, h.screen.WidthInPixels), place(p.Y, h.screen.HeightInPixels))
+	h.buttons(p.Buttons, p.Wheel, p.Pan)
+	return h.done(from)
+}
+
+// Motion moves the pointer without acceleration.
+func (h *Host) Motion(_ context.Context, m hid.Motion) (hid.Interval, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := lab.Monotonic()
+	h.send(xproto.MotionNotify, 1, int16(m.DX), int16(m.DY))
+	h.buttons(m.Buttons, m.Wheel, m.Pan)
+	return h.done(from)
+}
+
+// Touch is refused: XTEST has no touch.
+func (h *Host) Touch(context.Context, hid.Touch) (hid.Interval, error) {
+	return hid.Interval{}, fmt.Errorf("hidtest: X hosts have no touch")
+}
+
+// CapsLock says whether the server has it on.
+func (h *Host) CapsLock(context.Context) (on, known bool) {
+	p, err := xproto.QueryPointer(h.conn, h.screen.Root).Reply()
+	return err == nil && p.Mask&xproto.ModMaskLock != 0, err == nil
+}
+
+// Capabilities are keyboard and absolute mouse.
+func (h *Host) Capabilities() control.Capabilities {
+	return control.Capabilities{Keyboard: true, Pointer: true, Wheel: true}
+}
+
+// Close does nothing: the test closes the connection at its end.
+func (h *Host) Close() error { return nil }

@@ -1,0 +1,11 @@
+package boottest
+
+import "testing"
+
+// testGadget makes the box a keyboard, a mouse and a touch screen at a USB device port of
+// software, whose other end is the box's own kernel: what it gets is what was sent.
+// A phone's input devices are held against the kernel's UHID driver.
+func testGadget(t *testing.T, b *Box) {
+	b.Test(t, "./control/gadget", "TestGadget")
+	b.Test(t, "./control/adb", "TestUHID")
+}

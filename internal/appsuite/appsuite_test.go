@@ -1,0 +1,54 @@
+package appsuite
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"eidetic/internal/testlab"
+)
+
+// TestApplications records the quick ones of the suite and replays each twice when it is gone. A
+// trial that is invalid because the machine stalled is no failure; make test-apps asks for ten valid ones.
+func TestApplications(t *testing.T) {
+	testlab.NeedNamespaces(t)
+	for _, name := range []string{"chromium", "Xvfb", "node", "php", "mitmweb", "syncthing"} {
+		testlab.NeedProgram(t, name)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := filepath.Join(root, "out/apps/node_modules")
+	_, err = os.Stat(filepath.Join(modules, ".package-lock.json"))
+	testlab.Need(t, err == nil, "npm's applications; install them with: make apps")
+	program := filepath.Join(testlab.TempDir(t), "appliance")
+	if out, err := exec.Command("go", "build", "-o", program, "eidetic/cmd/appliance").CombinedOutput(); err != nil {
+		t.Fatalf("build the appliance: %v\n%s", err, out)
+	}
+	b := Bench{
+		Appliance: program, Modules: modules, Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
+		Start: func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, Flags: []string{"--still", "1s"},
+	}
+	for _, app := range Apps() {
+		if !app.Quick {
+			continue
+		}
+		t.Run(app.Name, func(t *testing.T) {
+			r, err := b.Measure(t.Context(), app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(r.Row())
+			for _, text := range r.Faults {
+				t.Error(text)
+			}
+			if r.Misses > 0 || r.Pictures != 1 || !app.Idles && !r.SameRequests() {
+				t.Errorf("%d misses, %d pictures, requests %v of %d recorded; want 0, 1, as recorded\n%s", r.Misses, r.Pictures, r.Requests,
+					r.Recorded, strings.Join(r.Misfits, "\n"))
+			}
+		})
+	}
+}

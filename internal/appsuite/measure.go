@@ -1,0 +1,213 @@
+package appsuite
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+)
+
+// startLimit bounds an application's start.
+const startLimit = 2 * time.Minute
+
+// Bench is what measures the suite.
+type Bench struct {
+	Appliance string // the binary
+	Modules   string // npm's node_modules; the applications run in folders beside it
+	Out       string // folder for the results
+	Trials    int
+	Log       io.Writer
+	// Start starts a program that is to end when this process does.
+	Start func(*exec.Cmd) error
+	// Flags are more flags of appliance measure.
+	Flags []string
+}
+
+// Result is what became of one application.
+type Result struct {
+	App       App
+	Recorded  int // exchanges
+	Sockets   int // WebSockets among them
+	Open      int // streams and polls that had not ended when the recording did
+	Bytes     int // of bodies
+	Trials    int
+	Valid     int
+	Misses    int      // of all trials
+	Requests  []int    // of each trial
+	Pictures  int      // different last pictures
+	Invalid   []string // why trials were invalid
+	Faults    []string // those of the reasons that a busy machine does not explain
+	Misfits   []string // requests that were not answered exactly, with their number
+	RunFolder string
+}
+
+// Good tells whether every trial was valid, missed nothing, and showed one picture.
+func (r Result) Good() bool {
+	return r.Valid == r.Trials && r.Misses == 0 && r.Pictures == 1 && (r.App.Idles || r.SameRequests())
+}
+
+// SameRequests tells whether each trial asked as often as was recorded.
+func (r Result) SameRequests() bool {
+	for _, n := range r.Requests {
+		if n != r.Recorded {
+			return false
+		}
+	}
+	return true
+}
+
+// Measure starts the application, lets appliance measure record it, ends it before the
+// first replay, and reads the run.
+func (b Bench) Measure(ctx context.Context, app App) (r Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", app.Name, err)
+		}
+	}()
+	folder := strings.NewReplacer(" ", "-", ".", "-").Replace(app.Name)
+	dir, err := os.MkdirTemp(filepath.Dir(b.Modules), "run-"+folder+"-")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	h, err := newHost(dir, b.Modules, b.Log, b.Start)
+	if err != nil {
+		return r, err
+	}
+	defer h.stop()
+	starting, cancel := context.WithTimeout(ctx, startLimit)
+	page, err := app.start(starting, h)
+	cancel()
+	if err != nil {
+		return r, err
+	}
+	out := filepath.Join(b.Out, folder)
+	if err := os.RemoveAll(out); err != nil {
+		return r, err
+	}
+	if err := b.appliance(ctx, h, page, out); err != nil {
+		return r, err
+	}
+	return read(app, out)
+}
+
+// replaying begins the line by which appliance measure says that the origins are no longer needed.
+const replaying = "Replaying "
+
+// appliance runs appliance measure. Its exit status is no error: the run says what was invalid.
+func (b Bench) appliance(ctx context.Context, h *host, page, out string) error {
+	args := []string{"measure", page, "--insecure-origin", "--no-serve", "--trials", fmt.Sprint(b.Trials), "--out", out}
+	cmd := exec.CommandContext(ctx, b.Appliance, append(args, b.Flags...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	cmd.Stderr = b.Log
+	text, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := b.Start(cmd); err != nil {
+		return err
+	}
+	replayed := false
+	for lines := bufio.NewScanner(text); lines.Scan(); {
+		fmt.Fprintln(b.Log, lines.Text())
+		if strings.HasPrefix(lines.Text(), replaying) {
+			h.stop()
+			replayed = true
+		}
+	}
+	err = cmd.Wait()
+	if replayed {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("it never said that it replays")
+	}
+	return fmt.Errorf("appliance measure %s: %w", page, err)
+}
+
+// read sums a run up.
+func read(app App, out string) (Result, error) {
+	r := Result{App: app}
+	runs, err := filepath.Glob(filepath.Join(out, "runs", "*", "run.json"))
+	if err != nil || len(runs) != 1 {
+		return r, fmt.Errorf("%d runs in %s (%v); want 1", len(runs), out, err)
+	}
+	r.RunFolder = filepath.Dir(runs[0])
+	text, err := os.ReadFile(runs[0])
+	if err != nil {
+		return r, err
+	}
+	var run lab.Run
+	if err := json.Unmarshal(text, &run); err != nil {
+		return r, fmt.Errorf("%s: %w", runs[0], err)
+	}
+	a, err := archive.Open(filepath.Join(r.RunFolder, "archive.wacz"))
+	if err != nil {
+		return r, err
+	}
+	for _, e := range a.Exchanges() {
+		r.Recorded++
+		r.Bytes += len(e.Response.Body)
+		if e.Status == 101 {
+			r.Sockets++
+		} else if e.IsOpen() {
+			r.Open++
+		}
+	}
+	pictures := map[string]bool{}
+	for _, t := range run.Trials {
+		if isSuperseded(t) {
+			continue
+		}
+		r.Trials++
+		r.Misses += t.Misses
+		r.Requests = append(r.Requests, t.Requests)
+		pictures[t.FinalFrame] = true
+		if t.Valid {
+			r.Valid++
+		} else {
+			r.Faults = append(r.Faults, t.Faults...)
+			r.Invalid = append(r.Invalid, fmt.Sprintf("trial %d: %s", t.Number, strings.Join(t.Invalid, "; ")))
+		}
+	}
+	r.Pictures = len(pictures)
+	r.Misfits, err = misfits(r.RunFolder, run.Trials)
+	return r, err
+}
+
+// isSuperseded tells a trial that was repeated because another was less exact, and needed no more.
+func isSuperseded(t *lab.Trial) bool {
+	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], "not needed: ")
+}
+
+// misfits lists the requests that a replay did not answer exactly or in sequence.
+func misfits(folder string, trials []*lab.Trial) ([]string, error) {
+	var list []string
+	for _, t := range trials {
+		text, err := os.ReadFile(filepath.Join(folder, fmt.Sprintf("trials/%03d/replay.jsonl", t.Number)))
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			var s lab.Served
+			if err := json.Unmarshal([]byte(line), &s); err != nil {
+				return nil, err
+			}
+			if s.Stage != lab.StageExact && s.Stage != lab.StageSequence && s.Stage != lab.StageBox {
+				list = append(list, fmt.Sprintf("trial %d: %s %s %s %v", t.Number, s.Stage, s.Method, s.URL, s.Differs))
+			}
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,221 @@
+package credentials
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Act is an entry of the audit log.
+type Act struct {
+	Time   time.Time `json:"time" doc:"When"`
+	Who    string    `json:"who" doc:"Name of the token; box is the box's own, and empty is somebody without a right one" example:"nightly"`
+	What   string    `json:"what" doc:"What was done" example:"POST /api/v1/runs"`
+	From   string    `json:"from" doc:"Address that it came from" example:"192.0.2.7"`
+	Status int       `json:"status,omitempty" doc:"Status of the answer" example:"202"`
+}
+
+const (
+	// maxAudit is the size at which the log's file is put aside; there are at most two.
+	maxAudit = 512 << 10
+	// MaxEvents is how many events are kept in memory, for [Store.Events].
+	MaxEvents = 1000
+	// maxText bounds each text of an event, in bytes.
+	maxText = 200
+	// strangersPerMinute bounds what strangers can write into the log.
+	strangersPerMinute = 30
+)
+
+// audit is the log: the last events in memory, and the file.
+type audit struct {
+	dir    string
+	log    *slog.Logger
+	mu     sync.Mutex
+	events []Act // newest last, at most MaxEvents
+	file   *os.File
+	size   int64
+	broken bool // the last write failed, and that was logged
+	// Since minute began, strangers wrote seen events, and left out more were suppressed.
+	minute        time.Time
+	seen, leftOut int
+}
+
+// openAudit reads the events of earlier processes; without a folder there are none.
+func openAudit(dir string, log *slog.Logger) *audit {
+	a := &audit{dir: dir, log: log}
+	if dir == "" {
+		return a
+	}
+	for _, name := range []string{auditFile + ".1", auditFile} {
+		if err := a.read(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			log.Error("a part of the audit log cannot be read", "error", err)
+		}
+	}
+	a.reopen()
+	return a
+}
+
+// read appends the events of a file. A line that is none, such as the last one before a
+// power cut, is left out.
+func (a *audit) read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 8<<10)
+	for lines.Scan() {
+		if e, ok := decodeEvent(lines.Bytes()); ok {
+			a.keep(e)
+		}
+	}
+	return lines.Err()
+}
+
+// decodeEvent reads a line of the log.
+func decodeEvent(line []byte) (e Act, ok bool) {
+	err := json.Unmarshal(line, &e)
+	return e.bounded(), err == nil && !e.Time.IsZero()
+}
+
+// bounded shortens the texts of an event.
+func (e Act) bounded() Act {
+	for _, text := range []*string{&e.Who, &e.What, &e.From} {
+		if len(*text) > maxText {
+			*text = strings.ToValidUTF8((*text)[:maxText], "") + "…"
+		}
+	}
+	return e
+}
+
+// keep appends an event in memory.
+func (a *audit) keep(e Act) {
+	if len(a.events) >= MaxEvents {
+		a.events = slices.Delete(a.events, 0, len(a.events)-MaxEvents+1)
+	}
+	a.events = append(a.events, e)
+}
+
+// reopen opens the file to append to it. Every event begins a line, also after a torn one.
+func (a *audit) reopen() {
+	f, err := os.OpenFile(filepath.Join(a.dir, auditFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		a.fails(err)
+		return
+	}
+	info, err := f.Stat()
+	if err != nil {
+		a.fails(errors.Join(err, f.Close()))
+		return
+	}
+	a.file, a.size = f, info.Size()
+	if a.size > 0 {
+		n, err := f.WriteString("\n")
+		a.size += int64(n)
+		a.fails(err)
+	}
+}
+
+// fails logs the first of a row of failures.
+func (a *audit) fails(err error) {
+	if err != nil && !a.broken {
+		a.log.Error("the audit log is in memory only: its file cannot be written", "error", err)
+	}
+	a.broken = err != nil
+}
+
+// add appends an event.
+func (a *audit) add(e Act) {
+	e = e.bounded()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keep(e)
+	if a.dir == "" {
+		return
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		a.fails(err)
+		return
+	}
+	if a.file != nil && a.size+int64(len(line)) > maxAudit {
+		path := filepath.Join(a.dir, auditFile)
+		a.fails(errors.Join(a.file.Close(), os.Rename(path, path+".1")))
+		a.file = nil
+	}
+	if a.file == nil {
+		a.reopen()
+	}
+	if a.file == nil {
+		return
+	}
+	n, err := a.file.Write(append(line, '\n'))
+	a.size += int64(n)
+	a.fails(err)
+}
+
+func (a *audit) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil {
+		return nil
+	}
+	err := a.file.Close()
+	a.file = nil
+	return err
+}
+
+// Record writes into the log what somebody with a right token did.
+func (s *Store) Record(who Identity, what, from string, status int) {
+	s.audit.add(Act{s.Now().UTC(), who.Name, what, from, status})
+}
+
+// recordStranger writes that the nth wrong token came from an address. Strangers can write
+// only so many events a minute; the next one says how many were left out.
+func (s *Store) recordStranger(n int, from string) {
+	a, now := s.audit, s.Now().UTC()
+	a.mu.Lock()
+	if now.Sub(a.minute) > time.Minute {
+		a.minute, a.seen = now, 0
+	}
+	if a.seen >= strangersPerMinute {
+		a.leftOut++
+		a.mu.Unlock()
+		return
+	}
+	a.seen++
+	what := "a wrong token"
+	if n > 1 {
+		what = fmt.Sprintf("%d wrong tokens", n)
+	}
+	if a.leftOut > 0 {
+		what += fmt.Sprintf("; %d such entries were left out before", a.leftOut)
+		a.leftOut = 0
+	}
+	a.mu.Unlock()
+	a.add(Act{now, "", what, from, http.StatusUnauthorized})
+}
+
+// Events returns the newest events, newest first, at most limit.
+func (s *Store) Events(limit int) []Act {
+	s.audit.mu.Lock()
+	defer s.audit.mu.Unlock()
+	all := s.audit.events
+	if len(all) > limit {
+		all = all[len(all)-limit:]
+	}
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}

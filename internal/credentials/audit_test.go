@@ -1,0 +1,108 @@
+package credentials
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAuditSurvivesARestart(t *testing.T) {
+	c, dir := newClock(), t.TempDir()
+	s := c.open(t, dir)
+	s.Record(Identity{Name: "nightly"}, "POST /api/v1/runs", "192.0.2.7", 202)
+	s.Token("nope", "192.0.2.8")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, auditFile)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"time":"2027-01-`); err != nil { // a power cut
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	s = c.open(t, dir)
+	s.Record(Identity{Name: OwnToken}, "DELETE /api/v1/runs/x", "192.0.2.9", 204)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := c.open(t, dir).Events(MaxEvents)
+	want := []Act{
+		{c.at, OwnToken, "DELETE /api/v1/runs/x", "192.0.2.9", 204},
+		{c.at, "", "a wrong token", "192.0.2.8", 401},
+		{c.at, "nightly", "POST /api/v1/runs", "192.0.2.7", 202},
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("Events() = %v, want %v", got, want)
+	}
+	if one := c.open(t, dir).Events(1); len(one) != 1 || one[0] != want[0] {
+		t.Errorf("Events(1) = %v, want the newest", one)
+	}
+}
+
+func TestAuditIsBounded(t *testing.T) {
+	c, dir := newClock(), t.TempDir()
+	s := c.open(t, dir)
+	long := strings.Repeat("ä", 10_000)
+	for range 3 * maxAudit / maxText {
+		s.Record(Identity{Name: long}, long, long, 200)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+	}
+	if sum > 2*maxAudit || len(s.Events(MaxEvents)) != MaxEvents {
+		t.Errorf("%d bytes in %d files and %d events, want at most %d bytes and %d events", sum, len(files), len(s.Events(MaxEvents)),
+			2*maxAudit, MaxEvents)
+	}
+	if got := len(c.open(t, dir).Events(MaxEvents)); got < MaxEvents/2 {
+		t.Errorf("%d events after a restart, want at least those of a whole file", got)
+	}
+}
+
+// A guesser, and many at once, leave few entries; what is left out is said.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	c := newClock()
+	s := c.open(t, "")
+	for range 1000 {
+		s.Token("nope", "192.0.2.7")
+	}
+	if got := len(s.Events(MaxEvents)); got != 10 {
+		t.Errorf("1000 wrong tokens of one address are %d entries, want 10", got)
+	}
+	for i := range 1000 {
+		s.Token("nope", fmt.Sprintf("10.0.%d.%d", i/256, i%256))
+	}
+	if got := len(s.Events(MaxEvents)); got != strangersPerMinute {
+		t.Errorf("%d entries in a minute, want %d", got, strangersPerMinute)
+	}
+	c.at = c.at.Add(2 * time.Minute)
+	s.Token("nope", "198.51.100.1")
+	if got := s.Events(1)[0].What; !strings.Contains(got, "980 such entries were left out") {
+		t.Errorf("the next entry says %q, want how many were left out", got)
+	}
+}
+
+func FuzzDecodeEvent(f *testing.F) {
+	f.Add([]byte(`{"time":"2027-01-15T08:00:00Z","who":"box","what":"POST /api/v1/runs","from":"192.0.2.7","status":202}`))
+	f.Add([]byte(`{"time":"2027-01-`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if e, ok := decodeEvent(line); ok && len(e.Who)+len(e.What)+len(e.From) > 3*(maxText+8) {
+			t.Errorf("an event of %d bytes", len(e.Who)+len(e.What)+len(e.From))
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package panel
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"eidetic/internal/report/reporttest"
+)
+
+// The page of tokens in a real browser: log in, make a token, use it, revoke it, log out.
+func TestAccessInBrowser(t *testing.T) {
+	s := newServer(t, Config{Store: newStore(t), Token: token, Version: "v1", Fingerprint: strings.Repeat("3b1c", 16)})
+	evil := newToken(t, s, `<img src=x onerror=document.title='owned'>`, "read")
+	ask(t, s, http.MethodGet, "/api/v1/runs", sending(evil.Secret, ""))
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/access"); err != nil {
+		t.Fatal(err)
+	}
+	step := func(what, script, want string) (got string) {
+		t.Helper()
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+script+`})()`)
+		if err != nil || want != "" && got != want {
+			t.Errorf("%s: %q (%v), want %q", what, got, err, want)
+		}
+		return got
+	}
+	step("log-in", fmt.Sprintf(`
+		await until(() => !document.getElementById("login").hidden);
+		document.getElementById("token").value = %q;
+		document.querySelector("#login button").click();
+		await until(() => document.querySelectorAll("#list tr").length === 1);
+		return [document.getElementById("me").textContent, document.getElementById("fingerprint").textContent.split("\n").length,
+			document.querySelectorAll("#list img").length, document.title].join(" | ");`, token),
+		"logged in with the token box (admin) | 2 | 0 | Access – Eidetic")
+	refused := len(b.Problems())
+	secret := step("a new token", `
+		document.querySelector("#make input").value = "nightly";
+		document.querySelector("#make button").click();
+		await until(() => document.querySelectorAll("#list tr").length === 2 && !document.getElementById("made").hidden);
+		return document.getElementById("secret").textContent;`, "")
+	if got := ask(t, s, http.MethodGet, "/api/v1/runs", sending(secret, "")); got.StatusCode != 200 {
+		t.Errorf("the token that the page shows = %d, want 200", got.StatusCode)
+	}
+	if dir := os.Getenv("PANEL_SHOTS"); dir != "" { // for a person to look at
+		err := b.View(1000, 1300, "light")
+		shot, shotErr := b.Shot()
+		if err = errors.Join(err, shotErr); err == nil {
+			err = os.WriteFile(filepath.Join(dir, "access.png"), shot, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	step("revoking", `
+		[...document.querySelectorAll("#list tr")].find(r => r.textContent.includes("nightly")).querySelector("button").click();
+		await until(() => document.getElementById("sure").open);
+		document.getElementById("yes").click();
+		await until(() => document.querySelectorAll("#list tr").length === 1 && document.querySelector("#acts tr").textContent.includes("DELETE"));
+		return document.querySelector("#acts tr").children[2].textContent.replace(/tokens.*/, "tokens");`, "DELETE /api/v1/tokens")
+	if got := ask(t, s, http.MethodGet, "/api/v1/runs", sending(secret, "")); got.StatusCode != 401 {
+		t.Errorf("the token that was revoked on the page = %d, want 401", got.StatusCode)
+	}
+	if got := b.Problems()[refused:]; len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
+	step("log-out", `
+		document.getElementById("leave").click();
+		await until(() => !document.getElementById("login").hidden);
+		return [document.getElementById("all").hidden, document.querySelector("#me").textContent].join(" | ");`, "true | ")
+}

@@ -1,0 +1,75 @@
+package panel
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/credentials"
+)
+
+// needs is the scope that a request needs. What is not listed here and changes something
+// needs the scope admin, so that a forgotten route is closed and not open.
+func needs(method, path string, query url.Values) credentials.Scope {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		switch path {
+		case "/api/v1/config", "/api/v1/tokens", "/api/v1/audit": // passwords, and what others do
+			return credentials.Admin
+		}
+		return credentials.Read
+	case http.MethodPost:
+		if path == "/api/v1/runs" {
+			return credentials.Run
+		}
+	case http.MethodPut:
+		if strings.HasPrefix(path, "/api/v1/archives/") {
+			return credentials.Run
+		}
+	case http.MethodDelete:
+		if strings.HasPrefix(path, "/api/v1/runs/") && !deletesFiles(query) {
+			return credentials.Run
+		}
+	}
+	return credentials.Admin
+}
+
+// deletesFiles says whether a request to cancel a run asks to delete it. A value that is no
+// truth value counts as yes; the handler refuses it.
+func deletesFiles(query url.Values) bool {
+	if !query.Has("files") {
+		return false
+	}
+	yes, err := strconv.ParseBool(query.Get("files"))
+	return yes || err != nil
+}
+
+// describeScopes adds to the description of each operation which scope it needs, and the
+// answers of the guard.
+func describeScopes(api *huma.OpenAPI) {
+	problems := map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
+	for path, item := range api.Paths {
+		for method, op := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+		} {
+			if op == nil || op.Security == nil {
+				continue
+			}
+			op.Security = []map[string][]string{{"token": {string(needs(method, path, nil))}}}
+			if op.Responses == nil {
+				op.Responses = map[string]*huma.Response{}
+			}
+			for status, why := range map[string]string{
+				"401": "The token is missing or wrong", "403": "The token's scope is too small",
+				"429": "Too many wrong tokens came from this address; Retry-After says how many seconds to wait",
+			} {
+				if op.Responses[status] == nil {
+					op.Responses[status] = &huma.Response{Description: why, Content: problems}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Package slots bounds the connections of a listener that strangers can reach, so that they
+// can take neither all descriptors nor much memory from the rest of the process.
+//
+// In go a listener and [Limits]; out comes a listener whose connections have a deadline for
+// each write and small buffers in the kernel. A connection is a stranger's until a request
+// on it came with a right token ([Admit]). Strangers are bounded in all and per address; a
+// new one always gets in, at the expense of the oldest stranger of the address that has the
+// most. So whoever holds connections open loses them, and a person who comes now is served.
+// Connections from this machine, and of those who were admitted, have bounds of their own.
+package slots
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Limits bound the connections of each kind.
+type Limits struct {
+	Strangers  int // of all addresses together
+	PerAddress int // strangers of one address
+	Local      int // from this machine, not admitted
+	Admitted   int
+}
+
+// DefaultLimits leaves most of the process's descriptors to the proxies and the store.
+func DefaultLimits() Limits {
+	var files syscall.Rlimit
+	n := 1024
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		n = int(min(files.Cur, 1<<16))
+	}
+	part := func(n, least, most int) int { return max(least, min(n, most)) }
+	return Limits{Strangers: part(n/8, 16, 256), PerAddress: part(n/16, 8, 64), Local: part(n/16, 16, 128), Admitted: part(n/4, 32, 512)}
+}
+
+const (
+	// A write that the other side does not read for so long ends the connection. A stream
+	// of events renews the deadline with each event.
+	strangerWrite = 10 * time.Second
+	admittedWrite = 30 * time.Second
+	// The kernel's buffers for each direction of a connection, in bytes. Linux doubles
+	// them, and without a bound lets each grow to 6 MB. A stranger needs little.
+	strangerBuffer = 32 << 10
+	admittedBuffer = 1 << 20
+)
+
+// Listener is a listener with limits.
+type Listener struct {
+	net.Listener
+	limits Limits
+	mu     sync.Mutex
+	// groups holds the strangers of each source, each list oldest first.
+	groups    map[string]*list.List
+	strangers int // in all groups but localSource
+	admitted  int
+	count     int64 // connections so far, for their order
+}
+
+// localSource is the group of connections from this machine.
+const localSource = "local"
+
+// New returns a listener that takes its connections from l.
+func New(l net.Listener, limits Limits) *Listener {
+	return &Listener{Listener: l, limits: limits, groups: map[string]*list.List{}}
+}
+
+// Conn is a connection that takes a slot.
+type Conn struct {
+	net.Conn
+	owner    *Listener
+	source   string
+	number   int64
+	at       *list.Element // nil once admitted or closed
+	admitted bool
+	closed   bool
+}
+
+// Accept returns the next connection. It may close older ones to make room.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	own := &Conn{Conn: c, owner: l, source: source(c.RemoteAddr())}
+	if own.source != localSource {
+		setBuffers(c, strangerBuffer)
+	}
+	if evicted := l.enter(own); evicted != nil {
+		evicted.reset()
+	}
+	return own, nil
+}
+
+// source is what an address counts as: a host has a whole /64 of IPv6.
+func source(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return localSource
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if ip.IsLoopback() {
+		return localSource
+	}
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	return netip.PrefixFrom(ip, bits).Masked().String()
+}
+
+// enter gives a connection its slot, and returns the one that has to go for it, or nil.
+func (l *Listener) enter(c *Conn) (evicted *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if group := l.groups[c.source]; group != nil && group.Len() >= l.most(c.source) {
+		evicted = group.Front().Value.(*Conn)
+	} else if c.source != localSource && l.strangers >= l.limits.Strangers {
+		evicted = l.oldestOfLargest()
+	}
+	if evicted != nil {
+		l.leave(evicted)
+	}
+	group := l.groups[c.source]
+	if group == nil {
+		group = list.New()
+		l.groups[c.source] = group
+	}
+	l.count++
+	c.number, c.at = l.count, group.PushBack(c)
+	if c.source != localSource {
+		l.strangers++
+	}
+	return evicted
+}
+
+// most is how many strangers a source may have.
+func (l *Listener) most(source string) int {
+	if source == localSource {
+		return l.limits.Local
+	}
+	return l.limits.PerAddress
+}
+
+// oldestOfLargest is the oldest connection of the source that has the most; l.mu is held.
+func (l *Listener) oldestOfLargest() (found *Conn) {
+	most := 0
+	for source, group := range l.groups {
+		if source == localSource || group.Len() < most {
+			continue
+		}
+		first := group.Front().Value.(*Conn)
+		if group.Len() > most || first.number < found.number {
+			most, found = group.Len(), first
+		}
+	}
+	return found
+}
+
+// leave takes a stranger's slot from it; l.mu is held.
+func (l *Listener) leave(c *Conn) {
+	if c.at == nil {
+		return
+	}
+	group := l.groups[c.source]
+	group.Remove(c.at)
+	c.at = nil
+	if group.Len() == 0 {
+		delete(l.groups, c.source)
+	}
+	if c.source != localSource {
+		l.strangers--
+	}
+}
+
+// admit moves a connection from the strangers to the admitted, if there is room.
+func (l *Listener) admit(c *Conn) {
+	l.mu.Lock()
+	enough := c.admitted || c.at == nil || l.admitted >= l.limits.Admitted
+	if !enough {
+		l.leave(c)
+		c.admitted = true
+		l.admitted++
+	}
+	l.mu.Unlock()
+	if !enough && c.source != localSource {
+		setBuffers(c.Conn, admittedBuffer)
+	}
+}
+
+// Write writes with a deadline of its own.
+func (c *Conn) Write(b []byte) (int, error) {
+	limit := strangerWrite
+	if c.isAdmitted() {
+		limit = admittedWrite
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *Conn) isAdmitted() bool {
+	c.owner.mu.Lock()
+	defer c.owner.mu.Unlock()
+	return c.admitted
+}
+
+// Close closes the connection and frees its slot.
+func (c *Conn) Close() error {
+	l := c.owner
+	l.mu.Lock()
+	l.leave(c)
+	if c.admitted && !c.closed {
+		l.admitted--
+	}
+	c.closed = true
+	l.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// reset closes a connection that has lost its slot. What was not sent yet is dropped, so
+// that the kernel frees its memory at once.
+func (c *Conn) reset() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // only a closed connection refuses
+	}
+	_ = c.Conn.Close() // its reader gets an error, and closes it as well
+}
+
+// setBuffers bounds what the kernel holds for a connection.
+func setBuffers(c net.Conn, size int) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		// Only a closed connection refuses.
+		_ = errors.Join(tcp.SetReadBuffer(size), tcp.SetWriteBuffer(size))
+	}
+}
+
+type connKey struct{}
+
+// ConnContext is for http.Server: it lets [Admit] find the connection of a request.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	for {
+		switch under := c.(type) {
+		case *Conn:
+			return context.WithValue(ctx, connKey{}, under)
+		case interface{ NetConn() net.Conn }: // TLS, and what it reads from
+			c = under.NetConn()
+		default:
+			return ctx
+		}
+	}
+}
+
+// Admit says that a request came with a right token. Its connection does not count as a
+// stranger's from now on. Without a Listener it does nothing.
+func Admit(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
+		c.owner.admit(c)
+	}
+}

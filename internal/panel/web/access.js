@@ -1,0 +1,99 @@
+// Tokens, the certificate and the audit log. All content is inserted as text, never as
+// markup: an attacker chooses what is in the log.
+import { $, make, call, signIn } from "./common.js";
+
+const when = time => time ? new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "never";
+const cell = text => make("td", { textContent: text });
+// grouped is a fingerprint as browsers and the box's screen show it: two lines of 16 bytes.
+const grouped = text => text.toUpperCase().match(/../g).join(":").replace(/^(.{47}):/, "$1\n");
+
+function row(token) {
+  const button = make("button", { type: "button", className: "act-on", textContent: "Revoke", ariaLabel: `Revoke the token ${token.name}` });
+  button.addEventListener("click", () => revoke(token));
+  const last = token.used ? `${when(token.used)}, ${token.from}` : "never";
+  return make("tr", {}, cell(token.name), cell(token.scope), cell(when(token.created)), cell(last), make("td", {}, button));
+}
+
+function revoke(token) {
+  $("question").textContent = `Revoke the token “${token.name}”?`;
+  $("kept").textContent = "";
+  $("sure").onsubmit = async e => {
+    e.preventDefault();
+    $("yes").disabled = true;
+    try {
+      await call(`/api/v1/tokens/${encodeURIComponent(token.id)}`, { method: "DELETE" });
+      $("sure").close();
+      $("made").hidden = true;
+      await load();
+      $("named").focus();
+    } catch (problem) { $("kept").textContent = `The token could not be revoked: ${problem.message}.`; }
+    $("yes").disabled = false;
+  };
+  $("sure").showModal();
+}
+
+$("no").addEventListener("click", () => $("sure").close());
+
+function act(e) {
+  return make("tr", { className: e.status >= 400 ? "wrong" : "" },
+    cell(new Date(e.time).toLocaleString()), cell(e.who || "nobody known"), cell(e.what), cell(e.from), cell(e.status || ""));
+}
+
+async function load() {
+  try {
+    const me = await call("/api/v1/session");
+    $("login").hidden = true;
+    $("all").hidden = false;
+    $("leave").hidden = !health.token;
+    $("me").textContent = health.token ? `logged in with the token ${me.name} (${me.scope})` : "";
+    $("tls").hidden = !health.fingerprint;
+    if (health.fingerprint) $("fingerprint").textContent = grouped(health.fingerprint);
+    const admin = me.scope === "admin" && health.token;
+    $("tokens").hidden = $("audit").hidden = !admin;
+    $("small").hidden = admin;
+    $("small").textContent = health.token ? `Tokens and the log are shown to the scope admin; your token has the scope ${me.scope}.`
+      : "This panel has no token: only this machine can reach it.";
+    if (!admin) return;
+    const { tokens } = await call("/api/v1/tokens");
+    $("list").replaceChildren(...tokens.map(row));
+    $("none").hidden = tokens.length > 0;
+    $("acts").replaceChildren(...(await call("/api/v1/audit?limit=100")).events.map(act));
+    $("trouble").hidden = true;
+  } catch (e) {
+    if (e.status === 401) { $("all").hidden = $("leave").hidden = true; $("me").textContent = ""; signIn(load); return; }
+    $("trouble").hidden = false;
+    $("trouble").textContent = `This page could not be loaded: ${e.message}`;
+  }
+}
+
+$("make").addEventListener("submit", async e => {
+  e.preventDefault();
+  $("refused").textContent = "";
+  try {
+    const made = await call("/api/v1/tokens", {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(Object.fromEntries(new FormData(e.target))),
+    });
+    $("madeName").textContent = made.name;
+    $("secret").textContent = made.secret;
+    $("made").hidden = false;
+    e.target.reset();
+    await load();
+  } catch (problem) { $("refused").textContent = problem.message; }
+});
+
+$("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText($("secret").textContent);
+    $("copy").textContent = "Copied";
+  } catch { getSelection().selectAllChildren($("secret")); } // without TLS a page has no clipboard
+});
+
+$("leave").addEventListener("click", async () => {
+  await call("/api/v1/session", { method: "DELETE" });
+  $("secret").textContent = "";
+  $("made").hidden = true;
+  load();
+});
+
+const health = await (await fetch("/api/v1/health")).json();
+load();

@@ -1,0 +1,103 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/panel"
+)
+
+const (
+	// leastFree is the room on the disk below which no run begins, in bytes: a short run
+	// with its films has tens of megabytes, and the queue, tokens and logs need some.
+	leastFree = 64_000_000
+	// diskPeriod is how long a look at the disk is believed; every open page asks for the
+	// health every few seconds.
+	diskPeriod = 5 * time.Second
+)
+
+// disk looks at the file system of the data folder.
+type disk struct {
+	data string
+	// queueInMemory is why the queue could not be opened, or nil. Runs would be queued in
+	// memory, and lost by a restart.
+	queueInMemory error
+
+	mu     sync.Mutex
+	looked time.Time
+	wrong  error
+}
+
+// problem returns why no run can begin now, or nil.
+func (d *disk) problem() error {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.looked) > diskPeriod {
+		d.wrong, d.looked = lookAtDisk(d.data), time.Now()
+	}
+	if d.wrong == nil && d.queueInMemory != nil {
+		return fmt.Errorf("the queue of runs could not be opened when the service started: start it again (%w)", d.queueInMemory)
+	}
+	return d.wrong
+}
+
+// lookAtDisk writes a little, as a run would.
+func lookAtDisk(dir string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("the data folder cannot be used: %w", err)
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < leastFree {
+		return fmt.Errorf("the disk is full: %d MB are free and a run needs at least %d MB; delete runs or recordings", free/1_000_000, leastFree/1_000_000)
+	}
+	f, err := os.CreateTemp(dir, ".write-test-")
+	if err == nil {
+		_, err = f.Write(make([]byte, 4096))
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return errors.New("the disk is read-only, as Linux makes one that has errors: runs would be lost; restart the machine, which repairs it, or replace the disk")
+	case err != nil:
+		return fmt.Errorf("the disk takes nothing: %w", err)
+	}
+	return nil
+}
+
+// removeWriteTests removes what an earlier process left.
+func (d *disk) removeWriteTests() {
+	left, _ := filepath.Glob(filepath.Join(d.data, ".write-test-*")) // the pattern is constant and valid
+	for _, file := range left {
+		_ = os.Remove(file) // the next start tries again
+	}
+}
+
+// refusal is the panel's answer to a request for a run while there is a problem.
+func (d *disk) refusal() error {
+	if err := d.problem(); err != nil {
+		return &panel.Refusal{Status: http.StatusInsufficientStorage, Err: err}
+	}
+	return nil
+}
+
+// alerts are what is wrong with the disk and the ports, for the panel's health.
+func (s *Service) alerts(d *disk, p *ports) (all []string) {
+	if err := d.problem(); err != nil {
+		all = append(all, "no run can be started: "+err.Error())
+	}
+	if roles, err := p.roles(); err == nil && roles.Warning() != "" {
+		all = append(all, roles.Warning())
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/execute"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/internal/testlab"
+)
+
+// failingDevice fills or breaks the disk in its run.
+type failingDevice struct {
+	noDevice
+	run func() error
+}
+
+func (d failingDevice) carryOut(context.Context, string, lab.Plan, execute.News) error {
+	return d.run()
+}
+
+// inOwnMounts runs the calling test again in a mount namespace of its own and returns false
+// in the parent.
+func inOwnMounts(t *testing.T) bool {
+	t.Helper()
+	const key = "EIDETIC_TEST_MOUNTS"
+	if os.Getenv(key) == t.Name() {
+		return true
+	}
+	testlab.NeedNamespaces(t)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), key+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Geteuid()}},
+		GidMappings: []syscall.SysProcIDMap{{Size: 1, HostID: os.Getegid()}},
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Fatalf("the test in mounts of its own: %v; want it to pass; it said:\n%s", err, out)
+	}
+	return false
+}
+
+// A full and a read-only disk are said in health and in a run's reason, and a run is
+// refused.
+func TestDiskThatTakesNothing(t *testing.T) {
+	if !inOwnMounts(t) {
+		return
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=80m"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
+	r := newRunner(t)
+	r.disk = &disk{data: dir}
+	s := &Service{}
+	ports := &ports{root: t.TempDir()}
+	look := func() { r.disk.looked = time.Time{} }
+	plan := lab.Plan{Trials: 1, Still: 1.5, Limit: 60, Arm: lab.Arm{Page: "https://x.test/"}}
+	if _, err := r.Accept(t.Context(), plan); err != nil || len(s.alerts(r.disk, ports)) != 0 {
+		t.Fatalf("with a good disk: %v, alerts %q; want none", err, s.alerts(r.disk, ports))
+	}
+	refused := func(want string) {
+		t.Helper()
+		look()
+		_, err := r.Accept(t.Context(), plan)
+		var refusal *panel.Refusal
+		if !errors.As(err, &refusal) || refusal.Status != http.StatusInsufficientStorage || !strings.Contains(err.Error(), want) {
+			t.Errorf("Accept() = %v, want a refusal 507 that says %q", err, want)
+		}
+		if all := s.alerts(r.disk, ports); len(all) != 1 || !strings.Contains(all[0], want) {
+			t.Errorf("alerts %q, want one that says %q", all, want)
+		}
+	}
+	filler := filepath.Join(dir, "filler")
+	fill := func() error { look(); return os.WriteFile(filler, make([]byte, 30<<20), 0o600) }
+	r.devices.add("port", failingDevice{run: func() error { return errors.Join(fill(), errors.New("the film was cut off")) }})
+	err := r.Run(t.Context(), "20270101-000000-a", withDevice(plan), func(panel.Progress) {})
+	if err == nil || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a run that filled the disk: %v; want both reasons", err)
+	}
+	refused("the disk is full")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=80m"); err != nil {
+		t.Fatal(err)
+	}
+	refused("read-only")
+}
+
+func withDevice(p lab.Plan) lab.Plan {
+	p.Device = "port"
+	return p
+}
