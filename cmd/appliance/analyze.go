@@ -19,8 +19,9 @@ import (
 
 // AnalyzeCmd measures a recording.
 type AnalyzeCmd struct {
-	File    string   `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg)."`
+	File    string   `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg); with --plan the folder of a run."`
 	Against string   `arg:"" optional:"" help:"Another one, to be shown beside the first."`
+	Plan    string   `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
 	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
 	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
 	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
@@ -44,7 +45,8 @@ func (AnalyzeCmd) Help() string {
   appliance analyze --frames shots/ --metrics speed_index_ms,last_visual_change_ms --json
   appliance analyze trial.reel --ignore 300x40+0+500 --heat heat.png
   appliance analyze scroll.reel --metrics rate,motion,blank,tearing --csv frames.csv --charts charts/
-  appliance analyze before.reel after.reel --metrics rate,load`
+  appliance analyze before.reel after.reel --metrics rate,load
+  appliance analyze --plan checkout.yaml out/checkout/runs/20261122-200106-checkout`
 }
 
 // analysed is what analyze prints.
@@ -70,6 +72,9 @@ type analysed struct {
 
 // Run measures and prints.
 func (c *AnalyzeCmd) Run(ctx context.Context, std *streams) error {
+	if c.Plan != "" {
+		return c.rescore(std)
+	}
 	if c.Against != "" {
 		return c.compare(ctx, std)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"eidetic/internal/atomicfile"
@@ -15,6 +17,7 @@ import (
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/programs"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
@@ -89,6 +92,11 @@ func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sa
 	if err := execute.Check(plan, link.OpenFile); err != nil {
 		return task, err
 	}
+	for _, a := range plan.Arms() {
+		if err := findBrowser(a.Browser); err != nil {
+			return task, fmt.Errorf("browser of the %s: %w", a.Name, err)
+		}
+	}
 	if len(lab.Pictures(plan.Steps))+len(lab.Gestures(plan.Steps)) > 0 {
 		if task.Files, err = filepath.Abs(filepath.Dir(q.File())); err != nil {
 			return task, err
@@ -101,6 +109,18 @@ func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sa
 		}
 	}
 	return task, c.origins(ctx, &task)
+}
+
+// findBrowser returns an error for a browser that this machine lacks.
+func findBrowser(b *lab.Browser) (err error) {
+	switch {
+	case b == nil:
+	case b.Command != "":
+		_, err = exec.LookPath(strings.Fields(b.Command)[0])
+	case b.Family() == lab.Firefox:
+		_, err = programs.Firefox().Find()
+	}
+	return err
 }
 
 // origins finds out where the pages come from: the sample site's are served here.

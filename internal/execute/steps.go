@@ -2,13 +2,12 @@ package execute
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"image"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"eidetic/analysis/find"
 	"eidetic/control"
@@ -23,10 +22,6 @@ const FilesFolder = "files"
 // Hands give a device the input of steps.
 type Hands struct {
 	Controller control.Controller
-	// Launch opens a URL in the browser; nil if it cannot.
-	Launch func(ctx context.Context, url string) (lab.Event, error)
-	// Rectangle tells where an element is; nil if no protocol does.
-	Rectangle func(ctx context.Context, selector string) (image.Rectangle, error)
 }
 
 // CheckSteps returns an error, a *lab.StepError, for steps that cannot be carried out.
@@ -34,23 +29,46 @@ func CheckSteps(steps []lab.Step) error {
 	if err := gesture.Check(steps); err != nil {
 		return err
 	}
-	return checkURLs(steps, "steps")
+	return checkAll(steps, "steps", true)
 }
 
-func checkURLs(steps []lab.Step, path string) error {
+// What no device of a run can do, with what to do instead.
+var (
+	errSelector = errors.New("css: a run asks no browser where an element is; aim at a picture or at a share of the content area") // constant
+	errOpen     = errors.New("only the first step of a run opens a page; go on by clicking a link, as a person does")              // constant
+)
+
+func checkAll(steps []lab.Step, path string, outermost bool) error {
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		for _, url := range []string{s.Open, s.Launch} {
-			if url == "" {
-				continue
-			}
-			if err := CheckPage(url); err != nil {
-				verb, _ := s.Verb()
-				return &lab.StepError{Path: at + "." + verb, Err: err}
-			}
+		verb, _ := s.Verb()
+		if err := checkStep(s, outermost && i == 0); err != nil {
+			return &lab.StepError{Path: at + "." + verb, Err: err}
 		}
-		if err := checkURLs(s.Steps, at+".steps"); err != nil {
+		if err := checkAll(s.Steps, at+".steps", false); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkStep refuses what the devices of runs cannot do.
+func checkStep(s lab.Step, first bool) error {
+	if s.Launch != "" || s.Open != "" && !first {
+		return errOpen
+	}
+	if s.Open != "" {
+		return CheckPage(s.Open)
+	}
+	targets := []string{s.Click, s.Move, s.At}
+	for _, way := range []string{s.Drag, s.Pan} {
+		if from, to, ok := strings.Cut(way, " to "); ok {
+			targets = append(targets, from, to)
+		}
+	}
+	for _, text := range targets {
+		if t, err := lab.ParseTarget(text); err == nil && t.CSS != "" {
+			return errSelector
 		}
 	}
 	return nil
@@ -116,7 +134,7 @@ func (x *Execution) player() (*journey.Player, error) {
 		return nil, err
 	}
 	return &journey.Player{
-		Controller: hands.Controller, Clock: clock, Templates: templates, Gestures: gestures, Launch: hands.Launch, Rectangle: hands.Rectangle,
+		Controller: hands.Controller, Clock: clock, Templates: templates, Gestures: gestures,
 	}, nil
 }
 

@@ -36,11 +36,6 @@ type Player struct {
 	// Templates and Gestures are the files that the plan's steps name.
 	Templates map[string]*find.Template
 	Gestures  map[string]*gesture.Recording
-	// Launch opens a URL in the device's browser; nil refuses steps that need it.
-	Launch func(ctx context.Context, url string) (lab.Event, error)
-	// Rectangle returns the place of the element that a CSS selector names, in pixels of the
-	// content area; nil refuses selectors.
-	Rectangle func(ctx context.Context, selector string) (image.Rectangle, error)
 }
 
 var _ experiment.Journey = (*Player)(nil)
@@ -108,7 +103,7 @@ func (p *play) Run(ctx context.Context, s experiment.Scene) (err error) {
 	defer func() { err = errors.Join(err, p.input.Close()) }()
 	s.Trial.Files["input"] = InputFile
 	p.doer = &gesture.Doer{
-		Controller: p.Controller, Clock: p.Clock, Find: p.find, Open: p.Launch, Launch: p.Launch,
+		Controller: p.Controller, Clock: p.Clock, Find: p.find,
 		Screen: p.content, Recorded: func(name string) (*gesture.Recording, error) {
 			if g := p.Gestures[name]; g != nil {
 				return g, nil
@@ -225,20 +220,10 @@ func (p *play) note(t *lab.TrialStep, events []gesture.Sent) error {
 }
 
 // find returns where a target is on the newest picture.
-func (p *play) find(ctx context.Context, t lab.Target) (image.Rectangle, error) {
+func (p *play) find(_ context.Context, t lab.Target) (image.Rectangle, error) {
 	switch {
 	case t.CSS != "":
-		if p.Rectangle == nil {
-			return image.Rectangle{}, errors.New("css: the protocol of this device's browser is not available; aim at a picture or at a share of the content area")
-		}
-		r, err := p.Rectangle(ctx, t.CSS)
-		if err != nil {
-			return r, fmt.Errorf("css %s: %w", t.CSS, err)
-		}
-		if r = r.Add(p.content.Min).Intersect(p.content); r.Empty() {
-			return r, fmt.Errorf("css %s: the element is not on the screen: scroll to it first", t.CSS)
-		}
-		return r, nil
+		return image.Rectangle{}, errors.New("css: nobody here knows where an element is")
 	case t.Picture != "":
 		pic, err := p.picture()
 		if err != nil {

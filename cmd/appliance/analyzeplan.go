@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"eidetic/internal/client"
+	"eidetic/internal/execute"
+	"eidetic/internal/store"
+)
+
+// rescore judges the steps of an earlier run again.
+func (c *AnalyzeCmd) rescore(std *streams) error {
+	if c.File == "" {
+		return usage(errors.New("--plan: name the folder of a run, such as out/run/runs/ID"))
+	}
+	q, err := client.ReadRequest(c.Plan)
+	if err != nil {
+		return usage(fmt.Errorf("--plan: %w", err))
+	}
+	plan, err := q.Plan()
+	if err != nil {
+		return usage(q.LocateError(err))
+	}
+	if len(plan.Steps) == 0 {
+		return usage(fmt.Errorf("--plan %s: it has no steps", c.Plan))
+	}
+	run, err := store.ReadRun(c.File)
+	if err != nil {
+		return usage(fmt.Errorf("%s is no folder of a run: %w", c.File, err))
+	}
+	all, err := execute.Rescore(run, c.File, plan, filepath.Dir(c.Plan))
+	if err != nil {
+		return usage(q.LocateError(err))
+	}
+	if c.JSON {
+		return printJSON(std.out, all)
+	}
+	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "trial\tarm\tstep\tend\ttime to end\tbefore\tlast picture\t")
+	for _, r := range all {
+		if r.Error != "" {
+			fmt.Fprintf(table, "%d\t%s\t\t%s\t\t\t\t\n", r.Trial, r.Arm, client.Plain(r.Error))
+			continue
+		}
+		for _, s := range r.Steps {
+			if s.Expect == "" {
+				continue
+			}
+			end := s.Expect
+			if slices.Contains(r.Changed, s.Name) {
+				end += " (changed)"
+			}
+			if len(s.Invalid) > 0 {
+				end += ": " + strings.Join(s.Invalid, "; ")
+			}
+			name := s.Name + "/time_to_end_ms"
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t%.12s\t\n", r.Trial, r.Arm, client.Plain(s.Name), client.Plain(end),
+				r.Metrics[name], r.Before[name], s.FinalFrame)
+		}
+	}
+	return table.Flush()
+}
