@@ -26,14 +26,14 @@ type App struct {
 func Apps() []App {
 	return []App{
 		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", Quick: true, start: startKarma},
-		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", Quick: true, start: startMitmweb},
-		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, editor of 3 MB, 100 requests", start: startNodeRED},
-		{Name: "servor", From: "npm servor", Has: "server-sent events", Quick: true, start: startServor},
+		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
+		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, 11.5 MB in 90 requests", start: startNodeRED},
+		{Name: "servor", From: "npm servor", Has: "server-sent events", start: startServor},
 		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, Idles: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", Quick: true, start: startTraceViewer},
-		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", Quick: true, start: startGraphiQL},
+		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", start: startGraphiQL},
 		{Name: "Vue on Vite", From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
-		{Name: "Monaco", From: "npm monaco-editor", Has: "18 MB of scripts, a worker of 13 MB", start: startMonaco},
+		{Name: "Monaco", From: "npm monaco-editor", Has: "23 MB of scripts (4 MB as gzip), one of them a worker of 13 MB", start: startMonaco},
 		{Name: "DokuWiki login", From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
 	}
 }

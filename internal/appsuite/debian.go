@@ -32,7 +32,9 @@ func startSyncthing(ctx context.Context, h *host) (string, error) {
 		return "", err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", h.port)
-	err = h.run([]string{"STNOUPGRADE=1"}, "syncthing", "serve", "--home", home, "--no-browser", "--no-restart", "--gui-address", "https://"+address)
+	// Without a monitor, which would put the server into a group of processes of its own, out of reach of stop.
+	env := []string{"STNOUPGRADE=1", "STMONITORED=yes"}
+	err = h.run(env, "syncthing", "serve", "--home", home, "--no-browser", "--gui-address", "https://"+address)
 	if err != nil {
 		return "", err
 	}

@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// MainThreads tells of the main thread of each process of the browser, by its ID, for how long it has
+// MainThreads tells of each process of the browser, by its ID, for how long its main thread has
 // run or waited for a processor: the main thread of a renderer is the page's, and a page that
-// computes wants a processor all the time, whether it gets one or not. A page's main thread also waits,
-// without wanting a processor, while a large script is compiled on a thread of the browser's pool,
-// so those threads are told as well. Where the kernel does not count this (/proc/PID/schedstat), there
-// is nothing in it.
+// computes wants a processor all the time, whether it gets one or not. The time of the threads that compile
+// scripts is added, as the main thread waits meanwhile, and the two take turns. Where the kernel
+// does not count this (/proc/PID/schedstat), there is nothing in it.
 func MainThreads() map[int]time.Duration { return mainThreads("/proc") }
 
 func mainThreads(proc string) map[int]time.Duration {
@@ -33,35 +32,35 @@ func mainThreads(proc string) map[int]time.Duration {
 		if err != nil {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "schedstat"))
-		if wanted, ok := wantedTime(text); err == nil && ok {
-			all[pid] = wanted
+		if wanted, ok := wantedBy(dir); ok {
+			all[pid] = wanted + wantedByCompilers(dir)
 		}
-		poolThreads(dir, all)
 	}
 	return all
 }
 
-// poolThreads adds the threads of a process that compile scripts.
-func poolThreads(dir string, all map[int]time.Duration) {
+// wantedBy is for how long the thread of a folder of /proc has wanted a processor.
+func wantedBy(dir string) (time.Duration, bool) {
+	text, err := os.ReadFile(filepath.Join(dir, "schedstat"))
+	if err != nil {
+		return 0, false // it has ended, or the kernel does not count
+	}
+	return wantedTime(text)
+}
+
+// wantedByCompilers is that of all threads of a process that compile scripts.
+func wantedByCompilers(dir string) (sum time.Duration) {
 	tasks, err := filepath.Glob(filepath.Join(dir, "task", "[0-9]*"))
 	if err != nil {
-		return // the pattern is constant
+		return 0 // the pattern is constant
 	}
 	for _, task := range tasks {
-		comm, err := os.ReadFile(filepath.Join(task, "comm"))
-		if err != nil || !isCompiler(string(comm)) {
-			continue
-		}
-		id, err := strconv.Atoi(filepath.Base(task))
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(task, "schedstat"))
-		if wanted, ok := wantedTime(text); err == nil && ok {
-			all[id] = wanted
+		if comm, err := os.ReadFile(filepath.Join(task, "comm")); err == nil && isCompiler(string(comm)) {
+			wanted, _ := wantedBy(task) // a thread that has ended wants nothing
+			sum += wanted
 		}
 	}
+	return sum
 }
 
 // isCompiler tells the names of threads on which Chromium and Firefox compile scripts; a

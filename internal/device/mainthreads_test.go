@@ -28,7 +28,7 @@ func TestMainThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(map[int]time.Duration{7: 3 * time.Millisecond, 71: 4 * time.Millisecond}, mainThreads(proc)); d != "" {
+	if d := cmp.Diff(map[int]time.Duration{7: 7 * time.Millisecond}, mainThreads(proc)); d != "" {
 		t.Errorf("mainThreads() (-want +got):\n%s", d)
 	}
 }

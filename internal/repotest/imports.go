@@ -204,6 +204,11 @@ func directions() []direction {
 			"a benchmark of whole trials has the product's own rig and procedure, and no other",
 		},
 		{
+			"internal/appsuite",
+			append([]string{"netlab/archive"}, lab...),
+			"applications are measured with the appliance's own command, and read from what it wrote",
+		},
+		{
 			"internal/truth",
 			append(
 				[]string{

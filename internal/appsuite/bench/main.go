@@ -1,6 +1,7 @@
 // Command bench records every application of the suite and replays it, and prints a table in Markdown.
 //
-//	go run ./internal/appsuite/bench [-trials 10] [-only NAME,…] [-out out/bench/apps] -appliance bin/appliance -modules out/apps/node_modules
+//	go run ./internal/appsuite/bench [-trials 10] [-only NAME,…] [-out out/bench/apps] [-flags "--link 4g"]
+//	    [-appliance bin/appliance] [-modules out/apps/node_modules]
 package main
 
 import (

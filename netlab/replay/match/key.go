@@ -42,7 +42,8 @@ func NewRequest(method, rawURL string, header Header, body []byte) (*Request, er
 	if err != nil {
 		return nil, fmt.Errorf("read the request's URL: %w", err)
 	}
-	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath()), query: withoutClock(splitQuery(u.RawQuery))}
+	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath())}
+	r.query = withoutClock(splitQuery(u.RawQuery))
 	if len(body) > 0 {
 		r.sum = BodySum(body)
 		r.kind, r.body = bodyFields(header, body, r.sum)
