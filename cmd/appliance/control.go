@@ -145,7 +145,8 @@ func (c *ControlCmd) steps() ([]lab.Step, error) {
 
 func (c *ControlCmd) options() (connect.Options, error) {
 	o := connect.Options{
-		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, ADB: adb.Client{Address: c.ADB}, Clock: lab.Monotonic,
+		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, ADB: adb.Client{Address: c.ADB},
+		Clock: lab.Monotonic,
 	}
 	if c.Screen != "" {
 		if n, err := fmt.Sscanf(c.Screen, "%dx%d", &o.Screen.X, &o.Screen.Y); n != 2 || err != nil {

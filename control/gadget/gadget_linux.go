@@ -69,7 +69,8 @@ func New(ctx context.Context, o Options) (*Gadget, error) {
 		return nil, fmt.Errorf("gadget: %w", err)
 	}
 	g := &Gadget{
-		o: o, clock: o.Clock, port: port.Name, emulated: port.Emulated, dir: filepath.Join(configfs, "eidetic-"+port.Name), files: map[string]int{},
+		o: o, clock: o.Clock, port: port.Name, emulated: port.Emulated, dir: filepath.Join(configfs, "eidetic-"+port.Name),
+		files: map[string]int{},
 	}
 	list := o.functions()
 	err = g.build(list)

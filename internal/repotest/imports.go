@@ -74,6 +74,11 @@ func directions() []direction {
 			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
 		},
 		{
+			"internal/drive",
+			append([]string{"analysis", "capture", "control"}, lab...),
+			"steps are carried out for a person by the instruments alone; there is no trial, and nothing is kept",
+		},
+		{
 			"internal/execute",
 			append(
 				[]string{

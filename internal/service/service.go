@@ -114,7 +114,8 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Alerts:  func() []string { return s.alerts(disk, network) },
-		Devices: devices.describe, PluggedIn: (&partList{look: plugged(s.Log)}).list, Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
+		Devices: devices.describe, PluggedIn: (&partList{look: plugged(s.Log)}).list,
+		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),
 	}
 	if box.Is(root) {
