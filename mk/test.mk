@@ -31,7 +31,7 @@ test-apps: apps build ## Record other people's applications, end them, and repla
 	@go run ./internal/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
-test: deps-test apps testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: deps-test testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 

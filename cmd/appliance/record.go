@@ -143,7 +143,7 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 		return err
 	}
 	for _, page := range c.URL {
-		problem, note := execute.Document(a, page)
+		note, problem := execute.Document(a, page)
 		if problem != nil {
 			return failed(problem)
 		}

@@ -11,7 +11,8 @@ type App struct {
 	Name string
 	From string // the package and who distributes it
 	Has  string // what makes it worth recording
-	// Quick tells that it is tried by make test; make test-apps tries all.
+	// Quick tells that it is tried by make test, which installs nothing of npm's; make test-apps
+	// tries all.
 	Quick bool
 
 	// Idles tells that it asks again every few seconds, so that the recording, which waits ten seconds to
@@ -25,12 +26,12 @@ type App struct {
 // Apps lists the suite.
 func Apps() []App {
 	return []App{
-		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", Quick: true, start: startKarma},
+		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", start: startKarma},
 		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, 11.5 MB in 90 requests", start: startNodeRED},
 		{Name: "servor", From: "npm servor", Has: "server-sent events", start: startServor},
 		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, Idles: true, start: startSyncthing},
-		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", Quick: true, start: startTraceViewer},
+		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", start: startTraceViewer},
 		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", start: startGraphiQL},
 		{Name: "Vue on Vite", From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
 		{Name: "Monaco", From: "npm monaco-editor", Has: "23 MB of scripts (4 MB as gzip), one of them a worker of 13 MB", start: startMonaco},

@@ -1,7 +1,6 @@
 package appsuite
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,19 +16,12 @@ func TestApplications(t *testing.T) {
 	for _, name := range []string{"chromium", "Xvfb", "node", "php", "mitmweb", "syncthing"} {
 		testlab.NeedProgram(t, name)
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules := filepath.Join(root, "out/apps/node_modules")
-	_, err = os.Stat(filepath.Join(modules, ".package-lock.json"))
-	testlab.Need(t, err == nil, "npm's applications; install them with: make apps")
 	program := filepath.Join(testlab.TempDir(t), "appliance")
 	if out, err := exec.Command("go", "build", "-o", program, "eidetic/cmd/appliance").CombinedOutput(); err != nil {
 		t.Fatalf("build the appliance: %v\n%s", err, out)
 	}
 	b := Bench{
-		Appliance: program, Modules: modules, Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
+		Appliance: program, Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
 		Start: func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, Flags: []string{"--still", "1s"},
 	}
 	for _, app := range Apps() {

@@ -16,7 +16,7 @@ const maxRedirects = 20
 
 // Document looks at what a recording holds for a page. The problem says why what was
 // recorded is not the page, and what to do. The note says what else a person may not expect.
-func Document(a *archive.Archive, page string) (problem error, note string) {
+func Document(a *archive.Archive, page string) (note string, problem error) {
 	byURL := map[string]*lab.Exchange{}
 	for _, e := range a.Exchanges() {
 		if e.Method == http.MethodGet && byURL[e.URL] == nil {
@@ -41,7 +41,7 @@ func Document(a *archive.Archive, page string) (problem error, note string) {
 		e = byURL[at]
 	}
 	if e == nil {
-		return nil, ""
+		return "", nil
 	}
 	led := ""
 	if at != document(page) {
@@ -52,16 +52,16 @@ func Document(a *archive.Archive, page string) (problem error, note string) {
 		if led != "" {
 			where = led + ", which"
 		}
-		return fmt.Errorf("%s answers %d (%s): %s", where, e.Status, http.StatusText(e.Status), statusAdvice(e)), ""
+		return "", fmt.Errorf("%s answers %d (%s): %s", where, e.Status, http.StatusText(e.Status), statusAdvice(e))
 	}
 	if asksPassword(e) {
 		if led == "" {
 			led = page
 		}
-		return nil, led + ", which asks for a password: if the page behind it is meant, send its session while it is recorded, " +
-			"with --header 'Cookie: NAME=VALUE'"
+		return led + ", which asks for a password: if the page behind it is meant, send its session while it is recorded, " +
+			"with --header 'Cookie: NAME=VALUE'", nil
 	}
-	return nil, ""
+	return "", nil
 }
 
 // statusAdvice says what to do about a status.

@@ -38,7 +38,7 @@ func TestDocument(t *testing.T) {
 		"http://a.test/private":        {note: "led to http://a.test/login?next=%2F, which asks for a password"},
 		"http://a.test/login?next=%2F": {note: "asks for a password"},
 	} {
-		problem, note := Document(a, page)
+		note, problem := Document(a, page)
 		text := ""
 		if problem != nil {
 			text = problem.Error()

@@ -165,7 +165,7 @@ func (x *Execution) checkDocument(path, page string) error {
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
 	}
-	problem, note := Document(a, page)
+	note, problem := Document(a, page)
 	if note != "" {
 		x.run.Warnings = append(x.run.Warnings, note)
 		x.News.say("Note: %s", note)
