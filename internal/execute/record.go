@@ -220,7 +220,9 @@ func (x *Execution) open(ctx context.Context, name string, requireGood bool) (*a
 		if p.Grave && requireGood {
 			return nil, fmt.Errorf("the recording is unfit for a measurement: %s; try again", bracketed(p.What, p.URL))
 		}
-		x.run.Warnings = append(x.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
+		if !p.IsBackground() {
+			x.run.Warnings = append(x.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
+		}
 	}
 	return a, nil
 }

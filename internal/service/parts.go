@@ -28,8 +28,8 @@ const (
 	partsLimit = 2 * time.Second // an adb server may hang
 )
 
-// plugged looks at this machine. It starts no adb server: on a box one runs, elsewhere it is
-// for a person to start it.
+// plugged looks at this machine. It starts no adb server: phones are listed where a person
+// has started one.
 func plugged(log *slog.Logger) func(context.Context) []device.Part {
 	look := device.Look{
 		Root: os.DirFS("/"), Grabbers: "/dev/video*", Phones: true,

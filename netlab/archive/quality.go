@@ -19,6 +19,9 @@ type Problem struct {
 	Grave bool `json:"grave"`
 }
 
+// IsBackground tells a problem of what nobody sees, such as a missing favicon.
+func (p Problem) IsBackground() bool { return p.Part == backgroundPart }
+
 // Quality is the assessment of a recording.
 type Quality struct {
 	// Score is how much of what the page showed is present and complete, 0 to 1: the mean of the parts'

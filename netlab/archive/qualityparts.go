@@ -48,6 +48,9 @@ const (
 	uses // the number of parts
 )
 
+// backgroundPart is the name of the part that nobody sees.
+const backgroundPart = "background"
+
 // weights are the names and weights of the parts. They follow what a lost one does to the picture of a
 // page: without its scripts or style sheets it is another page, without a picture it has a gap, and of
 // its background nobody sees anything.
@@ -61,7 +64,7 @@ func weights() [uses]Part {
 		useImage:      {Name: "images", Weight: 4},
 		useFont:       {Name: "fonts", Weight: 2},
 		useMedia:      {Name: "media", Weight: 1},
-		useBackground: {Name: "background", Weight: 0.05},
+		useBackground: {Name: backgroundPart, Weight: 0.05},
 	}
 }
 
