@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"eidetic/internal/execute"
@@ -23,6 +24,8 @@ type MeasureCmd struct {
 	Listen  string `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
 	NoServe bool   `help:"Write the report and end."`
 
+	Browser   string        `default:"chromium" placeholder:"NAME" help:"chromium, firefox, firefox-esr, or the path of a browser's program (${default})."`
+	End       string        `placeholder:"END" help:"What ends a load, for a page that never rests: 'network 1s', 'still 1s in 0%,0%,100%,50%', 'done NAME' and others of docs/scenarios.md. Without it the page has loaded when all is still."`
 	Still     time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
 	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
 	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
@@ -89,10 +92,24 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, Plan: lab.Plan{
 		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: "recorded", Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
-		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match},
+		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
 	}}
+	if c.End != "" {
+		t.Plan.Steps = []lab.Step{{Name: "load", Open: c.URL, End: c.End}}
+	}
 	if c.Against != "" {
 		t.Plan.Treatment = &lab.Arm{Page: c.Against}
 	}
 	return t
+}
+
+// browserNamed is the browser of a name or of a program's path; nil is Chromium.
+func browserNamed(name string) *lab.Browser {
+	switch {
+	case name == lab.Chromium:
+		return nil
+	case strings.ContainsRune(name, '/'):
+		return &lab.Browser{Command: name}
+	}
+	return &lab.Browser{Name: name}
 }

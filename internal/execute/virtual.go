@@ -139,14 +139,18 @@ func (v *Virtual) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reach prepares the rig for a page, and returns an error if the page cannot be loaded here.
-func (v *Virtual) Reach(page string) error {
+// Reach prepares the rig for a page, and returns an error if the page cannot be loaded here
+// in this browser.
+func (v *Virtual) Reach(page string, browser *lab.Browser) error {
 	u, err := url.Parse(page)
 	if err != nil {
 		return err
 	}
 	if p := u.Port(); p != "" && p != "80" && p != "443" && v.portsErr != nil {
 		return fmt.Errorf("%s: only the ports 80 and 443 can be used on this machine: %w", page, v.portsErr)
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a == netip.IPv6Loopback() && browser.Family() != lab.Chromium {
+		return fmt.Errorf("%s: only Chromium is led to the box from ::1; write localhost instead: the box finds a server on ::1 by itself", page)
 	}
 	return v.device.Reach(page)
 }

@@ -188,7 +188,7 @@ func (t Task) dialFile() uintptr {
 // prepare readies the device for the plan's pages.
 func (t Task) prepare(rig *execute.Virtual) error {
 	for _, a := range t.Plan.Arms() {
-		if err := rig.Reach(a.Page); err != nil {
+		if err := rig.Reach(a.Page, a.Browser); err != nil {
 			return err
 		}
 	}

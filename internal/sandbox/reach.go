@@ -140,10 +140,11 @@ func (r Reach) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	f.Hosts = r.hosts
 	addrs, err := f.Addrs(ctx, host)
 	var absent *dns.NoAddressError
+	var timeout net.Error
 	switch {
 	case err == nil:
 		return addrs, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
 		return nil, fmt.Errorf("the name server %v did not answer within %v; name one that does with --resolver IP:PORT, or write %s into %s",
 			r.Resolver, resolveLimit, host, dns.HostsFile)
 	case errors.As(err, &absent):

@@ -66,7 +66,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 	}
 	defer rig.Close()
 	for _, page := range v.Pages {
-		if err := rig.Reach(page); err != nil {
+		if err := rig.Reach(page, nil); err != nil {
 			return err
 		}
 	}
