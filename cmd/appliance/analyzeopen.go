@@ -12,6 +12,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/file"
 	"eidetic/capture/reel"
+	"eidetic/internal/experiment"
 )
 
 // open opens what is to be analysed: a reel, a folder of pictures, or a film, which is
@@ -25,6 +26,11 @@ func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name strin
 		path = c.Frames
 	}
 	st, err := os.Stat(path)
+	if err == nil && st.IsDir() {
+		if reels, _ := filepath.Glob(filepath.Join(path, "trials", "*", experiment.ReelFile)); len(reels) > 0 {
+			return nil, "", nil, usage(fmt.Errorf("%s is a run with %d recordings: name one, such as %s", path, len(reels), reels[0]))
+		}
+	}
 	if c.Frames != "" || err == nil && st.IsDir() {
 		f, err := file.OpenFolder(path, c.Rate)
 		if err != nil {

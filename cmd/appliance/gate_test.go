@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,7 +82,7 @@ func TestDemoWithoutAValidTrial(t *testing.T) {
 	}
 }
 
-// A recording that is unfit does not replace one that is good, and says where it is.
+// A recording that holds nothing does not replace one that is good, and leaves no file.
 func TestForcedRecordingIsJudgedFirst(t *testing.T) {
 	good := shopArchive(t)
 	before, err := os.ReadFile(good)
@@ -91,14 +92,14 @@ func TestForcedRecordingIsJudgedFirst(t *testing.T) {
 	record := listens(t, "record", "--archive", good, "--force", "--proxy", "127.0.0.1:0", "--ca-dir", t.TempDir())
 	status, said := record.interrupt(t)
 	rejected := filepath.Join(filepath.Dir(good), ".new-"+filepath.Base(good))
-	if status != exitFailed || !strings.Contains(said, "the recording is empty") || !strings.Contains(said, good+" is as it was") ||
-		!strings.Contains(said, rejected) {
+	if status != exitFailed || !strings.Contains(said, "nothing was recorded") || !strings.Contains(said, good+" is as it was") ||
+		strings.Contains(said, rejected) {
 		t.Errorf("status %d: %s", status, said)
 	}
 	if after, err := os.ReadFile(good); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the good recording is gone: %d bytes, %v", len(after), err)
 	}
-	if _, err := os.Stat(rejected); err != nil {
-		t.Error(err)
+	if _, err := os.Stat(rejected); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stat the empty recording: %v; want none", err)
 	}
 }

@@ -98,6 +98,9 @@ func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
 		return c.judge(std, path)
 	}
 	if err := c.judge(std, path); err != nil {
+		if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+			return &exitError{statusOf(err), fmt.Errorf("%w; %s is as it was", err, c.Archive)}
+		}
 		return &exitError{statusOf(err), fmt.Errorf("%w; %s is as it was, and the new recording is in %s", err, c.Archive, path)}
 	}
 	if err := os.Rename(path, c.Archive); err != nil {

@@ -108,7 +108,11 @@ func (b *bench) open(ctx context.Context, first int) *openPage {
 	p.word = string(text)
 	ended := make(chan error, 2)
 	go func() { _, _, err := c.Read(ctx); ended <- err }()
-	go func() { lines.Scan(); ended <- lines.Err() }()
+	go func() {
+		for lines.Scan() { // the empty line that ends the last event
+		}
+		ended <- lines.Err()
+	}()
 	p.leave = func() {
 		select {
 		case err := <-ended:
