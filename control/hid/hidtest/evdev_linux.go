@@ -2,6 +2,7 @@ package hidtest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,8 @@ type Input struct {
 	t    testing.TB
 	file *os.File
 	rest []byte
+	// mayEnd allows the device to vanish; ended says that it did.
+	mayEnd, ended bool
 }
 
 // Ioctls of linux/input.h.
@@ -119,10 +122,27 @@ func (in *Input) Next() InputEvent {
 		}
 		buffer := make([]byte, 64*eventBytes)
 		n, err := in.file.Read(buffer)
+		if in.mayEnd && errors.Is(err, unix.ENODEV) {
+			in.ended = true
+			return InputEvent{}
+		}
 		if err != nil {
 			in.t.Fatalf("%s: %v", in.Name, err)
 		}
 		in.rest = append(in.rest, buffer[:n]...)
+	}
+}
+
+// AwaitReleaseOrEnd returns once a key is released, or the whole device is gone: the kernel
+// releases the keys of a device that is unplugged, and a reader that is late finds no device
+// to read that from.
+func (in *Input) AwaitReleaseOrEnd(key uint16) {
+	in.t.Helper()
+	in.mayEnd = true
+	for !in.ended {
+		if e := in.Next(); !in.ended && e.Kind == KindKey && e.Code == key && e.Value == 0 {
+			return
+		}
 	}
 }
 
