@@ -21,7 +21,7 @@ func TestApplications(t *testing.T) {
 		t.Fatalf("build the appliance: %v\n%s", err, out)
 	}
 	b := Bench{
-		Appliance: program, Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
+		Appliance: program, Modules: filepath.Join(testlab.TempDir(t), "node_modules"), Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
 		Start: func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, Flags: []string{"--still", "1s"},
 	}
 	for _, app := range Apps() {
