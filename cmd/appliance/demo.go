@@ -35,6 +35,7 @@ type DemoCmd struct {
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	matchFlags
+	sandboxFlags
 }
 
 // matchFlags say how requests are matched, and what is done with those that are not.
@@ -133,7 +134,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
-	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", Plan: lab.Plan{
+	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", NoSandbox: d.NoSandbox, Plan: lab.Plan{
 		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
 		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
 		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},

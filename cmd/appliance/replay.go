@@ -44,6 +44,7 @@ type ReplayCmd struct {
 	JSON   bool   `name:"json" help:"Print the summary as JSON."`
 	authorityFlags
 	originFlags
+	sandboxFlags
 
 	Still time.Duration `default:"2s" help:"With a URL: a page has loaded when it has asked for nothing for this long (${default})."`
 	Limit time.Duration `default:"60s" help:"With a URL: a page that goes on asking is left after this long (${default})."`
@@ -134,7 +135,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
 	return visitPages(ctx, sandbox.Visit{
 		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link, Match: c.Match,
-		Served: requests.Add,
+		Served: requests.Add, NoSandbox: c.NoSandbox,
 	})
 }
 

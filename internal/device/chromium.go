@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/isolate"
 	"eidetic/internal/programs"
 )
 
@@ -67,6 +68,10 @@ type Options struct {
 	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
 	// empty profile.
 	Home string
+	// Sandbox is what keeps the browser from the machine.
+	Sandbox isolate.Sandbox
+
+	words []string // of a plan's command, which may name files
 }
 
 // Browser is a running browser.
@@ -77,10 +82,10 @@ type Browser struct {
 
 // flags returns the command line of a browser on a virtual screen.
 func flags(profile string, o Options) []string {
-	f := append(quietFlags(),
-		"--user-data-dir="+profile,
-		"--no-sandbox", // the browser is root in its namespaces, which are the sandbox
-	)
+	f := append(quietFlags(), "--user-data-dir="+profile)
+	if o.Sandbox != isolate.SandboxFull {
+		f = append(f, "--no-sandbox")
+	}
 	f = append(f, windowFlags(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1),
 		fmt.Sprint(o.Screen.Height+1))...)
 	f = append(f, quicFlag(o.HTTP3))
@@ -199,7 +204,18 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
 	cmd.Env = environment(b.home, o.Display)
 	cmd.ExtraFiles = o.Files
+	j := isolate.NewJail()
+	if o.Sandbox != isolate.SandboxNone {
+		if err := j.GiveHome(b.home); err != nil {
+			return fmt.Errorf("giving the browser its home: %w", err)
+		}
+	}
 	err := o.Namespace.Do(func() (err error) {
+		if o.Sandbox != isolate.SandboxNone {
+			if err := j.Enter(cmd, b.home, append(programFiles(cmd.Path, o.words), socket(o.Display))...); err != nil {
+				return err
+			}
+		}
 		b.process, err = start(cmd, name)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"eidetic/internal/isolate"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 )
@@ -60,6 +61,8 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 	Home     string
+	// Sandbox is that of Options: the most that the machine allows, and less only if the caller says so.
+	Sandbox isolate.Sandbox
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -67,8 +70,9 @@ type Virtual struct {
 }
 
 // NewVirtual makes the device's network and screen, and brings up the box's loopback.
-// NewChromium prepares the browser.
-func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
+// NewChromium prepares the browser. Where the machine allows no SandboxFull, NewVirtual fails unless
+// the caller says noSandbox; that also switches the browser's own sandbox off where it would work.
+func NewVirtual(ctx context.Context, size Screen, noSandbox bool) (*Virtual, error) {
 	box, err := netspace.Here()
 	if err != nil {
 		return nil, err
@@ -82,7 +86,8 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		return nil, err
 	}
 	v := &Virtual{Namespace: ns, Size: size}
-	for _, step := range []func() error{v.plug, NoForwarding, v.guard} {
+	protect := func() error { return v.protect(ctx, noSandbox) }
+	for _, step := range []func() error{v.plug, NoForwarding, v.guard, protect} {
 		if err := step(); err != nil {
 			v.Close()
 			return nil, err
@@ -97,6 +102,17 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		v.Niceness = browserNiceness
 	}
 	return v, nil
+}
+
+// protect chooses the browser's sandbox.
+func (v *Virtual) protect(ctx context.Context, noSandbox bool) error {
+	works, err := isolate.ProbeSandbox(ctx, v.Namespace.Do)
+	if noSandbox {
+		v.Sandbox = min(works, isolate.SandboxOurs)
+		return nil
+	}
+	v.Sandbox = works
+	return err
 }
 
 // plug makes the device's cable and the box's inner one, and gives their outer ends
@@ -202,6 +218,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
+		Sandbox: v.Sandbox,
 	})
 }
 

@@ -43,6 +43,9 @@ type VirtualConfig struct {
 	Log              *slog.Logger
 	// Browser is the first that is used; nil is Chromium.
 	Browser *lab.Browser
+	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
+	// no user namespaces, without any.
+	NoSandbox bool
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -64,7 +67,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			v.Close()
 		}
 	}()
-	if v.device, err = device.NewVirtual(ctx, screenSize); err != nil {
+	if v.device, err = device.NewVirtual(ctx, screenSize, c.NoSandbox); err != nil {
 		return nil, err
 	}
 	var upstream *proxy.UpstreamConfig
@@ -172,6 +175,7 @@ func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate)
 	e.Network = v.Network.Environment()
+	e.Sandbox = v.device.Sandbox.String()
 }
 
 // isolation records the evidence that nobody outside the lab was contacted.

@@ -169,6 +169,7 @@ func spell(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s"
 func environmentRows(e lab.Environment) (r rows) {
 	r.add("Appliance", e.Appliance)
 	r.add("Browser", e.Browser)
+	r.add("Sandbox", e.Sandbox)
 	r.add("Screen", e.Screen)
 	r.add("Operating system", e.OS)
 	r.add("Kernel", e.Kernel)

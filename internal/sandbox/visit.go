@@ -24,6 +24,8 @@ type Visit struct {
 	Seed         uint64
 	// Reach is for a recording.
 	Reach Reach
+	// NoSandbox is that of execute.VirtualConfig.
+	NoSandbox bool `json:",omitempty"`
 	// Timing, Link and Match are for a replay.
 	Timing, Link, Match string
 

@@ -50,7 +50,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 		TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log, NoSandbox: v.NoSandbox}
 	if v.Record {
 		dialer, err := isolate.NewDialer(os.NewFile(visitDials, "outside"))
 		if err != nil {

@@ -99,6 +99,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
 			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
+			noSandbox: s.Config.Virtual.NoSandbox,
 		})
 	}
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
