@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -56,7 +57,8 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		return nil, err
 	}
 	opened := map[string]*archive.Archive{}
-	for _, a := range x.Plan.Arms() {
+	named := x.Plan.Arms()
+	for i, a := range named {
 		recorded := opened[files[a.Name]]
 		if recorded == nil {
 			if recorded, err = x.open(ctx, files[a.Name], a.Archive == ""); err != nil {
@@ -64,11 +66,20 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			}
 			opened[files[a.Name]] = recorded
 		}
+		if a.Match == "" {
+			a.Match = string(replay.PolicyOf(recorded))
+			named[i].Match = a.Match
+			if a.Match == lab.LooseMatch {
+				x.note("The recording was imported: its page drew other numbers by lot than the page of a replay does, so a request that differs gets " +
+					"the most similar recorded answer (match: loose); with match: normal it is a miss.")
+			}
+		}
 		arms = append(arms, x.arm(ctx, a, &replaying{
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
 			warm: a.State == lab.StateWarm,
 		}))
 	}
+	x.run.Plan = x.run.Plan.WithArms(named)
 	i := x.run.Archive
 	origins := "no origin can be reached"
 	if x.fill.view != nil {
@@ -76,6 +87,14 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	}
 	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
 	return arms, nil
+}
+
+// note adds a warning to the run, unless it has it, and tells a person.
+func (x *Execution) note(text string) {
+	if !slices.Contains(x.run.Warnings, text) {
+		x.run.Warnings = append(x.run.Warnings, text)
+		x.News.say("Note: %s", text)
+	}
 }
 
 // arm converts an arm for package experiment.

@@ -43,7 +43,13 @@ type Page struct {
 	URL   string    `json:"url"`
 	Title string    `json:"title,omitempty"`
 	Wall  time.Time `json:"ts"`
+	// Rest is when the page came to rest, in milliseconds since the start of the recording. What it asked
+	// for later, a replay that ends at rest does not ask for. 0 if that is not known.
+	Rest float64 `json:"rest_ms,omitempty"`
 }
+
+// RestTime is Rest as [lab.Exchange.Start] counts.
+func (p Page) RestTime() time.Duration { return time.Duration(p.Rest * float64(time.Millisecond)) }
 
 // DNS is one recorded question and its answer.
 type DNS struct {
