@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/programs"
 )
 
@@ -67,6 +69,8 @@ type Options struct {
 	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
 	// empty profile.
 	Home string
+	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
+	Locale lab.Locale
 }
 
 // Browser is a running browser.
@@ -87,7 +91,7 @@ func flags(profile string, o Options) []string {
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(append(f, o.Extra...), o.URL)
+	return append(append(append(f, languageFlags(o.Locale)...), o.Extra...), o.URL)
 }
 
 // quicFlag forces HTTP/3 for these hosts and no others.
@@ -119,7 +123,7 @@ func quietFlags() []string {
 		"--disable-gpu", // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
-		"--lang=en-GB",
+		"--lang=" + ownLanguage,
 		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
@@ -182,7 +186,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := steadyCaret(home); err != nil {
+	if err := errors.Join(steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
@@ -197,7 +201,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 // begin starts the browser in its home.
 func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
-	cmd.Env = environment(b.home, o.Display)
+	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
 	cmd.ExtraFiles = o.Files
 	err := o.Namespace.Do(func() (err error) {
 		b.process, err = start(cmd, name)
@@ -222,7 +226,7 @@ func environment(home, display string) []string {
 		"DISPLAY=" + display,
 		"XDG_RUNTIME_DIR=" + home,
 		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LANGUAGE=en",
-		"TZ=UTC",
+		"TZ=" + ownZone,
 		"TMPDIR=/tmp",
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",

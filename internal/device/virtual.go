@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 )
@@ -60,6 +61,8 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 	Home     string
+	// Locale is what browsers tell pages.
+	Locale lab.Locale
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -201,7 +204,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
 	})
 }
 

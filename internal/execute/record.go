@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -78,6 +79,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
 			warm: a.State == lab.StateWarm,
 		}))
+		x.noteLocale(recorded)
 	}
 	x.run.Plan = x.run.Plan.WithArms(named)
 	i := x.run.Archive
@@ -87,6 +89,24 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	}
 	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
 	return arms, nil
+}
+
+// setLocale makes the device that of a recording, and without one its own again.
+func (x *Execution) setLocale(l lab.Locale) {
+	if x.Rig.Locale != nil {
+		x.Rig.Locale(l)
+	}
+}
+
+// noteLocale tells what of a recording's locale this device does not take over.
+func (x *Execution) noteLocale(a *archive.Archive) {
+	switch l := a.Locale(); {
+	case l.Zone == "":
+	case x.Rig.Locale == nil:
+		x.note(fmt.Sprintf("The recording was made %s from UTC; this device keeps its own time zone, which local times on the page show.", l.Zone))
+	case !device.KnowsZone(l.Zone):
+		x.note(fmt.Sprintf("The recording was made %s from UTC, for which there is no zone: local times on the page are in UTC.", l.Zone))
+	}
 }
 
 // note adds a warning to the run, unless it has it, and tells a person.
@@ -102,6 +122,9 @@ func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
 		Ready: func() error {
+			if r, ok := network.(*replaying); ok {
+				x.setLocale(r.archive.Locale())
+			}
 			if err := x.warmUp(ctx, a, network); err != nil {
 				return err
 			}
@@ -142,6 +165,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	x.setLocale(lab.Locale{})
 	cold := a
 	cold.State = lab.StateCold // a warm browser would not ask for what it has
 	if err := x.prepare(ctx, cold); err != nil {

@@ -252,6 +252,7 @@ func (v *visit) replayPages(ctx context.Context, a *archive.Archive, o replay.Op
 		writing = errors.Join(writing, v.lines.Encode(s))
 	}
 	var err error
+	v.rig.Locale(a.Locale())
 	for _, page := range v.Pages {
 		// Each browser is a device that was never here, so it gets a session of its own.
 		o.Wall = time.Now()

@@ -21,6 +21,8 @@ type CreateOptions struct {
 	// replay shows pages the same numbers.
 	Seed     uint64
 	PageDate time.Time
+	// Zone is the browser's offset from UTC, "+02:00"; "" if it is unknown, or the browser was the virtual device's.
+	Zone string
 	// Rules apply when requests are matched.
 	Rules []Rule
 	// Imported says what the import of another tool's file left out, lacks or changed, a line each.
