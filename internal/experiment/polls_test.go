@@ -32,7 +32,9 @@ func TestRestWithAPendingPoll(t *testing.T) {
 				}
 				return Traffic{LastActivity: w.pressed.Add(asked), Waits: []Wait{{7, w.pressed.Add(asked)}}}
 			}
-			got, err := w.runner().Trial(t.Context(), plan(), 1, dir)
+			p := plan()
+			p.Limit = 30 * time.Second
+			got, err := w.runner().Trial(t.Context(), p, 1, dir)
 			if err != nil || got.Ended != lab.EndStable {
 				t.Fatalf("%s: ended by %q, %v; want %q", name, got.Ended, err, lab.EndStable)
 			}
@@ -56,7 +58,9 @@ func TestMoreIsExpected(t *testing.T) {
 			}
 			return Traffic{Recorded: 90, Asked: 90, LastActivity: w.pressed.Add(8 * time.Second)}
 		}
-		got, err := w.runner().Trial(t.Context(), plan(), 1, dir)
+		p := plan()
+		p.Limit = 30 * time.Second
+		got, err := w.runner().Trial(t.Context(), p, 1, dir)
 		if err != nil || !got.Valid || got.Asked != 90 {
 			t.Errorf("Trial() = asked for %d, valid %v, %q, %v; want 90 and valid", got.Asked, got.Valid, got.Invalid, err)
 		}
