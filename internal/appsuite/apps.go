@@ -28,16 +28,16 @@ type App struct {
 // Apps lists the suite.
 func Apps() []App {
 	return []App{
-		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", start: startKarma},
-		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
+		{Name: "Karma", Firefox: true, From: "npm karma", Has: "socket.io: polling, then WebSocket", start: startKarma},
+		{Name: "mitmweb", Firefox: true, From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, 11.5 MB in 90 requests", start: startNodeRED},
-		{Name: "servor", From: "npm servor", Has: "server-sent events", start: startServor},
+		{Name: "servor", Firefox: true, From: "npm servor", Has: "server-sent events", start: startServor},
 		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", start: startTraceViewer},
 		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", start: startGraphiQL},
-		{Name: "Vue on Vite", From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
+		{Name: "Vue on Vite", Firefox: true, From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
 		{Name: "Monaco", From: "npm monaco-editor", Has: "23 MB of scripts (4 MB as gzip), one of them a worker of 13 MB", start: startMonaco},
-		{Name: "DokuWiki login", From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
+		{Name: "DokuWiki login", Firefox: true, From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
 	}
 }
 
