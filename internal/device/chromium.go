@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/internal/programs"
 )
 
@@ -72,6 +74,8 @@ type Options struct {
 	Sandbox isolate.Sandbox
 
 	words []string // of a plan's command, which may name files
+	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
+	Locale lab.Locale
 }
 
 // Browser is a running browser.
@@ -92,7 +96,7 @@ func flags(profile string, o Options) []string {
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(append(f, o.Extra...), o.URL)
+	return append(append(append(f, languageFlags(o.Locale)...), o.Extra...), o.URL)
 }
 
 // quicFlag forces HTTP/3 for these hosts and no others.
@@ -124,7 +128,7 @@ func quietFlags() []string {
 		"--disable-gpu", // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
-		"--lang=en-GB",
+		"--lang=" + ownLanguage,
 		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
@@ -187,7 +191,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := steadyCaret(home); err != nil {
+	if err := errors.Join(steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
@@ -202,7 +206,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 // begin starts the browser in its home.
 func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
-	cmd.Env = environment(b.home, o.Display)
+	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
 	cmd.ExtraFiles = o.Files
 	j := isolate.NewJail()
 	if o.Sandbox != isolate.SandboxNone {
@@ -238,7 +242,7 @@ func environment(home, display string) []string {
 		"DISPLAY=" + display,
 		"XDG_RUNTIME_DIR=" + home,
 		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LANGUAGE=en",
-		"TZ=UTC",
+		"TZ=" + ownZone,
 		"TMPDIR=/tmp",
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 )
@@ -63,6 +64,8 @@ type Virtual struct {
 	Home     string
 	// Sandbox is that of Options: the most that the machine allows, and less only if the caller says so.
 	Sandbox isolate.Sandbox
+	// Locale is what browsers tell pages.
+	Locale lab.Locale
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -217,7 +220,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	return v.Browser.Start(Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
 		Sandbox: v.Sandbox,
 	})
 }

@@ -39,6 +39,8 @@ type Rig struct {
 	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
 	// it cannot be changed.
 	Prepare func(context.Context, lab.Arm) error
+	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
+	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error

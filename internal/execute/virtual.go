@@ -113,6 +113,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Device, v.Control = births{v.device, v.Network}, v.keys
 	v.Hands = &Hands{Controller: v.keys}
 	v.Prepare = v.browsers.prepare
+	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
 	}

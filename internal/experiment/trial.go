@@ -256,7 +256,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the latest change that was compared with the red page
-	atRest := Rest{MainThreads: r.MainThreads}
+	atRest, polled := Rest{MainThreads: r.MainThreads}, polls{atRest: Rest{MainThreads: r.MainThreads}}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err
@@ -272,23 +272,36 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 					return lab.EndRed, nil
 				}
 			}
-			now, still := r.Clock(), stillFor(film, status)
+			now := r.Clock()
+			silent := now.Sub(traffic.LastActivity)
+			still := min(stillFor(film, status), silent)
+			polled.look(now, still, p.Still, traffic.Waits)
 			if traffic.InFlight > 0 {
 				still = 0
 			}
-			still = min(still, now.Sub(traffic.LastActivity))
 			switch {
 			case still < p.Still/2:
 				atRest.Moved()
 			case still < p.Still:
 				atRest.Begin(now)
-			case !atRest.IsBusy(now):
+			case atRest.IsBusy(now):
+			case silent < patience(p.Still, traffic):
+				atRest.Again(now)
+			default:
+				noteRest(session, cmp.Or(polled.since, now))
 				return lab.EndStable, nil
 			}
 		}
 		if r.Clock() > deadline {
 			return lab.EndLimit, nil
 		}
+	}
+}
+
+// noteRest tells a session that records when the page came to rest.
+func noteRest(session Session, at lab.Time) {
+	if n, ok := session.(RestNoter); ok {
+		n.AtRest(at)
 	}
 }
 

@@ -38,7 +38,7 @@ type Arm struct {
 	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
 	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
-	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer" example:"loose"`
+	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again"`
@@ -53,8 +53,11 @@ const (
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
 
-// NormalMatch is the matching policy of a plan that names none.
-const NormalMatch = "normal"
+// The matching policies that a plan gets that names none: LooseMatch if its recording was imported.
+const (
+	NormalMatch = "normal"
+	LooseMatch  = "loose"
+)
 
 // The values of Plan.Miss.
 const (
@@ -68,14 +71,14 @@ type NamedArm struct {
 	Arm
 }
 
-// Arms lists the arms with every field filled in: the control, and the treatment if
+// Arms lists the arms with every field filled in but Match, which depends on the recording: the control, and the treatment if
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
 	if control.Page == "" && len(p.Steps) > 0 {
 		control.Page = p.Steps[0].Open
 	}
-	control.Link, control.Match = cmp.Or(control.Link, NativeLink), cmp.Or(control.Match, NormalMatch)
+	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
 		return arms
