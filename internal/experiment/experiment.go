@@ -101,6 +101,8 @@ type FilmStatus struct {
 	// Interruptions is how often the source reported that it cannot deliver pictures: a
 	// lost signal, a removed device.
 	Interruptions int
+	// Trouble is what the source reported first, or why the recording has ended by itself; "" for nothing.
+	Trouble string
 	// Period is the time between two looks at the screen. Normal is the usual uncertainty
 	// of the time of a change: Period plus the median uncertainty of the frames.
 	Period, Normal time.Duration

@@ -118,6 +118,12 @@ func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(f
 // Broken marks an instrument's error as one after which the next trial may succeed.
 func Broken(err error) error { return &brokenError{err} }
 
+// IsBroken says whether an error is one that Broken marked.
+func IsBroken(err error) bool {
+	var b *brokenError
+	return errors.As(err, &b)
+}
+
 // perform does steps 1 to 5 of a trial and writes the logs. It returns the event from which
 // times count.
 func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts, spent *parts) (start *lab.Event, err error) {
@@ -315,14 +321,22 @@ func (r *Runner) look(ctx context.Context, life Life, film Film) error {
 	case <-life.Done():
 		return &brokenError{life.Err()}
 	case <-film.Done():
-		return broken("the recording of the screen ended by itself")
+		return broken("the recording of the screen ended by itself%s", because(film.Status()))
 	case <-timer.C:
 		// No waiting for the source: the trial is invalid anyway, and the interruption may last.
-		if film.Status().Interruptions > 0 {
-			return broken("the source of the pictures was interrupted: appliance reel info says when and why")
+		if status := film.Status(); status.Interruptions > 0 {
+			return broken("the source of the pictures was interrupted%s (appliance reel info says when)", because(status))
 		}
 		return nil
 	}
+}
+
+// because is what a recording's source said of its trouble, as the end of a sentence.
+func because(s FilmStatus) string {
+	if s.Trouble == "" {
+		return ""
+	}
+	return ": " + s.Trouble
 }
 
 func wait(ctx context.Context, d time.Duration) error {
