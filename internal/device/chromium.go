@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/programs"
 )
 
@@ -67,12 +68,19 @@ type Options struct {
 	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
 	// empty profile.
 	Home string
+	// Again lets the program be started again with a URL for this browser (Launch); Firefox leaves
+	// such starts to others unless it is told otherwise.
+	Again bool
 }
 
 // Browser is a running browser.
 type Browser struct {
-	process *process
-	home    string
+	process  *process
+	home     string
+	devtools *devtools // nil where the browser cannot be asked
+	started  started
+	launched []*Browser // by Launch; they end by themselves
+	execed   lab.Event  // the start of the program
 }
 
 // flags returns the command line of a browser on a virtual screen.
@@ -186,8 +194,8 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	b := &Browser{home: home}
-	if err := b.begin(exec.Command(program, args(home)...), name, o); err != nil {
+	b := &Browser{home: home, started: started{program, name, args(home), o}}
+	if err := b.begin(exec.Command(program, b.started.args...), name, o); err != nil {
 		os.RemoveAll(home)
 		return nil, err
 	}
@@ -200,7 +208,9 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Env = environment(b.home, o.Display)
 	cmd.ExtraFiles = o.Files
 	err := o.Namespace.Do(func() (err error) {
+		b.execed.Earliest = lab.Monotonic()
 		b.process, err = start(cmd, name)
+		b.execed.Latest = lab.Monotonic()
 		return err
 	})
 	if err != nil {
@@ -239,9 +249,18 @@ func (b *Browser) Err() error { return b.process.ended() }
 
 // Stop ends the browser with all its helper processes and removes its home.
 func (b *Browser) Stop() error {
-	b.process.stop(0)
-	reapOrphans("chrome_crashpad_handler")
+	b.end()
 	return removeAll(b.home)
+}
+
+// end ends the browser and what it was started again by.
+func (b *Browser) end() {
+	b.process.stop(0)
+	for _, one := range b.launched {
+		one.process.stop(0)
+	}
+	b.devtools.close()
+	reapOrphans("chrome_crashpad_handler")
 }
 
 // removeAll removes a folder to which ending processes may still write for seconds on a

@@ -60,6 +60,9 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 	Home     string
+	// Protocol lets browsers that can be asked by their debugging protocol be asked; Again is that of
+	// Options.
+	Protocol, Again bool
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -199,10 +202,14 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	if v.Browser == nil {
 		return nil, errors.New("starting a device: it has no browser")
 	}
-	return v.Browser.Start(Options{
+	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
-	})
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Again: v.Again,
+	}
+	if !v.Protocol || !protocolOf(v.Browser) {
+		return v.Browser.Start(o)
+	}
+	return startAsked(v.Browser, o)
 }
 
 // Close ends the screen and releases the network.

@@ -136,7 +136,8 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser}
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser,
+		Needs: execute.NeedsOf(t.Plan.Steps)}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -219,6 +220,7 @@ func browserDirs(b *lab.Browser) (dirs []string) {
 	if b.Profile != "" {
 		dirs = append(dirs, b.Profile)
 	}
+	dirs = append(dirs, b.Extensions...)
 	if words := strings.Fields(b.Command); len(words) > 0 && filepath.IsAbs(words[0]) {
 		dirs = append(dirs, filepath.Dir(words[0]))
 	}
