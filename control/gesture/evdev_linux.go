@@ -40,7 +40,8 @@ func OpenEvdev(path string) (f *os.File, name string, a Axes, err error) {
 		x, hasX := axis(pair[0])
 		y, hasY := axis(pair[1])
 		if hasX && hasY {
-			return f, name, Axes{MinX: int(x.Minimum), MaxX: int(x.Maximum), MinY: int(y.Minimum), MaxY: int(y.Maximum), Slots: pair[0] == absMTX}, nil
+			a = Axes{MinX: int(x.Minimum), MaxX: int(x.Maximum), MinY: int(y.Minimum), MaxY: int(y.Maximum), Slots: pair[0] == absMTX}
+			return f, name, a, nil
 		}
 	}
 	var relative [8]byte

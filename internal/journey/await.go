@@ -112,7 +112,8 @@ func (p *play) await(ctx context.Context, s lab.Step, t *lab.TrialStep, ending l
 			if missing == "" {
 				missing = "the page computed all the time"
 			}
-			if t.Restless = proposals(unrest, p.content, masks(s.Mask, p.content), now.Add(-2*p.Still)); waitsForStillness(ending) && len(t.Restless) > 0 {
+			t.Restless = proposals(unrest, p.content, masks(s.Mask, p.content), now.Add(-2*p.Still))
+			if waitsForStillness(ending) && len(t.Restless) > 0 {
 				missing += "; these places kept changing: if they do not count, mask them: " + maskLine(t.Restless)
 			}
 			return p.fail(ctx, t, lab.StepLimit, fmt.Errorf("it did not come to its end (%s) within %v: %s", ending.Text, limit, missing))

@@ -194,7 +194,9 @@ func pingMeasurements(answers []lab.Answer, region string) (all []lab.Measuremen
 		name, text string
 		share      float64
 	}{{"response_p10_ms", "10 % quantile", 0.1}, {"response_p90_ms", "90 % quantile", 0.9}, {"response_max_ms", "maximum", 1}} {
-		all = append(all, lab.Measurement{Name: q.name, Unit: "ms", Method: fmt.Sprintf(methodPingQuarter, q.text), Value: stats.Quantile(sorted, q.share)})
+		all = append(all, lab.Measurement{
+			Name: q.name, Unit: "ms", Method: fmt.Sprintf(methodPingQuarter, q.text), Value: stats.Quantile(sorted, q.share),
+		})
 	}
 	if len(settled) > 0 {
 		all = append(all, median("response_settled_ms", fmt.Sprintf(methodPingSettled, pingQuiet*3/4), settled))

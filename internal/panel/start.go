@@ -61,6 +61,11 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
+	if in.Body.Arms()[0].Page == "" { // a plan with steps has that of its first
+		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
+			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body",
+		})
+	}
 	once, err := onceOf(in)
 	if err != nil {
 		return nil, p.internalError(err)

@@ -58,7 +58,8 @@ func stepsOf(files *os.Root, run *lab.Run) (all []step) {
 			continue
 		}
 		one := step{
-			Name: s.Name, Anchor: fmt.Sprintf("step-%d", i+1), End: endOf(s), Notes: notesOf(run, s), Pinged: len(s.Pings) > 0, Depth: strings.Count(s.Name, "/"), Seen: shown.Number,
+			Name: s.Name, Anchor: fmt.Sprintf("step-%d", i+1), End: endOf(s),
+			Notes: notesOf(run, s), Pinged: len(s.Pings) > 0, Depth: strings.Count(s.Name, "/"), Seen: shown.Number,
 			Thumbs: thumbs[s.Name], Equal: equalPictures(run, s.Name),
 		}
 		if s.AimX != 0 || s.AimY != 0 {
