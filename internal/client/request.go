@@ -139,6 +139,13 @@ func (r *Request) Locate(refused *RefusedError) *RefusedError {
 	return &located
 }
 
+// SetFiles sends files with the plan, by the names that the plan has for them.
+func (r *Request) SetFiles(files map[string][]byte) {
+	if len(files) > 0 {
+		r.body["files"] = files
+	}
+}
+
 // ErrNoArchive says that the path of a recording leads to no file.
 var ErrNoArchive = errors.New("there is no such file here, and a recording on the box has a name without slashes") // constant
 

@@ -76,12 +76,19 @@ type Options struct {
 	words []string // of a plan's command, which may name files
 	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
 	Locale lab.Locale
+	// Again lets the program be started again with a URL for this browser (Launch); Firefox leaves
+	// such starts to others unless it is told otherwise.
+	Again bool
 }
 
 // Browser is a running browser.
 type Browser struct {
-	process *process
-	home    string
+	process  *process
+	home     string
+	devtools *devtools // nil where the browser cannot be asked
+	started  started
+	launched []*Browser // by Launch; they end by themselves
+	execed   lab.Event  // the start of the program
 }
 
 // flags returns the command line of a browser on a virtual screen.
@@ -195,8 +202,8 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	b := &Browser{home: home}
-	if err := b.begin(exec.Command(program, args(home)...), name, o); err != nil {
+	b := &Browser{home: home, started: started{program, name, args(home), o}}
+	if err := b.begin(exec.Command(program, b.started.args...), name, o); err != nil {
 		os.RemoveAll(home)
 		return nil, err
 	}
@@ -220,7 +227,9 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 				return err
 			}
 		}
+		b.execed.Earliest = lab.Monotonic()
 		b.process, err = start(cmd, name)
+		b.execed.Latest = lab.Monotonic()
 		return err
 	})
 	if err != nil {
@@ -259,9 +268,18 @@ func (b *Browser) Err() error { return b.process.ended() }
 
 // Stop ends the browser with all its helper processes and removes its home.
 func (b *Browser) Stop() error {
-	b.process.stop(0)
-	reapOrphans("chrome_crashpad_handler")
+	b.end()
 	return removeAll(b.home)
+}
+
+// end ends the browser and what it was started again by.
+func (b *Browser) end() {
+	b.process.stop(0)
+	for _, one := range b.launched {
+		one.process.stop(0)
+	}
+	b.devtools.close()
+	reapOrphans("chrome_crashpad_handler")
 }
 
 // removeAll removes a folder to which ending processes may still write for seconds on a

@@ -66,6 +66,9 @@ type Virtual struct {
 	Sandbox isolate.Sandbox
 	// Locale is what browsers tell pages.
 	Locale lab.Locale
+	// Protocol lets browsers that can be asked by their debugging protocol be asked; Again is that of
+	// Options.
+	Protocol, Again bool
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -218,11 +221,15 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	if v.Browser == nil {
 		return nil, errors.New("starting a device: it has no browser")
 	}
-	return v.Browser.Start(Options{
+	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
-		Sandbox: v.Sandbox,
-	})
+		Again: v.Again, Sandbox: v.Sandbox,
+	}
+	if !v.Protocol || !protocolOf(v.Browser) {
+		return v.Browser.Start(o)
+	}
+	return startAsked(v.Browser, o)
 }
 
 // Close ends the screen and releases the network.

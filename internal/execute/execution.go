@@ -147,8 +147,11 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	arms := x.Plan.Arms()
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
-		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
+		Page: arms[0].Page, Plan: x.keptPlan(arms), Link: x.profiles[lab.Control].Describe(),
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
+	}
+	if NeedsOf(x.Plan.Steps).Protocol {
+		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err
@@ -165,6 +168,17 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		}
 	}
 	return x.perform(ctx)
+}
+
+// askedWarning stands in runs whose steps need more of the browser than input.
+const askedWarning = "The browser was asked by its debugging protocol where elements are (css), or told a URL (open): between the inputs, and " +
+	"with nothing attached to the page while it is measured. All input is the operating system's."
+
+// keptPlan is the plan as the run keeps it: its files are in the run's folder.
+func (x *Execution) keptPlan(arms []lab.NamedArm) lab.Plan {
+	p := x.Plan.WithArms(arms)
+	p.Files = nil
+	return p
 }
 
 // perform records missing archives and carries out the trials.

@@ -164,12 +164,14 @@ type replaying struct {
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
 	warm    bool         // the browser need not ask for what it has
+	script  string       // put into every document before the page's own; "" for none
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	o := replay.Options{
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
+		Inject: inject.Options{More: r.script},
 	}
 	expected, rest := recordedOf(r.archive, r.page)
 	o.Rest = rest

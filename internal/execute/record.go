@@ -75,9 +75,13 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 					"the most similar recorded answer (match: loose); with match: normal it is a miss.")
 			}
 		}
+		script, err := readScript(x.files(), a)
+		if err != nil {
+			return nil, err
+		}
 		arms = append(arms, x.arm(ctx, a, &replaying{
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.State == lab.StateWarm,
+			warm: a.IsWarm(), script: script,
 		}))
 		x.noteLocale(recorded)
 	}

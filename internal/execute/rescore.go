@@ -33,10 +33,10 @@ func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored
 	if err := CheckSteps(plan.Steps); err != nil {
 		return nil, err
 	}
-	templates, _, err := ReadFiles(dir, plan.Steps)
+	templates, _, err := ReadFiles(Files{Folder: dir}, plan.Steps)
 	if err != nil {
 		var kept error
-		if templates, _, kept = ReadFiles(filepath.Join(folder, FilesFolder), plan.Steps); kept != nil {
+		if templates, _, kept = ReadFiles(Files{Folder: filepath.Join(folder, FilesFolder)}, plan.Steps); kept != nil {
 			return nil, err
 		}
 	}

@@ -101,7 +101,7 @@ func writeStepStrips(ctx context.Context, dir string, t *lab.Trial) error {
 	defer r.Close()
 	var all []StepPictures
 	for i, s := range t.Steps {
-		if s.Expect == "" || s.EndFrame <= s.StartFrame {
+		if !s.Measured() || s.EndFrame <= s.StartFrame {
 			continue
 		}
 		name := fmt.Sprintf("%s/%02d", stepsFolder, i+1)

@@ -76,6 +76,12 @@ type Life interface {
 	Stop() error
 }
 
+// Starter is a Life that nothing runs in yet, with the synchronisation colour on its screen: its
+// trial begins with the start of the browser, instead of a key on the synchronisation page.
+type Starter interface {
+	Start(ctx context.Context, url string) (lab.Event, error)
+}
+
 // Screen films the device.
 type Screen interface {
 	// Film starts a recording into the file.

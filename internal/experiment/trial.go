@@ -199,11 +199,10 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		r.Link.Restart()
 		defer func() { err = errors.Join(err, r.reportLink(t, dir, f)) }()
 	}
-	event, err := r.Control.Key(ctx, "Return")
+	event, err := r.navigate(ctx, p, life)
 	if err != nil {
-		return nil, fmt.Errorf("pressing a key on the device: %w", err)
+		return nil, err
 	}
-	event.Name, event.Detail = "navigate", "Return on the synchronisation page, which leads to "+p.Page
 	t.Events = append(t.Events, event)
 	ended, err := r.toEnd(ctx, p, scene{t, dir, play, life, film, session}, event)
 	t.Ended, t.Machine = ended, seen()
@@ -216,6 +215,24 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil
+}
+
+// navigate gives the input from which the trial's times count.
+func (r *Runner) navigate(ctx context.Context, p Plan, life Life) (lab.Event, error) {
+	if sleeping, ok := life.(Starter); ok {
+		event, err := sleeping.Start(ctx, p.Page)
+		if err != nil {
+			return event, fmt.Errorf("starting the browser: %w", err)
+		}
+		event.Name, event.Detail = "navigate", "start of the browser's program with "+p.Page
+		return event, nil
+	}
+	event, err := r.Control.Key(ctx, "Return")
+	if err != nil {
+		return event, fmt.Errorf("pressing a key on the device: %w", err)
+	}
+	event.Name, event.Detail = "navigate", "Return on the synchronisation page, which leads to "+p.Page
+	return event, nil
 }
 
 // reportLink stores what the link did between the start and the end.

@@ -36,7 +36,22 @@ type Player struct {
 	// Templates and Gestures are the files that the plan's steps name.
 	Templates map[string]*find.Template
 	Gestures  map[string]*gesture.Recording
+	// Where tells where an element is, Open makes the page that is shown go to a URL, and Launch starts
+	// the browser's program again. What is nil the device cannot do.
+	Where  Where
+	Open   Open
+	Launch Open
 }
+
+// Where tells where the first visible element of a CSS selector is on a screen of which the page fills
+// content.
+type Where func(ctx context.Context, life experiment.Life, selector string, content image.Rectangle) (image.Rectangle, error)
+
+// Open opens a URL.
+type Open func(ctx context.Context, life experiment.Life, url string) (lab.Event, error)
+
+// foundByProtocol says in a trial's step who told where its aim is.
+const foundByProtocol = "%s: the browser's debugging protocol, asked before the input; the input itself is the operating system's"
 
 var _ experiment.Journey = (*Player)(nil)
 
@@ -70,6 +85,7 @@ type play struct {
 	first   *visual.Picture // when the present step began
 	doer    *gesture.Doer
 	input   *os.File
+	asked   string // the selector that the present step asked the browser for
 }
 
 // picture returns the newest picture of the content area.
@@ -99,9 +115,18 @@ func (p *play) Run(ctx context.Context, s experiment.Scene) (err error) {
 			}
 			return nil, fmt.Errorf("gesture %s was not read", name)
 		},
+		Open: p.opener(p.Player.Open), Launch: p.opener(p.Player.Launch),
 	}
 	_, err = p.all(ctx, s.Steps, nest{})
 	return err
+}
+
+// opener opens URLs on the device of this trial.
+func (p *play) opener(open Open) func(context.Context, string) (lab.Event, error) {
+	if open == nil {
+		return nil
+	}
+	return func(ctx context.Context, url string) (lab.Event, error) { return open(ctx, p.Life, url) }
 }
 
 // nest is where a list of steps is in the plan.
@@ -166,6 +191,10 @@ func (p *play) one(ctx context.Context, s lab.Step, at nest) ([]gesture.Sent, er
 	if err != nil {
 		return log.Events, err
 	}
+	if t.Opens = s.Window; s.Pings > 0 || verb == lab.VerbIdle {
+		t.End, t.Valid, t.Met, t.Seen = map[bool]string{true: lab.StepPings, false: lab.StepIdle}[s.Pings > 0], true, t.Input.Latest, p.Clock()
+		return log.Events, nil
+	}
 	if ending == nil {
 		t.End, t.Valid, t.Met, t.Seen = lab.StepInput, true, t.Input.Latest, t.Input.Latest
 		return log.Events, nil
@@ -182,7 +211,15 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 		events, err := p.all(ctx, s.Steps, nest{at.prefix + "/", at.place + ".", at.depth + 1})
 		return gesture.Log{Events: events}, err
 	}
-	log, err := p.doer.Do(ctx, s)
+	p.asked = ""
+	do := p.doer.Do
+	if s.Pings > 0 {
+		do = func(ctx context.Context, s lab.Step) (gesture.Log, error) { return p.pings(ctx, s, t) }
+	}
+	log, err := do(ctx, s)
+	if p.asked != "" {
+		t.FoundBy = fmt.Sprintf(foundByProtocol, p.asked)
+	}
 	t.AimX, t.AimY, t.AimW, t.AimH = log.At.X, log.At.Y, log.Area.Dx(), log.Area.Dy()
 	t.Late = float64(log.Worst().Microseconds()) / 1e3
 	var late *gesture.LateError
@@ -209,10 +246,13 @@ func (p *play) note(t *lab.TrialStep, events []gesture.Sent) error {
 }
 
 // find returns where a target is on the newest picture.
-func (p *play) find(_ context.Context, t lab.Target) (image.Rectangle, error) {
+func (p *play) find(ctx context.Context, t lab.Target) (image.Rectangle, error) {
 	switch {
+	case t.CSS != "" && p.Where == nil:
+		return image.Rectangle{}, errors.New("css: nobody here knows where an element is: aim at a picture or at a share of the content area")
 	case t.CSS != "":
-		return image.Rectangle{}, errors.New("css: nobody here knows where an element is")
+		p.asked = t.CSS
+		return p.Where(ctx, p.Life, t.CSS, p.content)
 	case t.Picture != "":
 		pic, err := p.picture()
 		if err != nil {

@@ -79,6 +79,9 @@ func frameAt(frames visual.Frames, at lab.Time) int {
 }
 
 func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
+	if len(s.Pings) > 0 || s.Verb == lab.VerbIdle {
+		return m.special(s, last)
+	}
 	frames, content := m.frames, m.content
 	ignore := masks(s.Mask, content)
 	met := s.Input.Latest
@@ -89,6 +92,12 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 			return err
 		}
 		if missing != "" {
+			if err := m.propose(s, ignore); err != nil {
+				return err
+			}
+			if len(s.Restless) > 0 {
+				missing += "; if these places do not count, " + maskLine(s.Restless)
+			}
 			s.Invalid = append(s.Invalid, fmt.Sprintf("its end (%s) is not on the frames up to frame %d: %s", s.Expect, last, missing))
 		} else {
 			met, s.EndFrame = since, frame
@@ -103,10 +112,12 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	s.Met = met
 	s.LoadHistogram, s.VisualProgress, s.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 	s.Measurements = measurements(frames, r, s, met)
-	s.Metrics = map[string]float64{}
-	for _, m := range s.Measurements {
-		s.Metrics[m.Name] = m.Value
+	if s.Opens {
+		if err := m.window(s, ignore); err != nil {
+			return err
+		}
 	}
+	s.Metrics = metricsOf(s.Measurements)
 	if s.Expect == "" {
 		return nil // its last picture is that of an instant, and not of an end
 	}
@@ -120,6 +131,15 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	}
 	s.FinalFrame = hash(pic, visual.Without(content, ignore))
 	return nil
+}
+
+// metricsOf are measurements by their names.
+func metricsOf(list []lab.Measurement) map[string]float64 {
+	all := map[string]float64{}
+	for _, m := range list {
+		all[m.Name] = m.Value
+	}
+	return all
 }
 
 // hash is the SHA-256 of parts of a picture as BGRX.
@@ -229,7 +249,7 @@ func firstContent(histogram []float64) int {
 func flatten(t *lab.Trial) {
 	sum, n := 0.0, 0
 	for _, s := range t.Steps {
-		if s.Expect == "" {
+		if !s.Measured() {
 			continue // only its input was given
 		}
 		for _, m := range s.Measurements {

@@ -27,8 +27,11 @@ func Guards() []Guard {
 // StepGuard is the metric of a step that decides verdicts, as the guards do for a page.
 const StepGuard = "time_to_end_ms"
 
-// GuardOf returns the guard that a metric is: one of Guards, or the StepGuard of a step, whose
-// name has the step's path before it. It is false for other metrics.
+// PingGuard is that of a step that measures responsiveness.
+const PingGuard = "response_ms"
+
+// GuardOf returns the guard that a metric is: one of Guards, or the StepGuard or PingGuard of a
+// step, whose name has the step's path before it. It is false for other metrics.
 func GuardOf(metric string) (Guard, bool) {
 	for _, g := range Guards() {
 		if g.Metric == metric {
@@ -37,6 +40,9 @@ func GuardOf(metric string) (Guard, bool) {
 	}
 	if step, ok := strings.CutSuffix(metric, "/"+StepGuard); ok {
 		return Guard{metric, step + ": time to end", true}, true
+	}
+	if step, ok := strings.CutSuffix(metric, "/"+PingGuard); ok {
+		return Guard{metric, step + ": response", true}, true
 	}
 	return Guard{}, false
 }

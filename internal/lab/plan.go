@@ -27,6 +27,8 @@ type Plan struct {
 	ExpectBlank bool `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
+	// Files hold what the steps name, for a plan that is sent to a box.
+	Files map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Screen, Controls and Recipe replace those of a device at a port, for this run.
@@ -45,14 +47,27 @@ type Arm struct {
 	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
-	State   string   `json:"state,omitempty" enum:"cold,warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again"`
+	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
+	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 }
 
 // The states of a browser at the beginning of a trial.
 const (
 	StateCold = "cold"
 	StateWarm = "warm"
+	// With these the browser does not run yet: the trial starts it.
+	StateAppCold = "app-cold"
+	StateAppWarm = "app-warm"
 )
+
+// States lists them.
+func States() []string { return []string{StateCold, StateWarm, StateAppCold, StateAppWarm} }
+
+// IsStart says whether the trials of the arm start the browser.
+func (a Arm) IsStart() bool { return a.State == StateAppCold || a.State == StateAppWarm }
+
+// IsWarm says whether the browser has loaded the page before the arm's trials.
+func (a Arm) IsWarm() bool { return a.State == StateWarm || a.State == StateAppWarm }
 
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
@@ -80,7 +95,7 @@ type NamedArm struct {
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
 	if control.Page == "" && len(p.Steps) > 0 {
-		control.Page = p.Steps[0].Open
+		control.Page = cmp.Or(p.Steps[0].Open, p.Steps[0].Launch)
 	}
 	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
@@ -90,6 +105,7 @@ func (p Plan) Arms() []NamedArm {
 	t := *p.Treatment
 	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
 	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
+	t.Inject = cmp.Or(t.Inject, control.Inject)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}

@@ -51,6 +51,18 @@ func ofJourneys() []metric {
 			"Time from the step's input to the first frame in which 5 % of the pixels that the step changes are as at its end."},
 		{"time_to_end_ms", "Time to end", "ms", "Since when the step's end holds", "The end was reached after",
 			"Time from the step's input to the instant since which the conditions of its end hold."},
+		{lab.PingGuard, "Response", "ms", "From an input to what it changes first", "The region answered after",
+			"Median of the times from the inputs, each at a random phase of the screen, to the first frame whose region differs."},
+		{"response_settled_ms", "Response settled", "ms", "From an input to its last change", "The region had settled after",
+			"Median of the times from the inputs to the last changed frame before the region was quiet."},
+		{"response_p10_ms", "Response, 10 % quantile", "ms", "", "", ""},
+		{"response_p90_ms", "Response, 90 % quantile", "ms", "", "", ""},
+		{"response_max_ms", "Response, slowest", "ms", "", "", ""},
+		{"response_input_share_ms", "Unknown by the input", "ms", "Width of the inputs' intervals", "", ""},
+		{"response_source_share_ms", "Unknown by the screen", "ms", "Time between two pictures", "", ""},
+		{"idle_fps", "Idle frame rate", "frames/s", "What changes though nothing is done", "Pictures went on changing at", ""},
+		{"idle_last_change_ms", "Idle until", "ms", "When the last of it changed", "", ""},
+		{"idle_area_percent", "Idle area", "%", "How much of the screen changed at most", "", ""},
 	}
 }
 

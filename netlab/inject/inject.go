@@ -28,4 +28,7 @@ type Options struct {
 	// Date is the first instant that a page's Date shows.
 	Date time.Time
 	Mode DateMode // default DateCount
+	// More is a script of somebody's own that documents get after this one, and before the page's;
+	// CheckScript says which text it may have.
+	More string
 }
