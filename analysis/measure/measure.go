@@ -31,11 +31,13 @@ const (
 	Window   = "window"   // the window that opened, its load histogram
 	Response = "response" // from inputs to what they changed
 	Codes    = "codes"    // the page's own counter, clock and bits, drawn into each frame
+	Shift    = "shift"    // layout instability: what moved without an input
+	Colours  = "colours"  // key colours of the final frame
 )
 
 // Groups returns the names of all groups.
 func Groups() []string {
-	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes}
+	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Shift, Colours}
 }
 
 // Names returns the names of a group's measurements.
@@ -57,6 +59,10 @@ func Names(group string) []string {
 		return response.Names()
 	case Codes:
 		return codeNames()
+	case Shift:
+		return motion.ShiftNames()
+	case Colours:
+		return colourNames()
 	}
 	return nil
 }
@@ -79,6 +85,7 @@ type Options struct {
 	Known        bool          // tearing by the specification's rule for images that share no pixel
 	BlankColour  color.RGBA    // zero alpha: learned
 	Events       []lab.Event   // inputs
+	Excuses      []lab.Event   // inputs after which layout may shift
 	Quiet        time.Duration // after which a region has settled; zero: 500 ms
 }
 
@@ -107,6 +114,8 @@ type Result struct {
 	Tears    []tearing.Tear    `json:"tears,omitempty"`
 	Window   *image.Rectangle  `json:"window,omitempty"`
 	Answers  []response.Answer `json:"answers,omitempty"`
+	Proposed []lab.Area        `json:"proposed_ignore,omitempty"` // what never settled
+	Colours  []lab.ColourShare `json:"colours,omitempty"`
 }
 
 // run is one measurement in progress.
@@ -177,6 +186,8 @@ func (m *run) all() error {
 		{m.wants(Stable), m.stable},
 		{m.wants(Window), m.window},
 		{m.wants(Codes), m.codes},
+		{m.wants(Shift), m.shift},
+		{m.wants(Colours), m.keyColours},
 	} {
 		if part.wanted {
 			if err := part.do(); err != nil {
@@ -376,7 +387,22 @@ func (m *run) tearing() error {
 	return nil
 }
 
+// shift measures layout instability; what a person did excuses what moves soon after.
+func (m *run) shift() error {
+	s, err := motion.Shifts(m.frames, motion.ShiftOptions{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore, Inputs: m.o.Excuses})
+	if err != nil {
+		return err
+	}
+	m.add("", s.Measurements()...)
+	m.column("shift", "", s.Scores)
+	return nil
+}
+
 func (m *run) stable() error {
+	var err error
+	if m.r.Proposed, err = m.proposed(); err != nil {
+		return err
+	}
 	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content}
 	for _, rule := range []struct {
 		name, method string

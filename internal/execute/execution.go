@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
@@ -131,6 +132,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	x.begun, x.analyst = time.Now(), &analyst{}
+	if x.analyst.ask, err = measure.NewRequest(x.Plan.Measure); err != nil {
+		return err
+	}
 	if x.journey, err = x.player(); err != nil {
 		return err
 	}

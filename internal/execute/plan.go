@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
@@ -60,6 +63,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
+	if err := checkMeasure(p); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {
 			return fmt.Errorf("match of the %s: %w", a.Name, err)
@@ -79,6 +85,21 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	}
 	_, err := links(p, traces)
 	return err
+}
+
+// checkMeasure returns an error, a *lab.StepError, for what cannot be measured.
+func checkMeasure(p lab.Plan) error {
+	if _, err := measure.NewRequest(p.Measure); err != nil || p.Measure == nil {
+		return err
+	}
+	paths := lab.StepPaths(p.Steps)
+	for i, path := range p.Measure.Steps {
+		if !slices.Contains(paths, path) {
+			return &lab.StepError{Path: fmt.Sprintf("measure.steps[%d]", i), Err: fmt.Errorf("the plan has no step %q; it has: %s", path,
+				strings.Join(paths, ", "))}
+		}
+	}
+	return nil
 }
 
 // CheckPage returns an error for a page whose URL cannot be loaded.

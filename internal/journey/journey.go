@@ -125,14 +125,7 @@ type nest struct {
 func (p *play) all(ctx context.Context, steps []lab.Step, in nest) (events []gesture.Sent, err error) {
 	for i, s := range steps {
 		for n := range max(1, s.Repeat) {
-			name := s.Name
-			if name == "" {
-				verb, _ := s.Verb()
-				name = fmt.Sprintf("%s %d", verb, i+1)
-			}
-			if s.Repeat > 1 {
-				name = fmt.Sprintf("%s %d", name, n+1)
-			}
+			name := lab.StepName(s, i, n)
 			sent, err := p.one(ctx, s, nest{in.prefix + name, fmt.Sprintf("%ssteps[%d]", in.place, i), in.depth})
 			events = append(events, sent...)
 			if err != nil {

@@ -26,7 +26,8 @@ type Plan struct {
 	// ExpectBlank is for pages that are to show nothing.
 	ExpectBlank bool `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
 	// Steps make a journey. Without them a trial loads the page.
-	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
+	Steps   []Step   `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
+	Measure *Measure `json:"measure,omitempty" doc:"What is measured on the recordings besides what every load and step has"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Live is set only by the demo; the service refuses it.

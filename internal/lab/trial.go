@@ -123,6 +123,7 @@ type Trial struct {
 	// The name ends with the unit.
 	Metrics      map[string]float64 `json:"metrics"`
 	Measurements []Measurement      `json:"measurements"`
+	Analysis     *Analysis          `json:"analysis,omitempty"`
 	Spans        []*Span            `json:"spans,omitempty"`
 	Events       []Event            `json:"events"`
 

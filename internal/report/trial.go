@@ -17,6 +17,9 @@ type trial struct {
 	Sheet    *artifact
 	Video    *artifact
 	Heat     *artifact
+	Areas    *artifact // the regions, and what is ignored, on the last picture
+	Charts   []link
+	Analyses []analysis
 	Others   []link
 	Timeline *timeline
 	Reasons  []string
@@ -43,7 +46,8 @@ type measured struct {
 
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
-		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"),
+		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"), Areas: artifactOf(files, t, "areas"),
+		Charts: chartsOf(files, t), Analyses: analysesOf(t),
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)

@@ -1,0 +1,192 @@
+package motion
+
+import (
+	"image"
+
+	"eidetic/analysis/visual"
+)
+
+// tiles holds a hash of each row of side by side strips, of two frames; with across of each
+// column of strips that lie one above the other. 0: the line has one colour.
+type tiles struct {
+	access   visual.Access
+	area     image.Rectangle
+	across   bool
+	length   int // lines of a strip
+	strips   int
+	now, old []uint64 // strip after strip
+	row      []uint32
+	flat     []uint32 // the first pixel of each column of a strip
+	found    map[uint64]int32
+}
+
+func newTiles(a visual.Access, o ShiftOptions, across bool) *tiles {
+	t := &tiles{access: a, area: o.Area, across: across, found: map[uint64]int32{}, row: make([]uint32, o.Area.Dx())}
+	t.length, t.strips = o.Area.Dy(), o.Area.Dx()/shiftWidth
+	if across {
+		t.length, t.strips = o.Area.Dx(), o.Area.Dy()/shiftWidth
+		t.flat = make([]uint32, o.Area.Dx())
+	}
+	t.now, t.old = make([]uint64, t.length*t.strips), make([]uint64, t.length*t.strips)
+	return t
+}
+
+// read makes the frame the present one, and the present one the one before.
+func (t *tiles) read(pix []byte) {
+	t.now, t.old = t.old, t.now
+	if t.across {
+		t.readColumns(pix)
+		return
+	}
+	for y := range t.length {
+		t.access.Row(t.row, pix, t.area.Min.Y+y, t.area.Min.X)
+		for s := range t.strips {
+			part := t.row[s*shiftWidth:][:shiftWidth]
+			hash, flat := uint64(1), uint32(0)
+			for _, c := range part {
+				hash = (hash ^ uint64(c)) * hashPrime
+				hash ^= hash >> 29
+				flat |= c ^ part[0]
+			}
+			if flat == 0 {
+				hash = 0
+			}
+			t.now[s*t.length+y] = hash
+		}
+	}
+}
+
+func (t *tiles) readColumns(pix []byte) {
+	differs := make([]uint32, t.length)
+	for s := range t.strips {
+		hashes := t.now[s*t.length:][:t.length]
+		for k := range shiftWidth {
+			t.access.Row(t.row, pix, t.area.Min.Y+s*shiftWidth+k, t.area.Min.X)
+			if k == 0 {
+				copy(t.flat, t.row)
+				clear(differs)
+				for x := range hashes {
+					hashes[x] = 1
+				}
+			}
+			for x, c := range t.row {
+				h := (hashes[x] ^ uint64(c)) * hashPrime
+				hashes[x] = h ^ h>>29
+				differs[x] |= c ^ t.flat[x]
+			}
+		}
+		for x, d := range differs {
+			if d == 0 {
+				hashes[x] = 0
+			}
+		}
+	}
+}
+
+// moved marks the pieces that stand elsewhere than before, where they were and where they are,
+// and returns the largest distance.
+func (t *tiles) moved(mark *cover) (far int) {
+	for s := range t.strips {
+		old, now := t.old[s*t.length:][:t.length], t.now[s*t.length:][:t.length]
+		t.index(old)
+		for y := 0; y < t.length; y++ {
+			if now[y] == 0 || now[y] == old[y] {
+				continue
+			}
+			from, there := t.found[now[y]]
+			if !there || from < 0 {
+				continue
+			}
+			by := y - int(from)
+			first, last := t.run(old, now, y, by)
+			if last-first >= shiftRows && max(by, -by) >= shiftLeast {
+				far = max(far, by, -by)
+				mark.set(t.box(s, first, last))
+				mark.set(t.box(s, first-by, last-by))
+			}
+			y = last - 1
+		}
+	}
+	return far
+}
+
+// run is the stretch of lines around y that are those of before, moved by a distance. Lines of one
+// colour, as between those of a text, belong to it within, and not at its ends.
+func (t *tiles) run(old, now []uint64, y, by int) (first, last int) {
+	same := func(y int) bool { return y >= 0 && y < len(now) && y-by >= 0 && y-by < len(old) && now[y] == old[y-by] }
+	tells := func(y int) bool { return now[y] != 0 && now[y] != old[y] }
+	first, last = y, y+1
+	for i := y - 1; same(i); i-- {
+		if tells(i) {
+			first = i
+		}
+	}
+	for i := y + 1; same(i); i++ {
+		if tells(i) {
+			last = i + 1
+		}
+	}
+	return first, last
+}
+
+func (t *tiles) index(hashes []uint64) {
+	clear(t.found)
+	for i, h := range hashes {
+		if h == 0 {
+			continue
+		}
+		if _, twice := t.found[h]; twice {
+			t.found[h] = -1
+			continue
+		}
+		t.found[h] = int32(i)
+	}
+}
+
+// box is a stretch of a strip, from the area's corner.
+func (t *tiles) box(s, first, last int) image.Rectangle {
+	if t.across {
+		return image.Rect(first, s*shiftWidth, last, (s+1)*shiftWidth)
+	}
+	return image.Rect(s*shiftWidth, first, (s+1)*shiftWidth, last)
+}
+
+// cover is a set of pixels of an area.
+type cover struct {
+	area   image.Rectangle
+	pixels []bool
+}
+
+func newCover(area image.Rectangle) *cover { return &cover{area: area} }
+
+// set adds a rectangle, from the area's corner.
+func (c *cover) set(r image.Rectangle) {
+	if c.pixels == nil {
+		c.pixels = make([]bool, c.area.Dx()*c.area.Dy())
+	}
+	r = r.Intersect(image.Rectangle{Max: c.area.Size()})
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		row := c.pixels[y*c.area.Dx()+r.Min.X:][:r.Dx()]
+		for x := range row {
+			row[x] = true
+		}
+	}
+}
+
+// count counts the pixels outside some rectangles of the frame.
+func (c *cover) count(ignore []image.Rectangle) (n int) {
+	if c.pixels == nil {
+		return 0
+	}
+	for _, part := range visual.Without(c.area, ignore) {
+		part = part.Sub(c.area.Min)
+		for y := part.Min.Y; y < part.Max.Y; y++ {
+			for _, set := range c.pixels[y*c.area.Dx()+part.Min.X:][:part.Dx()] {
+				if set {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
