@@ -179,6 +179,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		}
 		r.selection = append(r.selection, name)
 	}
+	if plan.FrameCodes && !slices.Contains(r.selection, Codes) {
+		r.selection = append(r.selection, Codes)
+	}
 	var err error
 	if r.tolerance, r.auto, err = ParseTolerance(plan.Tolerance); err != nil {
 		return wrong("tolerance", err)
@@ -202,6 +205,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 func (r Request) Asked() bool {
 	return len(r.selection) > 0 || len(r.plan.Ignore) > 0 || r.auto || r.tolerance != (visual.Tolerance{})
 }
+
+// FrameCodes says whether the page draws codes into its frames.
+func (r Request) FrameCodes() bool { return r.plan.FrameCodes }
 
 // OfStep says whether a step is measured so.
 func (r Request) OfStep(path string) bool {

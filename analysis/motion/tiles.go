@@ -3,6 +3,7 @@ package motion
 import (
 	"image"
 
+	"eidetic/analysis/lines"
 	"eidetic/analysis/visual"
 )
 
@@ -17,11 +18,11 @@ type tiles struct {
 	now, old []uint64 // strip after strip
 	row      []uint32
 	flat     []uint32 // the first pixel of each column of a strip
-	found    map[uint64]int32
+	found    lines.Table
 }
 
 func newTiles(a visual.Access, o ShiftOptions, across bool) *tiles {
-	t := &tiles{access: a, area: o.Area, across: across, found: map[uint64]int32{}, row: make([]uint32, o.Area.Dx())}
+	t := &tiles{access: a, area: o.Area, across: across, row: make([]uint32, o.Area.Dx())}
 	t.length, t.strips = o.Area.Dy(), o.Area.Dx()/shiftWidth
 	if across {
 		t.length, t.strips = o.Area.Dx(), o.Area.Dy()/shiftWidth
@@ -39,19 +40,8 @@ func (t *tiles) read(pix []byte) {
 		return
 	}
 	for y := range t.length {
-		t.access.Row(t.row, pix, t.area.Min.Y+y, t.area.Min.X)
 		for s := range t.strips {
-			part := t.row[s*shiftWidth:][:shiftWidth]
-			hash, flat := uint64(1), uint32(0)
-			for _, c := range part {
-				hash = (hash ^ uint64(c)) * hashPrime
-				hash ^= hash >> 29
-				flat |= c ^ part[0]
-			}
-			if flat == 0 {
-				hash = 0
-			}
-			t.now[s*t.length+y] = hash
+			t.now[s*t.length+y] = t.access.StretchSum(pix, t.area.Min.Y+y, t.area.Min.X+s*shiftWidth, shiftWidth, t.row)
 		}
 	}
 }
@@ -93,11 +83,11 @@ func (t *tiles) moved(mark *cover) (far int) {
 			if now[y] == 0 || now[y] == old[y] {
 				continue
 			}
-			from, there := t.found[now[y]]
-			if !there || from < 0 {
+			from := t.found.At(now[y])
+			if from < 0 {
 				continue
 			}
-			by := y - int(from)
+			by := y - from
 			first, last := t.run(old, now, y, by)
 			if last-first >= shiftRows && max(by, -by) >= shiftLeast {
 				far = max(far, by, -by)
@@ -130,16 +120,11 @@ func (t *tiles) run(old, now []uint64, y, by int) (first, last int) {
 }
 
 func (t *tiles) index(hashes []uint64) {
-	clear(t.found)
+	t.found.Reset(len(hashes))
 	for i, h := range hashes {
-		if h == 0 {
-			continue
+		if h != 0 {
+			t.found.Add(h, i)
 		}
-		if _, twice := t.found[h]; twice {
-			t.found[h] = -1
-			continue
-		}
-		t.found[h] = int32(i)
 	}
 }
 

@@ -187,3 +187,22 @@ func (m *mask) largestRectangle() image.Rectangle {
 	}
 	return best
 }
+
+// ContentOf is FindContent for a single picture.
+func ContentOf(f lab.Format, pix []byte) (image.Rectangle, error) {
+	area, _, _, err := findContent(&still{f, pix}, SyncOptions{})
+	return area, err
+}
+
+// still is a recording of one frame.
+type still struct {
+	format lab.Format
+	pix    []byte
+}
+
+func (s *still) Format() lab.Format { return s.format }
+func (s *still) Len() int           { return 1 }
+func (s *still) Info(int) lab.FrameInfo {
+	return lab.FrameInfo{Changed: []image.Rectangle{s.format.Bounds()}}
+}
+func (s *still) Pixels(int) ([]byte, error) { return s.pix, nil }

@@ -92,6 +92,9 @@ type Options struct {
 	// Ignore holds areas, in frame coordinates, that are not content: a
 	// blinking caret, a carousel, a clock.
 	Ignore []image.Rectangle
+	// Drawn is what was drawn onto the page by us, in frame coordinates: it does not count, not even
+	// in the final frame's hash.
+	Drawn image.Rectangle
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
 

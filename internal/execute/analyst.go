@@ -87,6 +87,11 @@ func (a *analyst) measure(
 	if t.Measurements, t.Analysis, err = d.measure("", result, t.Measurements, o.Origin, nil); err != nil {
 		return nil, err
 	}
+	if d != nil {
+		if err := d.painted(t, result); err != nil {
+			return nil, err
+		}
+	}
 	for _, m := range t.Measurements {
 		t.Metrics[m.Name] = m.Value
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"eidetic/analysis/framecode"
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
@@ -57,6 +58,10 @@ func newDeep(frames visual.Frames, content image.Rectangle, ask measure.Request)
 	if err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
+	if ask.FrameCodes() { // what we draw ourselves is no content
+		strip := framecode.Strip(content.Min).Intersect(content)
+		o.Ignore = append(o.Ignore, strip)
+	}
 	return &deep{frames: frames, o: o, ask: ask}, nil
 }
 
@@ -68,6 +73,31 @@ func (d *deep) widen(o *visual.Options) {
 	o.Also |= d.ask.Selection().Indices()
 	o.Ignore = append(o.Ignore, d.o.Ignore...)
 	o.Tolerance = d.o.Tolerance
+	if d.ask.FrameCodes() {
+		o.Drawn = framecode.Strip(o.Content.Min)
+	}
+}
+
+// round4 keeps four decimals: more say nothing, and take room.
+func round4(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// areaRectangle is the rectangle of an area.
+func areaRectangle(a lab.Area) image.Rectangle { return image.Rect(a.X, a.Y, a.X+a.W, a.Y+a.H) }
+
+// painted adds when the elements were painted that the page reported.
+func (d *deep) painted(t *lab.Trial, r *visual.Result) error {
+	if err := placeMarks(d.frames, t, r.End); err != nil {
+		return err
+	}
+	ms, areas, err := paints(d.frames, r, t.PageMarks, d.o)
+	if err != nil {
+		return err
+	}
+	t.Measurements = append(t.Measurements, ms...)
+	if t.Analysis != nil {
+		t.Analysis.Regions = append(t.Analysis.Regions, areas...)
+	}
+	return nil
 }
 
 // measure measures the frames of a result and adds the numbers to those that it has. Answers count
@@ -102,11 +132,11 @@ func (d *deep) measure(
 	return ms, measure.AnalysisOf(o, result), nil
 }
 
-// rounded keeps four decimals: more say nothing, and take room.
+// rounded rounds all values.
 func rounded(values []float64) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {
-		out[i] = math.Round(v*1e4) / 1e4
+		out[i] = round4(v)
 	}
 	return out
 }

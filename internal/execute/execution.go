@@ -172,8 +172,12 @@ func (x *Execution) perform(ctx context.Context) error {
 	if x.Rig.Link != nil {
 		shaped = x.Rig.Link
 	}
+	screen := x.Rig.Screen
+	if x.analyst.ask.FrameCodes() {
+		screen = codedScreen{screen}
+	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
+		Link: shaped, Device: x.Rig.Device, Screen: watched{screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
@@ -212,7 +216,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.Steps, x.Plan.ExpectBlank
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	return p
 }
 

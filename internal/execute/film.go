@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"eidetic/analysis/framecode"
 	"eidetic/analysis/visual"
 	"eidetic/capture"
 	"eidetic/capture/reel"
@@ -18,6 +19,18 @@ import (
 type Screen struct {
 	Open func(context.Context) (capture.Source, error)
 	Name string // name of the source in the reel: "x11::0"
+}
+
+// codedScreen films pages that draw codes into their frames.
+type codedScreen struct{ experiment.Screen }
+
+// Film implements [experiment.Screen].
+func (s codedScreen) Film(ctx context.Context, path string) (experiment.Film, error) {
+	f, err := s.Screen.Film(ctx, path)
+	if own, ok := f.(*film); ok && err == nil {
+		own.coded = true
+	}
+	return f, err
 }
 
 // Film implements [experiment.Screen].
@@ -44,12 +57,22 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 type film struct {
 	*capture.Recorder
 	reel *reel.Writer
+	// coded is set until it is known where the page's codes will be.
+	coded bool
 }
 
 // Shows implements [experiment.Film] by the rule of the analysis, so that the red page that
 // ends a trial is the page that the analysis leaves out.
 func (f *film) Shows(c color.RGBA) (all bool) {
-	f.Latest(func(format lab.Format, frame lab.Frame) { all = visual.Shows(format, frame.Pix, c) })
+	f.Latest(func(format lab.Format, frame lab.Frame) {
+		all = visual.Shows(format, frame.Pix, c)
+		if f.coded && all && c == lab.SyncGreen() {
+			if content, err := visual.ContentOf(format, frame.Pix); err == nil {
+				f.coded = false
+				f.Unheed(framecode.Strip(content.Min))
+			}
+		}
+	})
 	return all
 }
 

@@ -66,7 +66,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		arms = append(arms, x.arm(ctx, a, &replaying{
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.State == lab.StateWarm,
+			warm: a.State == lab.StateWarm, inject: injected(x.Plan),
 		}))
 	}
 	i := x.run.Archive

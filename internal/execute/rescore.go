@@ -50,7 +50,7 @@ func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored
 	for _, short := range run.Trials {
 		trialDir := filepath.Join(folder, "trials", store.TrialName(short.Number))
 		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: short.Metrics, Metrics: map[string]float64{}}
-		if err := a.rescore(&r, trialDir, plan.Steps, still); err != nil {
+		if err := a.rescore(&r, trialDir, maskCodes(plan), still); err != nil {
 			r.Error = err.Error()
 		}
 		all = append(all, r)

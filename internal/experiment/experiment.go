@@ -45,6 +45,8 @@ type Traffic struct {
 	Done *lab.Event
 	// Marks are all calls of lab.done(), as far as they were kept.
 	Marks []lab.Event
+	// PageMarks are what pages reported of themselves, as far as it was kept.
+	PageMarks []lab.PageMark
 }
 
 // Link is the emulated access network.

@@ -38,7 +38,6 @@ type Analysis struct {
 	Ignored  []Area            `json:"ignored,omitempty"`
 	Proposed []Area            `json:"proposed_ignore,omitempty"` // what never settled
 	Colours  []ColourShare     `json:"colours,omitempty"`         // of the final frame
-	Marks    []PageMark        `json:"page_marks,omitempty"`      // what the page reported, placed on frames
 }
 
 // Area is a named rectangle in pixels of the frame.
@@ -59,10 +58,13 @@ type ColourShare struct {
 // PageMark is an instant that the page reported, with the first frame that shows a code that was
 // drawn at or after it; −1 if none does.
 type PageMark struct {
-	Kind       string  `json:"kind"` // "mark", "measure", "lcp", "element", "longtask", "fcp"
+	Kind       string  `json:"kind"` // "mark", "measure", "paint", "longtask", "element", "lcp", "hero", "load"
 	Name       string  `json:"name"`
-	PageMS     float64 `json:"page_ms"` // performance.now()
+	Arrived    Time    `json:"arrived_ns"` // at the box
+	PageMS     float64 `json:"page_ms"`    // performance.now()
 	DurationMS float64 `json:"duration_ms,omitempty"`
 	Frame      int     `json:"frame"`
-	Box        *Area   `json:"box,omitempty"` // in CSS pixels of the viewport
+	// TimeMS is the time of that frame since the trial's start.
+	TimeMS float64 `json:"time_ms"`
+	Box    *Area   `json:"box,omitempty"` // in pixels of the content area
 }

@@ -17,11 +17,25 @@ type analysis struct {
 	Areas    []pair
 	Colours  []lab.ColourShare
 	Notes    []string
-	Marks    []pageMark
 }
 
 // pageMark is what the page reported, as the template shows it.
-type pageMark struct{ Kind, Name, Page, Duration, Frame string }
+type pageMark struct{ Kind, Name, Page, Duration, Time, Frame string }
+
+// marksOf lists what the page of a trial reported.
+func marksOf(t *lab.Trial) (out []pageMark) {
+	for _, m := range t.PageMarks[:min(len(t.PageMarks), maxThumbs)] {
+		mark := pageMark{Kind: m.Kind, Name: m.Name, Page: precise(m.PageMS) + " ms", Frame: "none"}
+		if m.DurationMS > 0 {
+			mark.Duration = precise(m.DurationMS) + " ms"
+		}
+		if m.Frame >= 0 {
+			mark.Frame, mark.Time = count(m.Frame), precise(m.TimeMS)+" ms"
+		}
+		out = append(out, mark)
+	}
+	return out
+}
 
 // chartsOf lists the diagrams of a trial.
 func chartsOf(files *os.Root, t *lab.Trial) (out []link) {
@@ -58,16 +72,6 @@ func analysesOf(t *lab.Trial) (out []analysis) {
 				}
 				one.Areas = append(one.Areas, pair{what, fmt.Sprintf("%d × %d at %d, %d", box.W, box.H, box.X-t.ContentX, box.Y-t.ContentY)})
 			}
-		}
-		for _, m := range a.Marks {
-			mark := pageMark{Kind: m.Kind, Name: m.Name, Page: precise(m.PageMS) + " ms", Frame: "none"}
-			if m.DurationMS > 0 {
-				mark.Duration = precise(m.DurationMS) + " ms"
-			}
-			if m.Frame >= 0 {
-				mark.Frame = count(m.Frame)
-			}
-			one.Marks = append(one.Marks, mark)
 		}
 		out = append(out, one)
 	}

@@ -20,6 +20,7 @@ type trial struct {
 	Areas    *artifact // the regions, and what is ignored, on the last picture
 	Charts   []link
 	Analyses []analysis
+	Marked   []pageMark
 	Others   []link
 	Timeline *timeline
 	Reasons  []string
@@ -47,7 +48,7 @@ type measured struct {
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
 		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"), Areas: artifactOf(files, t, "areas"),
-		Charts: chartsOf(files, t), Analyses: analysesOf(t),
+		Charts: chartsOf(files, t), Analyses: analysesOf(t), Marked: marksOf(t),
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)

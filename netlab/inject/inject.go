@@ -28,4 +28,7 @@ type Options struct {
 	// Date is the first instant that a page's Date shows.
 	Date time.Time
 	Mode DateMode // default DateCount
+	// After runs after ours, before anything of the page, in documents and in workers that the
+	// box serves: JavaScript in ASCII, each statement with its own semicolon, comments on lines of their own.
+	After string
 }

@@ -49,7 +49,7 @@ func NewScript(o Options) *Script {
 	if err != nil {
 		panic(fmt.Sprintf("inject: arguments do not marshal: %v", err)) // numbers and strings only
 	}
-	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");"}
+	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + compact(o.After)}
 	sum := sha256.Sum256([]byte(s.text))
 	s.hash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	return s
