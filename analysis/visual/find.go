@@ -190,19 +190,19 @@ func (m *mask) largestRectangle() image.Rectangle {
 
 // ContentOf is FindContent for a single picture.
 func ContentOf(f lab.Format, pix []byte) (image.Rectangle, error) {
-	area, _, _, err := findContent(&still{f, pix}, SyncOptions{})
+	area, _, _, err := findContent(&oneFrame{f, pix}, SyncOptions{})
 	return area, err
 }
 
-// still is a recording of one frame.
-type still struct {
+// oneFrame is a recording of one frame.
+type oneFrame struct {
 	format lab.Format
 	pix    []byte
 }
 
-func (s *still) Format() lab.Format { return s.format }
-func (s *still) Len() int           { return 1 }
-func (s *still) Info(int) lab.FrameInfo {
+func (s *oneFrame) Format() lab.Format { return s.format }
+func (s *oneFrame) Len() int           { return 1 }
+func (s *oneFrame) Info(int) lab.FrameInfo {
 	return lab.FrameInfo{Changed: []image.Rectangle{s.format.Bounds()}}
 }
-func (s *still) Pixels(int) ([]byte, error) { return s.pix, nil }
+func (s *oneFrame) Pixels(int) ([]byte, error) { return s.pix, nil }

@@ -56,7 +56,7 @@ func writeScroll(t *testing.T, dir string) (start lab.Event) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	at := f.Info(deepGreen - 1).Time + 2e6
+	at := f.Info(deepGreen-1).Time + 2e6
 	return lab.Event{Name: "navigate", Earliest: at, Latest: at + 1e6}
 }
 
