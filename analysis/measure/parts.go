@@ -213,7 +213,8 @@ func (m *run) tearing() []part {
 func (m *run) shift() []part {
 	var s *motion.Shift
 	return []part{{func(frames visual.Frames) (err error) {
-		s, err = motion.Shifts(frames, motion.ShiftOptions{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore, Inputs: m.o.Excuses})
+		s, err = motion.Shifts(frames, motion.ShiftOptions{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore,
+			Inputs: m.o.Excuses})
 		return err
 	}, func() error {
 		m.add("", s.Measurements()...)

@@ -73,9 +73,11 @@ func (t *tiles) readColumns(pix []byte) {
 	}
 }
 
-// moved marks the pieces that stand elsewhere than before, where they were and where they are,
-// and returns the largest distance.
+// moved marks what stands elsewhere than before, where it was and where it is, and returns the largest
+// distance. Pieces that went equally far are one box: blank strips between them and beside them, as
+// the end of a paragraph, went with them.
 func (t *tiles) moved(mark *cover) (far int) {
+	boxes := map[int]image.Rectangle{} // where it is, by distance
 	for s := range t.strips {
 		old, now := t.old[s*t.length:][:t.length], t.now[s*t.length:][:t.length]
 		t.index(old)
@@ -90,11 +92,18 @@ func (t *tiles) moved(mark *cover) (far int) {
 			by := y - from
 			first, last := t.run(old, now, y, by)
 			if last-first >= shiftRows && max(by, -by) >= shiftLeast {
-				far = max(far, by, -by)
-				mark.set(t.box(s, first, last))
-				mark.set(t.box(s, first-by, last-by))
+				boxes[by] = boxes[by].Union(t.box(s, first, last))
 			}
 			y = last - 1
+		}
+	}
+	for by, box := range boxes {
+		far = max(far, by, -by)
+		mark.set(box)
+		if t.across {
+			mark.set(box.Sub(image.Pt(by, 0)))
+		} else {
+			mark.set(box.Sub(image.Pt(0, by)))
 		}
 	}
 	return far

@@ -28,7 +28,7 @@ func (a Access) StretchSum(pix []byte, y, x0, n int, row []uint32) uint64 {
 	for len(src) >= 32 { // four chains, since each step waits for the one before
 		v0, v1 := binary.LittleEndian.Uint64(src)&colourBits, binary.LittleEndian.Uint64(src[8:])&colourBits
 		v2, v3 := binary.LittleEndian.Uint64(src[16:])&colourBits, binary.LittleEndian.Uint64(src[24:])&colourBits
-		differ |= v0 ^ first | v1 ^ first | v2 ^ first | v3 ^ first
+		differ |= (v0 ^ first) | (v1 ^ first) | (v2 ^ first) | (v3 ^ first)
 		h0, h1 = bits.RotateLeft64(h0^v0, 29)*stretchPrime, bits.RotateLeft64(h1^v1, 29)*stretchPrime
 		h2, h3 = bits.RotateLeft64(h2^v2, 29)*stretchPrime, bits.RotateLeft64(h3^v3, 29)*stretchPrime
 		src = src[32:]

@@ -151,6 +151,9 @@ func describe(t *lab.Trial, r *visual.Result) {
 	t.ContentW, t.ContentH = r.Content.Dx(), r.Content.Dy()
 	t.FinalFrame, t.NoLoad = r.FinalSHA256, r.NoLoad()
 	t.Measurements = r.Measurements()
+	for _, m := range t.Measurements {
+		t.Metrics[m.Name] = m.Value
+	}
 	t.LoadHistogram, t.VisualProgress, t.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 }
 

@@ -62,7 +62,8 @@ type armed struct {
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
-		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(), PageMarks: a.page.all(),
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
+		Marks: a.marks.all(), PageMarks: a.page.all(),
 	}
 	if a.fills {
 		t.Filled = s.Live
