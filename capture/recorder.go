@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ type Recorder struct {
 	status  Status
 	meter   meter
 	reasons map[string]int
+	// unheeded is where changes do not count as such; see Unheed.
+	unheeded image.Rectangle
 
 	bounds bounds // only the writer uses it until done is closed
 
@@ -113,6 +116,14 @@ func (r *Recorder) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
+}
+
+// Unheed has changes that lie wholly within an area not count for Status.LastChange from now on: a
+// code that is drawn into each frame would keep the screen from ever being still.
+func (r *Recorder) Unheed(area image.Rectangle) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unheeded = area
 }
 
 // Latest calls fn with the newest picture that reached the sink, and reports
@@ -419,7 +430,7 @@ func (r *Recorder) show(b *buffer, info lab.FrameInfo) {
 	}
 	r.status.Frames++
 	r.status.LastFrame = info.Time
-	if len(info.Changed) > 0 {
+	if slices.ContainsFunc(info.Changed, func(c image.Rectangle) bool { return !c.In(r.unheeded) }) {
 		r.status.LastChange = info.Time
 	}
 	r.meter.add(info)

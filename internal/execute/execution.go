@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
@@ -138,6 +139,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		return err
 	}
 	x.begun, x.analyst = time.Now(), &analyst{}
+	if x.analyst.ask, err = measure.NewRequest(x.Plan.Measure); err != nil {
+		return err
+	}
 	if x.journey, err = x.player(); err != nil {
 		return err
 	}
@@ -189,8 +193,12 @@ func (x *Execution) perform(ctx context.Context) error {
 	if x.Rig.Link != nil {
 		shaped = x.Rig.Link
 	}
+	screen := x.Rig.Screen
+	if x.analyst.ask.FrameCodes() {
+		screen = codedScreen{screen}
+	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
+		Link: shaped, Device: x.Rig.Device, Screen: watched{screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
@@ -229,7 +237,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.Steps, x.Plan.ExpectBlank
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"eidetic/analysis/framecode"
 	"eidetic/analysis/visual"
 	"eidetic/capture"
 	"eidetic/capture/reel"
@@ -24,6 +25,18 @@ type Screen struct {
 	// in, what it says of itself is kept with each trial, and a browser may leave a part of it
 	// to its own bars.
 	Part *partScreen
+}
+
+// codedScreen films pages that draw codes into their frames.
+type codedScreen struct{ experiment.Screen }
+
+// Film implements [experiment.Screen].
+func (s codedScreen) Film(ctx context.Context, path string) (experiment.Film, error) {
+	f, err := s.Screen.Film(ctx, path)
+	if own, ok := f.(*film); ok && err == nil {
+		own.coded = true
+	}
+	return f, err
 }
 
 // Film implements [experiment.Screen].
@@ -60,6 +73,8 @@ type film struct {
 	reel   *reel.Writer
 	source *lab.SourceState // of a plugged-in device
 	area   image.Rectangle  // the page's part of its screen, once that has been green
+	// coded is set until it is known where the page's codes will be.
+	coded bool
 }
 
 // Shows implements [experiment.Film] by the rule of the analysis, so that the red page that
@@ -74,6 +89,12 @@ func (f *film) Shows(c color.RGBA) (all bool) {
 			area = f.area
 		}
 		all = !area.Empty() && visual.ShowsIn(format, frame.Pix, area, c)
+		if f.coded && all && c == lab.SyncGreen() {
+			if content, err := visual.ContentOf(format, frame.Pix); err == nil {
+				f.coded = false
+				f.Unheed(framecode.Strip(content.Min))
+			}
+		}
 	})
 	return all
 }

@@ -51,6 +51,7 @@ type armed struct {
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	marks   markLog
+	page    pageMarks
 	finish  func() error
 	// fills is set if what the recording lacks is fetched.
 	fills bool
@@ -62,7 +63,8 @@ type armed struct {
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
-		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(),
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
+		Marks: a.marks.all(), PageMarks: a.page.all(),
 	}
 	if a.fills {
 		t.Filled = s.Live
@@ -83,6 +85,9 @@ func (a *armed) annotate(n replay.Annotation) {
 		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
 		a.done.CompareAndSwap(nil, &e)
 		a.marks.add(e)
+	}
+	if n.Name == pageAnnotation {
+		a.page.add(n)
 	}
 }
 
@@ -164,14 +169,14 @@ type replaying struct {
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
 	warm    bool         // the browser need not ask for what it has
-	script  string       // put into every document before the page's own; "" for none
+	inject  inject.Options
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	o := replay.Options{
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
-		Inject: inject.Options{More: r.script},
+		Inject: r.inject,
 	}
 	expected, rest := recordedOf(r.archive, r.page)
 	o.Rest = rest

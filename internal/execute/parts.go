@@ -274,7 +274,7 @@ func (p *partScreen) describe() string {
 // pageOf returns the part of a picture that the green page covers: at least a quarter of the
 // screen, or nothing.
 func pageOf(f lab.Format, frame lab.Frame) image.Rectangle {
-	area, err := visual.FindPage(f, frame)
+	area, err := visual.ContentOf(f, frame.Pix)
 	if err != nil || 4*area.Dx()*area.Dy() < f.Width*f.Height {
 		return image.Rectangle{}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
@@ -65,6 +66,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := CheckParts(p.Screen, p.Controls, p.Recipe); err != nil {
 		return err
 	}
+	if err := checkMeasure(p); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {
 			return fmt.Errorf("match of the %s: %w", a.Name, err)
@@ -100,6 +104,21 @@ func checkState(p lab.Plan, a lab.NamedArm) error {
 	case launches && !a.IsStart():
 		return fmt.Errorf("the first step is launch, which starts the browser: write state: %s or %s, or begin with open: %s",
 			lab.StateAppCold, lab.StateAppWarm, a.Page)
+	}
+	return nil
+}
+
+// checkMeasure returns an error, a *lab.StepError, for what cannot be measured.
+func checkMeasure(p lab.Plan) error {
+	if _, err := measure.NewRequest(p.Measure); err != nil || p.Measure == nil {
+		return err
+	}
+	paths := lab.StepPaths(p.Steps)
+	for i, path := range p.Measure.Steps {
+		if !slices.Contains(paths, path) {
+			return &lab.StepError{Path: fmt.Sprintf("measure.steps[%d]", i), Err: fmt.Errorf("the plan has no step %q; it has: %s", path,
+				strings.Join(paths, ", "))}
+		}
 	}
 	return nil
 }

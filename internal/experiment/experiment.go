@@ -48,6 +48,8 @@ type Traffic struct {
 	Done *lab.Event
 	// Marks are all calls of lab.done(), as far as they were kept.
 	Marks []lab.Event
+	// PageMarks are what pages reported of themselves, as far as it was kept.
+	PageMarks []lab.PageMark
 }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.

@@ -212,6 +212,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return &event, err
 	}
 	t.Events = append(t.Events, marksOf(session.Traffic(), len(p.Steps) > 0)...)
+	t.PageMarks = session.Traffic().PageMarks
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil

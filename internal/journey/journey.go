@@ -64,7 +64,7 @@ func (p *Player) Begin(film experiment.Film) (experiment.Play, error) {
 	err := errNoPicture
 	film.Latest(func(f lab.Format, frame lab.Frame) {
 		run.format = f
-		run.content, err = visual.FindPage(f, frame)
+		run.content, err = visual.ContentOf(f, frame.Pix)
 	})
 	if err != nil {
 		return nil, experiment.Broken(err)
@@ -139,14 +139,7 @@ type nest struct {
 func (p *play) all(ctx context.Context, steps []lab.Step, in nest) (events []gesture.Sent, err error) {
 	for i, s := range steps {
 		for n := range max(1, s.Repeat) {
-			name := s.Name
-			if name == "" {
-				verb, _ := s.Verb()
-				name = fmt.Sprintf("%s %d", verb, i+1)
-			}
-			if s.Repeat > 1 {
-				name = fmt.Sprintf("%s %d", name, n+1)
-			}
+			name := lab.StepName(s, i, n)
 			sent, err := p.one(ctx, s, nest{in.prefix + name, fmt.Sprintf("%ssteps[%d]", in.place, i), in.depth})
 			events = append(events, sent...)
 			if err != nil {

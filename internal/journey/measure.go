@@ -30,10 +30,18 @@ const (
 // contentShare is the share of the pixels that a step changes from which on content is there.
 const contentShare = 5.0
 
+// More measures of steps what their plan asks for besides; nil measures nothing more.
+type More interface {
+	// Options widens the options of a step's measurement.
+	Options(s *lab.TrialStep, o *visual.Options)
+	// Measure adds to the measurements of a step that has an end.
+	Measure(s *lab.TrialStep, r *visual.Result) error
+}
+
 // Measure measures the steps of a trial on the frames of its recording, and fills them in with
 // their measurements. A step whose end is not found there is invalid, and says so.
-func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templates map[string]*find.Template) error {
-	m := &measuring{frames, content, templates}
+func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templates map[string]*find.Template, more More) error {
+	m := &measuring{frames, content, templates, more}
 	for i, s := range t.Steps {
 		if s.End == lab.StepLimit || s.End == lab.StepFailed {
 			continue
@@ -60,6 +68,7 @@ type measuring struct {
 	frames    visual.Frames
 	content   image.Rectangle
 	templates map[string]*find.Template
+	more      More
 }
 
 // follower returns the next step that is not within steps[i].
@@ -103,9 +112,11 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 			met, s.EndFrame = since, frame
 		}
 	}
-	r, err := visual.Analyze(frames, visual.Options{
-		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore,
-	})
+	o := visual.Options{Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore}
+	if m.more != nil {
+		m.more.Options(s, &o)
+	}
+	r, err := visual.Analyze(frames, o)
 	if err != nil {
 		return err
 	}
@@ -114,6 +125,11 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	s.Measurements = measurements(frames, r, s, met)
 	if s.Opens {
 		if err := m.window(s, ignore); err != nil {
+			return err
+		}
+	}
+	if s.Expect != "" && m.more != nil {
+		if err := m.more.Measure(s, r); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,7 @@ func journeyOf() (*film, *lab.Trial) {
 
 func TestMeasure(t *testing.T) {
 	f, trial := journeyOf()
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	near := func(metric string, frames float64) {
@@ -103,7 +103,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil || !slices.Equal(changed, []string{"press", "box"}) {
 		t.Errorf("Rescore() = %q, %v; want both steps", changed, err)
 	}
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	near("press/time_to_end_ms", 1)

@@ -28,7 +28,8 @@ type Plan struct {
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
 	// Files hold what the steps name, for a plan that is sent to a box.
-	Files map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
+	Files   map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
+	Measure *Measure          `json:"measure,omitempty" doc:"What is measured on the recordings besides what every load and step has"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Screen, Controls and Recipe replace those of a device at a port, for this run.

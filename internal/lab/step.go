@@ -130,6 +130,34 @@ func CheckSteps(steps []Step) error {
 	return nil
 }
 
+// StepName is the name of the nth of s's repetitions, both from 0, where s is the ith of its parent's
+// steps. A step without a name has its verb and number.
+func StepName(s Step, i, n int) string {
+	name := s.Name
+	if name == "" {
+		verb, _ := s.Verb()
+		name = fmt.Sprintf("%s %d", verb, i+1)
+	}
+	if s.Repeat > 1 {
+		name = fmt.Sprintf("%s %d", name, n+1)
+	}
+	return name
+}
+
+// StepPaths lists the paths of all steps, of each repetition, as reports name them.
+func StepPaths(steps []Step) (paths []string) {
+	for i, s := range steps {
+		for n := range max(s.Repeat, 1) {
+			name := StepName(s, i, n)
+			paths = append(paths, name)
+			for _, inner := range StepPaths(s.Steps) {
+				paths = append(paths, name+"/"+inner)
+			}
+		}
+	}
+	return paths
+}
+
 func countSteps(steps []Step) (n int) {
 	for _, s := range steps {
 		n = min(n+max(s.Repeat, 1)*(1+countSteps(s.Steps)), MaxSteps+1)

@@ -123,6 +123,8 @@ type Trial struct {
 	// The name ends with the unit.
 	Metrics      map[string]float64 `json:"metrics"`
 	Measurements []Measurement      `json:"measurements"`
+	Analysis     *Analysis          `json:"analysis,omitempty"`
+	PageMarks    []PageMark         `json:"page_marks,omitempty"` // what the page reported, placed on frames
 	Spans        []*Span            `json:"spans,omitempty"`
 	Events       []Event            `json:"events"`
 

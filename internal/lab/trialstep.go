@@ -64,6 +64,7 @@ type TrialStep struct {
 
 	Metrics      map[string]float64 `json:"metrics"`
 	Measurements []Measurement      `json:"measurements,omitempty"`
+	Analysis     *Analysis          `json:"analysis,omitempty"`
 
 	// The step's curves, as those of a trial; they are not in run.json.
 	LoadHistogram  []float64 `json:"load_histogram,omitempty"`

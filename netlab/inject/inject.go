@@ -31,4 +31,7 @@ type Options struct {
 	// More is a script of somebody's own that documents get after this one, and before the page's;
 	// CheckScript says which text it may have.
 	More string
+	// After runs after ours, before anything of the page, in documents and in workers that the
+	// box serves: JavaScript in ASCII, each statement with its own semicolon, comments on lines of their own.
+	After string
 }

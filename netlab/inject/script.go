@@ -51,7 +51,7 @@ func NewScript(o Options) *Script {
 	if err != nil {
 		panic(fmt.Sprintf("inject: arguments do not marshal: %v", err)) // numbers and strings only
 	}
-	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");"}
+	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + compact(o.After)}
 	if s.page = s.text; o.More != "" {
 		s.page += "\n" + o.More
 	}
