@@ -32,7 +32,7 @@ func pinged(answers ...int) (*film, *lab.Trial) {
 
 func TestMeasurePings(t *testing.T) {
 	f, trial := pinged(3, 2, 5, 4)
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for metric, frames := range map[string]float64{"response_ms": 3.5, "response_max_ms": 5, "response_settled_ms": 5.5, "response_source_share_ms": 1} {
@@ -48,7 +48,7 @@ func TestMeasurePings(t *testing.T) {
 		t.Error("the response of a step guards nothing")
 	}
 	f, trial = pinged(3, 0, 3)
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if reasons := strings.Join(trial.Steps[0].Invalid, ""); !strings.Contains(reasons, "1 of 3 inputs have no answer") {
@@ -68,7 +68,7 @@ func TestMeasureIdle(t *testing.T) {
 	trial := &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{
 		{Name: "rest", Level: "objective", Verb: lab.VerbIdle, First: begin, Input: begin, Seen: at(70), End: lab.StepIdle},
 	}}
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if fps := trial.Metrics["rest/idle_fps"]; math.Abs(fps-10) > 0.5 {
@@ -92,7 +92,7 @@ func TestMeasureWindow(t *testing.T) {
 	trial := &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{
 		{Name: "menu", Level: "objective", Verb: "click", First: input(10), Input: input(10), Expect: "changed and still 500ms", Opens: true, End: "x"},
 	}}
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := trial.Steps[0]
