@@ -22,6 +22,8 @@ const (
 	// diskPeriod is how long a look at the disk is believed; every open page asks for the
 	// health every few seconds.
 	diskPeriod = 5 * time.Second
+	// slowDisk is how long a look may take before it is a problem.
+	slowDisk = 20 * time.Second
 )
 
 // disk looks at the file system of the data folder.
@@ -31,9 +33,22 @@ type disk struct {
 	// memory, and lost by a restart.
 	queueInMemory error
 
+	// look is lookAtDisk; a test's own hangs.
+	look func(dir string) error
+	// patience is how long an answer waits for a look. The watchdog's probe waits for it too:
+	// while a large file is written, a slow disk takes nothing else for half a minute.
+	patience time.Duration
+
 	mu     sync.Mutex
-	looked time.Time
-	wrong  error
+	looked time.Time // the last look ended
+	wrong  error     // of the last look
+	began  time.Time // of the look that goes on
+	done   chan struct{}
+}
+
+// newDisk returns the disk of a data folder.
+func newDisk(data string, queueInMemory error) *disk {
+	return &disk{data: data, queueInMemory: queueInMemory, look: lookAtDisk, patience: time.Second}
 }
 
 // problem returns why no run can begin now, or nil.
@@ -41,15 +56,39 @@ func (d *disk) problem() error {
 	if d == nil {
 		return nil
 	}
+	if going := d.begin(); going != nil {
+		select {
+		case <-going:
+		case <-time.After(d.patience):
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.looked) > diskPeriod {
-		d.wrong, d.looked = lookAtDisk(d.data), time.Now()
+	if taken := time.Since(d.began); d.done != nil && taken > slowDisk {
+		return fmt.Errorf("the disk has taken nothing for %d s: it is busy, or it fails; wait, and replace it if this stays", int(taken.Seconds()))
 	}
 	if d.wrong == nil && d.queueInMemory != nil {
 		return fmt.Errorf("the queue of runs could not be opened when the service started: start it again (%w)", d.queueInMemory)
 	}
 	return d.wrong
+}
+
+// begin begins a look if the last one is old. It returns nil where that is young, and otherwise
+// a channel that is closed at the look's end.
+func (d *disk) begin() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done == nil && time.Since(d.looked) > diskPeriod {
+		d.began, d.done = time.Now(), make(chan struct{})
+		go func(done chan struct{}) {
+			wrong := d.look(d.data)
+			d.mu.Lock()
+			d.wrong, d.looked, d.done = wrong, time.Now(), nil
+			d.mu.Unlock()
+			close(done)
+		}(d.done)
+	}
+	return d.done
 }
 
 // lookAtDisk writes a little, as a run would.

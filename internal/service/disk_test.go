@@ -62,7 +62,8 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	}
 	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
 	r := newRunner(t)
-	r.disk = &disk{data: dir}
+	r.disk = newDisk(dir, nil)
+	r.disk.patience = testlab.Hang
 	s := &Service{}
 	ports := &ports{root: t.TempDir()}
 	look := func() { r.disk.looked = time.Time{} }
@@ -97,6 +98,31 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("read-only")
+}
+
+// A disk that is busy with a large file keeps nobody waiting: the watchdog would end a service
+// whose health waited for it. After a while it is a problem.
+func TestSlowDisk(t *testing.T) {
+	d := newDisk(t.TempDir(), nil)
+	goOn := make(chan struct{})
+	d.look = func(string) error { <-goOn; return errors.New("it is full") }
+	d.patience = time.Millisecond
+	for range 2 {
+		if err := d.problem(); err != nil {
+			t.Errorf("problem() = %v while the first look goes on, want nil", err)
+		}
+	}
+	d.mu.Lock()
+	d.began = time.Now().Add(-slowDisk - 10*time.Second)
+	d.mu.Unlock()
+	if err := d.problem(); err == nil || !strings.Contains(err.Error(), "taken nothing for 30 s") {
+		t.Errorf("problem() = %v of a disk that is busy for 30 s; want that", err)
+	}
+	close(goOn)
+	d.patience = testlab.Hang
+	if err := d.problem(); err == nil || err.Error() != "it is full" {
+		t.Errorf("problem() = %v after the look, want its result", err)
+	}
 }
 
 func withDevice(p lab.Plan) lab.Plan {

@@ -76,7 +76,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer jobs.Close()
-	disk := &disk{data: s.Data, queueInMemory: inMemory}
+	disk := newDisk(s.Data, inMemory)
 	disk.removeWriteTests()
 	authority, err := ca.LoadOrCreate(filepath.Join(s.Data, "ca"), time.Now)
 	if err != nil {

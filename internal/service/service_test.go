@@ -148,7 +148,7 @@ func TestQueueThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer queue.Close()
-	if err := (&disk{data: dir, queueInMemory: inMemory}).problem(); err == nil || !strings.Contains(err.Error(), "start it again") {
+	if err := newDisk(dir, inMemory).problem(); err == nil || !strings.Contains(err.Error(), "start it again") {
 		t.Errorf("with a queue in memory runs are accepted, or the reason is unclear: %v", err)
 	}
 	if jobs, err := queue.Jobs(t.Context()); err != nil || len(jobs) != 0 {
