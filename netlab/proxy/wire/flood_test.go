@@ -25,10 +25,10 @@ func TestHeaderFloods(t *testing.T) {
 		}
 	}
 	request()
-	// The table's one entry is named again and again, each time by one byte: 2 GB.
-	for bomb.Len() < frame*frames {
-		_ = e.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("a", 4000)})
-	}
+	// An entry of the table that is named again and again, each time by one byte: 8 GB.
+	_ = e.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("a", 4000)})
+	const newest = 0x80 | 62 // RFC 7541, 6.1: the first entry after the static table
+	bomb.Write(bytes.Repeat([]byte{newest}, frame*frames-bomb.Len()))
 	var long bytes.Buffer
 	e = hpack.NewEncoder(&long)
 	e.SetMaxDynamicTableSize(0)
