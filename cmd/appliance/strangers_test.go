@@ -28,7 +28,7 @@ func TestFilmBesideStrangers(t *testing.T) {
 		strangers[i] = netip.AddrFrom4([4]byte{203, 0, 113, byte(first + i)})
 		v.site.Address(t, "eth0", strangers[i].String()+"/24")
 	}
-	id := v.panel.Start(t, map[string]any{"page": samplesite.Home, "device": "virtual", "trials": 2})
+	id := v.panel.Start(t, map[string]any{"page": samplesite.Home, "device": "virtual", "trials": 1})
 	v.panel.Follow(t, id, 3*testlab.Hang, func(p storytest.Progress) bool { return p.Trial == 1 })
 	var open sync.Map
 	defer slowclients.Close(&open)
