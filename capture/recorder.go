@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ type Status struct {
 	// Interruptions is how often the source reported something in the place of a
 	// frame; until it delivers again, no frame is to be waited for.
 	Interruptions int
-	Err           error // what ended the recording early, if something did
+	Trouble       string // what the source reported first in the place of a frame
+	Err           error  // what ended the recording early, if something did
 }
 
 // Recorder is a recording that runs.
@@ -44,6 +46,8 @@ type Recorder struct {
 	status  Status
 	meter   meter
 	reasons map[string]int
+	// unheeded is where changes do not count as such; see Unheed.
+	unheeded image.Rectangle
 
 	bounds bounds // only the writer uses it until done is closed
 
@@ -114,6 +118,14 @@ func (r *Recorder) Status() Status {
 	return r.status
 }
 
+// Unheed has changes that lie wholly within an area not count for Status.LastChange from now on: a
+// code that is drawn into each frame would keep the screen from ever being still.
+func (r *Recorder) Unheed(area image.Rectangle) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unheeded = area
+}
+
 // Latest calls fn with the newest picture that reached the sink, and reports
 // false without a call if there is none yet. The picture must not be kept or
 // changed. While fn runs the sink waits, and the ring fills: be brief.
@@ -180,7 +192,7 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 		}
 		var other *Interruption
 		if errors.As(err, &other) {
-			r.interrupted(&g, other.Event)
+			r.interrupted(&g, other)
 			if other.Ends == nil {
 				continue
 			}
@@ -230,11 +242,13 @@ func (g *grabber) note(e lab.SourceEvent) {
 
 // interrupted queues an event of the source at once: the next frame may come
 // much later.
-func (r *Recorder) interrupted(g *grabber, e lab.SourceEvent) {
+func (r *Recorder) interrupted(g *grabber, i *Interruption) {
 	r.mu.Lock()
-	r.status.Interruptions++
+	if r.status.Interruptions++; r.status.Trouble == "" {
+		r.status.Trouble = i.Error()
+	}
 	r.mu.Unlock()
-	g.note(e)
+	g.note(i.Event)
 	g.times.forget()
 	select {
 	case r.queue <- item{gap: g.pending, events: g.events}:
@@ -416,7 +430,7 @@ func (r *Recorder) show(b *buffer, info lab.FrameInfo) {
 	}
 	r.status.Frames++
 	r.status.LastFrame = info.Time
-	if len(info.Changed) > 0 {
+	if slices.ContainsFunc(info.Changed, func(c image.Rectangle) bool { return !c.In(r.unheeded) }) {
 		r.status.LastChange = info.Time
 	}
 	r.meter.add(info)

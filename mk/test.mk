@@ -66,3 +66,10 @@ vuln: deps-build ## Look for known vulnerabilities in what the code calls; fails
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each
 	scripts/fuzz.sh $(FUZZTIME)
+
+# Every plan of docs/plans is carried out as a reader would: two valid trials each.
+.PHONY: test-plans
+test-plans: build ## Carry out every plan of docs/plans, twice (five minutes)
+	@failed=; for plan in $(sort $(wildcard docs/plans/*.yaml)); do \
+		bin/appliance run --plan $$plan --trials 2 --out out/plans/$$(basename $$plan .yaml) || failed="$$failed $$plan"; \
+	done; [ -z "$$failed" ] || { echo "these plans failed:$$failed" >&2; exit 1; }

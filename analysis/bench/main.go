@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"text/tabwriter"
 	"time"
 
@@ -46,6 +47,7 @@ func main() {
 func run() error {
 	seconds := flag.Int("seconds", 10, "of scrolling that is measured; the result is for five minutes at the same pace")
 	loads := flag.Int("loads", 30, "generated loads that are compared with the peers")
+	profile := flag.String("profile", "", "file for a profile of our own processor time")
 	peers := flag.Bool("peers", true, "compare with browsertime and speedline")
 	out := flag.String("out", "out/bench", "folder for analysis.json, and for the peers")
 	flag.Parse()
@@ -54,6 +56,17 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	rows, err := speed(dir, *seconds)
 	if err != nil {
 		return err
@@ -142,22 +155,28 @@ func speed(dir string, seconds int) ([]row, error) {
 			}
 		}
 		parts := map[string]float64{"indices": processor() - used}
-		for _, g := range m.groups {
-			at := processor()
-			if err := with(path, func(r *reel.Reader) error {
-				_, err := measure.Run(r, measure.Options{Groups: []string{g}})
+		run := func(groups ...string) error {
+			return with(path, func(r *reel.Reader) error {
+				_, err := measure.Run(r, measure.Options{Groups: groups})
 				return err
-			}); err != nil {
+			})
+		}
+		if err := run(m.groups...); err != nil {
+			return nil, err
+		}
+		took := time.Since(began).Seconds() * m.scale
+		for _, g := range m.groups { // each alone, for the table
+			at := processor()
+			if err := run(g); err != nil {
 				return nil, err
 			}
 			parts[g] = processor() - at
 		}
-		took := time.Since(began).Seconds() * m.scale
 		rows = append(rows, row{Name: fmt.Sprintf("five minutes of 1080p60, %s, all metrics, %d cores", m.name, runtime.GOMAXPROCS(0)),
 			Value: took, Unit: "s", Better: "lower", Goal: m.goal, Ratio: m.goal / took})
 		for _, g := range append([]string{"indices"}, m.groups...) {
 			if parts[g] > 0.001 {
-				rows = append(rows, row{Name: m.name + ": processor time of " + g, Value: parts[g] * m.scale, Unit: "s", Better: "lower"})
+				rows = append(rows, row{Name: m.name + ": processor time of " + g + " alone", Value: parts[g] * m.scale, Unit: "s", Better: "lower"})
 			}
 		}
 	}

@@ -97,12 +97,12 @@ func (j *Judge) look(at lab.Time, p *visual.Picture) {
 		now := false
 		switch c.Kind {
 		case lab.EndStill:
-			if differ(j.before, p, c.parts) {
+			if Differ(j.before, p, c.parts) {
 				c.since, c.moved = at, true
 			}
 			continue
 		case lab.EndChanged:
-			now = differ(j.First, p, c.parts)
+			now = Differ(j.First, p, c.parts)
 		case lab.EndColour:
 			now = p.HasColour(c.parts, c.Colour)
 		case lab.EndIsRed:
@@ -124,8 +124,8 @@ func (j *Judge) look(at lab.Time, p *visual.Picture) {
 	}
 }
 
-// differ says whether any pixel of the parts differs.
-func differ(a, b *visual.Picture, parts []image.Rectangle) bool {
+// Differ says whether any pixel of the parts differs.
+func Differ(a, b *visual.Picture, parts []image.Rectangle) bool {
 	if a == b {
 		return false
 	}

@@ -26,6 +26,18 @@ import (
 //go:embed framecode.js
 var Script string
 
+// Reports is a script by which a page tells the box its marks and measures of User Timing, its paints, long
+// tasks, and the rectangles of its largest and of its named elements, with the page's clock that the codes
+// carry. BOX_PATH in it stands for the path at which the box listens.
+//
+//go:embed reports.js
+var Reports string
+
+// Strip is the rectangle of the codes of a page whose corner is at a pixel of the frame.
+func Strip(corner image.Point) image.Rectangle {
+	return image.Rect(0, 0, Cells*Side, Side).Add(corner)
+}
+
 // Cells of the strip and their side in pixels.
 const (
 	Cells = 100
@@ -79,7 +91,7 @@ func checksum(bits []bool) uint16 {
 
 // Decode reads the strip whose corner is at a pixel of a frame.
 func Decode(a visual.Access, f lab.Format, pix []byte, corner image.Point) (Code, error) {
-	strip := image.Rect(0, 0, Cells*Side, Side).Add(corner)
+	strip := Strip(corner)
 	if !strip.In(f.Bounds()) {
 		return Code{}, fmt.Errorf("a frame code at %v reaches beyond the frame of %d×%d: %w", corner, f.Width, f.Height, ErrNone)
 	}
@@ -198,6 +210,21 @@ func Relate(frames visual.Frames, seen []Seen, delay lab.Time) (Clock, error) {
 		return c, fmt.Errorf("%w (by %v)", ErrClock, c.Low.Sub(c.High))
 	}
 	return c, nil
+}
+
+// Documents cuts what was seen where a page's clock goes back: each document begins one.
+func Documents(seen []Seen) (out [][]Seen) {
+	from := 0
+	for i := range seen {
+		if i > 0 && seen[i].PageMS < seen[i-1].PageMS {
+			out = append(out, seen[from:i])
+			from = i
+		}
+	}
+	if from < len(seen) {
+		out = append(out, seen[from:])
+	}
+	return out
 }
 
 // FrameOf places a page instant, such as a mark of User Timing or the time of the largest

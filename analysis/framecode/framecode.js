@@ -1,10 +1,11 @@
 (() => {
 	'use strict';
-	if (window !== window.top) return;
+	if (!globalThis.document || window !== window.top) return;
 	const cells = 100, side = 4;
 	const canvas = document.createElement('canvas');
 	canvas.width = cells * side;
 	canvas.height = side;
+	canvas.dataset.eidetic = 'code';
 	canvas.style.cssText = 'position:fixed;left:0;top:0;margin:0;padding:0;border:0;z-index:2147483647;pointer-events:none;' +
 		'transform:none;opacity:1;display:block;width:' + cells * side / devicePixelRatio + 'px;height:' + side / devicePixelRatio + 'px';
 	const pen = canvas.getContext('2d', {alpha: false});

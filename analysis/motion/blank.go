@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"maps"
 	"math"
 
 	"eidetic/analysis/visual"
@@ -40,54 +39,75 @@ type Blank struct {
 // cellSide is the side of the pieces whose fill is followed.
 const cellSide = 8
 
-// Blanks measures each frame of a path. With a colour, its pixels are counted. Without, the
-// picture is cut into pieces of 8 × 8 pixels that move with it: a piece is blank
+// blanks measures the frames of a path while it is found. With a colour, its pixels are counted.
+// Without, the picture is cut into pieces of 8 × 8 pixels that move with it: a piece is blank
 // from the frame with movement in which it came into view, or took one colour, until it first
 // shows more than one colour. A piece that never does was no blank but is what it is: paper.
-func (p *Path) Blanks(frames visual.Frames, o BlankOptions) (*Blank, error) {
-	access, err := visual.NewAccess(frames.Format())
-	if err != nil {
-		return nil, fmt.Errorf("measure blank areas: %w", err)
-	}
-	b := &blanks{frames: frames, access: access, path: p, o: o, row: make([]uint32, p.Area.Dx())}
-	if o.Within <= 0 {
-		b.o.Within = 120
-	}
-	out := &Blank{Share: make([]float64, len(p.Steps)), Period: 1e3 / frames.Format().Rate}
-	if len(p.Steps) > 0 {
-		out.Start = p.Steps[0].Frame
-	}
-	if o.Colour.A != 0 {
-		out.How = fmt.Sprintf("pixels near #%02x%02x%02x (|ΔR|+|ΔG|+|ΔB| < 30)", o.Colour.R, o.Colour.G, o.Colour.B)
-		err = b.coloured(out)
-	} else {
-		out.How = fmt.Sprintf("pieces of %d × %d pixels of one colour that are drawn later, followed along the movement", cellSide, cellSide)
-		err = b.learned(out)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("measure blank areas: %w", err)
-	}
-	return out, nil
-}
-
 type blanks struct {
-	frames visual.Frames
 	access visual.Access
 	path   *Path
 	o      BlankOptions
 	row    []uint32
+	out    *Blank
+
+	set   []bool // of a colour: the pixels that have it
+	since int    // since which step any has; −1: none has
+
+	cells  []cell // of pieces in view, by place modulo across and down
+	across int
+	down   int
+	delta  []int  // blank pieces: changes of their number
+	in     []int  // pieces in view
+	flat   []bool // scratch
 }
 
-func (b *blanks) pixels(i int) ([]byte, error) {
-	frame := b.path.Steps[i].Frame
-	pix, err := b.frames.Pixels(frame)
-	if err == nil {
-		err = b.access.Check(pix)
+func newBlanks(access visual.Access, p *Path, rate float64, o BlankOptions) *blanks {
+	b := &blanks{access: access, path: p, o: o, row: make([]uint32, p.Area.Dx()), since: -1, out: &Blank{Period: 1e3 / rate}}
+	if o.Within <= 0 {
+		b.o.Within = 120
 	}
-	if err != nil {
-		return nil, fmt.Errorf("frame %d: %w", frame, err)
+	if o.Colour.A != 0 {
+		b.out.How = fmt.Sprintf("pixels near #%02x%02x%02x (|ΔR|+|ΔG|+|ΔB| < 30)", o.Colour.R, o.Colour.G, o.Colour.B)
+		b.set, b.out.Boxes = make([]bool, p.Area.Dx()*p.Area.Dy()), []float64{}
+		return b
 	}
-	return pix, nil
+	b.out.How = fmt.Sprintf("pieces of %d × %d pixels of one colour that are drawn later, followed along the movement", cellSide, cellSide)
+	b.across, b.down = p.Area.Dx()/cellSide+1, p.Area.Dy()/cellSide+1
+	b.cells = make([]cell, b.across*b.down)
+	for i := range b.cells {
+		b.cells[i].seen = -1
+	}
+	return b
+}
+
+// step looks at the last step of the path; pix is nil where nothing changed.
+func (b *blanks) step(pix []byte) {
+	i := len(b.path.Steps) - 1
+	if i == 0 {
+		b.out.Start = b.path.Steps[0].Frame
+	}
+	if b.o.Colour.A != 0 {
+		b.coloured(i, pix)
+	} else {
+		b.learned(i, pix)
+	}
+}
+
+// done returns the measurement.
+func (b *blanks) done() *Blank {
+	if b.o.Colour.A != 0 {
+		return b.out
+	}
+	n := 0
+	for i, d := range b.delta {
+		n += d
+		share := 0.0
+		if b.in[i] > 0 {
+			share = 100 * float64(n) / float64(b.in[i])
+		}
+		b.out.Share = append(b.out.Share, share)
+	}
+	return b.out
 }
 
 func (b *blanks) ignored(x, y int) bool {
@@ -100,110 +120,99 @@ func (b *blanks) ignored(x, y int) bool {
 }
 
 // coloured counts pixels, and finds the biggest box as Eideticker does.
-func (b *blanks) coloured(out *Blank) error {
+func (b *blanks) coloured(i int, pix []byte) {
+	out := b.out
+	if i > 0 && pix == nil {
+		out.Share, out.Boxes = append(out.Share, out.Share[i-1]), append(out.Boxes, out.Boxes[i-1])
+		return
+	}
 	a := b.path.Area
-	set := make([]bool, a.Dx()*a.Dy())
-	out.Boxes = make([]float64, len(b.path.Steps))
-	since := -1
-	for i, s := range b.path.Steps {
-		if i > 0 && len(b.frames.Info(s.Frame).Changed) == 0 {
-			out.Share[i], out.Boxes[i] = out.Share[i-1], out.Boxes[i-1]
-			continue
-		}
-		pix, err := b.pixels(i)
-		if err != nil {
-			return err
-		}
-		n := 0
-		last, hit := ^uint32(0), false
-		for y := range a.Dy() {
-			b.access.Row(b.row, pix, a.Min.Y+y, a.Min.X)
-			for x, c := range b.row {
-				if c != last {
-					last, hit = c, visual.IsNear(b.access.RGB(c), b.o.Colour)
-				}
-				is := hit && (len(b.o.Ignore) == 0 || !b.ignored(a.Min.X+x, a.Min.Y+y))
-				set[y*a.Dx()+x] = is
-				if is {
-					n++
-				}
+	n := 0
+	last, hit := ^uint32(0), false
+	for y := range a.Dy() {
+		b.access.Row(b.row, pix, a.Min.Y+y, a.Min.X)
+		for x, c := range b.row {
+			if c != last {
+				last, hit = c, visual.IsNear(b.access.RGB(c), b.o.Colour)
+			}
+			is := hit && (len(b.o.Ignore) == 0 || !b.ignored(a.Min.X+x, a.Min.Y+y))
+			b.set[y*a.Dx()+x] = is
+			if is {
+				n++
 			}
 		}
-		all := float64(len(set))
-		out.Share[i] = 100 * float64(n) / all
-		if n > 0 {
-			box := visual.LargestRectangle(set, a.Dx())
-			out.Boxes[i] = 100 * float64(box.Dx()*box.Dy()) / all
-		}
-		switch {
-		case n > 0 && since < 0:
-			since = i
-		case n == 0 && since >= 0:
-			out.Filled, since = append(out.Filled, i-since), -1
-		}
 	}
-	return nil
+	all, box := float64(len(b.set)), 0.0
+	if n > 0 {
+		r := visual.LargestRectangle(b.set, a.Dx())
+		box = 100 * float64(r.Dx()*r.Dy()) / all
+	}
+	out.Share, out.Boxes = append(out.Share, 100*float64(n)/all), append(out.Boxes, box)
+	switch {
+	case n > 0 && b.since < 0:
+		b.since = i
+	case n == 0 && b.since >= 0:
+		out.Filled, b.since = append(out.Filled, i-b.since), -1
+	}
 }
 
 // cell is a piece of the picture that has one colour.
 type cell struct {
-	since int // index of the step since which it has
-	seen  int // the last step at which it was in view
+	at    image.Point
+	since int32 // index of the step since which it has
+	seen  int32 // the last step at which it was in view with one colour; −1: it has several
+}
+
+// slot is the memory of a piece: no two pieces that are in view at once share it.
+func (b *blanks) slot(at image.Point) *cell {
+	x, y := at.X%b.across, at.Y%b.down
+	if x < 0 {
+		x += b.across
+	}
+	if y < 0 {
+		y += b.down
+	}
+	return &b.cells[y*b.across+x]
 }
 
 // learned follows the pieces.
-func (b *blanks) learned(out *Blank) error {
-	a := b.path.Area
-	cells := map[image.Point]cell{}
-	delta := make([]int, len(b.path.Steps)+1) // blank pieces: changes of their number
-	in := make([]int, len(b.path.Steps))      // pieces in view
-	for i, s := range b.path.Steps {
-		if i > 0 && len(b.frames.Info(s.Frame).Changed) == 0 {
-			in[i] = in[i-1]
-			continue
-		}
-		pix, err := b.pixels(i)
-		if err != nil {
-			return err
-		}
-		flat, origin, size := b.pieces(pix, s)
-		in[i] = size.X * size.Y
-		for k, one := range flat {
-			at := origin.Add(image.Pt(k%size.X, k/size.X))
-			box := image.Rect(0, 0, cellSide, cellSide).Add(b.onScreen(at, s)).Add(a.Min)
+func (b *blanks) learned(i int, pix []byte) {
+	b.delta = append(b.delta, 0)
+	if i > 0 && pix == nil {
+		b.in = append(b.in, b.in[i-1])
+		return
+	}
+	s := b.path.Steps[i]
+	origin, size := b.pieces(pix, s)
+	b.in = append(b.in, size.X*size.Y)
+	for k, one := range b.flat {
+		at := origin.Add(image.Pt(k%size.X, k/size.X))
+		if len(b.o.Ignore) > 0 {
+			box := image.Rect(0, 0, cellSide, cellSide).Add(b.onScreen(at, s)).Add(b.path.Area.Min)
 			if b.ignored(box.Min.X, box.Min.Y) || b.ignored(box.Max.X-1, box.Max.Y-1) {
 				continue
 			}
-			c, there := cells[at]
-			if there && c.seen < i-1 && b.left(c.seen, i, at) {
-				there = false // it had left the view, and begins anew
-			}
-			switch {
-			case one && !there:
-				cells[at] = cell{i, i}
-			case one:
-				cells[at] = cell{c.since, i}
-			default:
-				delete(cells, at)
-				if there && i-c.since <= b.o.Within && b.path.Steps[c.since].Moved() {
-					delta[c.since]++
-					delta[i]--
-					out.Filled = append(out.Filled, i-c.since)
-				}
-			}
 		}
-		if i%256 == 255 { // pieces that left the view and never came back
-			maps.DeleteFunc(cells, func(_ image.Point, c cell) bool { return c.seen < i-b.o.Within })
+		c := b.slot(at)
+		there := c.seen >= 0 && c.at == at
+		if there && int(c.seen) < i-1 && b.left(int(c.seen), i, at) {
+			there = false // it had left the view, and begins anew
+		}
+		switch {
+		case one && !there:
+			*c = cell{at, int32(i), int32(i)}
+		case one:
+			c.seen = int32(i)
+		default:
+			since := int(c.since)
+			c.seen = -1
+			if there && i-since <= b.o.Within && b.path.Steps[since].Moved() {
+				b.delta[since]++
+				b.delta[i]--
+				b.out.Filled = append(b.out.Filled, i-since)
+			}
 		}
 	}
-	n := 0
-	for i := range out.Share {
-		n += delta[i]
-		if in[i] > 0 {
-			out.Share[i] = 100 * float64(n) / float64(in[i])
-		}
-	}
-	return nil
 }
 
 // left says whether a piece was out of view in a frame between two that showed it.
@@ -222,41 +231,22 @@ func (b *blanks) onScreen(at image.Point, s Step) image.Point {
 	return image.Pt(at.X*cellSide+int(math.Round(s.X)), at.Y*cellSide+int(math.Round(s.Y)))
 }
 
-// pieces says of each piece that is in view as a whole whether it has one colour.
-func (b *blanks) pieces(pix []byte, s Step) (flat []bool, origin, size image.Point) {
+// pieces says in flat of each piece that is in view as a whole whether it has one colour.
+func (b *blanks) pieces(pix []byte, s Step) (origin, size image.Point) {
 	a := b.path.Area
 	ceil := func(n int) int { return int(math.Ceil(float64(n) / cellSide)) }
 	floor := func(n int) int { return int(math.Floor(float64(n) / cellSide)) }
 	x, y := int(math.Round(s.X)), int(math.Round(s.Y))
 	origin = image.Pt(ceil(-x), ceil(-y))
 	size = image.Pt(max(floor(a.Dx()-x)-origin.X, 0), max(floor(a.Dy()-y)-origin.Y, 0))
-	flat = make([]bool, size.X*size.Y)
-	if len(flat) == 0 {
-		return flat, origin, size
+	n := size.X * size.Y
+	if cap(b.flat) < n {
+		b.flat = make([]bool, n)
 	}
-	left, top := origin.X*cellSide+x, origin.Y*cellSide+y
-	row := b.row[:size.X*cellSide]
-	first := make([]uint32, size.X)
-	for py := range size.Y * cellSide {
-		b.access.Row(row, pix, a.Min.Y+top+py, a.Min.X+left)
-		cells := flat[py/cellSide*size.X:][:size.X]
-		for cx := range size.X {
-			px := row[cx*cellSide:][:cellSide]
-			if py%cellSide == 0 {
-				first[cx], cells[cx] = px[0], true
-			}
-			if !cells[cx] {
-				continue
-			}
-			for _, c := range px {
-				if c != first[cx] {
-					cells[cx] = false
-					break
-				}
-			}
-		}
+	if b.flat = b.flat[:n]; n > 0 {
+		b.access.Plain(b.flat, pix, a.Min.Add(image.Pt(origin.X*cellSide+x, origin.Y*cellSide+y)), size, cellSide, b.row)
 	}
-	return flat, origin, size
+	return origin, size
 }
 
 // Measurements returns the blank share in single numbers.

@@ -83,11 +83,7 @@ func TestBlank(t *testing.T) {
 		}
 		truth := newTiled(seed, colour)
 		f := filmtest.New(width, height, 60, truth.scene, filmtest.Beat(len(truth.places), 60, 60, 0))
-		p := track(t, f, motion.Options{})
-		b, err := p.Blanks(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := track(t, f, motion.Options{Blank: &o}).Blank
 		sum := 0.0
 		for i, got := range b.Share {
 			want := truth.share(i)

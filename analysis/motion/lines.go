@@ -1,6 +1,9 @@
 package motion
 
-import "eidetic/analysis/visual"
+import (
+	"eidetic/analysis/lines"
+	"eidetic/analysis/visual"
+)
 
 // Strips of the area whose rows vote: enough of them that no page has all in its
 // margins, narrow enough that reading them costs little.
@@ -11,9 +14,9 @@ const (
 	leastVotes = 4
 )
 
-// lines holds a hash of each row of the strips, of two frames; with across of each
+// lineSet holds a hash of each row of the strips, of two frames; with across of each
 // column of horizontal strips.
-type lines struct {
+type lineSet struct {
 	access   visual.Access
 	o        Options
 	across   bool
@@ -24,12 +27,12 @@ type lines struct {
 	tell     [][]uint32 // the pixels, where a tolerance has to be kept
 	told     [][]uint32
 	row      []uint32
-	found    map[uint64]int32
+	found    lines.Table
 	votes    []int
 }
 
-func newLines(a visual.Access, o Options, across bool) *lines {
-	l := &lines{access: a, o: o, across: across, found: map[uint64]int32{}}
+func newLines(a visual.Access, o Options, across bool) *lineSet {
+	l := &lineSet{access: a, o: o, across: across}
 	l.length = o.Area.Dy()
 	side := o.Area.Dx()
 	if across {
@@ -58,7 +61,7 @@ func newLines(a visual.Access, o Options, across bool) *lines {
 const hashPrime = 0x9e3779b97f4a7c15
 
 // read makes the frame the present one, and the present one the one before.
-func (l *lines) read(pix []byte) {
+func (l *lineSet) read(pix []byte) {
 	l.now, l.old = l.old, l.now
 	l.tell, l.told = l.told, l.tell
 	for s, at := range l.strips {
@@ -70,27 +73,16 @@ func (l *lines) read(pix []byte) {
 	}
 }
 
-func (l *lines) readRows(pix []byte, s, at int) {
-	row := l.row[:l.width]
+func (l *lineSet) readRows(pix []byte, s, at int) {
 	for y := range l.length {
-		l.access.Row(row, pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at)
 		if l.tell[s] != nil {
-			copy(l.tell[s][y*l.width:], row)
+			l.access.Row(l.tell[s][y*l.width:][:l.width], pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at)
 		}
-		hash, flat := uint64(1), true
-		for _, c := range row {
-			hash = (hash ^ uint64(c)) * hashPrime
-			hash ^= hash >> 29
-			flat = flat && c == row[0]
-		}
-		if flat {
-			hash = 0
-		}
-		l.now[s][y] = hash
+		l.now[s][y] = l.access.StretchSum(pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at, l.width, l.row)
 	}
 }
 
-func (l *lines) readColumns(pix []byte, s, at int) {
+func (l *lineSet) readColumns(pix []byte, s, at int) {
 	row, hashes := l.row[:l.length], l.now[s]
 	flat := make([]bool, l.length)
 	first := make([]uint32, l.length)
@@ -119,7 +111,7 @@ func (l *lines) readColumns(pix []byte, s, at int) {
 }
 
 // changed says whether any line of the strips differs by more than the tolerance.
-func (l *lines) changed() bool {
+func (l *lineSet) changed() bool {
 	for s := range l.strips {
 		if l.tell[s] == nil {
 			for i, h := range l.now[s] {
@@ -140,7 +132,7 @@ func (l *lines) changed() bool {
 
 // vote returns the displacement on which the lines that changed agree, and the share
 // of those that could agree which do.
-func (l *lines) vote() (shift int, share float64, ok bool) {
+func (l *lineSet) vote() (shift int, share float64, ok bool) {
 	clear(l.votes)
 	for s := range l.strips {
 		l.index(l.old[s])
@@ -148,8 +140,8 @@ func (l *lines) vote() (shift int, share float64, ok bool) {
 			if h == 0 || h == l.old[s][i] {
 				continue
 			}
-			if from, there := l.found[h]; there && from >= 0 {
-				l.votes[i-int(from)+l.length]++
+			if from := l.found.At(h); from >= 0 {
+				l.votes[i-from+l.length]++
 			}
 		}
 	}
@@ -194,16 +186,11 @@ func (l *lines) vote() (shift int, share float64, ok bool) {
 }
 
 // index notes where each hash stands, −1 where it stands twice.
-func (l *lines) index(hashes []uint64) {
-	clear(l.found)
+func (l *lineSet) index(hashes []uint64) {
+	l.found.Reset(len(hashes))
 	for i, h := range hashes {
-		if h == 0 {
-			continue
+		if h != 0 {
+			l.found.Add(h, i)
 		}
-		if _, twice := l.found[h]; twice {
-			l.found[h] = -1
-			continue
-		}
-		l.found[h] = int32(i)
 	}
 }

@@ -24,6 +24,8 @@ type Options struct {
 	Area       image.Rectangle // what moves, in frame coordinates; empty: the whole frame
 	Tolerance  visual.Tolerance
 	Zoom       bool // the picture may also change its scale
+	// Blank asks for what was not drawn yet; nil does not.
+	Blank *BlankOptions
 }
 
 // How a step was measured.
@@ -61,6 +63,7 @@ func (s Step) Moved() bool {
 type Path struct {
 	Area  image.Rectangle `json:"-"`
 	Steps []Step          `json:"steps"`
+	Blank *Blank          `json:"-"` // nil unless it was asked for
 }
 
 // tracker compares each frame with the one before.
@@ -69,7 +72,7 @@ type tracker struct {
 	access visual.Access
 	o      Options
 
-	rows, columns         *lines
+	rows, columns         *lineSet
 	beforeLuma, nowLuma   []float32
 	lumaFrame             int    // the frame whose luma nowLuma holds, −1 for none
 	kept                  []byte // a copy of frame keptFrame
@@ -100,27 +103,46 @@ func Track(frames visual.Frames, o Options) (*Path, error) {
 	t := &tracker{frames: frames, access: access, o: o, lumaFrame: -1, keptFrame: -1}
 	t.rows, t.columns = newLines(access, o, false), newLines(access, o, true)
 	p := &Path{Area: o.Area}
+	var blank *blanks
+	if o.Blank != nil {
+		blank = newBlanks(access, p, f.Rate, *o.Blank)
+	}
 	at := Step{Scale: 1, Zoom: 1, How: Still, Share: 100}
 	for i := o.Start; i < o.End; i++ {
 		info := frames.Info(i)
 		step := Step{Scale: 1, How: Still, Share: 100}
+		var pix []byte
 		if i == o.Start || len(info.Changed) > 0 {
-			pix, err := frames.Pixels(i)
-			if err == nil {
-				err = access.Check(pix)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("measure movement: frame %d: %w", i, err)
-			}
-			if step, err = t.step(pix, i, i == o.Start); err != nil {
+			if step, pix, err = t.frame(i, i == o.Start); err != nil {
 				return nil, fmt.Errorf("measure movement: frame %d: %w", i, err)
 			}
 		}
 		at.X, at.Y, at.Zoom = at.X+step.DX, at.Y+step.DY, at.Zoom*step.Scale
 		step.Frame, step.Time, step.X, step.Y, step.Zoom = i, info.Time, at.X, at.Y, at.Zoom
 		p.Steps = append(p.Steps, step)
+		if blank != nil {
+			blank.step(pix)
+		}
+	}
+	if blank != nil {
+		p.Blank = blank.done()
 	}
 	return p, nil
+}
+
+// frame reads a frame and compares it with the one read before.
+func (t *tracker) frame(i int, first bool) (step Step, pix []byte, err error) {
+	if pix, err = t.frames.Pixels(i); err == nil {
+		err = t.access.Check(pix)
+	}
+	if err != nil {
+		return step, nil, err
+	}
+	if step, err = t.step(pix, i, first); err != nil {
+		return step, nil, err
+	}
+	pix, err = t.frames.Pixels(i) // another one may have been read meanwhile
+	return step, pix, err
 }
 
 // step compares the frame with the one read before.

@@ -16,7 +16,7 @@ type replaced struct {
 
 type shown struct {
 	frame int
-	l     *lines
+	l     *lineSet
 }
 
 // span is where the rows of two successive pictures differ.
@@ -25,7 +25,7 @@ type span struct {
 	torn                     bool
 }
 
-func (w *replaced) frame(i int, l *lines) {
+func (w *replaced) frame(i int, l *lineSet) {
 	if n := len(w.shown); n > 0 && slices.Equal(w.shown[n-1].l.whole, l.whole) {
 		return
 	}
@@ -46,7 +46,7 @@ func (w *replaced) frame(i int, l *lines) {
 	if after.frame-torn.frame > mostTorn {
 		return
 	}
-	for _, pair := range [][2]*lines{{before.l, torn.l}, {torn.l, after.l}, {before.l, after.l}} {
+	for _, pair := range [][2]*lineSet{{before.l, torn.l}, {torn.l, after.l}, {before.l, after.l}} {
 		if _, scrolls := moved(pair[0], pair[1], nil); scrolls {
 			return // that is for the other rule
 		}
@@ -57,7 +57,7 @@ func (w *replaced) frame(i int, l *lines) {
 	}
 }
 
-func spanOf(a, b *lines, frame int) span {
+func spanOf(a, b *lineSet, frame int) span {
 	s := span{frame: frame, top: -1}
 	for y := range b.whole {
 		if a.whole[y] != b.whole[y] {

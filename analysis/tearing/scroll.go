@@ -1,6 +1,10 @@
 package tearing
 
-import "slices"
+import (
+	"slices"
+
+	"eidetic/analysis/lines"
+)
 
 // scroll finds tears in a page that moves up and down. In a torn frame bands of rows show
 // the page where it was before and bands show it moved; the frame after has moved as a
@@ -21,7 +25,7 @@ const mostTorn = 2
 
 func newScroll() *scroll { return &scroll{torn: map[int]bool{}} }
 
-func (s *scroll) frame(i int, l *lines) {
+func (s *scroll) frame(i int, l *lineSet) {
 	if n := len(s.shown); n > 0 && slices.Equal(s.shown[n-1].l.whole, l.whole) {
 		return
 	}
@@ -58,36 +62,37 @@ func (s *scroll) judge(k, before int) {
 	s.tears = slices.Insert(s.tears, at, Tear{Frame: frame.frame, Rows: rows, How: "scrolled page"})
 }
 
+// tally counts votes for displacements, of −rows … rows.
+type tally []int32
+
 // votes counts, for the rows of now that differ from old in their place, by how much a row
 // that occurs once in old is displaced.
-func votes(old, now *lines) map[int]int {
-	count := map[int]int{}
+func votes(old, now *lineSet) tally {
+	count := make(tally, 2*len(now.whole)+1)
+	var where lines.Table
 	for k := range now.strips {
-		where := map[uint64]int{}
+		where.Reset(len(old.strips[k]))
 		for y, h := range old.strips[k] {
-			if _, twice := where[h]; twice {
-				where[h] = -1
-				continue
-			}
-			where[h] = y
+			where.Add(h, y)
 		}
 		for y, h := range now.strips[k] {
 			if h == 0 || h == old.strips[k][y] {
 				continue
 			}
-			if from, there := where[h]; there && from >= 0 {
-				count[y-from]++
+			if from := where.At(h); from >= 0 {
+				count[y-from+len(now.whole)]++
 			}
 		}
 	}
 	return count
 }
 
-// most returns the displacement with the most votes, without one that is given.
-func most(count map[int]int, without int) (by, n int) {
-	for d, c := range count {
-		if d != without && (c > n || c == n && d < by) {
-			by, n = d, c
+// most returns the displacement with the most votes, without one that is given; of several the
+// least.
+func (t tally) most(without int) (by, n int) {
+	for i, c := range t {
+		if d := i - len(t)/2; d != without && int(c) > n {
+			by, n = d, int(c)
 		}
 	}
 	return by, n
@@ -99,8 +104,8 @@ const mayDiffer = 5
 // moved returns by how much the page moved as a whole between two frames: most parts of
 // nearly every row that changed did. Rows that are known to stay, as a header, say nothing.
 // Without such knowledge (nil) all that are equal in their place are taken to stay.
-func moved(old, now *lines, still []bool) (by int, ok bool) {
-	by, n := most(votes(old, now), 0)
+func moved(old, now *lineSet, still []bool) (by int, ok bool) {
+	by, n := votes(old, now).most(0)
 	if n < 8 {
 		return 0, false
 	}
@@ -133,7 +138,7 @@ func moved(old, now *lines, still []bool) (by int, ok bool) {
 
 // bandsOf says where a frame that lies between two others changes from one displacement
 // to another.
-func bandsOf(old, torn, next *lines) (seams []int, ok bool) {
+func bandsOf(old, torn, next *lineSet) (seams []int, ok bool) {
 	total, ok := moved(old, next, nil)
 	if !ok {
 		return nil, false
@@ -146,14 +151,14 @@ func bandsOf(old, torn, next *lines) (seams []int, ok bool) {
 		return nil, false
 	}
 	count := votes(old, torn)
-	lead, n := most(count, 0)
+	lead, n := count.most(0)
 	if n < 4 || lead*total < 0 || abs(lead) > abs(total) {
 		return nil, false
 	}
 	// Behind is where the page was: not moved, or moved less in a frame torn before.
 	labels, behind := label(old, torn, next, total, lead, 0)
 	if !ok || behind < 4 {
-		if other, n := most(count, lead); n >= 8 && other*total > 0 {
+		if other, n := count.most(lead); n >= 8 && other*total > 0 {
 			if abs(other) > abs(lead) {
 				lead, other = other, lead
 			}
@@ -172,11 +177,11 @@ const (
 )
 
 // label says of each row of a torn frame which displacement it has.
-func label(old, torn, next *lines, total, lead, trail int) (labels []int, behind int) {
+func label(old, torn, next *lineSet, total, lead, trail int) (labels []int, behind int) {
 	height := len(torn.whole)
 	labels = make([]int, height)
 	split := 0 // less strips that have one displacement than such as have both
-	at := func(l *lines, k, y int) (uint64, bool) {
+	at := func(l *lineSet, k, y int) (uint64, bool) {
 		if y < 0 || y >= height {
 			return 0, false
 		}

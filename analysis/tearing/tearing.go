@@ -173,8 +173,8 @@ type rows struct {
 	row    []uint32
 }
 
-// lines are the hashes of one frame. A strip's hash of 0 says that its row has one colour.
-type lines struct {
+// lineSet are the sums of one frame. A strip's sum of 0 says that its row has one colour.
+type lineSet struct {
 	whole  []uint64
 	strips [][]uint64
 }
@@ -185,30 +185,26 @@ func newRows(a visual.Access, area image.Rectangle) *rows {
 	return &rows{a, area, make([]uint32, area.Dx())}
 }
 
-const hashPrime = 0x9e3779b97f4a7c15
-
-func (r *rows) read(pix []byte) *lines {
+func (r *rows) read(pix []byte) *lineSet {
 	h, w := r.area.Dy(), r.area.Dx()
-	l := &lines{whole: make([]uint64, h), strips: make([][]uint64, min(strips, w))}
+	l := &lineSet{whole: make([]uint64, h), strips: make([][]uint64, min(strips, w))}
+	sums := make([]uint64, h*len(l.strips))
 	for s := range l.strips {
-		l.strips[s] = make([]uint64, h)
+		l.strips[s], sums = sums[:h:h], sums[h:]
 	}
 	for y := range h {
-		r.access.Row(r.row, pix, r.area.Min.Y+y, r.area.Min.X)
 		whole := uint64(1)
 		for s := range l.strips {
-			part := r.row[w*s/len(l.strips) : w*(s+1)/len(l.strips)]
-			hash, flat := uint64(1), true
-			for _, c := range part {
-				hash = (hash ^ uint64(c)) * hashPrime
-				hash ^= hash >> 29
-				flat = flat && c == part[0]
+			from, to := w*s/len(l.strips), w*(s+1)/len(l.strips)
+			at := r.area.Min.X + from
+			sum := r.access.StretchSum(pix, r.area.Min.Y+y, at, to-from, r.row)
+			l.strips[s][y] = sum
+			if sum == 0 { // of one colour, which counts for the whole row
+				r.access.Row(r.row[:1], pix, r.area.Min.Y+y, at)
+				sum = uint64(r.row[0])
 			}
-			whole = (whole ^ hash) * hashPrime
+			whole = (whole ^ sum) * 0x9e3779b97f4a7c15
 			whole ^= whole >> 31
-			if !flat {
-				l.strips[s][y] = hash
-			}
 		}
 		l.whole[y] = whole
 	}

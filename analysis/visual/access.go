@@ -79,6 +79,8 @@ type ChangeOptions struct {
 	Tolerance Tolerance
 	// LumaStep is the step of luma that LumaChanged asks for; zero: Eideticker's 5.
 	LumaStep int
+	// NoLuma leaves LumaChanged at 0, which is quicker.
+	NoLuma bool
 }
 
 // Curve is what changed in one region, frame by frame from Start on.
@@ -166,6 +168,7 @@ type changeWalk struct {
 	bounds   image.Rectangle // of all regions
 	regions  []changeRegion
 	cur, row []code
+	raw      []byte // instead of cur, of BGRX without a tolerance
 	o        ChangeOptions
 }
 
@@ -198,11 +201,19 @@ func newChangeWalk(f lab.Format, o ChangeOptions) (*changeWalk, error) {
 		w.bounds = w.bounds.Union(g.Area)
 		w.regions = append(w.regions, c)
 	}
+	if p.bgrx && o.Tolerance == (Tolerance{}) {
+		w.raw = make([]byte, 4*w.bounds.Dx()*w.bounds.Dy())
+		return w, nil
+	}
 	w.cur, w.row = make([]code, w.bounds.Dx()*w.bounds.Dy()), make([]code, w.bounds.Dx())
 	return w, nil
 }
 
 func (w *changeWalk) first(pix []byte) {
+	if w.raw != nil {
+		w.applyRaw(pix, w.bounds, false)
+		return
+	}
 	width := w.bounds.Dx()
 	for y := w.bounds.Min.Y; y < w.bounds.Max.Y; y++ {
 		w.plane.row(w.cur[(y-w.bounds.Min.Y)*width:][:width], pix, y, w.bounds.Min.X)
@@ -212,6 +223,10 @@ func (w *changeWalk) first(pix []byte) {
 func (w *changeWalk) apply(pix []byte, changed []image.Rectangle) {
 	for _, r := range changed {
 		r = r.Intersect(w.bounds)
+		if w.raw != nil {
+			w.applyRaw(pix, r, true)
+			continue
+		}
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			next := w.row[:r.Dx()]
 			w.plane.row(next, pix, y, r.Min.X)
@@ -243,18 +258,6 @@ func (g *changeRegion) count(cur, next []code, x0, from, y int, w *changeWalk) {
 			continue
 		}
 		end := min(part.Max.X-x0, len(next))
-		if w.plane.same && w.o.Tolerance == (Tolerance{}) { // by far the most frequent case, without calls
-			step := w.o.LumaStep
-			for x := max(part.Min.X-x0, from); x < end; x++ {
-				if a, b := cur[x], next[x]; a != b {
-					g.changed++
-					if d := luma(a) - luma(b); d >= step || -d >= step {
-						g.luma++
-					}
-				}
-			}
-			continue
-		}
 		for x := max(part.Min.X-x0, from); x < end; x++ {
 			if cur[x] == next[x] || !w.differ(cur[x], next[x]) {
 				continue

@@ -59,7 +59,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 			return nil, fmt.Errorf("analyse frame %d: %w", ends.frame, err)
 		}
 	}
-	final := finalHash(s)
+	final := finalHash(s, o.Drawn.Sub(o.Content.Min))
 	s.start()
 
 	r := newResult(f, o, frames)
@@ -242,13 +242,17 @@ func (s *screen) shows(c color.RGBA) bool {
 }
 
 // finalHash is the SHA-256 of the final frame's content as BGRX, the whole of
-// it: what is ignored elsewhere still makes two final frames differ.
-func finalHash(s *screen) string {
+// it: what is ignored elsewhere still makes two final frames differ. What was drawn by us is
+// black in it.
+func finalHash(s *screen, drawn image.Rectangle) string {
 	h := sha256.New()
 	row := make([]byte, 4*s.area.Dx())
 	for at := 0; at < len(s.final); at += s.area.Dx() {
 		for x, v := range s.final[at:][:s.area.Dx()] {
 			p := s.plane.rgb(v)
+			if !drawn.Empty() && image.Pt(x, at/s.area.Dx()).In(drawn) {
+				p = 0
+			}
 			row[4*x], row[4*x+1], row[4*x+2] = byte(p), byte(p>>8), byte(p>>16)
 		}
 		h.Write(row)

@@ -12,7 +12,13 @@ import (
 // enough begins the run. During the run a bigger box replaces the first, and the
 // run ends before the frame in which the box loses its colour.
 func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
+	if o.Checkers {
+		return findCheckers(frames, o)
+	}
 	f := frames.Format()
+	if o.Colour == (color.RGBA{}) {
+		o.Colour = lab.SyncGreen()
+	}
 	if o.To == 0 {
 		o.To = frames.Len()
 	}
@@ -26,7 +32,7 @@ func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 	if err != nil {
 		return fail(err)
 	}
-	m := &mask{plane: p, bounds: f.Bounds(), colour: lab.SyncGreen(), set: make([]bool, f.Width*f.Height), row: make([]code, f.Width)}
+	m := &mask{plane: p, bounds: f.Bounds(), colour: o.Colour, set: make([]bool, f.Width*f.Height), row: make([]code, f.Width)}
 	first, biggest := -1, 0
 	for i := o.From; i < o.To; i++ {
 		changed := frames.Info(i).Changed
@@ -187,3 +193,22 @@ func (m *mask) largestRectangle() image.Rectangle {
 	}
 	return best
 }
+
+// ContentOf is FindContent for a single picture.
+func ContentOf(f lab.Format, pix []byte) (image.Rectangle, error) {
+	area, _, _, err := findContent(&oneFrame{f, pix}, SyncOptions{})
+	return area, err
+}
+
+// oneFrame is a recording of one frame.
+type oneFrame struct {
+	format lab.Format
+	pix    []byte
+}
+
+func (s *oneFrame) Format() lab.Format { return s.format }
+func (s *oneFrame) Len() int           { return 1 }
+func (s *oneFrame) Info(int) lab.FrameInfo {
+	return lab.FrameInfo{Changed: []image.Rectangle{s.format.Bounds()}}
+}
+func (s *oneFrame) Pixels(int) ([]byte, error) { return s.pix, nil }

@@ -21,6 +21,9 @@ type plane struct {
 	rgb func(code) uint32
 	// same is set where rgb is the identity.
 	same bool
+	// bgrx is set where a pixel is four bytes, of which the last is padding.
+	bgrx   bool
+	stride int
 }
 
 // newPlane refuses formats whose pixels cannot be read at any place.
@@ -30,6 +33,7 @@ func newPlane(f lab.Format) (plane, error) {
 	}
 	p := plane{format: f, rgb: func(c code) uint32 { return c }, same: true}
 	stride, width, height := f.Stride(), f.Width, f.Height
+	p.stride, p.bgrx = stride, f.Pixels == lab.BGRX
 	switch f.Pixels {
 	case lab.BGRX:
 		p.row = func(dst []code, pix []byte, y, x0 int) {

@@ -44,7 +44,15 @@ var ErrNoSync = errors.New("no frame shows the synchronisation colour")
 // recording.
 type SyncOptions struct {
 	From, To int // frames From … To−1 are searched; zero To: all
+	// Colour of the page; the zero value is Eideticker's green. The WebPageTest family has SyncOrange.
+	Colour color.RGBA
+	// Checkers looks for the pattern of four corners instead: in each corner of the content area a square of
+	// 4 × 4 cells of 8 × 8 pixels in black and white, black in the area's own corner.
+	Checkers bool
 }
+
+// SyncOrange is the colour by which the tools of the WebPageTest family find the viewport.
+func SyncOrange() color.RGBA { return color.RGBA{R: 222, G: 100, B: 13, A: 255} }
 
 // FindContent returns the biggest box of the synchronisation colour (Eideticker's
 // green) in the first run of frames that show it, and the first and the last
@@ -92,6 +100,9 @@ type Options struct {
 	// Ignore holds areas, in frame coordinates, that are not content: a
 	// blinking caret, a carousel, a clock.
 	Ignore []image.Rectangle
+	// Drawn is what was drawn onto the page by us, in frame coordinates: it does not count, not even
+	// in the final frame's hash.
+	Drawn image.Rectangle
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
 

@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"eidetic/internal/testlab"
@@ -43,19 +40,7 @@ func TestDamageTellsBrowser(t *testing.T) {
 	for _, page := range []string{"scroll", "video", "load"} {
 		t.Run(page, func(t *testing.T) {
 			display := xvfb(t, "-screen", "0", "800x600x24", "-nocursor")
-			home := testlab.TempDir(t)
-			cmd := exec.Command(program, "--no-sandbox", "--disable-gpu", "--kiosk", "--no-first-run", "--test-type",
-				"--disable-background-networking",
-				"--window-position=0,0", "--window-size=801,601", "--user-data-dir="+filepath.Join(home, "profile"), server.URL+"/"+page)
-			cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "DISPLAY=" + display, "XAUTHORITY=" + xtest.File(t, display),
-				"XDG_RUNTIME_DIR=" + home, "LANG=C.UTF-8"}
-			if err := testlab.Start(t, cmd); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				_ = cmd.Process.Signal(syscall.SIGTERM)
-				_ = cmd.Wait()
-			})
+			xtest.Browser(t, display, program, server.URL+"/"+page)
 			// The browser's start is among what is watched.
 			prove(t, display, looksToProve(t, 600))
 		})

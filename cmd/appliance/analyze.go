@@ -8,7 +8,6 @@ import (
 	"image/png"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"eidetic/analysis/measure"
@@ -19,20 +18,20 @@ import (
 
 // AnalyzeCmd measures a recording.
 type AnalyzeCmd struct {
-	File    string   `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg); with --plan the folder of a run."`
-	Against string   `arg:"" optional:"" help:"Another one, to be shown beside the first."`
-	Plan    string   `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
-	Frames  string   `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
-	Rate    float64  `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
-	Start   int      `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
-	Events  string   `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
-	End     int      `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
-	Content string   `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
-	Ignore  []string `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
-	Metrics []string `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes. See docs/metrics.md."`
-	Flavour string   `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
-	Heat    string   `placeholder:"FILE.png" help:"Also write the heat map."`
-	JSON    bool     `name:"json" help:"Print JSON, with the curves."`
+	File    string            `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg); with --plan the folder of a run."`
+	Against string            `arg:"" optional:"" help:"Another one, to be shown beside the first."`
+	Plan    string            `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
+	Frames  string            `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
+	Rate    float64           `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
+	Start   int               `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
+	Events  string            `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
+	End     int               `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
+	Content string            `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
+	Ignore  []string          `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
+	Metrics measure.Selection `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes, shift, colours. See docs/metrics.md."`
+	Flavour string            `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
+	Heat    string            `placeholder:"FILE.png" help:"Also write the heat map."`
+	JSON    bool              `name:"json" help:"Print JSON, with the curves."`
 	deepFlags
 
 	ignore []image.Rectangle // of Ignore
@@ -153,7 +152,7 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 		out.numbers = append(out.numbers, measure.Number{Measurement: m})
 	}
 	if more != nil {
-		more.Numbers = c.chosen(more)
+		more.Numbers = c.Metrics.Of(more)
 		out.numbers = append(out.numbers, more.Numbers...)
 		out.Warnings = append(out.Warnings, more.Notes...)
 	}
@@ -202,26 +201,7 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	if c.Flavour == "wpt" {
 		o.Also |= visual.WPT
 	}
-	for _, m := range c.Metrics {
-		switch m {
-		case "all":
-			o.Also |= visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness
-		case "speed_index_wpt_ms":
-			o.Also |= visual.WPT
-		case "perceptual_speed_index_ms":
-			o.Also |= visual.Perceptual
-		case "contentful_speed_index_ms":
-			o.Also |= visual.Contentful
-		case "speedline_index_ms", "speedline_perceptual_index_ms":
-			o.Also |= visual.Speedline
-		case "visual_readiness_ms":
-			o.Also |= visual.Completeness
-		default:
-			if strings.HasPrefix(m, "visual_complete_") {
-				o.Also |= visual.Completeness
-			}
-		}
-	}
+	o.Also |= c.Metrics.Indices()
 	if c.Start >= 0 && c.Content != "" {
 		return o, warnings, nil
 	}
@@ -245,11 +225,8 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 
 // choose keeps the measurements that were asked for.
 func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
-	for _, name := range c.Metrics {
-		if name != "all" && name != "load" && !slices.Contains(visual.Names(), name) && !isName(name) {
-			return nil, usage(fmt.Errorf("--metrics: there is no measurement %q: choose from all, load, %s, %s", name,
-				strings.Join(measure.Groups(), ", "), strings.Join(visual.Names(), ", ")))
-		}
+	if err := c.Metrics.Check(); err != nil {
+		return nil, usage(fmt.Errorf("--metrics: %w", err))
 	}
 	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "all") {
 		unwanted := ""

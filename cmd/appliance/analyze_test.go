@@ -8,7 +8,6 @@ import (
 	"image/color"
 	"image/draw"
 	"image/jpeg"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -30,14 +29,7 @@ func shots(t *testing.T, colours map[int]color.Color) string {
 		if c != (color.RGBA{0, 255, 0, 255}) && c != (color.RGBA{255, 0, 0, 255}) {
 			draw.Draw(img, image.Rect(4, 4, 12, 12), image.NewUniform(color.RGBA{90, 0, 160, 255}), image.Point{}, draw.Src)
 		}
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("ms_%06d.png", ms)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := png.Encode(f, img); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
+		if err := writePicture(filepath.Join(dir, fmt.Sprintf("ms_%06d.png", ms)), img); err != nil {
 			t.Fatal(err)
 		}
 	}

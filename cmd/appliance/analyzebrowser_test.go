@@ -6,10 +6,9 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"eidetic/analysis/framecode"
@@ -17,89 +16,183 @@ import (
 	"eidetic/internal/testlab/xtest"
 )
 
-// longPage scrolls itself when its first code has been drawn, with busy loops of known lengths,
-// and notes in the frame codes where it is.
-func longPage() string {
-	var text strings.Builder
+// movingPages move by themselves when their first code has been drawn, and note in the frame codes where
+// they are: /scroll a long page, with busy loops of known lengths; /pan an image map in both directions;
+// /zoom the same map about the middle of the view.
+func movingPages() http.Handler {
+	var text, boxes strings.Builder
 	for i := range 400 {
 		fmt.Fprintf(&text, "<p style='margin:%dpx'>paragraph %d: %s</p>", 3+i%7, i*7919%1000, strings.Repeat("words of many lengths ", 2+i*31%9))
+		fmt.Fprintf(&boxes, "<i style='left:%dpx;top:%dpx;width:%dpx;height:%dpx;background:hsl(%d 60%% 50%%)'></i>", i*7919%3000, i*104729%2400,
+			8+i*31%60, 8+i*17%40, i*47%360)
 	}
-	return "<!doctype html><meta charset=utf-8><style>html{scroll-behavior:auto}::-webkit-scrollbar{display:none}</style><body>" + text.String() +
-		"<script>" + framecode.Script + `</script><script>
-let n = 0;
+	const move = `let n = 0;
 const busy = ms => { const t = performance.now(); while (performance.now() - t < ms); };
-const step = () => {
-	n++;
-	if (n > 60 && n < 360) scrollBy(0, 5 + n % 7);
-	const loops = {120: 30, 180: 50, 240: 100, 300: 200};
-	if (loops[n]) busy(loops[n]);
-	requestAnimationFrame(step);
-};
-requestAnimationFrame(step);</script>`
+const step = () => { n++; if (n > 60 && n < 330) go(n); requestAnimationFrame(step); };
+requestAnimationFrame(step);`
+	const plane = `<style>html,body{margin:0;overflow:hidden}::-webkit-scrollbar{display:none}#map{position:relative;width:3000px;height:2400px;background:#fff}
+i{position:absolute}</style><div id=map>`
+	pages := map[string]string{
+		"/scroll": "<style>html{scroll-behavior:auto;scrollbar-width:none}::-webkit-scrollbar{display:none}</style>" + text.String() + `<script>
+const loops = {120: 30, 180: 50, 240: 100, 300: 200};
+const go = n => { scrollBy(0, 5 + n % 7); if (loops[n]) busy(loops[n]); };` + move + "</script>",
+		"/pan": plane + boxes.String() + `</div><script>
+window.eideticBits = () => Math.round(scrollX) * 4096 + Math.round(scrollY);
+const go = n => scrollBy(n < 200 ? 3 + n % 5 : -2, n < 200 ? 2 + n % 3 : 5);` + move + "</script>",
+		"/zoom": plane + boxes.String() + `</div><script>
+let scale = 1;
+const map = document.getElementById('map');
+map.style.transformOrigin = innerWidth / 2 + 'px ' + innerHeight / 2 + 'px';
+window.eideticBits = () => Math.round(scale * 1e6);
+const go = n => { scale *= n < 200 ? 1.004 : 0.997; map.style.transform = 'scale(' + scale + ')'; };` + move + "</script>",
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><meta charset=utf-8><body>"+pages[r.URL.Path]+"<script>"+framecode.Script+"</script>")
+	})
 }
 
-// TestAnalyzeBrowser: a long page scrolls in Chromium on a virtual screen. The displacement
-// that is measured from pixels is that of the page's own scrollY, which the frame codes
-// carry, in every frame that shows a whole code.
-func TestAnalyzeBrowser(t *testing.T) {
-	program := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, longPage())
-	}))
-	defer server.Close()
+// filmed films a page in a browser on a virtual screen and measures it. The strip of the codes is left out.
+func filmed(t *testing.T, program, url, duration string, flags ...string) (got analysed, columns map[string][]float64) {
+	t.Helper()
 	display := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "800x600x24", "-nocursor").Display
-	home := testlab.TempDir(t)
-	cmd := exec.Command(program, "--no-sandbox", "--disable-gpu", "--kiosk", "--no-first-run", "--test-type", "--disable-background-networking",
-		"--window-position=0,0", "--window-size=801,601", "--user-data-dir="+filepath.Join(home, "profile"), server.URL)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "DISPLAY=" + display, "XAUTHORITY=" + xtest.File(t, display),
-		"XDG_RUNTIME_DIR=" + home, "LANG=C.UTF-8"}
-	if err := testlab.Start(t, cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
 	t.Setenv("XAUTHORITY", xtest.File(t, display))
-	file := filepath.Join(home, "scroll.reel")
-	if status, _, errs := invoke(t, "capture", "--source", "x11:"+display, "--out", file, "--duration", "10s"); status != exitGood {
+	xtest.Browser(t, display, program, url)
+	file := filepath.Join(testlab.TempDir(t), "film.reel")
+	if status, _, errs := invoke(t, "capture", "--source", "x11:"+display, "--out", file, "--duration", duration); status != exitGood {
 		t.Fatalf("capture: status %d: %s", status, errs)
 	}
-	status, text, errs := invoke(t, "analyze", file, "--json", "--content", "800x580+0+20", "--start", "0", "--metrics", "rate,motion,codes,tearing")
+	args := append([]string{"analyze", file, "--json", "--content", "800x580+0+20", "--start", "0"}, flags...)
+	status, text, errs := invoke(t, args...)
 	if status != exitGood {
 		t.Fatalf("analyze: status %d: %s", status, errs)
 	}
-	var got analysed
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	columns := map[string][]float64{}
+	columns = map[string][]float64{}
 	for _, c := range got.More.Columns {
 		columns[c.Name] = c.Values
 	}
-	counter, bits, y := columns["code_counter"], columns["code_bits"], columns["dy"]
-	if len(bits) == 0 || len(bits) != len(y) {
-		t.Fatalf("%d codes, %d displacements: %s", len(bits), len(y), strings.Join(got.Warnings, "; "))
+	if len(columns["code_bits"]) == 0 {
+		t.Fatalf("no codes: %s", strings.Join(got.Warnings, "; "))
 	}
+	return got, columns
+}
+
+// agree compares what was measured between frames that both show a whole code with what the page says of
+// them. Where code and page are drawn in two passes a frame may show one before the other, so that a frame
+// agrees, too, if it does together with the one before or after it.
+func agree(t *testing.T, columns map[string][]float64, moves func(before, now float64) bool, off func(from, to int, before, now float64) bool) {
+	t.Helper()
+	bits, counter := columns["code_bits"], columns["code_counter"]
 	compared, moved, wrong := 0, 0, 0
 	for i := 1; i < len(bits); i++ {
 		if counter[i] == 0 || counter[i-1] == 0 {
 			continue
 		}
 		compared++
-		want := bits[i-1] - bits[i]
-		if want != 0 {
+		if moves(bits[i-1], bits[i]) {
 			moved++
 		}
-		if math.Abs(y[i]-want) > 1 {
-			wrong++
-			t.Logf("frame %d: moved by %v, the page's scrollY by %v", i, y[i], want)
+		if !off(i, i, bits[i-1], bits[i]) || i > 1 && counter[i-2] > 0 && !off(i-1, i, bits[i-2], bits[i]) ||
+			i+1 < len(bits) && counter[i+1] > 0 && !off(i, i+1, bits[i-1], bits[i+1]) {
+			continue
+		}
+		if wrong++; wrong < 10 {
+			t.Logf("frame %d: from %v to %v, measured %v, %v, %v", i, bits[i-1], bits[i], columns["dx"][i], columns["dy"][i], columns["scale"][i])
 		}
 	}
-	t.Logf("%d frames compared, %d of them moved, %d differ; stalls: %+v", compared, moved, wrong, got.More.Stalls)
-	// Where code and page are drawn in two passes a frame may show one before the other.
+	t.Logf("%d frames compared, %d of them moved, %d differ", compared, moved, wrong)
 	if moved < 60 || 100*wrong > 3*moved {
-		t.Errorf("of %d frames %d moved, and in %d the displacement is not the page's; want at most 3 %%", compared, moved, wrong)
+		t.Errorf("of %d frames %d moved, and in %d the movement is not the page's; want at most 3 %%", compared, moved, wrong)
 	}
+}
+
+func sum(values []float64, from, to int) (s float64) {
+	for _, v := range values[from : to+1] {
+		s += v
+	}
+	return s
+}
+
+// TestAnalyzeBrowser: a long page scrolls in Chromium and in Firefox on a virtual screen. The displacement
+// that is measured from pixels is that of the page's own scrollY, which the frame codes carry, and each of
+// its janks is found, with its length.
+func TestAnalyzeBrowser(t *testing.T) {
+	server := httptest.NewServer(movingPages())
+	defer server.Close()
+	for _, names := range [][]string{{"chromium", "chromium-browser", "google-chrome"}, {"firefox-esr", "firefox"}} {
+		t.Run(names[0], func(t *testing.T) {
+			got, columns := filmed(t, testlab.NeedProgram(t, names...), server.URL+"/scroll", "11s", "--metrics", "rate,motion,codes,tearing")
+			agree(t, columns, func(before, now float64) bool { return now != before }, func(from, to int, before, now float64) bool {
+				return math.Abs(sum(columns["dy"], from, to)-(before-now)) > 1
+			})
+			checkJanks(t, got, columns)
+		})
+	}
+}
+
+// checkJanks looks for the four busy loops: at each the page's clock jumps by the loop's length or more, the
+// picture stands as long, give or take a frame, and the analysis names a stall that ends there.
+func checkJanks(t *testing.T, got analysed, columns map[string][]float64) {
+	t.Helper()
+	counter, page, at := columns["code_counter"], columns["code_page_ms"], got.Times
+	const frame = 1000.0 / 60
+	var found []float64
+	last := -1 // the frame in which the picture last changed
+	for i := 1; i < len(page); i++ {
+		if counter[i] == 0 || counter[i] == counter[i-1] {
+			continue
+		}
+		if last >= 0 && counter[last] > 60 && counter[i] < 340 {
+			if jump := page[i] - page[last]; jump > 28 {
+				if stood := at[i] - at[last]; math.Abs(stood-jump) > 1.5*frame {
+					t.Logf("frame %d: the page's clock jumps by %.1f ms, the picture stands for %.1f", i, jump, stood)
+				} else {
+					found = append(found, jump)
+				}
+			}
+		}
+		last = i
+	}
+	slices.Sort(found)
+	rest := found
+	for _, length := range []float64{200, 100, 50, 30} { // a busy machine makes more janks, and longer ones
+		k := slices.IndexFunc(rest, func(v float64) bool { return v >= length-1 })
+		if k < 0 {
+			t.Errorf("no jank of %v ms was found among %.0f", length, found)
+			continue
+		}
+		rest = slices.Delete(slices.Clone(rest), k, k+1)
+	}
+	if n := len(got.More.Stalls); n < 3 {
+		t.Errorf("%d stalls, want the longer three at least: %+v", n, got.More.Stalls)
+	}
+}
+
+// TestAnalyzeBrowserPan: an image map is panned in both directions at once.
+func TestAnalyzeBrowserPan(t *testing.T) {
+	server := httptest.NewServer(movingPages())
+	defer server.Close()
+	_, columns := filmed(t, testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome"), server.URL+"/pan", "9s", "--metrics", "motion,codes")
+	x := func(v float64) float64 { return math.Floor(v / 4096) }
+	agree(t, columns, func(before, now float64) bool { return now != before }, func(from, to int, before, now float64) bool {
+		return math.Abs(sum(columns["dx"], from, to)-(x(before)-x(now))) > 1 ||
+			math.Abs(sum(columns["dy"], from, to)-(math.Mod(before, 4096)-math.Mod(now, 4096))) > 1
+	})
+}
+
+// TestAnalyzeBrowserZoom: an image map is zoomed, in and out again.
+func TestAnalyzeBrowserZoom(t *testing.T) {
+	server := httptest.NewServer(movingPages())
+	defer server.Close()
+	_, columns := filmed(t, testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome"), server.URL+"/zoom", "9s", "--metrics", "motion,codes", "--zoom")
+	agree(t, columns, func(before, now float64) bool { return now != before }, func(from, to int, before, now float64) bool {
+		scale := 1.0
+		for _, s := range columns["scale"][from : to+1] {
+			scale *= s
+		}
+		return math.Abs(scale-now/before) > 0.002 // a pixel at the edge of the view
+	})
 }

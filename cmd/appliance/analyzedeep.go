@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"image/color"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/analysis/chart"
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/internal/experiment"
@@ -36,50 +34,23 @@ type deepFlags struct {
 	Charts       string        `placeholder:"DIR" help:"Also write the curves as SVG and PNG into this folder."`
 }
 
-// groups returns the groups among the wanted measurements.
-func (c *AnalyzeCmd) groups() (out []string) {
-	for _, g := range measure.Groups() {
-		if slices.Contains(c.Metrics, g) || slices.ContainsFunc(measure.Names(g), func(n string) bool {
-			return slices.Contains(c.Metrics, n) && !slices.Contains(visual.Names(), n)
-		}) {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-// isName says whether a word of --metrics is the name of a group or of one of its measurements.
-func isName(word string) bool {
-	return slices.ContainsFunc(measure.Groups(), func(g string) bool { return g == word || slices.Contains(measure.Names(g), word) })
-}
-
 // tolerance reads --tolerance; auto measures it where the green page stood.
 func (c *AnalyzeCmd) tolerance(frames visual.Frames) (visual.Tolerance, error) {
-	if c.Tolerance == "auto" {
-		area, first, last, err := visual.FindContent(frames, visual.SyncOptions{To: c.End})
-		if err == nil {
-			var t visual.Tolerance
-			if t, err = visual.Noise(frames, area, first, last); err == nil {
-				return t, nil
-			}
-		}
-		return visual.Tolerance{}, usage(fmt.Errorf("--tolerance auto: %w; say a number instead", err))
+	t, auto, err := measure.ParseTolerance(c.Tolerance)
+	if err != nil {
+		return t, usage(fmt.Errorf("--tolerance %w", err))
 	}
-	parts := strings.Split(c.Tolerance, ",")
-	var t visual.Tolerance
-	for i := range t {
-		n, err := strconv.ParseUint(parts[min(i, len(parts)-1)], 10, 8)
-		if err != nil || len(parts) != 1 && len(parts) != 3 {
-			return t, usage(fmt.Errorf("--tolerance %q: write a number from 0 to 255, three of them as R,G,B, or auto", c.Tolerance))
+	if auto {
+		if t, err = measure.AutoTolerance(frames, c.End); err != nil {
+			return t, usage(fmt.Errorf("--tolerance auto: %w; say a number instead", err))
 		}
-		t[i] = uint8(n)
 	}
 	return t, nil
 }
 
 // deep measures the groups that were asked for; nil if there are none.
 func (c *AnalyzeCmd) deep(frames visual.Frames, r *visual.Result, t visual.Tolerance) (*measure.Result, error) {
-	groups := c.groups()
+	groups := c.Metrics.Groups()
 	if len(groups) == 0 {
 		return nil, nil
 	}
@@ -102,18 +73,14 @@ func (c *AnalyzeCmd) deep(frames visual.Frames, r *visual.Result, t visual.Toler
 		}
 		o.Refresh = time.Duration(float64(time.Second) / c.Refresh)
 	}
-	if c.Blank != "learn" {
-		var n uint32
-		if _, err := fmt.Sscanf(c.Blank, "#%06x", &n); err != nil || len(c.Blank) != 7 {
-			return nil, usage(fmt.Errorf("--blank %q is no colour: write #ff00ff, or learn", c.Blank))
-		}
-		o.BlankColour = color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 255}
+	var err error
+	if o.BlankColour, err = measure.ParseColour(c.Blank); err != nil {
+		return nil, usage(fmt.Errorf("--blank %w", err))
 	}
-	events, err := c.inputs(frames)
-	if err != nil {
+	if o.Events, err = c.inputs(frames); err != nil {
 		return nil, err
 	}
-	o.Events = events
+	o.Excuses = o.Events
 	m, err := measure.Run(frames, o)
 	if err != nil {
 		return nil, usage(err)
@@ -150,18 +117,6 @@ func (c *AnalyzeCmd) inputs(frames visual.Frames) ([]lab.Event, error) {
 	}
 	slices.SortStableFunc(out, func(a, b lab.Event) int { return int(min(max(a.Earliest-b.Earliest, -1), 1)) })
 	return out, nil
-}
-
-// chosen keeps the numbers that were asked for by group or by name.
-func (c *AnalyzeCmd) chosen(m *measure.Result) (out []measure.Number) {
-	for _, g := range c.groups() {
-		for _, n := range m.Numbers {
-			if slices.Contains(measure.Names(g), n.Name) && (slices.Contains(c.Metrics, g) || slices.Contains(c.Metrics, n.Name)) {
-				out = append(out, n)
-			}
-		}
-	}
-	return out
 }
 
 // columns are all curves of an analysis.
@@ -216,34 +171,11 @@ func writeCharts(dir string, r *visual.Result, m *measure.Result) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cannot(err)
 	}
-	families := []struct {
-		name, title string
-		columns     []string
-	}{
-		{"load", "Load: pixels equal to the final frame, and visual progress", []string{"load", "progress"}},
-		{"changes", "Pixels that differ from the frame before", []string{"changed", "luma_changed"}},
-		{"displacement", "Displacement from frame to frame", []string{"dx", "dy"}},
-		{"position", "Displacement since the start", []string{"x", "y"}},
-		{"blank", "Share of the area that was not drawn", []string{"blank"}},
-		{"stable", "What the rules for cameras saw", []string{"stable_entropy", "stable_camera"}},
-		{"window", "Window: pixels equal to the final frame", []string{"window_load"}},
-	}
-	all := columns(r, m)
-	for _, f := range families {
-		c := chart.Chart{Title: f.title, XUnit: "ms"}
-		for _, col := range all {
-			if slices.Contains(f.columns, col.Name) {
-				c.YUnit = col.Unit
-				c.Series = append(c.Series, chart.Series{Name: col.Name, X: r.Times, Y: col.Values})
-			}
-		}
-		if len(c.Series) == 0 {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, f.name+".svg"), c.SVG(), 0o644); err != nil {
+	for _, c := range measure.Charts(r.Times, columns(r, m)) {
+		if err := os.WriteFile(filepath.Join(dir, c.Name+".svg"), c.SVG(), 0o644); err != nil {
 			return cannot(err)
 		}
-		if err := writePicture(filepath.Join(dir, f.name+".png"), c.Image()); err != nil {
+		if err := writePicture(filepath.Join(dir, c.Name+".png"), c.Image()); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,14 +31,7 @@ func scrolled(t *testing.T, step int) string {
 		for k := 0; k < len(pix); k += 4 {
 			img.SetRGBA(k/4%w, k/4/w, color.RGBA{pix[k+2], pix[k+1], pix[k], 255})
 		}
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("frame_%03d.png", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := png.Encode(f, img); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
+		if err := writePicture(filepath.Join(dir, fmt.Sprintf("frame_%03d.png", i)), img); err != nil {
 			t.Fatal(err)
 		}
 	}

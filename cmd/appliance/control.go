@@ -61,7 +61,7 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	templates, gestures, err := execute.ReadFiles(".", steps)
+	templates, gestures, err := execute.ReadFiles(execute.Files{Folder: "."}, steps)
 	if err != nil {
 		return usage(err)
 	}

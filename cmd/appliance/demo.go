@@ -40,7 +40,7 @@ type DemoCmd struct {
 
 // matchFlags say how requests are matched, and what is done with those that are not.
 type matchFlags struct {
-	Match string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
+	Match string `default:"" enum:",strict,normal,loose" placeholder:"POLICY" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken. Without it normal, and loose for a recording that another program made."`
 	Miss  string `default:"404" enum:"404,fill" help:"What is done with a request that the recording lacks: 404, which makes the trial invalid; fill, which fetches it from its origin once, and then answers the same in all trials of both arms (${default})."`
 }
 

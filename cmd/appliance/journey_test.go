@@ -20,15 +20,22 @@ func TestBadPlans(t *testing.T) {
 		text string
 		says []string
 	}{
-		"unknown field":  {head + "  - klick: 1,2\n", []string{"[3:5]", "klick"}},
-		"no target":      {head + "  - name: pay\n    click: there\n", []string{"plan.yaml:4", "steps[1].click", "picture FILE"}},
-		"nothing to do":  {head + "  - name: pay\n", []string{"plan.yaml:3", "does nothing", "click"}},
-		"no picture":     {head + "  - click: picture lamp.png\n", []string{"plan.yaml:3", "lamp.png", "beside the plan"}},
-		"two of a name":  {head + "  - {name: a, key: x}\n  - {name: a, key: y}\n", []string{"plan.yaml:4", "name of its own"}},
-		"no end":         {head + "  - {key: x, end: soon}\n", []string{"plan.yaml:3", "none of still"}},
-		"browser":        {head + "browser: netscape\n", []string{"plan.yaml:3", "chromium, firefox"}},
-		"first no page":  {"steps:\n  - key: x\npage: https://www.shop.test/\n", []string{"plan.yaml:2", "open: URL"}},
-		"browser's file": {head + "browser: {command: /no/such/browser}\n", []string{"/no/such/browser", "no such file"}},
+		"unknown field":   {head + "  - klick: 1,2\n", []string{"[3:5]", "klick"}},
+		"no target":       {head + "  - name: pay\n    click: there\n", []string{"plan.yaml:4", "steps[1].click", "picture FILE"}},
+		"nothing to do":   {head + "  - name: pay\n", []string{"plan.yaml:3", "does nothing", "click"}},
+		"no picture":      {head + "  - click: picture lamp.png\n", []string{"plan.yaml:3", "lamp.png", "beside the plan"}},
+		"two of a name":   {head + "  - {name: a, key: x}\n  - {name: a, key: y}\n", []string{"plan.yaml:4", "name of its own"}},
+		"no end":          {head + "  - {key: x, end: soon}\n", []string{"plan.yaml:3", "none of still"}},
+		"browser":         {head + "browser: netscape\n", []string{"plan.yaml:3", "chromium, firefox"}},
+		"first no page":   {"steps:\n  - key: x\npage: https://www.shop.test/\n", []string{"plan.yaml:2", "open: URL"}},
+		"css in firefox":  {head + "  - click: \"css #buy\"\nbrowser: firefox\n", []string{"plan.yaml:3", "aim at a picture", "browser: chromium"}},
+		"open in firefox": {head + "  - open: https://www.shop.test/\nbrowser: firefox\n", []string{"plan.yaml:3", "launch: URL"}},
+		"state":           {head + "state: app-cold\n", []string{"plan.yaml:3", "begin the steps with launch"}},
+		"script":          {head + "inject: none.js\n", []string{"plan.yaml:3", "none.js", "not beside the plan"}},
+		"viewport":        {head + "browser: {name: chromium, viewport: wide}\n", []string{"plan.yaml:3", "WIDTHxHEIGHT"}},
+		"extension":       {head + "browser: {name: chromium, extensions: [/none]}\n", []string{"plan.yaml:3", "manifest.json"}},
+		"pings":           {head + "  - {key: a, pings: 3, end: still 1s}\n", []string{"plan.yaml:3", "leave out its end"}},
+		"browser's file":  {head + "browser: {command: /no/such/browser}\n", []string{"/no/such/browser", "no such file"}},
 	} {
 		file := filepath.Join(dir, "plan.yaml")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {

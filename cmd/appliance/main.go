@@ -31,6 +31,7 @@ type CLI struct {
 	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Control ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
+	Gesture GestureCmd   `cmd:"" help:"Record a gesture of a person, to be repeated by a step: record, show."`
 	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
 	Archive ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
 	Devices DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`

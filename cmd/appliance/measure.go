@@ -30,6 +30,7 @@ type MeasureCmd struct {
 	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
 	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	measureFlags
 	pageFlags
 	matchFlags
 	sandboxFlags
@@ -95,6 +96,7 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
 	}}
+	t.Plan.Measure = c.plan()
 	if c.End != "" {
 		t.Plan.Steps = []lab.Step{{Name: "load", Open: c.URL, End: c.End}}
 	}

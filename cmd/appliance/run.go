@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"eidetic/internal/client"
+	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 )
 
@@ -102,6 +104,9 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if c.local {
 		return c.here(ctx, std, q)
 	}
+	if err := attachFiles(q); err != nil {
+		return usage(q.LocateError(err))
+	}
 	config, err := c.config(std.err)
 	if err != nil {
 		return usage(err)
@@ -173,6 +178,33 @@ func (c *RunCmd) request() (*client.Request, error) {
 		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
 	return q, nil
+}
+
+// attachFiles puts what lies beside the plan, and is named in it, into the request to a box.
+func attachFiles(q *client.Request) error {
+	plan, err := q.Plan()
+	if err != nil {
+		return err
+	}
+	if err := execute.CheckSteps(plan.Steps); err != nil { // the box would refuse it without the line
+		return err
+	}
+	if len(execute.FilesOf(plan)) == 0 {
+		return nil
+	}
+	files := execute.Files{Folder: filepath.Dir(q.File())}
+	if err := execute.CheckFiles(files, plan); err != nil {
+		return err
+	}
+	all, err := execute.Collect(files, plan)
+	if err != nil {
+		return err
+	}
+	if err := execute.CheckFiles(execute.Files{Sent: all}, plan); err != nil {
+		return err
+	}
+	q.SetFiles(all)
+	return nil
 }
 
 // set sets a field for which there is a flag.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +13,11 @@ import (
 
 	"eidetic/internal/atomicfile"
 	"eidetic/internal/client"
+	"eidetic/internal/device"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/programs"
-	"eidetic/internal/samplesite"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
@@ -99,14 +98,14 @@ func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sa
 			return task, fmt.Errorf("browser of the %s: %w", a.Name, err)
 		}
 	}
-	if len(lab.Pictures(plan.Steps))+len(lab.Gestures(plan.Steps)) > 0 {
+	if len(execute.FilesOf(plan)) > 0 {
 		if task.Files, err = filepath.Abs(filepath.Dir(q.File())); err != nil {
 			return task, err
 		}
 		if task.Files, err = filepath.EvalSymlinks(task.Files); err != nil {
 			return task, err
 		}
-		if _, _, err := execute.ReadFiles(task.Files, plan.Steps); err != nil {
+		if err := execute.CheckFiles(execute.Files{Folder: task.Files}, plan); err != nil {
 			return task, err
 		}
 	}
@@ -115,6 +114,9 @@ func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sa
 
 // findBrowser returns an error for a browser that this machine lacks.
 func findBrowser(b *lab.Browser) (err error) {
+	if err := device.CheckExtensions(b); err != nil {
+		return err
+	}
 	switch {
 	case b == nil:
 	case b.Command != "":
@@ -125,45 +127,28 @@ func findBrowser(b *lab.Browser) (err error) {
 	return err
 }
 
-// origins finds out where the pages come from: the sample site's are served here.
-func (c *RunCmd) origins(ctx context.Context, task *sandbox.Task) error {
+// origins finds out where the pages come from, and makes the names of recordings absolute.
+func (c *RunCmd) origins(ctx context.Context, task *sandbox.Task) (err error) {
 	arms := task.Plan.Arms()
+	var pages []string
 	for i := range arms {
 		a := &arms[i]
-		if a.Archive != "" {
-			real, err := filepath.EvalSymlinks(a.Archive)
-			if err != nil {
-				return fmt.Errorf("archive of the %s: %w", a.Name, err)
-			}
-			if a.Archive, err = filepath.Abs(real); err != nil {
-				return err
-			}
-			if task.Plan.Miss != lab.MissFill {
-				continue
-			}
+		pages = append(pages, a.Page)
+		if a.Archive == "" {
+			continue
 		}
-		u, err := url.Parse(a.Page)
+		real, err := filepath.EvalSymlinks(a.Archive)
 		if err != nil {
+			return fmt.Errorf("archive of the %s: %w", a.Name, err)
+		}
+		if a.Archive, err = filepath.Abs(real); err != nil {
 			return err
 		}
-		kind := sandbox.OriginsOutside
-		if _, ours := samplesite.Hosts()[u.Hostname()]; ours {
-			kind = sandbox.OriginsSample
-		}
-		if task.Origins != sandbox.OriginsNone && task.Origins != kind {
-			return errors.New("page of the treatment: one page is the sample site's and the other is not; record one of them first (appliance record)")
-		}
-		task.Origins = kind
 	}
 	task.Plan = task.Plan.WithArms(arms)
-	if task.Origins != sandbox.OriginsOutside {
-		return nil
+	if task.Origins, err = sandbox.OriginsOf(task.Plan); err != nil || task.Origins != sandbox.OriginsOutside {
+		return err
 	}
-	var pages []string
-	for _, a := range arms {
-		pages = append(pages, a.Page)
-	}
-	var err error
 	task.Reach, err = c.reach(ctx, pages...)
 	return err
 }

@@ -112,6 +112,8 @@ func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 		return d.replay(ctx, s)
 	case lab.VerbWait:
 		return d.wait(ctx, value)
+	case lab.VerbIdle:
+		return d.idle(ctx, value)
 	case lab.VerbMark:
 		now := d.Clock()
 		return one(lab.Event{Name: "mark", Detail: value, Earliest: now, Latest: now}, nil)
@@ -180,12 +182,29 @@ func (d *Doer) wait(ctx context.Context, value string) (Log, error) {
 	if err != nil || end != nil {
 		return Log{}, err
 	}
+	return d.pause(ctx, lab.VerbWait, value, pause)
+}
+
+// idle leaves the device alone for a time.
+func (d *Doer) idle(ctx context.Context, value string) (Log, error) {
+	pause, err := lab.ParseIdle(value)
+	if err != nil {
+		return Log{}, err
+	}
+	return d.pause(ctx, lab.VerbIdle, value, pause)
+}
+
+// pause waits for a time; its event is the beginning.
+func (d *Doer) pause(ctx context.Context, verb, value string, pause time.Duration) (Log, error) {
 	from := d.Clock()
 	if err := d.until(ctx, from.Add(pause)); err != nil {
 		return Log{}, err
 	}
-	return one(lab.Event{Name: "wait", Detail: value, Earliest: from, Latest: from}, nil)
+	return one(lab.Event{Name: verb, Detail: value, Earliest: from, Latest: from}, nil)
 }
+
+// Wait waits until an instant, as precisely as the events of gestures are timed.
+func (d *Doer) Wait(ctx context.Context, at lab.Time) error { return d.until(ctx, at) }
 
 func (d *Doer) until(ctx context.Context, at lab.Time) error {
 	if d.Until != nil {

@@ -118,6 +118,8 @@ func parseStatement(line string) (s lab.Step, err error) {
 		s.Replay, err = text(rest)
 	case lab.VerbWait:
 		s.Wait = rest
+	case lab.VerbIdle:
+		s.Idle = rest
 	case lab.VerbClick:
 		s.Click, s.Button = button(rest)
 	case lab.VerbMove:

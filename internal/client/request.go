@@ -63,24 +63,29 @@ func parseRequest(file string, text []byte) (*Request, error) {
 	if r.body == nil {
 		r.body = map[string]any{}
 	}
-	return r, r.typeSteps(checked.Steps)
+	if len(checked.Steps) > 0 {
+		if err := r.typed("steps", checked.Steps); err != nil {
+			return nil, err
+		}
+	}
+	if checked.Measure != nil {
+		return r, r.typed("measure", checked.Measure)
+	}
+	return r, nil
 }
 
-// typeSteps writes the steps as their types have them: in YAML "scroll: 5" is a number, and in
-// the request a text.
-func (r *Request) typeSteps(steps []lab.Step) error {
-	if len(steps) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(steps)
+// typed writes a field as its type has it: in YAML "scroll: 5" and "tolerance: 6" are numbers, and
+// in the request texts.
+func (r *Request) typed(field string, v any) error {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	var plain []any
+	var plain any
 	if err := json.Unmarshal(text, &plain); err != nil {
 		return err
 	}
-	r.body["steps"] = plain
+	r.body[field] = plain
 	return nil
 }
 
@@ -137,6 +142,13 @@ func (r *Request) Locate(refused *RefusedError) *RefusedError {
 	located := *refused
 	located.Detail = fmt.Sprintf("%s: %s\n%s", r.file, refused.Detail, source)
 	return &located
+}
+
+// SetFiles sends files with the plan, by the names that the plan has for them.
+func (r *Request) SetFiles(files map[string][]byte) {
+	if len(files) > 0 {
+		r.body["files"] = files
+	}
 }
 
 // ErrNoArchive says that the path of a recording leads to no file.

@@ -65,6 +65,9 @@ func OpenBrowser(ctx context.Context, dir, authority string, b *lab.Browser) (Pr
 		return nil, fmt.Errorf("browser: asking %s for its version: %w", o.program, err)
 	}
 	o.version, _, _ = strings.Cut(strings.TrimSpace(string(version)), "\n")
+	if err := CheckExtensions(b); err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
 	o.more = append(words, b.Flags...)
 	if strings.Contains(b.Command, "{url}") {
 		o.whole, o.more = words, b.Flags
@@ -165,12 +168,19 @@ func (o *other) arguments(home string, options Options) []string {
 	}
 	switch o.what.Family() {
 	case lab.Firefox:
-		args := append([]string{"--no-remote", "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
-			"--height", fmt.Sprint(options.Screen.Height)}, options.Extra...)
+		args := []string{"--no-remote"}
+		if options.Again {
+			args = nil
+		}
+		args = append(append(args, "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
+			"--height", fmt.Sprint(options.Screen.Height)), options.Extra...)
 		return append(append(args, o.more...), options.URL)
 	case lab.Chromium:
-		options.Extra = append(append(options.Extra, chromiumFlags(o.what)...), o.more...)
-		return flags(profile, options)
+		args := flags(profile, options.with(append(chromiumFlags(o.what), o.more...)))
+		if len(o.what.Extensions) > 0 {
+			args = withExtensions(args, o.what.Extensions)
+		}
+		return args
 	}
 	return append(append(append([]string{}, o.more...), options.Extra...), options.URL)
 }

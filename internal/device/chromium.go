@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/internal/programs"
 )
 
@@ -72,12 +74,21 @@ type Options struct {
 	Sandbox isolate.Sandbox
 
 	words []string // of a plan's command, which may name files
+	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
+	Locale lab.Locale
+	// Again lets the program be started again with a URL for this browser (Launch); Firefox leaves
+	// such starts to others unless it is told otherwise.
+	Again bool
 }
 
 // Browser is a running browser.
 type Browser struct {
-	process *process
-	home    string
+	process  *process
+	home     string
+	devtools *devtools // nil where the browser cannot be asked
+	started  started
+	launched []*Browser // by Launch; they end by themselves
+	execed   lab.Event  // the start of the program
 }
 
 // flags returns the command line of a browser on a virtual screen.
@@ -92,7 +103,7 @@ func flags(profile string, o Options) []string {
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(append(f, o.Extra...), o.URL)
+	return append(append(append(f, languageFlags(o.Locale)...), o.Extra...), o.URL)
 }
 
 // quicFlag forces HTTP/3 for these hosts and no others.
@@ -124,7 +135,7 @@ func quietFlags() []string {
 		"--disable-gpu", // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
-		"--lang=en-GB",
+		"--lang=" + ownLanguage,
 		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
@@ -187,12 +198,12 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := steadyCaret(home); err != nil {
+	if err := errors.Join(steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	b := &Browser{home: home}
-	if err := b.begin(exec.Command(program, args(home)...), name, o); err != nil {
+	b := &Browser{home: home, started: started{program, name, args(home), o}}
+	if err := b.begin(exec.Command(program, b.started.args...), name, o); err != nil {
 		os.RemoveAll(home)
 		return nil, err
 	}
@@ -202,7 +213,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 // begin starts the browser in its home.
 func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
-	cmd.Env = environment(b.home, o.Display)
+	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
 	cmd.ExtraFiles = o.Files
 	j := isolate.NewJail()
 	if o.Sandbox != isolate.SandboxNone {
@@ -216,7 +227,9 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 				return err
 			}
 		}
+		b.execed.Earliest = lab.Monotonic()
 		b.process, err = start(cmd, name)
+		b.execed.Latest = lab.Monotonic()
 		return err
 	})
 	if err != nil {
@@ -238,7 +251,7 @@ func environment(home, display string) []string {
 		"DISPLAY=" + display,
 		"XDG_RUNTIME_DIR=" + home,
 		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LANGUAGE=en",
-		"TZ=UTC",
+		"TZ=" + ownZone,
 		"TMPDIR=/tmp",
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
@@ -255,9 +268,18 @@ func (b *Browser) Err() error { return b.process.ended() }
 
 // Stop ends the browser with all its helper processes and removes its home.
 func (b *Browser) Stop() error {
-	b.process.stop(0)
-	reapOrphans("chrome_crashpad_handler")
+	b.end()
 	return removeAll(b.home)
+}
+
+// end ends the browser and what it was started again by.
+func (b *Browser) end() {
+	b.process.stop(0)
+	for _, one := range b.launched {
+		one.process.stop(0)
+	}
+	b.devtools.close()
+	reapOrphans("chrome_crashpad_handler")
 }
 
 // removeAll removes a folder to which ending processes may still write for seconds on a

@@ -21,8 +21,7 @@ func (b *Browser) Keep() (home string, err error) {
 	case <-time.After(quitLimit):
 		err = fmt.Errorf("the browser did not end within %v after it was asked to, and may have lost its caches", quitLimit)
 	}
-	b.process.stop(0)
-	reapOrphans("chrome_crashpad_handler")
+	b.end()
 	if err != nil {
 		_ = removeAll(b.home)
 		return "", err

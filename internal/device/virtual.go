@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 )
@@ -63,6 +64,11 @@ type Virtual struct {
 	Home     string
 	// Sandbox is that of Options: the most that the machine allows, and less only if the caller says so.
 	Sandbox isolate.Sandbox
+	// Locale is what browsers tell pages.
+	Locale lab.Locale
+	// Protocol lets browsers that can be asked by their debugging protocol be asked; Again is that of
+	// Options.
+	Protocol, Again bool
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -215,11 +221,15 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	if v.Browser == nil {
 		return nil, errors.New("starting a device: it has no browser")
 	}
-	return v.Browser.Start(Options{
+	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
-		Sandbox: v.Sandbox,
-	})
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
+		Again: v.Again, Sandbox: v.Sandbox,
+	}
+	if !v.Protocol || !protocolOf(v.Browser) {
+		return v.Browser.Start(o)
+	}
+	return startAsked(v.Browser, o)
 }
 
 // Close ends the screen and releases the network.

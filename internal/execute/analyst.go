@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/png"
 	"os"
 	"path/filepath"
 	"sort"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/analysis/find"
+	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
@@ -37,6 +37,7 @@ const leadIn = 15
 type analyst struct {
 	encoding  atomic.Int64              // processor time of the encoders so far, in nanoseconds
 	templates map[string]*find.Template // of the plan's steps
+	ask       measure.Request           // what the plan asks for
 }
 
 // Analyse fills in the fields of t that come from pixels, and returns the function that makes
@@ -53,23 +54,48 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		defer giveUp()
 		filmed <- a.writeVideo(filming, dir, middle(start), o.Content)
 	}()
-	if len(t.Steps) > 0 {
-		if err := a.measureSteps(r, o, t); err != nil {
-			giveUp()
-			<-filmed
-			return nil, err
-		}
-		return func(ctx context.Context) error { return stepEvidence(ctx, dir, t, filmed) }, nil
-	}
-	result, err := visual.Analyze(r, o)
+	evidence, err := a.measure(r, o, t, dir, filmed)
 	if err != nil {
 		giveUp()
 		<-filmed
 		return nil, err
 	}
+	return evidence, nil
+}
+
+// measure measures a load, or the steps of a journey.
+func (a *analyst) measure(
+	r *reel.Reader, o visual.Options, t *lab.Trial, dir string, filmed <-chan error,
+) (func(context.Context) error, error) {
+	d, err := newDeep(r, o.Content, a.ask)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Steps) > 0 {
+		if err := a.measureSteps(r, o, t, d); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return stepEvidence(ctx, dir, t, d, filmed) }, nil
+	}
+	d.widen(&o)
+	result, err := visual.Analyze(r, o)
+	if err != nil {
+		return nil, err
+	}
 	describe(t, result)
-	t.Spans = spans(t, result, start)
-	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, filmed) }, nil
+	t.Spans = spans(t, result, o.Origin)
+	if t.Measurements, t.Analysis, err = d.measure("", result, t.Measurements, o.Origin, nil); err != nil {
+		return nil, err
+	}
+	if d != nil {
+		if err := d.painted(t, result); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range t.Measurements {
+		t.Metrics[m.Name] = m.Value
+	}
+	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, d, filmed) }, nil
 }
 
 // open opens the reel of a trial that began at start, and returns which part of it is to be
@@ -89,15 +115,14 @@ func open(dir string, start lab.Event) (*reel.Reader, visual.Options, error) {
 
 // evidence makes the pictures of a trial and waits for its video. It names in the trial
 // whatever was made, even if another part fails.
-func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Result, filmed <-chan error) error {
-	var errs []error
+func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Result, d *deep, filmed <-chan error) error {
+	errs := []error{d.writeTimeline(dir, t), d.writeAreas(dir, t)}
 	for _, made := range []struct {
 		role, file string
 		write      func() error
 	}{
-		{"heatmap", heatFile, func() error { return writeHeat(dir, result) }},
+		{"heatmap", heatFile, func() error { return writePNG(dir, heatFile, visual.HeatImage(result)) }},
 		{"filmstrip", stripFile, func() error { return writeStrip(ctx, dir, t, result) }},
-		{"timeline", timelineFile, func() error { return writeJSON(dir, timelineFile, t.Spans) }},
 		{"video", videoFile, func() error { return <-filmed }},
 	} {
 		if err := made.write(); err != nil {
@@ -174,18 +199,6 @@ func spans(t *lab.Trial, r *visual.Result, start lab.Event) []*lab.Span {
 		root.Children = append(root.Children, &lab.Span{Name: "still", Level: "task", Start: previous, End: end})
 	}
 	return []*lab.Span{root}
-}
-
-func writeHeat(dir string, r *visual.Result) error {
-	f, err := os.Create(filepath.Join(dir, heatFile))
-	if err != nil {
-		return err
-	}
-	if err := png.Encode(f, visual.HeatImage(r)); err != nil {
-		f.Close()
-		return fmt.Errorf("writing the heat map: %w", err)
-	}
-	return f.Close()
 }
 
 // stripMost is the most pictures of a filmstrip.

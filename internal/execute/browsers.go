@@ -15,10 +15,15 @@ import (
 // browsers are those of a virtual device that the arms of a plan have asked for so far.
 type browsers struct {
 	virtual        *device.Virtual
+	seats          *seats
 	dir, authority string
 	open           map[string]device.Program // by what the plan calls them
 	names          []string                  // in the order of their first use
 	warm           map[string]string         // homes of browsers that have loaded a page, by warmKey
+
+	asleep  bool // trials start the browser
+	forget  bool // its program is not to be in memory
+	evicted device.Evicted
 }
 
 // warmKey tells which arms may begin with the same warm profile.
@@ -27,8 +32,16 @@ func warmKey(a lab.Arm) string { return a.Browser.String() + "\n" + a.Page + "\n
 // prepare makes the device the one that an arm asks for.
 func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 	b.virtual.Home = ""
-	if a.State == lab.StateWarm {
+	b.asleep, b.forget = a.IsStart(), a.State == lab.StateAppCold
+	if a.IsWarm() {
 		b.virtual.Home = b.warm[warmKey(a)]
+	}
+	size, err := a.Browser.Size()
+	if err != nil {
+		return err
+	}
+	if err := b.seats.sit(ctx, size); err != nil {
+		return err
 	}
 	return b.choose(ctx, a.Browser)
 }
@@ -77,6 +90,21 @@ func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
 	return nil
 }
 
+// evict takes the browser's program out of memory, if it is not to be there.
+func (b *browsers) evict() error {
+	if !b.forget {
+		return nil
+	}
+	left, err := device.Evict(b.virtual.Browser)
+	if err != nil {
+		return fmt.Errorf("%s: %w", lab.StateAppCold, err)
+	}
+	if left.Share() >= b.evicted.Share() {
+		b.evicted = left
+	}
+	return nil
+}
+
 // describe names the browsers that have been used.
 func (b *browsers) describe() string { return strings.Join(b.names, " and ") }
 
@@ -87,7 +115,7 @@ var errOwnBrowser = errors.New(
 // prepare readies the rig for the trials of an arm.
 func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
 	if x.Rig.Prepare == nil {
-		if a.Browser != nil || a.State == lab.StateWarm {
+		if a.Browser != nil || a.IsWarm() || a.IsStart() {
 			return errOwnBrowser
 		}
 		return nil
@@ -100,7 +128,7 @@ func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
 
 // warmUp loads the page of an arm once, before its first trial, if its trials begin warm.
 func (x *Execution) warmUp(ctx context.Context, a lab.NamedArm, network experiment.Network) error {
-	if a.State != lab.StateWarm || x.Rig.Warm == nil || x.warmed[a.Name] {
+	if !a.IsWarm() || x.Rig.Warm == nil || x.warmed[a.Name] {
 		return nil
 	}
 	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, a.Name)

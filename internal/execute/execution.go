@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/analysis/stats"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
@@ -39,11 +40,15 @@ type Rig struct {
 	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
 	// it cannot be changed.
 	Prepare func(context.Context, lab.Arm) error
+	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
+	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
+	// Parts says that the device is made of parts, which a plan may replace.
+	Parts bool
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
 	// Usage returns the processor time so far by consumer; nil if it is unknown.
@@ -127,10 +132,16 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if err := Check(x.Plan, x.Traces); err != nil {
 		return err
 	}
+	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil || p.Controls != nil || p.Recipe != "") {
+		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own")
+	}
 	if x.profiles, err = links(x.Plan, x.Traces); err != nil {
 		return err
 	}
 	x.begun, x.analyst = time.Now(), &analyst{}
+	if x.analyst.ask, err = measure.NewRequest(x.Plan.Measure); err != nil {
+		return err
+	}
 	if x.journey, err = x.player(); err != nil {
 		return err
 	}
@@ -140,8 +151,11 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	arms := x.Plan.Arms()
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
-		Page: arms[0].Page, Plan: x.Plan.WithArms(arms), Link: x.profiles[lab.Control].Describe(),
+		Page: arms[0].Page, Plan: x.keptPlan(arms), Link: x.profiles[lab.Control].Describe(),
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
+	}
+	if NeedsOf(x.Plan.Steps).Protocol {
+		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {
 		return err
@@ -160,6 +174,17 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	return x.perform(ctx)
 }
 
+// askedWarning stands in runs whose steps need more of the browser than input.
+const askedWarning = "The browser was asked by its debugging protocol where elements are (css), or told a URL (open): between the inputs, and " +
+	"with nothing attached to the page while it is measured. All input is the operating system's."
+
+// keptPlan is the plan as the run keeps it: its files are in the run's folder.
+func (x *Execution) keptPlan(arms []lab.NamedArm) lab.Plan {
+	p := x.Plan.WithArms(arms)
+	p.Files = nil
+	return p
+}
+
 // perform records missing archives and carries out the trials.
 func (x *Execution) perform(ctx context.Context) error {
 	// Set only with a profile: without one, connections pass unchanged.
@@ -168,8 +193,12 @@ func (x *Execution) perform(ctx context.Context) error {
 	if x.Rig.Link != nil {
 		shaped = x.Rig.Link
 	}
+	screen := x.Rig.Screen
+	if x.analyst.ask.FrameCodes() {
+		screen = codedScreen{screen}
+	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: x.Rig.Device, Screen: watched{x.Rig.Screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
+		Link: shaped, Device: x.Rig.Device, Screen: watched{screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
@@ -208,7 +237,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), x.Plan.Steps, x.Plan.ExpectBlank
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	return p
 }
 

@@ -51,23 +51,29 @@ type armed struct {
 	log     *servedLog
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	marks   markLog
+	page    pageMarks
 	finish  func() error
 	// fills is set if what the recording lacks is fetched.
 	fills bool
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
+	waits    func() []experiment.Wait // of a page that is being recorded; nil for a replay
 }
 
 func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
-		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(), Marks: a.marks.all(),
+		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
+		Marks: a.marks.all(), PageMarks: a.page.all(),
 	}
 	if a.fills {
 		t.Filled = s.Live
 	}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
+	}
+	if a.waits != nil {
+		t.Waits = a.waits()
 	}
 	return t
 }
@@ -79,6 +85,9 @@ func (a *armed) annotate(n replay.Annotation) {
 		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
 		a.done.CompareAndSwap(nil, &e)
 		a.marks.add(e)
+	}
+	if n.Name == pageAnnotation {
+		a.page.add(n)
 	}
 }
 
@@ -104,6 +113,16 @@ type recording struct {
 	problems OriginProblems
 }
 
+// recordingSession is the session of a page that is being recorded.
+type recordingSession struct {
+	*armed
+	recorder *replay.Recorder
+	rest     time.Duration // when the page came to rest, since the start; 0 if it did not
+}
+
+// AtRest implements experiment.RestNoter.
+func (s *recordingSession) AtRest(at lab.Time) { s.rest = s.recorder.Since(at) }
+
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	w, err := archive.Create(r.path, archive.CreateOptions{
 		Software: r.by, Wall: r.wall, Seed: r.seed, PageDate: r.wall,
@@ -121,17 +140,24 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 		w.Discard()
 		return nil, err
 	}
+	session := &recordingSession{armed: a, recorder: recorder}
 	a.core = recorder
+	a.waits = func() (list []experiment.Wait) {
+		for number, heard := range recorder.Waits() {
+			list = append(list, experiment.Wait{Request: number, Heard: heard})
+		}
+		return list
+	}
 	a.finish = func() error {
 		if err := recorder.Wait(); err != nil || r.plain {
 			return errors.Join(err, w.Discard())
 		}
-		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall}); err != nil {
+		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall, Rest: session.rest.Seconds() * 1e3}); err != nil {
 			return err
 		}
 		return w.Close()
 	}
-	return a, nil
+	return session, nil
 }
 
 // replaying arms the network to replay an archive.
@@ -143,13 +169,17 @@ type replaying struct {
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
 	warm    bool         // the browser need not ask for what it has
+	inject  inject.Options
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	o := replay.Options{
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
+		Inject: r.inject,
 	}
+	expected, rest := recordedOf(r.archive, r.page)
+	o.Rest = rest
 	if r.view != nil {
 		o.Miss, o.Fill, a.fills = replay.MissFill, r.view, true
 	}
@@ -159,24 +189,27 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	}
 	a.core = session
 	if !r.warm {
-		a.recorded = recordedOf(r.archive, r.page)
+		a.recorded = expected
 	}
 	a.finish = session.Wait
 	return a, nil
 }
 
-// recordedOf counts the exchanges of a page in an archive. It returns 0 if another program
-// made the archive or it has several pages: then the page of an exchange is unknown.
-func recordedOf(a *archive.Archive, page string) (n int) {
-	if pages := a.Pages(); a.Options().PageDate.IsZero() || len(pages) != 1 || pages[0].URL != page {
-		return 0
+// recordedOf counts the exchanges that an archive has of a page, up to the time at which the page came to
+// rest. It returns 0 if another program made the archive or it has several pages: then the page of an
+// exchange is unknown.
+func recordedOf(a *archive.Archive, page string) (n int, rest time.Duration) {
+	pages := a.Pages()
+	if !a.IsSeeded() || len(pages) != 1 || pages[0].URL != page {
+		return 0, 0
 	}
+	rest = pages[0].RestTime()
 	for _, e := range a.Exchanges() {
-		if e.Method != http.MethodOptions {
+		if e.Method != http.MethodOptions && (rest == 0 || e.Start <= rest) {
 			n++
 		}
 	}
-	return n
+	return n, rest
 }
 
 // emulated is the link of the network.

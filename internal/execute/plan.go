@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
+	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
@@ -60,6 +63,12 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
+	if err := CheckParts(p.Screen, p.Controls, p.Recipe); err != nil {
+		return err
+	}
+	if err := checkMeasure(p); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {
 			return fmt.Errorf("match of the %s: %w", a.Name, err)
@@ -70,8 +79,11 @@ func Check(p lab.Plan, traces TraceOpener) error {
 		if err := a.Browser.Check(); err != nil {
 			return fmt.Errorf("browser of the %s: %w", a.Name, err)
 		}
-		if a.State != "" && a.State != lab.StateCold && a.State != lab.StateWarm {
-			return fmt.Errorf("state of the %s: %q is neither cold nor warm", a.Name, a.State)
+		if err := checkNeeds(p.Steps, "steps", a.Browser); err != nil {
+			return err
+		}
+		if err := checkState(p, a); err != nil {
+			return fmt.Errorf("state of the %s: %w", a.Name, err)
 		}
 		if p.Live && a.Archive != "" {
 			return errors.New("live: such a run replays nothing; leave out the archive")
@@ -79,6 +91,36 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	}
 	_, err := links(p, traces)
 	return err
+}
+
+// checkState returns an error for a state that an arm's trials cannot begin in.
+func checkState(p lab.Plan, a lab.NamedArm) error {
+	launches := len(p.Steps) > 0 && p.Steps[0].Launch != ""
+	switch {
+	case a.State != "" && !slices.Contains(lab.States(), a.State):
+		return fmt.Errorf("%q is none of %s", a.State, strings.Join(lab.States(), ", "))
+	case a.IsStart() && !launches:
+		return fmt.Errorf("%s: nothing would start the browser: begin the steps with launch: %s", a.State, a.Page)
+	case launches && !a.IsStart():
+		return fmt.Errorf("the first step is launch, which starts the browser: write state: %s or %s, or begin with open: %s",
+			lab.StateAppCold, lab.StateAppWarm, a.Page)
+	}
+	return nil
+}
+
+// checkMeasure returns an error, a *lab.StepError, for what cannot be measured.
+func checkMeasure(p lab.Plan) error {
+	if _, err := measure.NewRequest(p.Measure); err != nil || p.Measure == nil {
+		return err
+	}
+	paths := lab.StepPaths(p.Steps)
+	for i, path := range p.Measure.Steps {
+		if !slices.Contains(paths, path) {
+			return &lab.StepError{Path: fmt.Sprintf("measure.steps[%d]", i), Err: fmt.Errorf("the plan has no step %q; it has: %s", path,
+				strings.Join(paths, ", "))}
+		}
+	}
+	return nil
 }
 
 // CheckPage returns an error for a page whose URL cannot be loaded.

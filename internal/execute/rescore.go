@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/analysis/measure"
 	"eidetic/internal/experiment"
 	"eidetic/internal/journey"
 	"eidetic/internal/lab"
@@ -33,20 +34,23 @@ func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored
 	if err := CheckSteps(plan.Steps); err != nil {
 		return nil, err
 	}
-	templates, _, err := ReadFiles(dir, plan.Steps)
+	templates, _, err := ReadFiles(Files{Folder: dir}, plan.Steps)
 	if err != nil {
 		var kept error
-		if templates, _, kept = ReadFiles(filepath.Join(folder, FilesFolder), plan.Steps); kept != nil {
+		if templates, _, kept = ReadFiles(Files{Folder: filepath.Join(folder, FilesFolder)}, plan.Steps); kept != nil {
 			return nil, err
 		}
 	}
 	a := &analyst{templates: templates}
+	if a.ask, err = measure.NewRequest(plan.Measure); err != nil {
+		return nil, err
+	}
 	still := journey.DefaultEnd(plan.StillTime())
 	var all []Rescored
 	for _, short := range run.Trials {
 		trialDir := filepath.Join(folder, "trials", store.TrialName(short.Number))
 		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: short.Metrics, Metrics: map[string]float64{}}
-		if err := a.rescore(&r, trialDir, plan.Steps, still); err != nil {
+		if err := a.rescore(&r, trialDir, maskCodes(plan), still); err != nil {
 			r.Error = err.Error()
 		}
 		all = append(all, r)
@@ -80,7 +84,11 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 		return err
 	}
 	defer r.Close()
-	if err := a.measureSteps(r, o, &t); err != nil {
+	d, err := newDeep(r, o.Content, a.ask)
+	if err != nil {
+		return err
+	}
+	if err := a.measureSteps(r, o, &t, d); err != nil {
 		return err
 	}
 	out.Steps, out.Metrics = t.Steps, t.Metrics

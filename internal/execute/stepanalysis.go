@@ -27,8 +27,8 @@ const stepMost = 8
 
 // measureSteps measures a journey: each step from its own start picture. The trial as a whole
 // has no curves, as its pictures lead to no common goal.
-func (a *analyst) measureSteps(r *reel.Reader, o visual.Options, t *lab.Trial) error {
-	if err := journey.Measure(r, o.Content, t, a.templates); err != nil {
+func (a *analyst) measureSteps(r *reel.Reader, o visual.Options, t *lab.Trial, d *deep) error {
+	if err := journey.Measure(r, o.Content, t, a.templates, stepMore{d}); err != nil {
 		return err
 	}
 	t.StartFrame, t.StartTime = o.Start, middle(o.Origin)
@@ -41,6 +41,29 @@ func (a *analyst) measureSteps(r *reel.Reader, o visual.Options, t *lab.Trial) e
 	}
 	t.Spans = stepSpans(t)
 	return nil
+}
+
+// stepMore measures of steps what a plan asks for.
+type stepMore struct{ *deep }
+
+// Options widens those of a step.
+func (m stepMore) Options(s *lab.TrialStep, o *visual.Options) {
+	if m.deep != nil && m.ask.OfStep(s.Name) {
+		m.widen(o)
+	}
+}
+
+// Measure adds to a step's measurements.
+func (m stepMore) Measure(s *lab.TrialStep, r *visual.Result) (err error) {
+	if m.deep == nil || !m.ask.OfStep(s.Name) {
+		return nil
+	}
+	excuses := []lab.Event{s.Input}
+	if s.Verb == lab.VerbOpen { // a page that loads moves by itself
+		excuses = nil
+	}
+	s.Measurements, s.Analysis, err = m.measure(s.Name, r, s.Measurements, s.First, excuses)
+	return err
 }
 
 // stepSpans is the tree of a journey's steps.
@@ -77,12 +100,10 @@ type StepPictures struct {
 }
 
 // stepEvidence makes the pictures of each step and waits for the trial's video.
-func stepEvidence(ctx context.Context, dir string, t *lab.Trial, filmed <-chan error) error {
-	errs := []error{writeStepStrips(ctx, dir, t), writeJSON(dir, timelineFile, t.Spans)}
-	for i, role := range []string{"steps", "timeline"} {
-		if errs[i] == nil {
-			t.Files[role] = []string{stepsFile, timelineFile}[i]
-		}
+func stepEvidence(ctx context.Context, dir string, t *lab.Trial, d *deep, filmed <-chan error) error {
+	errs := []error{writeStepStrips(ctx, dir, t), d.writeTimeline(dir, t), d.writeAreas(dir, t)}
+	if errs[0] == nil {
+		t.Files["steps"] = stepsFile
 	}
 	err := <-filmed
 	if err == nil {
@@ -101,7 +122,7 @@ func writeStepStrips(ctx context.Context, dir string, t *lab.Trial) error {
 	defer r.Close()
 	var all []StepPictures
 	for i, s := range t.Steps {
-		if s.Expect == "" || s.EndFrame <= s.StartFrame {
+		if !s.Measured() || s.EndFrame <= s.StartFrame {
 			continue
 		}
 		name := fmt.Sprintf("%s/%02d", stepsFolder, i+1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -12,7 +13,6 @@ import (
 
 	"eidetic/capture"
 	"eidetic/capture/x11"
-	x11control "eidetic/control/x11"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -46,6 +46,8 @@ type VirtualConfig struct {
 	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
 	// no user namespaces, without any.
 	NoSandbox bool
+	// Needs is what the plan's steps need of browsers.
+	Needs Needs
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -53,7 +55,7 @@ type VirtualConfig struct {
 type Virtual struct {
 	Rig
 	device   *device.Virtual
-	keys     *x11control.Controller
+	seats    *seats
 	redirect *port.Redirect // nil if the kernel cannot redirect
 	portsErr error          // why it cannot
 	browsers *browsers
@@ -106,18 +108,40 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	if v.Network, err = netlab.Start(ctx, nc); err != nil {
 		return nil, err
 	}
-	display := v.device.X.Display
-	if v.keys, err = x11control.Open(ctx, display, clock); err != nil {
+	if v.seats, err = newSeats(ctx, v.device); err != nil {
 		return nil, err
 	}
-	v.Device, v.Control = births{v.device, v.Network}, v.keys
-	v.Hands = &Hands{Controller: v.keys}
+	v.browsers.seats = v.seats
+	v.Device, v.Control = births{v.device, v.Network, v.browsers}, v.seats
+	v.Hands = &Hands{
+		Controller: v.seats,
+		Where: func(ctx context.Context, life experiment.Life, selector string, content image.Rectangle) (image.Rectangle, error) {
+			if b := device.Running(life); b != nil {
+				return b.Where(ctx, selector, content)
+			}
+			return image.Rectangle{}, device.ErrNoProtocol
+		},
+		Open: func(ctx context.Context, life experiment.Life, url string) (lab.Event, error) {
+			if b := device.Running(life); b != nil {
+				return b.Open(ctx, url)
+			}
+			return lab.Event{}, device.ErrCannotOpen
+		},
+		Launch: func(ctx context.Context, life experiment.Life, url string) (lab.Event, error) {
+			if b := device.Running(life); b != nil {
+				return b.Launch(ctx, url)
+			}
+			return lab.Event{}, errNotRunning
+		},
+	}
+	v.device.Protocol, v.device.Again = c.Needs.Protocol, c.Needs.Launch
 	v.Prepare = v.browsers.prepare
+	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
 	}
-	v.Screen = Screen{Name: "x11:" + display, Open: func(context.Context) (capture.Source, error) {
-		return x11.Open(x11.Options{Display: display, Rate: frameRate})
+	v.Screen = Screen{Name: "x11:" + v.device.X.Display, Open: func(context.Context) (capture.Source, error) {
+		return x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
 	}}
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	v.MainThreads = device.MainThreads
@@ -127,8 +151,8 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 // Close takes the rig down.
 func (v *Virtual) Close() error {
 	var errs []error
-	if v.keys != nil {
-		errs = append(errs, v.keys.Close())
+	if v.seats != nil {
+		errs = append(errs, v.seats.Close())
 	}
 	if v.Network != nil {
 		errs = append(errs, v.Network.Close())
@@ -161,19 +185,30 @@ func (v *Virtual) Reach(page string, browser *lab.Browser) error {
 // births adapts the virtual device to experiment.Device.
 type births struct {
 	*device.Virtual
-	network *netlab.Network
+	network  *netlab.Network
+	browsers *browsers
+}
+
+// sleep is the birth of a device whose trial starts the browser.
+func (b births) sleep() (experiment.Life, error) {
+	if err := b.browsers.evict(); err != nil {
+		return nil, err
+	}
+	return b.Virtual.Sleep()
 }
 
 func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
 	b.HTTP3 = b.network.HTTP3Hosts()
+	if b.browsers.asleep {
+		return b.sleep()
+	}
 	return b.Virtual.Birth(url)
 }
 
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
-	size := v.device.Size
 	e.Browser = v.browsers.describe()
-	e.Screen = fmt.Sprintf("%d×%d at %d Hz, Xvfb, read by MIT-SHM", size.Width, size.Height, frameRate)
+	e.Screen = fmt.Sprintf("%s at %d Hz, Xvfb, read by MIT-SHM", v.seats.describe(), frameRate)
 	e.Network = v.Network.Environment()
 	e.Sandbox = v.device.Sandbox.String()
 }
@@ -191,6 +226,10 @@ func (v *Virtual) isolation(run *lab.Run) error {
 	run.Environment.Isolation = &lab.Isolation{
 		Interfaces: ways, OutsidePackets: &strays,
 		How: "own network namespaces without an uplink; default-deny rule that counts on device and box",
+	}
+	if left := v.browsers.evicted; left.Bytes > 0 && (left.Share() > 0.01 || !left.Known) {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("%s: up to %.0f of the browser's %.0f MB stayed in memory, as other programs use them: "+
+			"these starts are warmer than the first one after a boot", lab.StateAppCold, float64(left.Left)/1e6, float64(left.Bytes)/1e6))
 	}
 	if strays > 0 {
 		run.Warnings = append(run.Warnings, fmt.Sprintf("%d packets were meant for somebody outside the lab and were dropped", strays))

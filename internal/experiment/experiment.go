@@ -38,6 +38,9 @@ type Traffic struct {
 	// Recorded is how many exchanges of this page the recording has, and Asked how many of
 	// them were requested; both are 0 if unknown.
 	Recorded, Asked int
+	// Waits are the requests, without sockets and event streams, that wait for their origins while a
+	// page is recorded.
+	Waits []Wait
 	// Filled is how many requests that the recording lacks were fetched from their origins.
 	Filled int
 	// Done is the first call of lab.done(), with the page's name for it as Detail; nil
@@ -45,7 +48,12 @@ type Traffic struct {
 	Done *lab.Event
 	// Marks are all calls of lab.done(), as far as they were kept.
 	Marks []lab.Event
+	// PageMarks are what pages reported of themselves, as far as it was kept.
+	PageMarks []lab.PageMark
 }
+
+// RestNoter is a Session that notes when the page came to rest: one that records it.
+type RestNoter interface{ AtRest(lab.Time) }
 
 // Link is the emulated access network.
 type Link interface {
@@ -68,6 +76,12 @@ type Life interface {
 	Done() <-chan struct{}
 	Err() error
 	Stop() error
+}
+
+// Starter is a Life that nothing runs in yet, with the synchronisation colour on its screen: its
+// trial begins with the start of the browser, instead of a key on the synchronisation page.
+type Starter interface {
+	Start(ctx context.Context, url string) (lab.Event, error)
 }
 
 // Screen films the device.
@@ -95,6 +109,8 @@ type FilmStatus struct {
 	// Interruptions is how often the source reported that it cannot deliver pictures: a
 	// lost signal, a removed device.
 	Interruptions int
+	// Trouble is what the source reported first, or why the recording has ended by itself; "" for nothing.
+	Trouble string
 	// Period is the time between two looks at the screen. Normal is the usual uncertainty
 	// of the time of a change: Period plus the median uncertainty of the frames.
 	Period, Normal time.Duration

@@ -10,7 +10,7 @@ import (
 // trend says slower and faster only of guards. For other metrics larger may be better, as
 // for frames, or neither.
 func trend(metric string, difference float64) string {
-	guard := lab.GuardPlace(metric) < len(lab.Guards())
+	_, guard := lab.GuardOf(metric)
 	switch {
 	case guard && difference > 0:
 		return "slower"

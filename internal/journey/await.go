@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"slices"
+	"strings"
 	"time"
 
 	"eidetic/analysis/ends"
+	"eidetic/analysis/settle"
 	"eidetic/analysis/visual"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -24,7 +27,7 @@ func (p *play) ending(s lab.Step, verb string, at nest, t *lab.TrialStep) (*lab.
 			text = end.Text
 		}
 	}
-	if text == "" && at.depth == 0 && hasDefault(verb) {
+	if text == "" && s.Pings == 0 && at.depth == 0 && hasDefault(verb) {
 		text, t.Default = DefaultEnd(p.Still), true
 	}
 	if text == "" {
@@ -37,7 +40,7 @@ func (p *play) ending(s lab.Step, verb string, at nest, t *lab.TrialStep) (*lab.
 
 // hasDefault says whether steps of a verb have an end where the plan gives none.
 func hasDefault(verb string) bool {
-	return verb != lab.VerbMove && verb != lab.VerbWait && verb != lab.VerbMark
+	return verb != lab.VerbMove && verb != lab.VerbWait && verb != lab.VerbMark && verb != lab.VerbIdle
 }
 
 // DefaultEnd is the end of a step that the plan gives none: it has changed the screen, and
@@ -75,6 +78,7 @@ func (p *play) await(ctx context.Context, s lab.Step, t *lab.TrialStep, ending l
 		rest.MainThreads = p.MainThreads
 	}
 	var seen lab.Time
+	unrest, before := settle.NewUnrest(p.content), first
 	for {
 		if err := p.Look(ctx); err != nil {
 			return err
@@ -87,6 +91,8 @@ func (p *play) await(ctx context.Context, s lab.Step, t *lab.TrialStep, ending l
 				return err
 			}
 			judge.Look(seen, pic)
+			unrest.Add(seen, before, pic)
+			before = pic
 		}
 		now := p.filmed(status)
 		network := ends.Network{InFlight: traffic.InFlight, Last: traffic.LastActivity}
@@ -106,10 +112,35 @@ func (p *play) await(ctx context.Context, s lab.Step, t *lab.TrialStep, ending l
 			if missing == "" {
 				missing = "the page computed all the time"
 			}
+			t.Restless = proposals(unrest, p.content, masks(s.Mask, p.content), now.Add(-2*p.Still))
+			if waitsForStillness(ending) && len(t.Restless) > 0 {
+				missing += "; these places kept changing: if they do not count, mask them: " + maskLine(t.Restless)
+			}
 			return p.fail(ctx, t, lab.StepLimit, fmt.Errorf("it did not come to its end (%s) within %v: %s", ending.Text, limit, missing))
 		}
 	}
 }
+
+// waitsForStillness says whether an end needs a screen that is still.
+func waitsForStillness(e lab.Ending) bool {
+	return slices.ContainsFunc(e.Conditions, func(c lab.Condition) bool { return c.Kind == lab.EndStill })
+}
+
+// proposals are the places that kept changing since an instant, as of a step's mask, without what is
+// masked already and without what is the whole content area.
+func proposals(u *settle.Unrest, content image.Rectangle, masked []image.Rectangle, since lab.Time) (all []string) {
+	for _, r := range u.Regions(since) {
+		if len(visual.Without(r, masked)) == 0 || r == content {
+			continue
+		}
+		r = r.Sub(content.Min)
+		all = append(all, fmt.Sprintf("%d,%d,%d,%d", r.Min.X, r.Min.Y, r.Dx(), r.Dy()))
+	}
+	return all
+}
+
+// maskLine is a step's field as it stands in a plan.
+func maskLine(regions []string) string { return `mask: ["` + strings.Join(regions, `", "`) + `"]` }
 
 // computes says whether the page still computes, though all conditions of the default end hold.
 func (p *play) computes(rest *experiment.Rest, t *lab.TrialStep, now lab.Time) bool {

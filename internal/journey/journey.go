@@ -36,7 +36,22 @@ type Player struct {
 	// Templates and Gestures are the files that the plan's steps name.
 	Templates map[string]*find.Template
 	Gestures  map[string]*gesture.Recording
+	// Where tells where an element is, Open makes the page that is shown go to a URL, and Launch starts
+	// the browser's program again. What is nil the device cannot do.
+	Where  Where
+	Open   Open
+	Launch Open
 }
+
+// Where tells where the first visible element of a CSS selector is on a screen of which the page fills
+// content.
+type Where func(ctx context.Context, life experiment.Life, selector string, content image.Rectangle) (image.Rectangle, error)
+
+// Open opens a URL.
+type Open func(ctx context.Context, life experiment.Life, url string) (lab.Event, error)
+
+// foundByProtocol says in a trial's step who told where its aim is.
+const foundByProtocol = "%s: the browser's debugging protocol, asked before the input; the input itself is the operating system's"
 
 var _ experiment.Journey = (*Player)(nil)
 
@@ -49,7 +64,7 @@ func (p *Player) Begin(film experiment.Film) (experiment.Play, error) {
 	err := errNoPicture
 	film.Latest(func(f lab.Format, frame lab.Frame) {
 		run.format = f
-		run.content, _, _, err = visual.FindContent(still{f, frame}, visual.SyncOptions{})
+		run.content, err = visual.ContentOf(f, frame.Pix)
 	})
 	if err != nil {
 		return nil, experiment.Broken(err)
@@ -59,17 +74,6 @@ func (p *Player) Begin(film experiment.Film) (experiment.Play, error) {
 	}
 	return run, nil
 }
-
-// still is a recording of one frame.
-type still struct {
-	format lab.Format
-	frame  lab.Frame
-}
-
-func (s still) Format() lab.Format         { return s.format }
-func (s still) Len() int                   { return 1 }
-func (s still) Info(int) lab.FrameInfo     { return s.frame.FrameInfo }
-func (s still) Pixels(int) ([]byte, error) { return s.frame.Pix, nil }
 
 // play is a journey in progress.
 type play struct {
@@ -81,6 +85,7 @@ type play struct {
 	first   *visual.Picture // when the present step began
 	doer    *gesture.Doer
 	input   *os.File
+	asked   string // the selector that the present step asked the browser for
 }
 
 // picture returns the newest picture of the content area.
@@ -110,9 +115,18 @@ func (p *play) Run(ctx context.Context, s experiment.Scene) (err error) {
 			}
 			return nil, fmt.Errorf("gesture %s was not read", name)
 		},
+		Open: p.opener(p.Player.Open), Launch: p.opener(p.Player.Launch),
 	}
 	_, err = p.all(ctx, s.Steps, nest{})
 	return err
+}
+
+// opener opens URLs on the device of this trial.
+func (p *play) opener(open Open) func(context.Context, string) (lab.Event, error) {
+	if open == nil {
+		return nil
+	}
+	return func(ctx context.Context, url string) (lab.Event, error) { return open(ctx, p.Life, url) }
 }
 
 // nest is where a list of steps is in the plan.
@@ -125,14 +139,7 @@ type nest struct {
 func (p *play) all(ctx context.Context, steps []lab.Step, in nest) (events []gesture.Sent, err error) {
 	for i, s := range steps {
 		for n := range max(1, s.Repeat) {
-			name := s.Name
-			if name == "" {
-				verb, _ := s.Verb()
-				name = fmt.Sprintf("%s %d", verb, i+1)
-			}
-			if s.Repeat > 1 {
-				name = fmt.Sprintf("%s %d", name, n+1)
-			}
+			name := lab.StepName(s, i, n)
 			sent, err := p.one(ctx, s, nest{in.prefix + name, fmt.Sprintf("%ssteps[%d]", in.place, i), in.depth})
 			events = append(events, sent...)
 			if err != nil {
@@ -177,6 +184,10 @@ func (p *play) one(ctx context.Context, s lab.Step, at nest) ([]gesture.Sent, er
 	if err != nil {
 		return log.Events, err
 	}
+	if t.Opens = s.Window; s.Pings > 0 || verb == lab.VerbIdle {
+		t.End, t.Valid, t.Met, t.Seen = map[bool]string{true: lab.StepPings, false: lab.StepIdle}[s.Pings > 0], true, t.Input.Latest, p.Clock()
+		return log.Events, nil
+	}
 	if ending == nil {
 		t.End, t.Valid, t.Met, t.Seen = lab.StepInput, true, t.Input.Latest, t.Input.Latest
 		return log.Events, nil
@@ -193,7 +204,15 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 		events, err := p.all(ctx, s.Steps, nest{at.prefix + "/", at.place + ".", at.depth + 1})
 		return gesture.Log{Events: events}, err
 	}
-	log, err := p.doer.Do(ctx, s)
+	p.asked = ""
+	do := p.doer.Do
+	if s.Pings > 0 {
+		do = func(ctx context.Context, s lab.Step) (gesture.Log, error) { return p.pings(ctx, s, t) }
+	}
+	log, err := do(ctx, s)
+	if p.asked != "" {
+		t.FoundBy = fmt.Sprintf(foundByProtocol, p.asked)
+	}
 	t.AimX, t.AimY, t.AimW, t.AimH = log.At.X, log.At.Y, log.Area.Dx(), log.Area.Dy()
 	t.Late = float64(log.Worst().Microseconds()) / 1e3
 	var late *gesture.LateError
@@ -220,10 +239,13 @@ func (p *play) note(t *lab.TrialStep, events []gesture.Sent) error {
 }
 
 // find returns where a target is on the newest picture.
-func (p *play) find(_ context.Context, t lab.Target) (image.Rectangle, error) {
+func (p *play) find(ctx context.Context, t lab.Target) (image.Rectangle, error) {
 	switch {
+	case t.CSS != "" && p.Where == nil:
+		return image.Rectangle{}, errors.New("css: nobody here knows where an element is: aim at a picture or at a share of the content area")
 	case t.CSS != "":
-		return image.Rectangle{}, errors.New("css: nobody here knows where an element is")
+		p.asked = t.CSS
+		return p.Where(ctx, p.Life, t.CSS, p.content)
 	case t.Picture != "":
 		pic, err := p.picture()
 		if err != nil {

@@ -30,10 +30,18 @@ const (
 // contentShare is the share of the pixels that a step changes from which on content is there.
 const contentShare = 5.0
 
+// More measures of steps what their plan asks for besides; nil measures nothing more.
+type More interface {
+	// Options widens the options of a step's measurement.
+	Options(s *lab.TrialStep, o *visual.Options)
+	// Measure adds to the measurements of a step that has an end.
+	Measure(s *lab.TrialStep, r *visual.Result) error
+}
+
 // Measure measures the steps of a trial on the frames of its recording, and fills them in with
 // their measurements. A step whose end is not found there is invalid, and says so.
-func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templates map[string]*find.Template) error {
-	m := &measuring{frames, content, templates}
+func Measure(frames visual.Frames, content image.Rectangle, t *lab.Trial, templates map[string]*find.Template, more More) error {
+	m := &measuring{frames, content, templates, more}
 	for i, s := range t.Steps {
 		if s.End == lab.StepLimit || s.End == lab.StepFailed {
 			continue
@@ -60,6 +68,7 @@ type measuring struct {
 	frames    visual.Frames
 	content   image.Rectangle
 	templates map[string]*find.Template
+	more      More
 }
 
 // follower returns the next step that is not within steps[i].
@@ -79,6 +88,9 @@ func frameAt(frames visual.Frames, at lab.Time) int {
 }
 
 func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
+	if len(s.Pings) > 0 || s.Verb == lab.VerbIdle {
+		return m.special(s, last)
+	}
 	frames, content := m.frames, m.content
 	ignore := masks(s.Mask, content)
 	met := s.Input.Latest
@@ -89,24 +101,39 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 			return err
 		}
 		if missing != "" {
+			if err := m.propose(s, ignore); err != nil {
+				return err
+			}
+			if len(s.Restless) > 0 {
+				missing += "; if these places do not count, " + maskLine(s.Restless)
+			}
 			s.Invalid = append(s.Invalid, fmt.Sprintf("its end (%s) is not on the frames up to frame %d: %s", s.Expect, last, missing))
 		} else {
 			met, s.EndFrame = since, frame
 		}
 	}
-	r, err := visual.Analyze(frames, visual.Options{
-		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore,
-	})
+	o := visual.Options{Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore}
+	if m.more != nil {
+		m.more.Options(s, &o)
+	}
+	r, err := visual.Analyze(frames, o)
 	if err != nil {
 		return err
 	}
 	s.Met = met
 	s.LoadHistogram, s.VisualProgress, s.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 	s.Measurements = measurements(frames, r, s, met)
-	s.Metrics = map[string]float64{}
-	for _, m := range s.Measurements {
-		s.Metrics[m.Name] = m.Value
+	if s.Opens {
+		if err := m.window(s, ignore); err != nil {
+			return err
+		}
 	}
+	if s.Expect != "" && m.more != nil {
+		if err := m.more.Measure(s, r); err != nil {
+			return err
+		}
+	}
+	s.Metrics = metricsOf(s.Measurements)
 	if s.Expect == "" {
 		return nil // its last picture is that of an instant, and not of an end
 	}
@@ -120,6 +147,15 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	}
 	s.FinalFrame = hash(pic, visual.Without(content, ignore))
 	return nil
+}
+
+// metricsOf are measurements by their names.
+func metricsOf(list []lab.Measurement) map[string]float64 {
+	all := map[string]float64{}
+	for _, m := range list {
+		all[m.Name] = m.Value
+	}
+	return all
 }
 
 // hash is the SHA-256 of parts of a picture as BGRX.
@@ -229,7 +265,7 @@ func firstContent(histogram []float64) int {
 func flatten(t *lab.Trial) {
 	sum, n := 0.0, 0
 	for _, s := range t.Steps {
-		if s.Expect == "" {
+		if !s.Measured() {
 			continue // only its input was given
 		}
 		for _, m := range s.Measurements {

@@ -77,7 +77,7 @@ func journeyOf() (*film, *lab.Trial) {
 
 func TestMeasure(t *testing.T) {
 	f, trial := journeyOf()
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	near := func(metric string, frames float64) {
@@ -103,12 +103,12 @@ func TestMeasure(t *testing.T) {
 	if err != nil || !slices.Equal(changed, []string{"press", "box"}) {
 		t.Errorf("Rescore() = %q, %v; want both steps", changed, err)
 	}
-	if err := Measure(f, f.Format().Bounds(), trial, nil); err != nil {
+	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	near("press/time_to_end_ms", 1)
-	if reasons := strings.Join(box.Invalid, ""); !strings.Contains(reasons, "not still for 500ms") {
-		t.Errorf("the second step without its mask is invalid because %q; want the caret", reasons)
+	if reasons := strings.Join(box.Invalid, ""); !strings.Contains(reasons, "not still for 500ms") || !strings.Contains(reasons, `mask: ["32,0,8,8"]`) {
+		t.Errorf("the second step without its mask is invalid because %q; want the caret, and its mask", reasons)
 	}
 	if _, err := Rescore(trial, steps[:1], ""); err == nil || !strings.Contains(err.Error(), `step "box"`) {
 		t.Errorf("Rescore() by a plan without the second step: %v", err)

@@ -4,20 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Browser is the browser of a virtual device. In a plan it is a name, or an object.
 type Browser struct {
-	Name    string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr" example:"firefox-esr"`
-	Command string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
-	Profile string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
-	Flags   []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
-	Prefs   []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
-	Scale   float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
-	Scheme  string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
+	Name       string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr" example:"firefox-esr"`
+	Command    string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
+	Profile    string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
+	Flags      []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
+	Prefs      []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
+	Scale      float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
+	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
+	Extensions []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
+	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
 }
 
 // The browsers that have a name.
@@ -79,6 +83,12 @@ func (b *Browser) String() string {
 	if b.Scheme != "" {
 		words = append(words, b.Scheme)
 	}
+	if b.Viewport != "" {
+		words = append(words, "viewport "+b.Viewport)
+	}
+	for _, folder := range b.Extensions {
+		words = append(words, "extension "+path.Base(folder))
+	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
@@ -118,8 +128,13 @@ func (b *Browser) Check() error {
 		return fmt.Errorf("scale: %v is not within 0.5 … 4", b.Scale)
 	case !slices.Contains([]string{"", "light", "dark"}, b.Scheme):
 		return fmt.Errorf("scheme: %q is neither light nor dark", b.Scheme)
+	case len(b.Extensions) > 0 && b.Family() != Chromium:
+		return errors.New("extensions: only Chromium loads them from a folder; for another browser put the extension into a profile (profile: FOLDER)")
 	case len(b.Prefs) > 0 && b.Family() != Firefox:
 		return errors.New("prefs: only Firefox has them")
+	}
+	if _, err := b.Size(); err != nil {
+		return err
 	}
 	for _, p := range b.Prefs {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
@@ -127,4 +142,30 @@ func (b *Browser) Check() error {
 		}
 	}
 	return nil
+}
+
+// The bounds of a viewport's sides, in pixels.
+const (
+	minViewport = 100
+	maxViewport = 4096
+)
+
+// Size is the size of the screen that the browser fills; the zero point is the usual one.
+func (b *Browser) Size() (image.Point, error) {
+	if b == nil || b.Viewport == "" {
+		return image.Point{}, nil
+	}
+	var p image.Point
+	width, height, ok := strings.Cut(b.Viewport, "x")
+	for _, side := range []struct {
+		text string
+		to   *int
+	}{{width, &p.X}, {height, &p.Y}} {
+		n, err := strconv.Atoi(side.text)
+		if !ok || err != nil || n < minViewport || n > maxViewport {
+			return p, fmt.Errorf("viewport: %q: write WIDTHxHEIGHT, each side from %d to %d pixels, such as 412x915", b.Viewport, minViewport, maxViewport)
+		}
+		*side.to = n
+	}
+	return p, nil
 }

@@ -38,3 +38,21 @@ func TestBrowserIsANameOrAnObject(t *testing.T) {
 		}
 	}
 }
+
+func TestBrowserArms(t *testing.T) {
+	b := Browser{Name: Chromium, Viewport: "412x915", Extensions: []string{"/srv/blocker"}}
+	size, err := b.Size()
+	if err != nil || size.X != 412 || size.Y != 915 || b.Check() != nil || b.String() != "chromium viewport 412x915 extension blocker" {
+		t.Errorf("%q: size %v, %v, %v", b.String(), size, err, b.Check())
+	}
+	for says, b := range map[string]Browser{
+		"WIDTHxHEIGHT":   {Name: Chromium, Viewport: "wide"},
+		"from 100":       {Name: Chromium, Viewport: "10x900"},
+		"only Chromium":  {Name: Firefox, Extensions: []string{"/x"}},
+		"to 4096 pixels": {Name: Chromium, Viewport: "9000x900"},
+	} {
+		if err := b.Check(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v; want %q", b, err, says)
+		}
+	}
+}

@@ -27,8 +27,15 @@ type Plan struct {
 	ExpectBlank bool `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
+	// Files hold what the steps name, for a plan that is sent to a box.
+	Files   map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
+	Measure *Measure          `json:"measure,omitempty" doc:"What is measured on the recordings besides what every load and step has"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
+	// Screen, Controls and Recipe replace those of a device at a port, for this run.
+	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
+	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
+	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }
@@ -38,23 +45,39 @@ type Arm struct {
 	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
 	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
-	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer" example:"loose"`
+	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
-	State   string   `json:"state,omitempty" enum:"cold,warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again"`
+	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
+	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 }
 
 // The states of a browser at the beginning of a trial.
 const (
 	StateCold = "cold"
 	StateWarm = "warm"
+	// With these the browser does not run yet: the trial starts it.
+	StateAppCold = "app-cold"
+	StateAppWarm = "app-warm"
 )
+
+// States lists them.
+func States() []string { return []string{StateCold, StateWarm, StateAppCold, StateAppWarm} }
+
+// IsStart says whether the trials of the arm start the browser.
+func (a Arm) IsStart() bool { return a.State == StateAppCold || a.State == StateAppWarm }
+
+// IsWarm says whether the browser has loaded the page before the arm's trials.
+func (a Arm) IsWarm() bool { return a.State == StateWarm || a.State == StateAppWarm }
 
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
 
-// NormalMatch is the matching policy of a plan that names none.
-const NormalMatch = "normal"
+// The matching policies that a plan gets that names none: LooseMatch if its recording was imported.
+const (
+	NormalMatch = "normal"
+	LooseMatch  = "loose"
+)
 
 // The values of Plan.Miss.
 const (
@@ -68,14 +91,14 @@ type NamedArm struct {
 	Arm
 }
 
-// Arms lists the arms with every field filled in: the control, and the treatment if
+// Arms lists the arms with every field filled in but Match, which depends on the recording: the control, and the treatment if
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
 	if control.Page == "" && len(p.Steps) > 0 {
-		control.Page = p.Steps[0].Open
+		control.Page = cmp.Or(p.Steps[0].Open, p.Steps[0].Launch)
 	}
-	control.Link, control.Match = cmp.Or(control.Link, NativeLink), cmp.Or(control.Match, NormalMatch)
+	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
 		return arms
@@ -83,6 +106,7 @@ func (p Plan) Arms() []NamedArm {
 	t := *p.Treatment
 	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
 	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
+	t.Inject = cmp.Or(t.Inject, control.Inject)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}

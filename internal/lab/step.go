@@ -14,8 +14,8 @@ import (
 type Step struct {
 	Name string `json:"name,omitempty" maxLength:"60" doc:"Of the step in reports; a named step is measured. Names are unique within their parent" example:"add to basket"`
 
-	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL: the first step of a plan, and no other, opens the page of its arm" example:"https://www.shop.example/"`
-	Click  string `json:"click,omitempty" maxLength:"1000" doc:"Clicks a target: pixels (640,360), a share of the content area (50%,40%), or a picture on the screen (picture lamp.png)" example:"picture lamp.png"`
+	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL. The first step of a plan opens the page of its arm, by a key on the synchronisation page; a later one is opened by the browser's debugging protocol, which Chromium has: elsewhere use launch" example:"https://www.shop.example/"`
+	Click  string `json:"click,omitempty" maxLength:"1000" doc:"Clicks a target: pixels (640,360), a share of the content area (50%,40%), a picture on the screen (picture lamp.png), or an element (css #buy), whose place Chromium tells by its debugging protocol" example:"picture lamp.png"`
 	Move   string `json:"move,omitempty" maxLength:"1000" doc:"Moves the pointer to a target"`
 	Type   string `json:"type,omitempty" maxLength:"10000" doc:"Types a text"`
 	Key    string `json:"key,omitempty" maxLength:"100" doc:"Presses a key or chord" example:"Ctrl+L"`
@@ -24,7 +24,8 @@ type Step struct {
 	Pan    string `json:"pan,omitempty" maxLength:"1000" doc:"Like drag, at the speed of a finger: it starts slowly and is fast when it is released" example:"50%,80% to 50%,20%"`
 	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan" example:"fling.jsonl"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
-	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts an app or a browser with a URL; refused in runs" example:"https://www.shop.example/help"`
+	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running browser shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
+	Idle   string `json:"idle,omitempty" maxLength:"20" doc:"Waits for a time, and measures what still changes on the screen meanwhile" example:"5s"`
 	Mark   string `json:"mark,omitempty" maxLength:"200" doc:"Writes a name into the event log"`
 	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`
 
@@ -34,6 +35,10 @@ type Step struct {
 	Over   float64 `json:"over_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long scroll, drag, pan and type last, in ms; without it 300 for drag and pan, and as fast as possible for the others" example:"400"`
 	Rate   float64 `json:"rate_hz,omitempty" minimum:"1" maximum:"1000" doc:"Events a second of drag and pan; without it 125, as of an ordinary mouse" example:"1000"`
 	Late   float64 `json:"late_ms,omitempty" minimum:"0.1" maximum:"1000" doc:"How late an event of scroll, drag, pan or replay may be in a valid trial, in ms; without it one frame (16.7)"`
+
+	Pings  int    `json:"pings,omitempty" minimum:"1" maximum:"200" doc:"Measures responsiveness: the input is given so many times, each at a random phase of the screen's refresh and after the region has come to rest; measured is how soon the region answers" example:"30"`
+	Region string `json:"region,omitempty" maxLength:"100" doc:"Where pings are answered: X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it; without it the whole area" example:"0%,20%,100%,80%"`
+	Window bool   `json:"window,omitempty" doc:"The step opens a window, menu or dialogue: its rectangle is found, and measured on its own"`
 
 	End   string   `json:"end,omitempty" maxLength:"1000" doc:"What ends the step, judged on pictures: still 1s, still 30 frames in REGION, picture FILE, changed, colour #ff0000 in REGION, red, done NAME, network 1s; several are joined by and. Without it a named step ends when it has changed the screen, and screen and network are still for still_s" example:"picture basket.png and network 500ms"`
 	Limit float64  `json:"limit_s,omitempty" minimum:"0.1" maximum:"3600" doc:"How long the step may take to its end; without it limit_s of the plan. A step that takes longer ends the trial, which is invalid"`
@@ -53,6 +58,7 @@ const (
 	VerbReplay = "replay"
 	VerbWait   = "wait"
 	VerbLaunch = "launch"
+	VerbIdle   = "idle"
 	VerbMark   = "mark"
 	VerbSteps  = "steps"
 )
@@ -63,7 +69,7 @@ type field struct{ verb, value string }
 func (s Step) fields() []field {
 	all := []field{{VerbOpen, s.Open}, {VerbClick, s.Click}, {VerbMove, s.Move}, {VerbType, s.Type}, {VerbKey, s.Key},
 		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbReplay, s.Replay}, {VerbWait, s.Wait},
-		{VerbLaunch, s.Launch}, {VerbMark, s.Mark}}
+		{VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
 	if len(s.Steps) > 0 {
 		all = append(all, field{VerbSteps, "steps"})
 	}
@@ -81,7 +87,7 @@ func (s Step) Verb() (verb, value string) {
 // Verbs lists all verbs.
 func Verbs() []string {
 	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbReplay, VerbWait,
-		VerbLaunch, VerbMark, VerbSteps}
+		VerbLaunch, VerbIdle, VerbMark, VerbSteps}
 }
 
 // StepError is an error of one step's field. Path leads to it: steps[2].click.
@@ -106,11 +112,14 @@ func CheckSteps(steps []Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	if steps[0].Open == "" {
-		return &StepError{"steps[0]", fmt.Errorf("the first step opens a page: begin with open: URL")}
+	if steps[0].Open == "" && steps[0].Launch == "" {
+		return &StepError{"steps[0]", fmt.Errorf("the first step opens a page: begin with open: URL, or with launch: URL to measure the browser's start")}
 	}
 	if steps[0].Repeat > 1 {
 		return &StepError{"steps[0].repeat", fmt.Errorf("the first step leads from the synchronisation page, and cannot be repeated")}
+	}
+	if steps[0].Pings > 0 {
+		return &StepError{"steps[0].pings", fmt.Errorf("the first step leads from the synchronisation page: give the pings in a later step")}
 	}
 	if err := checkSteps(steps, "steps", 1); err != nil {
 		return err
@@ -119,6 +128,34 @@ func CheckSteps(steps []Step) error {
 		return &StepError{"steps", fmt.Errorf("%d steps with all repetitions; at most %d", n, MaxSteps)}
 	}
 	return nil
+}
+
+// StepName is the name of the nth of s's repetitions, both from 0, where s is the ith of its parent's
+// steps. A step without a name has its verb and number.
+func StepName(s Step, i, n int) string {
+	name := s.Name
+	if name == "" {
+		verb, _ := s.Verb()
+		name = fmt.Sprintf("%s %d", verb, i+1)
+	}
+	if s.Repeat > 1 {
+		name = fmt.Sprintf("%s %d", name, n+1)
+	}
+	return name
+}
+
+// StepPaths lists the paths of all steps, of each repetition, as reports name them.
+func StepPaths(steps []Step) (paths []string) {
+	for i, s := range steps {
+		for n := range max(s.Repeat, 1) {
+			name := StepName(s, i, n)
+			paths = append(paths, name)
+			for _, inner := range StepPaths(s.Steps) {
+				paths = append(paths, name+"/"+inner)
+			}
+		}
+	}
+	return paths
 }
 
 func countSteps(steps []Step) (n int) {
@@ -166,6 +203,9 @@ func (s Step) Check(at string) error {
 	parts := map[string]func() error{
 		"end":     func() error { _, err := ParseEnd(s.End); return err },
 		"at":      func() error { _, err := ParseTarget(s.At); return err },
+		"pings":   func() error { return s.checkPings(verb) },
+		"region":  func() error { return s.checkRegion() },
+		"window":  func() error { return s.checkWindow(verb) },
 		"over_ms": func() error { return between(s.Over, 0, 60000) },
 		"limit_s": func() error { return between(s.Limit, 0, 3600) },
 		"rate_hz": func() error { return between(s.Rate, 0, 1000) },
@@ -185,7 +225,7 @@ func (s Step) Check(at string) error {
 	if s.At == "" {
 		delete(parts, "at")
 	}
-	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "end", "limit_s"} {
+	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "region", "window", "end", "limit_s"} {
 		if f := parts[name]; f != nil {
 			if err := f(); err != nil {
 				return &StepError{at + "." + name, err}
@@ -196,6 +236,43 @@ func (s Step) Check(at string) error {
 		if _, err := ParseRegion(m); err != nil {
 			return &StepError{fmt.Sprintf("%s.mask[%d]", at, i), err}
 		}
+	}
+	return nil
+}
+
+// pingable are the verbs whose input can be given again and again.
+func pingable() []string {
+	return []string{VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbReplay}
+}
+
+func (s Step) checkPings(verb string) error {
+	switch {
+	case s.Pings == 0:
+		return nil
+	case !slices.Contains(pingable(), verb):
+		return fmt.Errorf("%s gives no input that could be repeated: one of %s does", verb, strings.Join(pingable(), ", "))
+	case s.End != "":
+		return fmt.Errorf("such a step ends with its last answer: leave out its end")
+	case s.Window:
+		return fmt.Errorf("a window opens once: leave out window, or pings")
+	}
+	return between(float64(s.Pings), 1, 200)
+}
+
+func (s Step) checkRegion() error {
+	if s.Region == "" {
+		return nil
+	}
+	if s.Pings == 0 {
+		return fmt.Errorf("it says where pings are answered: give their number (pings: 30), or write the region into the end (still 1s in %s)", s.Region)
+	}
+	_, err := ParseRegion(s.Region)
+	return err
+}
+
+func (s Step) checkWindow(verb string) error {
+	if s.Window && (verb == VerbWait || verb == VerbIdle || verb == VerbMark || verb == VerbMove) {
+		return fmt.Errorf("%s opens no window", verb)
 	}
 	return nil
 }
@@ -221,8 +298,19 @@ func checkVerb(verb, value string) error {
 		_, _, err = ParseWait(value)
 	case VerbReplay:
 		err = CheckFileName(value)
+	case VerbIdle:
+		_, err = ParseIdle(value)
 	}
 	return err
+}
+
+// ParseIdle reads how long a step watches a screen that is left alone.
+func ParseIdle(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	if err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
+		return 0, fmt.Errorf("%q: write a time from 100ms to 10m, such as 5s", text)
+	}
+	return d, nil
 }
 
 // ParseWait reads a time to wait, or an end to wait for.

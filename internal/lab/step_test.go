@@ -22,6 +22,13 @@ func TestCheckStepsNamesThePlace(t *testing.T) {
 		"steps[1].rate_hz: 5000 is not within":    {open, {Drag: "1,1 to 2,2", Rate: 5000}},
 		"steps: 501 steps with all repetitions":   {open, {Repeat: 100, Steps: []Step{{Key: "a"}, {Key: "b"}, {Key: "c"}, {Key: "d"}}}},
 		"steps[1].drag: \"1,1\": write TARGET to": {open, {Drag: "1,1"}},
+		"steps[1].pings: idle gives no input":     {open, {Idle: "1s", Pings: 3}},
+		"steps[1].pings: such a step ends":        {open, {Key: "a", Pings: 3, End: "still 1s"}},
+		"steps[1].pings: 201 is not within":       {open, {Key: "a", Pings: 201}},
+		"steps[0].pings: the first step":          {{Open: "https://shop.test/", Pings: 2}},
+		"steps[1].region: it says where pings":    {open, {Key: "a", Region: "0,0,1,1"}},
+		"steps[1].window: idle opens no window":   {open, {Idle: "1s", Window: true}},
+		"steps[1].idle: \"5\": write a time":      {open, {Idle: "5"}},
 	} {
 		err := CheckSteps(steps)
 		var at *StepError

@@ -259,6 +259,24 @@ func Pictures(steps []Step) (names []string) {
 	return names
 }
 
+// Selectors lists the CSS selectors that a step aims at; those of the steps in it are not among them.
+func Selectors(s Step) (all []string) {
+	add := func(t Target, err error) {
+		if err == nil && t.CSS != "" {
+			all = append(all, t.CSS)
+		}
+	}
+	for _, text := range []string{s.Click, s.Move, s.At} {
+		add(ParseTarget(text))
+	}
+	for _, way := range []string{s.Drag, s.Pan} {
+		from, to, err := ParseWay(way)
+		add(from, err)
+		add(to, err)
+	}
+	return all
+}
+
 // PlaceOf leads to the first step that needs a file.
 func PlaceOf(steps []Step, file string) string { return placeOf(steps, file, "steps") }
 

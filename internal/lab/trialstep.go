@@ -34,8 +34,22 @@ type TrialStep struct {
 	AimY int `json:"aim_y,omitempty"`
 	AimW int `json:"aim_w,omitempty"`
 	AimH int `json:"aim_h,omitempty"`
+	// FoundBy says who told where the aim is, if the input was aimed at a selector.
+	FoundBy string `json:"found_by,omitempty"`
 	// Late is by how much the latest event of a scheduled gesture missed its time, in ms.
 	Late float64 `json:"late_ms,omitempty"`
+
+	// Pings are the inputs of a step that measures responsiveness, and Answers what they brought
+	// about in Region.
+	Pings   []Event  `json:"pings,omitempty"`
+	Answers []Answer `json:"answers,omitempty"`
+	Region  string   `json:"region,omitempty"`
+	// Window is where the window is that the step opened, x, y, width and height in pixels of the
+	// screen; Opens is set if one was to be looked for.
+	Opens  bool  `json:"opens,omitempty"`
+	Window []int `json:"window,omitempty"`
+	// Restless are regions of the content area, as of Mask, that kept changing at the step's end.
+	Restless []string `json:"restless,omitempty"`
 
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
@@ -50,6 +64,7 @@ type TrialStep struct {
 
 	Metrics      map[string]float64 `json:"metrics"`
 	Measurements []Measurement      `json:"measurements,omitempty"`
+	Analysis     *Analysis          `json:"analysis,omitempty"`
 
 	// The step's curves, as those of a trial; they are not in run.json.
 	LoadHistogram  []float64 `json:"load_histogram,omitempty"`
@@ -57,12 +72,38 @@ type TrialStep struct {
 	FrameTimes     []float64 `json:"frame_times_ms,omitempty"`
 }
 
+// Answer is what one input brought about: the first frame that changed, and the last one before
+// the region was quiet, both −1 where there was none.
+type Answer struct {
+	First   int         `json:"first_frame"`
+	Settled int         `json:"settled_frame"`
+	ToFirst AnswerTime  `json:"to_first_change"`
+	ToStill *AnswerTime `json:"to_settled,omitempty"`
+}
+
+// AnswerTime is the time from an input to a frame, in ms. Low and High bound it: the input was
+// somewhere in an interval, Input ms wide, and what the frame shows came after the frame before it
+// was taken, Source ms earlier.
+type AnswerTime struct {
+	MS     float64 `json:"ms"`
+	Low    float64 `json:"low_ms"`
+	High   float64 `json:"high_ms"`
+	Input  float64 `json:"input_ms"`
+	Source float64 `json:"source_ms"`
+}
+
 // The ends of a step besides the kinds of its conditions.
 const (
 	StepInput  = "input"
 	StepLimit  = "limit"
 	StepFailed = "failed"
+	StepPings  = "pings"
+	StepIdle   = "idle"
 )
+
+// Measured says whether a step has measurements of its own: it had an end to reach, was pinged, or
+// watched the screen.
+func (s *TrialStep) Measured() bool { return s.Expect != "" || len(s.Pings) > 0 || s.Verb == VerbIdle }
 
 // Levels of steps, from the outside.
 func Levels() []string { return []string{"objective", "task", "detail"} }

@@ -47,10 +47,9 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
 		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, p.start)
-	requirePage(api)
 	allowNames(api)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
@@ -62,6 +61,11 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
+	if in.Body.Arms()[0].Page == "" { // a plan with steps has that of its first
+		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
+			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body",
+		})
+	}
 	once, err := onceOf(in)
 	if err != nil {
 		return nil, p.internalError(err)
@@ -85,13 +89,8 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	return startedAs(id), nil
 }
 
-// requirePage makes page mandatory in the plan's schema, but not in its treatment, although
-// both have the type Arm.
-func requirePage(api huma.API) {
-	schema := api.OpenAPI().Components.Schemas.Map()["Plan"]
-	schema.Required = append(schema.Required, "page")
-	schema.PrecomputeMessages()
-}
+// maxPlanBody bounds a plan with the files that are sent with it, which are longer by a third in Base64.
+const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
 // has that name.
@@ -168,6 +167,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 
 // runOf shows a waiting job as a run.
 func runOf(j store.Job) *lab.Run {
+	j.Plan.Files = nil
 	return &lab.Run{
 		ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.Page, Plan: j.Plan,
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{},

@@ -111,8 +111,8 @@ func planRows(p lab.Plan) (r rows) {
 		}
 	}
 	for _, a := range arms {
-		if p.Match == "" && a.Match == lab.NormalMatch || a.Name != lab.Control && a.Match == control.Match {
-			continue // a run from before there were policies, or nothing new
+		if a.Match == "" || a.Name != lab.Control && a.Match == control.Match {
+			continue // a run from before there were policies, or of no recording, or nothing new
 		}
 		name := "A request matches"
 		if a.Name != lab.Control {

@@ -51,11 +51,62 @@ func ofJourneys() []metric {
 			"Time from the step's input to the first frame in which 5 % of the pixels that the step changes are as at its end."},
 		{"time_to_end_ms", "Time to end", "ms", "Since when the step's end holds", "The end was reached after",
 			"Time from the step's input to the instant since which the conditions of its end hold."},
+		{lab.PingGuard, "Response", "ms", "From an input to what it changes first", "The region answered after",
+			"Median of the times from the inputs, each at a random phase of the screen, to the first frame whose region differs."},
+		{"response_settled_ms", "Response settled", "ms", "From an input to its last change", "The region had settled after",
+			"Median of the times from the inputs to the last changed frame before the region was quiet."},
+		{"response_p10_ms", "Response, 10 % quantile", "ms", "", "", ""},
+		{"response_p90_ms", "Response, 90 % quantile", "ms", "", "", ""},
+		{"response_max_ms", "Response, slowest", "ms", "", "", ""},
+		{"response_input_share_ms", "Unknown by the input", "ms", "Width of the inputs' intervals", "", ""},
+		{"response_source_share_ms", "Unknown by the screen", "ms", "Time between two pictures", "", ""},
+		{"idle_fps", "Idle frame rate", "frames/s", "What changes though nothing is done", "Pictures went on changing at", ""},
+		{"idle_last_change_ms", "Idle until", "ms", "When the last of it changed", "", ""},
+		{"idle_area_percent", "Idle area", "%", "How much of the screen changed at most", "", ""},
+	}
+}
+
+// ofScreens lists the metrics of moving screens that a plan asks for, in words; their methods come with
+// the measurements.
+func ofScreens() map[string][2]string {
+	return map[string][2]string{
+		"animation_fps":                  {"Frame rate", "Pictures a second while something moved"},
+		"duplicate_frames":               {"Repeated frames", "Frames that showed nothing new while something moved"},
+		"longest_gap_ms":                 {"Longest gap", "Longest time without a new picture"},
+		"frame_interval_p50_ms":          {"Frame interval, median", "From picture to picture"},
+		"frame_interval_p95_ms":          {"Frame interval, 95 %", "From picture to picture"},
+		"frame_interval_p99_ms":          {"Frame interval, 99 %", "From picture to picture"},
+		"missed_refreshes":               {"Missed refreshes", "Refreshes that brought no new picture"},
+		"missed_refreshes_worst_percent": {"Missed refreshes, worst second", "In the second with the most of them"},
+		"jank_count":                     {"Janks", "Intervals longer than the one before, as Chromium counts"},
+		"movement_y_px":                  {"Movement down", "How far the picture moved; up is negative"},
+		"movement_x_px":                  {"Movement across", "How far the picture moved"},
+		"movement_unevenness_px":         {"Unevenness", "How much a frame's step differs from its neighbours'"},
+		"movement_overshoot_px":          {"Overshoot", "How far the picture went beyond where it stopped"},
+		"input_to_movement_ms":           {"Input to movement", "Until the picture first moved"},
+		"input_to_change_ms":             {"Input to change", "Until the first pixel changed"},
+		"input_to_settled_ms":            {"Input to settled", "Until nothing changed any more"},
+		"blank_sum":                      {"Blank, summed", "Share of the area that was not drawn, over all frames"},
+		"blank_most_percent":             {"Blank, worst frame", "Largest share that was not drawn"},
+		"blank_mean_percent":             {"Blank, mean", "Mean share that was not drawn"},
+		"torn_frames":                    {"Torn frames", "Frames that show parts of two pictures"},
+		"layout_instability":             {"Layout instability", "What moved without an input, as Cumulative Layout Shift"},
+		"layout_instability_worst":       {"Layout instability, worst frame", "What moved in one frame without an input"},
+		"key_colour_percent":             {"Commonest colour", "Its share of the last picture"},
+		"perceptual_speed_index_ms":      {"Perceptual Speed Index", "Mean time to look like the end"},
+		"contentful_speed_index_ms":      {"Contentful Speed Index", "Mean time until edges are there"},
+		"speed_index_wpt_ms":             {"SpeedIndex, WebPageTest's flavour", "Mean time to appear"},
+		"speedline_index_ms":             {"SpeedIndex, speedline's flavour", "Mean time to appear, as Lighthouse has it"},
 	}
 }
 
 // describe returns how to show a metric; unknown metrics are described by their name.
 func describe(name, unit string) metric {
+	if bare, region, ok := strings.Cut(name, lab.RegionMark); ok { // of a region, and maybe of a step
+		m := describe(bare, unit)
+		m.Name, m.Label = name, m.Label+" ("+region+")"
+		return m
+	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 { // of a step
 		m := describe(name[i+1:], unit)
 		m.Name, m.Label = name, name[:i]+": "+m.Label
@@ -82,7 +133,9 @@ func describe(name, unit string) metric {
 		}
 	}
 	words := strings.ReplaceAll(stem, "_", " ")
-	if words != "" {
+	if known, ok := ofScreens()[name]; ok {
+		words, m.Short = known[0], known[1]
+	} else if words != "" {
 		words = strings.ToUpper(words[:1]) + words[1:]
 	}
 	m.Label, m.Says = words, words+" is"

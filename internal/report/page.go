@@ -101,10 +101,14 @@ type method struct {
 	Text string
 }
 
+// mostColumns of numbers stand in the row of a trial; its own table has all.
+const mostColumns = 14
+
 func pageOf(files *os.Root, run *lab.Run) *page {
+	metrics := metricsOf(run)
 	p := &page{
 		Run: run, RowLabels: map[string]metric{}, Arms: armsOf(run),
-		Columns: metricsOf(run), Strips: strips(run), Groups: groupsOf(run), Raw: rawOf(run),
+		Columns: metrics[:min(len(metrics), mostColumns)], Strips: strips(run), Groups: groupsOf(run), Raw: rawOf(run),
 		When: run.Wall.UTC().Format("2 January 2006, 15:04 UTC"), WhenMachine: run.Wall.UTC().Format(time.RFC3339),
 		Warnings: warningsOf(run),
 	}
@@ -120,7 +124,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	for _, s := range run.Summary {
 		p.RowLabels[s.Metric] = describe(s.Metric, s.Unit)
 	}
-	for _, m := range p.Columns {
+	for _, m := range metrics {
 		for _, s := range run.Summary {
 			if s.Metric == m.Name {
 				p.Rows = append(p.Rows, s)
@@ -135,7 +139,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	p.Changes = changesOf(run)
 	p.Facts = factsOf(run)
 	p.Cards = cardsOf(run, p.Changes)
-	p.Methods = methodsOf(run, p.Columns)
+	p.Methods = methodsOf(run, metrics)
 	p.Filled, p.FilledMore = filledOf(run)
 	var x texts
 	p.Data.Medians = []median{}

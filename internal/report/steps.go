@@ -25,6 +25,8 @@ type step struct {
 	Curves []stepCurve
 	Axis   string // the time at the end of the curves
 	Equal  string // what the last pictures say
+	Notes  []string
+	Pinged bool // Curves are the distributions of its answers
 }
 
 // stepRowOf is one metric of a step, of one arm.
@@ -52,15 +54,19 @@ func stepsOf(files *os.Root, run *lab.Run) (all []step) {
 	}
 	thumbs := stepThumbs(files, shown)
 	for i, s := range shown.Steps {
-		if s.Expect == "" {
+		if !s.Measured() {
 			continue
 		}
 		one := step{
-			Name: s.Name, Anchor: fmt.Sprintf("step-%d", i+1), End: s.Expect, Depth: strings.Count(s.Name, "/"), Seen: shown.Number,
+			Name: s.Name, Anchor: fmt.Sprintf("step-%d", i+1), End: endOf(s),
+			Notes: notesOf(run, s), Pinged: len(s.Pings) > 0, Depth: strings.Count(s.Name, "/"), Seen: shown.Number,
 			Thumbs: thumbs[s.Name], Equal: equalPictures(run, s.Name),
 		}
 		if s.AimX != 0 || s.AimY != 0 {
 			one.Aim = fmt.Sprintf("%d,%d", s.AimX, s.AimY)
+			if s.FoundBy != "" {
+				one.Aim += " (" + s.FoundBy + ")"
+			}
 		}
 		for _, sum := range run.Summary {
 			name, ok := strings.CutPrefix(sum.Metric, s.Name+"/")
@@ -76,7 +82,9 @@ func stepsOf(files *os.Root, run *lab.Run) (all []step) {
 			}
 			one.Rows = append(one.Rows, row)
 		}
-		one.Curves, one.Axis = stepCurves(run, s.Name)
+		if one.Curves, one.Axis = stepCurves(run, s.Name); one.Pinged {
+			one.Curves, one.Axis = answerCurves(run, s.Name)
+		}
 		all = append(all, one)
 	}
 	return all

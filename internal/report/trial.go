@@ -17,6 +17,10 @@ type trial struct {
 	Sheet    *artifact
 	Video    *artifact
 	Heat     *artifact
+	Areas    *artifact // the regions, and what is ignored, on the last picture
+	Charts   []link
+	Analyses []analysis
+	Marked   []pageMark
 	Others   []link
 	Timeline *timeline
 	Reasons  []string
@@ -43,7 +47,8 @@ type measured struct {
 
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
-		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"),
+		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"), Areas: artifactOf(files, t, "areas"),
+		Charts: chartsOf(files, t), Analyses: analysesOf(t), Marked: marksOf(t),
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)

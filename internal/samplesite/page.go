@@ -54,6 +54,7 @@ func (s *Site) www() http.Handler {
 		s.document(w, r, page)
 	})
 	s.store(mux)
+	s.tricks(mux)
 	mux.HandleFunc("GET /js/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, "js/"+r.PathValue("name"))
 	})

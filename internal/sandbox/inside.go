@@ -140,6 +140,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	config := execute.VirtualConfig{
 		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
+		Needs: execute.NeedsOf(t.Plan.Steps),
 	}
 	switch t.Origins {
 	case OriginsSample:
@@ -226,6 +227,7 @@ func browserDirs(b *lab.Browser) (dirs []string) {
 	if b.Profile != "" {
 		dirs = append(dirs, b.Profile)
 	}
+	dirs = append(dirs, b.Extensions...)
 	if words := strings.Fields(b.Command); len(words) > 0 && filepath.IsAbs(words[0]) {
 		dirs = append(dirs, filepath.Dir(words[0]))
 	}

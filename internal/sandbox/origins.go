@@ -3,8 +3,10 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +14,36 @@ import (
 	"strconv"
 
 	"eidetic/internal/device"
+	"eidetic/internal/lab"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/proxy"
 )
+
+// errBothOrigins refuses to record the sample site and another one in a run.
+var errBothOrigins = errors.New("page of the treatment: one page is the sample site's and the other is not; " + // constant
+	"record one of them first (appliance record)")
+
+// OriginsOf finds out where the pages come from that a plan needs: the sample site's are served here.
+func OriginsOf(p lab.Plan) (kind string, err error) {
+	for _, a := range p.Arms() {
+		if a.Archive != "" && p.Miss != lab.MissFill {
+			continue
+		}
+		u, err := url.Parse(a.Page)
+		if err != nil {
+			return "", err
+		}
+		from := OriginsOutside
+		if _, ours := samplesite.Hosts()[u.Hostname()]; ours {
+			from = OriginsSample
+		}
+		if kind != OriginsNone && kind != from {
+			return "", errBothOrigins
+		}
+		kind = from
+	}
+	return kind, nil
+}
 
 // origins is the sample site in a process and a namespace of its own.
 type origins struct {

@@ -50,6 +50,9 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if _, err := r.resolve(p); err != nil {
 		return p, err
 	}
+	if err := execute.CheckFiles(execute.Files{Sent: p.Files}, p); err != nil {
+		return p, err
+	}
 	if now := d.describe(ctx); !now.Ready {
 		return p, fmt.Errorf("device %s: %s", p.Device, now.Problem)
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -64,5 +65,21 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, new
 	v.setBusy(true)
 	defer v.setBusy(false)
 	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
+	if kind, err := sandbox.OriginsOf(p); err != nil {
+		return err
+	} else if kind == sandbox.OriginsSample {
+		t.Origins = kind
+	}
+	if len(p.Files) > 0 { // the task is a command line, which is too short for them
+		folder, err := os.MkdirTemp("", "eidetic-plan-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		if err := execute.Unpack(folder, p.Files); err != nil {
+			return err
+		}
+		t.Files, t.Plan.Files = folder, nil
+	}
 	return t.RunWithEvents(ctx, v.commands, news)
 }

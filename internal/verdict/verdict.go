@@ -6,7 +6,7 @@
 // which their order was randomised; invalid trials are left out, whatever their values.
 // The guards are four load times, none of which may get worse. Their p-values are
 // corrected by Holm's method; those of all other metrics, which are exploratory, by
-// Benjamini and Hochberg's. A guard has changed if its corrected p-value is at most
+// Benjamini and Hochberg's. A plan may name further guards. A guard has changed if its corrected p-value is at most
 // Level; the interval of its shift, which inverts the test, then lies on one side of 0.
 // The statistics are those of analysis/stats; docs/metrics.md has their sources.
 package verdict
@@ -14,6 +14,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -43,15 +44,18 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
 	c.Control, c.Treatment = differences(run)
-	judge(c, blocks, 0, stats.Compare)
+	judge(c, blocks, 0, asked(run), stats.Compare)
 	c.Headline, c.Detail = words(c, ofArms(c))
 	return c
 }
 
 // judge fills in the effects and the verdict. A shift of at most margin, in percent of
 // the control's median, counts as none.
-func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]stats.Block, stats.Plan) (stats.Comparison, error)) {
-	all := metrics(blocks)
+func judge(
+	c *lab.Comparison, blocks []*block, margin float64, asked []string,
+	compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+) {
+	all := metrics(blocks, asked)
 	guards := 0
 	for _, m := range all {
 		if m.guarded {
@@ -71,11 +75,23 @@ func judge(c *lab.Comparison, blocks []*block, margin float64, compare func([]st
 		c.Effects = append(c.Effects, e)
 	}
 	correct(c.Effects)
+	higher := map[string]bool{}
+	for _, m := range all {
+		higher[m.Metric] = m.Higher
+	}
 	for i := range c.Effects {
 		e := &c.Effects[i]
-		e.Finding = finding(e, margin/100*math.Abs(e.Control))
+		e.Finding = finding(e, margin/100*math.Abs(e.Control), higher[e.Metric])
 	}
 	c.Verdict = decide(c.Effects)
+}
+
+// asked lists the metrics that the plan of a run makes guards.
+func asked(run *lab.Run) []string {
+	if run.Plan.Measure == nil {
+		return nil
+	}
+	return run.Plan.Measure.Guards
 }
 
 // familyOf is how many tests a metric's is corrected for.
@@ -119,8 +135,9 @@ type metric struct {
 	guarded bool
 }
 
-// metrics lists the guards, and then, by name, the other metrics of valid trials.
-func metrics(blocks []*block) []metric {
+// metrics lists the guards, those that were asked for last, and then, by name, the other metrics of
+// valid trials.
+func metrics(blocks []*block, asked []string) []metric {
 	units := map[string]string{}
 	for _, b := range blocks {
 		for _, t := range slices.Concat(b.control, b.treatment) {
@@ -139,6 +156,12 @@ func metrics(blocks []*block) []metric {
 	out = append(out, stepGuards(blocks)...)
 	for _, m := range out {
 		delete(units, m.Metric)
+	}
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		if g, ok := lab.AskedGuard(name, asked); ok {
+			out = append(out, metric{g, units[name], true})
+			delete(units, name)
+		}
 	}
 	var others []metric
 	for name, unit := range units {
@@ -263,11 +286,15 @@ func correct(effects []lab.Effect) {
 	}
 }
 
-// finding classifies the effect on one metric; a shift of at most least counts as none.
-func finding(e *lab.Effect, least float64) string {
+// finding classifies the effect on one metric; a shift of at most least counts as none. higher
+// says that a larger value is better.
+func finding(e *lab.Effect, least float64, higher bool) string {
 	up, down := lab.Slower, lab.Faster
-	if !e.Guard {
+	switch {
+	case !e.Guard:
 		up, down = "larger", "smaller"
+	case higher:
+		up, down = down, up
 	}
 	switch {
 	case e.Pairs < Least:

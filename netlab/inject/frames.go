@@ -107,7 +107,7 @@ func (f *frames) srcdoc(tag []byte, doc attribute, depth int) (edits []edit) {
 func (f *frames) document(view []byte, depth int) []edit {
 	f.left--
 	at, _, _ := place(view, true)
-	edits := []edit{{at, at, "<script>" + f.plan.script.text + "</script>"}}
+	edits := []edit{{at, at, "<script>" + f.plan.script.page + "</script>"}}
 	if depth >= maxDepth {
 		return edits
 	}
@@ -154,7 +154,7 @@ func (s *Script) dataURL(raw string) (string, bool) {
 		params += ";charset=" + charset
 	}
 	at, _, _ := place(text, true)
-	text = splice(text, at, []byte("<script>"+s.text+"</script>"))
+	text = splice(text, at, []byte("<script>"+s.page+"</script>"))
 	out := "data:" + params + ";base64," + base64.StdEncoding.EncodeToString(text)
 	if hasFragment {
 		out += "#" + fragment

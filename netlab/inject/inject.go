@@ -28,4 +28,10 @@ type Options struct {
 	// Date is the first instant that a page's Date shows.
 	Date time.Time
 	Mode DateMode // default DateCount
+	// More is a script of somebody's own that documents get after this one, and before the page's;
+	// CheckScript says which text it may have.
+	More string
+	// After runs after ours, before anything of the page, in documents and in workers that the
+	// box serves: JavaScript in ASCII, each statement with its own semicolon, comments on lines of their own.
+	After string
 }

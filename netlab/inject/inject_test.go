@@ -402,3 +402,21 @@ func FuzzPolicy(f *testing.F) {
 		allow(policy, p)
 	})
 }
+
+// TestMore: somebody's own script stands after ours in documents, and in no worker.
+func TestMore(t *testing.T) {
+	s := NewScript(Options{Seed: 1, More: "window.mine = 1;\n"})
+	if !strings.HasSuffix(s.page, ");\nwindow.mine = 1;\n") || strings.Contains(s.text, "mine") || s.hash == NewScript(Options{Seed: 1}).hash {
+		t.Errorf("page …%q, worker …%q", s.page[len(s.page)-30:], s.text[len(s.text)-30:])
+	}
+	for says, text := range map[string]string{
+		"empty": " \n", "line 2": "a\n\"\u00e9\"", "</script": "x('</SCRIPT>')", "<!--": "<!-- x", "]]>": "a[b[0]]>1", "at most": strings.Repeat("a", maxMore+1),
+	} {
+		if err := CheckScript(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("CheckScript(%.20q) = %v; want %q", text, err, says)
+		}
+	}
+	if err := CheckScript("document.title = \"\\u00e9\";\r\n\tx = a < b;"); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -16,7 +17,8 @@ var scriptSource string
 // Script is the script for one set of options, ready to be put into pages.
 type Script struct {
 	text string // one line of ASCII, an expression statement
-	hash string // for CSP: 'sha256-…' of text
+	page string // text, and after it what only documents get
+	hash string // for CSP: 'sha256-…' of page
 }
 
 // arguments are the parameters of script.js.
@@ -49,10 +51,40 @@ func NewScript(o Options) *Script {
 	if err != nil {
 		panic(fmt.Sprintf("inject: arguments do not marshal: %v", err)) // numbers and strings only
 	}
-	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");"}
-	sum := sha256.Sum256([]byte(s.text))
+	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + compact(o.After)}
+	if s.page = s.text; o.More != "" {
+		s.page += "\n" + o.More
+	}
+	sum := sha256.Sum256([]byte(s.page))
 	s.hash = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	return s
+}
+
+// maxMore bounds a script of somebody's own: it is put into every document.
+const maxMore = 256 << 10
+
+// CheckScript returns an error for a script that cannot be put into every document: in any
+// charset, in HTML as in XHTML.
+func CheckScript(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("the script is empty")
+	}
+	if len(text) > maxMore {
+		return fmt.Errorf("the script has %d bytes; at most %d KiB", len(text), maxMore>>10)
+	}
+	for n, line := range strings.Split(text, "\n") {
+		for _, r := range line {
+			if r >= 0x80 || r < ' ' && r != '\t' && r != '\r' {
+				return fmt.Errorf("line %d: %q: a document may have any charset, so write other characters than ASCII as \\u escapes", n+1, r)
+			}
+		}
+		for _, bad := range []string{"</script", "<script", "<!--", "]]>"} {
+			if strings.Contains(strings.ToLower(line), bad) {
+				return fmt.Errorf("line %d: %s would end or change the element that the script is put into: write it as \"<\" + %q", n+1, bad, bad[1:])
+			}
+		}
+	}
+	return nil
 }
 
 // compact removes comment lines and line breaks, so that the line numbers of a page stay the same.

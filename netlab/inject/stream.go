@@ -226,9 +226,9 @@ func (s *Stream) tag() []byte {
 		modified = ` data-modified="` + strconv.FormatInt(s.plan.modified, 10) + `"`
 	}
 	if s.plan.kind == kindXHTML {
-		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"` + modified + `><![CDATA[` + s.plan.script.text + `]]></script>`)
+		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"` + modified + `><![CDATA[` + s.plan.script.page + `]]></script>`)
 	}
-	return []byte("<script" + modified + ">" + s.plan.script.text + "</script>")
+	return []byte("<script" + modified + ">" + s.plan.script.page + "</script>")
 }
 
 // workerText keeps a "use strict" directive at the front, where alone it has an effect.

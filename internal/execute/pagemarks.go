@@ -1,0 +1,180 @@
+package execute
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"eidetic/analysis/framecode"
+	"eidetic/analysis/measure"
+	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
+	"eidetic/netlab/replay"
+)
+
+// pageAnnotation is the annotation by which a page reports its marks.
+const pageAnnotation = "page"
+
+// Bounds of what is kept of a page's reports, which come from the page's own scripts.
+const (
+	mostPageMarks = 2000
+	mostMarkName  = 200
+)
+
+// codeScript is put into the pages of a plan that wants frame codes.
+func codeScript() string {
+	return framecode.Script + strings.ReplaceAll(framecode.Reports, "BOX_PATH", inject.BoxPath)
+}
+
+// injected are the options of the script in the pages of a plan's replays.
+func injected(p lab.Plan, script string) inject.Options {
+	o := inject.Options{More: script}
+	if p.Measure != nil && p.Measure.FrameCodes {
+		o.After = codeScript()
+	}
+	return o
+}
+
+// maskCodes returns a plan's steps; where pages draw codes into their frames, these count for no step's
+// end.
+func maskCodes(p lab.Plan) []lab.Step {
+	if p.Measure == nil || !p.Measure.FrameCodes {
+		return p.Steps
+	}
+	return masked(p.Steps, fmt.Sprintf("0,0,%d,%d", framecode.Cells*framecode.Side, framecode.Side))
+}
+
+func masked(steps []lab.Step, mask string) (out []lab.Step) {
+	for _, s := range steps {
+		s.Mask = append(slices.Clone(s.Mask), mask)
+		s.Steps = masked(s.Steps, mask)
+		out = append(out, s)
+	}
+	return out
+}
+
+// pageMarks keeps what the pages of a session report.
+type pageMarks struct {
+	mu   sync.Mutex
+	list []lab.PageMark
+}
+
+// add reads one report; what is no report of ours, or absurd, is left out.
+func (m *pageMarks) add(n replay.Annotation) {
+	marks := readPageMarks(n)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list = append(m.list, marks[:min(len(marks), mostPageMarks-len(m.list))]...)
+}
+
+func (m *pageMarks) all() []lab.PageMark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.list)
+}
+
+// readPageMarks reads the body of a report.
+func readPageMarks(n replay.Annotation) (out []lab.PageMark) {
+	var body []struct {
+		Kind     string    `json:"kind"`
+		Name     string    `json:"name"`
+		PageMS   float64   `json:"page_ms"`
+		Duration float64   `json:"duration_ms"`
+		Box      []float64 `json:"box"`
+	}
+	if json.Unmarshal(n.Body, &body) != nil {
+		return nil
+	}
+	kinds := []string{"mark", "measure", "paint", "longtask", "element", "lcp", "hero", "load"}
+	sane := func(v float64) bool { return v >= 0 && v < 1e9 && !math.IsNaN(v) }
+	for _, b := range body {
+		if !slices.Contains(kinds, b.Kind) || !sane(b.PageMS) || !sane(b.Duration) || len(out) == mostPageMarks {
+			continue
+		}
+		m := lab.PageMark{Kind: b.Kind, Name: printable(b.Name), Arrived: n.Time, PageMS: b.PageMS, DurationMS: b.Duration, Frame: -1}
+		if len(b.Box) == 4 && !slices.ContainsFunc(b.Box, func(v float64) bool { return !(math.Abs(v) <= lab.MaxSide) }) {
+			m.Box = &lab.Area{X: int(b.Box[0]), Y: int(b.Box[1]), W: int(b.Box[2]), H: int(b.Box[3])}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// printable makes a page's text fit to be shown on a line.
+func printable(text string) string {
+	clean := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+	if runes := []rune(clean); len(runes) > mostMarkName {
+		return string(runes[:mostMarkName-1]) + "…"
+	}
+	return clean
+}
+
+// placeMarks finds for each mark the first frame that shows a code that was drawn at or after it. A page's
+// clock begins anew with each document: a mark is of the document that the frames showed last when the
+// report arrived.
+func placeMarks(frames visual.Frames, t *lab.Trial, end int) error {
+	if len(t.PageMarks) == 0 {
+		return nil
+	}
+	seen, _, err := framecode.Read(frames, t.StartFrame, end, contentOf(t).Min)
+	if err != nil {
+		return err
+	}
+	documents := framecode.Documents(seen)
+	for i := range t.PageMarks {
+		m := &t.PageMarks[i]
+		for _, d := range documents {
+			if frames.Info(d[0].Frame).Time > m.Arrived {
+				break
+			}
+			m.Frame = framecode.FrameOf(d, m.PageMS)
+		}
+		if m.Frame >= 0 {
+			m.TimeMS = round4(float64(frames.Info(m.Frame).Time.Sub(t.StartTime)) / 1e6)
+		}
+	}
+	slices.SortStableFunc(t.PageMarks, func(a, b lab.PageMark) int { return int(min(max(a.PageMS-b.PageMS, -1), 1)) })
+	return nil
+}
+
+// paints measures when the elements whose rectangles a page reported were painted for good: the newest
+// rectangle of the largest paint, of heading and image, and of each named element.
+func paints(frames visual.Frames, r *visual.Result, marks []lab.PageMark, o measure.Options) ([]lab.Measurement, []lab.Area, error) {
+	newest := map[string]visual.Region{}
+	var names []string
+	for _, m := range marks {
+		name := m.Name
+		switch {
+		case m.Box == nil || m.Kind != "lcp" && m.Kind != "hero" && m.Kind != "element":
+			continue
+		case m.Kind == "lcp":
+			name = measure.LargestPaint
+		}
+		box := areaRectangle(*m.Box).Add(r.Content.Min).Intersect(r.Content)
+		if box.Empty() {
+			continue
+		}
+		if _, there := newest[name]; !there && len(names) < measure.MostHeroes {
+			names = append(names, name)
+		}
+		newest[name] = visual.Region{Name: name, Area: box}
+	}
+	var regions []visual.Region
+	var areas []lab.Area
+	for _, name := range names {
+		regions = append(regions, newest[name])
+		areas = append(areas, measure.AreaOf(name, newest[name].Area))
+	}
+	ms, err := measure.Heroes(frames, r, regions, o)
+	return ms, areas, err
+}

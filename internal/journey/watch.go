@@ -1,0 +1,114 @@
+package journey
+
+import (
+	"errors"
+	"fmt"
+	"image"
+
+	"eidetic/analysis/measure"
+	"eidetic/analysis/response"
+	"eidetic/analysis/settle"
+	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
+)
+
+// The methods of what goes on on a screen that is left alone.
+const (
+	methodIdleRate  = "frames in which a pixel of the content area differs from the frame before, a second, over %.1f s without input"
+	methodIdleLast  = "from the beginning of the idle time to its last changed frame; 0 where none changed"
+	methodIdleShare = "share of the pixels of the content area that changed in the frame that changed most"
+)
+
+// special measures a step that has no end to reach: pings, or a screen that is left alone.
+func (m *measuring) special(s *lab.TrialStep, last int) error {
+	s.EndFrame = last
+	if s.Seen > 0 {
+		s.EndFrame = min(last, max(frameAt(m.frames, s.Seen), s.StartFrame+1))
+	}
+	measure := m.measurePings
+	if s.Verb == lab.VerbIdle {
+		measure = m.measureIdle
+	}
+	if err := measure(s); err != nil {
+		return err
+	}
+	s.Metrics = metricsOf(s.Measurements)
+	return nil
+}
+
+// measureIdle measures what changes while nothing is done, and proposes masks for it.
+func (m *measuring) measureIdle(s *lab.TrialStep) error {
+	ignore := masks(s.Mask, m.content)
+	c, err := visual.Changes(m.frames, visual.ChangeOptions{
+		Start: s.StartFrame, End: s.EndFrame + 1, Regions: []visual.Region{{Name: "", Area: m.content}}, Ignore: ignore,
+	})
+	if err != nil {
+		return err
+	}
+	region := c.Regions[0]
+	changed, lastChange, most := 0, 0.0, 0
+	begin := s.Input.Latest
+	for i, n := range region.Changed {
+		if n == 0 || i == 0 {
+			continue
+		}
+		changed++
+		lastChange = max(lastChange, float64(c.Infos[i].Time.Sub(begin))/1e6)
+		most = max(most, n)
+	}
+	seconds := c.Infos[len(c.Infos)-1].Time.Sub(c.Infos[0].Time).Seconds()
+	if seconds <= 0 {
+		return errors.New("the recording has no time without input")
+	}
+	s.Measurements = []lab.Measurement{
+		{Name: "idle_fps", Unit: "frames/s", Value: float64(changed) / seconds, Method: fmt.Sprintf(methodIdleRate, seconds)},
+		{Name: "idle_last_change_ms", Unit: "ms", Value: lastChange, Method: methodIdleLast},
+		{Name: "idle_area_percent", Unit: "%", Value: 100 * float64(most) / float64(max(region.Pixels, 1)), Method: methodIdleShare},
+	}
+	return m.propose(s, ignore)
+}
+
+// propose names the places that kept changing in a step's frames.
+func (m *measuring) propose(s *lab.TrialStep, ignore []image.Rectangle) error {
+	unrest := settle.NewUnrest(m.content)
+	var before *visual.Picture
+	for i := s.StartFrame; i <= s.EndFrame; i++ {
+		info := m.frames.Info(i)
+		if before != nil && len(info.Changed) == 0 {
+			continue
+		}
+		pix, err := m.frames.Pixels(i)
+		if err != nil {
+			return err
+		}
+		now, err := visual.PictureOf(m.frames.Format(), pix, m.content)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			unrest.Add(info.Time, before, now)
+		}
+		before = now
+	}
+	s.Restless = proposals(unrest, m.content, ignore, s.Input.Latest)
+	return nil
+}
+
+// window finds the window that a step opened, and adds how that filled.
+func (m *measuring) window(s *lab.TrialStep, ignore []image.Rectangle) error {
+	r, err := measure.Run(m.frames, measure.Options{
+		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: m.content, Ignore: ignore, Groups: []string{measure.Window},
+	})
+	if err != nil {
+		return err
+	}
+	if r.Window == nil {
+		s.Invalid = append(s.Invalid, response.ErrNoWindow.Error())
+		return nil
+	}
+	s.Window = []int{r.Window.Min.X, r.Window.Min.Y, r.Window.Dx(), r.Window.Dy()}
+	for _, one := range r.Numbers {
+		s.Measurements = append(s.Measurements, one.Measurement)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package lab
+
+// Measure says what is measured on the recordings of a run besides what every load and every
+// step has. Names and groups are those of analysis/measure.
+type Measure struct {
+	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
+	Guards  []string `json:"guards,omitempty" maxItems:"20" doc:"Measurements that verdicts rest on besides those of every load or step; each is measured. NAME@REGION is that of a region" example:"[\"animation_fps\"]"`
+	Steps   []string `json:"steps,omitempty" maxItems:"100" doc:"Paths of the steps that are measured so; without it all steps that have an end" example:"[\"search/scroll\"]"`
+	// Regions and Ignore are written as in masks.
+	Regions []MeasureRegion `json:"regions,omitempty" maxItems:"16" doc:"Parts of the content area that are measured besides the whole: their frame rate, stable frame and responses"`
+	Ignore  []string        `json:"ignore,omitempty" maxItems:"32" doc:"Regions that do not count in any measurement, such as a carousel: X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it" example:"[\"70%,0%,30%,20%\"]"`
+
+	Tolerance    string  `json:"tolerance,omitempty" maxLength:"20" doc:"How far the channels of a pixel may each move without counting as changed: N, R,G,B, or auto, which measures the source's noise on the green page; without it 0" example:"auto"`
+	UniquePixels int     `json:"unique_pixels,omitempty" minimum:"1" maximum:"100000000" doc:"Changed pixels that make a frame unique; more than 1: of a step of luma; without it 1" example:"2048"`
+	LumaStep     int     `json:"luma_step,omitempty" minimum:"1" maximum:"255" doc:"Step of luma that counts with unique_pixels and for stable frames; without it 5"`
+	Refresh      float64 `json:"refresh_hz,omitempty" minimum:"1" maximum:"1000" doc:"Refresh rate of the screen, if it differs from the recording's" example:"59.94"`
+	Zoom         bool    `json:"zoom,omitempty" doc:"Whether motion may change the scale"`
+	Blank        string  `json:"blank,omitempty" maxLength:"10" doc:"Colour of what is not drawn yet, or learn: what has one colour and is drawn later; without it learn" example:"#ff00ff"`
+	KnownImages  bool    `json:"known_images,omitempty" doc:"Tearing: whether the images share no pixel value at any place, so that any two that share some are torn"`
+	Quiet        float64 `json:"quiet_s,omitempty" minimum:"0.01" maximum:"60" doc:"How long a region is still when it has settled after an input; without it 0.5"`
+	FrameCodes   bool    `json:"frame_codes,omitempty" doc:"Whether a script draws a strip of pixels onto the page on every animation frame, which ties the page's clock to the frames; it costs a little of the page's time"`
+}
+
+// MeasureRegion is a named part of the content area.
+type MeasureRegion struct {
+	Name string `json:"name" minLength:"1" maxLength:"40" pattern:"^[A-Za-z0-9 _-]+$" doc:"Letters, digits, spaces, - and _" example:"header"`
+	Area string `json:"area" maxLength:"100" doc:"X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it" example:"0%,0%,100%,20%"`
+}
+
+// RegionMark stands between the name of a measurement and that of its region.
+const RegionMark = "@"
+
+// Analysis is what is told of a measurement besides its numbers.
+type Analysis struct {
+	Settings map[string]string `json:"settings,omitempty"` // the thresholds that were used
+	Notes    []string          `json:"notes,omitempty"`
+	Regions  []Area            `json:"regions,omitempty"` // in pixels of the frame
+	Ignored  []Area            `json:"ignored,omitempty"`
+	Proposed []Area            `json:"proposed_ignore,omitempty"` // what never settled
+	Colours  []ColourShare     `json:"colours,omitempty"`         // of the final frame
+}
+
+// Area is a named rectangle in pixels of the frame.
+type Area struct {
+	Name string `json:"name,omitempty"`
+	X    int    `json:"x"`
+	Y    int    `json:"y"`
+	W    int    `json:"w"`
+	H    int    `json:"h"`
+}
+
+// ColourShare is how much of an area has a colour.
+type ColourShare struct {
+	Colour  string  `json:"colour"` // #rrggbb
+	Percent float64 `json:"percent"`
+}
+
+// PageMark is an instant that the page reported, with the first frame that shows a code that was
+// drawn at or after it; −1 if none does.
+type PageMark struct {
+	Kind       string  `json:"kind"` // "mark", "measure", "paint", "longtask", "element", "lcp", "hero", "load"
+	Name       string  `json:"name"`
+	Arrived    Time    `json:"arrived_ns"` // at the box
+	PageMS     float64 `json:"page_ms"`    // performance.now()
+	DurationMS float64 `json:"duration_ms,omitempty"`
+	Frame      int     `json:"frame"`
+	// TimeMS is the time of that frame since the trial's start.
+	TimeMS float64 `json:"time_ms"`
+	Box    *Area   `json:"box,omitempty"` // in pixels of the content area
+}
