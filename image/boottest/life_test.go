@@ -80,7 +80,7 @@ func testLife(t *testing.T) {
 		b.expect(t, "systems after a good update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s.efi", next, first))
 	})
 	t.Run("older update", func(t *testing.T) {
-		b.post(t, ImagePath(t, "appliance.update"), http.StatusConflict, "not newer")
+		b.post(t, ImagePath(t, "appliance-test-old.update"), http.StatusConflict, "not newer")
 	})
 	t.Run("bad update", func(t *testing.T) {
 		started := time.Now()

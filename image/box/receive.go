@@ -31,7 +31,7 @@ type Receiver struct {
 // after the bundle. Status tells the result of the installation.
 func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifest, error) {
 	u := Updater{Root: r.Root}
-	key, err := u.key()
+	keys, err := u.keys()
 	if err != nil {
 		return update.Manifest{}, err
 	}
@@ -66,7 +66,7 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 		return update.Manifest{}, err
 	}
 	defer f.Discard()
-	m, err := copyBundle(f, cancellable{ctx, bundle}, func(m update.Manifest) error { return m.Allowed(running) }, key)
+	m, err := copyBundle(f, cancellable{ctx, bundle}, func(m update.Manifest) error { return m.Allowed(running) }, keys)
 	if err == nil {
 		err = f.Commit()
 	}
@@ -80,8 +80,8 @@ func (r Receiver) Receive(ctx context.Context, bundle io.Reader) (update.Manifes
 }
 
 // copyBundle copies a bundle to w and checks it while reading.
-func copyBundle(w io.Writer, bundle io.Reader, allowed func(update.Manifest) error, key []byte) (update.Manifest, error) {
-	m, program, err := update.Open(io.TeeReader(bundle, w), key)
+func copyBundle(w io.Writer, bundle io.Reader, allowed func(update.Manifest) error, keys update.Keys) (update.Manifest, error) {
+	m, program, err := update.Open(io.TeeReader(bundle, w), keys)
 	if err != nil {
 		return m, err
 	}

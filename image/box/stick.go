@@ -52,7 +52,7 @@ func (u Updater) Stick(device string) (Result, error) {
 // newest finds the bundle with the highest version among those on the stick that may be
 // installed.
 func (u Updater) newest(stick, esp *fat.Volume, running update.Slot) (name string, best update.Manifest, err error) {
-	key, err := u.key()
+	keys, err := u.keys()
 	if err != nil {
 		return "", best, err
 	}
@@ -69,7 +69,7 @@ func (u Updater) newest(stick, esp *fat.Volume, running update.Slot) (name strin
 		if e.Folder || !strings.EqualFold(filepath.Ext(e.Name), ".update") {
 			continue
 		}
-		m, err := offered(stick, e.Name, key)
+		m, err := offered(stick, e.Name, keys)
 		if err == nil {
 			err = m.Allowed(running.Version)
 		}
@@ -91,17 +91,17 @@ func (u Updater) newest(stick, esp *fat.Volume, running update.Slot) (name strin
 }
 
 // offered reads the manifest of a bundle on the stick.
-func offered(stick *fat.Volume, name string, key []byte) (update.Manifest, error) {
+func offered(stick *fat.Volume, name string, keys update.Keys) (update.Manifest, error) {
 	bundle, err := stick.Open(name)
 	if err != nil {
 		return update.Manifest{}, err
 	}
-	m, _, err := update.Open(bundle, key)
+	m, _, err := update.Open(bundle, keys)
 	return m, err
 }
 
 func (u Updater) installFrom(esp, stick *fat.Volume, name string, running update.Slot) error {
-	key, err := u.key()
+	keys, err := u.keys()
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,6 @@ func (u Updater) installFrom(esp, stick *fat.Volume, name string, running update
 	if err != nil {
 		return err
 	}
-	_, err = update.Install(esp, bundle, key, running.File, u.Now())
+	_, err = update.Install(esp, bundle, keys, running.File, u.Now())
 	return err
 }

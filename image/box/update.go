@@ -2,10 +2,7 @@ package box
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +125,7 @@ func remove(name string) error {
 }
 
 func (u Updater) install() (update.Manifest, error) {
-	key, err := u.key()
+	keys, err := u.keys()
 	if err != nil {
 		return update.Manifest{}, err
 	}
@@ -139,7 +136,7 @@ func (u Updater) install() (update.Manifest, error) {
 	defer func() { _ = bundle.Close() }()
 	var m update.Manifest
 	err = u.withESP(func(v *fat.Volume, running update.Slot) error {
-		m, err = update.Install(v, bundle, key, running.File, u.Now())
+		m, err = update.Install(v, bundle, keys, running.File, u.Now())
 		return err
 	})
 	return m, err
@@ -205,25 +202,17 @@ func (u Updater) version() (string, error) {
 	return "", errors.New("/usr/lib/os-release: no IMAGE_VERSION")
 }
 
-// key returns the public key that the image was built with (PEM, PKIX).
-func (u Updater) key() (ed25519.PublicKey, error) {
+// keys returns the public keys that the image was built with.
+func (u Updater) keys() (update.Keys, error) {
 	text, err := os.ReadFile(u.path(updateKey))
 	if err != nil {
-		return nil, fmt.Errorf("this image has no key to check updates with: %w", err)
+		return nil, fmt.Errorf("this image was built without a key, and so takes no updates: %w", err)
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, fmt.Errorf("/%s: not PEM", updateKey)
-	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	keys, err := update.ParseKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("/%s: %w", updateKey, err)
 	}
-	public, ok := key.(ed25519.PublicKey)
-	if !ok {
-		return nil, fmt.Errorf("/%s: not an Ed25519 key", updateKey)
-	}
-	return public, nil
+	return keys, nil
 }
 
 // AwaitHealth asks url until every answer has been 200 for the duration steady, and returns

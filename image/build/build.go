@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -51,30 +50,38 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
+	if o.sign != "" {
+		return signOnly(o, secrets{o.passphrase, terminal}, say)
+	}
 	archive, err := bootstrap(ctx, o, say)
 	if err != nil {
 		return err
 	}
-	key, err := signingKey(o)
+	// make test is not to stop for a question: what it boots has keys of its own.
+	ask := terminal
+	if o.test {
+		ask = func(string) ([]byte, error) { return nil, errNoPassphrase }
+	}
+	signs, err := readSigning(o, secrets{o.passphrase, ask}, say)
 	if err != nil {
 		return err
 	}
-	sum, err := inputs(o, archive)
+	sum, err := inputs(o, archive, signs.trusted)
 	if err != nil {
 		return err
 	}
 	if !o.accept && !o.refresh && isBuilt(o, sum) {
 		say("image: nothing that it is made of has changed since %s was written", filepath.Join(o.out, "inputs.json"))
-		return nil
+		return signImage(o, signs, false)
 	}
-	if err := assembleAll(ctx, o, archive, key, say); err != nil {
+	if err := assembleAll(ctx, o, archive, signs.trusted, say); err != nil {
 		return err
 	}
-	return remember(o, sum)
+	return errors.Join(signImage(o, signs, true), remember(o, sum))
 }
 
 // assembleAll makes the images from the fetched packages.
-func assembleAll(ctx context.Context, o options, archive string, key ed25519.PrivateKey, say func(string, ...any)) error {
+func assembleAll(ctx context.Context, o options, archive string, trusted []byte, say func(string, ...any)) error {
 	tree, err := load(archive, filepath.Join(o.source, "prune.txt"))
 	if err != nil {
 		return err
@@ -102,7 +109,7 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	if err := prune(ctx, tree, o.source, lists, say); err != nil {
 		return err
 	}
-	if err := furnish(tree, o, key); err != nil {
+	if err := furnish(tree, o, trusted); err != nil {
 		return err
 	}
 	tree.Drop(func(name string) bool { return name == "boot" })
@@ -115,9 +122,6 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	if err := assemble(ctx, o, "appliance", kernel, initrd, say); err != nil {
 		return err
 	}
-	if err := signFile(o, "appliance", key); err != nil {
-		return err
-	}
 	if !o.test {
 		return nil
 	}
@@ -127,6 +131,11 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	if err != nil {
 		return err
 	}
+	keys, err := newTestKeys()
+	if err != nil {
+		return err
+	}
+	extra.Add(updateKeyFile, 0o644, keys.trustsFirst)
 	over, err := compress(extra, o.epoch)
 	if err != nil {
 		return err
@@ -135,7 +144,7 @@ func assembleAll(ctx context.Context, o options, archive string, key ed25519.Pri
 	if err := assemble(ctx, o, "appliance-test", kernel, initrd, say); err != nil {
 		return err
 	}
-	return testUpdates(ctx, o, kernel, initrd, key)
+	return testUpdates(ctx, o, kernel, initrd, keys)
 }
 
 // prune removes the kernel modules that the lists do not name.
@@ -161,17 +170,15 @@ func prune(ctx context.Context, tree pack.Tree, source string, lists []string, s
 }
 
 // furnish adds our files: the binary, the units and the files of root/.
-func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
+func furnish(tree pack.Tree, o options, trusted []byte) error {
 	binary, err := os.ReadFile(o.binary)
 	if err != nil {
 		return fmt.Errorf("%w; make build makes it", err)
 	}
 	tree.Add("usr/bin/appliance", 0o755, binary)
-	public, err := publicPEM(key)
-	if err != nil {
-		return err
+	if len(trusted) > 0 {
+		tree.Add(updateKeyFile, 0o644, trusted)
 	}
-	tree.Add("usr/lib/appliance/update.pub", 0o644, public)
 	if err := addFiles(tree, os.DirFS(filepath.Join(o.source, "root")), ""); err != nil {
 		return err
 	}

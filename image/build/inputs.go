@@ -23,20 +23,17 @@ type record struct {
 }
 
 // inputs returns a checksum of everything that the images depend on: this program, the
-// options, the lists and files of the source folder, the binary, the key,
+// options, the lists and files of the source folder, the binary, the trusted keys,
 // Debian's files as they were fetched, and the files taken from this machine.
-func inputs(o options, archive string) (string, error) {
+func inputs(o options, archive string, trusted []byte) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, o.version, o.wifi, o.test, o.epoch, filepath.Base(archive))
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	key := o.key
-	if key == "" {
-		key = filepath.Join(o.out, "update.key")
-	}
-	files := []string{self, o.binary, key, ukiStub, bootLoader}
+	fmt.Fprintf(sum, "%s", trusted)
+	files := []string{self, o.binary, ukiStub, bootLoader}
 	for _, folder := range []string{o.source, testPackages(archive)} {
 		err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && !strings.HasSuffix(name, ".go") {
@@ -91,11 +88,11 @@ func isBuilt(o options, inputs string) bool {
 // remember writes the record that isBuilt reads.
 func remember(o options, inputs string) error {
 	r := record{o.version, o.wifi, inputs, map[string]string{}}
-	names := []string{"appliance.efi", "appliance.img", "appliance.update"}
+	names := []string{"appliance.efi", "appliance.img"}
 	if o.test {
 		names = slices.Concat(
 			names,
-			[]string{"appliance-test.efi", "appliance-test.img", "appliance-test-next.update", "appliance-test-bad.update"},
+			[]string{"appliance-test.efi", "appliance-test.img", "appliance-test-next.update", "appliance-test-bad.update", "appliance-test-old.update"},
 		)
 	}
 	for _, name := range names {

@@ -2,13 +2,13 @@
 // system as one EFI program, and out/image/appliance.img, a raw disk that
 // boots it. With --test it makes appliance-test.efi and appliance-test.img
 // beside them: the same plus a root shell on the second serial port and drivers
-// that imitate hardware. It also makes two updates of the test build: one that
-// works (next) and one whose service never starts (bad).
+// that imitate hardware. It also makes three updates of the test build: one that
+// works (next), one whose service never starts (bad), and an older one (old).
 //
 // In flow the lists and files of the folder image/, Debian's packages through
 // mmdebstrap, and the binary; out flow the images, packages.txt (the packages
-// inside), drift.txt (their differences from packages.lock) and appliance.update
-// (the EFI program, signed for boxes that trust the same key).
+// inside), drift.txt (their differences from packages.lock) and, where the key can be used,
+// appliance.update (the EFI program, signed for boxes that trust that key).
 package main
 
 import (
@@ -22,9 +22,10 @@ import (
 
 // options are the command line.
 type options struct {
-	source, out, binary, version, mirror, key string
-	test, wifi, accept, refresh               bool
-	epoch                                     int64
+	source, out, binary, version, mirror, key, passphrase, minimum, sign string
+	trust                                                                []string // files
+	test, wifi, accept, refresh                                          bool
+	epoch                                                                int64
 }
 
 func main() {
@@ -48,8 +49,15 @@ func run(ctx context.Context, args []string) error {
 		&o.key,
 		"key",
 		"",
-		"Ed25519 private key (PEM, PKCS #8) that signs updates; OUT/update.key, made when missing, without the flag",
+		"Ed25519 private key (of ssh-keygen, or PKCS #8) that signs the update, or none; OUT/update.key, made with a passphrase when missing, without the flag",
 	)
+	flags.StringVar(&o.passphrase, "passphrase-file", "", "file whose first line is the key's passphrase; without it, the terminal is asked")
+	flags.Func("trust", "file of public keys (PEM) whose updates the image takes too; may be repeated", func(file string) error {
+		o.trust = append(o.trust, file)
+		return nil
+	})
+	flags.StringVar(&o.sign, "sign", "", "make no image, and sign this EFI program of --version, which gives an update: FILE.efi becomes FILE.update")
+	flags.StringVar(&o.minimum, "minimum", "0", "oldest version that may install the update: the one whose data and keys it still understands")
 	flags.BoolVar(&o.test, "test", false, "make the test build too")
 	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")

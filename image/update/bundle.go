@@ -2,7 +2,7 @@
 // one, so that the boot loader tries it and falls back by itself.
 //
 // In flow a signed bundle from a file or a stream, the EFI partition and the
-// public key that the running system carries; out flows the EFI partition, on which
+// public keys that the running system carries; out flows the EFI partition, on which
 // the new version has replaced the one that is not running. Nothing is trusted before
 // its signature is checked, and an interruption at any byte leaves a partition that
 // boots the running version.
@@ -48,7 +48,7 @@ type Manifest struct {
 
 // Errors by which a caller distinguishes a refusal from a failure.
 var (
-	ErrSignature = errors.New("not signed by the key that this box trusts")
+	ErrSignature = errors.New("not signed by a key that this box trusts")
 	ErrDowngrade = errors.New("not newer than what the box has")
 	ErrTooOld    = errors.New("not made for a system as old as this")
 	ErrUnproven  = errors.New("update: the running system has not proved itself healthy yet; wait a minute")
@@ -76,12 +76,12 @@ func Sign(w io.Writer, m Manifest, program []byte, key ed25519.PrivateKey) error
 	return nil
 }
 
-// Open reads a bundle's manifest, checks its signature with key and returns a
+// Open reads a bundle's manifest, checks that one of keys signed it, and returns a
 // reader of the program. The reader gives ErrDamaged instead of io.EOF unless
 // it delivered exactly what was signed.
-func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
+func Open(r io.Reader, keys Keys) (Manifest, io.Reader, error) {
 	var m Manifest
-	if len(key) != ed25519.PublicKeySize {
+	if len(keys) == 0 {
 		return m, nil, errors.New("update: this system trusts no key")
 	}
 	head := make([]byte, len(magic)+4)
@@ -100,7 +100,7 @@ func Open(r io.Reader, key ed25519.PublicKey) (Manifest, io.Reader, error) {
 		return m, nil, err
 	}
 	text, signature := rest[:size], rest[size:]
-	if !ed25519.Verify(key, append(head, text...), signature) {
+	if !keys.verify(append(head, text...), signature) {
 		return m, nil, fmt.Errorf("update: %w", ErrSignature)
 	}
 	m, err := parseManifest(text)

@@ -1,7 +1,6 @@
 package update
 
 import (
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -120,9 +119,9 @@ func Recover(v *fat.Volume) error {
 // Install puts the system of a bundle on the EFI partition, to be tried at the
 // next boot. Running is the file of the running system, which is kept; every other
 // system is removed to make room. It refuses a bundle that is not newer than the running
-// system, for which the running system is too old, or that is not signed with key.
-func Install(v *fat.Volume, bundle io.Reader, key ed25519.PublicKey, running string, now time.Time) (Manifest, error) {
-	m, program, err := Open(bundle, key)
+// system, for which the running system is too old, or that none of keys signed.
+func Install(v *fat.Volume, bundle io.Reader, keys Keys, running string, now time.Time) (Manifest, error) {
+	m, program, err := Open(bundle, keys)
 	if err != nil {
 		return m, err
 	}

@@ -24,7 +24,12 @@ func seededKey(b byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
 }
 
-func public(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+func public(keys ...ed25519.PrivateKey) (all Keys) {
+	for _, key := range keys {
+		all = append(all, key.Public().(ed25519.PublicKey))
+	}
+	return all
+}
 
 // program is a stand-in for an EFI program: n bytes that differ by name.
 func program(name string, n int) []byte {
@@ -95,12 +100,12 @@ func systems(t testing.TB, disk *fattest.Disk) map[string][]byte {
 	return found
 }
 
-func install(disk *fattest.Disk, b []byte, key ed25519.PublicKey, running string) error {
+func install(disk *fattest.Disk, b []byte, keys Keys, running string) error {
 	v, err := fat.Open(disk)
 	if err != nil {
 		return err
 	}
-	_, err = Install(v, bytes.NewReader(b), key, running, when)
+	_, err = Install(v, bytes.NewReader(b), keys, running, when)
 	return err
 }
 

@@ -203,3 +203,12 @@ func TestEndOfContextIsASignal(t *testing.T) {
 		t.Error("Run returned no error although its context ended")
 	}
 }
+
+// A refusal names the setting that the kernel's error stands for.
+func TestRemedyOfARefusal(t *testing.T) {
+	for _, err := range []error{syscall.ENOSPC, fmt.Errorf("unshare: unshare failed: No space left on device")} {
+		if got := (&Refusal{err}).Error(); !strings.Contains(strings.ToLower(got), "sysctl user.max_user_namespaces") || !strings.Contains(got, "--no-sandbox") {
+			t.Errorf("the refusal of %v is %q; want the limit that is reached, and the flag that goes on without", err, got)
+		}
+	}
+}

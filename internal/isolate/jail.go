@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -158,7 +159,10 @@ func probe(ctx context.Context, on Thread, home, program string, args ...string)
 		if err := j.Enter(cmd, home); err != nil {
 			return err
 		}
-		return cmd.Start()
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("making a user namespace: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -184,11 +188,14 @@ func (r *Refusal) Unwrap() error { return r.Err }
 var refusals = [...]struct{ file, refuses, remedy string }{
 	{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
 	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
-	{"/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"},
 }
 
 // Remedy says what would allow the sandbox.
 func (r *Refusal) Remedy() string {
+	// clone(2): the limit is reached. unshare(1) prints it.
+	if errors.Is(r.Err, syscall.ENOSPC) || strings.Contains(strings.ToLower(r.Err.Error()), syscall.ENOSPC.Error()) {
+		return "allow more user namespaces, as root, with 'sysctl user.max_user_namespaces=10000'"
+	}
 	for _, s := range refusals {
 		if text, err := os.ReadFile(s.file); err == nil && strings.TrimSpace(string(text)) == s.refuses {
 			return "allow it, as root, with '" + s.remedy + "'"

@@ -19,50 +19,10 @@ import (
 	"time"
 
 	"eidetic/internal/testlab"
+	"eidetic/internal/testlab/slowclients"
 	"eidetic/netlab/nstest"
 	"eidetic/systemd"
 )
-
-// slow are the ways to hold a connection: what is sent, and whether over TLS. After it
-// nothing is read.
-var slow = []struct { // constant
-	name, sent string
-	secure     bool
-}{
-	{"nothing", "", false},
-	{"half a handshake", "\x16\x03\x01\x02", false},
-	{"half a request", "GET /api/v1/runs HTTP/1.1\r\nHost: 10.9.0.1\r\nX-A: ", false},
-	{"answers that are never read, without TLS", strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 100), false},
-	{"a handshake and nothing", "", true},
-	{"half a request over TLS", "GET /api/v1/runs HTTP/1.1\r\nHost: 10.9.0.1\r\nX-A: ", true},
-	{"half a body", "POST /api/v1/session HTTP/1.1\r\nHost: 10.9.0.1\r\nContent-Length: 1000\r\n\r\nx", true},
-	{"answers that are never read", strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: 10.9.0.1\r\n\r\n", 100), true},
-	{"idle after a request", "GET /api/v1/health HTTP/1.1\r\nHost: 10.9.0.1\r\n\r\n", true},
-}
-
-// hostile opens connections of every slow kind from an address until there were n.
-func hostile(ctx context.Context, from netip.Addr, to string, n int, open *sync.Map) error {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from.AsSlice()}}
-	for i := range n {
-		kind := slow[i%len(slow)]
-		c, err := dialer.DialContext(ctx, "tcp", to)
-		if err != nil {
-			return err
-		}
-		open.Store(c, kind.name)
-		_ = c.SetDeadline(time.Now().Add(testlab.Hang))
-		if kind.secure {
-			secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // a stranger asks for nothing
-			if secure.HandshakeContext(ctx) != nil {
-				continue // it lost its slot meanwhile
-			}
-			_, _ = io.WriteString(secure, kind.sent)
-			continue
-		}
-		_, _ = io.WriteString(c, kind.sent)
-	}
-	return nil
-}
 
 // Two thousand connections that hold the panel's slots in every way take neither the
 // watchdog nor the page from those who may use it.
@@ -114,13 +74,14 @@ func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
 	defer page.CloseIdleConnections()
 
 	var open sync.Map
-	defer open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+	defer slowclients.Close(&open)
+	to := netip.MustParseAddrPort(listener.Addr().String())
 	var attack sync.WaitGroup
 	before := descriptors(t)
 	for i := 2; i < 10; i++ { // of eight addresses
 		attack.Go(func() {
 			err := lab.Do(func() error {
-				return hostile(ctx, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)}), listener.Addr().String(), 250, &open)
+				return slowclients.Open(ctx, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)}), to, 250, &open)
 			})
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)

@@ -58,7 +58,8 @@ func companions() []string {
 // matches need namespaces, screens or browsers.
 const (
 	commandPackage      = module + "cmd/appliance"
-	commandMachineTests = "AnalyzeBrowser|Demo|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|KeyToFrame|Story"
+	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
+		"KeyToFrame|Story"
 )
 
 // job is one go test, or another command.

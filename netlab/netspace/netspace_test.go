@@ -3,12 +3,15 @@ package netspace_test
 import (
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
 	"eidetic/internal/testlab"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/nstest"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
@@ -107,5 +110,23 @@ func TestDoLeavesTheNamespace(t *testing.T) {
 	n.Close()
 	if err := n.Do(func() error { return io.EOF }); err == nil || err == io.EOF {
 		t.Errorf("Do() after Close() = %v, want an error of its own", err)
+	}
+}
+
+// TestDoSparesTheFirstThread: that thread cannot end, and /proc/self shows what is done to it.
+func TestDoSparesTheFirstThread(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	n := nstest.New(t)
+	for range 300 { // the scheduler chooses a thread each time
+		if err := n.Do(func() error {
+			if unix.Gettid() == os.Getpid() {
+				t.Error("Do() calls its function on the first thread of the process")
+			}
+			return nil
+		}); err != nil || t.Failed() {
+			t.Fatal(err)
+		}
 	}
 }
