@@ -167,12 +167,8 @@ func (o *other) arguments(home string, options Options) []string {
 	}
 	switch o.what.Family() {
 	case lab.Firefox:
-		args := []string{"--no-remote"}
-		if options.Again {
-			args = nil
-		}
-		args = append(append(args, "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
-			"--height", fmt.Sprint(options.Screen.Height)), options.Extra...)
+		args := append([]string{"--no-remote", "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
+			"--height", fmt.Sprint(options.Screen.Height)}, options.Extra...)
 		return append(append(args, o.more...), options.URL)
 	case lab.Chromium:
 		args := flags(profile, options.with(append(chromiumFlags(o.what), o.more...)))

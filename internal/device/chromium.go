@@ -68,9 +68,6 @@ type Options struct {
 	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
 	// empty profile.
 	Home string
-	// Again lets the program be started again with a URL for this browser (Launch); Firefox leaves
-	// such starts to others unless it is told otherwise.
-	Again bool
 }
 
 // Browser is a running browser.

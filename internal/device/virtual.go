@@ -60,9 +60,8 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 	Home     string
-	// Protocol lets browsers that can be asked by their debugging protocol be asked; Again is that of
-	// Options.
-	Protocol, Again bool
+	// Protocol lets browsers that can be asked by their debugging protocol be asked.
+	Protocol bool
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -204,7 +203,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Again: v.Again,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

@@ -43,8 +43,8 @@ type VirtualConfig struct {
 	Log              *slog.Logger
 	// Browser is the first that is used; nil is Chromium.
 	Browser *lab.Browser
-	// Needs is what the plan's steps need of browsers.
-	Needs Needs
+	// Protocol lets browsers be asked by their debugging protocol.
+	Protocol bool
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -131,7 +131,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			return lab.Event{}, errNotRunning
 		},
 	}
-	v.device.Protocol, v.device.Again = c.Needs.Protocol, c.Needs.Launch
+	v.device.Protocol = c.Protocol
 	v.Prepare = v.browsers.prepare
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)

@@ -137,7 +137,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser,
-		Needs: execute.NeedsOf(t.Plan.Steps)}
+		Protocol: execute.NeedsProtocol(t.Plan.Steps)}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
