@@ -27,7 +27,8 @@ type Status struct {
 	// Interruptions is how often the source reported something in the place of a
 	// frame; until it delivers again, no frame is to be waited for.
 	Interruptions int
-	Err           error // what ended the recording early, if something did
+	Trouble       string // what the source reported first in the place of a frame
+	Err           error  // what ended the recording early, if something did
 }
 
 // Recorder is a recording that runs.
@@ -180,7 +181,7 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 		}
 		var other *Interruption
 		if errors.As(err, &other) {
-			r.interrupted(&g, other.Event)
+			r.interrupted(&g, other)
 			if other.Ends == nil {
 				continue
 			}
@@ -230,11 +231,13 @@ func (g *grabber) note(e lab.SourceEvent) {
 
 // interrupted queues an event of the source at once: the next frame may come
 // much later.
-func (r *Recorder) interrupted(g *grabber, e lab.SourceEvent) {
+func (r *Recorder) interrupted(g *grabber, i *Interruption) {
 	r.mu.Lock()
-	r.status.Interruptions++
+	if r.status.Interruptions++; r.status.Trouble == "" {
+		r.status.Trouble = i.Error()
+	}
 	r.mu.Unlock()
-	g.note(e)
+	g.note(i.Event)
 	g.times.forget()
 	select {
 	case r.queue <- item{gap: g.pending, events: g.events}:

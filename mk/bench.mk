@@ -53,6 +53,13 @@ TRIALS ?= 10
 soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and compare every frame
 	EIDETIC_SOAK=$(SOAK) go test -run FullHD -count 1 -timeout 60m -v ./capture
 
+.PHONY: soak-controls
+soak-controls: image-test ## Hold the intervals of EVENTS events of each controller against their arrivals (as root; a quarter of an hour)
+	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestTiming|TestClocks' -count 1 -timeout 60m -v ./control/ch9329 ./control/adb
+	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestBoxes/cases/USB' -count 1 -timeout 60m -v ./image/boottest
+
+EVENTS ?= 10000
+
 .PHONY: soak-damage
 soak-damage: ## Fetch LOOKS pictures of each of four X screens and compare each with the damage that the server reports
 	EIDETIC_SOAK_LOOKS=$(LOOKS) go test -run DamageTells -count 1 -timeout 60m -v ./capture/x11

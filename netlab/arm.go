@@ -114,8 +114,8 @@ func resolverOf(c proxy.UpstreamConfig) netip.AddrPort {
 // Replay puts a new session of a behind the listeners and fills the name server's
 // table from it. An archive is prepared the first time, and again only after another
 // archive or another script. Earlier connections are closed, and earlier session
-// tickets become invalid. o.Clock has a default. Under replay.MissFill without o.Live, what
-// the archive lacks is fetched through Config.Upstream.
+// tickets become invalid. o.Clock has a default. Under replay.MissFill and replay.MissLive without
+// o.Live, what the archive lacks is fetched through Config.Upstream.
 func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Options) (*replay.Session, error) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -130,11 +130,11 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	}
 	var names dns.Source = n.prepared.table
 	ports, hosts := Ports{List: n.prepared.ports}, n.prepared.table
-	if o.Miss == replay.MissFill && o.Live == nil {
-		if n.c.Upstream == nil || o.Fill == nil {
-			return nil, errors.New("replay: to fetch what the recording lacks, the network needs Config.Upstream, and the session Options.Fill")
+	if (o.Miss == replay.MissFill || o.Miss == replay.MissLive) && o.Live == nil {
+		if n.c.Upstream == nil {
+			return nil, errors.New("replay: to fetch what the recording lacks, the network needs Config.Upstream")
 		}
-		names, hosts = n.fillFrom(a, &o)
+		names, hosts = n.liveFrom(a, &o)
 		ports = Ports{All: true}
 	}
 	session, err := n.prepared.replay.Session(o)

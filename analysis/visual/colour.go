@@ -28,14 +28,17 @@ func isFilled(hits, n int) bool { return 100*hits >= 99*n }
 // FindContent and Options.EndPage follow too. Only every 8th pixel of every 8th row is
 // read, since a running trial asks 50 times a second. A picture whose pixels
 // cannot be read at any place (MJPEG, too few bytes) does not show the colour.
-func Shows(f lab.Format, pix []byte, c color.RGBA) bool {
+func Shows(f lab.Format, pix []byte, c color.RGBA) bool { return ShowsIn(f, pix, f.Bounds(), c) }
+
+// ShowsIn is Shows for an area of the picture.
+func ShowsIn(f lab.Format, pix []byte, area image.Rectangle, c color.RGBA) bool {
 	p, err := newPlane(f)
-	if err != nil || len(pix) < f.FrameSize() {
+	if err != nil || len(pix) < f.FrameSize() || area.Empty() || !area.In(f.Bounds()) {
 		return false
 	}
 	const step = 8
-	n := ((f.Width + step - 1) / step) * ((f.Height + step - 1) / step)
-	return isFilled(p.count(pix, f.Bounds(), step, c), n)
+	n := ((area.Dx() + step - 1) / step) * ((area.Dy() + step - 1) / step)
+	return isFilled(p.count(pix, area, step, c), n)
 }
 
 // count returns how many pixels of an area have the colour, of every step-th

@@ -55,6 +55,23 @@ func FindContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 	return findContent(frames, o)
 }
 
+// FindPage is FindContent on one picture.
+func FindPage(f lab.Format, frame lab.Frame) (area image.Rectangle, err error) {
+	area, _, _, err = findContent(picture{f, frame}, SyncOptions{})
+	return area, err
+}
+
+// picture is a recording of one frame.
+type picture struct {
+	format lab.Format
+	frame  lab.Frame
+}
+
+func (p picture) Format() lab.Format         { return p.format }
+func (p picture) Len() int                   { return 1 }
+func (p picture) Info(int) lab.FrameInfo     { return p.frame.FrameInfo }
+func (p picture) Pixels(int) ([]byte, error) { return p.frame.Pix, nil }
+
 // Baseline says what the screen showed before the load, for visual progress.
 type Baseline int
 

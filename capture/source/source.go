@@ -28,6 +28,8 @@ type Options struct {
 	Password string         // of a VNC server
 	Controls map[string]int // of a grabber or camera, set first
 	EDID     string         // a mode that an HDMI receiver is to offer: 1080p60
+	// Latency is the least and the greatest time from the screen to a frame's time stamp; see [Late].
+	Latency [2]time.Duration
 }
 
 // The defaults of sources that can choose.
@@ -51,6 +53,14 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // Open opens the source. An error is an [OptionError], or comes from the machine:
 // a display, device, server or program that is not there.
 func Open(ctx context.Context, o Options) (capture.Source, error) {
+	src, err := open(ctx, o)
+	if err != nil || o.Latency[1] == 0 {
+		return src, err
+	}
+	return &Late{src, o.Latency[0], o.Latency[1]}, nil
+}
+
+func open(ctx context.Context, o Options) (capture.Source, error) {
 	kind, name, _ := strings.Cut(o.Name, ":")
 	f := o.Format
 	if f.Rate == 0 && kind != "file" {
@@ -118,13 +128,18 @@ func Notes(src capture.Source) map[string]string {
 // Header is the header of a reel that is recorded now from the source of this name.
 func Header(src capture.Source, name string, now time.Time) reel.Header {
 	h := reel.Header{Format: src.Format(), Source: name, Wall: now, Notes: Notes(src)}
-	if h.Format.Pixels == lab.MJPEG {
+	if h.NotLossless = notLossless(src); h.NotLossless == "" && h.Format.Pixels == lab.MJPEG {
 		h.NotLossless = "MJPEG at the source"
 	}
-	if s, ok := src.(interface{ NotLossless() string }); ok {
-		h.NotLossless = s.NotLossless()
-	}
 	return h
+}
+
+// notLossless is what a source knows of losses before it; "" is nothing.
+func notLossless(src capture.Source) string {
+	if s, ok := src.(interface{ NotLossless() string }); ok {
+		return s.NotLossless()
+	}
+	return ""
 }
 
 // Record films a source into a sink until ctx or the source ends. A file is copied,

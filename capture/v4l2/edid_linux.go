@@ -1,6 +1,7 @@
 package v4l2
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -84,6 +85,10 @@ func setEDID(dev device, e EDID) error {
 	}
 	if len(e)%block != 0 || len(e) > most*block {
 		return fmt.Errorf("an EDID of %d bytes, which are no blocks of %d", len(e), block)
+	}
+	// Giving it anew would unplug the source for a moment, as a monitor does that is plugged in.
+	if has, err := getEDID(dev); err == nil && bytes.Equal(has, e) {
+		return nil
 	}
 	var pin runtime.Pinner
 	pin.Pin(&e[0])

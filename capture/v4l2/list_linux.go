@@ -16,6 +16,8 @@ type Grabber struct {
 	// Signal is what an HDMI receiver measures on its input, or why it has
 	// none; empty for cameras and for USB grabbers, which do not say.
 	Signal string `json:"signal,omitempty"`
+	// NoSignal says that Signal is why there is none.
+	NoSignal bool `json:"no_signal,omitempty"`
 	// NeedsEDID says that the receiver has no EDID: a source will not send
 	// until it is given one.
 	NeedsEDID bool `json:"needs_edid,omitempty"`
@@ -71,7 +73,7 @@ func describe(path string) Grabber {
 	case err == nil:
 		g.Signal = t.get().String()
 	case !errors.Is(err, errNoTimings):
-		g.Signal = err.Error()
+		g.Signal, g.NoSignal = err.Error(), true
 	}
 	if t != nil || errors.Is(err, ErrSignal) {
 		e, err := getEDID(n)

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/exec"
 	"os/user"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
+	"eidetic/control/gadget"
 	"eidetic/image/box"
 	"eidetic/internal/service"
 	"eidetic/systemd"
@@ -25,6 +28,8 @@ type BoxCmd struct {
 	Bless     BoxBlessCmd     `cmd:"" help:"Mark a system that was updated as healthy once the service is."`
 	Update    BoxUpdateCmd    `cmd:"" help:"Install the update that the service left, and restart."`
 	Stick     BoxStickCmd     `cmd:"" help:"Install the update on a USB stick, if there is a newer one, and restart."`
+	USB       BoxUSBCmd       `cmd:"" name:"usb" help:"Make the box a keyboard, a mouse and a touch screen at a USB device port."`
+	ADB       BoxADBCmd       `cmd:"" name:"adb" help:"Be the adb server, through which Android devices are driven."`
 	Install   BoxInstallCmd   `cmd:"" help:"Ask for a disk of this machine and write the running system to it."`
 	Configure BoxConfigureCmd `cmd:"" help:"Put the configuration that the service left on the EFI partition, and restart."`
 	Reset     BoxResetCmd     `cmd:"" help:"Forget all recordings, runs and settings, and restart."`
@@ -140,6 +145,31 @@ func (c BoxStickCmd) Run(ctx context.Context, std *streams) error {
 	}
 	updater.Log.Info("update installed from the stick, restarting", "version", result.Version)
 	return restart(ctx)
+}
+
+// BoxUSBCmd makes the input devices of a USB device port.
+type BoxUSBCmd struct {
+	Port string `arg:"" help:"The port, as the kernel names it: fe980000.usb."`
+}
+
+// Run makes them; they stay until the box is switched off.
+func (c BoxUSBCmd) Run() error {
+	if err := gadget.Make(c.Port); err != nil {
+		return cannot(err)
+	}
+	return nil
+}
+
+// BoxADBCmd is the adb server.
+type BoxADBCmd struct{}
+
+// Run becomes Debian's adb program.
+func (BoxADBCmd) Run() error {
+	program, err := exec.LookPath("adb")
+	if err != nil {
+		return cannot(err)
+	}
+	return cannot(syscall.Exec(program, []string{"adb", "-L", "tcp:localhost:5037", "server", "nodaemon"}, os.Environ()))
 }
 
 // BoxInstallCmd is the installer, which the boot loader's menu offers.

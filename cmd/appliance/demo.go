@@ -35,11 +35,12 @@ type DemoCmd struct {
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	matchFlags
+	sandboxFlags
 }
 
 // matchFlags say how requests are matched, and what is done with those that are not.
 type matchFlags struct {
-	Match string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
+	Match string `default:"" enum:",strict,normal,loose" placeholder:"POLICY" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken. Without it normal, and loose for a recording that another program made."`
 	Miss  string `default:"404" enum:"404,fill" help:"What is done with a request that the recording lacks: 404, which makes the trial invalid; fill, which fetches it from its origin once, and then answers the same in all trials of both arms (${default})."`
 }
 
@@ -133,7 +134,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
-	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", Plan: lab.Plan{
+	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", NoSandbox: d.NoSandbox, Plan: lab.Plan{
 		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
 		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
 		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},

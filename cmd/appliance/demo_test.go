@@ -33,6 +33,8 @@ func needLab(t *testing.T) {
 	}
 	err := isolate.Available(t.Context())
 	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))
+	sandbox := finishCmd(t, appliance(t, "doctor", "sandbox"))
+	testlab.Need(t, sandbox.status == exitGood, "the browser's sandbox: "+sandbox.out)
 }
 
 // readRun reads the newest run of a store.
@@ -169,6 +171,9 @@ func TestDemoReplaysTheSameEveryTime(t *testing.T) {
 	if run.State == store.StateDone &&
 		(isolation == nil || fmt.Sprint(isolation.Interfaces) != "[dev0p lab0 lab0p]" || *isolation.OutsidePackets != 0) {
 		t.Errorf("isolation: %+v, want the interfaces of the link alone and no packet for outside", isolation)
+	}
+	if want := isolate.SandboxFull.String(); run.Environment.Sandbox != want {
+		t.Errorf("the browser's sandbox is %q; want %q", run.Environment.Sandbox, want)
 	}
 	checkReportJSON(t, filepath.Join(dir, "report.json"))
 	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {

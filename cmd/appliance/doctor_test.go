@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("finding %+v; want what needs it, what was found, and a remedy only if it is not good", f)
 		}
 	}
-	for _, want := range []string{"packet", "port", "cubic", "v4l2", "chromium", "xvfb", "vpxenc", "hostapd"} {
+	for _, want := range []string{"packet", "port", "sandbox", "cubic", "v4l2", "chromium", "xvfb", "vpxenc", "hostapd"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no finding of %s among %q", want, names)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,5 +56,40 @@ func fillsWhatIsMissing(t *testing.T, whole string) {
 	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	if err != nil || !strings.Contains(string(page), "Fetched from origins") {
 		t.Errorf("the report does not say what was fetched: %v", err)
+	}
+}
+
+// TestReplayOfAPageAsksItsOrigin: a page whose recording lacks its API is opened with each policy that asks
+// origins, and what was fetched completes the recording.
+func TestReplayOfAPageAsksItsOrigin(t *testing.T) {
+	needLab(t)
+	server, port := serveOwn(t, "127.0.0.1:0", false, func(*http.Request) {})
+	page, dir := "http://localhost:"+port+"/", t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, args := range [][]string{
+		{"record", "--archive", in("a.wacz"), "--still", "500ms", page},
+		{"archive", "rm", in("a.wacz"), "--url", "*/api*"},
+	} {
+		if got := finishCmd(t, appliance(t, args...)); got.status != exitGood {
+			t.Fatalf("%q: status %d: %s%s", args, got.status, got.out, got.err)
+		}
+	}
+	replay := func(more ...string) result {
+		return finishCmd(t, appliance(t, append([]string{"replay", "--archive", in("a.wacz"), "--still", "500ms", page}, more...)...))
+	}
+	if got := replay("--miss", "live"); got.status != exitGood || !strings.Contains(got.out, "1 live") {
+		t.Errorf("--miss live: status %d, %s%s; want the API from its server", got.status, got.out, got.err)
+	}
+	if got := replay("--miss", "fill", "--fill", in("b.wacz")); got.status != exitGood || !strings.Contains(got.out, "1 live") {
+		t.Errorf("--miss fill: status %d, %s%s; want the API from its server", got.status, got.out, got.err)
+	}
+	server.Close()
+	if got := replay("--miss", "live"); got.status != exitFailed || !strings.Contains(got.err, "could not be fetched") {
+		t.Errorf("--miss live without the server: status %d, %s%s; want %d and the reason", got.status, got.out, got.err, exitFailed)
+	}
+	merge := finishCmd(t, appliance(t, "archive", "merge", in("c.wacz"), in("a.wacz"), in("b.wacz")))
+	got := finishCmd(t, appliance(t, "replay", "--archive", in("c.wacz"), "--still", "500ms", page))
+	if got.status != exitGood || !strings.Contains(got.out, "2 requests, 2 exact") {
+		t.Errorf("the recording with what was fetched: status %d, %s%s (merge: %s); want two exact answers", got.status, got.out, got.err, merge.err)
 	}
 }

@@ -32,6 +32,7 @@ type MeasureCmd struct {
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	pageFlags
 	matchFlags
+	sandboxFlags
 }
 
 // Help is shown by appliance measure --help.
@@ -89,7 +90,7 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 
 // task is the task of the half in namespaces, begun at now.
 func (c *MeasureCmd) task(now time.Time) sandbox.Task {
-	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, Plan: lab.Plan{
+	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
 		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: "recorded", Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},

@@ -29,6 +29,7 @@ type RecordCmd struct {
 	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
 	authorityFlags
 	pageFlags
+	sandboxFlags
 
 	Still    time.Duration `default:"2s" help:"A page is recorded when it has asked for nothing for this long (${default})."`
 	Limit    time.Duration `default:"60s" help:"A page that goes on asking is left after this long (${default})."`
@@ -168,6 +169,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 	}
 	return visitPages(ctx, sandbox.Visit{
 		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
+		NoSandbox: c.NoSandbox,
 	})
 }
 

@@ -36,7 +36,7 @@ type ReplayCmd struct {
 	Link    string     `default:"native" help:"Delay and pace connections as this access network does (see appliance link names); not HTTP/3."`
 
 	Timing string `default:"recorded" help:"When answers come: recorded, none, or fixed:20ms (${default})."`
-	Match  string `default:"normal" enum:"strict,normal,loose" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken (${default})."`
+	Match  string `default:"" enum:",strict,normal,loose" placeholder:"POLICY" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken. Without it normal, and loose for a recording that another program made."`
 	Miss   string `default:"404" enum:"404,fail,live,fill" help:"What is done with a request that was not recorded: 404; fail, with status 1 at the end; live, ask the origin; fill, ask and record into --fill (${default})."`
 	Fill   string `type:"path" placeholder:"B.wacz" help:"With --miss fill: the archive to make of what was missing."`
 	Seed   uint64 `help:"Of the numbers that pages draw by lot; the recording's own when 0."`
@@ -44,6 +44,7 @@ type ReplayCmd struct {
 	JSON   bool   `name:"json" help:"Print the summary as JSON."`
 	authorityFlags
 	originFlags
+	sandboxFlags
 
 	Still time.Duration `default:"2s" help:"With a URL: a page has loaded when it has asked for nothing for this long (${default})."`
 	Limit time.Duration `default:"60s" help:"With a URL: a page that goes on asking is left after this long (${default})."`
@@ -53,9 +54,11 @@ type ReplayCmd struct {
 func (ReplayCmd) Help() string {
 	return `Answers every request from the recording and contacts nobody, until Ctrl-C; then says how requests were matched.
 With a URL it opens the page itself, in a browser whose only network is the recording; the status is 1 if a request was missing.
+With --miss live or fill, what the recording lacks comes from its origin.
 
 Example:
   appliance replay --archive shop.wacz https://shop.example/
+  appliance replay --archive shop.wacz --miss fill --fill more.wacz https://shop.example/
   appliance replay --archive shop.wacz --proxy 127.0.0.1:8080 --timing none --log requests.jsonl`
 }
 
@@ -83,8 +86,6 @@ func (c *ReplayCmd) Validate() error {
 	switch {
 	case (c.Miss == "fill") != (c.Fill != ""):
 		return errors.New("--miss fill and --fill B.wacz go together")
-	case len(c.URL) > 0 && (c.Miss == "live" || c.Miss == "fill"):
-		return fmt.Errorf("--miss %s needs a way to the origins, which pages opened here do not have: listen with --proxy instead", c.Miss)
 	case c.HTTP3 && c.HTTPS == "":
 		return errors.New("--http3 needs --https, whose port it shares")
 	case c.HTTP3 && c.Link != "native":
@@ -103,6 +104,12 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	}
 	for _, w := range a.Warnings() {
 		fmt.Fprintln(std.err, "appliance:", oneLine(w))
+	}
+	if c.Match == "" {
+		if c.Match = string(replay.PolicyOf(a)); c.Match == lab.LooseMatch {
+			fmt.Fprintln(std.err, "appliance: the recording was imported: a request that differs gets the most similar recorded answer; "+
+				"with --match normal it is a miss")
+		}
 	}
 	requests, err := openLog(c.Log)
 	if err != nil {
@@ -127,16 +134,29 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	if misses, first := requests.Misses(); misses > 0 && (c.Miss == "fail" || len(c.URL) > 0) {
 		return failed(fmt.Errorf("%d requests are not in %s; the first was %s", misses, c.Archive, first))
 	}
+	if failures, first := requests.Failures(); failures > 0 && len(c.URL) > 0 {
+		return failed(fmt.Errorf("%d requests that are not in %s could not be fetched; the first was %s", failures, c.Archive, first))
+	}
 	return nil
 }
 
 // pages opens the pages in a virtual device.
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
-	return visitPages(ctx, sandbox.Visit{
+	v := sandbox.Visit{
 		Archive: c.Archive, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, Timing: c.Timing, Link: c.Link, Match: c.Match,
-		Served: requests.Add,
-	})
+		Miss: replay.Miss(c.Miss), Fill: c.Fill, Served: requests.Add, NoSandbox: c.NoSandbox,
+	}
+	if c.asksOrigins() {
+		var err error
+		if v.Reach, err = c.reach(ctx, c.URL...); err != nil {
+			return usage(err)
+		}
+	}
+	return visitPages(ctx, v)
 }
+
+// asksOrigins tells whether the policy asks origins for what the recording lacks.
+func (c *ReplayCmd) asksOrigins() bool { return c.Miss == "live" || c.Miss == "fill" }
 
 // listen replays until ctx ends.
 func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive, requests *requestLog) error {
@@ -200,7 +220,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 func (c *ReplayCmd) missPolicy(
 	ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error,
 ) (end func(*replay.Session) error, err error) {
-	if c.Miss != "live" && c.Miss != "fill" {
+	if !c.asksOrigins() {
 		return func(*replay.Session) error { return nil }, nil
 	}
 	reach, err := c.reach(ctx)

@@ -25,6 +25,7 @@ type RunCmd struct {
 	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	requestFlags
 	pageFlags
+	sandboxFlags
 
 	local bool // on this machine
 }
@@ -74,6 +75,9 @@ func (c *RunCmd) Validate() error {
 	c.local = !c.named() && !c.NoWait
 	if err := c.check(); err != nil {
 		return err
+	}
+	if !c.local && c.NoSandbox {
+		return errors.New("--no-sandbox is for runs on this machine: a service has virtual.no_sandbox in its configuration")
 	}
 	if !c.local && c.given() {
 		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +

@@ -77,7 +77,9 @@ func (c *RunCmd) quietly(ctx context.Context, std *streams, task *sandbox.Task) 
 // task is what the half in namespaces is asked for.
 func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sandbox.Task, error) {
 	plan = plan.WithArms(plan.Arms())
-	task := sandbox.Task{ID: store.NewID(time.Now(), nameOf(plan)), Plan: plan, Out: c.Out, Origins: sandbox.OriginsNone}
+	task := sandbox.Task{
+		ID: store.NewID(time.Now(), nameOf(plan)), Plan: plan, Out: c.Out, Origins: sandbox.OriginsNone, NoSandbox: c.NoSandbox,
+	}
 	if task.Out == "" {
 		task.Out = defaultOut
 	}

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/control/ch9329"
+	"eidetic/control/ch9329/chiptest"
+	"eidetic/control/hid/hidtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/samplesite"
@@ -136,7 +139,7 @@ func TestStory(t *testing.T) {
 		return
 	}
 	v := newVillage(t)
-	storytest.Plug(t, v.device, "eth0", 1024, 600)
+	laptop := storytest.Plug(t, v.device, "eth0", 1024, 600)
 	story := storytest.Story{
 		Panel: v.panel, Page: samplesite.Home, Leave: func() { v.leave(t) },
 		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 3 * testlab.Hang,
@@ -150,7 +153,9 @@ func TestStory(t *testing.T) {
 	// interrupted, and the run that waited is done by the service that follows.
 	request := map[string]any{"page": samplesite.Home, "archive": recorded, "trials": 3}
 	cut := v.panel.Start(t, request)
-	request["trials"] = 1
+	// It is a journey, whose keys and mouse are a serial chip's.
+	request["trials"], request["controls"] = 1, map[string]any{"ch9329": serialCable(t, laptop), "screen": "1920x1080"}
+	request["steps"] = []map[string]any{{"open": samplesite.Home}, {"move": "30%,40%"}, {"name": "select", "key": "Ctrl+A"}}
 	waits := v.panel.Start(t, request)
 	v.panel.Follow(t, cut, 3*testlab.Hang, func(p storytest.Progress) bool { return p.Trial == 2 })
 	if err := v.service.Process.Kill(); err != nil {
@@ -168,10 +173,26 @@ func TestStory(t *testing.T) {
 		t.Errorf("the first trial's video has %d bytes", len(film))
 	}
 	v.panel.Follow(t, waits, 3*testlab.Hang, nil)
-	if run := v.panel.Run(t, waits); len(run.Trials) < 1 || run.Trials[0].Misses != 0 ||
-		run.Trials[0].Ended != lab.EndStable && !slowed(run.Trials[0]) {
-		t.Errorf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
+	run = v.panel.Run(t, waits)
+	if len(run.Trials) < 1 || run.Trials[0].Misses != 0 || run.Trials[0].Ended != lab.EndSteps && !slowed(run.Trials[0]) {
+		t.Fatalf("the run that waited is %s with %d trials: %s", run.State, len(run.Trials), run.Error)
 	}
+	if got := run.Trials[0].Capture.Source; !strings.HasPrefix(run.Environment.Controls, "ch9329:") || got == nil ||
+		!strings.HasPrefix(got.Name, "rfb:") || got.Width != 1024 {
+		t.Errorf("the run names the controls %q and the screen %+v; want the serial chip and VNC", run.Environment.Controls, got)
+	}
+}
+
+// serialCable is a CH9329 between the box and the laptop; the file of its serial port is returned.
+func serialCable(t *testing.T, laptop *storytest.Device) string {
+	t.Helper()
+	chip := chiptest.New(t, ch9329.Fast, hidtest.NewHost(t, laptop.Display(), ""))
+	file := fmt.Sprintf("/dev/ttyUSB-story-%d", os.Getpid())
+	if err := os.Symlink(chip.Path, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(file) })
+	return file
 }
 
 // takePicture shows the panel to a browser and keeps what it looks like, for

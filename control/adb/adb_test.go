@@ -13,6 +13,7 @@ import (
 	"eidetic/control"
 	"eidetic/control/adb"
 	"eidetic/control/adb/adbtest"
+	"eidetic/control/controltest"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
@@ -171,27 +172,34 @@ func TestDisconnects(t *testing.T) {
 	}
 }
 
-// The difference of the clocks is bounded by what was seen, and every interval holds.
+// TestClocks: the moment at which the phone gets an event lies in its interval, though its clock is
+// another one.
 func TestClocks(t *testing.T) {
-	client, _ := plugIn(t)
+	client, phone := plugIn(t)
 	c, err := adb.Open(within(t), adb.Options{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var widths []time.Duration
-	for range 50 {
-		e, err := c.Key(within(t), "a")
+	var timing controltest.Timing
+	ctx := t.Context() // of as many events as it takes
+	before := len(phone.Stamps())
+	for i := range controltest.Events(t, 100) {
+		act := c.Lift
+		if i%2 == 0 {
+			act = func(ctx context.Context) (lab.Event, error) { return c.Press(ctx, 100, 100, control.Left) }
+		}
+		e, err := act(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		widths = append(widths, e.Latest.Sub(e.Earliest))
+		stamps := phone.Stamps()[before:]
+		if len(stamps) != i+1 {
+			t.Fatalf("after %d events the phone has got %d; want one each", i+1, len(stamps))
+		}
+		timing.Add(e.Earliest, e.Latest, stamps[i])
 	}
-	slices.Sort(widths)
-	t.Logf("intervals: %v in the median, %v at most", widths[25], widths[49])
-	if widths[0] < 0 {
-		t.Errorf("an interval is %v wide", widths[0])
-	}
+	timing.Check(t)
 }
 
 // A server that cannot be reached, and one that is none.

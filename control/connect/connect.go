@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"io"
 	"strings"
 
 	"eidetic/control"
@@ -39,6 +40,16 @@ type Controls struct {
 	control.Controller
 	Can    control.Capabilities
 	Screen image.Point
+	turn   io.Closer // nil where others may drive too
+}
+
+// Close ends the controls, and lets others drive the device.
+func (c *Controls) Close() error {
+	err := c.Controller.Close()
+	if c.turn != nil {
+		err = errors.Join(err, c.turn.Close())
+	}
+	return err
 }
 
 // OptionError says that what was asked for cannot be, whatever the machine's state.
@@ -83,11 +94,18 @@ func Open(ctx context.Context, o Options) (*Controls, error) {
 	if o.Clock == nil {
 		o.Clock = lab.Monotonic
 	}
-	c, err := open(ctx, o)
+	turn, err := takeTurn(o.Name)
 	if err != nil {
 		return nil, err
 	}
-	out := &Controls{Controller: c, Can: control.Capabilities{Keyboard: true, Pointer: true, Wheel: true}}
+	c, err := open(ctx, o)
+	if err != nil {
+		if turn != nil {
+			turn.Close()
+		}
+		return nil, err
+	}
+	out := &Controls{Controller: c, turn: turn, Can: control.Capabilities{Keyboard: true, Pointer: true, Wheel: true}}
 	if d, ok := c.(control.Describer); ok {
 		out.Can = d.Capabilities()
 	}
@@ -98,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Controls, error) {
 		out.Screen.X, out.Screen.Y = s.Size()
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, out.Close())
 	}
 	return out, nil
 }

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"eidetic/control"
+	"eidetic/control/controltest"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
-	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
 
@@ -169,31 +169,17 @@ func TestGadgetUnplugged(t *testing.T) {
 
 // TestGadgetTiming: the moment at which the kernel stamps an event lies in its interval.
 func TestGadgetTiming(t *testing.T) {
-	const events = 1000
 	g := plug(t, Options{})
 	mouse := hidtest.OpenInput(t, "Eidetic", "rel")
-	outside := 0
-	var widths []time.Duration
-	began := time.Now()
-	for i := range events {
+	timing := controltest.Timing{Precision: time.Microsecond} // of the kernel's stamps
+	for i := range controltest.Events(t, 1000) {
 		at, err := g.Pointer(within(t), hid.Pointer{X: uint16(10 + i%2*1000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := mouse.Await(hidtest.KindAbsolute, hidtest.CodeX)
-		// The kernel's stamp has microseconds.
-		if e.At < at.Earliest-lab.Time(time.Microsecond) || e.At > at.Latest {
-			outside++
-			t.Logf("event %d: %d is outside %d … %d", i, e.At, at.Earliest, at.Latest)
-		}
-		widths = append(widths, at.Latest.Sub(at.Earliest))
+		timing.Add(at.Earliest, at.Latest, mouse.Await(hidtest.KindAbsolute, hidtest.CodeX).At)
 	}
-	slices.Sort(widths)
-	t.Logf("%d events in %v, %d outside their interval, whose width is %v in the median, %v in 99 %%", events,
-		time.Since(began).Round(time.Millisecond), outside, widths[events/2], widths[events*99/100])
-	if outside > events/1000 {
-		t.Errorf("%d of %d events arrived outside their interval; want at most 1 in 1000", outside, events)
-	}
+	timing.Check(t)
 }
 
 func TestGadgetRefusals(t *testing.T) {

@@ -37,6 +37,7 @@ type Gadget struct {
 	files    map[string]int // descriptors by function
 	caps     bool           // what the device said of Caps Lock last
 	told     bool
+	lent     bool // root made it, and keeps it
 }
 
 var _ hid.Sink = (*Gadget)(nil)
@@ -55,8 +56,8 @@ func Open(ctx context.Context, o Options) (*hid.Controller, error) {
 	return h, nil
 }
 
-// New makes the input devices and plugs them in.
-func New(ctx context.Context, o Options) (*Gadget, error) {
+// newGadget is a gadget that is not made yet.
+func newGadget(o Options) (*Gadget, error) {
 	if o.Clock == nil {
 		o.Clock = lab.Monotonic
 	}
@@ -68,13 +69,37 @@ func New(ctx context.Context, o Options) (*Gadget, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gadget: %w", err)
 	}
-	g := &Gadget{
+	return &Gadget{
 		o: o, clock: o.Clock, port: port.Name, emulated: port.Emulated, dir: filepath.Join(configfs, "eidetic-"+port.Name),
 		files: map[string]int{},
+	}, nil
+}
+
+// Make makes a keyboard, both mice and a touch screen at a port and plugs them in, for programs
+// that may open their device files, but may not make them. They stay until the machine ends.
+func Make(port string) error {
+	g, err := newGadget(Options{Port: port})
+	if err != nil {
+		return err
 	}
-	list := o.functions()
-	err = g.build(list)
-	if err == nil {
+	list := append(Options{Touch: true}.functions(), Options{Relative: true}.functions()[1])
+	if err := g.build(list); err != nil {
+		return fmt.Errorf("gadget: %w", err)
+	}
+	return g.Plug()
+}
+
+// New makes the input devices and plugs them in. Without root's rights it uses those that Make
+// has made.
+func New(ctx context.Context, o Options) (*Gadget, error) {
+	g, err := newGadget(o)
+	if err != nil {
+		return nil, err
+	}
+	list := g.o.functions()
+	if _, made := os.Stat(g.dir); made == nil && os.Geteuid() != 0 {
+		g.lent = true
+	} else if err = g.build(list); err == nil {
 		err = g.Plug()
 	}
 	for _, f := range list {
@@ -306,8 +331,8 @@ func (g *Gadget) Close() error {
 		_ = unix.Close(fd)
 		delete(g.files, name)
 	}
-	if _, err := os.Stat(g.dir); err != nil {
-		return nil // it was never made
+	if _, err := os.Stat(g.dir); err != nil || g.lent {
+		return nil // it was never made, or is not ours
 	}
 	return g.remove()
 }

@@ -87,7 +87,7 @@ func TestSuite(t *testing.T) {
 	controltest.Suite{
 		Target: controltest.NewWindow(t, server.Display),
 		Open:   func(t *testing.T) control.Controller { return open(t, host, "de") },
-		Text:   "Grüße, https://shop.example/?q=a&b=~ @[]{}|\\ #1\nA",
+		Text:   "Grüße, https://shop.example/?q=a&b=~ @[]{}|\\ #1\nA", PlainPlus: true,
 	}.Run(t)
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jezek/xgb/xproto"
 
 	"eidetic/control"
 	"eidetic/control/controltest"
@@ -58,92 +57,13 @@ func TestServers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			server := tt.start(t)
-			target := controltest.NewWindow(t, server.Display)
-			c := open(t, server.Address)
-			text(t, c, target)
-			chords(t, c, target)
-			pointer(t, c, target, tt.sideways)
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			controltest.Suite{
+				Target: controltest.NewWindow(t, server.Display),
+				Open:   func(t *testing.T) control.Controller { return open(t, server.Address) },
+				Text:   "Hello, World! https://shop.example/?q=a&b=~ #1\nAé",
+				NoPan:  !tt.sideways,
+			}.Run(t)
 		})
-	}
-}
-
-func text(t *testing.T, c control.Controller, target *controltest.Window) {
-	const text = "Hello, World! https://shop.example/?q=a&b=~ #1\nAé"
-	before := lab.Monotonic()
-	e, err := c.Text(within(t), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.Name != "text" || e.Detail != text || e.Earliest < before || e.Latest <= e.Earliest || e.Latest > lab.Monotonic() {
-		t.Errorf("event %+v", e)
-	}
-	got, _ := target.Typed(len([]rune(text)))
-	if diff := cmp.Diff(controltest.Syms(text), got); diff != "" {
-		t.Error("-want +got\n", diff)
-	}
-}
-
-func chords(t *testing.T, c control.Controller, target *controltest.Window) {
-	for _, tt := range []struct {
-		chord string
-		sym   xproto.Keysym
-		state uint16
-	}{
-		{"Ctrl+L", 'l', xproto.ModMaskControl},
-		{"F5", 0xffc2, 0},
-		{"Alt+ArrowLeft", 0xff51, xproto.ModMask1},
-		{"Enter", 0xff0d, 0},
-		{"Ctrl++", '+', xproto.ModMaskControl | xproto.ModMaskShift},
-	} {
-		e, err := c.Key(within(t), tt.chord)
-		if err != nil {
-			t.Fatal(err)
-		}
-		syms, state := target.Typed(1)
-		if syms[0] != tt.sym || state[0] != tt.state {
-			t.Errorf("%s: keysym %#x state %#x, want %#x %#x", tt.chord, syms[0], state[0], tt.sym, tt.state)
-		}
-		if e.Latest <= e.Earliest {
-			t.Errorf("%s: event %+v", tt.chord, e)
-		}
-	}
-	if _, err := c.Move(within(t), 1, 1); err != nil { // answered after the last release
-		t.Fatal(err)
-	}
-	if mask := target.Held(); mask != 0 {
-		t.Errorf("something is still held: mask %#x", mask)
-	}
-}
-
-func pointer(t *testing.T, c control.Controller, target *controltest.Window, sideways bool) {
-	want := []byte{3, 103, 5, 105, 5, 105}
-	dx := 0
-	if sideways {
-		dx, want = -1, append(want, 6, 106)
-	}
-	if _, err := c.Click(within(t), 639, 479, control.Right); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Scroll(within(t), 10, 10, dx, 2); err != nil {
-		t.Fatal(err)
-	}
-	var got []byte
-	for len(got) < len(want) {
-		switch e := target.Next().(type) {
-		case xproto.ButtonPressEvent:
-			got = append(got, byte(e.Detail))
-			if e.Detail == 3 && (e.RootX != 639 || e.RootY != 479) {
-				t.Errorf("clicked at %d,%d", e.RootX, e.RootY)
-			}
-		case xproto.ButtonReleaseEvent:
-			got = append(got, 100+byte(e.Detail))
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("buttons pressed (and 100 + released)\n", diff)
 	}
 }
 
@@ -194,33 +114,14 @@ func TestMessages(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	sv := rfbtest.New(t, rfbtest.Config{Width: 64, Height: 48})
+	sv := rfbtest.New(t, rfbtest.Config{Width: 640, Height: 480})
 	c := open(t, sv.Addr())
-	ctx := within(t)
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	for name, f := range map[string]func() (lab.Event, error){
-		"outside":   func() (lab.Event, error) { return c.Move(ctx, 64, 0) },
-		"negative":  func() (lab.Event, error) { return c.Click(ctx, 0, -1, control.Left) },
-		"button":    func() (lab.Event, error) { return c.Click(ctx, 0, 0, 9) },
-		"notches":   func() (lab.Event, error) { return c.Scroll(ctx, 0, 0, 0, 5000) },
-		"no text":   func() (lab.Event, error) { return c.Text(ctx, "") },
-		"control":   func() (lab.Event, error) { return c.Text(ctx, "a\x07") },
-		"key":       func() (lab.Event, error) { return c.Key(ctx, "Hyper+x") },
-		"cancelled": func() (lab.Event, error) { return c.Key(ended, "x") },
-	} {
-		if e, err := f(); err == nil || e != (lab.Event{}) {
-			t.Errorf("%s: event %+v, error %v", name, e, err)
-		}
-	}
+	controltest.Refusals(t, c)
 	if got := sv.Input(); len(got) != 0 {
 		t.Errorf("what was refused was sent: %q", got)
 	}
-	if _, err := c.Key(ctx, "x"); err != nil {
-		t.Errorf("after refusals: %v", err)
-	}
 	for _, bad := range []string{"nonsense", "127.0.0.1:1", "unix:/nowhere"} {
-		if _, err := rfb.Open(ctx, rfb.Options{Address: bad}); err == nil {
+		if _, err := rfb.Open(within(t), rfb.Options{Address: bad}); err == nil {
 			t.Errorf("address %q was opened", bad)
 		}
 	}

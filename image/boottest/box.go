@@ -155,6 +155,7 @@ func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reade
 	}
 	response, err := b.Uplink.Client(Patience).Do(request)
 	if err != nil {
+		b.Explain(t)
 		t.Fatal(err)
 	}
 	defer response.Body.Close()

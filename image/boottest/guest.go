@@ -51,7 +51,11 @@ func (b *Box) Test(t *testing.T, pkg, run string, flags ...string) {
 		}
 		return addTree(w, filepath.Join(Root(t), pkg, "testdata"), "testdata")
 	})
-	command := fmt.Sprintf("cd %s && REQUIRE_ALL=1 ./guest.test -test.v -test.timeout=%v", dir, Patience)
+	environment := "REQUIRE_ALL=1"
+	if n := os.Getenv("EIDETIC_EVENTS"); n != "" { // of make soak-controls
+		environment += " EIDETIC_EVENTS=" + shellQuote(n)
+	}
+	command := fmt.Sprintf("cd %s && "+environment+" ./guest.test -test.v -test.timeout=%v", dir, Patience)
 	if run != "" {
 		command += " -test.run " + shellQuote(run)
 	}

@@ -33,6 +33,7 @@ const (
 	seed       = "7be9e2a9-9e9f-4b86-9d7e-eb7dd1a5c0de"
 	// serviceID is the user and group of appliance.service.
 	serviceID = 900
+	adbID     = 901 // of appliance-adb.service
 )
 
 // build makes everything that o asks for and reports progress on w.
@@ -182,17 +183,22 @@ func furnish(tree pack.Tree, o options, key ed25519.PrivateKey) error {
 		tree[to] = tree[unit]
 		delete(tree, unit)
 	}
-	// Create the account here, because the box never writes /etc at its first boot.
-	for file, line := range map[string]string{
-		"etc/passwd":  fmt.Sprintf("appliance:x:%d:%d:Eidetic:/var/lib/appliance:/usr/sbin/nologin\n", serviceID, serviceID),
-		"etc/group":   fmt.Sprintf("appliance:x:%d:\n", serviceID),
-		"etc/shadow":  "appliance:!*:20454::::::\n",
-		"etc/gshadow": "appliance:!*::\n",
-	} {
-		if tree[file] == nil {
-			return fmt.Errorf("no %s among the packages' files", file)
+	// Create the accounts here, because the box never writes /etc at its first boot.
+	for _, account := range []struct {
+		name, home string
+		id         int
+	}{{"appliance", "/var/lib/appliance", serviceID}, {"appliance-adb", "/var/lib/appliance/adb", adbID}} {
+		for file, line := range map[string]string{
+			"etc/passwd":  fmt.Sprintf("%s:x:%d:%d:Eidetic:%s:/usr/sbin/nologin\n", account.name, account.id, account.id, account.home),
+			"etc/group":   fmt.Sprintf("%s:x:%d:\n", account.name, account.id),
+			"etc/shadow":  account.name + ":!*:20454::::::\n",
+			"etc/gshadow": account.name + ":!*::\n",
+		} {
+			if tree[file] == nil {
+				return fmt.Errorf("no %s among the packages' files", file)
+			}
+			tree[file].Data = append(tree[file].Data, line...)
 		}
-		tree[file].Data = append(tree[file].Data, line...)
 	}
 	wants := map[string][]string{
 		"multi-user.target": {

@@ -15,9 +15,11 @@ type App struct {
 	// tries all.
 	Quick bool
 
-	// Idles tells that it asks again every few seconds, so that the recording, which waits ten seconds to
-	// know a poll from a slow answer, has some requests that a replay ends without.
-	Idles bool
+	// Firefox tells that make test-apps measures it in Firefox too.
+	Firefox bool
+
+	// Steps are what a person does after the page was opened, as in a plan; "" measures the page's load.
+	Steps string
 
 	// start starts it and returns its page, of https://localhost.
 	start func(ctx context.Context, h *host) (page string, err error)
@@ -26,16 +28,16 @@ type App struct {
 // Apps lists the suite.
 func Apps() []App {
 	return []App{
-		{Name: "Karma", From: "npm karma", Has: "socket.io: polling, then WebSocket", start: startKarma},
-		{Name: "mitmweb", From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
+		{Name: "Karma", Firefox: true, From: "npm karma", Has: "socket.io: polling, then WebSocket", start: startKarma},
+		{Name: "mitmweb", Firefox: true, From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, 11.5 MB in 90 requests", start: startNodeRED},
-		{Name: "servor", From: "npm servor", Has: "server-sent events", start: startServor},
-		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, Idles: true, start: startSyncthing},
+		{Name: "servor", Firefox: true, From: "npm servor", Has: "server-sent events", start: startServor},
+		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", start: startTraceViewer},
 		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", start: startGraphiQL},
-		{Name: "Vue on Vite", From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
+		{Name: "Vue on Vite", Firefox: true, From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
 		{Name: "Monaco", From: "npm monaco-editor", Has: "23 MB of scripts (4 MB as gzip), one of them a worker of 13 MB", start: startMonaco},
-		{Name: "DokuWiki login", From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
+		{Name: "DokuWiki login", Firefox: true, From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
 	}
 }
 

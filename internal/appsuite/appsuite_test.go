@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 )
 
@@ -22,7 +24,7 @@ func TestApplications(t *testing.T) {
 	}
 	b := Bench{
 		Appliance: program, Modules: filepath.Join(testlab.TempDir(t), "node_modules"), Out: testlab.TempDir(t), Trials: 2, Log: t.Output(),
-		Start: func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, Flags: []string{"--still", "1s"},
+		Start: func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, Browser: lab.Chromium, Still: time.Second,
 	}
 	for _, app := range Apps() {
 		if !app.Quick {
@@ -37,7 +39,7 @@ func TestApplications(t *testing.T) {
 			for _, text := range r.Faults {
 				t.Error(text)
 			}
-			if r.Misses > 0 || r.Pictures != 1 || !app.Idles && !r.SameRequests() {
+			if r.Misses > 0 || r.Pictures != 1 || !r.SameRequests() {
 				t.Errorf("%d misses, %d pictures, requests %v of %d recorded; want 0, 1, as recorded\n%s", r.Misses, r.Pictures, r.Requests,
 					r.Recorded, strings.Join(r.Misfits, "\n"))
 			}

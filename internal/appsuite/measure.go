@@ -29,21 +29,27 @@ type Bench struct {
 	Log       io.Writer
 	// Start starts a program that is to end when this process does.
 	Start func(*exec.Cmd) error
-	// Flags are more flags of appliance measure.
+	// Browser is the browser's name.
+	Browser string
+	// Still is the stillness after which a page has loaded; 0 is the appliance's own.
+	Still time.Duration
+	// Flags are more flags of appliance measure, and of appliance run.
 	Flags []string
 }
 
 // Result is what became of one application.
 type Result struct {
 	App       App
-	Recorded  int // exchanges
+	Browser   string
+	Recorded  int // exchanges until the page came to rest
+	Later     int // exchanges after that
 	Sockets   int // WebSockets among them
 	Open      int // streams and polls that had not ended when the recording did
 	Bytes     int // of bodies
 	Trials    int
 	Valid     int
 	Misses    int      // of all trials
-	Requests  []int    // of each trial
+	Requests  []int    // of each trial, until the page came to rest
 	Pictures  int      // different last pictures
 	Invalid   []string // why trials were invalid
 	Faults    []string // those of the reasons that a busy machine does not explain
@@ -53,7 +59,7 @@ type Result struct {
 
 // Good tells whether every trial was valid, missed nothing, and showed one picture.
 func (r Result) Good() bool {
-	return r.Valid == r.Trials && r.Misses == 0 && r.Pictures == 1 && (r.App.Idles || r.SameRequests())
+	return r.Valid == r.Trials && r.Misses == 0 && r.Pictures == 1 && r.SameRequests()
 }
 
 // SameRequests tells whether each trial asked as often as was recorded.
@@ -74,7 +80,7 @@ func (b Bench) Measure(ctx context.Context, app App) (r Result, err error) {
 			err = fmt.Errorf("%s: %w", app.Name, err)
 		}
 	}()
-	folder := strings.NewReplacer(" ", "-", ".", "-").Replace(app.Name)
+	folder := strings.NewReplacer(" ", "-", ".", "-").Replace(app.Name) + "-" + b.Browser
 	dir, err := os.MkdirTemp(filepath.Dir(b.Modules), "run-"+folder+"-")
 	if err != nil {
 		return r, err
@@ -95,19 +101,40 @@ func (b Bench) Measure(ctx context.Context, app App) (r Result, err error) {
 	if err := os.RemoveAll(out); err != nil {
 		return r, err
 	}
-	if err := b.appliance(ctx, h, page, out); err != nil {
+	args, err := b.arguments(app, page, dir, out)
+	if err != nil {
 		return r, err
 	}
-	return read(app, out)
+	if err := b.appliance(ctx, h, args); err != nil {
+		return r, err
+	}
+	return b.read(app, out)
 }
 
 // replaying begins the line by which appliance measure says that the origins are no longer needed.
 const replaying = "Replaying "
 
-// appliance runs appliance measure. Its exit status is no error: the run says what was invalid.
-func (b Bench) appliance(ctx context.Context, h *host, page, out string) error {
-	args := []string{"measure", page, "--insecure-origin", "--no-serve", "--trials", fmt.Sprint(b.Trials), "--out", out}
-	cmd := exec.CommandContext(ctx, b.Appliance, append(args, b.Flags...)...)
+// arguments are those by which the appliance measures a page, or a journey that begins there. The plan of a
+// journey is written into dir.
+func (b Bench) arguments(app App, page, dir, out string) ([]string, error) {
+	common := append([]string{"--insecure-origin", "--browser", b.Browser, "--trials", fmt.Sprint(b.Trials), "--out", out}, b.Flags...)
+	if app.Steps == "" {
+		if b.Still > 0 {
+			common = append(common, "--still", b.Still.String())
+		}
+		return append([]string{"measure", page, "--no-serve"}, common...), nil
+	}
+	if b.Still > 0 {
+		common = append(common, "--still", fmt.Sprint(b.Still.Seconds()))
+	}
+	plan := filepath.Join(dir, "journey.yaml")
+	text := fmt.Sprintf("name: %q\nsteps:\n  - name: open\n    open: %q\n%s", app.Name, page, app.Steps)
+	return append([]string{"run", "--plan", plan}, common...), os.WriteFile(plan, []byte(text), 0o644)
+}
+
+// appliance runs the appliance. Its exit status is no error: the run says what was invalid.
+func (b Bench) appliance(ctx context.Context, h *host, args []string) error {
+	cmd := exec.CommandContext(ctx, b.Appliance, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	cmd.Stderr = b.Log
@@ -133,12 +160,12 @@ func (b Bench) appliance(ctx context.Context, h *host, page, out string) error {
 	if err == nil {
 		err = errors.New("it never said that it replays")
 	}
-	return fmt.Errorf("appliance measure %s: %w", page, err)
+	return fmt.Errorf("appliance %s: %w", strings.Join(args, " "), err)
 }
 
 // read sums a run up.
-func read(app App, out string) (Result, error) {
-	r := Result{App: app}
+func (b Bench) read(app App, out string) (Result, error) {
+	r := Result{App: app, Browser: b.Browser}
 	runs, err := filepath.Glob(filepath.Join(out, "runs", "*", "run.json"))
 	if err != nil || len(runs) != 1 {
 		return r, fmt.Errorf("%d runs in %s (%v); want 1", len(runs), out, err)
@@ -156,7 +183,15 @@ func read(app App, out string) (Result, error) {
 	if err != nil {
 		return r, err
 	}
+	var rest time.Duration
+	if pages := a.Pages(); len(pages) == 1 {
+		rest = pages[0].RestTime()
+	}
 	for _, e := range a.Exchanges() {
+		if rest > 0 && e.Start > rest {
+			r.Later++
+			continue
+		}
 		r.Recorded++
 		r.Bytes += len(e.Response.Body)
 		if e.Status == 101 {

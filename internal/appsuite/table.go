@@ -6,8 +6,8 @@ import (
 )
 
 // TableHead is the head of a table in Markdown whose rows Row makes.
-const TableHead = "| application | what it has | exchanges | MB | sockets | streams and polls left open | requests in a replay | valid | misses | last pictures |\n" +
-	"|---|---|---|---|---|---|---|---|---|---|\n"
+const TableHead = "| application | what it has | browser | requests recorded | MB | sockets | left open | requests in a replay | misses | " +
+	"valid | last pictures |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
 
 // Row is the result as a row of the table.
 func (r Result) Row() string {
@@ -18,10 +18,14 @@ func (r Result) Row() string {
 			requests += fmt.Sprintf("–%d", most)
 		}
 	}
+	recorded := fmt.Sprint(r.Recorded)
+	if r.Later > 0 {
+		recorded += fmt.Sprintf(", and %d after rest", r.Later)
+	}
 	pictures := "equal"
 	if r.Pictures != 1 {
 		pictures = fmt.Sprint(r.Pictures, " different")
 	}
-	return fmt.Sprintf("| %s (%s) | %s | %d | %.1f | %d | %d | %s | %d of %d | %d | %s |\n", r.App.Name, r.App.From, r.App.Has,
-		r.Recorded, float64(r.Bytes)/1e6, r.Sockets, r.Open, requests, r.Valid, r.Trials, r.Misses, pictures)
+	return fmt.Sprintf("| %s (%s) | %s | %s | %s | %.1f | %d | %d | %s | %d | %d of %d | %s |\n", r.App.Name, r.App.From, r.App.Has,
+		r.Browser, recorded, float64(r.Bytes)/1e6, r.Sockets, r.Open, requests, r.Misses, r.Valid, r.Trials, pictures)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -196,6 +197,7 @@ func chromiumFlags(b lab.Browser) (all []string) {
 
 // Start implements [Program].
 func (o *other) Start(options Options) (*Browser, error) {
+	options.words = slices.Concat(o.whole, o.more)
 	args := func(home string) []string { return o.arguments(home, options) }
 	return startIn(o.dir, o.template, o.program, filepath.Base(o.program), args, options)
 }

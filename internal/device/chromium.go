@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
 	"eidetic/internal/programs"
 )
@@ -68,6 +70,12 @@ type Options struct {
 	// Home is a folder that Keep returned: the browser starts with a copy of it, and not with an
 	// empty profile.
 	Home string
+	// Sandbox is what keeps the browser from the machine.
+	Sandbox isolate.Sandbox
+
+	words []string // of a plan's command, which may name files
+	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
+	Locale lab.Locale
 }
 
 // Browser is a running browser.
@@ -82,17 +90,17 @@ type Browser struct {
 
 // flags returns the command line of a browser on a virtual screen.
 func flags(profile string, o Options) []string {
-	f := append(quietFlags(),
-		"--user-data-dir="+profile,
-		"--no-sandbox", // the browser is root in its namespaces, which are the sandbox
-	)
+	f := append(quietFlags(), "--user-data-dir="+profile)
+	if o.Sandbox != isolate.SandboxFull {
+		f = append(f, "--no-sandbox")
+	}
 	f = append(f, windowFlags(fmt.Sprint(o.Screen.Width), fmt.Sprint(o.Screen.Height), fmt.Sprint(o.Screen.Width+1),
 		fmt.Sprint(o.Screen.Height+1))...)
 	f = append(f, quicFlag(o.HTTP3))
 	if o.Proxy != "" {
 		f = append(f, "--proxy-server=http://"+o.Proxy)
 	}
-	return append(append(f, o.Extra...), o.URL)
+	return append(append(append(f, languageFlags(o.Locale)...), o.Extra...), o.URL)
 }
 
 // quicFlag forces HTTP/3 for these hosts and no others.
@@ -124,7 +132,7 @@ func quietFlags() []string {
 		"--disable-gpu", // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
-		"--lang=en-GB",
+		"--lang=" + ownLanguage,
 		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
@@ -187,7 +195,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := steadyCaret(home); err != nil {
+	if err := errors.Join(steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
@@ -202,9 +210,20 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 // begin starts the browser in its home.
 func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
-	cmd.Env = environment(b.home, o.Display)
+	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
 	cmd.ExtraFiles = o.Files
+	j := isolate.NewJail()
+	if o.Sandbox != isolate.SandboxNone {
+		if err := j.GiveHome(b.home); err != nil {
+			return fmt.Errorf("giving the browser its home: %w", err)
+		}
+	}
 	err := o.Namespace.Do(func() (err error) {
+		if o.Sandbox != isolate.SandboxNone {
+			if err := j.Enter(cmd, b.home, append(programFiles(cmd.Path, o.words), socket(o.Display))...); err != nil {
+				return err
+			}
+		}
 		b.execed.Earliest = lab.Monotonic()
 		b.process, err = start(cmd, name)
 		b.execed.Latest = lab.Monotonic()
@@ -229,7 +248,7 @@ func environment(home, display string) []string {
 		"DISPLAY=" + display,
 		"XDG_RUNTIME_DIR=" + home,
 		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LANGUAGE=en",
-		"TZ=UTC",
+		"TZ=" + ownZone,
 		"TMPDIR=/tmp",
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",

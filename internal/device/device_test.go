@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,11 +96,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	}
 	defer x.Stop()
 	dir := testlab.TempDir(t) // a browser's last processes write to it for a while
-	pem := dir + "/ca.pem"
-	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-		"-nodes", "-keyout", dir+"/k", "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
-		t.Fatal(err, string(out))
-	}
+	pem := authority(t, dir)
 	c, err := NewChromium(ctx, dir, pem)
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,11 @@ func Found(ctx context.Context, l Look) (parts []Part, problems []error) {
 func grabberPart(g v4l2.Grabber) Part {
 	p := Part{Kind: PartGrabber, Use: "v4l2:" + g.Path, Name: g.Card, State: g.Signal, Problem: g.Problem}
 	if p.Problem == "" && g.NeedsEDID {
-		p.Problem = "it has no EDID, so a source sends nothing: give it one with appliance capture --edid 1080p60"
+		p.Problem = "it has no EDID, so a source sends nothing: give it one, with edid: 1080p60 of a device's screen or " +
+			"appliance capture film --edid 1080p60"
+	}
+	if p.Problem == "" && g.NoSignal {
+		p.Problem = g.Signal + ": is the device on, and the HDMI cable plugged in at both ends?"
 	}
 	p.Ready = p.Problem == ""
 	return p

@@ -11,9 +11,10 @@ import (
 
 // MainThreads tells of each process of the browser, by its ID, for how long its main thread has
 // run or waited for a processor: the main thread of a renderer is the page's, and a page that
-// computes wants a processor all the time, whether it gets one or not. The time of the threads that compile
-// scripts is added, as the main thread waits meanwhile, and the two take turns. Where the kernel
-// does not count this (/proc/PID/schedstat), there is nothing in it.
+// computes wants a processor all the time, whether it gets one or not. The time of the threads that bring the
+// main thread its work is added, as it waits for them meanwhile, and they take turns: those that receive and
+// pass on what the network has brought, and those that compile scripts. On a busy machine megabytes of script
+// take seconds on their way. Where the kernel does not count this (/proc/PID/schedstat), there is nothing in it.
 func MainThreads() map[int]time.Duration { return mainThreads("/proc") }
 
 func mainThreads(proc string) map[int]time.Duration {
@@ -33,7 +34,7 @@ func mainThreads(proc string) map[int]time.Duration {
 			continue
 		}
 		if wanted, ok := wantedBy(dir); ok {
-			all[pid] = wanted + wantedByCompilers(dir)
+			all[pid] = wanted + wantedByBringers(dir)
 		}
 	}
 	return all
@@ -48,14 +49,14 @@ func wantedBy(dir string) (time.Duration, bool) {
 	return wantedTime(text)
 }
 
-// wantedByCompilers is that of all threads of a process that compile scripts.
-func wantedByCompilers(dir string) (sum time.Duration) {
+// wantedByBringers is that of all threads of a process that bring the main thread its work.
+func wantedByBringers(dir string) (sum time.Duration) {
 	tasks, err := filepath.Glob(filepath.Join(dir, "task", "[0-9]*"))
 	if err != nil {
 		return 0 // the pattern is constant
 	}
 	for _, task := range tasks {
-		if comm, err := os.ReadFile(filepath.Join(task, "comm")); err == nil && isCompiler(string(comm)) {
+		if comm, err := os.ReadFile(filepath.Join(task, "comm")); err == nil && isBringer(string(comm)) {
 			wanted, _ := wantedBy(task) // a thread that has ended wants nothing
 			sum += wanted
 		}
@@ -63,10 +64,18 @@ func wantedByCompilers(dir string) (sum time.Duration) {
 	return sum
 }
 
-// isCompiler tells the names of threads on which Chromium and Firefox compile scripts; a
-// name has at most 15 bytes.
-func isCompiler(comm string) bool {
-	return strings.HasPrefix(comm, "ThreadPoolForeg") || strings.HasPrefix(comm, "JS Helper")
+// isBringer tells the names of the threads on which Chromium and Firefox receive what the network brings, pass it
+// on to the process of the page, and compile scripts; a name has at most 15 bytes.
+func isBringer(comm string) bool {
+	for _, name := range []string{
+		"NetworkService", "Chrome_ChildIOT", "ThreadPoolForeg",
+		"Socket Thread", "IPC I/O", "StreamTrans", "TaskCon", "JS Helper",
+	} {
+		if strings.HasPrefix(comm, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // wantedTime reads a schedstat (sched-stats.rst): the ns for which a thread ran, those for which it

@@ -33,7 +33,7 @@ func start(cmd *exec.Cmd, name string) (*process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Setpgid = !cmd.SysProcAttr.Setsid // the first process of a session has a group of its own
 	// A browser's helpers may outlive it with our pipe open; Wait must not wait for them.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
 )
@@ -60,6 +62,10 @@ type Virtual struct {
 	Extra    []string
 	Files    []*os.File
 	Home     string
+	// Sandbox is that of Options: the most that the machine allows, and less only if the caller says so.
+	Sandbox isolate.Sandbox
+	// Locale is what browsers tell pages.
+	Locale lab.Locale
 	// Protocol lets browsers that can be asked by their debugging protocol be asked.
 	Protocol bool
 
@@ -69,8 +75,9 @@ type Virtual struct {
 }
 
 // NewVirtual makes the device's network and screen, and brings up the box's loopback.
-// NewChromium prepares the browser.
-func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
+// NewChromium prepares the browser. Where the machine allows no SandboxFull, NewVirtual fails unless
+// the caller says noSandbox; that also switches the browser's own sandbox off where it would work.
+func NewVirtual(ctx context.Context, size Screen, noSandbox bool) (*Virtual, error) {
 	box, err := netspace.Here()
 	if err != nil {
 		return nil, err
@@ -84,7 +91,8 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		return nil, err
 	}
 	v := &Virtual{Namespace: ns, Size: size}
-	for _, step := range []func() error{v.plug, NoForwarding, v.guard} {
+	protect := func() error { return v.protect(ctx, noSandbox) }
+	for _, step := range []func() error{v.plug, NoForwarding, v.guard, protect} {
 		if err := step(); err != nil {
 			v.Close()
 			return nil, err
@@ -99,6 +107,17 @@ func NewVirtual(ctx context.Context, size Screen) (*Virtual, error) {
 		v.Niceness = browserNiceness
 	}
 	return v, nil
+}
+
+// protect chooses the browser's sandbox.
+func (v *Virtual) protect(ctx context.Context, noSandbox bool) error {
+	works, err := isolate.ProbeSandbox(ctx, v.Namespace.Do)
+	if noSandbox {
+		v.Sandbox = min(works, isolate.SandboxOurs)
+		return nil
+	}
+	v.Sandbox = works
+	return err
 }
 
 // plug makes the device's cable and the box's inner one, and gives their outer ends
@@ -203,7 +222,8 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	}
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
-		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home,
+		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
+		Sandbox: v.Sandbox,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

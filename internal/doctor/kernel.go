@@ -39,6 +39,7 @@ func kernelChecks() []kernelCheck {
 		{Finding{Name: "packet", For: "links: exact, on every kernel"}, tryPacket, "run as root, or allow packet sockets (CAP_NET_RAW)"},
 		{Finding{Name: "port", For: "devices by cable: addresses, names, filter, redirection"}, tryPort,
 			"use a kernel with nf_tables (inet and netdev families), nft_tproxy and nft_reject_inet; Debian's has them"},
+		{Finding{Name: "sandbox", For: "browsers that a page cannot leave"}, trySandbox, "measure pages that you trust with --no-sandbox"},
 		{Finding{Name: "cubic", For: "sockets that are the same on every machine"}, tryCubic, "modprobe tcp_cubic"},
 		{Finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime,
 			"run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again " +
@@ -91,7 +92,12 @@ func CheckInside(ctx context.Context, out io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, checkLimit)
 		found, err := c.try(ctx)
 		cancel()
-		if err != nil {
+		var refused *isolate.Refusal
+		switch {
+		case errors.As(err, &refused):
+			list = append(list, c.bad(refused.Err.Error(), refused.Remedy()+"; or say --no-sandbox"))
+			continue
+		case err != nil:
 			list = append(list, c.bad(err.Error(), c.remedy))
 			continue
 		}
@@ -155,6 +161,18 @@ func tryPort(ctx context.Context) (string, error) {
 		found += ", but " + strings.Join(s.Limits, "; ")
 	}
 	return found, errors.Join(err, p.Close())
+}
+
+func trySandbox(ctx context.Context) (string, error) {
+	here, err := netspace.Here()
+	if err != nil {
+		return "", err
+	}
+	defer here.Close()
+	if _, err := isolate.ProbeSandbox(ctx, here.Do); err != nil {
+		return "", err
+	}
+	return "works", nil
 }
 
 func tryCubic(context.Context) (string, error) {

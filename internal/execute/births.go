@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"fmt"
-	"image"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"eidetic/control"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
-	"eidetic/internal/lab"
 )
 
 // StartURL is the page that the browser of a plugged-in device opens whenever it starts. It
@@ -102,7 +100,8 @@ func ParseFresh(steps []string) (Fresh, error) {
 	return f, nil
 }
 
-func (f Fresh) do(ctx context.Context, c freshControl) error {
+// do implements [refresher].
+func (f Fresh) do(ctx context.Context, c screenControl) error {
 	for _, s := range f {
 		var err error
 		if s.verb == "key" {
@@ -117,6 +116,17 @@ func (f Fresh) do(ctx context.Context, c freshControl) error {
 	return nil
 }
 
+// shown implements [refresher]: the owner's script has made the browser fill the screen.
+func (Fresh) shown(context.Context, screenControl) error { return nil }
+
+// refresher makes a device fresh.
+type refresher interface {
+	// do opens StartURL in a browser that remembers nothing.
+	do(context.Context, screenControl) error
+	// shown is called when the device has asked for that page.
+	shown(context.Context, screenControl) error
+}
+
 // startLimits are how long a device may take to open StartURL after its keys were pressed for
 // the first time, the second time, and so on. A key is lost if the browser has just been
 // started, or if its page ended without an answer.
@@ -125,22 +135,8 @@ var startLimits = []time.Duration{15 * time.Second, 30 * time.Second, time.Minut
 // pluggedBirths implements experiment.Device for a device that is plugged in.
 type pluggedBirths struct {
 	start   *StartPage
-	fresh   Fresh
-	control freshControl
-}
-
-// screenControl is a control that knows the size of its screen.
-type screenControl interface {
-	control.Controller
-	Size() (image.Point, error)
-}
-
-// freshControl is the control that the steps of Fresh need.
-type freshControl interface {
-	Key(ctx context.Context, chord string) (lab.Event, error)
-	Text(ctx context.Context, text string) (lab.Event, error)
-	Move(ctx context.Context, x, y int) (lab.Event, error)
-	Size() (image.Point, error)
+	fresh   refresher
+	control screenControl
 }
 
 // Birth implements [experiment.Device].
@@ -149,15 +145,27 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 	if err != nil {
 		return nil, err
 	}
+	part, isPart := p.control.(interface{ await(context.Context) error }) // which may be unplugged
 	for _, limit := range startLimits {
+		if isPart {
+			if err := part.await(ctx); err != nil {
+				return nil, err
+			}
+		}
 		// Only a request after the keys counts, since they close the page that made earlier ones.
 		came := p.start.lead(u.RequestURI()) // all pages of the box are on one host
-		if err := p.fresh.do(ctx, p.control); err != nil {
+		if err := p.fresh.do(ctx, p.control); isPart && experiment.IsBroken(err) && ctx.Err() == nil {
+			continue // it was unplugged since the last trial
+		} else if err != nil {
 			return nil, fmt.Errorf("making it fresh: %w", err)
 		}
 		select {
 		case <-came:
-			if err := p.park(ctx); err != nil {
+			err := p.fresh.shown(ctx, p.control)
+			if err != nil {
+				return nil, fmt.Errorf("making the browser fill the screen: %w", err)
+			}
+			if err = p.park(ctx); err != nil {
 				return nil, fmt.Errorf("moving the pointer aside: %w", err)
 			}
 			return plugged{p.start}, nil
@@ -178,6 +186,9 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 // park moves the pointer to the bottom right corner, where almost nothing of it is visible:
 // servers draw it into the picture of a client that did not move it itself.
 func (p pluggedBirths) park(ctx context.Context) error {
+	if c, ok := p.control.(interface{ points() bool }); ok && !c.points() {
+		return nil
+	}
 	size, err := p.control.Size()
 	if err != nil {
 		return err

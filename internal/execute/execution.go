@@ -39,11 +39,15 @@ type Rig struct {
 	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
 	// it cannot be changed.
 	Prepare func(context.Context, lab.Arm) error
+	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
+	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
+	// Parts says that the device is made of parts, which a plan may replace.
+	Parts bool
 	// Link reports on the emulated access network; nil is the network's own.
 	Link experiment.Link
 	// Usage returns the processor time so far by consumer; nil if it is unknown.
@@ -126,6 +130,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	}
 	if err := Check(x.Plan, x.Traces); err != nil {
 		return err
+	}
+	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil || p.Controls != nil || p.Recipe != "") {
+		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own")
 	}
 	if x.profiles, err = links(x.Plan, x.Traces); err != nil {
 		return err

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"image"
 	"image/color"
 	"math"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture"
 	"eidetic/capture/reel"
+	"eidetic/capture/source"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
@@ -18,6 +20,10 @@ import (
 type Screen struct {
 	Open func(context.Context) (capture.Source, error)
 	Name string // name of the source in the reel: "x11::0"
+	// Part is set for the screen of a plugged-in device: it is waited for until it is plugged
+	// in, what it says of itself is kept with each trial, and a browser may leave a part of it
+	// to its own bars.
+	Part *partScreen
 }
 
 // Film implements [experiment.Screen].
@@ -26,7 +32,15 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 	if err != nil {
 		return nil, err
 	}
-	w, err := reel.Create(path, reel.Header{Format: src.Format(), Source: s.Name, Wall: time.Now()})
+	header := source.Header(src, s.Name, time.Now())
+	var state *lab.SourceState
+	if s.Part != nil {
+		if state, err = s.Part.opened(header); err != nil {
+			src.Close()
+			return nil, err
+		}
+	}
+	w, err := reel.Create(path, header)
 	if err != nil {
 		src.Close()
 		return nil, err
@@ -37,29 +51,43 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 		src.Close()
 		return nil, err
 	}
-	return &film{Recorder: r, reel: w}, nil
+	return &film{Recorder: r, reel: w, source: state}, nil
 }
 
 // film is a recording and its reel.
 type film struct {
 	*capture.Recorder
-	reel *reel.Writer
+	reel   *reel.Writer
+	source *lab.SourceState // of a plugged-in device
+	area   image.Rectangle  // the page's part of its screen, once that has been green
 }
 
 // Shows implements [experiment.Film] by the rule of the analysis, so that the red page that
 // ends a trial is the page that the analysis leaves out.
 func (f *film) Shows(c color.RGBA) (all bool) {
-	f.Latest(func(format lab.Format, frame lab.Frame) { all = visual.Shows(format, frame.Pix, c) })
+	f.Latest(func(format lab.Format, frame lab.Frame) {
+		area := format.Bounds()
+		if f.source != nil { // its browser may have bars around the page
+			if c == lab.SyncGreen() {
+				f.area = pageOf(format, frame)
+			}
+			area = f.area
+		}
+		all = !area.Empty() && visual.ShowsIn(format, frame.Pix, area, c)
+	})
 	return all
 }
 
 func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }
 
 func status(s capture.Status) experiment.FilmStatus {
+	if s.Trouble == "" && s.Err != nil {
+		s.Trouble = s.Err.Error()
+	}
 	return experiment.FilmStatus{
 		Frames: s.Frames, Lost: s.Lost,
 		FirstFrame: s.FirstFrame, LastFrame: s.LastFrame, LastChange: s.LastChange,
-		Interruptions: s.Interruptions,
+		Interruptions: s.Interruptions, Trouble: s.Trouble,
 	}
 }
 
@@ -79,7 +107,8 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	out.Period, out.Normal = ms(1e3/stats.Nominal), ms(stats.NormalBound)
 	out.MissedProven, out.MissedDrawn, out.Unseen = stats.MissedProven, stats.MissedDrawn, stats.Unseen
 	out.Capture = &lab.CaptureState{
-		Rate: micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
+		Source: f.source,
+		Rate:   micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
 		Jitter: micro(stats.Jitter), Scheduling: stats.Scheduling, MissedProven: stats.MissedProven, MissedDrawn: stats.MissedDrawn,
 		NormalBound: micro(stats.NormalBound), WorstBound: micro(stats.WorstBound), LostBecause: stats.Reasons,
 	}

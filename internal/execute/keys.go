@@ -6,6 +6,8 @@ import (
 	"image"
 	"time"
 
+	"eidetic/control"
+	"eidetic/control/connect"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
@@ -13,7 +15,7 @@ import (
 // keyLimit is how long a device may take to answer one action.
 const keyLimit = 30 * time.Second
 
-// keys controls a device over a connection that may be lost: an action without an answer in
+// keys is a control.Holder: it controls a device over a connection that may be lost: an action without an answer in
 // time fails its trial, and the next action connects again.
 type keys struct {
 	open  func(context.Context) (screenControl, error)
@@ -51,6 +53,16 @@ func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) 
 	return event, err
 }
 
+// await waits until the device's controls are plugged in.
+func (k *keys) await(ctx context.Context) error {
+	_, err := patiently(ctx, replugLimit, func(ctx context.Context) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, k.limit)
+		defer cancel()
+		return struct{}{}, k.ready(ctx)
+	})
+	return err
+}
+
 // Key implements [experiment.Control].
 func (k *keys) Key(ctx context.Context, chord string) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Key(ctx, chord) })
@@ -64,6 +76,49 @@ func (k *keys) Text(ctx context.Context, text string) (lab.Event, error) {
 // Move moves the pointer.
 func (k *keys) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Move(ctx, x, y) })
+}
+
+// Click presses and releases a button at a point.
+func (k *keys) Click(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Click(ctx, x, y, b) })
+}
+
+// Scroll turns the wheel at a point.
+func (k *keys) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, error) {
+	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Scroll(ctx, x, y, dx, dy) })
+}
+
+// errCannotHold is returned for a gesture that the device's controls cannot make.
+var errCannotHold = errors.New("these controls cannot hold a button while the pointer moves") // constant
+
+// Press presses a button at a point and holds it.
+func (k *keys) Press(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	return k.hold(ctx, func(ctx context.Context, h control.Holder) (lab.Event, error) { return h.Press(ctx, x, y, b) })
+}
+
+// Lift releases it.
+func (k *keys) Lift(ctx context.Context) (lab.Event, error) {
+	return k.hold(ctx, func(ctx context.Context, h control.Holder) (lab.Event, error) { return h.Lift(ctx) })
+}
+
+func (k *keys) hold(ctx context.Context, do func(context.Context, control.Holder) (lab.Event, error)) (lab.Event, error) {
+	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
+		var inner control.Controller = c
+		if p, ok := c.(partControls); ok {
+			inner = p.Controller
+		}
+		h, ok := inner.(control.Holder)
+		if !ok {
+			return lab.Event{}, errCannotHold
+		}
+		return do(ctx, h)
+	})
+}
+
+// points says whether the device has a pointer: one with a touch screen alone has none.
+func (k *keys) points() bool {
+	c, ok := k.now.(partControls)
+	return !ok || c.Can.Pointer || c.Can.Motion
 }
 
 // Size returns the size of the screen.
@@ -83,3 +138,63 @@ func (k *keys) Close() error {
 	k.now = nil
 	return c.Close()
 }
+
+// screenControl is a control that knows the size of its screen.
+type screenControl interface {
+	control.Controller
+	Size() (image.Point, error)
+}
+
+// partControls are the controls of a plugged-in device.
+type partControls struct{ *connect.Controls }
+
+// Size is the present one, where the controls can tell it.
+func (p partControls) Size() (image.Point, error) {
+	if c, ok := p.Controller.(interface{ Size() (image.Point, error) }); ok {
+		return c.Size()
+	}
+	return p.Screen, nil
+}
+
+// onFilm gives input at points of the film, whose pictures may have another size than the
+// device's screen.
+type onFilm struct {
+	*keys
+	film func() image.Point
+}
+
+// place maps a point of the film to the device's screen.
+func (o onFilm) place(x, y int) (int, int) {
+	film := o.film()
+	screen, err := o.Size()
+	if err != nil || film == screen || film.X < 1 || film.Y < 1 {
+		return x, y // the action itself tells what is wrong with the controls
+	}
+	scale := func(v, from, to int) int { return (2*v + 1) * to / (2 * from) } // the middle of the pixel
+	return scale(x, film.X, screen.X), scale(y, film.Y, screen.Y)
+}
+
+func (o onFilm) Move(ctx context.Context, x, y int) (lab.Event, error) {
+	x, y = o.place(x, y)
+	return o.keys.Move(ctx, x, y)
+}
+
+func (o onFilm) Click(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	x, y = o.place(x, y)
+	return o.keys.Click(ctx, x, y, b)
+}
+
+func (o onFilm) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, error) {
+	x, y = o.place(x, y)
+	return o.keys.Scroll(ctx, x, y, dx, dy)
+}
+
+func (o onFilm) Press(ctx context.Context, x, y int, b control.Button) (lab.Event, error) {
+	x, y = o.place(x, y)
+	return o.keys.Press(ctx, x, y, b)
+}
+
+// Close leaves the controls open: they are the run's.
+func (o onFilm) Close() error { return nil }
+
+var _ control.Holder = onFilm{}

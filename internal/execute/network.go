@@ -56,6 +56,7 @@ type armed struct {
 	fills bool
 	// recorded is how many exchanges of the page the recording has, 0 if unknown.
 	recorded int
+	waits    func() []experiment.Wait // of a page that is being recorded; nil for a replay
 }
 
 func (a *armed) Traffic() experiment.Traffic {
@@ -68,6 +69,9 @@ func (a *armed) Traffic() experiment.Traffic {
 	}
 	if a.recorded > 0 {
 		t.Recorded, t.Asked = a.recorded, s.Asked
+	}
+	if a.waits != nil {
+		t.Waits = a.waits()
 	}
 	return t
 }
@@ -104,6 +108,16 @@ type recording struct {
 	problems OriginProblems
 }
 
+// recordingSession is the session of a page that is being recorded.
+type recordingSession struct {
+	*armed
+	recorder *replay.Recorder
+	rest     time.Duration // when the page came to rest, since the start; 0 if it did not
+}
+
+// AtRest implements experiment.RestNoter.
+func (s *recordingSession) AtRest(at lab.Time) { s.rest = s.recorder.Since(at) }
+
 func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	w, err := archive.Create(r.path, archive.CreateOptions{
 		Software: r.by, Wall: r.wall, Seed: r.seed, PageDate: r.wall,
@@ -121,17 +135,24 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 		w.Discard()
 		return nil, err
 	}
+	session := &recordingSession{armed: a, recorder: recorder}
 	a.core = recorder
+	a.waits = func() (list []experiment.Wait) {
+		for number, heard := range recorder.Waits() {
+			list = append(list, experiment.Wait{Request: number, Heard: heard})
+		}
+		return list
+	}
 	a.finish = func() error {
 		if err := recorder.Wait(); err != nil || r.plain {
 			return errors.Join(err, w.Discard())
 		}
-		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall}); err != nil {
+		if err := w.AddPage(archive.Page{URL: r.page, Wall: r.wall, Rest: session.rest.Seconds() * 1e3}); err != nil {
 			return err
 		}
 		return w.Close()
 	}
-	return a, nil
+	return session, nil
 }
 
 // replaying arms the network to replay an archive.
@@ -152,6 +173,8 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 		Inject: inject.Options{More: r.script},
 	}
+	expected, rest := recordedOf(r.archive, r.page)
+	o.Rest = rest
 	if r.view != nil {
 		o.Miss, o.Fill, a.fills = replay.MissFill, r.view, true
 	}
@@ -161,24 +184,27 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	}
 	a.core = session
 	if !r.warm {
-		a.recorded = recordedOf(r.archive, r.page)
+		a.recorded = expected
 	}
 	a.finish = session.Wait
 	return a, nil
 }
 
-// recordedOf counts the exchanges of a page in an archive. It returns 0 if another program
-// made the archive or it has several pages: then the page of an exchange is unknown.
-func recordedOf(a *archive.Archive, page string) (n int) {
-	if pages := a.Pages(); a.Options().PageDate.IsZero() || len(pages) != 1 || pages[0].URL != page {
-		return 0
+// recordedOf counts the exchanges that an archive has of a page, up to the time at which the page came to
+// rest. It returns 0 if another program made the archive or it has several pages: then the page of an
+// exchange is unknown.
+func recordedOf(a *archive.Archive, page string) (n int, rest time.Duration) {
+	pages := a.Pages()
+	if !a.IsSeeded() || len(pages) != 1 || pages[0].URL != page {
+		return 0, 0
 	}
+	rest = pages[0].RestTime()
 	for _, e := range a.Exchanges() {
-		if e.Method != http.MethodOptions {
+		if e.Method != http.MethodOptions && (rest == 0 || e.Start <= rest) {
 			n++
 		}
 	}
-	return n
+	return n, rest
 }
 
 // emulated is the link of the network.

@@ -62,6 +62,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
+	if err := CheckParts(p.Screen, p.Controls, p.Recipe); err != nil {
+		return err
+	}
 	for _, a := range p.Arms() {
 		if _, err := match.ParsePolicy(a.Match); err != nil {
 			return fmt.Errorf("match of the %s: %w", a.Name, err)

@@ -4,47 +4,63 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
-	"strconv"
 
 	"eidetic/capture"
-	"eidetic/capture/rfb"
-	rfbcontrol "eidetic/control/rfb"
+	"eidetic/capture/source"
+	"eidetic/control/connect"
 	"eidetic/internal/lab"
 	"eidetic/netlab/port"
 )
 
-// PluggedConfig describes a device at a port of the box that shares its screen.
+// PluggedConfig describes a device at a port of the box: what its screen is seen by, and what
+// gives it input. The parts were checked.
 type PluggedConfig struct {
 	Port     *port.Port
 	Start    *StartPage
-	Fresh    Fresh
 	Address  netip.Addr // of the device
-	VNC      uint16     // TCP port of its VNC server
-	Password string
-	Rate     float64 // frames per second to film
+	Screen   lab.ScreenPart
+	Controls lab.ControlsPart
+	Password string // of its VNC server
+	// Fresh makes the device fresh; without it Recipe says how.
+	Fresh  Fresh
+	Recipe string
 }
 
 // NewPlugged makes a rig of a device that is plugged in. The caller closes the returned keys.
 func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
-	at := net.JoinHostPort(c.Address.String(), strconv.Itoa(int(c.VNC)))
+	if err := CheckParts(&c.Screen, &c.Controls, c.Recipe); err != nil {
+		return Rig{}, nil, err
+	}
+	fresh, err := refresherOf(c.Fresh, c.Recipe, c.Controls)
+	if err != nil {
+		return Rig{}, nil, err
+	}
+	drive, film := connectOptions(c.Controls, c.Address, c.Password), sourceOptions(c.Screen, c.Address, c.Password)
+	drive.ADB = adbClient()
 	keys := &keys{limit: keyLimit, open: func(ctx context.Context) (screenControl, error) {
-		return rfbcontrol.Open(ctx, rfbcontrol.Options{Address: at, Password: c.Password, Clock: clock})
+		controls, err := connect.Open(ctx, drive)
+		if err != nil {
+			return nil, err
+		}
+		return partControls{controls}, nil
 	}}
 	if err := keys.ready(ctx); err != nil {
-		return Rig{}, nil, fmt.Errorf("the device's screen: %w", err)
+		return Rig{}, nil, fmt.Errorf("the device's controls: %w", err)
 	}
 	network := c.Port.Network()
-	link := &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }}
+	screen := &partScreen{name: film.Name, latency: c.Screen.Latency}
 	rig := Rig{
-		Network: network, Link: link, Control: keys,
-		Device: pluggedBirths{c.Start, c.Fresh, keys},
-		Screen: Screen{Name: "rfb:" + at, Open: func(ctx context.Context) (capture.Source, error) {
-			return rfb.Open(ctx, rfb.Options{Address: at, Password: c.Password, Rate: c.Rate})
+		Network: network, Control: keys, Parts: true,
+		Link:   &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }},
+		Device: pluggedBirths{c.Start, fresh, keys},
+		Hands:  &Hands{Controller: onFilm{keys, screen.size}},
+		Screen: Screen{Name: film.Name, Part: screen, Open: func(ctx context.Context) (capture.Source, error) {
+			return patiently(ctx, replugLimit, func(ctx context.Context) (capture.Source, error) { return source.Open(ctx, film) })
 		}},
 		Describe: func(e *lab.Environment) {
-			e.Screen = fmt.Sprintf("VNC at %s, looked at %g times a second", at, c.Rate)
+			e.Screen = screen.describe()
+			e.Controls = drive.Name
 			e.Network = network.Environment()
 			if s, err := c.Port.Status(); err == nil { // if the port gives no status, the trials fail anyway
 				e.Port = describePort(s)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"eidetic/internal/device"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -56,13 +58,22 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		return nil, err
 	}
 	opened := map[string]*archive.Archive{}
-	for _, a := range x.Plan.Arms() {
+	named := x.Plan.Arms()
+	for i, a := range named {
 		recorded := opened[files[a.Name]]
 		if recorded == nil {
 			if recorded, err = x.open(ctx, files[a.Name], a.Archive == ""); err != nil {
 				return nil, err
 			}
 			opened[files[a.Name]] = recorded
+		}
+		if a.Match == "" {
+			a.Match = string(replay.PolicyOf(recorded))
+			named[i].Match = a.Match
+			if a.Match == lab.LooseMatch {
+				x.note("The recording was imported: its page drew other numbers by lot than the page of a replay does, so a request that differs gets " +
+					"the most similar recorded answer (match: loose); with match: normal it is a miss.")
+			}
 		}
 		script, err := readScript(x.files(), a)
 		if err != nil {
@@ -72,7 +83,9 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
 			warm: a.IsWarm(), script: script,
 		}))
+		x.noteLocale(recorded)
 	}
+	x.run.Plan = x.run.Plan.WithArms(named)
 	i := x.run.Archive
 	origins := "no origin can be reached"
 	if x.fill.view != nil {
@@ -82,11 +95,40 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	return arms, nil
 }
 
+// setLocale makes the device that of a recording, and without one its own again.
+func (x *Execution) setLocale(l lab.Locale) {
+	if x.Rig.Locale != nil {
+		x.Rig.Locale(l)
+	}
+}
+
+// noteLocale tells what of a recording's locale this device does not take over.
+func (x *Execution) noteLocale(a *archive.Archive) {
+	switch l := a.Locale(); {
+	case l.Zone == "":
+	case x.Rig.Locale == nil:
+		x.note(fmt.Sprintf("The recording was made %s from UTC; this device keeps its own time zone, which local times on the page show.", l.Zone))
+	case !device.KnowsZone(l.Zone):
+		x.note(fmt.Sprintf("The recording was made %s from UTC, for which there is no zone: local times on the page are in UTC.", l.Zone))
+	}
+}
+
+// note adds a warning to the run, unless it has it, and tells a person.
+func (x *Execution) note(text string) {
+	if !slices.Contains(x.run.Warnings, text) {
+		x.run.Warnings = append(x.run.Warnings, text)
+		x.News.say("Note: %s", text)
+	}
+}
+
 // arm converts an arm for package experiment.
 func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
 		Ready: func() error {
+			if r, ok := network.(*replaying); ok {
+				x.setLocale(r.archive.Locale())
+			}
 			if err := x.warmUp(ctx, a, network); err != nil {
 				return err
 			}
@@ -127,6 +169,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
+	x.setLocale(lab.Locale{})
 	cold := a
 	cold.State = lab.StateCold // a warm browser would not ask for what it has
 	if err := x.prepare(ctx, cold); err != nil {

@@ -43,6 +43,9 @@ type VirtualConfig struct {
 	Log              *slog.Logger
 	// Browser is the first that is used; nil is Chromium.
 	Browser *lab.Browser
+	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
+	// no user namespaces, without any.
+	NoSandbox bool
 	// Protocol lets browsers be asked by their debugging protocol.
 	Protocol bool
 }
@@ -66,7 +69,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			v.Close()
 		}
 	}()
-	if v.device, err = device.NewVirtual(ctx, screenSize); err != nil {
+	if v.device, err = device.NewVirtual(ctx, screenSize, c.NoSandbox); err != nil {
 		return nil, err
 	}
 	var upstream *proxy.UpstreamConfig
@@ -133,6 +136,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	}
 	v.device.Protocol = c.Protocol
 	v.Prepare = v.browsers.prepare
+	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
 	}
@@ -206,6 +210,7 @@ func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%s at %d Hz, Xvfb, read by MIT-SHM", v.seats.describe(), frameRate)
 	e.Network = v.Network.Environment()
+	e.Sandbox = v.device.Sandbox.String()
 }
 
 // isolation records the evidence that nobody outside the lab was contacted.

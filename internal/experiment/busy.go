@@ -37,11 +37,18 @@ func (r *Rest) Begin(now lab.Time) {
 	}
 }
 
+// Again begins a new look.
+func (r *Rest) Again(now lab.Time) {
+	r.Moved()
+	r.Begin(now)
+}
+
 // IsBusy says whether a page has computed since the last look, and looks again if it has.
 func (r *Rest) IsBusy(now lab.Time) bool {
-	if r.MainThreads == nil || r.since == 0 {
+	if r.MainThreads == nil {
 		return false
 	}
+	r.Begin(now) // the network may have come to rest at once: by a request that turned out to be a poll
 	elapsed := now.Sub(r.since)
 	if elapsed < leastLook {
 		return true // not known yet

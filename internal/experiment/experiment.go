@@ -38,6 +38,9 @@ type Traffic struct {
 	// Recorded is how many exchanges of this page the recording has, and Asked how many of
 	// them were requested; both are 0 if unknown.
 	Recorded, Asked int
+	// Waits are the requests, without sockets and event streams, that wait for their origins while a
+	// page is recorded.
+	Waits []Wait
 	// Filled is how many requests that the recording lacks were fetched from their origins.
 	Filled int
 	// Done is the first call of lab.done(), with the page's name for it as Detail; nil
@@ -46,6 +49,9 @@ type Traffic struct {
 	// Marks are all calls of lab.done(), as far as they were kept.
 	Marks []lab.Event
 }
+
+// RestNoter is a Session that notes when the page came to rest: one that records it.
+type RestNoter interface{ AtRest(lab.Time) }
 
 // Link is the emulated access network.
 type Link interface {
@@ -101,6 +107,8 @@ type FilmStatus struct {
 	// Interruptions is how often the source reported that it cannot deliver pictures: a
 	// lost signal, a removed device.
 	Interruptions int
+	// Trouble is what the source reported first, or why the recording has ended by itself; "" for nothing.
+	Trouble string
 	// Period is the time between two looks at the screen. Normal is the usual uncertainty
 	// of the time of a change: Period plus the median uncertainty of the frames.
 	Period, Normal time.Duration

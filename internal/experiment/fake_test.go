@@ -35,6 +35,7 @@ type world struct {
 	evidenceErr error
 	noLoad      string // what the analyst says of the film
 
+	rested        time.Duration // after the key, as the session was told
 	born, pressed lab.Time
 	dead          chan struct{}
 	stopped       int
@@ -75,6 +76,7 @@ func (s fakeSession) Traffic() Traffic {
 	}
 	return Traffic{LastActivity: s.w.pressed}
 }
+func (s fakeSession) AtRest(at lab.Time)            { s.w.rested = at.Sub(s.w.pressed) }
 func (s fakeSession) Disarm() ([]lab.Served, error) { return s.w.requests, nil }
 
 func (w *world) Birth(context.Context, string) (Life, error) {

@@ -118,6 +118,12 @@ func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(f
 // Broken marks an instrument's error as one after which the next trial may succeed.
 func Broken(err error) error { return &brokenError{err} }
 
+// IsBroken says whether an error is one that Broken marked.
+func IsBroken(err error) bool {
+	var b *brokenError
+	return errors.As(err, &b)
+}
+
 // perform does steps 1 to 5 of a trial and writes the logs. It returns the event from which
 // times count.
 func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, f *facts, spent *parts) (start *lab.Event, err error) {
@@ -273,7 +279,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the latest change that was compared with the red page
-	atRest := Rest{MainThreads: r.MainThreads}
+	atRest, polled := Rest{MainThreads: r.MainThreads}, polls{atRest: Rest{MainThreads: r.MainThreads}}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return "", err
@@ -289,23 +295,36 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, ses
 					return lab.EndRed, nil
 				}
 			}
-			now, still := r.Clock(), stillFor(film, status)
+			now := r.Clock()
+			silent := now.Sub(traffic.LastActivity)
+			still := min(stillFor(film, status), silent)
+			polled.look(now, still, p.Still, traffic.Waits)
 			if traffic.InFlight > 0 {
 				still = 0
 			}
-			still = min(still, now.Sub(traffic.LastActivity))
 			switch {
 			case still < p.Still/2:
 				atRest.Moved()
 			case still < p.Still:
 				atRest.Begin(now)
-			case !atRest.IsBusy(now):
+			case atRest.IsBusy(now):
+			case silent < patience(p.Still, traffic):
+				atRest.Again(now)
+			default:
+				noteRest(session, cmp.Or(polled.since, now))
 				return lab.EndStable, nil
 			}
 		}
 		if r.Clock() > deadline {
 			return lab.EndLimit, nil
 		}
+	}
+}
+
+// noteRest tells a session that records when the page came to rest.
+func noteRest(session Session, at lab.Time) {
+	if n, ok := session.(RestNoter); ok {
+		n.AtRest(at)
 	}
 }
 
@@ -319,14 +338,22 @@ func (r *Runner) look(ctx context.Context, life Life, film Film) error {
 	case <-life.Done():
 		return &brokenError{life.Err()}
 	case <-film.Done():
-		return broken("the recording of the screen ended by itself")
+		return broken("the recording of the screen ended by itself%s", because(film.Status()))
 	case <-timer.C:
 		// No waiting for the source: the trial is invalid anyway, and the interruption may last.
-		if film.Status().Interruptions > 0 {
-			return broken("the source of the pictures was interrupted: appliance reel info says when and why")
+		if status := film.Status(); status.Interruptions > 0 {
+			return broken("the source of the pictures was interrupted%s (appliance reel info says when)", because(status))
 		}
 		return nil
 	}
+}
+
+// because is what a recording's source said of its trouble, as the end of a sentence.
+func because(s FilmStatus) string {
+	if s.Trouble == "" {
+		return ""
+	}
+	return ": " + s.Trouble
 }
 
 func wait(ctx context.Context, d time.Duration) error {

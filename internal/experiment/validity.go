@@ -47,7 +47,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
-	if t.Recorded > 0 && float64(t.Asked) < leastAsked*float64(t.Recorded) {
+	if isShort(t.Asked, t.Recorded) {
 		reasons = append(reasons, fmt.Sprintf("the page asked for only %d of the %d exchanges that were recorded of it: it was taken for "+
 			"loaded too early, or it is another page now; see the replay log", t.Asked, t.Recorded))
 	}

@@ -64,7 +64,7 @@ func (p *Player) Begin(film experiment.Film) (experiment.Play, error) {
 	err := errNoPicture
 	film.Latest(func(f lab.Format, frame lab.Frame) {
 		run.format = f
-		run.content, _, _, err = visual.FindContent(still{f, frame}, visual.SyncOptions{})
+		run.content, err = visual.FindPage(f, frame)
 	})
 	if err != nil {
 		return nil, experiment.Broken(err)
@@ -74,17 +74,6 @@ func (p *Player) Begin(film experiment.Film) (experiment.Play, error) {
 	}
 	return run, nil
 }
-
-// still is a recording of one frame.
-type still struct {
-	format lab.Format
-	frame  lab.Frame
-}
-
-func (s still) Format() lab.Format         { return s.format }
-func (s still) Len() int                   { return 1 }
-func (s still) Info(int) lab.FrameInfo     { return s.frame.FrameInfo }
-func (s still) Pixels(int) ([]byte, error) { return s.frame.Pix, nil }
 
 // play is a journey in progress.
 type play struct {

@@ -8,7 +8,9 @@ type Environment struct {
 	Appliance string `json:"appliance,omitempty"` // version of the appliance
 	Host
 	Browser   string        `json:"browser,omitempty"`
-	Screen    string        `json:"screen,omitempty"` // size, rate, and how it is filmed
+	Sandbox   string        `json:"sandbox,omitempty"`  // of a virtual device's browser
+	Screen    string        `json:"screen,omitempty"`   // size, rate, and how it is filmed
+	Controls  string        `json:"controls,omitempty"` // what gives a device at a port its input
 	Network   *NetworkState `json:"network,omitempty"`
 	Port      *PortState    `json:"port,omitempty"` // where the device is plugged in
 	Isolation *Isolation    `json:"isolation,omitempty"`

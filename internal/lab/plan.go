@@ -31,6 +31,10 @@ type Plan struct {
 	Files map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
+	// Screen, Controls and Recipe replace those of a device at a port, for this run.
+	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
+	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
+	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }
@@ -40,7 +44,7 @@ type Arm struct {
 	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay: its file name, or the ID of a run that made one. Without it the page is recorded first" example:"shop.wacz"`
 	Link    string `json:"link,omitempty" maxLength:"1000" doc:"Access network: the name of a profile, or parameters. Without it native, which changes nothing" example:"rtt=28ms,down=5mbit,up=1mbit"`
-	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer" example:"loose"`
+	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
@@ -68,8 +72,11 @@ func (a Arm) IsWarm() bool { return a.State == StateWarm || a.State == StateAppW
 // NativeLink is the name of the link that changes nothing.
 const NativeLink = "native"
 
-// NormalMatch is the matching policy of a plan that names none.
-const NormalMatch = "normal"
+// The matching policies that a plan gets that names none: LooseMatch if its recording was imported.
+const (
+	NormalMatch = "normal"
+	LooseMatch  = "loose"
+)
 
 // The values of Plan.Miss.
 const (
@@ -83,14 +90,14 @@ type NamedArm struct {
 	Arm
 }
 
-// Arms lists the arms with every field filled in: the control, and the treatment if
+// Arms lists the arms with every field filled in but Match, which depends on the recording: the control, and the treatment if
 // there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
 	if control.Page == "" && len(p.Steps) > 0 {
 		control.Page = cmp.Or(p.Steps[0].Open, p.Steps[0].Launch)
 	}
-	control.Link, control.Match = cmp.Or(control.Link, NativeLink), cmp.Or(control.Match, NormalMatch)
+	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
 	if p.Treatment == nil {
 		return arms

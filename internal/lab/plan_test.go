@@ -43,15 +43,15 @@ func TestPlanOfTheFirstVersions(t *testing.T) {
 
 func TestArms(t *testing.T) {
 	p := Plan{Trials: 3, Arm: Arm{Page: "p", Archive: "a"}}
-	if d := cmp.Diff([]NamedArm{{Control, Arm{Page: "p", Archive: "a", Link: NativeLink, Match: NormalMatch}}}, p.Arms()); d != "" || p.Total() != 3 {
+	if d := cmp.Diff([]NamedArm{{Control, Arm{Page: "p", Archive: "a", Link: NativeLink}}}, p.Arms()); d != "" || p.Total() != 3 {
 		t.Errorf("Total() = %d, want 3; Arms() (-want +got):\n%s", p.Total(), d)
 	}
 	for _, c := range []struct{ treatment, want Arm }{
-		{Arm{}, Arm{Page: "p", Archive: "a", Link: NativeLink, Match: NormalMatch}},
-		{Arm{Link: "3g"}, Arm{Page: "p", Archive: "a", Link: "3g", Match: NormalMatch}},
+		{Arm{}, Arm{Page: "p", Archive: "a", Link: NativeLink}},
+		{Arm{Link: "3g"}, Arm{Page: "p", Archive: "a", Link: "3g"}},
 		{Arm{Match: "strict"}, Arm{Page: "p", Archive: "a", Link: NativeLink, Match: "strict"}},
-		{Arm{Page: "q"}, Arm{Page: "q", Link: NativeLink, Match: NormalMatch}}, // the control's recording is of another page
-		{Arm{Page: "q", Archive: "b"}, Arm{Page: "q", Archive: "b", Link: NativeLink, Match: NormalMatch}},
+		{Arm{Page: "q"}, Arm{Page: "q", Link: NativeLink}}, // the control's recording is of another page
+		{Arm{Page: "q", Archive: "b"}, Arm{Page: "q", Archive: "b", Link: NativeLink}},
 	} {
 		p.Treatment = &c.treatment
 		arms := p.Arms()

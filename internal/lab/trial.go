@@ -177,6 +177,22 @@ type CaptureState struct {
 	NormalBound  float64        `json:"normal_bound_ms"` // usual uncertainty of the time of a change
 	WorstBound   float64        `json:"worst_bound_ms"`  // worst uncertainty
 	LostBecause  map[string]int `json:"lost_because,omitempty"`
+	Source       *SourceState   `json:"source,omitempty"` // of a device at a port
+}
+
+// SourceState is what a device's screen was filmed by, as the source itself says.
+type SourceState struct {
+	Name   string      `json:"name"` // "v4l2:/dev/video0"
+	Pixels PixelFormat `json:"pixels"`
+	Chroma string      `json:"chroma,omitempty"` // "4:2:2": colours have a part of the resolution
+	Width  int         `json:"width"`
+	Height int         `json:"height"`
+	Rate   float64     `json:"rate_hz"` // of the signal, or as the driver claims; CaptureState.Rate is measured
+	// Notes hold the card's name, the colour space with its range, and the signal's mode.
+	Notes       map[string]string `json:"notes,omitempty"`
+	NotLossless string            `json:"not_lossless,omitempty"`
+	// Latency is the interval that was subtracted from every picture's time, in ms.
+	Latency []float64 `json:"latency_ms,omitempty"`
 }
 
 // Summary is one metric over the valid trials of one arm.

@@ -31,6 +31,17 @@ type Device struct {
 	Host    string `json:"host,omitempty" doc:"Host name that the device announces"`
 	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"VNC at its port 5900"`
 	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
+	// Parts are those of a device at a port.
+	Parts []DevicePart `json:"parts,omitempty" doc:"What its screen is seen by and what gives it input"`
+}
+
+// DevicePart is a part of a device at a port.
+type DevicePart struct {
+	Part    string `json:"part" enum:"screen,controls" doc:"What it is for"`
+	Use     string `json:"use" doc:"What it is" example:"ch9329:/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0"`
+	Ready   bool   `json:"ready" doc:"Whether nothing is known to be wrong with it"`
+	State   string `json:"state,omitempty" doc:"What is known of it: a signal, a connection"`
+	Problem string `json:"problem,omitempty" doc:"What is wrong with it, and how to mend it"`
 }
 
 // PluggedPart is something plugged into the appliance of which a device can be made.

@@ -18,6 +18,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -108,18 +110,25 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	describe(e)
-	p.handler = p.guard(e)
+	p.handler = p.guard(describe(e))
 	return p, nil
 }
 
-// describe has huma write each form of the API's description once. It does so at the first
-// request and keeps the text, without a lock: two first requests at once are a data race.
-func describe(e *echo.Echo) {
-	for _, path := range descriptions() {
-		r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: http.Header{}}
-		e.ServeHTTP(nowhere{}, r)
-	}
+// describe has huma write all forms of the API's description when the first of them is asked
+// for. Huma keeps the text without a lock: two first requests at once are a data race.
+func describe(e *echo.Echo) http.Handler {
+	once := sync.OnceFunc(func() {
+		for _, path := range descriptions() {
+			r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: http.Header{}}
+			e.ServeHTTP(nowhere{}, r)
+		}
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(descriptions(), r.URL.Path) {
+			once()
+		}
+		e.ServeHTTP(w, r)
+	})
 }
 
 // descriptions are the paths of the forms.

@@ -1,7 +1,9 @@
 package panel
 
 import (
+	"bytes"
 	"embed"
+	"html/template"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -13,24 +15,48 @@ import (
 //go:embed web
 var webFiles embed.FS
 
+// page is a page of the panel: what shell.html, which all pages share, needs of it.
+type page struct {
+	Title  string
+	Script string
+	Styles []string
+}
+
 // web serves the pages and their assets.
 func (p *Panel) web(e *echo.Echo) {
-	e.GET("/", func(c echo.Context) error { return webFile(c, "index.html") })
-	e.GET("/history", func(c echo.Context) error { return webFile(c, "history.html") })
-	e.GET("/access", func(c echo.Context) error { return webFile(c, "access.html") })
-	e.GET("/assets/:name", func(c echo.Context) error { return webFile(c, c.Param("name")) })
+	templates := template.Must(template.ParseFS(webFiles, "web/*.html"))
+	for route, page := range map[string]struct {
+		file string
+		page
+	}{
+		"/":        {"index.html", page{Title: "Runs", Script: "app.js"}},
+		"/history": {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
+		"/access":  {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
+	} {
+		e.GET(route, func(c echo.Context) error {
+			var b bytes.Buffer
+			if err := templates.ExecuteTemplate(&b, page.file, page.page); err != nil {
+				return err
+			}
+			return webBlob(c, ".html", b.Bytes())
+		})
+	}
+	e.GET("/assets/:name", func(c echo.Context) error {
+		name := c.Param("name")
+		b, err := fs.ReadFile(webFiles, path.Join("web", name))
+		if err != nil || path.Ext(name) == ".html" {
+			return echo.NewHTTPError(http.StatusNotFound, "there is no such page")
+		}
+		return webBlob(c, path.Ext(name), b)
+	})
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/assets/icon.svg") })
 }
 
-func webFile(c echo.Context, name string) error {
-	b, err := fs.ReadFile(webFiles, path.Join("web", name))
-	if err != nil {
-		return echo.NewHTTPError(http.StatusNotFound, "there is no such page")
-	}
+func webBlob(c echo.Context, ext string, b []byte) error {
 	c.Response().Header().Set("Cache-Control", "no-cache")
-	kind := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[path.Ext(name)]
+	kind := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[ext]
 	if kind == "" {
-		kind = mime.TypeByExtension(path.Ext(name))
+		kind = mime.TypeByExtension(ext)
 	}
 	return c.Blob(http.StatusOK, kind, b)
 }

@@ -73,6 +73,7 @@ func TestPageInBrowser(t *testing.T) {
 		await until(() => document.querySelectorAll("#devices li").length === 2 && document.querySelectorAll("#new [name=archive] option").length > 2);
 		const form = document.getElementById("new").elements;
 		form.page.value = "https://www.x.test/"; form.archive.value = "shop.wacz"; form.trials.value = "3";
+		form.match.value = "loose"; form.miss.value = "fill";
 		document.querySelector("#new button").click();
 		document.querySelector("#new button").click(); // a second click, which must not start a second run
 		const waits = await until(() => document.querySelectorAll(".run").length === 4);
@@ -99,8 +100,8 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil || got != "2 62 true" {
 		t.Errorf("the report under the panel: %q (%v)", got, err)
 	}
-	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 {
-		t.Errorf("%d runs were started by two clicks (%v)", len(jobs), err)
+	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 || jobs[0].Plan.Match != "loose" || jobs[0].Plan.Miss != lab.MissFill {
+		t.Errorf("two clicks started %+v (%v); want one run with the chosen policies", jobs, err)
 	}
 	if got := b.Problems()[refused:]; len(got) > 0 {
 		t.Errorf("the pages complain: %q", got)

@@ -111,8 +111,8 @@ func planRows(p lab.Plan) (r rows) {
 		}
 	}
 	for _, a := range arms {
-		if p.Match == "" && a.Match == lab.NormalMatch || a.Name != lab.Control && a.Match == control.Match {
-			continue // a run from before there were policies, or nothing new
+		if a.Match == "" || a.Name != lab.Control && a.Match == control.Match {
+			continue // a run from before there were policies, or of no recording, or nothing new
 		}
 		name := "A request matches"
 		if a.Name != lab.Control {
@@ -169,6 +169,7 @@ func spell(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s"
 func environmentRows(e lab.Environment) (r rows) {
 	r.add("Appliance", e.Appliance)
 	r.add("Browser", e.Browser)
+	r.add("Sandbox", e.Sandbox)
 	r.add("Screen", e.Screen)
 	r.add("Operating system", e.OS)
 	r.add("Kernel", e.Kernel)

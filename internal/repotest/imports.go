@@ -55,8 +55,8 @@ func directions() []direction {
 		},
 		{
 			"image/boottest",
-			[]string{"image", "internal/storytest", "internal/samplesite", "netlab/netspace"},
-			"the booted image is told the same story as the service on any machine, over cables that end in namespaces",
+			[]string{"image", "internal/storytest", "internal/samplesite", "netlab/netspace", "capture/x11", "internal/lab"},
+			"the booted image is told the same story as the service on any machine, over cables that end in namespaces; one is of a screen",
 		},
 		{
 			"internal/experiment",

@@ -57,6 +57,8 @@ type Task struct {
 	Origins string
 	// Reach is for origins outside.
 	Reach Reach
+	// NoSandbox is that of execute.VirtualConfig.
+	NoSandbox bool `json:",omitempty"`
 	// Events go to the outer half, as JSON, instead of to a person.
 	Events bool
 }
@@ -136,8 +138,10 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser,
-		Protocol: execute.NeedsProtocol(t.Plan.Steps)}
+	config := execute.VirtualConfig{
+		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
+		Protocol: execute.NeedsProtocol(t.Plan.Steps),
+	}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}
@@ -169,6 +173,9 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	if t.Reach.AnyCertificate && t.records() {
 		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")
+	}
+	if t.NoSandbox {
+		x.Warnings = append(x.Warnings, "The browser worked without its sandbox (--no-sandbox).")
 	}
 	return x.Run(ctx)
 }

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/netlab/replay"
 )
 
 // Visit opens pages in a virtual device, recording or replaying them.
@@ -22,10 +23,14 @@ type Visit struct {
 	Pages        []string
 	Still, Limit time.Duration
 	Seed         uint64
-	// Reach is for a recording.
+	// Reach is for a recording, and for a replay that asks origins for what the archive lacks.
 	Reach Reach
-	// Timing, Link and Match are for a replay.
+	// NoSandbox is that of execute.VirtualConfig.
+	NoSandbox bool `json:",omitempty"`
+	// Timing, Link, Match and Miss are for a replay; Fill is the archive that Miss fill makes.
 	Timing, Link, Match string
+	Miss                replay.Miss
+	Fill                string
 
 	// Served gets each request, in the outer half; nil gets none.
 	Served func(lab.Served) `json:"-"`
@@ -51,6 +56,11 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	if v.Archive, err = realPath(v.Archive); err != nil {
 		return err
 	}
+	if v.Fill != "" {
+		if v.Fill, err = realPath(v.Fill); err != nil {
+			return err
+		}
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -60,10 +70,10 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 		return err
 	}
 	defer inside.Close()
-	if v.Record {
+	if v.asksOrigins() {
 		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
 	} else {
-		_ = outside.Close() // a replay reaches nobody
+		_ = outside.Close() // such a replay reaches nobody
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -76,6 +86,11 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	_ = write.Close() // the inner half's copy was closed with the inner half
 	<-ended
 	return err
+}
+
+// asksOrigins tells whether the box connects to origins.
+func (v Visit) asksOrigins() bool {
+	return v.Record || v.Miss == replay.MissLive || v.Miss == replay.MissFill
 }
 
 // readServed passes requests on until the pipe ends, which is the end of the inner half.

@@ -46,12 +46,15 @@ func VisitInside(ctx context.Context, task string, in Inner) error {
 // carryOut brings the device up, opens the pages, and takes the device down.
 func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 	v.Reach.ownHosts() // before its file is covered
-	if err := isolate.Mount(isolate.Mounts{Keep: []string{filepath.Dir(v.Archive)}, Resolver: device.Gateway().String(),
-		TempSize: tempSize}); err != nil {
+	keep := []string{filepath.Dir(v.Archive)}
+	if v.Fill != "" {
+		keep = append(keep, filepath.Dir(v.Fill))
+	}
+	if err := isolate.Mount(isolate.Mounts{Keep: keep, Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return err
 	}
-	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log}
-	if v.Record {
+	config := execute.VirtualConfig{Forwarder: in.Commands.Forwarder, Log: in.Log, NoSandbox: v.NoSandbox}
+	if v.asksOrigins() {
 		dialer, err := isolate.NewDialer(os.NewFile(visitDials, "outside"))
 		if err != nil {
 			return err
@@ -200,7 +203,8 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 	return w.Close()
 }
 
-// replay opens the pages, each answered from the archive in a session of its own.
+// replay opens the pages, each answered from the archive in a session of its own. What the archive lacks
+// comes from the origins if the policy says so.
 func (v *visit) replay(ctx context.Context) error {
 	a, err := archive.Open(v.Archive)
 	if err != nil {
@@ -217,20 +221,46 @@ func (v *visit) replay(ctx context.Context) error {
 	if err := v.rig.Network.SetLink(profile); err != nil {
 		return err
 	}
+	o := replay.Options{Seed: v.Seed, Match: match.Policy(v.Match), Timing: timing, Miss: v.Miss, Annotate: v.annotate}
+	var filled *archive.Writer
+	if v.Miss == replay.MissFill {
+		now := time.Now()
+		if filled, err = archive.Create(v.Fill, archive.CreateOptions{Software: v.inner.Software, Wall: now, Seed: v.Seed}); err != nil {
+			return fmt.Errorf("--fill: %w", err)
+		}
+		o.Fill = replay.NewView(filled, now)
+	}
+	err = v.replayPages(ctx, a, o)
+	if filled == nil {
+		return err
+	}
+	if filled.Count() == 0 {
+		v.say("The recording lacked nothing: %s was not made", v.Fill)
+		return errors.Join(err, filled.Discard())
+	}
+	v.say("%d exchanges that the recording lacked are in %s", filled.Count(), v.Fill)
+	return errors.Join(err, filled.Close())
+}
+
+// replayPages opens the pages one after the other.
+func (v *visit) replayPages(ctx context.Context, a *archive.Archive, o replay.Options) error {
 	var mu sync.Mutex
 	var writing error
-	log := func(s lab.Served) { // does not block for long: the outer half reads at once
+	o.Log = func(s lab.Served) { // does not block for long: the outer half reads at once
 		mu.Lock()
 		defer mu.Unlock()
 		writing = errors.Join(writing, v.lines.Encode(s))
 	}
+	var err error
+	v.rig.Locale(a.Locale())
 	for _, page := range v.Pages {
 		// Each browser is a device that was never here, so it gets a session of its own.
-		session, serr := v.rig.Network.Replay(ctx, a, replay.Options{
-			Seed: v.Seed, Match: match.Policy(v.Match), Timing: timing, Wall: time.Now(), Annotate: v.annotate, Log: log,
-		})
+		o.Wall = time.Now()
+		session, serr := v.rig.Network.Replay(ctx, a, o)
 		if err = serr; err == nil {
 			err = v.open(ctx, page, session.Stats)
+			v.rig.Network.Disarm()
+			err = errors.Join(err, session.Wait())
 		}
 		if err != nil {
 			break

@@ -26,6 +26,8 @@ type Config struct {
 	Network networkConfig `yaml:"network"`
 	// Recordings says what reading one may take.
 	Recordings recordingsConfig `yaml:"recordings"`
+	// Virtual is for the browsers of this machine, which a box does not have.
+	Virtual virtualConfig `yaml:"virtual"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
@@ -43,6 +45,12 @@ type networkConfig struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// InsecureOrigin leaves the certificates of origins unverified.
 	InsecureOrigin bool `yaml:"insecure_origin"`
+}
+
+// virtualConfig configures the virtual device.
+type virtualConfig struct {
+	// NoSandbox lets browsers work without their own sandbox, where the machine refuses that.
+	NoSandbox bool `yaml:"no_sandbox"`
 }
 
 // reach says how origins are reached; roots are those of Roots.

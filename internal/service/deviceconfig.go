@@ -2,14 +2,18 @@ package service
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"eidetic/internal/execute"
+	"eidetic/internal/lab"
 	"eidetic/netlab/port"
 )
 
-// deviceConfig is a device at a network port that shows its screen by VNC.
+// deviceConfig is a device at a network port: what its screen is seen by, what gives it input,
+// and what is known of its browser. Without screen and controls it shares its screen by VNC.
 type deviceConfig struct {
 	// Name is what runs call it; the default is the name of the port.
 	Name string `yaml:"name"`
@@ -20,6 +24,10 @@ type deviceConfig struct {
 	Gateway string `yaml:"gateway"`
 	// WiFi makes the port, a radio, an access point.
 	WiFi *wifiConfig `yaml:"wifi"`
+	// Screen and Controls are its parts; Recipe is what is known of its browser.
+	Screen   *lab.ScreenPart   `yaml:"screen"`
+	Controls *lab.ControlsPart `yaml:"controls"`
+	Recipe   string            `yaml:"recipe"`
 	// VNC is the TCP port of its VNC server.
 	VNC      uint16 `yaml:"vnc"`
 	Password string `yaml:"password"`
@@ -38,13 +46,41 @@ func (c deviceConfig) withDefaults(n int) deviceConfig {
 	c.Gateway = cmp.Or(c.Gateway, fmt.Sprintf("192.168.%d.1/24", 77+n))
 	c.VNC = cmp.Or(c.VNC, 5900)
 	c.Rate = cmp.Or(c.Rate, 60)
-	if len(c.Fresh) == 0 {
+	if c.Screen == nil {
+		c.Screen = &lab.ScreenPart{RFB: strconv.Itoa(int(c.VNC)), Rate: c.Rate}
+	}
+	if c.Controls == nil {
+		c.Controls = &lab.ControlsPart{RFB: strconv.Itoa(int(c.VNC))}
+	}
+	if len(c.Fresh) == 0 && c.Recipe == "" {
 		c.Fresh = []string{"key Ctrl+W"}
 	}
 	return c
 }
 
+// forPlan returns the device with the parts that a plan names in place of its own.
+func (c deviceConfig) forPlan(p lab.Plan) deviceConfig {
+	if p.Screen != nil {
+		c.Screen = p.Screen
+	}
+	if p.Controls != nil {
+		c.Controls = p.Controls
+	}
+	if p.Recipe != "" {
+		c.Recipe, c.Fresh = p.Recipe, nil
+	}
+	return c
+}
+
 func (c deviceConfig) http3() bool { return c.HTTP3 == nil || *c.HTTP3 }
+
+// fresh are the steps of Fresh; none where a recipe says how.
+func (c deviceConfig) fresh() (execute.Fresh, error) {
+	if len(c.Fresh) == 0 {
+		return nil, nil
+	}
+	return execute.ParseFresh(c.Fresh)
+}
 
 // gateway parses Gateway, which was checked.
 func (c deviceConfig) gateway() netip.Prefix {
@@ -109,7 +145,11 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 				return wrong("wifi", "%w", err)
 			}
 		}
-		if _, err := execute.ParseFresh(c.Fresh); err != nil {
+		var part *execute.PartError
+		if err := execute.CheckParts(c.Screen, c.Controls, c.Recipe); errors.As(err, &part) {
+			return wrong(part.Field, "%w", part.Err)
+		}
+		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)
 		}
 	}

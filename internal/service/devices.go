@@ -83,6 +83,7 @@ type portDevice struct {
 	software string
 	log      *slog.Logger
 	checker  inspect.Checker // of recordings
+	plugged  *partList       // what is plugged into the box; nil is nothing
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
 
@@ -141,9 +142,21 @@ func (d *portDevice) address() string {
 	return d.gateway
 }
 
-func (d *portDevice) describe(context.Context) panel.Device {
+func (d *portDevice) describe(ctx context.Context) panel.Device {
+	out := d.describeNetwork()
+	out.Parts = d.plugged.partsOf(ctx, d.config)
+	for _, p := range out.Parts {
+		if out.Ready && !p.Ready {
+			out.Ready, out.Problem = false, p.Part+": "+p.Problem
+		}
+	}
+	return out
+}
+
+// describeNetwork is describe without what sees the screen and what gives input.
+func (d *portDevice) describeNetwork() panel.Device {
 	c := d.config
-	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Screen: fmt.Sprintf("VNC at its port %d", c.VNC)}
+	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen)}
 	d.mu.Lock()
 	running, point, err := d.running, d.point, d.err
 	out.WiFi, out.Gateway = d.wifi, d.gateway
@@ -184,18 +197,19 @@ func (d *portDevice) describe(context.Context) panel.Device {
 func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	running, start, done := d.occupy()
 	defer done()
-	now := d.describe(ctx)
+	now := d.describeNetwork()
 	address, err := netip.ParseAddr(now.Address)
 	if err != nil {
 		return fmt.Errorf("device %s: %s", d.config.Name, now.Problem)
 	}
-	fresh, err := execute.ParseFresh(d.config.Fresh)
+	config := d.config.forPlan(p)
+	fresh, err := config.fresh()
 	if err != nil {
 		return err
 	}
 	c := execute.PluggedConfig{
-		Port: running, Start: start, Fresh: fresh, Address: address,
-		VNC: d.config.VNC, Password: d.config.Password, Rate: d.config.Rate,
+		Port: running, Start: start, Address: address, Screen: *config.Screen, Controls: *config.Controls,
+		Password: config.Password, Fresh: fresh, Recipe: config.Recipe,
 	}
 	rig, keys, err := execute.NewPlugged(ctx, c)
 	if err != nil {

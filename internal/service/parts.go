@@ -3,13 +3,18 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"eidetic/control/adb"
 	"eidetic/internal/device"
+	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 )
 
@@ -20,7 +25,7 @@ type partList struct {
 
 	mu   sync.Mutex
 	seen time.Time
-	last []panel.PluggedPart
+	last []device.Part
 }
 
 const (
@@ -44,7 +49,8 @@ func plugged(log *slog.Logger) func(context.Context) []device.Part {
 	}
 }
 
-func (p *partList) list(ctx context.Context) []panel.PluggedPart {
+// all lists what is plugged in.
+func (p *partList) all(ctx context.Context) []device.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.seen.IsZero() && time.Since(p.seen) < partsKept {
@@ -52,10 +58,86 @@ func (p *partList) list(ctx context.Context) []panel.PluggedPart {
 	}
 	ctx, cancel := context.WithTimeout(ctx, partsLimit)
 	defer cancel()
-	p.last = nil
-	for _, part := range p.look(ctx) {
-		p.last = append(p.last, panel.PluggedPart(part))
-	}
-	p.seen = time.Now()
+	p.last, p.seen = p.look(ctx), time.Now()
 	return p.last
+}
+
+// list is all for the panel.
+func (p *partList) list(ctx context.Context) (out []panel.PluggedPart) {
+	for _, part := range p.all(ctx) {
+		out = append(out, panel.PluggedPart(part))
+	}
+	return out
+}
+
+// screenWords says how a screen is seen.
+func screenWords(s lab.ScreenPart) string {
+	if _, err := strconv.Atoi(s.RFB); err == nil {
+		return "VNC at its port " + s.RFB
+	}
+	return s.Source()
+}
+
+// partsOf says whether the parts of a device are ready, as far as the box can know: what shares
+// its screen over the network is known when it is asked.
+func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePart {
+	screen := panel.DevicePart{Part: "screen", Use: screenWords(*c.Screen), Ready: true}
+	controls := panel.DevicePart{Part: "controls", Use: c.Controls.Device(), Ready: true}
+	if p == nil || c.Screen.V4L2 == "" && c.Controls.Gadget == "" && c.Controls.CH9329 == "" && c.Controls.ADB == "" {
+		return []panel.DevicePart{screen, controls}
+	}
+	all := p.all(ctx)
+	if c.Screen.V4L2 != "" {
+		judge(&screen, all, device.PartGrabber, c.Screen.V4L2, "plug the grabber in, or name one that is listed under parts")
+	}
+	switch {
+	case c.Controls.Gadget != "":
+		judge(&controls, all, device.PartUSB, c.Controls.Gadget, "only boards with a USB device port have one; use a CH9329 serial chip")
+	case c.Controls.CH9329 != "":
+		judge(&controls, all, device.PartSerial, c.Controls.CH9329, "plug the chip's serial cable into the box")
+	case c.Controls.ADB != "":
+		judge(&controls, all, device.PartPhone, c.Controls.ADB, "plug the phone's USB cable in, and switch USB debugging on")
+	}
+	return []panel.DevicePart{screen, controls}
+}
+
+// judge fills in what is known of the part of a kind and a name among those that are plugged in.
+func judge(p *panel.DevicePart, all []device.Part, kind, name, mend string) {
+	var found []device.Part
+	for _, part := range all {
+		_, path, _ := strings.Cut(part.Use, ":")
+		if part.Kind == kind && (name == lab.AutoPart || path == name || sameFile(path, name)) {
+			found = append(found, part)
+		}
+	}
+	switch {
+	case len(found) == 0 && kind == device.PartSerial && exists(name): // a port of the board, which has no name by its id
+		p.State = "a serial port"
+	case len(found) == 0 && name == lab.AutoPart:
+		p.Ready, p.Problem = false, fmt.Sprintf("there is no %s: %s", kind, mend)
+	case len(found) == 0:
+		p.Ready, p.Problem = false, fmt.Sprintf("there is no %s %s: %s", kind, name, mend)
+	case len(found) > 1:
+		p.Ready, p.Problem = false, fmt.Sprintf("there are %d: name one of them in place of auto", len(found))
+	default:
+		p.State, p.Ready, p.Problem = found[0].State, found[0].Ready, found[0].Problem
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// sameFile says whether two names are of one device file; by-id names are links.
+func sameFile(a, b string) bool {
+	if !strings.HasPrefix(a, "/") || !strings.HasPrefix(b, "/") {
+		return false
+	}
+	one, err := filepath.EvalSymlinks(a)
+	if err != nil {
+		return false
+	}
+	other, err := filepath.EvalSymlinks(b)
+	return err == nil && one == other
 }

@@ -32,6 +32,7 @@ type ports struct {
 	devices   *deviceList
 	log       *slog.Logger
 	checker   inspect.Checker
+	plugged   *partList
 	root      string // of the file system, where a box says what its ports are for
 
 	known map[string]*portDevice // by interface
@@ -121,7 +122,7 @@ func (p *ports) update(ctx context.Context, tick func()) {
 	wanted := p.wanted()
 	for _, w := range wanted {
 		if p.known[w.Port] == nil {
-			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker}
+			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker, plugged: p.plugged}
 			p.known[w.Port] = d
 			p.devices.add(w.Name, d)
 		}
@@ -200,7 +201,7 @@ func (p *ports) watch(ctx context.Context, tick func()) {
 	for {
 		p.update(ctx, tick)
 		for _, d := range p.known {
-			d.describe(ctx) // takes every lock of the port, and asks the kernel
+			d.describeNetwork() // takes every lock of the port, and asks the kernel
 		}
 		tick()
 		select {

@@ -60,12 +60,12 @@ func TestResolvePlan(t *testing.T) {
 	if err != nil || q.Device != "port" {
 		t.Errorf("Accept() = a plan for device %q, %v; want the first device", q.Device, err)
 	}
-	control := lab.Arm{Page: base.Page, Archive: shop, Link: "native", Match: "normal"}
+	control := lab.Arm{Page: base.Page, Archive: shop, Link: "native"}
 	for name, c := range map[string]struct{ treatment, want *lab.Arm }{
 		"control alone": {nil, nil},
-		"another link":  {&lab.Arm{Link: "lte"}, &lab.Arm{Page: base.Page, Archive: shop, Link: "lte", Match: "normal"}},
-		"another page":  {&lab.Arm{Page: "https://y.test/"}, &lab.Arm{Page: "https://y.test/", Link: "native", Match: "normal"}},
-		"a run's":       {&lab.Arm{Archive: "20270101-000000-a"}, &lab.Arm{Page: base.Page, Archive: recorded, Link: "native", Match: "normal"}},
+		"another link":  {&lab.Arm{Link: "lte"}, &lab.Arm{Page: base.Page, Archive: shop, Link: "lte"}},
+		"another page":  {&lab.Arm{Page: "https://y.test/"}, &lab.Arm{Page: "https://y.test/", Link: "native"}},
+		"a run's":       {&lab.Arm{Archive: "20270101-000000-a"}, &lab.Arm{Page: base.Page, Archive: recorded, Link: "native"}},
 		"matching":      {&lab.Arm{Match: "strict"}, &lab.Arm{Page: base.Page, Archive: shop, Link: "native", Match: "strict"}},
 		"nothing else":  {&lab.Arm{}, &control},
 	} {

@@ -92,13 +92,15 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	uploads := Uploads{filepath.Join(s.Data, UploadsDir), checker}
 	uploads.removeIncomplete(s.Log)
 	devices := &deviceList{}
-	network, err := s.ports(devices, authority, checker)
+	inPlace := &partList{look: plugged(s.Log)}
+	network, err := s.ports(devices, authority, checker, inPlace)
 	if err != nil {
 		return err
 	}
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
 			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
+			noSandbox: s.Config.Virtual.NoSandbox,
 		})
 	}
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
@@ -114,7 +116,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Alerts:  func() []string { return s.alerts(disk, network) },
-		Devices: devices.describe, PluggedIn: (&partList{look: plugged(s.Log)}).list,
+		Devices: devices.describe, PluggedIn: inPlace.list,
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),
 	}
@@ -172,7 +174,7 @@ func (s *Service) announce(ctx context.Context, listener net.Listener, ended <-c
 }
 
 // ports returns the networks of the devices that are plugged in; they are not up yet.
-func (s *Service) ports(devices *deviceList, authority *ca.Authority, checker inspect.Checker) (*ports, error) {
+func (s *Service) ports(devices *deviceList, authority *ca.Authority, checker inspect.Checker, inPlace *partList) (*ports, error) {
 	upstream, err := s.Config.Network.reach(s.Roots).Upstream()
 	if err != nil {
 		return nil, err
@@ -180,6 +182,7 @@ func (s *Service) ports(devices *deviceList, authority *ca.Authority, checker in
 	return &ports{
 		config: s.Config.Devices, data: s.Data, software: s.Software, authority: authority, upstream: upstream, forwarder: s.Commands.Forwarder,
 		devices: devices, log: s.Log, root: root, known: map[string]*portDevice{}, checker: checker,
+		plugged: inPlace,
 	}, nil
 }
 

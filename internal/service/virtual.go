@@ -19,6 +19,8 @@ type virtualDevice struct {
 	data     string
 	reach    sandbox.Reach // of origins
 	commands sandbox.Commands
+	// noSandbox is that of the configuration.
+	noSandbox bool
 	// check returns what the machine lacks; it makes namespaces to find out whether it may.
 	check func(context.Context) error
 
@@ -62,7 +64,7 @@ func (v *virtualDevice) setBusy(busy bool) {
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
-	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach}
+	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
 	if kind, err := sandbox.OriginsOf(p); err != nil {
 		return err
 	} else if kind == sandbox.OriginsSample {

@@ -12,7 +12,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -96,6 +98,18 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")
 	d.start(cmd)
 	return d
+}
+
+// Display is the device's screen by a name that programs outside it can use: a socket of its own,
+// because others may have a screen of the same number.
+func (d *Device) Display() string {
+	d.t.Helper()
+	name := filepath.Join(d.dir, "screen")
+	number := strings.TrimPrefix(d.screen, ":")
+	if err := os.Symlink(filepath.Join(d.dir, "X11-unix", "X"+number), name+":"+number); err != nil && !errors.Is(err, fs.ErrExist) {
+		d.t.Fatal(err)
+	}
+	return name + ":" + number
 }
 
 // lease requests an address by DHCP and assigns it.

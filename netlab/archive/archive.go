@@ -66,6 +66,10 @@ func (a *Archive) Info() lab.ArchiveInfo { return a.info }
 // reading another tool's file left out, lacks or changed: one line each.
 func (a *Archive) Warnings() []string { return slices.Concat(a.warnings, a.notes) }
 
+// IsSeeded tells that the pages drew their numbers from a seed while they were recorded, so that they draw
+// the same ones in a replay. The pages of an import did not.
+func (a *Archive) IsSeeded() bool { return !a.options.PageDate.IsZero() }
+
 // Import returns the archive of a file that is to be kept as an archive of its own. It keeps what
 // Warnings said of the file. It is an error if nothing of the file can be replayed.
 func (a *Archive) Import() (*Archive, error) {

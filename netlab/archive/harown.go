@@ -24,6 +24,7 @@ type harOwnLog struct {
 	Wall     string          `json:"wall,omitempty"`
 	Seed     string          `json:"seed"` // decimal: JavaScript would round a number
 	PageDate string          `json:"page_date,omitempty"`
+	Zone     string          `json:"zone,omitempty"`
 	Rules    json.RawMessage `json:"rules,omitempty"`
 	DNS      []DNS           `json:"dns,omitempty"`
 	Imported []string        `json:"imported,omitempty"`
@@ -45,6 +46,7 @@ func ownLog(a *Archive) json.RawMessage {
 		Software: a.options.Software,
 		Title:    a.options.Title,
 		Seed:     strconv.FormatUint(a.options.Seed, 10),
+		Zone:     a.options.Zone,
 		Imported: a.carried().Imported,
 		Lost:     a.carried().Lost,
 	}
@@ -90,6 +92,9 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 		Software: oneLine(
 			o.Software,
 		), Title: oneLine(o.Title), Seed: seed, Rules: rules, Wall: harTime(o.Wall), PageDate: harTime(o.PageDate),
+	}
+	if isZone(o.Zone) {
+		a.options.Zone = o.Zone
 	}
 	a.options.Lost = min(max(o.Lost, 0), mostLost)
 	for _, line := range o.Imported {

@@ -152,6 +152,7 @@ func (hi *harImport) entry(s *jsonStream) error {
 
 // harImport collects the entries of a HAR.
 type harImport struct {
+	zone    string // of the first time that has one
 	a       *Archive
 	limits  Limits
 	ofLog   harNotes // which come before the others, wherever the log's own fields stand
@@ -168,6 +169,9 @@ type harImport struct {
 
 // take adds an entry and returns its exchange, or notes why it is left out.
 func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
+	if hi.zone == "" {
+		hi.zone = zoneOf(h.Started)
+	}
 	place, what := fmt.Sprint("entry ", i), h.Request.URL
 	e, err := h.ownExchange()
 	if err != nil && !errors.Is(err, errNotOwn) {
@@ -201,6 +205,9 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 // finish sets what follows from all entries: their order, the recording's start, and the pages.
 func (hi *harImport) finish() {
 	a, pages, isOwn := hi.a, hi.pages, hi.isOwn
+	if !isOwn {
+		a.options.Zone = hi.zone
+	}
 	sorted := !hi.foreign && isOwn
 	for i, e := range a.exchanges {
 		sorted = sorted && (i == 0 || a.exchanges[i-1].Order <= e.Order)

@@ -160,6 +160,10 @@ func (ld *loader) info(block []byte) {
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
 				ld.a.options.Lost = min(n, mostLost)
 			}
+		case "eidetic-zone":
+			if isZone(value) {
+				ld.a.options.Zone = value
+			}
 		case "eidetic-page-date":
 			ld.a.options.PageDate, _ = time.Parse(time.RFC3339Nano, value)
 		}

@@ -21,6 +21,8 @@ type CreateOptions struct {
 	// replay shows pages the same numbers.
 	Seed     uint64
 	PageDate time.Time
+	// Zone is the browser's offset from UTC, "+02:00"; "" if it is unknown, or the browser was the virtual device's.
+	Zone string
 	// Rules apply when requests are matched.
 	Rules []Rule
 	// Imported says what the import of another tool's file left out, lacks or changed, a line each.
@@ -43,7 +45,13 @@ type Page struct {
 	URL   string    `json:"url"`
 	Title string    `json:"title,omitempty"`
 	Wall  time.Time `json:"ts"`
+	// Rest is when the page came to rest, in milliseconds since the start of the recording. What it asked
+	// for later, a replay that ends at rest does not ask for. 0 if that is not known.
+	Rest float64 `json:"rest_ms,omitempty"`
 }
+
+// RestTime is Rest as [lab.Exchange.Start] counts.
+func (p Page) RestTime() time.Duration { return time.Duration(p.Rest * float64(time.Millisecond)) }
 
 // DNS is one recorded question and its answer.
 type DNS struct {

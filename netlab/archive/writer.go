@@ -87,6 +87,9 @@ func (w *Writer) writeInfo() error {
 	if !w.o.PageDate.IsZero() {
 		infoField(&b, "eidetic-page-date", w.o.PageDate.UTC().Format(time.RFC3339Nano))
 	}
+	if w.o.Zone != "" {
+		infoField(&b, "eidetic-zone", w.o.Zone)
+	}
 	if len(w.o.Rules) > 0 {
 		infoField(&b, "eidetic-rules", string(marshal(w.o.Rules)))
 	}

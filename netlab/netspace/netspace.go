@@ -100,6 +100,14 @@ func (n *Namespace) Do(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == os.Getpid() {
+			// The first thread cannot end, and /proc/self shows its namespaces. While this goroutine
+			// waits on it, another one gets another thread.
+			err := n.Do(f)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
 		if err := netns.Set(n.h); err != nil {
 			done <- fmt.Errorf("enter a network namespace: %w", err)
 			return

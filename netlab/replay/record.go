@@ -103,6 +103,23 @@ func (c *Recorder) restingLocked() (n int) {
 	return n
 }
 
+// Waits lists the requests that wait for their origins, without WebSockets and event streams: by
+// their order, when the last byte came from the origin, or the request if none has.
+func (c *Recorder) Waits() map[int]lab.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waits := map[int]lab.Time{}
+	for f := range c.active {
+		if !f.isStream.Load() {
+			waits[f.e.Order] = lab.Time(f.heard.Load())
+		}
+	}
+	return waits
+}
+
+// Since returns the time from the recording's start, as [lab.Exchange.Start] has it.
+func (c *Recorder) Since(at lab.Time) time.Duration { return at.Sub(c.start) }
+
 // Wait returns when every exchange that has begun has ended and is in the
 // archive, with the first error of writing it. Call it before the archive is
 // closed, after the device's connections were.

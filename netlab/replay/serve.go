@@ -22,7 +22,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // count counts the exchanges that were asked for.
 func (s *Session) count(en *match.Entry) {
-	if en == nil || en.Method == http.MethodOptions {
+	if en == nil || en.Method == http.MethodOptions || s.o.Rest > 0 && en.Start > s.o.Rest {
 		return
 	}
 	s.mu.Lock()

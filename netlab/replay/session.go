@@ -51,6 +51,9 @@ type Options struct {
 	Wall time.Time
 	// Inject is the script's; a zero Date means the recording's own.
 	Inject inject.Options
+	// Rest is when the recorded page came to rest, by Exchange.Start: later exchanges do not count
+	// for Stats.Asked. 0 counts all.
+	Rest time.Duration
 	// Log gets one line per request when its answer has ended. It is called
 	// from many goroutines and must not block.
 	Log func(lab.Served)
@@ -74,7 +77,7 @@ type Stats struct {
 	Live         int // fetched from origins: all of a Recorder, the misses of MissLive and MissFill
 	InFlight     int
 	LastActivity lab.Time // the last arrival or end of a request
-	Asked        int      // exchanges of the archive that answered a request, of a Session; without CORS preflights
+	Asked        int      // exchanges of the archive that answered a request, of a Session; without CORS preflights and what came after Options.Rest
 	Failed       bool     // a miss under MissFail
 }
 
@@ -105,6 +108,15 @@ func InjectOptions(a *archive.Archive, o inject.Options) inject.Options {
 		}
 	}
 	return o
+}
+
+// PolicyOf is the matching policy for an archive where a person chooses none. The pages of an import were not
+// seeded, so some of their requests differ in each replay: the most similar recorded one answers them.
+func PolicyOf(a *archive.Archive) match.Policy {
+	if a.IsSeeded() {
+		return match.Normal
+	}
+	return match.Loose
 }
 
 // NewSession prepares a and returns a handler that is ready. For many sessions of

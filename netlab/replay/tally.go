@@ -20,6 +20,8 @@ type Tally struct {
 	served    []lab.Served
 	stages    map[lab.Stage]int
 	firstMiss string
+	failed    int // requests that their origins did not answer
+	firstFail string
 }
 
 // NewTally returns a tally of no requests; log may be nil.
@@ -32,6 +34,11 @@ func (t *Tally) Add(s lab.Served) {
 	t.stages[s.Stage]++
 	if s.Stage == lab.StageMiss && t.firstMiss == "" {
 		t.firstMiss = s.Method + " " + s.URL
+	}
+	if s.Stage == lab.StageLive && s.Error != "" && !s.Aborted {
+		if t.failed++; t.failed == 1 {
+			t.firstFail = s.Method + " " + s.URL + ": " + s.Error
+		}
 	}
 	t.served = append(t.served, lab.Served{Stage: s.Stage, Score: s.Score}) // the rest is only for the log
 	if t.log != nil {
@@ -51,6 +58,14 @@ func (t *Tally) Misses() (n int, first string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stages[lab.StageMiss], t.firstMiss
+}
+
+// Failures returns how many requests could not be fetched from their origins, and the first of them with
+// the reason.
+func (t *Tally) Failures() (n int, first string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed, t.firstFail
 }
 
 // Matches says how the requests of a replay were matched.

@@ -107,8 +107,9 @@ func (p *Phone) command(command string) (out string, status byte) {
 // nodes are the input devices, and who listens to their events.
 type nodes struct {
 	mu        sync.Mutex
-	names     []string // /dev/input/event0 …
-	reports   []string // that came, as "NAME: BYTES"
+	names     []string   // /dev/input/event0 …
+	reports   []string   // that came, as "NAME: BYTES"
+	stamps    []lab.Time // when those came that changed something, on this machine's clock
 	listeners map[*shellStream]chan string
 	last      map[string][]byte
 	sink      func(name string, descriptor, report []byte)
@@ -132,6 +133,13 @@ func (p *Phone) Reports() []string {
 	p.nodes.mu.Lock()
 	defer p.nodes.mu.Unlock()
 	return slices.Clone(p.nodes.reports)
+}
+
+// Stamps are when reports came that changed something, on this machine's clock.
+func (p *Phone) Stamps() []lab.Time {
+	p.nodes.mu.Lock()
+	defer p.nodes.mu.Unlock()
+	return slices.Clone(p.nodes.stamps)
 }
 
 // OnReport calls f with every report and, with a nil report, for every device that is made.
@@ -205,7 +213,9 @@ func (p *Phone) hid(s *shellStream) {
 			}
 			if string(n.last[d.node]) != string(report) && flaw != "silent" {
 				n.last[d.node] = report
-				at := phoneClock()
+				now := lab.Monotonic()
+				n.stamps = append(n.stamps, now)
+				at := phoneClock(now)
 				n.say(fmt.Sprintf("[%8d.%06d] %s: 0004 0004 00070004\n[%8d.%06d] %s: 0000 0000 00000000",
 					at/1e6, at%1e6, d.node, at/1e6, at%1e6, d.node))
 			}
@@ -218,7 +228,7 @@ func (p *Phone) hid(s *shellStream) {
 const Ahead = lab.Time(5_000_000_000_000)
 
 // phoneClock is the phone's monotonic clock in microseconds.
-func phoneClock() int64 { return int64((lab.Monotonic() + Ahead) / 1000) }
+func phoneClock(now lab.Time) int64 { return int64((now + Ahead) / 1000) }
 
 // getevent lists the devices and then prints events.
 func (p *Phone) getevent(ctx context.Context, s *shellStream) {

@@ -34,8 +34,24 @@ type Host struct {
 var _ hid.Sink = (*Host)(nil)
 
 // NewHost plugs into the X server, whose keyboard gets the layout of that name, as
-// package hid calls it.
+// package hid calls it; "" leaves it as it is.
 func NewHost(t testing.TB, display, layout string) *Host {
+	t.Helper()
+	if layout != "" {
+		setLayout(t, display, layout)
+	}
+	conn, err := xgb.NewConnDisplay(display)
+	if err == nil {
+		err = xtest.Init(conn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return &Host{conn: conn, screen: xproto.Setup(conn).DefaultScreen(conn)}
+}
+
+func setLayout(t testing.TB, display, layout string) {
 	t.Helper()
 	name, variant, model := strings.TrimSuffix(layout, "-windows"), "", "pc105"
 	switch layout {
@@ -49,15 +65,6 @@ func NewHost(t testing.TB, display, layout string) *Host {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v: %s", cmd.Args, err, out)
 	}
-	conn, err := xgb.NewConnDisplay(display)
-	if err == nil {
-		err = xtest.Init(conn)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	return &Host{conn: conn, screen: xproto.Setup(conn).DefaultScreen(conn)}
 }
 
 func (h *Host) send(kind, detail byte, x, y int16) {

@@ -1,6 +1,6 @@
 // Command bench records every application of the suite and replays it, and prints a table in Markdown.
 //
-//	go run ./internal/appsuite/bench [-trials 10] [-only NAME,…] [-out out/bench/apps] [-flags "--link 4g"]
+//	go run ./internal/appsuite/bench [-trials 10] [-only NAME,…] [-browsers chromium,firefox-esr] [-out out/bench/apps] [-flags "--link 4g"]
 //	    [-appliance bin/appliance] [-modules out/apps/node_modules]
 package main
 
@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"eidetic/internal/appsuite"
+	"eidetic/internal/lab"
 )
 
 func main() {
@@ -39,6 +40,7 @@ func run(ctx context.Context) (good bool, err error) {
 	flag.StringVar(&b.Out, "out", "out/bench/apps", "folder for the runs")
 	flag.IntVar(&b.Trials, "trials", 10, "replays of each application")
 	only := flag.String("only", "", "names of applications, with commas; all by default")
+	browsers := flag.String("browsers", "chromium,firefox-esr", "names of browsers, with commas; Firefox measures those that are marked for it")
 	more := flag.String("flags", "", "more flags of appliance measure, with blanks")
 	flag.Parse()
 	b.Flags = strings.Fields(*more)
@@ -49,27 +51,37 @@ func run(ctx context.Context) (good bool, err error) {
 	}
 	good = true
 	var table strings.Builder
-	for _, app := range appsuite.Apps() {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), app.Name) {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "\n%s\n", app.Name)
-		r, err := b.Measure(ctx, app)
-		if err != nil {
-			if ctx.Err() != nil {
+	for _, browser := range strings.Split(*browsers, ",") {
+		b.Browser = browser
+		for _, app := range appsuite.Apps() {
+			if *only != "" && !slices.Contains(strings.Split(*only, ","), app.Name) || browser != lab.Chromium && !app.Firefox {
+				continue
+			}
+			row, isGood, err := measure(ctx, b, app)
+			if err != nil {
 				return false, err
 			}
-			good = false
-			fmt.Fprintln(os.Stderr, err)
-			fmt.Fprintf(&table, "| %s | %s | failed | | | | | |\n", app.Name, app.Has)
-			continue
+			good = good && isGood
+			table.WriteString(row)
 		}
-		good = good && r.Good()
-		for _, text := range slices.Concat(r.Invalid, r.Misfits) {
-			fmt.Fprintln(os.Stderr, "  ", text)
-		}
-		table.WriteString(r.Row())
 	}
 	fmt.Print(appsuite.TableHead + table.String())
 	return good, nil
+}
+
+// measure returns an application's row of the table.
+func measure(ctx context.Context, b appsuite.Bench, app appsuite.App) (row string, good bool, err error) {
+	fmt.Fprintf(os.Stderr, "\n%s, %s\n", app.Name, b.Browser)
+	r, err := b.Measure(ctx, app)
+	if ctx.Err() != nil {
+		return "", false, ctx.Err()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return fmt.Sprintf("| %s | %s | %s | failed | | | | | | | |\n", app.Name, app.Has, b.Browser), false, nil
+	}
+	for _, text := range slices.Concat(r.Invalid, r.Misfits) {
+		fmt.Fprintln(os.Stderr, "  ", text)
+	}
+	return r.Row(), r.Good(), nil
 }

@@ -10,8 +10,22 @@ function device(d) {
   const li = make("li", { className: d.ready ? "ready" : "" },
     make("strong", { textContent: d.name }),
     make("em", { className: `state ${d.ready ? "done" : "queued"}`, textContent: d.ready ? "ready" : "not ready" }),
-    make("p", { textContent: facts.filter(Boolean).join(" · ") }), ...join);
+    make("p", { textContent: facts.filter(Boolean).join(" · ") }), ...join, ...(d.parts || []).map(part));
   li.dataset.key = d.name;
+  return li;
+}
+
+// part says what a device's screen is seen by, or what gives it input, and how to mend it.
+function part(p) {
+  return make("p", { className: p.ready ? "" : "mend" }, `${p.part}: ${p.use}`,
+    ...[p.state, p.ready ? "" : p.problem].filter(Boolean).map(text => ` · ${text}`));
+}
+
+// plugged is a part that is plugged in, by the name that a configuration calls it.
+function plugged(p) {
+  const li = make("li", { className: p.ready ? "" : "mend" }, `${p.kind} `, make("code", { textContent: p.use }),
+    [p.name, p.ready ? p.state : p.problem].filter(Boolean).map(text => ` · ${text}`).join(""));
+  li.dataset.key = p.use;
   return li;
 }
 
@@ -32,11 +46,13 @@ const ready = new Map(); // name of a device → whether it was ready
 
 // showDevices lists the devices, and announces which became ready or ceased to be.
 export async function showDevices(say) {
-  const { devices, links } = await call("/api/v1/devices");
+  const { devices, links, parts } = await call("/api/v1/devices");
   for (const d of devices) if (ready.size && ready.get(d.name) !== d.ready) say(d.ready ? `${d.name} is ready` : `${d.name} is not ready: ${d.problem}`);
   ready.clear();
   for (const d of devices) ready.set(d.name, d.ready);
   refresh($("devices"), devices.map(device));
+  refresh($("plugged"), parts.map(plugged));
+  $("parts").hidden = !parts.length;
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
   refresh($("links"), links.map(value => make("option", { value })));
 }

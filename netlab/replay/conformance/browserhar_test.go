@@ -24,7 +24,6 @@ import (
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/replay"
-	"eidetic/netlab/replay/match"
 )
 
 // quiet is how long the sample page has asked for nothing when its picture is taken. Its site does not
@@ -150,7 +149,7 @@ func (s *stand) replayHAR(t *testing.T, b filmed, a *archive.Archive) (frame []b
 	var mu sync.Mutex
 	session, err := replay.NewSession(a, replay.Options{
 		Clock: lab.Monotonic, Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone},
-		Match: match.Loose, // the page that was saved was not seeded: it sends another token
+		Match: replay.PolicyOf(a),
 		Log: func(line lab.Served) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -1,0 +1,89 @@
+package lab
+
+import "fmt"
+
+// ScreenPart says how the screen of a plugged-in device is seen: by the one of V4L2, RFB and
+// X11 that is set.
+type ScreenPart struct {
+	V4L2 string `json:"v4l2,omitempty" maxLength:"255" doc:"Device file of the grabber that the device's HDMI output leads to" example:"/dev/v4l/by-id/usb-MACROSILICON_USB3_Video-video-index0"`
+	RFB  string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
+	X11  string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
+	// What is asked of the source; what is left out is the source's choice.
+	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY" doc:"Pixel format asked of a grabber; without it the grabber's own"`
+	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT" example:"1920x1080"`
+	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
+	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device" example:"1080p60"`
+	Set     map[string]int `json:"set,omitempty" maxProperties:"64" doc:"Controls of the grabber, by name, set before filming"`
+	Latency []float64      `json:"latency_ms,omitempty" minItems:"2" maxItems:"2" doc:"Least and greatest time from the device's screen to a picture's time stamp; it is subtracted, and its width is part of every interval" example:"[8, 25]"`
+}
+
+// ControlsPart says how a plugged-in device is given input: by the one of Gadget, CH9329, ADB,
+// RFB and X11 that is set.
+type ControlsPart struct {
+	Gadget string `json:"gadget,omitempty" maxLength:"100" doc:"USB device port of the appliance, or auto for the only one" example:"auto"`
+	CH9329 string `json:"ch9329,omitempty" maxLength:"255" doc:"Serial port of a CH9329 chip" example:"/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0"`
+	ADB    string `json:"adb,omitempty" maxLength:"100" doc:"Serial number of an Android device, or auto for the only one" example:"auto"`
+	RFB    string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
+	X11    string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
+
+	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak"`
+	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
+	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
+	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
+}
+
+// AutoPart names the only part of its kind.
+const AutoPart = "auto"
+
+// Source is the part's name as commands have it: "v4l2:/dev/video0".
+func (p ScreenPart) Source() string {
+	return named([][2]string{{"v4l2", p.V4L2}, {"rfb", p.RFB}, {"x11", p.X11}})
+}
+
+// Device is the part's name as commands have it: "ch9329:/dev/serial/by-id/…".
+func (p ControlsPart) Device() string {
+	all := [][2]string{{"gadget", p.Gadget}, {"ch9329", p.CH9329}, {"adb", p.ADB}, {"rfb", p.RFB}, {"x11", p.X11}}
+	for i := range 3 {
+		if i != 1 && all[i][1] == AutoPart {
+			return all[i][0] + ":"
+		}
+	}
+	return named(all)
+}
+
+func named(all [][2]string) string {
+	for _, kind := range all {
+		if kind[1] != "" {
+			return kind[0] + ":" + kind[1]
+		}
+	}
+	return ""
+}
+
+// Kinds counts how many ways of seeing the screen are set: one is right.
+func (p ScreenPart) Kinds() int { return count(p.V4L2, p.RFB, p.X11) }
+
+// Kinds counts how many ways of giving input are set: one is right.
+func (p ControlsPart) Kinds() int { return count(p.Gadget, p.CH9329, p.ADB, p.RFB, p.X11) }
+
+func count(values ...string) (n int) {
+	for _, v := range values {
+		if v != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// ParseSize parses WIDTHxHEIGHT; an empty text is 0, 0.
+func ParseSize(text string) (width, height int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	var rest string
+	n, _ := fmt.Sscanf(text, "%5dx%5d%s", &width, &height, &rest)
+	if n != 2 || width < 1 || height < 1 || width > MaxSide || height > MaxSide {
+		return 0, 0, fmt.Errorf("%.40q is no size of a screen: write it as 1920x1080, with at most %d on a side", text, MaxSide)
+	}
+	return width, height, nil
+}
