@@ -197,7 +197,7 @@ func chromiumFlags(b lab.Browser) (all []string) {
 
 // Start implements [Program].
 func (o *other) Start(options Options) (*Browser, error) {
-	options.words = slices.Concat(o.whole, o.more)
+	options.words = slices.Concat(o.whole, o.more, o.what.Extensions)
 	args := func(home string) []string { return o.arguments(home, options) }
 	return startIn(o.dir, o.template, o.program, filepath.Base(o.program), args, options)
 }

@@ -25,12 +25,19 @@ var errNotRunning = errors.New("no browser runs") // constant
 
 // NeedsProtocol says whether steps need a browser's debugging protocol: for selectors, and for a URL that
 // is opened later than by the first step.
-func NeedsProtocol(steps []lab.Step) bool { return needsProtocol(steps, "steps") }
+func NeedsProtocol(steps []lab.Step) bool {
+	return anyLater(steps, true, func(s lab.Step, later bool) bool { return s.Open != "" && later || len(lab.Selectors(s)) > 0 })
+}
 
-func needsProtocol(steps []lab.Step, path string) bool {
+// LaunchesAgain says whether a step starts the program of a browser that runs.
+func LaunchesAgain(steps []lab.Step) bool {
+	return anyLater(steps, true, func(s lab.Step, later bool) bool { return s.Launch != "" && later })
+}
+
+// anyLater says whether a function is true of any step, and tells it which steps are not the first.
+func anyLater(steps []lab.Step, outermost bool, is func(s lab.Step, later bool) bool) bool {
 	for i, s := range steps {
-		later := path != "steps" || i > 0
-		if s.Open != "" && later || len(lab.Selectors(s)) > 0 || needsProtocol(s.Steps, path+".steps") {
+		if is(s, !outermost || i > 0) || anyLater(s.Steps, false, is) {
 			return true
 		}
 	}
