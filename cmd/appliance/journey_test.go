@@ -29,7 +29,7 @@ func TestBadPlans(t *testing.T) {
 		"browser":         {head + "browser: netscape\n", []string{"plan.yaml:3", "chromium, firefox"}},
 		"first no page":   {"steps:\n  - key: x\npage: https://www.shop.test/\n", []string{"plan.yaml:2", "open: URL"}},
 		"css in firefox":  {head + "  - click: \"css #buy\"\nbrowser: firefox\n", []string{"plan.yaml:3", "aim at a picture", "browser: chromium"}},
-		"open in firefox": {head + "  - open: https://www.shop.test/\nbrowser: firefox\n", []string{"plan.yaml:3", "launch: URL"}},
+		"open in firefox": {head + "  - open: https://www.shop.test/\nbrowser: firefox\n", []string{"plan.yaml:3", "click a link"}},
 		"state":           {head + "state: app-cold\n", []string{"plan.yaml:3", "begin the steps with launch"}},
 		"script":          {head + "inject: none.js\n", []string{"plan.yaml:3", "none.js", "not beside the plan"}},
 		"viewport":        {head + "browser: {name: chromium, viewport: wide}\n", []string{"plan.yaml:3", "WIDTHxHEIGHT"}},

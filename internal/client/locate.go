@@ -26,14 +26,14 @@ func (r *Request) Plan() (lab.Plan, error) {
 	return p.WithDefaults(), nil
 }
 
-// FirstOpens says whether the first step of the request opens a page.
+// FirstOpens says whether the first step of the request opens a page, or starts the browser with one.
 func (r *Request) FirstOpens() bool {
 	steps, _ := r.body["steps"].([]any)
 	if len(steps) == 0 {
 		return false
 	}
 	first, _ := steps[0].(map[string]any)
-	return first["open"] != nil
+	return first["open"] != nil || first["launch"] != nil
 }
 
 // fieldError is the beginning of an error of a plan's field: "link of the control: …".

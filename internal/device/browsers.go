@@ -168,12 +168,8 @@ func (o *other) arguments(home string, options Options) []string {
 	}
 	switch o.what.Family() {
 	case lab.Firefox:
-		args := []string{"--no-remote"}
-		if options.Again {
-			args = nil
-		}
-		args = append(append(args, "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
-			"--height", fmt.Sprint(options.Screen.Height)), options.Extra...)
+		args := append([]string{"--no-remote", "--profile", profile, "--kiosk", "--width", fmt.Sprint(options.Screen.Width),
+			"--height", fmt.Sprint(options.Screen.Height)}, options.Extra...)
 		return append(append(args, o.more...), options.URL)
 	case lab.Chromium:
 		args := flags(profile, options.with(append(chromiumFlags(o.what), o.more...)))
@@ -201,7 +197,7 @@ func chromiumFlags(b lab.Browser) (all []string) {
 
 // Start implements [Program].
 func (o *other) Start(options Options) (*Browser, error) {
-	options.words = slices.Concat(o.whole, o.more)
+	options.words = slices.Concat(o.whole, o.more, o.what.Extensions)
 	args := func(home string) []string { return o.arguments(home, options) }
 	return startIn(o.dir, o.template, o.program, filepath.Base(o.program), args, options)
 }

@@ -76,8 +76,8 @@ type Options struct {
 	words []string // of a plan's command, which may name files
 	// Locale is what the browser tells pages; what it does not say is UTC, and British English.
 	Locale lab.Locale
-	// Again lets the program be started again with a URL for this browser (Launch); Firefox leaves
-	// such starts to others unless it is told otherwise.
+	// Again lets the program be started again for this browser (Launch): its socket is then in the home,
+	// which both starts see, and not in a /tmp that each has for itself.
 	Again bool
 }
 
@@ -214,6 +214,9 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Dir = b.home
 	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
+	if o.Again {
+		cmd.Env = append(cmd.Env, "TMPDIR="+b.home)
+	}
 	cmd.ExtraFiles = o.Files
 	j := isolate.NewJail()
 	if o.Sandbox != isolate.SandboxNone {

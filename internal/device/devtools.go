@@ -299,7 +299,7 @@ var ErrNoProtocol = errors.New("this browser tells nobody where an element is wi
 
 // ErrCannotOpen says that a browser opens no URL for anybody.
 var ErrCannotOpen = errors.New("this browser has no way to be told a URL that leaves no trace in the page: " + // constant
-	"write launch: URL, which opens it in a new tab, or click a link")
+	"click a link, or use browser: chromium")
 
 // Open makes the page that is shown go to a URL. The event's interval ends when the browser has proved
 // that it has read the command, by its answer to the next one.

@@ -66,9 +66,10 @@ type Virtual struct {
 	Sandbox isolate.Sandbox
 	// Locale is what browsers tell pages.
 	Locale lab.Locale
-	// Protocol lets browsers that can be asked by their debugging protocol be asked; Again is that of
-	// Options.
-	Protocol, Again bool
+	// Protocol lets browsers that can be asked by their debugging protocol be asked.
+	Protocol bool
+	// Again is that of Options.
+	Again bool
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -224,7 +225,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
-		Again: v.Again, Sandbox: v.Sandbox,
+		Sandbox: v.Sandbox, Again: v.Again,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

@@ -154,7 +154,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		Page: arms[0].Page, Plan: x.keptPlan(arms), Link: x.profiles[lab.Control].Describe(),
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
 	}
-	if NeedsOf(x.Plan.Steps).Protocol {
+	if NeedsProtocol(x.Plan.Steps) {
 		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
 	if x.folder, err = store.Create(x.Root, x.run); err != nil {

@@ -62,23 +62,23 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
-// TestNeeds: what steps need of a browser, and which browsers lack it.
+// TestNeeds: which steps need the browser's protocol, and which browsers cannot carry them out.
 func TestNeeds(t *testing.T) {
 	open := lab.Step{Open: "https://a.test/"}
 	for name, c := range map[string]struct {
 		steps   []lab.Step
-		want    Needs
+		want    bool
 		firefox string // what a Firefox says
 	}{
-		"input alone":  {[]lab.Step{open, {Key: "a"}}, Needs{}, ""},
-		"selector":     {[]lab.Step{open, {Steps: []lab.Step{{Click: "css #a"}}}}, Needs{Protocol: true}, "steps[1].steps[0].click: css in firefox"},
-		"way":          {[]lab.Step{open, {Drag: "1,1 to css #a"}}, Needs{Protocol: true}, "aim at a picture"},
-		"a later page": {[]lab.Step{open, open}, Needs{Protocol: true}, "write launch"},
-		"launch":       {[]lab.Step{open, {Launch: "https://b.test/"}}, Needs{Launch: true}, ""},
-		"start":        {[]lab.Step{{Launch: "https://b.test/"}}, Needs{}, ""},
+		"input alone":  {[]lab.Step{open, {Key: "a"}}, false, ""},
+		"selector":     {[]lab.Step{open, {Steps: []lab.Step{{Click: "css #a"}}}}, true, "steps[1].steps[0].click: css in firefox"},
+		"way":          {[]lab.Step{open, {Drag: "1,1 to css #a"}}, true, "aim at a picture"},
+		"a later page": {[]lab.Step{open, open}, true, "click a link"},
+		"launch":       {[]lab.Step{open, {Launch: "https://b.test/"}}, false, "message bus"},
+		"start":        {[]lab.Step{{Launch: "https://b.test/"}}, false, ""},
 	} {
-		if got := NeedsOf(c.steps); got != c.want {
-			t.Errorf("%s: NeedsOf() = %+v; want %+v", name, got, c.want)
+		if got := NeedsProtocol(c.steps); got != c.want {
+			t.Errorf("%s: NeedsProtocol() = %v; want %v", name, got, c.want)
 		}
 		if err := checkNeeds(c.steps, "steps", nil); err != nil {
 			t.Errorf("%s: Chromium: %v", name, err)

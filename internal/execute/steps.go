@@ -23,27 +23,30 @@ type Hands struct {
 // errNotRunning says that there is no browser.
 var errNotRunning = errors.New("no browser runs") // constant
 
-// Needs is what steps need of a browser besides input.
-type Needs struct {
-	Protocol bool // its debugging protocol: for selectors, and for a URL that is opened later
-	Launch   bool // that its program can be started again
+// NeedsProtocol says whether steps need a browser's debugging protocol: for selectors, and for a URL that
+// is opened later than by the first step.
+func NeedsProtocol(steps []lab.Step) bool {
+	return anyLater(steps, true, func(s lab.Step, later bool) bool { return s.Open != "" && later || len(lab.Selectors(s)) > 0 })
 }
 
-// NeedsOf returns what the steps of a plan need.
-func NeedsOf(steps []lab.Step) (n Needs) {
+// LaunchesAgain says whether a step starts the program of a browser that runs.
+func LaunchesAgain(steps []lab.Step) bool {
+	return anyLater(steps, true, func(s lab.Step, later bool) bool { return s.Launch != "" && later })
+}
+
+// anyLater says whether a function is true of any step, and tells it which steps are not the first.
+func anyLater(steps []lab.Step, outermost bool, is func(s lab.Step, later bool) bool) bool {
 	for i, s := range steps {
-		n.add(s, i == 0)
+		if is(s, !outermost || i > 0) || anyLater(s.Steps, false, is) {
+			return true
+		}
 	}
-	return n
+	return false
 }
 
-func (n *Needs) add(s lab.Step, first bool) {
-	n.Protocol = n.Protocol || s.Open != "" && !first || len(lab.Selectors(s)) > 0
-	n.Launch = n.Launch || s.Launch != "" && !first
-	for _, inner := range s.Steps {
-		n.add(inner, false)
-	}
-}
+// errFirefoxLaunch refuses a second start of Firefox.
+var errFirefoxLaunch = errors.New("a second start of Firefox reaches the running one by the desktop's message bus, which a virtual device " + // constant
+	"does not have: click a link, or use browser: chromium; as the first step, launch starts Firefox, too")
 
 // checkNeeds returns an error, a *lab.StepError, for steps that an arm's browser cannot carry out.
 func checkNeeds(steps []lab.Step, path string, b *lab.Browser) error {
@@ -56,6 +59,9 @@ func checkNeeds(steps []lab.Step, path string, b *lab.Browser) error {
 		}
 		if b.Family() != lab.Chromium && s.Open != "" && !first {
 			return &lab.StepError{Path: at + ".open", Err: fmt.Errorf("%s: %w", b, device.ErrCannotOpen)}
+		}
+		if b.Family() == lab.Firefox && s.Launch != "" && !first {
+			return &lab.StepError{Path: at + ".launch", Err: errFirefoxLaunch}
 		}
 		if err := checkNeeds(s.Steps, at+".steps", b); err != nil {
 			return err

@@ -46,8 +46,10 @@ type VirtualConfig struct {
 	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
 	// no user namespaces, without any.
 	NoSandbox bool
-	// Needs is what the plan's steps need of browsers.
-	Needs Needs
+	// Protocol lets browsers be asked by their debugging protocol.
+	Protocol bool
+	// Again lets their programs be started again.
+	Again bool
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -134,7 +136,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			return lab.Event{}, errNotRunning
 		},
 	}
-	v.device.Protocol, v.device.Again = c.Needs.Protocol, c.Needs.Launch
+	v.device.Protocol, v.device.Again = c.Protocol, c.Again
 	v.Prepare = v.browsers.prepare
 	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {

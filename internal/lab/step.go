@@ -14,7 +14,7 @@ import (
 type Step struct {
 	Name string `json:"name,omitempty" maxLength:"60" doc:"Of the step in reports; a named step is measured. Names are unique within their parent" example:"add to basket"`
 
-	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL. The first step of a plan opens the page of its arm, by a key on the synchronisation page; a later one is opened by the browser's debugging protocol, which Chromium has: elsewhere use launch" example:"https://www.shop.example/"`
+	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL. The first step of a plan opens the page of its arm, by a key on the synchronisation page; a later one is opened by the browser's debugging protocol, which Chromium has" example:"https://www.shop.example/"`
 	Click  string `json:"click,omitempty" maxLength:"1000" doc:"Clicks a target: pixels (640,360), a share of the content area (50%,40%), a picture on the screen (picture lamp.png), or an element (css #buy), whose place Chromium tells by its debugging protocol" example:"picture lamp.png"`
 	Move   string `json:"move,omitempty" maxLength:"1000" doc:"Moves the pointer to a target"`
 	Type   string `json:"type,omitempty" maxLength:"10000" doc:"Types a text"`
@@ -24,7 +24,7 @@ type Step struct {
 	Pan    string `json:"pan,omitempty" maxLength:"1000" doc:"Like drag, at the speed of a finger: it starts slowly and is fast when it is released" example:"50%,80% to 50%,20%"`
 	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan" example:"fling.jsonl"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
-	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running browser shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
+	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
 	Idle   string `json:"idle,omitempty" maxLength:"20" doc:"Waits for a time, and measures what still changes on the screen meanwhile" example:"5s"`
 	Mark   string `json:"mark,omitempty" maxLength:"200" doc:"Writes a name into the event log"`
 	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`

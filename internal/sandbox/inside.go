@@ -140,7 +140,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	config := execute.VirtualConfig{
 		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
-		Needs: execute.NeedsOf(t.Plan.Steps),
+		Protocol: execute.NeedsProtocol(t.Plan.Steps), Again: execute.LaunchesAgain(t.Plan.Steps),
 	}
 	switch t.Origins {
 	case OriginsSample:
