@@ -47,7 +47,8 @@ func Apps() []App {
 		{
 			Name: "DokuWiki login", Firefox: true, From: "Debian dokuwiki", Has: "a person logs in: CSRF token, session cookie", Quick: true,
 			start: startDokuWiki,
-			Steps: "  - name: log in\n    steps:\n      - click: 733,311\n      - type: writer\n      - key: Tab\n      - type: secret\n      - key: Enter\n",
+			Steps: "  - name: fill in\n    steps:\n      - click: 733,311\n      - type: writer\n      - key: Tab\n      - type: secret\n" +
+				"  - name: log in\n    key: Enter\n",
 		},
 	}
 }
