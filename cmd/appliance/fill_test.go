@@ -67,7 +67,7 @@ func TestReplayOfAPageAsksItsOrigin(t *testing.T) {
 	page, dir := "http://localhost:"+port+"/", t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, args := range [][]string{
-		{"record", "--archive", in("a.wacz"), "--still", "500ms", page},
+		{"record", "--archive", in("a.wacz"), "--still", "2s", page},
 		{"archive", "rm", in("a.wacz"), "--url", "*/api*"},
 	} {
 		if got := finishCmd(t, appliance(t, args...)); got.status != exitGood {
@@ -75,7 +75,7 @@ func TestReplayOfAPageAsksItsOrigin(t *testing.T) {
 		}
 	}
 	replay := func(more ...string) result {
-		return finishCmd(t, appliance(t, append([]string{"replay", "--archive", in("a.wacz"), "--still", "500ms", page}, more...)...))
+		return finishCmd(t, appliance(t, append([]string{"replay", "--archive", in("a.wacz"), "--still", "2s", page}, more...)...))
 	}
 	if got := replay("--miss", "live"); got.status != exitGood || !strings.Contains(got.out, "1 live") {
 		t.Errorf("--miss live: status %d, %s%s; want the API from its server", got.status, got.out, got.err)
@@ -88,7 +88,7 @@ func TestReplayOfAPageAsksItsOrigin(t *testing.T) {
 		t.Errorf("--miss live without the server: status %d, %s%s; want %d and the reason", got.status, got.out, got.err, exitFailed)
 	}
 	merge := finishCmd(t, appliance(t, "archive", "merge", in("c.wacz"), in("a.wacz"), in("b.wacz")))
-	got := finishCmd(t, appliance(t, "replay", "--archive", in("c.wacz"), "--still", "500ms", page))
+	got := finishCmd(t, appliance(t, "replay", "--archive", in("c.wacz"), "--still", "2s", page))
 	if got.status != exitGood || !strings.Contains(got.out, "2 requests, 2 exact") {
 		t.Errorf("the recording with what was fetched: status %d, %s%s (merge: %s); want two exact answers", got.status, got.out, got.err, merge.err)
 	}

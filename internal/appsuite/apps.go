@@ -34,10 +34,22 @@ func Apps() []App {
 		{Name: "servor", Firefox: true, From: "npm servor", Has: "server-sent events", start: startServor},
 		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", start: startTraceViewer},
-		{Name: "GraphiQL", From: "npm graphql-yoga", Has: "GraphQL by POST", start: startGraphiQL},
-		{Name: "Vue on Vite", Firefox: true, From: "npm create-vue, vite", Has: "single-page app, lazy route, WebSocket of the dev server", start: startVue},
+		{
+			Name: "GraphiQL", From: "npm graphql-yoga", Has: "a query by POST, sent by a click", start: startGraphiQL,
+			Steps: "  - name: query\n    click: 621,60\n",
+		},
+		{
+			Name: "Vue on Vite", Firefox: true, From: "npm create-vue, vite",
+			Has: "single-page app, a click leads to a lazy route; WebSocket of the dev server", start: startVue,
+			Steps: "  - name: about\n    click: 286,431\n",
+		},
 		{Name: "Monaco", From: "npm monaco-editor", Has: "23 MB of scripts (4 MB as gzip), one of them a worker of 13 MB", start: startMonaco},
-		{Name: "DokuWiki login", Firefox: true, From: "Debian dokuwiki", Has: "login form with CSRF token, session cookie", Quick: true, start: startDokuWiki},
+		{
+			Name: "DokuWiki login", Firefox: true, From: "Debian dokuwiki", Has: "a person logs in: CSRF token, session cookie", Quick: true,
+			start: startDokuWiki,
+			Steps: "  - name: fill in\n    steps:\n      - click: 733,311\n      - type: writer\n      - key: Tab\n      - type: secret\n" +
+				"  - name: log in\n    key: Enter\n",
+		},
 	}
 }
 
@@ -113,7 +125,7 @@ createServer(createYoga({ schema, renderGraphiQL, logging: false })).listen(%d, 
 	return h.fronted(ctx, "/graphql?query=%7B%20books%20%7B%20title%20%7D%20%7D")
 }
 
-// startVue makes a project as a developer does, and serves a lazily loaded route of it with Vite's dev server.
+// startVue makes a project as a developer does, and serves it with Vite's dev server.
 func startVue(ctx context.Context, h *host) (string, error) {
 	if err := h.make("node", filepath.Join(h.modules, "create-vue/outfile.cjs"), "project", "--router", "--force"); err != nil {
 		return "", err
@@ -122,7 +134,7 @@ func startVue(ctx context.Context, h *host) (string, error) {
 	if err := h.node("vite/bin/vite.js", "--host", "127.0.0.1", "--port", fmt.Sprint(h.port), "--strictPort"); err != nil {
 		return "", err
 	}
-	return h.fronted(ctx, "/about")
+	return h.fronted(ctx, "/")
 }
 
 // startMonaco serves an editor for TypeScript, with the page of monaco's own instructions for its loader.

@@ -61,7 +61,7 @@ func startDokuWiki(ctx context.Context, h *host) (string, error) {
 		"conf/local.php":      fmt.Sprintf("<?php\n$conf['title'] = 'Wiki';\n$conf['savedir'] = '%s';\n$conf['useacl'] = 1;\n$conf['updatecheck'] = 0;\n", data),
 		"conf/acl.auth.php":   "# <?php exit()?>\n*\t@ALL\t1\n",
 		"prepend.php":         "<?php define('DOKU_CONF', '" + conf + "/');\n",
-		"conf/users.auth.php": "# <?php exit()?>\n",
+		"conf/users.auth.php": "# <?php exit()?>\nwriter:5ebe2294ecd0e0f08eab7690d2a6ee69:Writer:writer@a.test:user\n", // MD5 of secret
 	} {
 		if err := h.write(name, text); err != nil {
 			return "", err

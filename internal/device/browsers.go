@@ -124,6 +124,11 @@ func (o *other) prepare(ctx context.Context, authority string) error {
 			return fmt.Errorf("preparing the browser's preferences: %w", err)
 		}
 	}
+	if o.what.Family() == lab.Chromium {
+		if err := writeChromiumPreferences(o.template); err != nil {
+			return err
+		}
+	}
 	for _, store := range stores {
 		if err := trust(ctx, store, authority); err != nil {
 			return err

@@ -46,7 +46,7 @@ func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) 
 	if err := trust(ctx, filepath.Join(c.template, ".pki", "nssdb"), authority); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, writeChromiumPreferences(c.template)
 }
 
 // Options configure one browser.

@@ -94,14 +94,14 @@ func (s *Session) find(o *output, body []byte) (*entry, match.Result, error) {
 	defer s.mu.Unlock()
 	c := s.client(o.conn.Client)
 	if s.live == nil {
-		found = s.p.index.Find(s.o.Match, c, request, h)
+		found = s.p.index.FindInexact(s.o.Match, c, request, h)
 		return s.p.entries[found.Entry], found, nil
 	}
 	policy := s.o.Match
 	if policy == match.Loose { // nothing is guessed where the origin can be asked
 		policy = match.Normal
 	}
-	if found = s.p.index.Find(policy, c, request, h); found.Entry != nil || s.filled == nil {
+	if found = s.p.index.FindInexact(policy, c, request, h); found.Entry != nil || s.filled == nil {
 		return s.p.entries[found.Entry], found, nil
 	}
 	s.o.Fill.prepareInto(s.filled)

@@ -77,8 +77,10 @@ type Stats struct {
 	Live         int // fetched from origins: all of a Recorder, the misses of MissLive and MissFill
 	InFlight     int
 	LastActivity lab.Time // the last arrival or end of a request
-	Asked        int      // exchanges of the archive that answered a request, of a Session; without CORS preflights and what came after Options.Rest
-	Failed       bool     // a miss under MissFail
+	// Asked is how many exchanges of the archive answered a request, of a Session; without CORS preflights and
+	// what came after Options.Rest.
+	Asked  int
+	Failed bool // a miss under MissFail
 }
 
 // Session replays one archive for one trial with fresh match state.

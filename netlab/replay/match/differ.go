@@ -40,7 +40,7 @@ func texts(list []difference) []string {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]string, 0, min(len(list), mostDifferences+1))
+	out := make([]string, 0, min(len(list), mostDifferences)+1) // one more may be added
 	for _, d := range list[:min(len(list), mostDifferences)] {
 		out = append(out, d.String())
 	}

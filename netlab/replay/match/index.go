@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"strconv"
 
 	"eidetic/internal/lab"
 )
@@ -73,7 +74,10 @@ func (m *Result) repeated(asked, recorded int) {
 		return
 	}
 	m.Score = float64(recorded) / float64(asked)
-	m.Differs = append(m.Differs, fmt.Sprintf("asked %d times, recorded %d: a loop?", asked, recorded))
+	var room [64]byte
+	text := strconv.AppendInt(append(room[:0], "asked "...), int64(asked), 10)
+	text = strconv.AppendInt(append(text, " times, recorded "...), int64(recorded), 10)
+	m.Differs = append(m.Differs, string(append(text, ": a loop?"...)))
 }
 
 // Result is what was found for a request, and why.
@@ -107,8 +111,16 @@ func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
 
 // Sure runs the stages that do not guess, as far as the policy has them.
 func (x *Index) Sure(p Policy, c *Client, r *Request, h Header) Result {
-	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil || p == Strict {
+	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil {
 		return m
+	}
+	return x.normalised(p, c, r, h)
+}
+
+// normalised runs the stages of Sure that come after the exact one.
+func (x *Index) normalised(p Policy, c *Client, r *Request, h Header) Result {
+	if p == Strict {
+		return miss()
 	}
 	var room [256]byte // most keys are shorter
 	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
@@ -142,7 +154,15 @@ func joined(a, b string) string {
 
 // Find runs all stages that the policy has.
 func (x *Index) Find(p Policy, c *Client, r *Request, h Header) Result {
-	if m := x.Sure(p, c, r, h); m.Entry != nil {
+	if m := x.Exact(c, r.method, r.url, r.sum, h); m.Entry != nil {
+		return m
+	}
+	return x.FindInexact(p, c, r, h)
+}
+
+// FindInexact runs the stages of Find for a request for which Exact has found nothing.
+func (x *Index) FindInexact(p Policy, c *Client, r *Request, h Header) Result {
+	if m := x.normalised(p, c, r, h); m.Entry != nil {
 		return m
 	}
 	list := x.buckets[r.bucketKey()]

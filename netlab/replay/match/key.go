@@ -38,18 +38,52 @@ type pair struct{ name, value string }
 // NewRequest takes a request apart. rawURL is absolute and has no fragment; of the
 // header only what describes the body is used.
 func NewRequest(method, rawURL string, header Header, body []byte) (*Request, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, fmt.Errorf("read the request's URL: %w", err)
+	origin, path, query, ok := splitPlain(rawURL)
+	if !ok {
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			return nil, fmt.Errorf("read the request's URL: %w", err)
+		}
+		origin, path, query = originOf(u), u.EscapedPath(), u.RawQuery
 	}
-	r := &Request{method: method, url: rawURL, origin: originOf(u), path: segments(u.EscapedPath())}
-	r.query = withoutClock(splitQuery(u.RawQuery))
+	r := &Request{method: method, url: rawURL, origin: origin, path: segments(path)}
+	r.query = withoutClock(splitQuery(query))
 	if len(body) > 0 {
 		r.sum = BodySum(body)
 		r.kind, r.body = bodyFields(header, body, r.sum)
 	}
 	r.queryByName, r.bodyByName = sortedByName(r.query), sortedByName(r.body)
 	return r, nil
+}
+
+// splitPlain takes apart a URL of the plain form that most have, as url.Parse would; ok is false for others.
+func splitPlain(raw string) (origin, path, query string, ok bool) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || scheme != "http" && scheme != "https" {
+		return "", "", "", false
+	}
+	end := strings.IndexByte(rest, '/')
+	if end <= 0 {
+		return "", "", "", false
+	}
+	for i := range end {
+		if c := rest[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '-') { // no port either
+			return "", "", "", false
+		}
+	}
+	origin = raw[:len(scheme)+len("://")+end]
+	path, query, _ = strings.Cut(rest[end:], "?")
+	for i := range len(path) {
+		if c := path[i]; !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("/-_.~", c) >= 0) {
+			return "", "", "", false
+		}
+	}
+	for i := range len(query) {
+		if c := query[i]; c <= ' ' || c >= 0x7f || c == '#' {
+			return "", "", "", false
+		}
+	}
+	return origin, path, query, true
 }
 
 func originOf(u *url.URL) string {
@@ -72,8 +106,8 @@ func splitQuery(raw string) []pair {
 	if raw == "" {
 		return nil
 	}
-	var out []pair
-	for _, part := range strings.Split(raw, "&") {
+	out := make([]pair, 0, strings.Count(raw, "&")+1)
+	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
 			continue
 		}
