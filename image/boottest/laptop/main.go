@@ -45,15 +45,16 @@ func main() {
 }
 
 func run(to string) error {
+	output, err := openOutput()
+	if err != nil {
+		return err
+	}
+	defer output.Close()
 	conn, err := net.Dial("tcp", to)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	output, err := openOutput()
-	if err != nil {
-		return err
-	}
 	ended := make(chan error, 3)
 	var newest atomic.Pointer[[]byte]
 	grey := make([]byte, pictureBytes)
@@ -77,15 +78,6 @@ func receive(from io.Reader, newest *atomic.Pointer[[]byte]) error {
 		}
 		picture := append([]byte(nil), spare...)
 		newest.Store(&picture)
-	}
-}
-
-// show gives the newest picture to the driver, which takes as many a second as the signal has.
-func show(output *os.File, newest *atomic.Pointer[[]byte]) error {
-	for {
-		if _, err := output.Write(*newest.Load()); err != nil {
-			return fmt.Errorf("showing a picture: %w", err)
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,14 @@ const (
 	setControl   = 0xc008561c // VIDIOC_S_CTRL, 8 bytes
 	queryControl = 0xc0445624 // VIDIOC_QUERYCTRL, 68 bytes
 	setTimings   = 0xc0845657 // VIDIOC_S_DV_TIMINGS, 132 bytes
+	requestBufs  = 0xc0145608 // VIDIOC_REQBUFS, 20 bytes
+	queryBuffer  = 0xc0585609 // VIDIOC_QUERYBUF, 88 bytes
+	queueBuffer  = 0xc058560f // VIDIOC_QBUF
+	dequeue      = 0xc0585611 // VIDIOC_DQBUF
+	streamOn     = 0x40045612 // VIDIOC_STREAMON
 	nextControl  = 0x80000000 // V4L2_CTRL_FLAG_NEXT_CTRL
+
+	output = 2 // V4L2_BUF_TYPE_VIDEO_OUTPUT
 )
 
 func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
@@ -34,11 +42,11 @@ func openOutput() (*os.File, error) {
 		return nil, err
 	}
 	defer capture.Close()
-	output, err := node("vid-out")
+	screen, err := node("vid-out")
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []*os.File{capture, output} {
+	for _, f := range []*os.File{screen, capture} {
 		t := timings()
 		if err := ioctl(f, setTimings, unsafe.Pointer(&t)); err != nil {
 			return nil, fmt.Errorf("%s: set the timings: %w", f.Name(), err)
@@ -49,13 +57,13 @@ func openOutput() (*os.File, error) {
 	pix := format[2:] // after padding to 8 bytes
 	const yuyv = 'Y' | 'U'<<8 | 'Y'<<16 | 'V'<<24
 	pix[0], pix[1], pix[2], pix[3], pix[6] = width, height, yuyv, 1, 1 // progressive, SMPTE 170M
-	if err := ioctl(output, setFormat, unsafe.Pointer(&format)); err != nil {
+	if err := ioctl(screen, setFormat, unsafe.Pointer(&format)); err != nil {
 		return nil, fmt.Errorf("set the format: %w", err)
 	}
 	if pix[0] != width || pix[1] != height || pix[2] != yuyv || pix[4] != 2*width {
 		return nil, fmt.Errorf("the output takes %d × %d, rows of %d bytes", pix[0], pix[1], pix[4])
 	}
-	return output, control(output, "Loop Video", 1)
+	return screen, control(capture, "Loop Video", 1)
 }
 
 // timings are those of CTA-861's mode 1, 640×480 at 59.94 Hz.
@@ -99,6 +107,52 @@ func control(f *os.File, called string, value uint32) error {
 	return nil
 }
 
+// buffer is struct v4l2_buffer on 64 bits.
+type buffer [22]uint32
+
+func newBuffer(index uint32) buffer {
+	return buffer{0: index, 1: output, 2: pictureBytes, 4: 1, 15: 1} // all of it, progressive, in mapped memory
+}
+
+// show gives the newest picture to the driver, which takes as many a second as the signal has.
+func show(f *os.File, newest *atomic.Pointer[[]byte]) error {
+	const buffers = 4
+	request := [5]uint32{buffers, output, 1}
+	if err := ioctl(f, requestBufs, unsafe.Pointer(&request)); err != nil {
+		return fmt.Errorf("request buffers: %w", err)
+	}
+	var memory [buffers][]byte
+	for i := range memory {
+		b := newBuffer(uint32(i))
+		err := ioctl(f, queryBuffer, unsafe.Pointer(&b))
+		if err == nil {
+			memory[i], err = unix.Mmap(int(f.Fd()), int64(b[16]), pictureBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		}
+		if err != nil {
+			return fmt.Errorf("map a buffer: %w", err)
+		}
+	}
+	for n := 0; ; n++ {
+		b := newBuffer(uint32(n))
+		if n >= buffers {
+			if err := ioctl(f, dequeue, unsafe.Pointer(&b)); err != nil {
+				return fmt.Errorf("taking a buffer back: %w", err)
+			}
+			b = newBuffer(b[0])
+		}
+		copy(memory[b[0]], *newest.Load())
+		if err := ioctl(f, queueBuffer, unsafe.Pointer(&b)); err != nil {
+			return fmt.Errorf("showing a picture: %w", err)
+		}
+		if n == 0 {
+			kind := uint32(output)
+			if err := ioctl(f, streamOn, unsafe.Pointer(&kind)); err != nil {
+				return fmt.Errorf("start streaming: %w", err)
+			}
+		}
+	}
+}
+
 // node opens vivid's device of a kind.
 func node(kind string) (*os.File, error) {
 	names, err := filepath.Glob("/sys/class/video4linux/*/name")
@@ -108,7 +162,13 @@ func node(kind string) (*os.File, error) {
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), kind) {
-			return os.OpenFile("/dev/"+filepath.Base(filepath.Dir(name)), os.O_RDWR, 0)
+			// os.Open would let the runtime poll the file, by which the driver begins to stream.
+			file := "/dev/" + filepath.Base(filepath.Dir(name))
+			fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return nil, &os.PathError{Op: "open", Path: file, Err: err}
+			}
+			return os.NewFile(uintptr(fd), file), nil
 		}
 	}
 	return nil, fmt.Errorf("there is no %s: modprobe vivid node_types=0x101", kind)
