@@ -60,6 +60,10 @@ soak-controls: image-test ## Hold the intervals of EVENTS events of each control
 
 EVENTS ?= 10000
 
+.PHONY: soak-camera
+soak-camera: ## Look at 100 rendered recordings of a screen through a camera's perspective, noise and flicker
+	EIDETIC_RECORDINGS=100 go test -run TestCameraSees -count 1 -timeout 20m -v ./capture/camera
+
 .PHONY: soak-damage
 soak-damage: ## Fetch LOOKS pictures of each of four X screens and compare each with the damage that the server reports
 	EIDETIC_SOAK_LOOKS=$(LOOKS) go test -run DamageTells -count 1 -timeout 60m -v ./capture/x11

@@ -25,6 +25,10 @@ deb: build ## Build a Debian package of the service for other machines, out/appl
 test-box: testrun ## Boot the test build in a virtual machine and test it (as root; minutes)
 	@$(testrun) -v box
 
+.PHONY: test-plugin
+test-plugin: image-test ## Tell the story of a laptop that is filmed by a grabber and driven by USB, and pull each cable (as root; ten minutes)
+	go test -tags plugin -count 1 -timeout 60m -v -run TestPlugIn ./image/boottest
+
 CUTS ?= 20
 
 .PHONY: soak

@@ -1,5 +1,5 @@
 // Package source opens a screen to film by its name, as people write it on a
-// command line: "x11::99", "v4l2:/dev/video0", "rfb:HOST:PORT", "file:PATH",
+// command line: "x11::99", "v4l2:/dev/video0", "camera:/dev/video2", "rfb:HOST:PORT", "file:PATH",
 // "synthetic:CONTENT". In go the name and what is asked of the source; out comes
 // a capture.Source of one of the packages beside this one.
 package source
@@ -38,7 +38,7 @@ const (
 	syntheticWidth                   = 1280
 	syntheticHeight                  = 720
 	syntheticBuffers                 = 16
-	kinds                            = "x11:…, v4l2:…, rfb:…, file:… or synthetic:…"
+	kinds                            = "x11:…, v4l2:…, camera:…, rfb:…, file:… or synthetic:…"
 	syntheticPixels  lab.PixelFormat = lab.BGRX
 )
 
@@ -81,6 +81,8 @@ func open(ctx context.Context, o Options) (capture.Source, error) {
 		return asked(synthetic.New(synthetic.Options{
 			Format: f, Content: synthetic.Content(name), Clock: lab.Monotonic, Wait: capture.SleepUntil, Buffers: syntheticBuffers,
 		}))
+	case "camera":
+		return openCamera(ctx, name, o)
 	case "v4l2":
 		options := v4l2.Options{Path: name, Format: f, Controls: o.Controls}
 		if o.EDID != "" {

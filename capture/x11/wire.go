@@ -34,7 +34,8 @@ type wire struct {
 
 var le = binary.LittleEndian
 
-// dial connects to display (":99", ":99.0", "unix:99") and reads the set-up.
+// dial connects to display (":99", ":99.0", "unix:99", or the name of a socket, "/dir/name:99") and
+// reads the set-up.
 func dial(display, authority string) (*wire, error) {
 	if display == "" {
 		display = os.Getenv("DISPLAY")
@@ -47,7 +48,7 @@ func dial(display, authority string) (*wire, error) {
 	if !ok || err != nil || number < 0 {
 		return nil, fmt.Errorf("display %q is not of the form :NUMBER", display)
 	}
-	if host != "" && host != "unix" {
+	if host != "" && host != "unix" && host[0] != '/' {
 		return nil, fmt.Errorf("display %q is on another machine: shared memory needs a local one", display)
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -56,6 +57,9 @@ func dial(display, authority string) (*wire, error) {
 	}
 	w := &wire{fd: fd, reply: make([]byte, 32)}
 	path := "/tmp/.X11-unix/X" + strconv.Itoa(number)
+	if host != "" && host[0] == '/' {
+		path = host + ":" + strconv.Itoa(number)
+	}
 	if err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		// "@": the abstract name, which servers listen on beside the file.
 		if unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + path}) != nil {

@@ -29,6 +29,7 @@ var cases = []guestCase{
 	{"no way in", testNoWayIn},
 	{"grabber", testGrabber},
 	{"USB keyboard", testGadget},
+	{"USB port", testUSBPort},
 	{"third port", testThirdPort},
 	{"story", testStory},
 	{"hung service", testHungService},

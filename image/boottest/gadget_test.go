@@ -1,6 +1,9 @@
 package boottest
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // testGadget makes the box a keyboard, a mouse and a touch screen at a USB device port of
 // software, whose other end is the box's own kernel: what it gets is what was sent.
@@ -11,4 +14,21 @@ func testGadget(t *testing.T, b *Box) {
 	defer b.Run(t, "systemctl unmask --runtime "+unit)
 	b.Test(t, "./control/gadget", "TestGadget")
 	b.Test(t, "./control/adb", "TestUHID")
+}
+
+// testUSBPort checks that a box with a USB device port is a keyboard and a mouse there by itself,
+// which the service's account may use, though it may not make them, and that only one program does.
+func testUSBPort(t *testing.T, b *Box) {
+	b.Run(t, "modprobe dummy_hcd")
+	defer b.Until(t, "modprobe -r dummy_hcd")
+	b.Until(t, "grep configured /sys/class/udc/dummy_udc.0/state")
+	const control = "systemd-run --quiet --wait --pipe --uid appliance --property SupplementaryGroups=input " +
+		"/usr/bin/appliance control --device gadget: --screen 640x480 "
+	if out := b.Run(t, control+"'key a; click 10,10'"); !strings.Contains(out, "key a") || !strings.Contains(out, "click") {
+		t.Errorf("the service's account pressed a key and clicked; it was told %q", out)
+	}
+	out, err := b.Try(t, "("+control+"'wait 12s' & sleep 5; "+control+"'key a'; code=$?; wait; exit $code)")
+	if err == nil || !strings.Contains(out, "another program drives this device") {
+		t.Errorf("a second program drives the device: %q", out)
+	}
 }

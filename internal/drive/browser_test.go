@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func browse(t *testing.T, display, url string) {
 	cmd := exec.Command(testlab.NeedProgram(t, "chromium"), "--no-sandbox", "--no-first-run", "--disable-gpu", "--test-type",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--password-store=basic",
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(home, "profile"),
-		"--kiosk", "--window-position=0,0", "--window-size=1001,701", url)
+		"--window-position=0,0", "--window-size=1000,700", url)
 	cmd.Env = append(os.Environ(), "HOME="+home, "DISPLAY="+display, "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -93,8 +94,8 @@ func await(ctx context.Context, t *testing.T, from chan string, want string) {
 }
 
 // TestTextInFiveLayouts: with a simulated CH9329 and nothing else, a real browser is given
-// a text in its page's field, which arrives as it was meant, whichever keyboard layout the
-// device has.
+// a text in its page's field and in its address bar, which arrives as it was meant, whichever
+// keyboard layout the device has.
 func TestTextInFiveLayouts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
@@ -129,22 +130,45 @@ func TestTextInFiveLayouts(t *testing.T) {
 				Limit: 30 * time.Second,
 			}
 			var events []gesture.Sent
+			// On a busy machine a key may stay down for so long that the controller refuses to say what
+			// was typed; then it is typed again.
 			run := func(steps ...lab.Step) {
 				t.Helper()
-				if err := drive.Run(ctx, options, steps, func(_ int, e gesture.Sent) { events = append(events, e) }); err != nil {
-					t.Fatal(err)
+				for tries := 0; ; tries++ {
+					events = nil
+					err := drive.Run(ctx, options, steps, func(_ int, e gesture.Sent) { events = append(events, e) })
+					if err == nil {
+						return
+					}
+					if tries == 9 || !strings.Contains(err.Error(), "may have repeated it") {
+						t.Fatal(err)
+					}
 				}
 			}
 			run(lab.Step{Wait: "still 300ms"}, lab.Step{Click: "50%,30%"}, lab.Step{Key: "Ctrl+A"}, lab.Step{Type: text})
 			await(ctx, t, p.typed, text)
-			if len(events) != 4 {
-				t.Errorf("%d events; want 4: end, click, chord, text", len(events))
+			checkEvents(t, events)
+			// In a query these characters stand for themselves.
+			query := national + "azertyqwyz0123456789AZQWM-_.~!*()'$,;:@/?=" + layout
+			opening, err := r.Opening(strings.TrimPrefix(p.URL, "http://") + "/page?q=" + query)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for i, e := range events {
-				if e.Latest < e.Earliest || i > 0 && e.Earliest < events[0].Earliest {
-					t.Errorf("event %d, %s: interval %v", i, e.Name, time.Duration(e.Latest-e.Earliest))
-				}
-			}
+			run(opening...)
+			await(ctx, t, p.asked, query)
 		})
+	}
+}
+
+// checkEvents holds the events of a text in a field.
+func checkEvents(t *testing.T, events []gesture.Sent) {
+	t.Helper()
+	if len(events) != 4 {
+		t.Errorf("%d events; want 4: end, click, chord, text", len(events))
+	}
+	for i, e := range events {
+		if e.Latest < e.Earliest || i > 0 && e.Earliest < events[0].Earliest {
+			t.Errorf("event %d, %s: interval %v", i, e.Name, time.Duration(e.Latest-e.Earliest))
+		}
 	}
 }

@@ -60,11 +60,16 @@ const maxLatency = 10_000
 
 func checkScreen(p lab.ScreenPart) (field string, err error) {
 	if p.Kinds() != 1 {
-		return "", errors.New("name one of v4l2, rfb and x11")
+		return "", errors.New("name one of v4l2, camera, rfb and x11")
 	}
 	if p.V4L2 != "" {
 		if err := checkFile(p.V4L2, "/dev/video", "/dev/v4l/"); err != nil {
 			return ".v4l2", err
+		}
+	}
+	if p.Camera != "" {
+		if err := checkFile(p.Camera, "/dev/video", "/dev/v4l/"); err != nil {
+			return ".camera", err
 		}
 	}
 	if p.RFB != "" {

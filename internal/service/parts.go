@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +84,13 @@ func screenWords(s lab.ScreenPart) string {
 func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePart {
 	screen := panel.DevicePart{Part: "screen", Use: screenWords(*c.Screen), Ready: true}
 	controls := panel.DevicePart{Part: "controls", Use: c.Controls.Device(), Ready: true}
-	if p == nil || c.Screen.V4L2 == "" && c.Controls.Gadget == "" && c.Controls.CH9329 == "" && c.Controls.ADB == "" {
+	video := cmp.Or(c.Screen.V4L2, c.Screen.Camera)
+	if p == nil || video == "" && c.Controls.Gadget == "" && c.Controls.CH9329 == "" && c.Controls.ADB == "" {
 		return []panel.DevicePart{screen, controls}
 	}
 	all := p.all(ctx)
-	if c.Screen.V4L2 != "" {
-		judge(&screen, all, device.PartGrabber, c.Screen.V4L2, "plug the grabber in, or name one that is listed under parts")
+	if video != "" {
+		judge(&screen, all, device.PartGrabber, video, "plug it in, or name one that is listed under parts")
 	}
 	switch {
 	case c.Controls.Gadget != "":

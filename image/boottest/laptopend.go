@@ -1,0 +1,165 @@
+package boottest
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+
+	"eidetic/capture/x11"
+)
+
+// laptopEnd is the near end of the cables whose far end is the command image/boottest/laptop: it
+// sends the pictures of an X screen, and gives the screen the input that comes back.
+type laptopEnd struct {
+	screen *x11.Source
+	input  *xgb.Conn
+	root   xproto.Window
+	width  int
+	height int
+}
+
+// attach makes the near end of a connection of the box, which is served until ctx ends.
+func attach(ctx context.Context, t *testing.T, display string, from net.Listener) {
+	t.Helper()
+	screen, err := x11.Open(x11.Options{Display: display, Rate: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := xgb.NewConnDisplay(display)
+	if err == nil {
+		err = xtest.Init(input)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := screen.Format()
+	end := &laptopEnd{screen, input, xproto.Setup(input).DefaultScreen(input).Root, f.Width, f.Height}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer input.Close()
+		defer screen.Close()
+		conn, err := from.Accept()
+		if err != nil {
+			return // the test is over
+		}
+		go func() { <-ctx.Done(); conn.Close() }()
+		go end.act(conn)
+		if err := end.film(ctx, conn); err != nil && ctx.Err() == nil {
+			t.Errorf("the laptop's screen: %v", err)
+		}
+	}()
+	t.Cleanup(func() { from.Close(); <-ended })
+}
+
+// film sends each picture that differs from the one before, unless the box still takes that one:
+// then the newest.
+func (e *laptopEnd) film(ctx context.Context, to io.Writer) error {
+	newest, failed := make(chan []byte, 1), make(chan error, 1)
+	go func() {
+		for picture := range newest {
+			if _, err := to.Write(picture); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	defer close(newest)
+	first := true
+	for {
+		frame, err := e.screen.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if len(frame.Changed) == 0 && !first {
+			continue
+		}
+		first = false
+		select {
+		case <-newest: // older than this one
+		default:
+		}
+		select {
+		case newest <- yuyv(frame.Pix, e.width, e.height):
+		case err := <-failed:
+			return err
+		}
+	}
+}
+
+// yuyv converts BGRX to limited-range BT.601 with half of the colour's columns, as a graphics card
+// does for a television.
+func yuyv(pix []byte, width, height int) []byte {
+	out := make([]byte, 0, 2*width*height)
+	for i := 0; i+8 <= 4*width*height; i += 8 {
+		b, g, r := int(pix[i]), int(pix[i+1]), int(pix[i+2])
+		b2, g2, r2 := int(pix[i+4]), int(pix[i+5]), int(pix[i+6])
+		bm, gm, rm := (b+b2)/2, (g+g2)/2, (r+r2)/2
+		luma := func(r, g, b int) byte { return byte(16 + (16829*r+33039*g+6416*b+1<<15)>>16) }
+		out = append(out, luma(r, g, b), byte(128+(-9714*rm-19071*gm+28784*bm+1<<15)>>16),
+			luma(r2, g2, b2), byte(128+(28784*rm-24103*gm-4681*bm+1<<15)>>16))
+	}
+	return out
+}
+
+// Kinds and codes of Linux's input events (input-event-codes.h).
+const (
+	evKey, evRelative, evAbsolute = 1, 2, 3
+	relX, relY, relWheel          = 0, 1, 8
+	absX, absY                    = 0, 1
+	buttonLeft                    = 272
+	absoluteRange                 = 32768
+)
+
+// act gives the screen the input that comes from the box.
+func (e *laptopEnd) act(from io.Reader) {
+	var b [8]byte
+	var x, y int
+	for {
+		if _, err := io.ReadFull(from, b[:]); err != nil {
+			return // the box has ended, or the test is over
+		}
+		kind, code := binary.BigEndian.Uint16(b[0:]), binary.BigEndian.Uint16(b[2:])
+		value := int(int32(binary.BigEndian.Uint32(b[4:])))
+		switch {
+		case kind == evKey && code >= buttonLeft && code < buttonLeft+3:
+			e.send(pressed(value, xproto.ButtonPress), []byte{1, 3, 2}[code-buttonLeft], 0, 0)
+		case kind == evKey && code < 248 && value < 2: // X repeats keys itself
+			e.send(pressed(value, xproto.KeyPress), byte(code+8), 0, 0)
+		case kind == evAbsolute && (code == absX || code == absY):
+			if code == absX {
+				x = value * e.width / absoluteRange
+			} else {
+				y = value * e.height / absoluteRange
+			}
+			e.send(xproto.MotionNotify, 0, int16(x), int16(y))
+		case kind == evRelative && code == relWheel:
+			button := byte(4)
+			if value < 0 {
+				button, value = 5, -value
+			}
+			for range min(value, 100) {
+				e.send(xproto.ButtonPress, button, 0, 0)
+				e.send(xproto.ButtonRelease, button, 0, 0)
+			}
+		}
+	}
+}
+
+// pressed is the kind of a press, or of the release, which follows it in X's numbers.
+func pressed(value int, press byte) byte {
+	if value == 0 {
+		return press + 1
+	}
+	return press
+}
+
+func (e *laptopEnd) send(kind, detail byte, x, y int16) {
+	xtest.FakeInput(e.input, kind, detail, 0, e.root, x, y, 0)
+}
