@@ -172,6 +172,17 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 	return r.dec.cur, nil
 }
 
+// Lend hands over the memory of the frame that Pixels returned last: the reader does not write to it again,
+// and needs it unchanged until the next frame is decoded. spare, which may be nil, is memory of
+// FrameSize bytes that the reader may use instead. It is nil before any frame, for MJPEG, and for memory that
+// was lent before; spare is not taken then.
+func (r *Reader) Lend(spare []byte) []byte {
+	if r.dec == nil || r.at < 0 || r.dec.curLent {
+		return nil
+	}
+	return r.dec.lend(spare)
+}
+
 // follows says that frame i is the one that was recorded after the frame that
 // dec holds. In a damaged file frames may be missing between neighbours.
 func (r *Reader) follows(i int) bool {
