@@ -25,6 +25,7 @@ type shared struct {
 type shot struct {
 	frame int
 	pix   []byte
+	moves []lab.Move
 	err   error
 	users atomic.Int32
 }
@@ -99,7 +100,7 @@ func (s *shared) decode() {
 	for _, i := range slices.Compact(slices.Clone(s.last)) {
 		one := &shot{frame: i}
 		one.users.Store(int32(len(s.views) + 1)) // and this
-		one.pix, one.err = s.read(i, <-s.free)
+		one.pix, one.moves, one.err = s.read(i, <-s.free)
 		err := one.err
 		s.release(before) // the decoder needed it until now
 		before = one
@@ -119,19 +120,20 @@ func (s *shared) decode() {
 }
 
 // read decodes a frame into memory of its own.
-func (s *shared) read(i int, buf []byte) ([]byte, error) {
+func (s *shared) read(i int, buf []byte) ([]byte, []lab.Move, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pix, err := s.frames.Pixels(i)
 	if err != nil {
-		return buf, err
+		return buf, nil, err
 	}
+	moves := visual.MovesOf(s.frames, i)
 	if l, ok := s.frames.(lender); ok {
 		if lent := l.Lend(buf); lent != nil {
-			return lent, nil
+			return lent, moves, nil
 		}
 	}
-	return append(buf[:0], pix...), nil
+	return append(buf[:0], pix...), moves, nil
 }
 
 func (s *shared) release(one *shot) {
@@ -198,6 +200,14 @@ func (v *view) Before() []byte {
 		return nil
 	}
 	return v.before.pix
+}
+
+// Moves returns what is known of the frame that Pixels returned last. It implements visual.Mover.
+func (v *view) Moves(i int) []lab.Move {
+	if v.cur == nil || v.cur.frame != i {
+		return nil
+	}
+	return v.cur.moves
 }
 
 // lender is a source of frames that can give their memory away.

@@ -79,6 +79,8 @@ type ChangeOptions struct {
 	Tolerance Tolerance
 	// LumaStep is the step of luma that LumaChanged asks for; zero: Eideticker's 5.
 	LumaStep int
+	// Any asks only whether any pixel of a region differs: Changed is 1 then, and LumaChanged 0.
+	Any bool
 	// NoLuma leaves LumaChanged at 0, which is quicker.
 	NoLuma bool
 }
@@ -160,6 +162,20 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 		}
 	}
 	return out, nil
+}
+
+// Mover is a recording that knows which parts of a frame are those of the frame before it, moved. It is
+// asked after Pixels(i).
+type Mover interface {
+	Moves(i int) []lab.Move
+}
+
+// MovesOf returns the moves of a frame, if the recording knows any.
+func MovesOf(frames Frames, i int) []lab.Move {
+	if m, ok := frames.(Mover); ok {
+		return m.Moves(i)
+	}
+	return nil
 }
 
 // LookBack is a recording that still has the frame that Pixels returned before the last one.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"image"
 	"math/bits"
+	"slices"
 )
 
 // applyRaw counts what differs in a rectangle from the frame before, and keeps the frame if nobody else
@@ -25,12 +26,17 @@ func (w *changeWalk) applyRaw(pix []byte, r image.Rectangle) {
 			for _, part := range g.parts {
 				if x0, x1 := max(part.Min.X, r.Min.X), min(part.Max.X, r.Max.X); y >= part.Min.Y && y < part.Max.Y && x0 < x1 {
 					first, end := 4*(x0-r.Min.X), 4*(x1-r.Min.X)
+					if w.o.Any && g.changed > 0 {
+						continue
+					}
 					g.countRaw(cur[first:end], next[first:end], w.o)
 				}
 			}
 		}
 		if w.back == nil {
 			copy(cur, next)
+		} else if w.o.Any && !slices.ContainsFunc(w.regions, func(g changeRegion) bool { return g.changed == 0 }) {
+			return // every region has its answer
 		}
 	}
 }
@@ -45,7 +51,7 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 		if a == b {
 			continue
 		}
-		if o.NoLuma {
+		if o.NoLuma || o.Any {
 			// A half that is not 0 sets its top bit when the largest value is added.
 			changed += bits.OnesCount64(((a^b)&colourBits + 0x7fffffff7fffffff) & 0x8000000080000000)
 			continue
@@ -54,7 +60,7 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 	}
 	if len(cur) >= 4 {
 		a, b := binary.LittleEndian.Uint32(cur)&0xffffff, binary.LittleEndian.Uint32(next)&0xffffff
-		if o.NoLuma {
+		if o.NoLuma || o.Any {
 			if a != b {
 				changed++
 			}
@@ -62,7 +68,9 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 			changed += g.differing(a, b, o.LumaStep)
 		}
 	}
-	g.changed += changed
+	if g.changed += changed; o.Any {
+		g.changed = min(g.changed, 1)
+	}
 }
 
 // differing is 1 for pixels that differ, and counts a step of luma.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"eidetic/capture/diff"
 	"eidetic/internal/lab"
 )
 
@@ -170,6 +171,24 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 		r.at = from
 	}
 	return r.dec.cur, nil
+}
+
+// Moves returns which parts of frame i are those of frame i−1 moved, without decoding either; of BGRX, whose
+// units are pixels. It is nil where nothing moved, or nothing is known.
+func (r *Reader) Moves(i int) (out []lab.Move) {
+	if r.Format().Pixels != lab.BGRX || i < 1 || i >= len(r.t.frames) || r.t.frames[i].key {
+		return nil
+	}
+	body, err := r.body(i)
+	if err != nil || !needsPrev(body) {
+		return nil // Pixels says what is wrong
+	}
+	eachOp(body, 0, diff.Planes(r.Format())[0], func(o op) {
+		if o.kind == opMove {
+			out = append(out, lab.Move{R: o.r, DX: o.dx, DY: o.dy})
+		}
+	})
+	return out
 }
 
 // Lend hands over the memory of the frame that Pixels returned last: the reader does not write to it again,
