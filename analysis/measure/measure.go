@@ -88,6 +88,7 @@ type Options struct {
 	BlankColour  color.RGBA    // zero alpha: learned
 	Events       []lab.Event   // inputs
 	Excuses      []lab.Event   // inputs after which layout may shift
+	Curves       bool          // counts of changed pixels are wanted for each frame, which takes longer
 	Quiet        time.Duration // after which a region has settled; zero: 500 ms
 }
 

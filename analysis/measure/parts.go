@@ -18,14 +18,15 @@ func (m *run) changes() []part {
 	o := m.o
 	var c *visual.Curves
 	luma := m.wants(Stable) || o.UniquePixels > 1
+	some := !o.Curves && !luma && !(m.wants(Tearing) && o.Known) // whether anything changed is enough
 	return []part{{func(frames visual.Frames) (err error) {
 		regions := append([]visual.Region{{Name: "", Area: o.Content}}, o.Regions...)
 		c, err = visual.Changes(frames, visual.ChangeOptions{Start: o.Start, End: o.End, Regions: regions, Ignore: o.Ignore,
-			Tolerance: o.Tolerance, LumaStep: o.LumaStep, NoLuma: !luma})
+			Tolerance: o.Tolerance, LumaStep: o.LumaStep, NoLuma: !luma, Any: some})
 		return err
 	}, func() error {
 		for k := range c.Regions {
-			if err := m.changed(c, k, luma); err != nil {
+			if err := m.changed(c, k, luma, some); err != nil {
 				return err
 			}
 		}
@@ -39,9 +40,9 @@ func (m *run) changes() []part {
 }
 
 // changed tells of one region.
-func (m *run) changed(c *visual.Curves, k int, luma bool) error {
+func (m *run) changed(c *visual.Curves, k int, luma, some bool) error {
 	region := c.Regions[k]
-	if m.wants(Rate, Stable) {
+	if m.wants(Rate, Stable) && !some {
 		m.column(join("changed", region.Name), "pixels", floats(region.Changed))
 		if luma {
 			m.column(join("luma_changed", region.Name), "pixels", floats(region.LumaChanged))

@@ -25,6 +25,7 @@ type shared struct {
 type shot struct {
 	frame int
 	pix   []byte
+	moves []lab.Move
 	err   error
 	users atomic.Int32
 }
@@ -94,17 +95,15 @@ func (s *shared) decode() {
 			close(v.queue)
 		}
 	}()
+	var before *shot
+	defer func() { s.release(before) }()
 	for _, i := range slices.Compact(slices.Clone(s.last)) {
-		buf := <-s.free
 		one := &shot{frame: i}
-		one.users.Store(int32(len(s.views)))
-		s.mu.Lock()
-		pix, err := s.frames.Pixels(i)
-		if err == nil {
-			buf = append(buf[:0], pix...)
-		}
-		s.mu.Unlock()
-		one.pix, one.err = buf, err
+		one.users.Store(int32(len(s.views) + 1)) // and this
+		one.pix, one.moves, one.err = s.read(i, <-s.free)
+		err := one.err
+		s.release(before) // the decoder needed it until now
+		before = one
 		going := false
 		for _, v := range s.views {
 			select {
@@ -118,6 +117,23 @@ func (s *shared) decode() {
 			return
 		}
 	}
+}
+
+// read decodes a frame into memory of its own.
+func (s *shared) read(i int, buf []byte) ([]byte, []lab.Move, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pix, err := s.frames.Pixels(i)
+	if err != nil {
+		return buf, nil, err
+	}
+	moves := visual.MovesOf(s.frames, i)
+	if l, ok := s.frames.(lender); ok {
+		if lent := l.Lend(buf); lent != nil {
+			return lent, moves, nil
+		}
+	}
+	return append(buf[:0], pix...), moves, nil
 }
 
 func (s *shared) release(one *shot) {
@@ -175,6 +191,28 @@ func (v *view) Pixels(i int) ([]byte, error) {
 			return nil, one.err
 		}
 	}
+}
+
+// Before returns the frame that Pixels returned before the last one, for walks that go forwards from frame
+// to frame. It implements visual.LookBack.
+func (v *view) Before() []byte {
+	if v.before == nil {
+		return nil
+	}
+	return v.before.pix
+}
+
+// Moves returns what is known of the frame that Pixels returned last. It implements visual.Mover.
+func (v *view) Moves(i int) []lab.Move {
+	if v.cur == nil || v.cur.frame != i {
+		return nil
+	}
+	return v.cur.moves
+}
+
+// lender is a source of frames that can give their memory away.
+type lender interface {
+	Lend(spare []byte) []byte
 }
 
 // alone reads a frame for this walk.

@@ -56,9 +56,10 @@ type blanks struct {
 	cells  []cell // of pieces in view, by place modulo across and down
 	across int
 	down   int
-	delta  []int  // blank pieces: changes of their number
-	in     []int  // pieces in view
-	flat   []bool // scratch
+	delta  []int // blank pieces: changes of their number
+	in     []int // pieces in view
+	view   view  // what is in view, and of the frame before
+	old    view
 }
 
 func newBlanks(access visual.Access, p *Path, rate float64, o BlankOptions) *blanks {
@@ -81,7 +82,7 @@ func newBlanks(access visual.Access, p *Path, rate float64, o BlankOptions) *bla
 }
 
 // step looks at the last step of the path; pix is nil where nothing changed.
-func (b *blanks) step(pix []byte) {
+func (b *blanks) step(pix []byte, moves []lab.Move) {
 	i := len(b.path.Steps) - 1
 	if i == 0 {
 		b.out.Start = b.path.Steps[0].Frame
@@ -89,7 +90,7 @@ func (b *blanks) step(pix []byte) {
 	if b.o.Colour.A != 0 {
 		b.coloured(i, pix)
 	} else {
-		b.learned(i, pix)
+		b.learned(i, pix, moves)
 	}
 }
 
@@ -176,16 +177,16 @@ func (b *blanks) slot(at image.Point) *cell {
 }
 
 // learned follows the pieces.
-func (b *blanks) learned(i int, pix []byte) {
+func (b *blanks) learned(i int, pix []byte, moves []lab.Move) {
 	b.delta = append(b.delta, 0)
 	if i > 0 && pix == nil {
 		b.in = append(b.in, b.in[i-1])
 		return
 	}
 	s := b.path.Steps[i]
-	origin, size := b.pieces(pix, s)
+	origin, size := b.pieces(pix, s, moves)
 	b.in = append(b.in, size.X*size.Y)
-	for k, one := range b.flat {
+	for k, one := range b.view.flat {
 		at := origin.Add(image.Pt(k%size.X, k/size.X))
 		if len(b.o.Ignore) > 0 {
 			box := image.Rect(0, 0, cellSide, cellSide).Add(b.onScreen(at, s)).Add(b.path.Area.Min)
@@ -231,22 +232,62 @@ func (b *blanks) onScreen(at image.Point, s Step) image.Point {
 	return image.Pt(at.X*cellSide+int(math.Round(s.X)), at.Y*cellSide+int(math.Round(s.Y)))
 }
 
-// pieces says in flat of each piece that is in view as a whole whether it has one colour.
-func (b *blanks) pieces(pix []byte, s Step) (origin, size image.Point) {
-	a := b.path.Area
+// view says of the pieces that are in view as a whole whether they have one colour.
+type view struct {
+	corner       image.Point // of the first piece, within the area
+	origin, size image.Point // pieces
+	flat         []bool
+}
+
+// pieces fills in the view of a step. Pieces that moved with what moves say are those of the frame before.
+func (b *blanks) pieces(pix []byte, s Step, moves []lab.Move) (origin, size image.Point) {
+	b.view, b.old = b.old, b.view
+	a, v := b.path.Area, &b.view
 	ceil := func(n int) int { return int(math.Ceil(float64(n) / cellSide)) }
 	floor := func(n int) int { return int(math.Floor(float64(n) / cellSide)) }
 	x, y := int(math.Round(s.X)), int(math.Round(s.Y))
-	origin = image.Pt(ceil(-x), ceil(-y))
-	size = image.Pt(max(floor(a.Dx()-x)-origin.X, 0), max(floor(a.Dy()-y)-origin.Y, 0))
-	n := size.X * size.Y
-	if cap(b.flat) < n {
-		b.flat = make([]bool, n)
+	v.origin = image.Pt(ceil(-x), ceil(-y))
+	v.size = image.Pt(max(floor(a.Dx()-x)-v.origin.X, 0), max(floor(a.Dy()-y)-v.origin.Y, 0))
+	v.corner = image.Pt(v.origin.X*cellSide+x, v.origin.Y*cellSide+y)
+	n := v.size.X * v.size.Y
+	if cap(v.flat) < n {
+		v.flat = make([]bool, n)
 	}
-	if b.flat = b.flat[:n]; n > 0 {
-		b.access.Plain(b.flat, pix, a.Min.Add(image.Pt(origin.X*cellSide+x, origin.Y*cellSide+y)), size, cellSide, b.row)
+	v.flat = v.flat[:n]
+	for cy := 0; cy < v.size.Y && n > 0; cy++ {
+		if b.rowMoved(cy, moves) {
+			continue
+		}
+		rows := 1
+		for cy+rows < v.size.Y && !b.rowMoved(cy+rows, moves) {
+			rows++
+		}
+		b.access.Plain(v.flat[cy*v.size.X:], pix, a.Min.Add(v.corner).Add(image.Pt(0, cy*cellSide)), image.Pt(v.size.X, rows), cellSide, b.row)
+		cy += rows - 1
 	}
-	return origin, size
+	return v.origin, v.size
+}
+
+// rowMoved copies a row of pieces from the frame before, if it moved as a whole.
+func (b *blanks) rowMoved(cy int, moves []lab.Move) bool {
+	v, old := &b.view, &b.old
+	if old.origin.X != v.origin.X || old.size.X != v.size.X || old.corner.X != v.corner.X {
+		return false
+	}
+	was := cy + v.origin.Y - old.origin.Y
+	if was < 0 || was >= old.size.Y {
+		return false
+	}
+	at := v.corner.Add(image.Pt(0, cy*cellSide))
+	by := old.corner.Y + was*cellSide - at.Y
+	row := image.Rectangle{at, at.Add(image.Pt(v.size.X*cellSide, cellSide))}.Add(b.path.Area.Min)
+	for _, m := range moves {
+		if m.DX == 0 && m.DY == by && row.In(m.R) {
+			copy(v.flat[cy*v.size.X:][:v.size.X], old.flat[was*v.size.X:])
+			return true
+		}
+	}
+	return false
 }
 
 // Measurements returns the blank share in single numbers.

@@ -3,6 +3,7 @@ package motion
 import (
 	"eidetic/analysis/lines"
 	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
 )
 
 // Strips of the area whose rows vote: enough of them that no page has all in its
@@ -61,25 +62,50 @@ func newLines(a visual.Access, o Options, across bool) *lineSet {
 const hashPrime = 0x9e3779b97f4a7c15
 
 // read makes the frame the present one, and the present one the one before.
-func (l *lineSet) read(pix []byte) {
+// What moves say to be the frame before's is taken from its sums.
+func (l *lineSet) read(pix []byte, moves []lab.Move) {
 	l.now, l.old = l.old, l.now
 	l.tell, l.told = l.told, l.tell
 	for s, at := range l.strips {
 		if l.across {
 			l.readColumns(pix, s, at)
 		} else {
-			l.readRows(pix, s, at)
+			l.readRows(pix, s, at, moves)
 		}
 	}
 }
 
-func (l *lineSet) readRows(pix []byte, s, at int) {
+func (l *lineSet) readRows(pix []byte, s, at int, moves []lab.Move) {
+	known := l.moved(s, at, moves)
 	for y := range l.length {
 		if l.tell[s] != nil {
 			l.access.Row(l.tell[s][y*l.width:][:l.width], pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at)
 		}
+		if known != nil && known[y] {
+			continue
+		}
 		l.now[s][y] = l.access.StretchSum(pix, l.o.Area.Min.Y+y, l.o.Area.Min.X+at, l.width, l.row)
 	}
+}
+
+// moved copies the sums of a strip's rows that moved up or down, and says which; nil for none.
+func (l *lineSet) moved(s, at int, moves []lab.Move) (known []bool) {
+	if l.tell[s] != nil {
+		return nil
+	}
+	for _, m := range moves {
+		box := m.R.Sub(l.o.Area.Min)
+		if m.DX != 0 || at < box.Min.X || at+l.width > box.Max.X {
+			continue
+		}
+		if known == nil {
+			known = make([]bool, l.length)
+		}
+		for y := max(box.Min.Y, -m.DY, 0); y < min(box.Max.Y, l.length-m.DY, l.length); y++ {
+			l.now[s][y], known[y] = l.old[s][y+m.DY], true
+		}
+	}
+	return known
 }
 
 func (l *lineSet) readColumns(pix []byte, s, at int) {

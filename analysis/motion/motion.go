@@ -121,7 +121,11 @@ func Track(frames visual.Frames, o Options) (*Path, error) {
 		step.Frame, step.Time, step.X, step.Y, step.Zoom = i, info.Time, at.X, at.Y, at.Zoom
 		p.Steps = append(p.Steps, step)
 		if blank != nil {
-			blank.step(pix)
+			var moves []lab.Move
+			if pix != nil && i > o.Start {
+				moves = visual.MovesOf(frames, i)
+			}
+			blank.step(pix, moves)
 		}
 	}
 	if blank != nil {
@@ -147,7 +151,11 @@ func (t *tracker) frame(i int, first bool) (step Step, pix []byte, err error) {
 
 // step compares the frame with the one read before.
 func (t *tracker) step(pix []byte, frame int, first bool) (Step, error) {
-	t.rows.read(pix)
+	var moves []lab.Move
+	if !first {
+		moves = visual.MovesOf(t.frames, frame)
+	}
+	t.rows.read(pix, moves)
 	step := Step{Scale: 1, How: Still, Share: 100}
 	if first || !t.rows.changed() {
 		t.keep(pix, frame)
@@ -161,8 +169,8 @@ func (t *tracker) step(pix []byte, frame int, first bool) (Step, error) {
 	if err != nil {
 		return step, err
 	}
-	t.columns.read(t.kept)
-	t.columns.read(pix)
+	t.columns.read(t.kept, nil)
+	t.columns.read(pix, nil)
 	if dx, share, ok := t.columns.vote(); ok && !(t.o.Zoom && share < 0.9) {
 		step = Step{DX: float64(dx), Scale: 1, Share: 100 * share, How: Exact}
 	} else {

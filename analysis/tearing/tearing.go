@@ -126,6 +126,7 @@ func Find(frames visual.Frames, o Options) (*Result, error) {
 	s := newScroll()
 	w := &replaced{scroll: s}
 	rows := newRows(access, o.Area)
+	var now *lineSet
 	for i := o.Start; i < o.End; i++ {
 		changed := frames.Info(i).Changed
 		if i > o.Start && len(changed) == 0 {
@@ -138,7 +139,11 @@ func Find(frames visual.Frames, o Options) (*Result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for tears: frame %d: %w", i, err)
 		}
-		now := rows.read(pix)
+		var moves []lab.Move
+		if i > o.Start {
+			moves = visual.MovesOf(frames, i)
+		}
+		now = rows.read(pix, moves, now)
 		if i > o.Start {
 			r.Looked++
 		}
@@ -177,6 +182,8 @@ type rows struct {
 type lineSet struct {
 	whole  []uint64
 	strips [][]uint64
+	// parts are the strips' shares of whole: a sum, or the colour of a strip that has one.
+	parts [][]uint64
 }
 
 const strips = 12
@@ -185,28 +192,58 @@ func newRows(a visual.Access, area image.Rectangle) *rows {
 	return &rows{a, area, make([]uint32, area.Dx())}
 }
 
-func (r *rows) read(pix []byte) *lineSet {
+// read sums a frame. What moves say to be the frame before's is taken from its sums.
+func (r *rows) read(pix []byte, moves []lab.Move, before *lineSet) *lineSet {
 	h, w := r.area.Dy(), r.area.Dx()
-	l := &lineSet{whole: make([]uint64, h), strips: make([][]uint64, min(strips, w))}
-	sums := make([]uint64, h*len(l.strips))
+	n := min(strips, w)
+	l := &lineSet{whole: make([]uint64, h), strips: make([][]uint64, n), parts: make([][]uint64, n)}
+	sums := make([]uint64, 2*h*n)
 	for s := range l.strips {
-		l.strips[s], sums = sums[:h:h], sums[h:]
+		l.strips[s], l.parts[s], sums = sums[:h:h], sums[h:2*h:2*h], sums[2*h:]
 	}
+	known := r.known(l, moves, before)
 	for y := range h {
 		whole := uint64(1)
 		for s := range l.strips {
-			from, to := w*s/len(l.strips), w*(s+1)/len(l.strips)
-			at := r.area.Min.X + from
-			sum := r.access.StretchSum(pix, r.area.Min.Y+y, at, to-from, r.row)
-			l.strips[s][y] = sum
-			if sum == 0 { // of one colour, which counts for the whole row
-				r.access.Row(r.row[:1], pix, r.area.Min.Y+y, at)
-				sum = uint64(r.row[0])
+			if !known[s*h+y] {
+				from, to := w*s/n, w*(s+1)/n
+				at := r.area.Min.X + from
+				sum := r.access.StretchSum(pix, r.area.Min.Y+y, at, to-from, r.row)
+				l.strips[s][y] = sum
+				if sum == 0 { // of one colour, which counts for the whole row
+					r.access.Row(r.row[:1], pix, r.area.Min.Y+y, at)
+					sum = uint64(r.row[0])
+				}
+				l.parts[s][y] = sum
 			}
-			whole = (whole ^ sum) * 0x9e3779b97f4a7c15
+			whole = (whole ^ l.parts[s][y]) * 0x9e3779b97f4a7c15
 			whole ^= whole >> 31
 		}
 		l.whole[y] = whole
 	}
 	return l
+}
+
+// known copies the sums of rows that moved up or down, and says which.
+func (r *rows) known(l *lineSet, moves []lab.Move, before *lineSet) []bool {
+	h, w, n := r.area.Dy(), r.area.Dx(), len(l.strips)
+	known := make([]bool, n*h)
+	if before == nil {
+		return known
+	}
+	for _, m := range moves {
+		if m.DX != 0 {
+			continue
+		}
+		box := m.R.Sub(r.area.Min).Intersect(image.Rect(0, 0, w, h))
+		for s := range n {
+			if w*s/n < box.Min.X || w*(s+1)/n > box.Max.X {
+				continue
+			}
+			for y := max(box.Min.Y, -m.DY); y < min(box.Max.Y, h-m.DY); y++ {
+				l.strips[s][y], l.parts[s][y], known[s*h+y] = before.strips[s][y+m.DY], before.parts[s][y+m.DY], true
+			}
+		}
+	}
+	return known
 }

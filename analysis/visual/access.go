@@ -79,6 +79,8 @@ type ChangeOptions struct {
 	Tolerance Tolerance
 	// LumaStep is the step of luma that LumaChanged asks for; zero: Eideticker's 5.
 	LumaStep int
+	// Any asks only whether any pixel of a region differs: Changed is 1 then, and LumaChanged 0.
+	Any bool
 	// NoLuma leaves LumaChanged at 0, which is quicker.
 	NoLuma bool
 }
@@ -114,7 +116,7 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count changes: %w", err)
 	}
-	w, err := newChangeWalk(f, o)
+	w, err := newChangeWalk(frames, o)
 	if err != nil {
 		return nil, fmt.Errorf("count changes: %w", err)
 	}
@@ -162,13 +164,35 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 	return out, nil
 }
 
+// Mover is a recording that knows which parts of a frame are those of the frame before it, moved. It is
+// asked after Pixels(i).
+type Mover interface {
+	Moves(i int) []lab.Move
+}
+
+// MovesOf returns the moves of a frame, if the recording knows any.
+func MovesOf(frames Frames, i int) []lab.Move {
+	if m, ok := frames.(Mover); ok {
+		return m.Moves(i)
+	}
+	return nil
+}
+
+// LookBack is a recording that still has the frame that Pixels returned before the last one.
+type LookBack interface {
+	// Before returns it; it is valid as long as the last one.
+	Before() []byte
+}
+
 // changeWalk holds the picture that the next frame is compared with.
 type changeWalk struct {
 	plane    plane
 	bounds   image.Rectangle // of all regions
 	regions  []changeRegion
 	cur, row []code
-	raw      []byte // instead of cur, of BGRX without a tolerance
+	raw      []byte   // instead of cur, of BGRX without a tolerance: the frame before, in the format of frames
+	back     LookBack // instead of raw
+	isRaw    bool
 	o        ChangeOptions
 }
 
@@ -178,7 +202,8 @@ type changeRegion struct {
 	pixels, changed, luma int
 }
 
-func newChangeWalk(f lab.Format, o ChangeOptions) (*changeWalk, error) {
+func newChangeWalk(frames Frames, o ChangeOptions) (*changeWalk, error) {
+	f := frames.Format()
 	p, err := newPlane(f)
 	if err != nil {
 		return nil, err
@@ -202,7 +227,10 @@ func newChangeWalk(f lab.Format, o ChangeOptions) (*changeWalk, error) {
 		w.regions = append(w.regions, c)
 	}
 	if p.bgrx && o.Tolerance == (Tolerance{}) {
-		w.raw = make([]byte, 4*w.bounds.Dx()*w.bounds.Dy())
+		if w.back, _ = frames.(LookBack); w.back == nil {
+			w.raw = make([]byte, f.FrameSize())
+		}
+		w.isRaw = true
 		return w, nil
 	}
 	w.cur, w.row = make([]code, w.bounds.Dx()*w.bounds.Dy()), make([]code, w.bounds.Dx())
@@ -210,8 +238,8 @@ func newChangeWalk(f lab.Format, o ChangeOptions) (*changeWalk, error) {
 }
 
 func (w *changeWalk) first(pix []byte) {
-	if w.raw != nil {
-		w.applyRaw(pix, w.bounds, false)
+	if w.isRaw {
+		copy(w.raw, pix)
 		return
 	}
 	width := w.bounds.Dx()
@@ -221,12 +249,18 @@ func (w *changeWalk) first(pix []byte) {
 }
 
 func (w *changeWalk) apply(pix []byte, changed []image.Rectangle) {
+	if w.isRaw {
+		var seen []image.Rectangle
+		for _, r := range changed {
+			for _, part := range Without(r.Intersect(w.bounds), seen) { // no pixel counts twice
+				w.applyRaw(pix, part)
+			}
+			seen = append(seen, r)
+		}
+		return
+	}
 	for _, r := range changed {
 		r = r.Intersect(w.bounds)
-		if w.raw != nil {
-			w.applyRaw(pix, r, true)
-			continue
-		}
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			next := w.row[:r.Dx()]
 			w.plane.row(next, pix, y, r.Min.X)

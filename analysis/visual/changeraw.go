@@ -5,31 +5,39 @@ import (
 	"encoding/binary"
 	"image"
 	"math/bits"
+	"slices"
 )
 
-// applyRaw updates a rectangle of raw, and counts what differs if it is to. Rows that are equal,
-// which most are on most screens, cost a comparison of memory.
-func (w *changeWalk) applyRaw(pix []byte, r image.Rectangle, count bool) {
-	stride, width := w.plane.stride, 4*w.bounds.Dx()
+// applyRaw counts what differs in a rectangle from the frame before, and keeps the frame if nobody else
+// does. Rows that are equal, which most are on most screens, cost a comparison of memory.
+func (w *changeWalk) applyRaw(pix []byte, r image.Rectangle) {
+	old := w.raw
+	if w.back != nil {
+		old = w.back.Before()
+	}
 	for y := r.Min.Y; y < r.Max.Y; y++ {
-		next := pix[y*stride+4*r.Min.X:][:4*r.Dx()]
-		cur := w.raw[(y-w.bounds.Min.Y)*width+4*(r.Min.X-w.bounds.Min.X):][:len(next)]
+		from, to := y*w.plane.stride+4*r.Min.X, y*w.plane.stride+4*r.Max.X
+		cur, next := old[from:to], pix[from:to]
 		if bytes.Equal(cur, next) {
 			continue
 		}
 		for k := range w.regions {
-			if !count {
-				break
-			}
 			g := &w.regions[k]
 			for _, part := range g.parts {
 				if x0, x1 := max(part.Min.X, r.Min.X), min(part.Max.X, r.Max.X); y >= part.Min.Y && y < part.Max.Y && x0 < x1 {
-					from, to := 4*(x0-r.Min.X), 4*(x1-r.Min.X)
-					g.countRaw(cur[from:to], next[from:to], w.o)
+					first, end := 4*(x0-r.Min.X), 4*(x1-r.Min.X)
+					if w.o.Any && g.changed > 0 {
+						continue
+					}
+					g.countRaw(cur[first:end], next[first:end], w.o)
 				}
 			}
 		}
-		copy(cur, next)
+		if w.back == nil {
+			copy(cur, next)
+		} else if w.o.Any && !slices.ContainsFunc(w.regions, func(g changeRegion) bool { return g.changed == 0 }) {
+			return // every region has its answer
+		}
 	}
 }
 
@@ -43,7 +51,7 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 		if a == b {
 			continue
 		}
-		if o.NoLuma {
+		if o.NoLuma || o.Any {
 			// A half that is not 0 sets its top bit when the largest value is added.
 			changed += bits.OnesCount64(((a^b)&colourBits + 0x7fffffff7fffffff) & 0x8000000080000000)
 			continue
@@ -52,7 +60,7 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 	}
 	if len(cur) >= 4 {
 		a, b := binary.LittleEndian.Uint32(cur)&0xffffff, binary.LittleEndian.Uint32(next)&0xffffff
-		if o.NoLuma {
+		if o.NoLuma || o.Any {
 			if a != b {
 				changed++
 			}
@@ -60,7 +68,9 @@ func (g *changeRegion) countRaw(cur, next []byte, o ChangeOptions) {
 			changed += g.differing(a, b, o.LumaStep)
 		}
 	}
-	g.changed += changed
+	if g.changed += changed; o.Any {
+		g.changed = min(g.changed, 1)
+	}
 }
 
 // differing is 1 for pixels that differ, and counts a step of luma.

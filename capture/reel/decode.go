@@ -21,8 +21,11 @@ type decoder struct {
 	packed  []byte
 	cur     []byte // the frame decoded last
 	prev    []byte // the one before, when moves need it
-	lits    []byte
-	drawn   []int // scratch: units drawn in each row
+	// curLent and prevLent are set while cur and prev are somebody else's to read: they are not
+	// written to any more.
+	curLent, prevLent bool
+	lits              []byte
+	drawn             []int // scratch: units drawn in each row
 }
 
 func newDecoder(f lab.Format) *decoder {
@@ -32,8 +35,11 @@ func newDecoder(f lab.Format) *decoder {
 // decode makes cur the frame that body describes. After an error cur is not a frame.
 func (d *decoder) decode(body []byte, key bool) error {
 	if key {
+		d.own(false)
 		clear(d.cur)
-	} else if needsPrev(body) {
+	} else if !needsPrev(body) {
+		d.own(true)
+	} else {
 		d.flip(body)
 	}
 	budget := len(d.cur) // no byte of a frame is coded twice
@@ -50,14 +56,40 @@ func (d *decoder) decode(body []byte, key bool) error {
 	return nil
 }
 
+// lend hands cur over to somebody who reads it; spare, which may be nil, is written to from then on.
+func (d *decoder) lend(spare []byte) []byte {
+	if len(spare) != len(d.cur) {
+		spare = nil
+	}
+	d.prev, d.prevLent, d.curLent = spare, false, true
+	return d.cur
+}
+
+// swap makes cur the one before, and memory that may be written to the new cur.
+func (d *decoder) swap() {
+	if d.prev == nil || d.prevLent {
+		d.prev = make([]byte, len(d.cur))
+	}
+	d.cur, d.prev = d.prev, d.cur
+	d.curLent, d.prevLent = false, d.curLent
+}
+
+// own makes cur writable, with its content if that is needed.
+func (d *decoder) own(content bool) {
+	if !d.curLent {
+		return
+	}
+	d.swap()
+	if content {
+		copy(d.cur, d.prev)
+	}
+}
+
 // flip makes room for a frame that takes rows from elsewhere in the one
 // before: cur becomes prev, and prev's memory the new cur. Rows that body draws
 // anew over their whole width, which scrolling does with most, are not copied.
 func (d *decoder) flip(body []byte) {
-	if d.prev == nil {
-		d.prev = make([]byte, len(d.cur))
-	}
-	d.cur, d.prev = d.prev, d.cur
+	d.swap()
 	at := 0
 	for i, p := range d.planes {
 		if cap(d.drawn) < p.Rows {

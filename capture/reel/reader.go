@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"eidetic/capture/diff"
 	"eidetic/internal/lab"
 )
 
@@ -170,6 +171,35 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 		r.at = from
 	}
 	return r.dec.cur, nil
+}
+
+// Moves returns which parts of frame i are those of frame i−1 moved, without decoding either; of BGRX, whose
+// units are pixels. It is nil where nothing moved, or nothing is known.
+func (r *Reader) Moves(i int) (out []lab.Move) {
+	if r.Format().Pixels != lab.BGRX || i < 1 || i >= len(r.t.frames) || r.t.frames[i].key {
+		return nil
+	}
+	body, err := r.body(i)
+	if err != nil || !needsPrev(body) {
+		return nil // Pixels says what is wrong
+	}
+	eachOp(body, 0, diff.Planes(r.Format())[0], func(o op) {
+		if o.kind == opMove {
+			out = append(out, lab.Move{R: o.r, DX: o.dx, DY: o.dy})
+		}
+	})
+	return out
+}
+
+// Lend hands over the memory of the frame that Pixels returned last: the reader does not write to it again,
+// and needs it unchanged until the next frame is decoded. spare, which may be nil, is memory of
+// FrameSize bytes that the reader may use instead. It is nil before any frame, for MJPEG, and for memory that
+// was lent before; spare is not taken then.
+func (r *Reader) Lend(spare []byte) []byte {
+	if r.dec == nil || r.at < 0 || r.dec.curLent {
+		return nil
+	}
+	return r.dec.lend(spare)
 }
 
 // follows says that frame i is the one that was recorded after the frame that

@@ -118,6 +118,7 @@ func TestRoundTripIsBitExact(t *testing.T) {
 			t.Fatalf("%d frames, %v; want %d", r.Len(), r.Recovered(), len(want))
 		}
 		order := rapid.Permutation(seq(len(want))).Draw(t, "order")
+		lent := &loans{t: t, want: want}
 		for _, i := range append(seq(len(want)), order...) {
 			got, err := r.Pixels(i)
 			if err != nil {
@@ -126,6 +127,7 @@ func TestRoundTripIsBitExact(t *testing.T) {
 			if !bytes.Equal(got, want[i]) {
 				t.Fatalf("frame %d differs", i)
 			}
+			lent.maybe(r, i)
 			info := r.Info(i)
 			if i > 0 {
 				outside(t, f, want[i-1], want[i], info.Changed)
@@ -139,6 +141,35 @@ func TestRoundTripIsBitExact(t *testing.T) {
 			}
 		}
 	})
+}
+
+// loans are frames whose memory the reader has lent.
+type loans struct {
+	t      *rapid.T
+	want   [][]byte
+	frames []int
+	pix    [][]byte
+}
+
+// maybe takes a frame's memory, or not, gives that of the oldest but one back, and looks whether the reader
+// has written to what it lent.
+func (l *loans) maybe(r *reel.Reader, frame int) {
+	if rapid.Bool().Draw(l.t, "lend") {
+		var spare []byte
+		if len(l.pix) > 2 { // not the newest: the next frame may need it
+			spare = l.pix[0]
+			l.frames, l.pix = l.frames[1:], l.pix[1:]
+			clear(spare)
+		}
+		if pix := r.Lend(spare); pix != nil {
+			l.frames, l.pix = append(l.frames, frame), append(l.pix, pix)
+		}
+	}
+	for k, f := range l.frames {
+		if !bytes.Equal(l.pix[k], l.want[f]) {
+			l.t.Fatalf("after frame %d: the memory of frame %d, which was lent, has changed", frame, f)
+		}
+	}
 }
 
 // outside fails when a pixel outside of changed differs (first plane only).

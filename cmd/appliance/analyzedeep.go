@@ -55,7 +55,8 @@ func (c *AnalyzeCmd) deep(frames visual.Frames, r *visual.Result, t visual.Toler
 		return nil, nil
 	}
 	o := measure.Options{Start: r.Start, End: r.End, Origin: r.Origin, Content: r.Content, Ignore: c.ignore, Groups: groups, Tolerance: t,
-		UniquePixels: c.UniquePixels, LumaStep: c.LumaStep, Zoom: c.Zoom, Known: c.KnownImages, Quiet: c.Quiet}
+		UniquePixels: c.UniquePixels, LumaStep: c.LumaStep, Zoom: c.Zoom, Known: c.KnownImages, Quiet: c.Quiet,
+		Curves: c.JSON || c.CSV != "" || c.Charts != ""}
 	for _, text := range c.Regions {
 		name, area, ok := strings.Cut(text, "=")
 		box, err := parseGeometry(area)

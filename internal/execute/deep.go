@@ -109,6 +109,7 @@ func (d *deep) measure(
 		return ms, nil, nil
 	}
 	o := d.o
+	o.Curves = true
 	o.Start, o.End, o.Origin, o.Events, o.Excuses = r.Start, r.End, r.Origin, []lab.Event{first}, excuses
 	if len(o.Groups) == 0 {
 		return ms, measure.AnalysisOf(o, nil), nil

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/measure"
+	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -133,6 +136,38 @@ func TestMeasureOfPlan(t *testing.T) {
 	if keep := os.Getenv("KEEP_REPORT"); keep != "" {
 		if err := os.CopyFS(keep, os.DirFS(root)); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// plain hides what a reel knows besides its frames.
+type plain struct{ visual.Frames }
+
+// TestMovesChangeNothing: what is measured with the moves that a reel knows, and in memory that it lends, is
+// what is measured without.
+func TestMovesChangeNothing(t *testing.T) {
+	dir := t.TempDir()
+	writeScroll(t, dir)
+	measured := func(hide bool, groups ...string) *measure.Result {
+		r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var frames visual.Frames = r
+		if hide {
+			frames = plain{r}
+		}
+		got, err := measure.Run(frames, measure.Options{Start: deepGreen, Groups: groups, Curves: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, groups := range [][]string{{measure.Rate, measure.Motion, measure.Blank, measure.Tearing, measure.Shift}, {measure.Blank}, {measure.Tearing},
+		{measure.Rate}, {measure.Motion}} {
+		if d := cmp.Diff(measured(true, groups...), measured(false, groups...)); d != "" {
+			t.Errorf("%v: %s", groups, d)
 		}
 	}
 }

@@ -153,3 +153,10 @@ const (
 	GapRing    = "recorder's ring full"   // the writer was too slow
 	GapCorrupt = "buffer short or marked" // the driver delivered a damaged frame
 )
+
+// Move says that a part of a frame holds what stood elsewhere in the frame before: the pixel at p is
+// that at p + (DX, DY).
+type Move struct {
+	R      image.Rectangle
+	DX, DY int
+}
