@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 )
 
@@ -60,7 +59,7 @@ func TestWikiJourney(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report store.Report
+	var report struct{ Trials []*lab.Trial }
 	if err := json.Unmarshal(content, &report); err != nil || len(report.Trials) == 0 {
 		t.Fatalf("%d trials, %v", len(report.Trials), err)
 	}

@@ -109,6 +109,7 @@ type recording struct {
 	wall    time.Time
 	by      string // name and version of the appliance
 	plain   bool   // do not modify pages, and discard the recording afterwards
+	script  string // that of replaying
 
 	problems OriginProblems
 }
@@ -134,7 +135,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Annotate: a.annotate,
 		Log:    func(s lab.Served) { a.log.add(s); r.problems.Add(s) },
-		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain},
+		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain, More: r.script},
 	})
 	if err != nil {
 		w.Discard()

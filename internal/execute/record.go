@@ -177,7 +177,13 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	}
 	one := *runner
 	one.Analyst = ofFailures{x.analyst}
-	network := &recording{network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software}
+	script, err := readScript(x.files(), a)
+	if err != nil {
+		return err
+	}
+	network := &recording{
+		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: script,
+	}
 	one.Network = network
 	plan := x.plan()
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
