@@ -27,7 +27,7 @@ $(apps_installed): internal/appsuite/npm/package.json internal/appsuite/npm/pack
 TEST_APPS ?= --trials 10
 
 .PHONY: test-apps
-test-apps: apps build ## Record other people's applications, end them, and replay each ten times (a quarter of an hour)
+test-apps: apps build ## Record other people's applications, end them, and replay each ten times, five in Firefox too (an hour)
 	@go run ./internal/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
