@@ -80,7 +80,7 @@ func plugScreen(t *testing.T, b *Box, d *storytest.Device) {
 	}
 	attach(t.Context(), t, d.Display(), l)
 	laptop := b.Build(t, "./image/boottest/laptop")
-	b.Run(t, "systemd-run --unit laptop --property=CPUSchedulingPolicy=rr "+laptop+" -connect "+l.Addr().String())
+	b.Run(t, "systemd-run --unit laptop "+laptop+" -connect "+l.Addr().String())
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := b.Try(t, "journalctl --no-pager -u laptop | tail -n 20; journalctl --no-pager -u appliance-usb@dummy_udc.0 | tail; "+

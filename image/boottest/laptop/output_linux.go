@@ -122,6 +122,7 @@ func show(f *os.File, newest *atomic.Pointer[[]byte]) error {
 		return fmt.Errorf("request buffers: %w", err)
 	}
 	var memory [buffers][]byte
+	var holds [buffers]*[]byte // what a buffer's memory has already
 	for i := range memory {
 		b := newBuffer(uint32(i))
 		err := ioctl(f, queryBuffer, unsafe.Pointer(&b))
@@ -140,7 +141,10 @@ func show(f *os.File, newest *atomic.Pointer[[]byte]) error {
 			}
 			b = newBuffer(b[0])
 		}
-		copy(memory[b[0]], *newest.Load())
+		if picture := newest.Load(); holds[b[0]] != picture {
+			copy(memory[b[0]], *picture)
+			holds[b[0]] = picture
+		}
 		if err := ioctl(f, queueBuffer, unsafe.Pointer(&b)); err != nil {
 			return fmt.Errorf("showing a picture: %w", err)
 		}
