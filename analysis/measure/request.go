@@ -103,9 +103,9 @@ func ParseTolerance(text string) (t visual.Tolerance, auto bool, err error) {
 	return t, false, nil
 }
 
-// AutoTolerance measures the source's noise on the green page.
-func AutoTolerance(frames visual.Frames, end int) (visual.Tolerance, error) {
-	area, first, last, err := visual.FindContent(frames, visual.SyncOptions{To: end})
+// AutoTolerance measures the source's noise on the synchronisation page.
+func AutoTolerance(frames visual.Frames, o visual.SyncOptions) (visual.Tolerance, error) {
+	area, first, last, err := visual.FindContent(frames, o)
 	if err != nil {
 		return visual.Tolerance{}, err
 	}
@@ -228,7 +228,7 @@ func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options
 	}
 	if r.auto {
 		var err error
-		if o.Tolerance, err = AutoTolerance(frames, 0); err != nil {
+		if o.Tolerance, err = AutoTolerance(frames, visual.SyncOptions{}); err != nil {
 			return o, fmt.Errorf("tolerance auto: %w", err)
 		}
 	}
