@@ -150,6 +150,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		if err := (Selection{name}).Check(); err != nil {
 			return wrong(fmt.Sprintf("metrics[%d]", i), err)
 		}
+		if (name == Paint || slices.Contains(heroNames(), name)) && !plan.FrameCodes {
+			return wrong(fmt.Sprintf("metrics[%d]", i), fmt.Errorf("%s: pages report their elements with frame_codes: true", name))
+		}
 	}
 	names := map[string]bool{}
 	for i, g := range plan.Regions {
