@@ -103,9 +103,9 @@ func ParseTolerance(text string) (t visual.Tolerance, auto bool, err error) {
 	return t, false, nil
 }
 
-// AutoTolerance measures the source's noise on the green page.
-func AutoTolerance(frames visual.Frames, end int) (visual.Tolerance, error) {
-	area, first, last, err := visual.FindContent(frames, visual.SyncOptions{To: end})
+// AutoTolerance measures the source's noise on the synchronisation page.
+func AutoTolerance(frames visual.Frames, o visual.SyncOptions) (visual.Tolerance, error) {
+	area, first, last, err := visual.FindContent(frames, o)
 	if err != nil {
 		return visual.Tolerance{}, err
 	}
@@ -149,6 +149,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 	for i, name := range plan.Metrics {
 		if err := (Selection{name}).Check(); err != nil {
 			return wrong(fmt.Sprintf("metrics[%d]", i), err)
+		}
+		if (name == Paint || slices.Contains(heroNames(), name)) && !plan.FrameCodes {
+			return wrong(fmt.Sprintf("metrics[%d]", i), fmt.Errorf("%s: pages report their elements with frame_codes: true", name))
 		}
 	}
 	names := map[string]bool{}
@@ -228,7 +231,7 @@ func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options
 	}
 	if r.auto {
 		var err error
-		if o.Tolerance, err = AutoTolerance(frames, 0); err != nil {
+		if o.Tolerance, err = AutoTolerance(frames, visual.SyncOptions{}); err != nil {
 			return o, fmt.Errorf("tolerance auto: %w", err)
 		}
 	}

@@ -255,39 +255,44 @@ func (b *blanks) pieces(pix []byte, s Step, moves []lab.Move) (origin, size imag
 	}
 	v.flat = v.flat[:n]
 	for cy := 0; cy < v.size.Y && n > 0; cy++ {
-		if b.rowMoved(cy, moves) {
-			continue
-		}
-		rows := 1
-		for cy+rows < v.size.Y && !b.rowMoved(cy+rows, moves) {
-			rows++
-		}
-		b.access.Plain(v.flat[cy*v.size.X:], pix, a.Min.Add(v.corner).Add(image.Pt(0, cy*cellSide)), image.Pt(v.size.X, rows), cellSide, b.row)
-		cy += rows - 1
+		// Of a row that moved the pieces at its ends may have stayed.
+		from, to := b.rowMoved(cy, moves)
+		b.look(pix, cy, 0, from)
+		b.look(pix, cy, to, v.size.X)
 	}
 	return v.origin, v.size
 }
 
-// rowMoved copies a row of pieces from the frame before, if it moved as a whole.
-func (b *blanks) rowMoved(cy int, moves []lab.Move) bool {
+// look reads the pieces from … to−1 of a row.
+func (b *blanks) look(pix []byte, cy, from, to int) {
+	if v := &b.view; from < to {
+		corner := b.path.Area.Min.Add(v.corner).Add(image.Pt(from*cellSide, cy*cellSide))
+		b.access.Plain(v.flat[cy*v.size.X+from:], pix, corner, image.Pt(to-from, 1), cellSide, b.row)
+	}
+}
+
+// rowMoved copies the pieces from … to−1 of a row from the frame before, if they moved.
+func (b *blanks) rowMoved(cy int, moves []lab.Move) (from, to int) {
 	v, old := &b.view, &b.old
-	if old.origin.X != v.origin.X || old.size.X != v.size.X || old.corner.X != v.corner.X {
-		return false
-	}
 	was := cy + v.origin.Y - old.origin.Y
-	if was < 0 || was >= old.size.Y {
-		return false
+	if old.origin.X != v.origin.X || old.size.X != v.size.X || old.corner.X != v.corner.X || was < 0 || was >= old.size.Y {
+		return 0, 0
 	}
-	at := v.corner.Add(image.Pt(0, cy*cellSide))
-	by := old.corner.Y + was*cellSide - at.Y
-	row := image.Rectangle{at, at.Add(image.Pt(v.size.X*cellSide, cellSide))}.Add(b.path.Area.Min)
+	corner := b.path.Area.Min.Add(v.corner)
+	top := corner.Y + cy*cellSide
+	by := old.corner.Y + was*cellSide - (v.corner.Y + cy*cellSide)
 	for _, m := range moves {
-		if m.DX == 0 && m.DY == by && row.In(m.R) {
-			copy(v.flat[cy*v.size.X:][:v.size.X], old.flat[was*v.size.X:])
-			return true
+		if m.DX != 0 || m.DY != by || top < m.R.Min.Y || top+cellSide > m.R.Max.Y {
+			continue
+		}
+		from = max((m.R.Min.X-corner.X+cellSide-1)/cellSide, 0)
+		to = min((m.R.Max.X-corner.X)/cellSide, v.size.X)
+		if from < to {
+			copy(v.flat[cy*v.size.X+from:cy*v.size.X+to], old.flat[was*v.size.X+from:])
+			return from, to
 		}
 	}
-	return false
+	return 0, 0
 }
 
 // Measurements returns the blank share in single numbers.

@@ -162,7 +162,14 @@ func (c *checkers) centre(one corner) corner {
 	for c.shows(one.at.X, one.at.Y+down+1, one.flip) && down < checkerCell {
 		down++
 	}
-	one.at = one.at.Add(image.Pt(right/2, down/2))
+	// A square shows a pixel before and after its place. At the frame's far edges the latter is beyond it.
+	if right > 1 || one.at.X+right+checkerSide < c.format.Width {
+		right /= 2
+	}
+	if down > 1 || one.at.Y+down+checkerSide < c.format.Height {
+		down /= 2
+	}
+	one.at = one.at.Add(image.Pt(right, down))
 	return one
 }
 

@@ -27,6 +27,7 @@ type AnalyzeCmd struct {
 	Events  string            `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
 	End     int               `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`
 	Content string            `placeholder:"WxH+X+Y" help:"Content area (default: the green page's, else the whole frame)."`
+	Sync    string            `enum:"green,orange,checkers" default:"green" help:"What marks the content area and the start: a page of Eideticker's green, of the orange of the WebPageTest family (#de640d), or a square of black and white checks in each corner. See docs/metrics.md."`
 	Ignore  []string          `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
 	Metrics measure.Selection `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes, shift, colours. See docs/metrics.md."`
 	Flavour string            `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
@@ -205,10 +206,10 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 	if c.Start >= 0 && c.Content != "" {
 		return o, warnings, nil
 	}
-	area, _, last, err := visual.FindContent(frames, visual.SyncOptions{To: c.End})
+	area, _, last, err := visual.FindContent(frames, c.sync())
 	switch {
 	case errors.Is(err, visual.ErrNoSync):
-		warnings = append(warnings, "no frame shows the green synchronisation page: the first frame is the start "+
+		warnings = append(warnings, "no frame shows the synchronisation page: the first frame is the start "+
 			"and the whole frame the content, unless --start and --content say otherwise")
 	case err != nil:
 		return o, nil, usage(err)
@@ -221,6 +222,15 @@ func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, er
 		}
 	}
 	return o, warnings, nil
+}
+
+// sync is how the content area is found.
+func (c *AnalyzeCmd) sync() visual.SyncOptions {
+	o := visual.SyncOptions{To: c.End, Checkers: c.Sync == "checkers"}
+	if c.Sync == "orange" {
+		o.Colour = visual.SyncOrange()
+	}
+	return o
 }
 
 // choose keeps the measurements that were asked for.

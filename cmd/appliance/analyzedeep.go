@@ -41,7 +41,7 @@ func (c *AnalyzeCmd) tolerance(frames visual.Frames) (visual.Tolerance, error) {
 		return t, usage(fmt.Errorf("--tolerance %w", err))
 	}
 	if auto {
-		if t, err = measure.AutoTolerance(frames, c.End); err != nil {
+		if t, err = measure.AutoTolerance(frames, c.sync()); err != nil {
 			return t, usage(fmt.Errorf("--tolerance auto: %w; say a number instead", err))
 		}
 	}

@@ -196,6 +196,7 @@ func checkTimeline(t *testing.T, file string) {
 func TestMeasureIsChecked(t *testing.T) {
 	for path, m := range map[string]lab.Measure{
 		"measure.metrics[1]":      {Metrics: []string{"rate", "fps"}},
+		"measure.metrics[0]":      {Metrics: []string{"paint"}},
 		"measure.guards[0]":       {Guards: []string{"movement_y_px"}},
 		"measure.regions[0].area": {Regions: []lab.MeasureRegion{{Name: "a", Area: "1,2,3"}}},
 		"measure.regions[1].name": {Regions: []lab.MeasureRegion{{Name: "a", Area: "0,0,9,9"}, {Name: "a", Area: "0,0,9,9"}}},
