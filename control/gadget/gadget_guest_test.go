@@ -76,7 +76,7 @@ func TestGadgetArrives(t *testing.T) {
 	var got []int
 	for len(got) < 6 {
 		e := keyboard.Next()
-		if e.Kind == hidtest.KindKey {
+		if e.Kind == hidtest.KindKey && e.Value != 2 { // the kernel repeats a key that a slow machine holds for long
 			got = append(got, int(e.Code)*10+int(e.Value))
 		}
 	}

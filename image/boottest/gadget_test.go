@@ -22,6 +22,9 @@ func testUSBPort(t *testing.T, b *Box) {
 	b.Run(t, "modprobe dummy_hcd")
 	defer b.Until(t, "modprobe -r dummy_hcd")
 	b.Until(t, "grep configured /sys/class/udc/dummy_udc.0/state")
+	// The kernel fetches a mouse's reports only while somebody reads them. Each reader ends with its device.
+	b.Until(t, "test $(grep -l Eidetic /sys/class/input/event*/device/name | wc -l) -ge 3")
+	b.Run(t, "for f in $(grep -l Eidetic /sys/class/input/event*/device/name | cut -d / -f 5); do setsid cat /dev/input/$f > /dev/null 2>&1 < /dev/null & done")
 	const control = "systemd-run --quiet --wait --pipe --uid appliance --property SupplementaryGroups=input " +
 		"/usr/bin/appliance control --device gadget: --screen 640x480 "
 	if out := b.Run(t, control+"'key a; click 10,10'"); !strings.Contains(out, "key a") || !strings.Contains(out, "click") {
