@@ -214,7 +214,6 @@ func TestRecordAndReplayRefuse(t *testing.T) {
 		{"replay --archive " + junk, "--archive"},
 		{"replay --archive " + shop + " --timing soon", "fixed:20ms"},
 		{"replay --archive " + shop + " --miss fill", "--fill B.wacz"},
-		{"replay --archive " + shop + " --miss live https://shop.example/", "--proxy instead"},
 		{"replay --archive " + shop + " --http3", "--https"},
 		{"replay --archive " + shop + " --http3 --https 127.0.0.1:0 --link lte", "leave one of the two out"},
 		{"replay --archive " + shop + " --link warp", "--link"},

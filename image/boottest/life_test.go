@@ -2,7 +2,6 @@ package boottest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -158,8 +157,6 @@ func testRestarts(t *testing.T) {
 // that is the same, since its memory is lost either way, and the emulator starts twice as fast.
 func (b *Box) restarts(t *testing.T, do func()) {
 	t.Helper()
-	all, cancel := timeout(t)
-	defer cancel()
 	b.QMP.Forget()
 	do()
 	b.await(t, "RESET")
@@ -168,7 +165,7 @@ func (b *Box) restarts(t *testing.T, do func()) {
 		if err := b.Boot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		healthy, stop := context.WithCancel(all)
+		healthy, stop := timeout(t) // for each start: a bad update takes four
 		reset := make(chan bool, 1)
 		go func(q *QMP) {
 			reset <- q.Wait(healthy, "RESET") == nil
