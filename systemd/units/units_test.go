@@ -1,6 +1,7 @@
 package units
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -96,6 +97,19 @@ func TestUnitsAreCorrect(t *testing.T) {
 		if err != nil || len(out) > 0 {
 			t.Errorf("%s: %v\n%s", filepath.Base(unit), err, out)
 		}
+	}
+}
+
+// The accounts are those that systemd-sysusers makes.
+func TestAccounts(t *testing.T) {
+	text, err := fs.ReadFile(Files, "appliance.sysusers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sysusers := exec.Command(testlab.NeedProgram(t, "systemd-sysusers"), "--dry-run", "--root", t.TempDir(), "-")
+	sysusers.Stdin = bytes.NewReader(text)
+	if out, err := sysusers.CombinedOutput(); err != nil || strings.Count(string(out), "Creating user") != 2 {
+		t.Errorf("systemd-sysusers: %v, %s; want the two accounts", err, out)
 	}
 }
 
