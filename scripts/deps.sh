@@ -33,7 +33,7 @@ needs() {
 		test|openssl|openssl|tests check our certificates with another implementation
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write
-		test|systemd|systemd-analyze|tests check our unit files
+		test|systemd|systemd-analyze systemd-sysusers|tests check our unit files
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
 		test|cpio|cpio|reads the archives that we write

@@ -1,6 +1,9 @@
 // Package recipe knows, as data, how each platform's browsers are opened at a URL, made
 // fresh, closed and shown full-screen, by keys alone or, on Android, by their package; and
 // what a person does to make them trust the box. A name flows in, steps flow out.
+//
+// After the key that goes to the address bar there is a wait: what is typed before the bar has
+// the focus goes into the page.
 package recipe
 
 import (

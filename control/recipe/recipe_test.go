@@ -34,7 +34,7 @@ func TestRecipes(t *testing.T) {
 	}
 	const url = `https://shop.test/?q="a;b"\c#d`
 	got, err := r.Opening(url)
-	if diff := cmp.Diff([]lab.Step{{Key: "Cmd+L"}, {Type: url}, {Key: "Enter"}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]lab.Step{{Key: "Cmd+L"}, {Wait: "1s"}, {Type: url}, {Key: "Enter"}}, got); diff != "" || err != nil {
 		t.Errorf("Opening() = %v; -want +got\n%s", err, diff)
 	}
 	if _, err := Find("amiga"); err == nil || !strings.Contains(err.Error(), "linux-chrome") {
