@@ -15,6 +15,10 @@ type App struct {
 	// tries all.
 	Quick bool
 
+	// Polls tells that it asks for the same things again by a clock, so that a slow machine asks more
+	// often until the page is at rest: of equal paths only one request is counted.
+	Polls bool
+
 	// Firefox tells that make test-apps measures it in Firefox too.
 	Firefox bool
 
@@ -32,7 +36,7 @@ func Apps() []App {
 		{Name: "mitmweb", Firefox: true, From: "Debian mitmproxy", Has: "WebSocket dashboard", start: startMitmweb},
 		{Name: "Node-RED", From: "npm node-red", Has: "WebSocket dashboard, 11.5 MB in 90 requests", start: startNodeRED},
 		{Name: "servor", Firefox: true, From: "npm servor", Has: "server-sent events", start: startServor},
-		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, start: startSyncthing},
+		{Name: "Syncthing", From: "Debian syncthing", Has: "long polling with since=, CSRF cookie, its own TLS", Quick: true, Polls: true, start: startSyncthing},
 		{Name: "Playwright trace viewer", From: "npm playwright-core", Has: "service worker that answers the page", start: startTraceViewer},
 		{
 			Name: "GraphiQL", From: "npm graphql-yoga", Has: "a query by POST, sent by a click", start: startGraphiQL,

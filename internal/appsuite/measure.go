@@ -187,12 +187,13 @@ func (b Bench) read(app App, out string) (Result, error) {
 	if pages := a.Pages(); len(pages) == 1 {
 		rest = pages[0].RestTime()
 	}
+	recorded := requests{polls: app.Polls}
 	for _, e := range a.Exchanges() {
 		if rest > 0 && e.Start > rest {
 			r.Later++
 			continue
 		}
-		r.Recorded++
+		recorded.add(e.Method, e.URL)
 		r.Bytes += len(e.Response.Body)
 		if e.Status == 101 {
 			r.Sockets++
@@ -200,6 +201,7 @@ func (b Bench) read(app App, out string) (Result, error) {
 			r.Open++
 		}
 	}
+	r.Recorded = recorded.n
 	pictures := map[string]bool{}
 	for _, t := range run.Trials {
 		if isSuperseded(t) {
@@ -207,7 +209,21 @@ func (b Bench) read(app App, out string) (Result, error) {
 		}
 		r.Trials++
 		r.Misses += t.Misses
-		r.Requests = append(r.Requests, t.Requests)
+		log, err := served(r.RunFolder, t)
+		if err != nil {
+			return r, err
+		}
+		asked := requests{polls: app.Polls}
+		for _, s := range log {
+			if s.Stage != lab.StageBox {
+				asked.add(s.Method, s.URL)
+			}
+			// An answer that is neither exact nor the next of a sequence is worth a look.
+			if s.Stage != lab.StageExact && s.Stage != lab.StageSequence && s.Stage != lab.StageBox {
+				r.Misfits = append(r.Misfits, fmt.Sprintf("trial %d: %s %s %s %v", t.Number, s.Stage, s.Method, s.URL, s.Differs))
+			}
+		}
+		r.Requests = append(r.Requests, asked.n)
 		pictures[t.FinalFrame] = true
 		if t.Valid {
 			r.Valid++
@@ -217,8 +233,26 @@ func (b Bench) read(app App, out string) (Result, error) {
 		}
 	}
 	r.Pictures = len(pictures)
-	r.Misfits, err = misfits(r.RunFolder, run.Trials)
-	return r, err
+	return r, nil
+}
+
+// requests counts requests, those of a page that polls by their different paths.
+type requests struct {
+	polls bool
+	seen  map[string]bool
+	n     int
+}
+
+func (r *requests) add(method, url string) {
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	path, _, _ := strings.Cut(url, "?")
+	key := method + " " + path
+	if !r.polls || !r.seen[key] {
+		r.n++
+	}
+	r.seen[key] = true
 }
 
 // isSuperseded tells a trial that was repeated because another was less exact, and needed no more.
@@ -226,23 +260,21 @@ func isSuperseded(t *lab.Trial) bool {
 	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], "not needed: ")
 }
 
-// misfits lists the requests that a replay did not answer exactly or in sequence.
-func misfits(folder string, trials []*lab.Trial) ([]string, error) {
-	var list []string
-	for _, t := range trials {
-		text, err := os.ReadFile(filepath.Join(folder, fmt.Sprintf("trials/%03d/replay.jsonl", t.Number)))
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(text)) {
-			var s lab.Served
-			if err := json.Unmarshal([]byte(line), &s); err != nil {
-				return nil, err
-			}
-			if s.Stage != lab.StageExact && s.Stage != lab.StageSequence && s.Stage != lab.StageBox {
-				list = append(list, fmt.Sprintf("trial %d: %s %s %s %v", t.Number, s.Stage, s.Method, s.URL, s.Differs))
-			}
-		}
+// served reads what a trial's device asked.
+func served(folder string, t *lab.Trial) ([]lab.Served, error) {
+	f, err := os.Open(filepath.Join(folder, fmt.Sprintf("trials/%03d/replay.jsonl", t.Number)))
+	if err != nil {
+		return nil, err
 	}
-	return list, nil
+	defer f.Close()
+	var list []lab.Served
+	for d := json.NewDecoder(f); ; {
+		var s lab.Served
+		if err := d.Decode(&s); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		list = append(list, s)
+	}
 }
