@@ -30,6 +30,9 @@ type fetch struct {
 	e       *lab.Exchange
 	headers hop.Headers
 	release func() // ends the request to the origin; nil before it began
+	// gaveUp is not nil once we have ended the request to the origin. The origin learns of it a moment
+	// before our side is closed, and may then end its answer as if that were its end.
+	gaveUp func() error
 
 	// mu guards returned and, until that is set, sentAt, e.Server and e.Interim: the
 	// transport calls from its own goroutines.
@@ -63,6 +66,10 @@ func (f *fetch) outcome() outcome {
 	}
 	resp, err := f.c.rt.RoundTrip(request)
 	f.setReturned()
+	if err == nil && f.gaveUp() != nil {
+		_ = resp.Body.Close()
+		err = f.gaveUp()
+	}
 	if err != nil {
 		if r.Context().Err() != nil && request.Context().Err() != nil {
 			// The device left before the answer began: a long poll, for instance.
@@ -134,6 +141,7 @@ func (f *fetch) lifetime(device context.Context) context.Context {
 		t := time.AfterFunc(f.c.o.Finish, cancel)
 		context.AfterFunc(ctx, func() { t.Stop() })
 	})
+	f.gaveUp = ctx.Err
 	f.release = func() {
 		stop()
 		cancel()

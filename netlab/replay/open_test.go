@@ -154,6 +154,9 @@ func TestOpenConnectionsStayOpen(t *testing.T) {
 		}
 	}
 	if got := strings.Join(open, " "); got != "/events /poll?since=1002" && got != "/poll?since=1002 /events" {
+		for _, e := range a.Exchanges() {
+			t.Logf("%s: status %d, truncated %q", e.URL, e.Status, e.Truncated)
+		}
 		t.Fatalf("open when the recording ended: %q; want the events and the last poll", got)
 	}
 	if q := archive.Assess(a); len(q.Problems) != 0 {

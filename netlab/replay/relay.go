@@ -38,6 +38,9 @@ func (f *fetch) relay(resp *http.Response) {
 			f.record(p.data, at)
 		}
 	}
+	if readErr == io.EOF && got != resp.ContentLength && f.gaveUp() != nil {
+		readErr = context.Canceled
+	}
 	if readErr != io.EOF {
 		f.e.Truncated = "disconnect"
 		if errors.Is(readErr, context.Canceled) {
