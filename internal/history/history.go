@@ -1,5 +1,5 @@
 // Package history says whether a page has become slower from run to run. Its input is
-// the runs of a series (one name, page, link and device) from the store's index, each
+// the runs of a series (one name, page, link, device and browser) from the store's index, each
 // with the medians of its control. Its output is, for each metric, these medians in order
 // of time and the points at which their level changed, with what else changed there: a
 // step that comes with a new browser may be the browser's.

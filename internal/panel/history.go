@@ -36,13 +36,14 @@ type SeriesHistory struct {
 
 type (
 	historyInput struct {
-		Series string   `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
-		Name   string   `query:"name" maxLength:"1000" doc:"Name of the runs" example:"checkout"`
-		Page   string   `query:"page" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
-		Link   string   `query:"link" maxLength:"1000" doc:"Link of the control, as it was asked for" example:"4g"`
-		Device string   `query:"device" maxLength:"1000" doc:"Name of the device"`
-		Metric []string `query:"metric" maxItems:"8" doc:"Metrics, separated by commas; by default the four that decide a verdict" example:"speed_index_ms"`
-		Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most runs of each series, the newest; in a list, most series"`
+		Series  string   `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
+		Name    string   `query:"name" maxLength:"1000" doc:"Name of the runs" example:"checkout"`
+		Page    string   `query:"page" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
+		Link    string   `query:"link" maxLength:"1000" doc:"Link of the control, as it was asked for" example:"4g"`
+		Device  string   `query:"device" maxLength:"1000" doc:"Name of the device"`
+		Browser string   `query:"browser" maxLength:"1000" doc:"Browser of the virtual device, if not Chromium as it is" example:"firefox-esr"`
+		Metric  []string `query:"metric" maxItems:"8" doc:"Metrics, separated by commas; by default the four that decide a verdict" example:"speed_index_ms"`
+		Limit   int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most runs of each series, the newest; in a list, most series"`
 	}
 	historyBody struct{ Body Histories }
 )
@@ -51,13 +52,13 @@ func (p *Panel) histories(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "history", Method: http.MethodGet, Path: "/api/v1/history", Summary: "How a page's numbers changed from run to run",
 		Tags:        []string{tagRuns},
-		Description: "A series is the finished runs with the same name, page, link and device. Without a name, page, link, device or series in the request, the answer lists all series without their numbers.",
+		Description: "A series is the finished runs with the same name, page, link, device and browser. Without a name, page, link, device, browser or series in the request, the answer lists all series without their numbers.",
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, p.history)
 }
 
 func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, error) {
-	want := store.Series{Name: in.Name, Page: in.Page, Link: in.Link, Device: in.Device}
+	want := store.Series{Name: in.Name, Page: in.Page, Link: in.Link, Device: in.Device, Browser: in.Browser}
 	list := in.Series == "" && want == store.Series{}
 	most := mostSeries
 	if list {

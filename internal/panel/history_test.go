@@ -20,11 +20,20 @@ import (
 // and have another browser.
 func daily(t *testing.T, st *store.Store, n, step int) {
 	t.Helper()
+	dailyIn(t, st, nil, n, step)
+}
+
+// dailyIn does so with a browser.
+func dailyIn(t *testing.T, st *store.Store, browser *lab.Browser, n, step int) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range n {
 		wall := time.Date(2026, 3, 1+i, 9, 0, 0, 0, time.UTC)
 		run := reporttest.Run(0, 0)
-		run.ID, run.Name, run.Wall = wall.Format("20060102-150405")+"-checkout", "checkout", wall
+		run.ID, run.Name, run.Wall, run.Plan.Browser = wall.Format("20060102-150405")+"-checkout", "checkout", wall, browser
+		if browser != nil {
+			run.ID += "-" + browser.Name
+		}
 		median := 900 + 6*r.NormFloat64()
 		if i >= step {
 			median += 84
@@ -200,4 +209,59 @@ func TestHistoryInBrowser(t *testing.T) {
 		await until(() => document.querySelector(".run-point"));
 		return [said, trouble.hidden, location.search === "?series=" + select.value].join(" ");
 	})()`, "true true true")
+}
+
+// Series that differ in the browser alone are not mixed, and can be seen on one chart.
+func TestBrowsersOnOneChart(t *testing.T) {
+	b := reporttest.NewBrowser(t)
+	st := emptyStore(t)
+	daily(t, st, 14, 7)
+	dailyIn(t, st, &lab.Browser{Name: lab.FirefoxESR}, 12, 99)
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	var h Histories
+	for query, want := range map[string]string{"": " 14 firefox-esr 12", "?name=checkout": " 14 firefox-esr 12", "?browser=firefox-esr": "firefox-esr 12"} {
+		h = Histories{}
+		got := ask(t, s, http.MethodGet, "/api/v1/history"+query, nil)
+		if err := json.Unmarshal([]byte(got.text), &h); err != nil {
+			t.Fatalf("GET history%s: %v, %.300s", query, err, got.text)
+		}
+		said := ""
+		for i, one := range h.Series {
+			if i > 0 {
+				said += " "
+			}
+			said += fmt.Sprint(one.Browser, " ", one.Count)
+		}
+		if said != want {
+			t.Errorf("GET history%s has the series %q; want %q", query, said, want)
+		}
+	}
+	for _, width := range []int64{1100, 390} {
+		if err := b.View(width, 900, "light"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Open(s.URL + "/history"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+`
+			const select = document.getElementById("series");
+			await until(() => select.options.length === 3);
+			const option = [...select.options].find(o => o.textContent.endsWith("chromium, firefox-esr"));
+			select.value = option.value;
+			select.dispatchEvent(new Event("change"));
+			await until(() => document.querySelectorAll(".legend").length === 1 && document.querySelectorAll(".run-point").length === 52);
+			const over = document.querySelector("section.series"), points = over.querySelectorAll(".run-point");
+			points[points.length - 1].focus();
+			points[points.length - 1].dispatchEvent(new FocusEvent("focus"));
+			return [new URLSearchParams(location.search).get("browsers"), over.querySelectorAll("path.way").length, points.length, over.querySelectorAll(".b1.run-point").length,
+				over.querySelector("figcaption").textContent.startsWith("chromium, "), over.querySelector("h2").textContent, select.value === option.value,
+				document.documentElement.scrollWidth <= innerWidth].join("; ");
+		})()`)
+		if want := "all; 4; 26; 12; true; checkout: chromium, firefox-esr; true; true"; err != nil || got != want {
+			t.Errorf("%d pixels wide: %q (%v); want %q", width, got, err, want)
+		}
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
 }

@@ -48,7 +48,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 4
+const schemaVersion = 5
 
 const schema = `
 CREATE TABLE runs (
@@ -62,6 +62,7 @@ CREATE TABLE runs (
 	page   TEXT NOT NULL,
 	link   TEXT NOT NULL,
 	device TEXT NOT NULL,
+	browser TEXT NOT NULL,
 	entry  TEXT NOT NULL,    -- JSON of Entry
 	past   TEXT NOT NULL     -- JSON of Past, or ''
 ) STRICT;
@@ -272,9 +273,9 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 		}
 	}
 	s := r.series
-	_, err = x.db.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, series, name, page, link, device, entry, past)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), string(entry), string(past))
+	_, err = x.db.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, series, name, page, link, device, browser, entry, past)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), clip(s.Browser), string(entry), string(past))
 	return err
 }
 

@@ -21,12 +21,18 @@ type Series struct {
 	Page   string `json:"page" doc:"URL under test"`
 	Link   string `json:"link" doc:"Access network of the control, as it was asked for"`
 	Device string `json:"device,omitempty" doc:"The device, where the run says it"`
+	// Browser is "" for Chromium as it is.
+	Browser string `json:"browser,omitempty" doc:"The virtual device's browser with its flags and viewport, where the plan names another than Chromium" example:"firefox-esr"`
 }
 
 // Key returns a short identifier; equal series have equal keys.
 func (s Series) Key() string {
 	h := sha256.New()
-	for _, part := range []string{s.Name, s.Page, s.Link, s.Device} {
+	parts := []string{s.Name, s.Page, s.Link, s.Device}
+	if s.Browser != "" { // so that the key of a series without one is what it was before there were browsers
+		parts = append(parts, s.Browser)
+	}
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
@@ -34,7 +40,7 @@ func (s Series) Key() string {
 
 // SeriesEntry is what a list shows of a series.
 type SeriesEntry struct {
-	Key string `json:"key" doc:"Identifier of the series: name, page, link and device in short"`
+	Key string `json:"key" doc:"Identifier of the series: name, page, link, device and browser in short"`
 	Series
 	Count int       `json:"count" doc:"Runs that are done"`
 	First time.Time `json:"first" doc:"Start of the oldest"`
@@ -77,14 +83,18 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 
 // seriesOf returns the series that a run belongs to.
 func seriesOf(run *lab.Run) Series {
-	return Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
+	s := Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
+	if browser := run.Plan.Browser.String(); browser != lab.Chromium {
+		s.Browser = browser
+	}
+	return s
 }
 
 // Facts returns what could explain a difference between the controls of two runs, by
-// name: page, link and device, and the facts that a history watches.
+// name: page, link, device and browser, and the facts that a history watches.
 func Facts(run *lab.Run) map[string]string {
 	series, facts := seriesOf(run), factsOf(run)
-	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device} {
+	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device, "plan.browser": series.Browser} {
 		if value != "" {
 			facts[name] = shorten(value, maxFactBytes)
 		}
@@ -218,9 +228,11 @@ func (s *Store) Past(ctx context.Context, key string, limit int) ([]Past, error)
 
 // Series lists series; see Store.Series.
 func (x *Index) Series(ctx context.Context, key string, want Series, limit int) ([]SeriesEntry, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT series, name, page, link, device, count(*), min(wall), max(wall) FROM runs
+	rows, err := x.db.QueryContext(ctx, `SELECT series, name, page, link, device, browser, count(*), min(wall), max(wall) FROM runs
 		WHERE series <> '' AND (?1 = '' OR series = ?1) AND (?2 = '' OR name = ?2) AND (?3 = '' OR page = ?3) AND (?4 = '' OR link = ?4) AND (?5 = '' OR device = ?5)
-		GROUP BY series ORDER BY max(wall) DESC, series LIMIT ?6`, key, clip(want.Name), clip(want.Page), clip(want.Link), clip(want.Device), limit)
+		AND (?6 = '' OR browser = ?6)
+		GROUP BY series ORDER BY max(wall) DESC, series LIMIT ?7`, key, clip(want.Name), clip(want.Page), clip(want.Link), clip(want.Device),
+		clip(want.Browser), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list series: %w", err)
 	}
@@ -229,7 +241,7 @@ func (x *Index) Series(ctx context.Context, key string, want Series, limit int) 
 	for rows.Next() {
 		var e SeriesEntry
 		var first, last int64
-		if err := rows.Scan(&e.Key, &e.Name, &e.Page, &e.Link, &e.Device, &e.Count, &first, &last); err != nil {
+		if err := rows.Scan(&e.Key, &e.Name, &e.Page, &e.Link, &e.Device, &e.Browser, &e.Count, &first, &last); err != nil {
 			return nil, fmt.Errorf("list series: %w", err)
 		}
 		e.First, e.Last = time.Unix(0, first).UTC(), time.Unix(0, last).UTC()

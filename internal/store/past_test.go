@@ -104,7 +104,7 @@ func TestSeries(t *testing.T) {
 // The index keeps the control's numbers, and the facts that stay equal from run to run.
 func TestPast(t *testing.T) {
 	series, got := pastOf(done("a", "checkout", 0), true)
-	if d := cmp.Diff(Series{"checkout", "https://www.shop.example/", "rtt=28ms", "virtual"}, series); d != "" {
+	if d := cmp.Diff(Series{"checkout", "https://www.shop.example/", "rtt=28ms", "virtual", ""}, series); d != "" {
 		t.Error(d)
 	}
 	want := Past{
@@ -126,6 +126,15 @@ func TestPast(t *testing.T) {
 	series, got = pastOf(run, false)
 	if series.Link != "lte" || series.Device != "" || got.Facts["recording"] != "made by the run" {
 		t.Errorf("pastOf() of a run without a treatment = %+v, %+v; want link lte, no device, recording made by the run", series, got)
+	}
+	// Numbers of two browsers are not of one series.
+	run.Plan.Browser = &lab.Browser{Name: lab.Firefox}
+	if other, _ := pastOf(run, false); other.Browser != lab.Firefox || other.Key() == series.Key() {
+		t.Errorf("pastOf() of a run in Firefox = %+v; want another series than %+v", other, series)
+	}
+	run.Plan.Browser = &lab.Browser{Name: lab.Chromium}
+	if other, _ := pastOf(run, false); other != series {
+		t.Errorf("pastOf() of a run in Chromium by name = %+v; want %+v", other, series)
 	}
 	if (Series{Name: "a", Page: "b"}).Key() == (Series{Name: "ab"}).Key() {
 		t.Error("Key() is equal for two different series")

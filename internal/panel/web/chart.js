@@ -1,6 +1,7 @@
 // A chart of a metric over runs, as SVG: medians with their intervals, the level
 // between steps, the steps, and marks where the environment changed. The chart is one
 // tab stop; arrow keys go from run to run, Enter opens the report.
+// together() lays the same metric of several browsers over each other, by date.
 import { make, number, reportOf } from "./common.js";
 
 const svg = (tag, attributes = {}, ...kids) => {
@@ -63,22 +64,7 @@ function draw(width, s, metric, runs, tell, current) {
   const y = v => top + (height - top - bottom) * (high - Math.min(Math.max(v, low), high)) / (high - low);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${metric.label} over ${values.length} runs: ${[metric.text, ...metric.steps.map(p => p.text)].join(". ")}` });
   const back = svg("g", { "aria-hidden": "true" });
-  const marks = ticks(low, high, 4), digits = marks.length > 1 && marks[1] - marks[0] < 1 ? 2 : 0;
-  for (const v of marks) {
-    back.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }),
-      svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, digits ? v.toFixed(digits) : number(v).replace(/\.0+$/, "")));
-  }
-  back.append(svg("text", { x: left - 8, y: 12, "text-anchor": "end" }, metric.unit));
-  // Labels are days or, within a single day, times; only as many as fit.
-  const walls = values.map(v => new Date(runs.get(v.run).wall)), days = new Set(walls.map(w => w.toDateString()));
-  const day = w => w.toLocaleDateString([], { month: "short", day: "numeric" }), time = w => w.toLocaleTimeString([], { timeStyle: "short" });
-  const label = (w, i) => days.size > 1 ? day(w) : i ? time(w) : `${day(w)}, ${time(w)}`;
-  let free = -Infinity, before = "";
-  walls.forEach((w, i) => {
-    if (x(i) < free || label(w, i) === before || x(i) + 30 > width) return;
-    [free, before] = [x(i) + 90, label(w, i)];
-    back.append(svg("line", { class: "tick", x1: x(i), x2: x(i), y1: height - bottom, y2: height - bottom + 5 }), svg("text", { x: x(i), y: height - bottom + 20, "text-anchor": "middle" }, before));
-  });
+  axes(back, metric.unit, low, high, y, values.map(v => new Date(runs.get(v.run).wall)), x, width);
   levels(back, values, metric, x, y, width);
   const points = svg("g");
   values.forEach((v, i) => {
@@ -93,6 +79,32 @@ function draw(width, s, metric, runs, tell, current) {
     a.addEventListener("focus", () => { points.querySelectorAll("a").forEach((o, j) => o.setAttribute("tabindex", i === j ? 0 : -1)); tell(i); });
     points.append(a);
   });
+  walk(points);
+  picture.append(back, points);
+  return picture;
+}
+
+// axes draws the grid with its numbers, and days or, within a single day, times: only as many as fit.
+function axes(back, unit, low, high, y, walls, x, width) {
+  const marks = ticks(low, high, 4), digits = marks.length > 1 && marks[1] - marks[0] < 1 ? 2 : 0;
+  for (const v of marks) {
+    back.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }),
+      svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, digits ? v.toFixed(digits) : number(v).replace(/\.0+$/, "")));
+  }
+  back.append(svg("text", { x: left - 8, y: 12, "text-anchor": "end" }, unit));
+  const days = new Set(walls.map(w => w.toDateString()));
+  const day = w => w.toLocaleDateString([], { month: "short", day: "numeric" }), time = w => w.toLocaleTimeString([], { timeStyle: "short" });
+  const label = (w, i) => days.size > 1 ? day(w) : i ? time(w) : `${day(w)}, ${time(w)}`;
+  let free = -Infinity, before = "";
+  walls.forEach((w, i) => {
+    if (x(i) < free || label(w, i) === before || x(i) + 30 > width) return;
+    [free, before] = [x(i) + 90, label(w, i)];
+    back.append(svg("line", { class: "tick", x1: x(i), x2: x(i), y1: height - bottom, y2: height - bottom + 5 }), svg("text", { x: x(i), y: height - bottom + 20, "text-anchor": "middle" }, before));
+  });
+}
+
+// walk lets keys go from point to point.
+function walk(points) {
   points.addEventListener("keydown", e => {
     const all = [...points.querySelectorAll("a")], last = all.length - 1, at = all.indexOf(e.target.closest("a"));
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[e.key];
@@ -100,6 +112,64 @@ function draw(width, s, metric, runs, tell, current) {
     e.preventDefault();
     all[Math.min(Math.max(to, 0), last)].focus();
   });
+}
+
+// Marks of the browsers in a common chart: in form as well as in colour.
+const shapes = [r => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`, r => `M${-r} ${-r}h${2 * r}v${2 * r}h${-2 * r}z`,
+  r => `M0 ${-1.3 * r}L${1.2 * r} ${r}H${-1.2 * r}z`, r => `M0 ${-1.4 * r}L${1.4 * r} 0L0 ${1.4 * r}L${-1.4 * r} 0z`];
+const kindOf = i => `b${i % shapes.length}`;
+const mark = (i, r) => svg("path", { class: "mark", d: shapes[i % shapes.length](r) });
+
+// together draws one line for each series: lines are { label, metric, runs }.
+export function together(lines) {
+  const figure = make("figure", { className: "chart" }), readout = make("figcaption", { className: "hint" });
+  readout.textContent = "Arrow keys or the pointer show a run's numbers; Enter opens its report.";
+  const legend = make("p", { className: "legend" }, ...lines.map((line, i) => {
+    const sample = svg("svg", { class: kindOf(i), width: 28, height: 12, viewBox: "-14 -6 28 12", "aria-hidden": "true" }, svg("path", { class: "way", d: "M-14 0H14" }), mark(i, 4));
+    return make("span", {}, sample, ` ${line.label}`);
+  }));
+  let width = 0, current = -1;
+  const paint = () => {
+    const had = figure.contains(document.activeElement);
+    const picture = drawTogether(width, lines, (i, text) => { current = i; readout.textContent = text; }, () => current);
+    figure.replaceChildren(legend, picture, readout);
+    if (had) picture.querySelectorAll("a")[current]?.focus();
+  };
+  new ResizeObserver(([seen]) => {
+    const now = Math.round(seen.contentRect.width);
+    if (now && now !== width) { width = now; paint(); }
+  }).observe(figure);
+  figure.append(legend, readout);
+  return figure;
+}
+
+function drawTogether(width, lines, tell, current) {
+  const { label, unit } = lines[0].metric, all = lines.flatMap(({ label, metric, runs }, which) => {
+    const of = new Map(runs.map(r => [r.id, r]));
+    return metric.values.map(v => ({ v, which, run: of.get(v.run), wall: new Date(of.get(v.run).wall), text: `${label}, ${says(v, of.get(v.run), metric)}` }));
+  }).sort((a, b) => a.wall - b.wall);
+  const [low, high] = range(all.map(p => p.v)), from = all[0].wall, span = all.at(-1).wall - from;
+  const x = i => span ? left + 8 + (all[i].wall - from) / span * (width - left - right - 16) : (left + width - right) / 2;
+  const y = v => top + (height - top - bottom) * (high - Math.min(Math.max(v, low), high)) / (high - low);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${label} of ${lines.map(l => l.label).join(", ")}` });
+  const back = svg("g", { "aria-hidden": "true" }), points = svg("g");
+  axes(back, unit, low, high, y, all.map(p => p.wall), x, width);
+  lines.forEach((_, which) => {
+    const way = all.flatMap((p, i) => p.which === which ? [`${x(i)} ${y(p.v.median)}`] : []);
+    back.append(svg("g", { class: kindOf(which) }, svg("path", { class: "way", d: `M${way.join("L")}` })));
+  });
+  const stop = current() < 0 ? all.length - 1 : current();
+  all.forEach((p, i) => {
+    const place = mark(p.which, all.length > 120 ? 2.5 : 4);
+    place.setAttribute("transform", `translate(${x(i)} ${y(p.v.median)})`);
+    const a = svg("a", { class: `run-point ${kindOf(p.which)}`, tabindex: i === stop ? 0 : -1, "aria-label": p.text, role: "link" },
+      svg("line", { class: "interval", x1: x(i), x2: x(i), y1: y(p.v.low), y2: y(p.v.high) }), place);
+    if (p.run.report) a.setAttribute("href", reportOf(p.v.run));
+    a.addEventListener("pointerenter", () => tell(i, p.text));
+    a.addEventListener("focus", () => { points.querySelectorAll("a").forEach((o, j) => o.setAttribute("tabindex", i === j ? 0 : -1)); tell(i, p.text); });
+    points.append(a);
+  });
+  walk(points);
   picture.append(back, points);
   return picture;
 }

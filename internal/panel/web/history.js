@@ -1,13 +1,16 @@
 // The history of runs: for each series a chart, its changes in words, and the numbers
 // as a table.
 import { $, make, call, number, address, reportOf, signIn } from "./common.js";
-import { chart } from "./chart.js";
+import { chart, together } from "./chart.js";
 import { comparing } from "./compare.js";
 
 const query = new URLSearchParams(location.search);
-const kinds = ["series", "name", "page", "link", "device"]; // query parameters that select series
+const kinds = ["series", "name", "page", "link", "device", "browser"]; // query parameters that select series
+const common = ["name", "page", "link", "device"]; // what series of different browsers have in common
 const when = wall => new Date(wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device].filter(Boolean).join(" · ");
+const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device, s.browser].filter(Boolean).join(" · ");
+const browserOf = s => s.browser || "chromium";
+const alike = (a, b) => common.every(kind => (a[kind] || "") === (b[kind] || ""));
 let shown = { series: [] };
 
 // ask loads the series that the address selects, or else that of the newest run.
@@ -17,6 +20,10 @@ async function ask(list) {
   if (!which.size) return { series: [] };
   which.set("limit", "200");
   const answer = await call(`/api/v1/history?${which}`);
+  if (query.has("browsers")) { // exactly these: what is empty in the request selects everything
+    const wanted = Object.fromEntries(query);
+    answer.series = answer.series.filter(s => alike(s, wanted)).sort((a, b) => browserOf(a).localeCompare(browserOf(b)));
+  }
   const extra = query.get("metric");
   if (extra && !answer.series.every(s => s.metrics.some(m => m.metric === extra)) && answer.series.every(s => s.available.some(a => a.metric === extra))) {
     which.set("metric", extra);
@@ -49,9 +56,14 @@ async function load() {
 // choices fills the selects.
 function choices(list) {
   const options = list.series.map(s => make("option", { value: s.key, textContent: `${title(s)} (${s.count})` }));
-  if (shown.series.length !== 1) options.unshift(make("option", { value: "", textContent: shown.series.length ? `${shown.series.length} series${shown.left_out ? ", and more" : ""}` : "choose one" }));
+  // Series that differ in the browser alone can be seen on one chart.
+  const groups = list.series.filter((s, i) => list.series.findIndex(o => alike(o, s)) === i).map(s => list.series.filter(o => alike(o, s))).filter(g => g.length > 1);
+  const groupOf = s => new URLSearchParams([...common.filter(kind => s[kind]).map(kind => [kind, s[kind]]), ["browsers", "all"]]).toString();
+  options.push(...groups.map(g => make("option", { value: groupOf(g[0]), textContent: `${title({ ...g[0], browser: "" })} · ${g.map(browserOf).sort().join(", ")}` })));
+  const chosen = shown.series.length && query.has("browsers") ? groupOf(shown.series[0]) : shown.series.length === 1 ? shown.series[0].key : "";
+  if (!chosen) options.unshift(make("option", { value: "", textContent: shown.series.length ? `${shown.series.length} series${shown.left_out ? ", and more" : ""}` : "choose one" }));
   $("series").replaceChildren(...options);
-  $("series").value = shown.series.length === 1 ? shown.series[0].key : "";
+  $("series").value = chosen;
   const metrics = new Map(shown.series.flatMap(s => s.available).map(a => [a.metric, a.label]));
   $("metric").replaceChildren(...[...metrics].map(([value, textContent]) => make("option", { value, textContent })));
   if (metrics.has(query.get("metric"))) $("metric").value = query.get("metric");
@@ -60,15 +72,26 @@ function choices(list) {
 }
 
 function draw() {
-  $("charts").replaceChildren(...shown.series.map(s => section(s, $("metric").value)));
+  const over = query.has("browsers") && shown.series.length > 1 ? [browsers(shown.series, $("metric").value)] : [];
+  $("charts").replaceChildren(...over, ...shown.series.map(s => section(s, $("metric").value)));
   $("charts").ariaBusy = "false";
+}
+
+// browsers shows series that differ in the browser alone on one chart. Their numbers follow, each in its own section.
+function browsers(list, name) {
+  const card = make("section", { className: "series" }), s = list[0];
+  const lines = list.map(one => ({ label: browserOf(one), runs: one.runs, metric: one.metrics.find(m => m.metric === name) })).filter(line => line.metric?.values.length);
+  card.append(make("h2", { textContent: `${s.name || address(s.page)}: ${list.map(browserOf).join(", ")}` }),
+    make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`].filter(Boolean).join(" · ") }),
+    lines.length ? together(lines) : make("p", { textContent: "These runs do not have the metric." }));
+  return card;
 }
 
 // section shows one series.
 function section(s, name) {
   const card = make("section", { className: "series" });
-  const head = make("h2", { textContent: s.name || address(s.page) });
-  const facts = make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`,
+  const head = make("h2", { textContent: (s.name || address(s.page)) + (query.has("browsers") ? ` in ${browserOf(s)}` : "") });
+  const facts = make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`, s.browser,
     s.runs.length < s.count ? `the newest ${s.runs.length} of ${s.count} runs` : `${s.count} ${s.count === 1 ? "run" : "runs"}`].filter(Boolean).join(" · ") });
   card.append(head, facts);
   const metric = s.metrics.find(m => m.metric === name);
@@ -121,7 +144,12 @@ function go(change) {
 
 $("series").addEventListener("change", () => {
   if (!$("series").value) return;
-  go(() => { kinds.forEach(k => query.delete(k)); query.set("series", $("series").value); });
+  go(() => {
+    [...kinds, "browsers"].forEach(k => query.delete(k));
+    const group = new URLSearchParams($("series").value);
+    if (group.has("browsers")) group.forEach((value, kind) => query.set(kind, value));
+    else query.set("series", $("series").value);
+  });
   load();
 });
 $("metric").addEventListener("change", () => {
