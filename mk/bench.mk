@@ -55,7 +55,7 @@ soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and comp
 
 .PHONY: soak-controls
 soak-controls: image-test ## Hold the intervals of EVENTS events of each controller against their arrivals (as root; a quarter of an hour)
-	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestTiming|TestClocks' -count 1 -timeout 60m -v ./control/ch9329 ./control/adb
+	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestTiming|TestClocks' -count 1 -timeout 60m -v ./control/ch9329 ./control/adb ./control/x11
 	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestBoxes/cases/USB' -count 1 -timeout 60m -v ./image/boottest
 
 EVENTS ?= 10000

@@ -320,21 +320,27 @@ func (d *Doer) scheduled(ctx context.Context, s lab.Step, times []time.Duration,
 	}
 	log := Log{Events: make([]Sent, 0, len(times)+1)}
 	var late error
-	begin := d.Clock().Add(leadTime)
-	for i, after := range times {
-		at := begin.Add(after)
-		if err := d.until(ctx, at); err != nil {
-			return log, err
+	err := urgently(func() error {
+		begin := d.Clock().Add(leadTime)
+		for i, after := range times {
+			at := begin.Add(after)
+			if err := d.until(ctx, at); err != nil {
+				return err
+			}
+			e, err := send(i)
+			if err != nil {
+				return fmt.Errorf("event %d of %d: %w", i+1, len(times), err)
+			}
+			sent := Sent{Event: e, Planned: at}
+			log.Events = append(log.Events, sent)
+			if late == nil && sent.Late() > bound {
+				late = &LateError{Event: i, Of: len(times), By: sent.Late(), Bound: bound}
+			}
 		}
-		e, err := send(i)
-		if err != nil {
-			return log, fmt.Errorf("event %d of %d: %w", i+1, len(times), err)
-		}
-		sent := Sent{Event: e, Planned: at}
-		log.Events = append(log.Events, sent)
-		if late == nil && sent.Late() > bound {
-			late = &LateError{Event: i, Of: len(times), By: sent.Late(), Bound: bound}
-		}
+		return nil
+	})
+	if err != nil {
+		return log, err
 	}
 	return log, late
 }

@@ -71,10 +71,7 @@ func TestHold(t *testing.T) {
 func TestFastDrag(t *testing.T) {
 	d, _ := display(t)
 	target, c := controltest.NewWindow(t, d), open(t, d)
-	doer := &gesture.Doer{Controller: c, Clock: lab.Monotonic, Find: func(_ context.Context, t lab.Target) (image.Rectangle, error) {
-		at := image.Pt(int(t.X), int(t.Y))
-		return image.Rectangle{at, at.Add(image.Pt(1, 1))}, nil
-	}}
+	doer := &gesture.Doer{Controller: c, Clock: lab.Monotonic, Find: place}
 	log, err := doer.Do(t.Context(), lab.Step{Drag: "0,10 to 300,10", Over: 300, Rate: 1000, Late: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -108,4 +105,10 @@ func TestFastDrag(t *testing.T) {
 	}
 	slices.Sort(late)
 	t.Logf("%d motions seen; lateness: median %v, p99 %v, worst %v", moves, late[150], late[297], late[300])
+}
+
+// place finds a target in pixels.
+func place(_ context.Context, t lab.Target) (image.Rectangle, error) {
+	at := image.Pt(int(t.X), int(t.Y))
+	return image.Rectangle{at, at.Add(image.Pt(1, 1))}, nil
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // The priorities of the lab's threads, 1 to 99. What is short goes first: the
-// link sends a packet in microseconds, the recorder fetches a picture in
-// milliseconds.
+// link sends a packet in microseconds, as does a gesture an event; the recorder
+// fetches a picture in milliseconds.
 const (
 	Link     = 20
+	Input    = 15
 	Recorder = 10
 )
 
