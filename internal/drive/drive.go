@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options, steps []lab.Step, did func(step int, e 
 			return nil, fmt.Errorf("gesture %s was not read", name)
 		},
 	}
-	for i, s := range steps {
+	for i, s := range lab.StepsOf(steps, 0) {
 		if err := d.do(ctx, i, s, did); err != nil {
 			verb, value := s.Verb()
 			return fmt.Errorf("step %d (%s %.60s): %w", i+1, verb, value, err)

@@ -169,7 +169,8 @@ type Plan struct {
 	Tolerance time.Duration
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
-	// Steps make a journey, of which the first step is the load of Page.
+	// Steps make a journey, of which the first step is the load of Page. Where a step has several recorded
+	// gestures, the trials of an arm take turns, by [lab.StepsOf].
 	Steps []lab.Step
 }
 

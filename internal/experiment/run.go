@@ -121,12 +121,24 @@ func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known b
 	if err != nil {
 		return nil, false, err
 	}
-	t, err = o.one(ctx, o.plan, o.arms[s.Arm], n, o.total, dir)
+	plan := o.plan
+	plan.Steps = lab.StepsOf(plan.Steps, o.nth(s.Arm))
+	t, err = o.one(ctx, plan, o.arms[s.Arm], n, o.total, dir)
 	if err != nil {
 		return nil, false, err
 	}
 	t.Block = s.Block
 	return t, false, nil
+}
+
+// nth counts the slots of an arm before the newest one: the arms go through the same steps equally often.
+func (o *outing) nth(arm int) (n int) {
+	for _, s := range o.slots[:len(o.slots)-1] {
+		if s.Arm == arm {
+			n++
+		}
+	}
+	return n
 }
 
 // judge judges all trials so far, and reports a changed tolerance.

@@ -32,6 +32,7 @@ const birthLimit = 45 * time.Second
 // Trial carries out one trial into dir. A failed trial is returned as invalid with its
 // reasons; an error means that further trials would fail too, or that ctx has ended.
 func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
+	p.Steps = lab.StepsOf(p.Steps, 0)
 	t, err := r.trial(ctx, p, number, dir)
 	if err == nil {
 		d := newDocket(p)

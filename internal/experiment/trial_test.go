@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"eidetic/internal/lab"
 )
 
@@ -426,4 +428,42 @@ func TestBlockSizes(t *testing.T) {
 			t.Errorf("%d trials are in blocks of %v, want %v", n, got, want)
 		}
 	}
+}
+
+// gestures notes which gesture each trial was to make.
+type gestures struct{ made map[string][]string }
+
+func (g gestures) Begin(Film) (Play, error) { return g, nil }
+
+func (g gestures) Run(_ context.Context, s Scene) error {
+	g.made[s.Trial.Arm] = append(g.made[s.Trial.Arm], s.Steps[1].Replay)
+	return nil
+}
+
+// The arms take the gestures of a set equally often, by their weights; the trial that is made by itself
+// takes the first.
+func TestGesturesTakeTurns(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{time.Second}}
+		made := gestures{map[string][]string{}}
+		runner := w.runner()
+		runner.Journey = made
+		p := plan()
+		p.Trials, p.Steps = 4, []lab.Step{{Open: "https://www.x.test/"}, {Replay: "slow.jsonl weight 3, fast.jsonl"}}
+		if err := runner.Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), &lab.Run{}, folder{root}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		turns := []string{"slow.jsonl", "slow.jsonl", "fast.jsonl", "slow.jsonl"}
+		if d := cmp.Diff(map[string][]string{lab.Control: turns, lab.Treatment: turns}, made.made); d != "" {
+			t.Error("-want +got\n", d)
+		}
+		clear(made.made)
+		if _, err := runner.Trial(t.Context(), p, 0, t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(map[string][]string{lab.Control: {"slow.jsonl"}}, made.made); d != "" {
+			t.Error("one trial: -want +got\n", d)
+		}
+	})
 }

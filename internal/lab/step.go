@@ -22,7 +22,7 @@ type Step struct {
 	Scroll string `json:"scroll,omitempty" maxLength:"100" doc:"Turns the wheel by notches: DY, down where positive, or DX,DY; at says where" example:"5"`
 	Drag   string `json:"drag,omitempty" maxLength:"1000" doc:"Presses the button at a target, moves it to another at constant speed, and releases it" example:"50%,80% to 50%,20%"`
 	Pan    string `json:"pan,omitempty" maxLength:"1000" doc:"Like drag, at the speed of a finger: it starts slowly and is fast when it is released" example:"50%,80% to 50%,20%"`
-	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan" example:"fling.jsonl"`
+	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan; or of several, of which each trial takes one as often as its weight says" example:"slow.jsonl weight 3, fast.jsonl"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
 	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
 	Idle   string `json:"idle,omitempty" maxLength:"20" doc:"Waits for a time, and measures what still changes on the screen meanwhile" example:"5s"`
@@ -297,7 +297,7 @@ func checkVerb(verb, value string) error {
 	case VerbWait:
 		_, _, err = ParseWait(value)
 	case VerbReplay:
-		err = CheckFileName(value)
+		_, err = ParseProfiles(value)
 	case VerbIdle:
 		_, err = ParseIdle(value)
 	}

@@ -297,8 +297,12 @@ func placeOf(steps []Step, file, path string) string {
 // Gestures lists the files of recorded gestures that steps need.
 func Gestures(steps []Step) (names []string) {
 	for _, s := range steps {
-		if s.Replay != "" {
-			names = append(names, s.Replay)
+		profiles, err := ParseProfiles(s.Replay)
+		if s.Replay != "" && err != nil { // a name that nothing can be read from says so there
+			profiles = []Profile{{File: s.Replay}}
+		}
+		for _, p := range profiles {
+			names = append(names, p.File)
 		}
 		names = append(names, Gestures(s.Steps)...)
 	}
