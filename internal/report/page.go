@@ -26,9 +26,10 @@ type page struct {
 	WhenMachine string
 	Trouble     string // why results are missing
 	Verdict     *verdict
-	Found       *found // instead of Verdict, if two arms are compared
-	Sides       []side // of a comparison
-	Changes     []change
+	Found       *found   // instead of Verdict, if two arms are compared
+	Sides       []side   // of a comparison
+	Changes     []change // those that the verdict rests on, if it is a journey's
+	MoreChanges []change // of a journey: the others
 	Facts       []fact
 	Warnings    []string
 	Cards       []card
@@ -139,6 +140,12 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	p.Changes = changesOf(run)
 	p.Facts = factsOf(run)
 	p.Cards = cardsOf(run, p.Changes)
+	if shown := shownTrial(run); shown != nil {
+		n := slices.IndexFunc(p.Changes, func(c change) bool { return !c.Effect.Guard })
+		if n > 0 {
+			p.Changes, p.MoreChanges = p.Changes[:n], p.Changes[n:]
+		}
+	}
 	p.Methods = methodsOf(run, metrics)
 	p.Filled, p.FilledMore = filledOf(run)
 	var x texts
@@ -271,15 +278,41 @@ func warningsOf(run *lab.Run) []string {
 	return out
 }
 
+// mostSteps bounds the steps of a journey at the top of its report.
+const mostSteps = 11
+
+// telling lists the metrics at the top of the report: those of the page, or the journey's and each
+// step's time to its end.
+func telling(run *lab.Run) (list []metric) {
+	shown := shownTrial(run)
+	if shown == nil {
+		list = metricsOf(run)
+		return list[:min(len(list), len(headline()))]
+	}
+	list = append(list, describe("journey_ms", "ms"))
+	for _, s := range shown.Steps {
+		if s.Measured() && len(list) <= mostSteps {
+			name, short := "time_to_end_ms", "Time to the end of the step"
+			if len(s.Pings) > 0 {
+				name, short = lab.PingGuard, "From an input to what it changes first"
+			}
+			m := describe(s.Name+"/"+name, "ms")
+			m.Label, m.Short = s.Name, short
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 func cardsOf(run *lab.Run, changes []change) []card {
 	arms := armsOf(run)
 	if len(arms) == 0 {
 		return nil
 	}
 	var cards []card
-	for _, m := range metricsOf(run) {
+	for _, m := range telling(run) {
 		s := summaryOf(run, m.Name, arms[0])
-		if s == nil || len(cards) == len(headline()) {
+		if s == nil {
 			continue
 		}
 		c := card{metric: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,7 +130,21 @@ func changesOf(run *lab.Run) []change {
 		}
 		out = append(out, c)
 	}
+	// Of a journey the guards come first, and then each step's metrics in the order of the plan.
+	slices.SortStableFunc(out, func(a, b change) int {
+		return cmp.Or(guardFirst(a, b), cmp.Compare(placeOfStep(run, a.Effect.Metric), placeOfStep(run, b.Effect.Metric)))
+	})
 	return out
+}
+
+func guardFirst(a, b change) int {
+	switch {
+	case a.Effect.Guard == b.Effect.Guard:
+		return 0
+	case a.Effect.Guard:
+		return -1
+	}
+	return 1
 }
 
 // signed formats a difference, for times with at most a tenth of a millisecond.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -45,6 +46,16 @@ type stepCurve struct {
 
 // isOfStep says whether a metric is that of a step: its name has the step's path before it.
 func isOfStep(metric string) bool { return strings.Contains(metric, "/") }
+
+// placeOfStep is the place of a metric's step in the plan; 0 is before all steps.
+func placeOfStep(run *lab.Run, metric string) int {
+	i := strings.LastIndexByte(metric, '/')
+	shown := shownTrial(run)
+	if i < 0 || shown == nil {
+		return 0
+	}
+	return 1 + slices.IndexFunc(shown.Steps, func(s *lab.TrialStep) bool { return s.Name == metric[:i] })
+}
 
 // stepsOf lists the steps of a journey that have an end, in the order of the plan.
 func stepsOf(files *os.Root, run *lab.Run) (all []step) {

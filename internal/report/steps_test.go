@@ -62,3 +62,36 @@ func TestStepsSection(t *testing.T) {
 		t.Error("a step's metric stands among those of the page")
 	}
 }
+
+// TestJourneyOverview: at the top of a journey's report are its steps in the order of the plan, and of a
+// comparison's metrics only the guarded ones are not folded.
+func TestJourneyOverview(t *testing.T) {
+	run := journeyRun()
+	run.Summary = append(run.Summary,
+		lab.Summary{Metric: "journey_ms", Unit: "ms", Arm: lab.Control, N: 3, Median: 500}, lab.Summary{Metric: "replay_confidence", Arm: lab.Control, N: 3, Median: 1})
+	_, text := write(t, run, reporttest.Options{})
+	var cards []string
+	for _, m := range regexp.MustCompile(`<div class="card">\s*<h3>(.*?)</h3>`).FindAllStringSubmatch(text, -1) {
+		cards = append(cards, m[1])
+	}
+	if got := strings.Join(cards, ", "); got != "Journey, buy &lt;now&gt;, pad" {
+		t.Errorf("the cards are %s; want the journey and its steps", got)
+	}
+	for _, trial := range run.Trials {
+		trial.Arm = []string{lab.Control, lab.Treatment}[trial.Number%2]
+	}
+	run.Comparison = &lab.Comparison{Verdict: lab.Unknown, Effects: []lab.Effect{
+		{Metric: "pad/response_ms", Unit: "ms", Guard: true}, {Metric: "buy <now>/time_to_end_ms", Unit: "ms", Guard: true},
+		{Metric: "pad/response_p90_ms", Unit: "ms"}, {Metric: "buy <now>/speed_index_ms", Unit: "ms"}, {Metric: "journey_ms", Unit: "ms"},
+	}}
+	_, text = write(t, run, reporttest.Options{})
+	section := regexp.MustCompile(`(?s)<section id="comparison">.*?</section>`).FindString(text)
+	var rows []string
+	for _, m := range regexp.MustCompile(`<th scope="row">(.*?),|(<details)`).FindAllStringSubmatch(section, -1) {
+		rows = append(rows, m[1]+m[2])
+	}
+	want := "buy &lt;now&gt;: Time to end, pad: Response, <details, Journey, buy &lt;now&gt;: SpeedIndex, pad: Response"
+	if got := strings.Join(rows, ", "); got != want {
+		t.Errorf("the rows are %s; want %s", got, want)
+	}
+}

@@ -44,7 +44,7 @@ func directions() []direction {
 			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
 		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
-		{"control", append([]string{"internal/rfb"}, lab...), instrument},
+		{"control", append([]string{"internal/rfb", "internal/priority"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
 		{"systemd", nil, "talking to the service manager concerns no other part"},

@@ -275,7 +275,8 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 	s := r.series
 	_, err = x.db.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, series, name, page, link, device, browser, entry, past)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), clip(s.Browser), string(entry), string(past))
+		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), clip(s.Browser),
+		string(entry), string(past))
 	return err
 }
 

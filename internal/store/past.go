@@ -94,7 +94,9 @@ func seriesOf(run *lab.Run) Series {
 // name: page, link, device and browser, and the facts that a history watches.
 func Facts(run *lab.Run) map[string]string {
 	series, facts := seriesOf(run), factsOf(run)
-	for name, value := range map[string]string{"page": series.Page, "link": series.Link, "device": series.Device, "plan.browser": series.Browser} {
+	for name, value := range map[string]string{
+		"page": series.Page, "link": series.Link, "device": series.Device, "plan.browser": series.Browser,
+	} {
 		if value != "" {
 			facts[name] = shorten(value, maxFactBytes)
 		}
