@@ -261,6 +261,13 @@ func TestBrowsersOnOneChart(t *testing.T) {
 			t.Errorf("%d pixels wide: %q (%v); want %q", width, got, err, want)
 		}
 	}
+	got, err := reporttest.Eval[string](b, `(() => {
+		const links = [...document.querySelectorAll("a[download]")], text = decodeURIComponent(links[1].href.split(",").slice(1).join(","));
+		return [links.length, links[1].download, text.split("\r\n").length, text.split("\r\n").slice(0, 2).map(line => line.split(",").slice(0, 4).join(",")).join(" ")].join("; ");
+	})()`)
+	if want := "2; checkout-speed_index_ms.csv; 14; run,started,trials,valid 20260301-090000-checkout-firefox-esr,2026-03-01T09:00:00Z,0,10"; err != nil || got != want {
+		t.Errorf("the numbers as CSV: %q (%v); want %q", got, err, want)
+	}
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the page complains: %q", got)
 	}

@@ -95,9 +95,10 @@ func TestPageInBrowser(t *testing.T) {
 	got, err = reporttest.Eval[string](b, `(async () => {`+until+`
 		await until(() => document.querySelectorAll("#trial-1 .log-table td.url").length);
 		const seen = await until(() => [...document.querySelectorAll(".seen img, #trial-1 .evidence img")].every(i => i.naturalWidth));
-		return [document.querySelector("#chart").dataset.drawn, document.querySelectorAll("#trial-1 .log-table td.url").length, seen].join(" ");
+		const back = [...document.querySelectorAll("#back a")].filter(a => a.checkVisibility()).map(a => a.getAttribute("href"));
+		return [document.querySelector("#chart").dataset.drawn, document.querySelectorAll("#trial-1 .log-table td.url").length, seen, ...back].join(" ");
 	})()`)
-	if err != nil || got != "2 62 true" {
+	if err != nil || got != "2 62 true / /history?name=demo&page=https%3A%2F%2Fwww.shop.example%2F" {
 		t.Errorf("the report under the panel: %q (%v)", got, err)
 	}
 	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 || jobs[0].Plan.Match != "loose" || jobs[0].Plan.Miss != lab.MissFill {

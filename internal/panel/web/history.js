@@ -130,11 +130,20 @@ function table(s, metric) {
     if (v.n < 6) interval.append(make("small", { textContent: "smallest and largest" }));
     return make("tr", { className: step ? "step" : "" }, name, make("td", { textContent: `${v.n} of ${r.trials}` }), make("td", { textContent: number(v.median) }), interval, says);
   });
-  return make("details", { className: "numbers" }, make("summary", { textContent: "Numbers" }),
+  const save = make("a", { textContent: "Download as CSV", download: `${(s.name || "runs").replace(/[^\w.-]+/g, "-")}-${metric.metric}.csv`, href: csv([
+    ["run", "started", "trials", "valid", `median_${metric.unit}`, `low_${metric.unit}`, `high_${metric.unit}`],
+    ...s.runs.filter(r => value.has(r.id)).map(r => { const v = value.get(r.id); return [r.id, r.wall, r.trials, v.n, v.median, v.low, v.high]; })]) });
+  return make("details", { className: "numbers" }, make("summary", { textContent: "Numbers" }), make("p", { className: "hint" }, save),
     make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: `Numbers of ${title(s)}` }, make("table", {},
       make("caption", { textContent: `${metric.label} of ${title(s)}, the newest run first` }),
       make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))), make("tbody", {}, ...rows))));
 }
+
+// csv is the address of a table (RFC 4180). A cell that a spreadsheet would take for a formula is a text.
+const csv = rows => "data:text/csv;charset=utf-8," + encodeURIComponent(rows.map(row => row.map(cell => {
+  const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) ? `'${cell}` : String(cell);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}).join(",")).join("\r\n") + "\r\n");
 
 // go applies a change to the query and updates the address.
 function go(change) {

@@ -8,6 +8,14 @@ const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.cr
 const thousands = s => s.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 const fixed = (v, digits) => { const [whole, part] = Math.abs(v).toFixed(digits).split("."); return (v < 0 ? "−" : "") + thousands(whole) + (part ? "." + part : ""); };
 
+// Where the panel serves the report, there is a way back to it.
+const back = $("#back");
+if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(location.pathname)) {
+  const series = ["name", "page"].filter(kind => back.dataset[kind]).map(kind => [kind, back.dataset[kind]]);
+  back.lastElementChild.href = `/history?${new URLSearchParams(series)}`;
+  back.hidden = false;
+}
+
 // The theme follows the system until somebody chooses; the choice is kept where the browser allows it.
 const theme = $("#theme");
 const system = matchMedia("(prefers-color-scheme: dark)");
