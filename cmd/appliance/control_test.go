@@ -49,7 +49,7 @@ func TestControlSerial(t *testing.T) {
 		}
 		names = append(names, e.Name)
 	}
-	if want := []string{"", "key", "text", "key", "click", "wait", "mark"}; !slices.Equal(names, want) {
+	if want := []string{"", "key", "wait", "text", "key", "click", "wait", "mark"}; !slices.Equal(names, want) {
 		t.Errorf("the profile has %q; want %q", names, want)
 	}
 	if got := finishCmd(t, appliance(t, device...)); got.status != exitGood || !strings.Contains(got.out, "keyboard, mouse, wheel") {
