@@ -13,7 +13,9 @@ import (
 
 // Notifier reports the service's state to the service manager. It pings the watchdog
 // only while every registered subsystem ticks: a hung recorder must restart the
-// service even if the panel still answers.
+// service even if the panel still answers. A subsystem may be silent for half of the
+// watchdog's interval before the pings end, and the service manager waits for the whole
+// interval after the last one.
 type Notifier struct {
 	send     func(state string) error
 	interval time.Duration // WatchdogSec; 0 when no watchdog is set
@@ -85,8 +87,7 @@ func (n *Notifier) Subsystem(name string) (*Pulse, error) {
 	if _, used := n.pulses[name]; used {
 		return nil, fmt.Errorf("systemd watchdog: subsystem %q is registered already", name)
 	}
-	// The subsystem starts as fresh, so that it has a whole interval until its first tick.
-	p := &Pulse{notifier: n, name: name, last: n.now(), fresh: true}
+	p := &Pulse{notifier: n, name: name, last: n.now()}
 	n.pulses[name] = p
 	return p, nil
 }
@@ -124,7 +125,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 	if n.interval == 0 {
 		return nil
 	}
-	ticker := time.NewTicker(n.interval / 2)
+	// So often that little of the interval is lost between a tick that comes late and its ping.
+	ticker := time.NewTicker(n.interval / 8)
 	defer ticker.Stop()
 	for {
 		select {
@@ -136,13 +138,13 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// ping sends WATCHDOG=1 if every subsystem ticked since the last ping. Otherwise it
+// ping sends WATCHDOG=1 if every subsystem ticked within half of the interval. Otherwise it
 // reports once which subsystems did not.
 func (n *Notifier) ping() error {
 	n.mu.Lock()
 	var late []string
 	for name, p := range n.pulses {
-		if !p.fresh {
+		if n.now().Sub(p.last) > n.interval/2 {
 			late = append(late, name)
 		}
 	}
@@ -150,11 +152,6 @@ func (n *Notifier) ping() error {
 	names := strings.Join(late, ", ")
 	changed := names != n.late
 	n.late = names
-	if names == "" {
-		for _, p := range n.pulses {
-			p.fresh = false
-		}
-	}
 	status := n.status
 	n.mu.Unlock()
 
@@ -196,13 +193,12 @@ type Pulse struct {
 	notifier *Notifier
 	name     string
 	last     time.Time
-	fresh    bool // ticked since the last ping
 }
 
 // Tick reports that the subsystem's loop is alive.
 func (p *Pulse) Tick() {
 	p.notifier.mu.Lock()
-	p.last, p.fresh = p.notifier.now(), true
+	p.last = p.notifier.now()
 	p.notifier.mu.Unlock()
 }
 
