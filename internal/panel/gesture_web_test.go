@@ -1,15 +1,49 @@
 package panel
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"eidetic/control/gesture"
 	"eidetic/internal/report/reporttest"
 )
+
+// The lines of a recorded gesture, as docs/scenarios.md has them.
+type (
+	gestureHead   struct{ Gesture, Width, Height int }
+	gestureSample struct {
+		T    float64 `json:"t_ms"`
+		X, Y float64
+	}
+)
+
+// recorded reads what the page saves: times grow, and places are within the field.
+func recorded(t *testing.T, text string) (head gestureHead, samples []gestureSample) {
+	t.Helper()
+	lines := json.NewDecoder(strings.NewReader(text))
+	lines.DisallowUnknownFields()
+	if err := lines.Decode(&head); err != nil {
+		t.Fatalf("what the page saves: %v\n%s", err, text)
+	}
+	for before := 0.0; lines.More(); {
+		var s gestureSample
+		if err := lines.Decode(&s); err != nil {
+			t.Fatalf("what the page saves: %v\n%s", err, text)
+		}
+		if s.T < before || s.X < 0 || s.Y < 0 || s.X >= float64(head.Width) || s.Y >= float64(head.Height) {
+			t.Errorf("sample %d, %+v: want a later one within %+v", len(samples), s, head)
+		}
+		before = s.T
+		samples = append(samples, s)
+	}
+	if len(samples) == 0 {
+		t.Fatalf("what the page saves has no samples: %s", text)
+	}
+	return head, samples
+}
 
 // A gesture that a person makes on the panel's page becomes a file that a step can replay.
 func TestGestureInBrowser(t *testing.T) {
@@ -53,13 +87,10 @@ func TestGestureInBrowser(t *testing.T) {
 		if said != "true|-my fling.jsonl|true" {
 			t.Errorf("%d pixels wide: %q; want a file to save, and no way to scroll sideways", width, said)
 		}
-		recording, err := gesture.ParseRecording(strings.NewReader("{" + text))
-		if err != nil {
-			t.Fatalf("what the page saves: %v\n%s", err, got)
-		}
-		first, last := recording.Samples[0], recording.Samples[len(recording.Samples)-1]
-		if n := len(recording.Samples); n < 5 || n > 22 || first.Y < 195 || first.Y > 205 || last.X-first.X < 90 || last.X-first.X > 100 || last.After == 0 {
-			t.Errorf("%d samples from %+v to %+v; want the gesture that was made", n, first, last)
+		head, samples := recorded(t, "{"+text)
+		first, last := samples[0], samples[len(samples)-1]
+		if n := len(samples); head.Gesture != 1 || n < 5 || n > 22 || first.Y < 195 || first.Y > 205 || last.X-first.X < 90 || last.X-first.X > 100 || last.T == 0 {
+			t.Errorf("%+v: %d samples from %+v to %+v; want the gesture that was made", head, n, first, last)
 		}
 	}
 	if got := b.Problems(); len(got) > 0 {

@@ -12,6 +12,7 @@ const fixed = (v, digits) => { const [whole, part] = Math.abs(v).toFixed(digits)
 const back = $("#back");
 if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(location.pathname)) {
   const series = ["name", "page"].filter(kind => back.dataset[kind]).map(kind => [kind, back.dataset[kind]]);
+  back.firstElementChild.href = "/";
   back.lastElementChild.href = `/history?${new URLSearchParams(series)}`;
   back.hidden = false;
 }
