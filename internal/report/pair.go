@@ -131,8 +131,9 @@ func changesOf(run *lab.Run) []change {
 		out = append(out, c)
 	}
 	// Of a journey the guards come first, and then each step's metrics in the order of the plan.
+	place := placesOfSteps(run)
 	slices.SortStableFunc(out, func(a, b change) int {
-		return cmp.Or(guardFirst(a, b), cmp.Compare(placeOfStep(run, a.Effect.Metric), placeOfStep(run, b.Effect.Metric)))
+		return cmp.Or(guardFirst(a, b), cmp.Compare(place(a.Effect.Metric), place(b.Effect.Metric)))
 	})
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -47,14 +46,15 @@ type stepCurve struct {
 // isOfStep says whether a metric is that of a step: its name has the step's path before it.
 func isOfStep(metric string) bool { return strings.Contains(metric, "/") }
 
-// placeOfStep is the place of a metric's step in the plan; 0 is before all steps.
-func placeOfStep(run *lab.Run, metric string) int {
-	i := strings.LastIndexByte(metric, '/')
-	shown := shownTrial(run)
-	if i < 0 || shown == nil {
-		return 0
+// placesOfSteps returns what tells the place of a metric's step in the plan; 0 is before all steps.
+func placesOfSteps(run *lab.Run) func(metric string) int {
+	places := map[string]int{}
+	if shown := shownTrial(run); shown != nil {
+		for i, s := range shown.Steps {
+			places[s.Name] = i + 1
+		}
 	}
-	return 1 + slices.IndexFunc(shown.Steps, func(s *lab.TrialStep) bool { return s.Name == metric[:i] })
+	return func(metric string) int { return places[metric[:max(0, strings.LastIndexByte(metric, '/'))]] }
 }
 
 // stepsOf lists the steps of a journey that have an end, in the order of the plan.
