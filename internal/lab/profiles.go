@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,9 +43,6 @@ func ParseProfiles(text string) ([]Profile, error) {
 			return nil, fmt.Errorf("%s is named twice: give it a weight", p.File)
 		}
 		all = append(all, p)
-	}
-	if len(all) == 0 {
-		return nil, errors.New("name the file of a gesture")
 	}
 	return all, nil
 }
