@@ -18,6 +18,7 @@ import (
 	"eidetic/control/recipe"
 	"eidetic/internal/drive"
 	"eidetic/internal/execute"
+	"eidetic/internal/journey"
 	"eidetic/internal/lab"
 )
 
@@ -33,6 +34,7 @@ type ControlCmd struct {
 	Source       string        `placeholder:"SOURCE" help:"Where to look for pictures and stillness, as of appliance capture film; x11 and rfb devices need none."`
 	Recipe       string        `placeholder:"NAME" help:"How the device's browser opens a URL: linux-chrome, windows-chrome, macos-safari, ios-safari, android-chrome … (docs/devices)."`
 	File         string        `type:"existingfile" placeholder:"FILE" help:"Read the steps from a file."`
+	Echo         int           `placeholder:"N" help:"Press Caps Lock N times after the steps, up to 1000, and say how soon the device switched the keyboard's light on: what input alone takes."`
 	Record       string        `placeholder:"FILE" help:"Write the input profile: each event with its planned time and the interval in which the device can have got it."`
 	PasswordFile string        `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
 	ADB          string        `name:"adb" placeholder:"ADDR" help:"Address of the adb server (127.0.0.1:5037)."`
@@ -53,6 +55,9 @@ Example:
 
 // Run carries out the steps.
 func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
+	if c.Echo < 0 || c.Echo > maxEchoes {
+		return usage(fmt.Errorf("--echo %d: 1 … %d times", c.Echo, maxEchoes))
+	}
 	steps, err := c.steps()
 	if err != nil {
 		return usage(err)
@@ -75,7 +80,7 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	if len(steps) == 0 {
+	if len(steps) == 0 && c.Echo == 0 {
 		return errors.Join(c.describe(std.out, controls), controls.Close())
 	}
 	o := drive.Options{
@@ -94,6 +99,9 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 		o.Screen = screen
 	}
 	err = c.run(ctx, std, o, controls, steps)
+	if err == nil {
+		err = c.echo(ctx, std.out, controls)
+	}
 	if closed := controls.Close(); err == nil {
 		err = closed
 	}
@@ -251,6 +259,41 @@ func (c *ControlCmd) run(ctx context.Context, std *streams, o drive.Options, con
 		fmt.Fprintf(std.out, "%9.1f … %.1f ms  %s %s%s\n", ms(e.Earliest.Sub(began)), ms(e.Latest.Sub(began)), e.Name, short(e.Detail), late)
 	})
 	return errors.Join(err, failed)
+}
+
+// maxEchoes bounds --echo.
+const maxEchoes = 1000
+
+// echo measures how soon the device answers Caps Lock by the keyboard's light.
+func (c *ControlCmd) echo(ctx context.Context, out io.Writer, controls *connect.Controls) error {
+	if c.Echo == 0 {
+		return nil
+	}
+	e, ok := controls.Controller.(control.Echoer)
+	if !ok {
+		return fmt.Errorf("--echo: %s: does not tell the keyboard's lights; ch9329, gadget and x11 do", c.Device)
+	}
+	var times []lab.AnswerTime
+	for n := range c.Echo {
+		one, err := e.Echo(ctx)
+		if err != nil {
+			return fmt.Errorf("--echo: press %d of %d: %w", n+1, c.Echo, err)
+		}
+		t := journey.EchoTime(one)
+		times = append(times, t)
+		if c.JSON {
+			if err := json.NewEncoder(out).Encode(t); err != nil {
+				return err
+			}
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	all := journey.EchoMeasurements(times)
+	fmt.Fprintf(out, "Caps Lock: the light came on after %.1f ms (median of %d; between %.1f and %.1f ms by the intervals), 90 %% within %.1f ms\n",
+		all[0].Value, len(times), *all[0].Low, *all[0].High, all[1].Value)
+	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

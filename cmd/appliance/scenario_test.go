@@ -26,7 +26,7 @@ steps:
   - {name: open, open: "https://www.shop.test/tricks/consent"}
   - {name: consent, click: "css #accept"}
   - {name: later, open: "https://www.shop.test/tricks/pad?delay=20"}
-  - {name: pad, click: "340,360", pings: 3, region: "40,160,600,400"}
+  - {name: pad, click: "340,360", pings: 3, echo: 2, region: "40,160,600,400"}
   - {name: tab, launch: "https://www.shop.test/tricks/dialog", end: "changed and colour #123456 in 1,592,8,6 and still 500ms"}
   - {name: sizes, click: "css #open", window: true}
   - {name: rest, idle: 300ms}
@@ -61,6 +61,9 @@ steps:
 		}
 		if s := steps["pad"]; len(s.Answers) != 3 || s.Metrics["response_ms"] < 20 || s.Metrics["response_settled_ms"] < s.Metrics["response_ms"] {
 			t.Errorf("pad: %d answers, %v; want three, none before 20 ms", len(s.Answers), s.Metrics)
+		}
+		if s := steps["pad"]; len(s.Echoes) != 2 || s.Metrics["response_echo_ms"] <= 0 || s.Echoes[0].High < s.Echoes[0].MS {
+			t.Errorf("pad: echoes %+v, %v; want two of Caps Lock", s.Echoes, s.Metrics)
 		}
 		if s := steps["sizes"]; len(s.Window) != 4 || s.Window[2] < 300 || s.Window[2] > 800 || s.Metrics["window_last_change_ms"] <= 0 {
 			t.Errorf("sizes: window %v, %v; want the dialogue", s.Window, s.Metrics)

@@ -167,6 +167,22 @@ func TestGadgetUnplugged(t *testing.T) {
 	keyboard.Await(hidtest.KindKey, 48)
 }
 
+// TestGadgetEcho: the kernel that has the keyboard switches its light on when Caps Lock is pressed.
+func TestGadgetEcho(t *testing.T) {
+	c, err := hid.New(plug(t, Options{}), hid.Options{Layout: "us", Screen: image.Pt(640, 480)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		e, err := c.Echo(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("the press is %.1f ms wide, the light came %.1f ms after it at the latest",
+			float64(e.Press.Latest.Sub(e.Press.Earliest))/1e6, float64(e.Light.Latest.Sub(e.Press.Earliest))/1e6)
+	}
+}
+
 // TestGadgetTiming: the moment at which the kernel stamps an event lies in its interval.
 func TestGadgetTiming(t *testing.T) {
 	g := plug(t, Options{})

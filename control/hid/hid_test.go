@@ -1,6 +1,9 @@
 package hid_test
 
 import (
+	"context"
+	"errors"
+	"image"
 	"os"
 	"testing"
 
@@ -10,9 +13,9 @@ import (
 	"eidetic/control/controltest"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
+	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
-	"image"
 )
 
 func TestMain(m *testing.M) {
@@ -110,4 +113,56 @@ func TestCapsLock(t *testing.T) {
 	if syms[0] != 'a' || syms[1] != 'B' || state[0]&xproto.ModMaskLock != 0 {
 		t.Errorf("typed %#x with states %#x; want a and B without Caps Lock", syms, state)
 	}
+}
+
+// TestEcho: the device's light answers Caps Lock, whatever state it was left in, and is off afterwards.
+func TestEcho(t *testing.T) {
+	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "640x480x24")
+	host := hidtest.NewHost(t, server.Display, "us")
+	for _, silent := range []bool{false, true} {
+		var sink hid.Sink = host
+		if silent {
+			sink = &shy{Host: host}
+		}
+		c := open(t, sink, "us")
+		if _, err := host.Keyboard(t.Context(), hid.Keyboard{Keys: [6]hid.Usage{0x39}}); err != nil { // somebody left it on
+			t.Fatal(err)
+		}
+		if _, err := host.Keyboard(t.Context(), hid.Keyboard{}); err != nil {
+			t.Fatal(err)
+		}
+		before := lab.Monotonic()
+		e, err := c.Echo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Press.Earliest < before || e.Light.Earliest < e.Press.Earliest || e.Light.Latest <= e.Light.Earliest || e.Light.Detail != "on" {
+			t.Errorf("Echo() = %+v; want a press after %d, and the light after the press", e, before)
+		}
+		if on, _ := host.CapsLock(t.Context()); on {
+			t.Error("Caps Lock is on after Echo")
+		}
+	}
+	deaf := open(t, &hidtest.Sink{Can: control.Capabilities{Keyboard: true}}, "us")
+	if _, err := deaf.Echo(t.Context()); !errors.Is(err, control.ErrNoEcho) {
+		t.Errorf("Echo() of a device that tells no lights = %v; want ErrNoEcho", err)
+	}
+}
+
+// shy tells nothing of its lights before the first key.
+type shy struct {
+	*hidtest.Host
+	asked bool
+}
+
+func (s *shy) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
+	s.asked = true
+	return s.Host.Keyboard(ctx, k)
+}
+
+func (s *shy) CapsLock(ctx context.Context) (on, known bool) {
+	if !s.asked {
+		return false, false
+	}
+	return s.Host.CapsLock(ctx)
 }

@@ -159,3 +159,28 @@ func TestDeadServer(t *testing.T) {
 	}
 	_ = c.Close()
 }
+
+// TestEcho: the server answers Caps Lock, and has it off afterwards.
+func TestEcho(t *testing.T) {
+	d, _ := display(t)
+	c, err := Open(t.Context(), d, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		if _, err := c.Key(t.Context(), "CapsLock"); err != nil { // somebody left it on
+			t.Fatal(err)
+		}
+		e, err := c.Echo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Light.Earliest < e.Press.Earliest || e.Light.Latest <= e.Press.Earliest {
+			t.Errorf("Echo() = %+v; want the light after the press", e)
+		}
+		if on, err := c.capsLocked(); on || err != nil {
+			t.Errorf("Caps Lock is on = %v after Echo, %v", on, err)
+		}
+	}
+}

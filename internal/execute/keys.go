@@ -101,13 +101,34 @@ func (k *keys) Lift(ctx context.Context) (lab.Event, error) {
 	return k.hold(ctx, func(ctx context.Context, h control.Holder) (lab.Event, error) { return h.Lift(ctx) })
 }
 
+// errCannotHear is returned where the device's controls do not tell the keyboard's lights.
+var errCannotHear = errors.New("these controls do not tell the keyboard's lights: leave echo out") // constant
+
+// Echo implements [control.Echoer].
+func (k *keys) Echo(ctx context.Context) (echo control.Echo, err error) {
+	_, err = k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
+		e, ok := inner(c).(control.Echoer)
+		if !ok {
+			return lab.Event{}, errCannotHear
+		}
+		var err error
+		echo, err = e.Echo(ctx)
+		return lab.Event{}, err
+	})
+	return echo, err
+}
+
+// inner is the transport's own controller.
+func inner(c screenControl) control.Controller {
+	if p, ok := c.(partControls); ok {
+		return p.Controller
+	}
+	return c
+}
+
 func (k *keys) hold(ctx context.Context, do func(context.Context, control.Holder) (lab.Event, error)) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
-		var inner control.Controller = c
-		if p, ok := c.(partControls); ok {
-			inner = p.Controller
-		}
-		h, ok := inner.(control.Holder)
+		h, ok := inner(c).(control.Holder)
 		if !ok {
 			return lab.Event{}, errCannotHold
 		}

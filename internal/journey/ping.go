@@ -59,7 +59,7 @@ func (p *play) pings(ctx context.Context, s lab.Step, t *lab.TrialStep) (all ges
 			return all, fmt.Errorf("input %d of %d: %w", n+1, s.Pings, err)
 		}
 	}
-	return all, nil
+	return all, p.echoes(ctx, s, t)
 }
 
 // answered waits until the region has changed after an input, and is quiet again.
@@ -149,7 +149,7 @@ func (m *measuring) measurePings(s *lab.TrialStep) error {
 	if region == "" {
 		region = "(the whole content area)"
 	}
-	s.Measurements = pingMeasurements(s.Answers, region)
+	s.Measurements = append(pingMeasurements(s.Answers, region), EchoMeasurements(s.Echoes)...)
 	return nil
 }
 

@@ -37,6 +37,7 @@ type Step struct {
 	Late   float64 `json:"late_ms,omitempty" minimum:"0.1" maximum:"1000" doc:"How late an event of scroll, drag, pan or replay may be in a valid trial, in ms; without it one frame (16.7)"`
 
 	Pings  int    `json:"pings,omitempty" minimum:"1" maximum:"200" doc:"Measures responsiveness: the input is given so many times, each at a random phase of the screen's refresh and after the region has come to rest; measured is how soon the region answers" example:"30"`
+	Echo   int    `json:"echo,omitempty" minimum:"1" maximum:"200" doc:"After the pings Caps Lock is pressed so many times: measured is how soon the device switches the keyboard's light on, which is what input alone takes" example:"10"`
 	Region string `json:"region,omitempty" maxLength:"100" doc:"Where pings are answered: X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it; without it the whole area" example:"0%,20%,100%,80%"`
 	Window bool   `json:"window,omitempty" doc:"The step opens a window, menu or dialogue: its rectangle is found, and measured on its own"`
 
@@ -204,6 +205,7 @@ func (s Step) Check(at string) error {
 		"end":     func() error { _, err := ParseEnd(s.End); return err },
 		"at":      func() error { _, err := ParseTarget(s.At); return err },
 		"pings":   func() error { return s.checkPings(verb) },
+		"echo":    func() error { return s.checkEcho() },
 		"region":  func() error { return s.checkRegion() },
 		"window":  func() error { return s.checkWindow(verb) },
 		"over_ms": func() error { return between(s.Over, 0, 60000) },
@@ -225,7 +227,7 @@ func (s Step) Check(at string) error {
 	if s.At == "" {
 		delete(parts, "at")
 	}
-	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "region", "window", "end", "limit_s"} {
+	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "echo", "region", "window", "end", "limit_s"} {
 		if f := parts[name]; f != nil {
 			if err := f(); err != nil {
 				return &StepError{at + "." + name, err}
@@ -257,6 +259,13 @@ func (s Step) checkPings(verb string) error {
 		return fmt.Errorf("a window opens once: leave out window, or pings")
 	}
 	return between(float64(s.Pings), 1, 200)
+}
+
+func (s Step) checkEcho() error {
+	if s.Echo != 0 && s.Pings == 0 {
+		return fmt.Errorf("it is compared with the answers to pings: give their number (pings: 30)")
+	}
+	return between(float64(s.Echo), 0, 200)
 }
 
 func (s Step) checkRegion() error {

@@ -26,6 +26,8 @@ func TestCheckStepsNamesThePlace(t *testing.T) {
 		"steps[1].pings: such a step ends":        {open, {Key: "a", Pings: 3, End: "still 1s"}},
 		"steps[1].pings: 201 is not within":       {open, {Key: "a", Pings: 201}},
 		"steps[0].pings: the first step":          {{Open: "https://shop.test/", Pings: 2}},
+		"steps[1].echo: it is compared with":      {open, {Key: "a", Echo: 3}},
+		"steps[1].echo: 201 is not within":        {open, {Key: "a", Pings: 3, Echo: 201}},
 		"steps[1].region: it says where pings":    {open, {Key: "a", Region: "0,0,1,1"}},
 		"steps[1].window: idle opens no window":   {open, {Idle: "1s", Window: true}},
 		"steps[1].idle: \"5\": write a time":      {open, {Idle: "5"}},

@@ -44,6 +44,9 @@ type TrialStep struct {
 	Pings   []Event  `json:"pings,omitempty"`
 	Answers []Answer `json:"answers,omitempty"`
 	Region  string   `json:"region,omitempty"`
+	// Echoes are the times from Caps Lock to the keyboard's light; the Source of each is the time between two
+	// questions about the light.
+	Echoes []AnswerTime `json:"echoes,omitempty"`
 	// Window is where the window is that the step opened, x, y, width and height in pixels of the
 	// screen; Opens is set if one was to be looked for.
 	Opens  bool  `json:"opens,omitempty"`

@@ -175,6 +175,7 @@ func TestDifferences(t *testing.T) {
 			"link 3g, page q"},
 		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/b/x.wacz", Link: "lte"}, "recording /a/x.wacz",
 			"recording /b/x.wacz"},
+		{lab.Arm{Page: "p"}, lab.Arm{Page: "p", Inject: "slow.js"}, "script none", "script slow.js"},
 		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "lte"}, "", "the same as the control"},
 	} {
 		control, treatment := differences(&lab.Run{Plan: lab.Plan{Arm: c.a, Treatment: &c.b}})

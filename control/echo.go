@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Echo is what a device answered to Caps Lock by its keyboard's light: when it can have got the
+// press, and when it can have switched the light on.
+type Echo struct {
+	Press lab.Event `json:"press"`
+	Light lab.Event `json:"light"`
+}
+
+// Echoer is implemented by controllers that hear what the device sets the keyboard's lights to.
+type Echoer interface {
+	// Echo presses Caps Lock, waits for the light, and switches it off again.
+	Echo(ctx context.Context) (Echo, error)
+}
+
+// echoLimit is how long a light may take: no device that answers at all needs as long.
+const echoLimit = time.Second
+
+// ErrNoEcho says that Caps Lock had no answer.
+var ErrNoEcho = errors.New("the device did not answer Caps Lock by its light within 1 s: it does not take the key, or this connection does not " +
+	"tell its lights") // constant
+
+// AwaitLight asks for the state of Caps Lock until it is as wanted. The light was switched after
+// the last question whose answer was the other one was asked, and not before since.
+func AwaitLight(ctx context.Context, clock lab.Clock, caps func(context.Context) (on, known bool), want bool, since lab.Time) (lab.Event, error) {
+	began := clock()
+	light := lab.Event{Name: "light", Detail: map[bool]string{true: "on", false: "off"}[want], Earliest: since}
+	for {
+		asked := clock()
+		on, known := caps(ctx)
+		light.Latest = clock()
+		if known && on == want {
+			return light, nil
+		}
+		if known {
+			light.Earliest = max(asked, since)
+		}
+		if asked.Sub(began) > echoLimit {
+			return lab.Event{}, ErrNoEcho
+		}
+		select {
+		case <-ctx.Done():
+			return lab.Event{}, ctx.Err()
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+}
