@@ -96,6 +96,13 @@ func (s *Screen) picture(ctx context.Context, after lab.Time) (*visual.Picture, 
 	return visual.PictureOf(s.source.Format(), pix, s.bounds())
 }
 
+// Picture returns the newest picture, and when it changed. It waits for the first one.
+func (s *Screen) Picture(ctx context.Context) (*visual.Picture, lab.Time, error) {
+	p, err := s.picture(ctx, 0)
+	changed, _, _, _ := s.state()
+	return p, changed, err
+}
+
 func (s *Screen) bounds() image.Rectangle { return s.source.Format().Bounds() }
 
 // Close ends watching.

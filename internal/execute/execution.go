@@ -98,6 +98,8 @@ type Execution struct {
 	Root   string // of the store
 	// Files is the folder of the pictures and gestures that the plan's steps name.
 	Files string
+	// Live is the folder in which the screen is shown to people who look at it; "" shows it to nobody.
+	Live string
 	// Processes is device.Host's.
 	Processes string
 	News      News
@@ -198,7 +200,7 @@ func (x *Execution) perform(ctx context.Context) error {
 		screen = codedScreen{screen}
 	}
 	runner := &experiment.Runner{
-		Link: shaped, Device: x.Rig.Device, Screen: watched{screen, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
+		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,

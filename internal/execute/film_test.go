@@ -1,7 +1,10 @@
 package execute
 
 import (
+	"bytes"
 	"context"
+	"image/png"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -60,4 +63,39 @@ func TestFilmOfASilentScreen(t *testing.T) {
 		<-news
 	}
 	await(FilmEnds)
+}
+
+// A film is shown while somebody wants to see it, and only then.
+func TestLiveScreen(t *testing.T) {
+	server := rfbtest.New(t, rfbtest.Config{})
+	folder := t.TempDir()
+	screen := liveScreen{Screen{Name: "rfb:" + server.Addr(), Open: func(ctx context.Context) (capture.Source, error) {
+		return rfb.Open(ctx, rfb.Options{Address: server.Addr(), Patience: testlab.Hang})
+	}}, folder}
+	film, err := screen.Film(t.Context(), filepath.Join(t.TempDir(), "x.reel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * livePeriod)
+	picture := filepath.Join(folder, LivePicture)
+	if _, err := os.Stat(picture); err == nil {
+		t.Error("a picture was made that nobody had asked for")
+	}
+	for deadline := time.Now().Add(testlab.Hang); ; time.Sleep(100 * time.Millisecond) {
+		if err := os.WriteFile(filepath.Join(folder, LiveWanted), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(picture); err == nil {
+			if _, err := png.Decode(bytes.NewReader(b)); err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was shown")
+		}
+	}
+	if _, err := film.Stop(); err != nil {
+		t.Error(err)
+	}
 }

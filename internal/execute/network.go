@@ -121,6 +121,20 @@ type recordingSession struct {
 	rest     time.Duration // when the page came to rest, since the start; 0 if it did not
 }
 
+// firstRequest is how long a device may take until it asks for the page: it has to look up the name and to
+// connect first. The time counts from the beginning of the recording, before the device is made fresh. After it
+// the page counts as at rest, and the recording says what has failed.
+const firstRequest = 45 * time.Second
+
+// Traffic implements experiment.Session: until it was asked for, the page itself is in flight.
+func (s *recordingSession) Traffic() experiment.Traffic {
+	t := s.armed.Traffic()
+	if t.Requests == 0 && s.recorder.Since(clock()) < firstRequest {
+		t.InFlight = 1
+	}
+	return t
+}
+
 // AtRest implements experiment.RestNoter.
 func (s *recordingSession) AtRest(at lab.Time) { s.rest = s.recorder.Since(at) }
 

@@ -135,9 +135,15 @@ func checkFile(name string, begins ...string) error {
 	return fmt.Errorf("%.100q is no such device file: its name begins with %s", name, strings.Join(begins, " or "))
 }
 
+// isPort says whether a VNC server is named by its port alone, at the device.
+func isPort(name string) bool {
+	port, err := strconv.ParseUint(name, 10, 16)
+	return err == nil && port > 0
+}
+
 // serverOf returns the address of a VNC server that is named by its port or as HOST:PORT.
 func serverOf(name string, device netip.Addr) (string, error) {
-	if port, err := strconv.ParseUint(name, 10, 16); err == nil && port > 0 {
+	if isPort(name) {
 		return net.JoinHostPort(device.String(), name), nil
 	}
 	if _, port, err := net.SplitHostPort(name); err != nil || port == "" {

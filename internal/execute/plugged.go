@@ -27,6 +27,19 @@ type PluggedConfig struct {
 	Recipe string
 }
 
+// Source is what its screen is opened with.
+func (c PluggedConfig) Source() source.Options { return sourceOptions(c.Screen, c.Address, c.Password) }
+
+// Connect is what its controls are opened with.
+func (c PluggedConfig) Connect() connect.Options {
+	o := connectOptions(c.Controls, c.Address, c.Password)
+	o.ADB = adbClient()
+	return o
+}
+
+// NeedsAddress says whether a part is at the device's own address.
+func (c PluggedConfig) NeedsAddress() bool { return isPort(c.Screen.RFB) || isPort(c.Controls.RFB) }
+
 // NewPlugged makes a rig of a device that is plugged in. The caller closes the returned keys.
 func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	if err := CheckParts(&c.Screen, &c.Controls, c.Recipe); err != nil {
@@ -36,8 +49,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	if err != nil {
 		return Rig{}, nil, err
 	}
-	drive, film := connectOptions(c.Controls, c.Address, c.Password), sourceOptions(c.Screen, c.Address, c.Password)
-	drive.ADB = adbClient()
+	drive, film := c.Connect(), c.Source()
 	keys := &keys{limit: keyLimit, open: func(ctx context.Context) (screenControl, error) {
 		controls, err := connect.Open(ctx, drive)
 		if err != nil {

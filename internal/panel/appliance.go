@@ -187,6 +187,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 			return body, nil
 		})
 	}
+	if p.Seats != nil {
+		p.seats(e, api)
+	}
 	if p.Archives != nil {
 		p.archives(e, api)
 	}

@@ -20,7 +20,7 @@ import (
 
 const (
 	// pagePolicy allows only what the panel's own pages need.
-	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 	// reportPolicy allows what a report needs. Its scripts are inline; the report itself
 	// names their digests in a second, stricter policy. A report may not connect to
 	// anything, so it cannot use its reader's session.
@@ -125,7 +125,7 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 // health, and the way to get and to end a session.
 func isPublic(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/", "/history", "/access", "/gesture", "/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
+	case "/", "/history", "/access", "/gesture", "/device", "/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
 		return true
 	case "/api/v1/session":
 		return r.Method == http.MethodPost || r.Method == http.MethodDelete

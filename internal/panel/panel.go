@@ -62,6 +62,8 @@ type Config struct {
 	PluggedIn func(context.Context) []PluggedPart
 	// Links are the names of access networks that a plan can use.
 	Links []string
+	// Seats let people see and drive the devices; nil has no such routes.
+	Seats Seats
 	// Archives, Settings and System are what else can be read and changed; the routes of
 	// a nil one do not exist.
 	Archives Archives

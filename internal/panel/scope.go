@@ -22,19 +22,24 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		}
 		return credentials.Read
 	case http.MethodPost:
-		if path == "/api/v1/runs" {
+		if path == "/api/v1/runs" || strings.HasPrefix(path, "/api/v1/devices/") && strings.HasSuffix(path, "/input") {
 			return credentials.Run
 		}
 	case http.MethodPut:
-		if strings.HasPrefix(path, "/api/v1/archives/") {
+		if strings.HasPrefix(path, "/api/v1/archives/") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		if strings.HasPrefix(path, "/api/v1/runs/") && !deletesFiles(query) {
+		if strings.HasPrefix(path, "/api/v1/runs/") && !deletesFiles(query) || isTurn(path) {
 			return credentials.Run
 		}
 	}
 	return credentials.Admin
+}
+
+// isTurn says whether a path is of the turn of giving a device input.
+func isTurn(path string) bool {
+	return strings.HasPrefix(path, "/api/v1/devices/") && strings.HasSuffix(path, "/driver")
 }
 
 // deletesFiles says whether a request to cancel a run asks to delete it. A value that is no

@@ -50,6 +50,8 @@ type Task struct {
 	Out  string // the store
 	// Files is the folder of the pictures and gestures that the plan's steps name.
 	Files string `json:",omitempty"`
+	// Live is that of execute.Execution, within Out.
+	Live string `json:",omitempty"`
 	// Connections are shaped instead of packets.
 	Connections bool
 	// Origins says which origins can be recorded: those of the sample site, which is
@@ -168,7 +170,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	x := execute.Execution{
 		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
-		Rig: rig.Rig, Root: t.Out, Files: t.Files, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		Rig: rig.Rig, Root: t.Out, Files: t.Files, Live: t.Live, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 		Check: inspect.Checker{Command: in.Commands.Inspect},
 	}
 	if t.Reach.AnyCertificate && t.records() {

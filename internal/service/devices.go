@@ -23,6 +23,8 @@ type measurable interface {
 	// carryOut carries a plan out on the device, as the run with the ID, and returns
 	// why that failed. Runs of one device follow one another.
 	carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error
+	// place is where people look at it and drive it between runs.
+	place() *seat
 }
 
 // deviceList holds the devices by name; more come as ports get their roles.
@@ -83,7 +85,8 @@ type portDevice struct {
 	software string
 	log      *slog.Logger
 	checker  inspect.Checker // of recordings
-	plugged  *partList       // what is plugged into the box; nil is nothing
+	seat     seat
+	plugged  *partList // what is plugged into the box; nil is nothing
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
 
@@ -194,9 +197,12 @@ func (d *portDevice) describeNetwork() panel.Device {
 	return out
 }
 
+func (d *portDevice) place() *seat { return &d.seat }
+
 func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	running, start, done := d.occupy()
 	defer done()
+	defer d.seat.take()()
 	now := d.describeNetwork()
 	address, err := netip.ParseAddr(now.Address)
 	if err != nil {
@@ -216,6 +222,6 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 		return err
 	}
 	defer keys.Close()
-	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, News: news, Log: d.log, Software: d.software, Check: d.checker}
+	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.live, News: news, Log: d.log, Software: d.software, Check: d.checker}
 	return x.Run(ctx)
 }

@@ -49,6 +49,7 @@ type named struct{ panel.Device }
 
 func (n named) describe(context.Context) panel.Device                          { return n.Device }
 func (n named) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
+func (n named) place() *seat                                                   { return &seat{} }
 
 func TestDevicesInOrder(t *testing.T) {
 	var all deviceList

@@ -23,6 +23,8 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
+func (noDevice) place() *seat { return &seat{} }
+
 func (noDevice) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {

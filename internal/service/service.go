@@ -100,7 +100,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
 			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: s.Config.Virtual.NoSandbox,
+			noSandbox: s.Config.Virtual.NoSandbox, seat: seat{live: liveFolder(s.Data, "virtual")},
 		})
 	}
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
@@ -116,7 +116,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
 		Alerts:  func() []string { return s.alerts(disk, network) },
-		Devices: devices.describe, PluggedIn: inPlace.list,
+		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(),
 	}

@@ -27,7 +27,11 @@ type virtualDevice struct {
 	mu   sync.Mutex
 	good time.Time // when check last returned nil
 	busy bool      // whether a run is in progress
+
+	seat seat // at which people see its runs
 }
+
+func (v *virtualDevice) place() *seat { return &v.seat }
 
 // goodFor is how long a good result of check is believed.
 const goodFor = time.Minute
@@ -64,7 +68,8 @@ func (v *virtualDevice) setBusy(busy bool) {
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
-	t := sandbox.Task{ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
+	defer v.seat.take()()
+	t := sandbox.Task{Live: v.seat.live, ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
 	if kind, err := sandbox.OriginsOf(p); err != nil {
 		return err
 	} else if kind == sandbox.OriginsSample {

@@ -8,7 +8,7 @@ function device(d) {
   if (d.port) facts.unshift(`port ${d.port}`);
   const join = d.wifi ? [make("p", {}, "Wi-Fi ", make("b", { className: "ssid", textContent: d.wifi.ssid }), " · passphrase ", make("code", { textContent: d.wifi.passphrase }))] : [];
   const li = make("li", { className: d.ready ? "ready" : "" },
-    make("strong", { textContent: d.name }),
+    make("strong", {}, make("a", { href: `/device?name=${encodeURIComponent(d.name)}`, textContent: d.name })),
     make("em", { className: `state ${d.ready ? "done" : "queued"}`, textContent: d.ready ? "ready" : "not ready" }),
     make("p", { textContent: facts.filter(Boolean).join(" · ") }), ...join, ...(d.parts || []).map(part));
   li.dataset.key = d.name;

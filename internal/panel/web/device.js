@@ -1,0 +1,164 @@
+// What a device shows now, and input for it between runs. Everybody sees the picture; one window at a
+// time has the controls. All text from the device is inserted as text.
+import { $, call, signIn } from "./common.js";
+
+const name = new URLSearchParams(location.search).get("name") || "";
+const device = `/api/v1/devices/${encodeURIComponent(name)}`;
+const own = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, "0")).join("");
+const idle = 400, during = 1000; // ms between pictures
+let etag = "", shown = "", mine = false, stopped = false, timer = 0, kept = 0;
+
+const say = text => { if ($("state").textContent !== text) $("state").textContent = text; };
+
+// show asks for the picture, and again after a while; a window that nobody sees asks for none.
+async function show() {
+  clearTimeout(timer);
+  if (stopped || document.hidden) return;
+  let again = idle;
+  try {
+    const answer = await fetch(`${device}/screen`, { credentials: "same-origin", headers: etag ? { "If-None-Match": etag } : {} });
+    if (answer.status === 401) { stopped = true; $("all").hidden = true; signIn(begin); return; }
+    const run = answer.headers.get("Eidetic-Run") === "true";
+    if (answer.ok) {
+      etag = answer.headers.get("ETag") || "";
+      const url = URL.createObjectURL(await answer.blob());
+      $("screen").src = url;
+      if (shown) URL.revokeObjectURL(shown);
+      shown = url;
+      $("screen").hidden = false;
+    }
+    if (answer.ok || answer.status === 304) {
+      say(run ? "A run uses the device: this is its film, and its input is locked." : mine ? "You have the controls." : "Live. Nobody here has the controls.");
+      $("screen").alt = run ? `The screen of ${name} in a run` : `The screen of ${name}`;
+    } else {
+      const problem = await answer.json().catch(() => ({}));
+      say(problem.detail || answer.statusText);
+      $("screen").hidden = true;
+      etag = "";
+      again = 2000;
+    }
+    if (run) { again = during; lose(); }
+    $("take").disabled = run;
+  } catch { say("The appliance does not answer."); again = 2000; }
+  timer = setTimeout(show, again);
+}
+
+function lose() {
+  mine = false;
+  clearInterval(kept);
+  $("say").hidden = true;
+  $("screen").classList.remove("mine");
+  $("screen").tabIndex = -1;
+  $("take").textContent = "Take the controls";
+}
+
+async function take() {
+  try {
+    if (mine) {
+      lose();
+      await call(`${device}/driver?window=${own}`, { method: "DELETE" });
+      $("did").textContent = "Given back.";
+      return;
+    }
+    await call(`${device}/driver?window=${own}`, { method: "PUT" });
+    mine = true;
+    $("say").hidden = false;
+    $("screen").classList.add("mine");
+    $("screen").tabIndex = 0;
+    $("take").textContent = "Give them back";
+    $("did").textContent = "";
+    clearInterval(kept);
+    kept = setInterval(() => { if (document.hidden) return; call(`${device}/driver?window=${own}`, { method: "PUT" }).catch(e => { lose(); $("did").textContent = e.message; }); }, 20000);
+  } catch (e) { $("did").textContent = e.message; }
+}
+
+// Inputs go one after another, in the order in which a person made them.
+let line = Promise.resolve();
+function give(steps) {
+  if (!mine) return;
+  line = line.then(async () => {
+    try {
+      await call(`${device}/input`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ steps, window: own }) });
+      $("did").textContent = steps.length > 60 ? `${steps.slice(0, 60)}…` : steps;
+    } catch (e) { $("did").textContent = e.message; if (e.status === 409) lose(); }
+    show();
+  });
+}
+
+const quote = text => `"${text.replace(/[\\"]/g, "\\$&")}"`;
+function at(e) {
+  const box = $("screen").getBoundingClientRect();
+  const share = (v, from, size) => (Math.min(Math.max((v - from) / size, 0), 0.9999) * 100).toFixed(2);
+  return `${share(e.clientX, box.left, box.width)}%,${share(e.clientY, box.top, box.height)}%`;
+}
+
+let down = null;
+$("screen").addEventListener("pointerdown", e => {
+  if (!mine || e.button > 2) return;
+  e.preventDefault();
+  $("screen").focus({ preventScroll: true });
+  down = { from: at(e), x: e.clientX, y: e.clientY, button: ["left", "middle", "right"][e.button], began: e.timeStamp };
+});
+$("screen").addEventListener("pointerup", e => {
+  if (!down) return;
+  const far = Math.hypot(e.clientX - down.x, e.clientY - down.y) > 6;
+  const long = Math.max(100, Math.min(Math.round(e.timeStamp - down.began), 5000));
+  if (far) give(`drag ${down.from} to ${at(e)} over ${long}ms`);
+  else give(`click ${down.from}${down.button === "left" ? "" : ` ${down.button}`}`);
+  down = null;
+});
+$("screen").addEventListener("pointercancel", () => { down = null; });
+$("screen").addEventListener("contextmenu", e => { if (mine) e.preventDefault(); });
+
+let turned = 0, where = "", turning = 0;
+$("screen").addEventListener("wheel", e => {
+  if (!mine) return;
+  e.preventDefault();
+  turned += e.deltaMode ? e.deltaY * 30 : e.deltaY;
+  where = at(e);
+  turning ||= setTimeout(() => {
+    const notches = Math.trunc(turned / 100) || Math.sign(turned);
+    turned = turning = 0;
+    if (notches) give(`scroll ${notches} at ${where}`);
+  }, 120);
+}, { passive: false });
+
+// named are the keys that a chord knows by the names that browsers give them.
+const named = /^(Enter|Tab|Backspace|Delete|Insert|Home|End|Page(Up|Down)|Arrow(Left|Right|Up|Down)|ContextMenu|F\d+)$/;
+$("screen").addEventListener("keydown", e => {
+  if (!mine || e.isComposing) return;
+  if (e.key === "Escape") { $("take").focus(); return; }
+  const held = [e.ctrlKey && "Ctrl", e.altKey && "Alt", e.metaKey && "Meta"].filter(Boolean);
+  const plain = [...e.key].length === 1;
+  if (!plain && !named.test(e.key)) return;
+  e.preventDefault();
+  if (plain && !held.length) give(`type ${quote(e.key)}`);
+  else give(`key ${[...held, ...(e.shiftKey && (!plain || held.length) ? ["Shift"] : []), e.key === " " ? "Space" : e.key].join("+")}`);
+});
+
+$("take").addEventListener("click", take);
+$("say").addEventListener("submit", e => { e.preventDefault(); if ($("text").value) give(`type ${quote($("text").value)}`); $("text").value = ""; });
+$("press").addEventListener("click", () => { if ($("text").value) give(`key ${$("text").value}`); $("text").value = ""; });
+document.addEventListener("visibilitychange", show);
+addEventListener("pagehide", () => { if (mine) fetch(`${device}/driver?window=${own}`, { method: "DELETE", keepalive: true, credentials: "same-origin" }); });
+
+async function begin() {
+  stopped = false;
+  try {
+    const { devices } = await call("/api/v1/devices");
+    const d = devices.find(one => one.name === name);
+    $("all").hidden = false;
+    $("title").textContent = name || "Device";
+    document.title = `${name || "Device"} – Eidetic`;
+    $("drive").hidden = $("view").hidden = !d;
+    if (!d) { say(name ? `There is no device ${name}: the page Runs has the list of devices.` : "No device is named: choose one on the page Runs."); return; }
+    $("facts").textContent = [d.kind === "virtual" ? "a browser on this machine" : d.port && `port ${d.port}`, d.host, d.address, d.screen, d.ready ? "ready" : d.problem].filter(Boolean).join(" · ");
+    $("drive").hidden = d.kind === "virtual";
+    show();
+  } catch (e) {
+    if (e.status === 401) { $("all").hidden = true; signIn(begin); return; }
+    $("all").hidden = false;
+    say(e.message);
+  }
+}
+begin();
