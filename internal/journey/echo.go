@@ -38,7 +38,8 @@ func EchoTime(e control.Echo) lab.AnswerTime {
 	ms := func(from, to lab.Time) float64 { return float64(to.Sub(from)) / 1e6 }
 	middle := func(e lab.Event) lab.Time { return e.Earliest + (e.Latest-e.Earliest)/2 }
 	return lab.AnswerTime{
-		MS: max(ms(middle(e.Press), middle(e.Light)), 0), Low: max(ms(e.Press.Latest, e.Light.Earliest), 0), High: ms(e.Press.Earliest, e.Light.Latest),
+		MS:  max(ms(middle(e.Press), middle(e.Light)), 0),
+		Low: max(ms(e.Press.Latest, e.Light.Earliest), 0), High: ms(e.Press.Earliest, e.Light.Latest),
 		Input: ms(e.Press.Earliest, e.Press.Latest), Source: ms(e.Light.Earliest, e.Light.Latest),
 	}
 }
@@ -63,7 +64,8 @@ func EchoMeasurements(echoes []lab.AnswerTime) []lab.Measurement {
 		return stats.Quantile(values, share)
 	}
 	ms := func(e lab.AnswerTime) float64 { return e.MS }
-	low, high := quantile(0.5, func(e lab.AnswerTime) float64 { return e.Low }), quantile(0.5, func(e lab.AnswerTime) float64 { return e.High })
+	low := quantile(0.5, func(e lab.AnswerTime) float64 { return e.Low })
+	high := quantile(0.5, func(e lab.AnswerTime) float64 { return e.High })
 	return []lab.Measurement{
 		{Name: "response_echo_ms", Unit: "ms", Value: quantile(0.5, ms), Low: &low, High: &high, Method: fmt.Sprintf(methodEcho, len(echoes))},
 		{Name: "response_echo_p90_ms", Unit: "ms", Value: quantile(0.9, ms), Method: methodEchoQuarter},

@@ -83,8 +83,9 @@ func (p *Panel) seats(e *echo.Echo, api huma.API) {
 		OperationID: "get-screen", Method: http.MethodGet, Path: "/api/v1/devices/{name}/screen", Summary: "What a device's screen shows now",
 		Description: "A lossless picture. During a run it is of the run's own film, a second old at most while somebody looks, and the header " +
 			"Eidetic-Run is true; nobody can give input then. Ask with If-None-Match: a screen that has not changed is 304.",
-		Tags: []string{tagDevices}, Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
-		Responses: file("200", "image/png", "The picture"),
+		Tags:       []string{tagDevices},
+		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
+		Responses:  file("200", "image/png", "The picture"),
 	}, func(c echo.Context) error {
 		shown, err := p.Seats.Screen(c.Request().Context(), deviceName(c.Param("name")))
 		if err != nil {

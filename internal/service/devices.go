@@ -222,6 +222,8 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 		return err
 	}
 	defer keys.Close()
-	x := execute.Execution{ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.live, News: news, Log: d.log, Software: d.software, Check: d.checker}
+	x := execute.Execution{
+		ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.live, News: news, Log: d.log, Software: d.software, Check: d.checker,
+	}
 	return x.Run(ctx)
 }
