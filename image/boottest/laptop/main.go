@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// The laptop's screen.
+// The laptop's screen: as small as a page can be, for an emulated processor.
 const (
-	width, height = 640, 480
+	width, height = 320, 240
 	pictureBytes  = 2 * width * height
 )
 
