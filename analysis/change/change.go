@@ -7,7 +7,7 @@
 // for multiple change point analysis of multivariate data), as MongoDB uses it
 // for its performance history (Daly and others, ICPE 2020): no distribution
 // is assumed, and any number of changes is found. E-divisive overlooks steps that undo each
-// other, because it splits a whole segment in two. A second test, which has a third of the level, looks
+// other, because it splits a whole segment in two. A second test, which has a fifth of the level, looks
 // at intervals of all scales for these. Each point is then moved to the best place between its neighbours.
 package change
 
@@ -149,7 +149,7 @@ func prune(values []float64, found []Point, o Options, r *rand.Rand, f *finder, 
 }
 
 // divisiveShare is E-divisive's share of the level; the other test has the rest.
-const divisiveShare = 0.65
+const divisiveShare = 0.8
 
 // next tests the strongest split that best knows of, at a share of the level. P is as if it had all of the level.
 func next(

@@ -57,7 +57,7 @@ when the command line, the plan or the list is wrong; 3 when it is not sure, or 
 
 Example:
   git log --reverse --format='%H %s' v41..v42 > revisions.txt
-  appliance bisect --plan shop.yaml --good v41 --revisions revisions.txt --deploy 'git checkout -q "$1" && make deploy-staging'`
+  appliance bisect --plan shop.yaml --good v41 --revisions revisions.txt --deploy 'git checkout -q "$1" && ./deploy-to-staging'`
 }
 
 // Validate checks what kong cannot.

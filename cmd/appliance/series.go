@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/series"
 )
 
@@ -67,7 +70,7 @@ func (c *SeriesCmd) Run(ctx context.Context, std *streams) error {
 	}
 	done := make(chan answer, 1)
 	go func() { // thousands of values take a minute, in which Ctrl-C works
-		table, err := series.Read(c.File, in, c.Column, c.Time, c.Last)
+		table, err := series.Read(cmp.Or(strings.TrimPrefix(c.File, "-"), "standard input"), in, c.Column, c.Time, c.Last)
 		if err != nil {
 			done <- answer{nil, err}
 			return
@@ -109,7 +112,7 @@ func (c *SeriesCmd) print(out io.Writer, r *series.Result) error {
 		fmt.Fprintln(out, ", no change of their level")
 		return nil
 	}
-	fmt.Fprintf(out, ", %d changes of their level:\n", len(r.Points))
+	fmt.Fprintf(out, ", %d %s of their level:\n", len(r.Points), lab.Plural(len(r.Points), "change", "changes"))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "from value\tline\ttime\tbefore\tafter\tchange\t95 % interval\tin %\tconfidence\t")
 	for _, p := range r.Points {
@@ -117,8 +120,8 @@ func (c *SeriesCmd) print(out io.Writer, r *series.Result) error {
 		if p.Percent != nil {
 			percent = fmt.Sprintf("%+.1f", *p.Percent)
 		}
-		fmt.Fprintf(w, "%d\t%d\t%s\t%.6g\t%.6g\t%+.4g\t%+.4g … %+.4g\t%s\t%.1f %%\t\n", p.Value, p.Line, oneLine(p.Time), p.Before, p.After, p.Change.Value,
-			p.Change.Low, p.Change.High, percent, 100*p.Confidence)
+		fmt.Fprintf(w, "%d\t%d\t%s\t%.6g\t%.6g\t%+.4g\t%+.4g … %+.4g\t%s\t%.1f %%\t\n", p.Value, p.Line, oneLine(p.Time), p.Before, p.After,
+			p.Change.Value, p.Change.Low, p.Change.High, percent, 100*p.Confidence)
 	}
 	return w.Flush()
 }
@@ -133,8 +136,8 @@ func printPoints(out io.Writer, r *series.Result) error {
 		if p.Percent != nil {
 			percent = number(*p.Percent)
 		}
-		rows = append(rows, []string{strconv.Itoa(p.Value), strconv.Itoa(p.Line), p.Time, number(p.Before), number(p.After), number(p.Change.Value),
-			number(p.Change.Low), number(p.Change.High), percent, number(p.P)})
+		rows = append(rows, []string{strconv.Itoa(p.Value), strconv.Itoa(p.Line), p.Time, number(p.Before), number(p.After),
+			number(p.Change.Value), number(p.Change.Low), number(p.Change.High), percent, number(p.P)})
 	}
 	return w.WriteAll(rows)
 }

@@ -82,7 +82,8 @@ func Find(t *Table, o Options) (*Result, error) {
 			return nil, err
 		}
 		row := t.Rows[p.Index]
-		point := Point{Value: p.Index + 1, Line: row.Line, Time: row.Time, Before: p.Before, After: p.After, Change: shift, P: p.P, Confidence: 1 - p.P}
+		point := Point{Value: p.Index + 1, Line: row.Line, Time: row.Time, Before: p.Before, After: p.After, Change: shift, P: p.P,
+			Confidence: 1 - p.P}
 		if percent := 100 * shift.Value / math.Abs(p.Before); !math.IsInf(percent, 0) && !math.IsNaN(percent) {
 			point.Percent = &percent
 		}

@@ -2,7 +2,8 @@
 // Apache Otava's method. It prints precision, recall and false alarms, and writes out/bench/change.json. The
 // same seed prints the same table.
 //
-//	go run ./analysis/change/bench [-series 50] [-flat 1000] [-step 2] [-least 20] [-within 5] [-level 0.025] [-seed 1] [-out out/bench/change.json]
+//	go run ./analysis/change/bench [-series 50] [-flat 1000] [-step 2] [-least 20] [-within 5] [-level 0.025] [-seed 1]
+//	    [-out out/bench/change.json]
 package main
 
 import (
@@ -77,7 +78,8 @@ func run() error {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.3f\t%.3f\t%.1f %%\t\n", noise, f.name, s.Steps, s.Points, s.Precision(), s.Recall(), s.alarms)
 		}
 		add := func(name, unit, better string, goal, ours, theirs float64) {
-			list = append(list, result{fmt.Sprintf("%s, steps of %g SD, %s noise", name, *step, noise), ours, unit, better, finders[1].name, &theirs, goal})
+			name = fmt.Sprintf("%s, steps of %g SD, %s noise", name, *step, noise)
+			list = append(list, result{name, ours, unit, better, finders[1].name, &theirs, goal})
 		}
 		add("precision", "", "higher", 0.95, scores[0].Precision(), scores[1].Precision())
 		add("recall", "", "higher", 0.95, scores[0].Recall(), scores[1].Recall())
@@ -103,7 +105,9 @@ type score struct {
 }
 
 // try asks a method about all series, on all processors; the result does not depend on their number.
-func try(find func([]float64, uint64) ([]int, error), noise known.Noise, count, flat int, step float64, least, within int, seed uint64) (score, error) {
+func try(
+	find func([]float64, uint64) ([]int, error), noise known.Noise, count, flat int, step float64, least, within int, seed uint64,
+) (score, error) {
 	scores, errs := make([]known.Score, count+flat), make([]error, count+flat)
 	var wait sync.WaitGroup
 	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
