@@ -60,7 +60,6 @@ type Config struct {
 type hunt struct {
 	Config
 	journal *journal
-	seconds map[string]float64 // that deploying took
 }
 
 // Run carries the bisect out, or goes on with it.
