@@ -7,7 +7,9 @@ bench_link     := ./netlab/link/bench
 bench_capture  := ./capture/reel/bench
 bench_analysis := ./analysis/bench
 bench_stats    := ./analysis/stats/bench
-bench_areas    := $(strip $(foreach area,replay link capture analysis stats,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
+bench_bisect   := ./analysis/bisect/bench
+bench_change   := ./analysis/change/bench
+bench_areas    := $(strip $(foreach area,replay link capture analysis stats bisect change,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
 
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Run every area's benchmark: our results beside those of our peers
@@ -31,12 +33,17 @@ bench-truth: ## Measure false alarms, power and intervals of our rule and others
 	@scripts/deps.sh demo bench
 	go run ./internal/truth/bench $(TRUTH_FLAGS)
 
+.PHONY: bench-real-bisect
+bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions (half an hour; can be resumed; BISECT_FLAGS="-delay 50")
+	@scripts/deps.sh demo bench
+	go run ./internal/bisection/bench $(BISECT_FLAGS)
+
 .PHONY: bench-noise
 bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLAGS="-try 'NAME=--flag'")
 	@scripts/deps.sh demo bench
 	go run ./internal/noise/bench $(NOISE_FLAGS)
 
-bench-%: ## Run one area's benchmark: replay, link, capture, analysis or stats
+bench-%: ## Run one area's benchmark: replay, link, capture, analysis, stats, bisect or change
 	$(if $(filter $*,$(bench_areas)),,$(error there is no benchmark "$*"; choose one of: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench
 	@mkdir -p out/bench

@@ -54,6 +54,7 @@ needs() {
 		test|dokuwiki|/usr/share/dokuwiki/doku.php|an application that is recorded
 		test|syncthing|syncthing|an application that is recorded
 		test|python3-doc|/usr/share/doc/python3-doc/html/index.html|a site that is recorded
+		test|python3-scipy|/usr/lib/python3/dist-packages/scipy/__init__.py|the statistics are compared with its
 		test|nodejs|node|runs other projects' readers of archives
 		test|npm|npm|fetches them, and the applications that are recorded
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of

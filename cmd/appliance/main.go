@@ -25,6 +25,8 @@ type CLI struct {
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
 	Token   TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
+	Bisect  BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
+	Series  SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`

@@ -66,7 +66,7 @@ func TestStepIsFoundAndTold(t *testing.T) {
 		math.Abs(s.After-984) > 8 || math.Abs(*s.Percent-9.3) > 1.5 {
 		t.Errorf("got %+v", s)
 	}
-	if want := fmt.Sprintf("SpeedIndex +%.0f ms (+%.1f %%) since 20261121-checkout, p = 0.001", s.After-s.Before, *s.Percent); s.Text != want {
+	if want := fmt.Sprintf("SpeedIndex +%.0f ms (+%.1f %%) since 20261121-checkout, p = 0.0013", s.After-s.Before, *s.Percent); s.Text != want {
 		t.Errorf("Text = %q; want %q", s.Text, want)
 	}
 	want := []Near{{"20261121-checkout", []Fact{{"browser", "Chromium 142", "Chromium 143"}}}}

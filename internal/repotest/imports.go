@@ -69,6 +69,17 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/bisection",
+			append([]string{"analysis", "internal/atomicfile"}, lab...),
+			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
+		},
+		{
+			"internal/bisection/bench",
+			append([]string{"internal/bisection", "internal/benchrig", "internal/truth", "netlab/archive"}, lab...),
+			"a benchmark hides a real delay in a real recording",
+		},
+		{"internal/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
+		{
 			"internal/journey",
 			append([]string{"analysis", "control", "internal/experiment"}, lab...),
 			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",

@@ -24,6 +24,9 @@ type Machine struct {
 	// count from an input event; else they begin with it.
 	Moving  bool
 	Invalid float64 // share of the trials that are thrown away
+	// Tails, if it is more than 2, are the degrees of freedom of Student's t, which the noise then follows
+	// in place of the normal distribution, with the same standard deviation.
+	Tails int
 }
 
 // Usual is the machine of docs/metrics.md: loads of 1.5 s with a spread of 45 ms,
@@ -56,7 +59,7 @@ func (m Machine) Experiment(r *rand.Rand, pairs int, shift float64) []stats.Bloc
 }
 
 func (m Machine) trial(r *rand.Rand, more float64) float64 {
-	v := float64(m.Load*math.Exp(m.Spread/m.Load*r.NormFloat64())) + more
+	v := float64(m.Load*math.Exp(m.Spread/m.Load*m.noise(r))) + more
 	if r.Float64() < m.Outliers {
 		v += 300 + float64(700*r.Float64())
 	}
@@ -68,4 +71,18 @@ func (m Machine) trial(r *rand.Rand, more float64) float64 {
 		phase = m.Frame * r.Float64()
 	}
 	return float64(math.Ceil((v+phase)/m.Frame)*m.Frame) - phase
+}
+
+// noise has a standard deviation of 1.
+func (m Machine) noise(r *rand.Rand) float64 {
+	z := r.NormFloat64()
+	if m.Tails <= 2 {
+		return z
+	}
+	sum := 0.0
+	for range m.Tails {
+		v := r.NormFloat64()
+		sum += float64(v * v)
+	}
+	return z / math.Sqrt(sum/float64(m.Tails-2))
 }

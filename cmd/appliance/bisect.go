@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"eidetic/analysis/bisect"
+	"eidetic/internal/atomicfile"
+	"eidetic/internal/bisection"
+	"eidetic/internal/client"
+)
+
+// BisectCmd finds the revision that changed a number.
+type BisectCmd struct {
+	boxFlags
+	Plan        string        `required:"" type:"path" placeholder:"FILE" help:"What to measure, as for appliance run, with one arm; {revision} in page, archive, inject, link or browser stands for the revision."`
+	Good        string        `required:"" placeholder:"REV" help:"The revision before the change, or the beginning of its name."`
+	Bad         string        `placeholder:"REV" help:"The revision after it; the last of the list without it."`
+	Revisions   string        `required:"" type:"path" placeholder:"FILE" help:"The revisions in between, the oldest first, one a line: git log --reverse --format='%H %s' GOOD..BAD."`
+	Deploy      string        `required:"" placeholder:"CMD" help:"What makes a revision ready to be loaded; /bin/sh runs it, with the revision as $$1 and in the variable REVISION. Status 125, or any failure: this revision cannot be tried."`
+	DeployLimit time.Duration `default:"15m" help:"How long the command may take (${default})."`
+	Metric      string        `placeholder:"NAME" help:"The number that changed (speed_index_ms; for a plan with steps journey_ms)."`
+	Confidence  float64       `default:"0.95" placeholder:"P" help:"The probability from which on a culprit is named (${default})."`
+	Least       float64       `placeholder:"N" help:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further."`
+	Pairs       int           `default:"800" placeholder:"N" help:"How many pairs of trials are made at most (${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Of everything that is drawn by lot."`
+	Out         string        `default:"out/bisect" type:"path" placeholder:"DIR" help:"The bisect's journal, the runs, and what the command printed (${default}). A bisect that was cut off goes on from there."`
+	Patience    time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	JSON        bool          `name:"json" help:"Print the result as JSON, and the news to standard error."`
+	pageFlags
+	sandboxFlags
+
+	local bool
+}
+
+// Help is shown by appliance bisect --help.
+func (BisectCmd) Help() string {
+	return `Which of these revisions made the page slower? The command deploys a revision; pairs of trials compare it with the good one.
+After each experiment every revision has a probability, and the next experiment is where it tells most: more pairs where it is unsure, fewer
+where it is clear. The culprit is measured again against the revisions before and after it before it is named.
+
+How a revision is kept: a plan that names no archive has the page of each revision recorded once, after it was deployed. With
+archive: "out/{revision}.wacz" the command makes the recording itself.
+
+Everything is kept in --out as it is learned. Killed or interrupted, the same command goes on from there.
+
+The status is 0 when the culprit was found; 1 when there is none: no difference between good and bad, or a change in several steps; 2
+when the command line, the plan or the list is wrong; 3 when it is not sure, or could not go on.
+
+Example:
+  git log --reverse --format='%H %s' v41..v42 > revisions.txt
+  appliance bisect --plan shop.yaml --good v41 --revisions revisions.txt --deploy 'git checkout -q "$1" && ./deploy-to-staging'`
+}
+
+// Validate checks what kong cannot.
+func (c *BisectCmd) Validate() error {
+	c.local = !c.named()
+	if err := c.check(); err != nil {
+		return err
+	}
+	switch {
+	case !c.local && c.NoSandbox:
+		return errors.New("--no-sandbox is for bisects on this machine: a service has virtual.no_sandbox in its configuration")
+	case !c.local && c.given():
+		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for bisects on this machine: " +
+			"a box reaches origins as its configuration says (network)")
+	case !(c.Confidence >= 0.5 && c.Confidence <= 0.9999):
+		return fmt.Errorf("--confidence %v: from 0.5 to 0.9999", c.Confidence)
+	case c.Pairs < 10:
+		return fmt.Errorf("--pairs %d: at least 10, which good and bad alone take", c.Pairs)
+	case !(c.Least >= 0 && c.Least < 1e9):
+		return fmt.Errorf("--least %v: a number that is not negative", c.Least)
+	case c.DeployLimit <= 0 || c.Patience < 0:
+		return errors.New("--deploy-limit must be positive, and --patience not negative")
+	}
+	return nil
+}
+
+// Run implements the command.
+func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
+	plan, digest, err := c.read()
+	if err != nil {
+		return usage(err)
+	}
+	revisions, err := c.list()
+	if err != nil {
+		return usage(err)
+	}
+	if _, err := makeOut(c.Out); err != nil {
+		return cannot(err)
+	}
+	news := std.out
+	if c.JSON {
+		news = std.err
+	}
+	bar := newProgress(news)
+	defer bar.close()
+	var lab bisection.Lab
+	if c.local {
+		lab = &localPairs{plan: plan, bar: bar, run: RunCmd{Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags}}
+	} else {
+		config, err := c.config(std.err)
+		if err != nil {
+			return usage(err)
+		}
+		config.Patience, config.FirstPause = c.Patience, time.Second
+		w := &waiting{box: client.New(config), bar: bar, out: news}
+		defer w.box.Close()
+		lab = &boxPairs{plan: plan, waiting: w}
+	}
+	start := time.Now()
+	found, err := bisection.Run(ctx, bisection.Config{
+		Dir: c.Out, Revisions: revisions, Deploy: c.Deploy, Limit: c.DeployLimit, Metric: c.Metric, Records: plan.Records(), Plan: digest,
+		Seed: c.Seed, Problem: bisect.Problem{Confidence: c.Confidence, Least: c.Least, Budget: c.Pairs}, Lab: lab,
+		Say:   func(format string, args ...any) { bar.say("%s", visible(fmt.Sprintf(format, args...))) },
+		Since: func() time.Duration { return time.Since(start) },
+	})
+	switch {
+	case ctx.Err() != nil:
+		return cannot(fmt.Errorf("interrupted; the same command goes on from what is in %s", c.Out))
+	case err != nil:
+		return boxError(err)
+	}
+	bar.close()
+	part := c.partOf(found)
+	if err := c.tell(std, found, part); err != nil {
+		return err
+	}
+	switch found.Kind {
+	case bisect.Culprit:
+		return nil
+	case bisect.Unsure:
+		return &exitError{exitCannot, nil}
+	}
+	return &exitError{exitFailed, nil}
+}
+
+// read reads the plan, and makes a digest of it by which a journal knows it again.
+func (c *BisectCmd) read() (*client.Request, string, error) {
+	plan, err := client.ReadRequest(c.Plan)
+	if err != nil {
+		return nil, "", fmt.Errorf("--plan: %w", err)
+	}
+	if plan.Page() == "" && !plan.FirstOpens() {
+		return nil, "", fmt.Errorf("--plan: %s names no page", plan.File())
+	}
+	if err := plan.CheckRevisions(); err != nil {
+		return nil, "", fmt.Errorf("--plan: %w", err)
+	}
+	p, err := plan.Plan()
+	if err != nil {
+		return nil, "", fmt.Errorf("--plan: %w", err)
+	}
+	if c.Metric == "" {
+		if c.Metric = "speed_index_ms"; len(p.Steps) > 0 {
+			c.Metric = "journey_ms"
+		}
+	}
+	body, err := plan.Body()
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(body)
+	return plan, hex.EncodeToString(sum[:]), nil
+}
+
+// list reads the revisions.
+func (c *BisectCmd) list() ([]bisection.Revision, error) {
+	f, err := os.Open(c.Revisions)
+	if err != nil {
+		return nil, fmt.Errorf("--revisions: %w", err)
+	}
+	defer f.Close()
+	return bisection.ReadRevisions(c.Revisions, f, c.Good, c.Bad)
+}
+
+// outcome is what is printed as JSON and kept in result.json.
+type outcome struct {
+	*bisection.Result
+	Parts *bisection.Parting `json:"parts,omitempty"`
+}
+
+// tell prints what was found, and keeps it.
+func (c *BisectCmd) tell(std *streams, found *bisection.Result, part *bisection.Parting) error {
+	o := outcome{found, part}
+	content, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return cannot(err)
+	}
+	file := filepath.Join(c.Out, "result.json")
+	if err := atomicfile.WriteFile(file, append(content, '\n'), 0o644); err != nil {
+		return cannot(err)
+	}
+	if c.JSON {
+		return printJSON(std.out, o)
+	}
+	fmt.Fprintln(std.out, visible(found.Text))
+	if part != nil {
+		fmt.Fprintln(std.out, visible(part.Text))
+	}
+	table := tabwriter.NewWriter(std.out, 0, 0, 3, ' ', 0)
+	rows := 0
+	for _, r := range found.Revisions {
+		if r.Probability < 0.001 || rows == mostRows {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprint(table, "probability\trevision\t\n")
+		}
+		fmt.Fprintf(table, "%.1f %%\t%s\t%s\n", 100*r.Probability, oneLine(r.Name), oneLine(r.Words))
+	}
+	if err := table.Flush(); err != nil {
+		return cannot(err)
+	}
+	for _, u := range found.Untestable {
+		fmt.Fprintf(std.out, "Left out: %s: %s\n", oneLine(u.Revision.Name), oneLine(u.Reason))
+	}
+	fmt.Fprintf(std.out, "The result is in %s\n", file)
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"eidetic/internal/bisection"
+	"eidetic/internal/client"
+	"eidetic/internal/doctor"
+	"eidetic/internal/execute"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// requestOf is the request for a comparison of two revisions.
+func requestOf(plan *client.Request, c bisection.Comparison) *client.Request {
+	q := plan.Between(c.Control, c.Treatment)
+	if c.ControlArchive != "" {
+		q.Set("archive", c.ControlArchive)
+		q.Set("treatment.archive", c.TreatmentArchive)
+	}
+	q.Set("trials", c.Pairs)
+	q.Set("seed", c.Seed)
+	q.Set("name", clipName("bisect "+c.Control+" "+c.Treatment))
+	return q
+}
+
+// recordingOf is the request that has the page of a revision recorded, and loaded once.
+func recordingOf(plan *client.Request, revision string) *client.Request {
+	q := plan.Of(revision)
+	q.Set("trials", 1)
+	q.Set("name", clipName("record "+revision))
+	return q
+}
+
+// clipName is a text as short as the name of a run may be.
+func clipName(text string) string {
+	const most = 90
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// localPairs makes trials on this machine.
+type localPairs struct {
+	plan    *client.Request
+	bar     *progress
+	run     RunCmd
+	checked bool // that this machine can
+}
+
+// Record implements bisection.Lab.
+func (l *localPairs) Record(ctx context.Context, revision string) (string, error) {
+	run, folder, err := l.carryOut(ctx, recordingOf(l.plan, revision), nil)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, execute.ArchiveFile)
+	if _, err := os.Stat(file); err != nil {
+		return "", fmt.Errorf("run %s made no recording: %s", run.ID, client.Plain(run.Error))
+	}
+	return file, nil
+}
+
+// Compare implements bisection.Lab.
+func (l *localPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
+	run, _, err := l.carryOut(ctx, requestOf(l.plan, c), begun)
+	return run, err
+}
+
+// Ended implements bisection.Lab: the half in namespaces ended with the program that was killed.
+func (l *localPairs) Ended(_ context.Context, id string) (*lab.Run, error) {
+	run, err := store.ReadRun(filepath.Join(l.run.Out, "runs", id))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return run, err
+}
+
+// carryOut carries out a plan. A run that could not do all its trials is returned as far as it got.
+func (l *localPairs) carryOut(ctx context.Context, q *client.Request, begun func(string) error) (*lab.Run, string, error) {
+	if !l.checked {
+		if err := doctor.CheckVirtualDevice(ctx); err != nil {
+			return nil, "", cannot(err)
+		}
+		l.checked = true
+	}
+	plan, err := q.Plan()
+	if err != nil {
+		return nil, "", usage(q.LocateError(err))
+	}
+	task, err := l.run.task(ctx, plan, q)
+	if err != nil {
+		return nil, "", usage(q.LocateError(err))
+	}
+	if begun != nil {
+		if err := begun(task.ID); err != nil {
+			return nil, "", cannot(err)
+		}
+	}
+	err = task.RunWithEvents(ctx, ownCommands(), execute.News{
+		Say: func(text string) { l.bar.say("%s", visible(text)) }, Step: l.bar.step, Film: func(execute.FilmNews) {},
+	})
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
+	folder := filepath.Join(task.Out, "runs", task.ID)
+	run, readErr := store.ReadRun(folder)
+	switch {
+	case readErr == nil:
+		return run, folder, nil
+	case err != nil:
+		return nil, "", runError(ctx, err)
+	}
+	return nil, "", cannot(readErr)
+}
+
+// boxPairs makes trials on a box.
+type boxPairs struct {
+	*waiting
+	plan *client.Request
+}
+
+// Record implements bisection.Lab: a box finds a recording by the run that made it.
+func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) {
+	run, err := b.carryOut(ctx, recordingOf(b.plan, revision), nil)
+	switch {
+	case err != nil:
+		return "", err
+	case run.State != store.StateDone:
+		return "", fmt.Errorf("run %s is %s: %s", run.ID, run.State, client.Plain(run.Error))
+	}
+	return run.ID, nil
+}
+
+// Compare implements bisection.Lab.
+func (b *boxPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
+	return b.carryOut(ctx, requestOf(b.plan, c), begun)
+}
+
+// Ended implements bisection.Lab: a box goes on with a run whoever is killed.
+func (b *boxPairs) Ended(ctx context.Context, id string) (*lab.Run, error) {
+	_, err := b.box.Run(ctx, id)
+	var refused *client.RefusedError
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	return b.follow(ctx, id)
+}
+
+func (b *boxPairs) carryOut(ctx context.Context, q *client.Request, begun func(string) error) (*lab.Run, error) {
+	if err := attachFiles(q); err != nil {
+		return nil, usage(q.LocateError(err))
+	}
+	id, err := b.start(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if begun != nil {
+		if err := begun(id); err != nil {
+			return nil, cannot(err)
+		}
+	}
+	return b.follow(ctx, id)
+}
+
+func (b *boxPairs) follow(ctx context.Context, id string) (*lab.Run, error) {
+	run, err := b.box.Follow(ctx, id, b.show)
+	if ctx.Err() != nil {
+		return nil, b.cancel(ctx, id)
+	}
+	return run, boxError(err)
+}

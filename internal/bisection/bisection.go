@@ -1,0 +1,249 @@
+// Package bisection carries out a bisect: it deploys revisions with a person's command, has pairs of
+// trials of two revisions made, and asks analysis/bisect what to do next, until the revision that
+// changed a number is found. A list of revisions, a command and a lab flow in; a [Result] flows out.
+//
+// Everything that is learned is a line of a journal in the bisect's folder, written to the disk before the next
+// step begins. A bisect that was killed goes on from it: with the trials of the run that was cut off, as far as
+// they ended, and without deploying again what was deployed.
+package bisection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"eidetic/analysis/bisect"
+	"eidetic/analysis/stats"
+	"eidetic/internal/lab"
+)
+
+// Lab makes recordings and trials: on this machine, or on a box.
+type Lab interface {
+	// Record records the page of the revision that is deployed, and returns a name by which Compare finds
+	// the recording.
+	Record(ctx context.Context, revision string) (archive string, err error)
+	// Compare makes pairs of trials. begun is called with the run's ID before its first trial.
+	Compare(ctx context.Context, c Comparison, begun func(id string) error) (*lab.Run, error)
+	// Ended returns a run that was begun before this program was killed, once it has ended, with the trials
+	// that it has; nil if there is none.
+	Ended(ctx context.Context, id string) (*lab.Run, error)
+}
+
+// Comparison is what Compare is asked for.
+type Comparison struct {
+	Control, Treatment               string // revisions
+	ControlArchive, TreatmentArchive string // by Record; empty where the plan says what is loaded
+	Pairs                            int
+	Seed                             uint64
+}
+
+// Config is a bisect.
+type Config struct {
+	Dir       string // for the journal and what the command printed
+	Revisions []Revision
+	Deploy    string // run by /bin/sh -c, with the revision as $1 and in REVISION
+	Limit     time.Duration
+	Metric    string
+	Records   bool   // the page of each revision is recorded after it was deployed
+	Plan      string // a digest: a journal of another plan is refused
+	Seed      uint64
+	Problem   bisect.Problem // its Revisions are filled in
+	Lab       Lab
+	Say       func(format string, args ...any)
+	// Since returns the time since some instant; tests have a clock of their own.
+	Since func() time.Duration
+}
+
+// hunt is a bisect under way.
+type hunt struct {
+	Config
+	journal *journal
+}
+
+// Run carries the bisect out, or goes on with it.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	j, err := openJournal(c.Dir, header{Version: 1, Revisions: names(c.Revisions), Deploy: c.Deploy, Metric: c.Metric, Plan: c.Plan,
+		Seed: c.Seed, Records: c.Records})
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
+	h := &hunt{Config: c, journal: j}
+	h.Problem.Revisions = len(c.Revisions)
+	if n := len(j.visits); n > 0 {
+		h.Say("Going on with the bisect in %s: %d experiments are known", c.Dir, n)
+	}
+	if err := h.recover(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		d, err := bisect.Decide(h.problem(), j.state())
+		if err != nil {
+			return nil, err
+		}
+		if d.Found != nil {
+			return h.result(d), nil
+		}
+		if len(j.visits) > 0 {
+			h.Say("%s", h.standing(d))
+		}
+		if err := h.step(ctx, *d.Next); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// problem is what is asked, with the price of deploying as it was so far.
+func (h *hunt) problem() bisect.Problem {
+	p := h.Problem
+	deployed, pairs := mean(h.journal.deploySeconds()), h.journal.secondsPerPair()
+	if pairs > 0 {
+		p.Deploy = min(deployed/pairs, 100)
+	}
+	return p
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(len(values), 1))
+}
+
+// recover takes what a run has that was cut off when this program was killed.
+func (h *hunt) recover(ctx context.Context) error {
+	open := h.journal.open
+	if open == nil {
+		return nil
+	}
+	run, err := h.Lab.Ended(ctx, open.Run)
+	if err != nil {
+		return fmt.Errorf("what run %s found before this program was killed: %w", open.Run, err)
+	}
+	return h.keep(*open, run, 0, true)
+}
+
+// step makes an experiment, after deploying what it needs.
+func (h *hunt) step(ctx context.Context, n bisect.Next) error {
+	for _, at := range []int{n.Control, n.Treatment} {
+		ok, err := h.deploy(ctx, at)
+		if err != nil || !ok { // without it the next step is another one
+			return err
+		}
+	}
+	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs,
+		Seed:           h.Seed + uint64(len(h.journal.visits)),
+		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
+	doing := "Comparing %s with %s: %d pairs of trials"
+	if n.Confirms {
+		doing = "Measuring again, to be sure: %s and %s, %d pairs of trials"
+	}
+	h.Say(doing, c.Control, c.Treatment, c.Pairs)
+	v := begun{Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs, Confirms: n.Confirms}
+	start := h.Since()
+	run, err := h.Lab.Compare(ctx, c, func(id string) error {
+		v.Run = id
+		return h.journal.add(line{Begun: &v})
+	})
+	if err != nil {
+		return err
+	}
+	return h.keep(v, run, h.Since()-start, false)
+}
+
+// keep puts the trials of a run into the journal. A run without a valid pair makes the revision untestable
+// that is neither good nor bad. One that was cut off may have none.
+func (h *hunt) keep(v begun, run *lab.Run, took time.Duration, isCutOff bool) error {
+	e := ended{Seconds: took.Seconds()}
+	missing := 0
+	if run != nil {
+		e.State = run.State
+		e.Blocks, e.Trials, missing = blocksOf(run, h.Metric)
+	}
+	if err := h.journal.add(line{Ended: &e}); err != nil {
+		return err
+	}
+	pairs := 0
+	for _, b := range e.Blocks {
+		pairs += min(len(b.Control), len(b.Treatment))
+	}
+	if pairs > 0 || isCutOff {
+		return nil
+	}
+	reason := fmt.Sprintf("run %s has no pair of valid trials with %s", v.Run, h.Metric)
+	if missing > 0 {
+		reason += fmt.Sprintf(": %d valid trials do not have it; --metric names another", missing)
+	}
+	if v.Control == 0 && v.Treatment < len(h.Revisions)-1 {
+		return h.skip(v.Treatment, reason)
+	}
+	return &UntestableError{h.Revisions[v.Control].Name + " and " + h.Revisions[v.Treatment].Name, reason}
+}
+
+// skip says and notes that a revision cannot be tried.
+func (h *hunt) skip(at int, reason string) error {
+	h.Say("%s cannot be tried and is left out: %s", h.Revisions[at].Name, reason)
+	return h.journal.add(line{Untestable: &untestable{at, reason}})
+}
+
+// UntestableError says that good or bad cannot be tried, without which there is nothing to compare.
+type UntestableError struct{ Revision, Reason string }
+
+func (e *UntestableError) Error() string { return e.Revision + " cannot be tried: " + e.Reason }
+
+// blocksOf are the metric's values in the blocks of a run, the number of its trials, and of the valid ones
+// that lack the metric.
+func blocksOf(run *lab.Run, metric string) (blocks []stats.Block, trials, missing int) {
+	order := slices.Clone(run.Trials)
+	slices.SortStableFunc(order, func(a, b *lab.Trial) int { return a.Number - b.Number })
+	at := map[int]int{}
+	for _, t := range order {
+		if !t.Valid {
+			continue
+		}
+		i := slices.IndexFunc(t.Measurements, func(m lab.Measurement) bool { return m.Name == metric })
+		if i < 0 {
+			missing++
+			continue
+		}
+		k, ok := at[t.Block]
+		if !ok {
+			k, blocks = len(blocks), append(blocks, stats.Block{})
+			at[t.Block] = k
+		}
+		into := &blocks[k].Control
+		if t.Arm == lab.Treatment {
+			into = &blocks[k].Treatment
+		}
+		*into = append(*into, t.Measurements[i].Value)
+	}
+	return blocks, len(run.Trials), missing
+}
+
+func names(revisions []Revision) (out []string) {
+	for _, r := range revisions {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// standing says what is known so far.
+func (h *hunt) standing(d bisect.Decision) string {
+	if d.None > 1-0.99 {
+		return fmt.Sprintf("%d pairs so far: that good and bad do not differ has a probability of %.2g", d.Pairs, d.None)
+	}
+	best := 0
+	for r, p := range d.Culprits {
+		if p > d.Culprits[best] {
+			best = r
+		}
+	}
+	return fmt.Sprintf("%d pairs so far: most probable is %s with %.0f %%; a pair scatters by %.0f", d.Pairs, h.Revisions[best].Name,
+		100*d.Culprits[best], d.Noise)
+}
+
+// errOther is returned for a folder with the journal of another bisect.
+var errOther = errors.New("belongs to another bisect: other revisions, plan, command, metric or seed") // constant

@@ -1,0 +1,232 @@
+package series
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Table is the column of a file.
+type Table struct {
+	File, Column string
+	Rows         []Row
+	Missing      int
+}
+
+// Row is a number with its place in the file.
+type Row struct {
+	Value float64
+	Line  int
+	Time  string
+	at    float64 // by which rows are ordered
+}
+
+// The bounds of a file.
+const (
+	MaxBytes   = 64 << 20
+	MaxRows    = 10_000
+	maxColumns = 1000
+)
+
+// Read reads a column of a CSV file (RFC 4180) with a header. column and times are names of the header, or "#3" for the
+// third. Without a column there must be one with numbers only, besides that of times. Without times the rows are in order of
+// time; with it they are put in order: the cells are RFC 3339, a date, a date with a time, or a number. If last is
+// more than 0, the newest so many count.
+func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
+	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
+	r := csv.NewReader(withoutMark(limited))
+	r.TrimLeadingSpace, r.ReuseRecord = true, true
+	header, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s:1: the file is empty: a header is needed, and a row for each value", file)
+	} else if err != nil {
+		return nil, located(file, err)
+	}
+	header = slices.Clone(header)
+	if len(header) > maxColumns {
+		return nil, fmt.Errorf("%s:1: %d columns; at most %d are possible", file, len(header), maxColumns)
+	}
+	if allNumbers(header) {
+		return nil, fmt.Errorf("%s:1: the first row is numbers: a header with the columns' names is needed", file)
+	}
+	timeAt := -1
+	if times != "" {
+		if timeAt, err = find(file, header, "--time", times); err != nil {
+			return nil, err
+		}
+	}
+	at := -1
+	if column != "" {
+		if at, err = find(file, header, "--column", column); err != nil {
+			return nil, err
+		}
+	}
+	// Until the column is known, every cell that may be of it is kept.
+	var rows [][]string
+	var lines []int
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, located(file, err)
+		}
+		line, _ := r.FieldPos(0)
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("%s:%d: more than %d MiB", file, line, MaxBytes>>20)
+		}
+		rows, lines = append(rows, slices.Clone(record)), append(lines, line)
+		if len(rows) > 10*MaxRows {
+			return nil, fmt.Errorf("%s:%d: %w: at most %d are read", file, line, errTooMany, 10*MaxRows)
+		}
+	}
+	if limited.N <= 0 {
+		return nil, fmt.Errorf("%s: more than %d MiB", file, MaxBytes>>20)
+	}
+	if at < 0 {
+		if at, err = onlyNumbers(file, header, rows, timeAt); err != nil {
+			return nil, err
+		}
+	}
+	t := &Table{File: file, Column: header[at]}
+	for i, record := range rows {
+		row := Row{Line: lines[i], at: float64(i)}
+		if row.Value, err = number(record[at]); errors.Is(err, errMissing) {
+			t.Missing++
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[at], err)
+		}
+		if timeAt >= 0 {
+			row.Time = clip(record[timeAt])
+			if row.at, err = instant(record[timeAt]); err != nil {
+				return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[timeAt], err)
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	slices.SortStableFunc(t.Rows, func(a, b Row) int { return cmp.Compare(a.at, b.at) })
+	if last > 0 && len(t.Rows) > last {
+		t.Rows = t.Rows[len(t.Rows)-last:]
+	}
+	if len(t.Rows) > MaxRows {
+		return nil, fmt.Errorf("%s: %w: column %q has %d values, and at most %d can be looked at: --last %d takes the newest", file, errTooMany,
+			t.Column, len(t.Rows), MaxRows, MaxRows)
+	}
+	return t, nil
+}
+
+// withoutMark leaves out the mark that spreadsheets put before UTF-8.
+func withoutMark(r io.Reader) io.Reader {
+	b := bufio.NewReader(r)
+	if mark, err := b.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
+		_, _ = b.Discard(3) // they were there
+	}
+	return b
+}
+
+// located adds the file to an error of the CSV reader, which names the line.
+func located(file string, err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("%s:%d: %w", file, parse.Line, parse.Err)
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// find returns the place of a column by its name or number.
+func find(file string, header []string, flag, name string) (int, error) {
+	if i := slices.Index(header, name); i >= 0 {
+		return i, nil
+	}
+	if digits, ok := strings.CutPrefix(name, "#"); ok {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= len(header) {
+			return n - 1, nil
+		}
+	}
+	return 0, fmt.Errorf("%s:1: %s %q: there is no such column; there are: %s", file, flag, name, list(header))
+}
+
+// list is the header for an error.
+func list(header []string) string {
+	var names []string
+	for i, h := range header[:min(len(header), 20)] {
+		names = append(names, fmt.Sprintf("%q (#%d)", clip(h), i+1))
+	}
+	return strings.Join(names, ", ")
+}
+
+// onlyNumbers finds the one column that has numbers in all rows.
+func onlyNumbers(file string, header []string, rows [][]string, not int) (int, error) {
+	var found []int
+	for i := range header {
+		if i == not {
+			continue
+		}
+		some := false
+		all := !slices.ContainsFunc(rows, func(record []string) bool {
+			_, err := number(record[i])
+			some = some || err == nil
+			return err != nil && !errors.Is(err, errMissing)
+		})
+		if all && some {
+			found = append(found, i)
+		}
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s", file, len(found), list(header))
+	}
+	return found[0], nil
+}
+
+// errMissing says that a cell has no number, and does not claim to.
+var errMissing = errors.New("no value") // constant
+
+// number reads a cell.
+func number(cell string) (float64, error) {
+	text := strings.TrimSpace(cell)
+	switch strings.ToLower(text) {
+	case "", "na", "n/a", "nan", "null", "none", "-":
+		return 0, errMissing
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || math.Abs(v) > 1e150 {
+		return 0, fmt.Errorf("%q is not a number: write it like 1234.5, and leave the cell empty where there is none", clip(text))
+	}
+	return v, nil
+}
+
+func allNumbers(record []string) bool {
+	return !slices.ContainsFunc(record, func(cell string) bool { _, err := number(cell); return err != nil })
+}
+
+// instant reads the cell of a time.
+func instant(cell string) (float64, error) {
+	text := strings.TrimSpace(cell)
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return float64(at.UnixMilli()), nil
+		}
+	}
+	if v, err := number(text); err == nil {
+		return v, nil
+	}
+	return 0, fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", clip(text))
+}
+
+// clip shortens a cell to what fits into a message or a table.
+func clip(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,141 @@
+package series
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// file is a CSV file whose numbers step up by 30 at the 31st and down again at the 61st.
+func file(shuffled bool) string {
+	r := rand.New(rand.NewPCG(7, 7))
+	var rows []string
+	for i := range 90 {
+		v := 500 + 10*r.NormFloat64()
+		if i >= 30 && i < 60 {
+			v += 30
+		}
+		rows = append(rows, fmt.Sprintf("2026-%02d-%02d,c%d,%.1f", 1+i/28, 1+i%28, i, v))
+	}
+	if shuffled {
+		r.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
+	}
+	return "date,commit,ms\n" + strings.Join(rows, "\n") + "\n"
+}
+
+func TestFind(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		table, err := Read("f", strings.NewReader(file(shuffled)), "", "date", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Find(table, Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Points) != 2 || r.Column != "ms" || r.Values != 90 {
+			t.Fatalf("%+v; want two points in ms", r)
+		}
+		for i, want := range []struct {
+			value int
+			size  float64
+			time  string
+		}{{31, 30, "2026-02-03"}, {61, -30, "2026-03-05"}} {
+			p := r.Points[i]
+			if p.Value != want.value || p.Time != want.time || p.Change.Low > want.size || p.Change.High < want.size || p.Confidence < 0.975 {
+				t.Errorf("point %+v; want %+v", p, want)
+			}
+			if !shuffled && p.Line != want.value+1 {
+				t.Errorf("line %d; want %d", p.Line, want.value+1)
+			}
+		}
+		for _, w := range []struct {
+			direction string
+			recent    int
+			want      bool
+		}{{Up, 0, true}, {Down, 0, true}, {Up, 30, false}, {Down, 30, true}, {Either, 29, false}} {
+			if got := r.Worse(w.direction, w.recent); got != w.want {
+				t.Errorf("Worse(%s, %d) = %v; want %v", w.direction, w.recent, got, w.want)
+			}
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	table, err := Read("f", strings.NewReader("\xef\xbb\xbfwhen, a ,b\n3,1,x\n1,NA,y\n2,2.5e3,z\n10,,z\n"), "#2", "when", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Rows) != 2 || table.Missing != 2 || table.Rows[0].Value != 2500 || table.Rows[0].Line != 4 || table.Rows[1].Value != 1 {
+		t.Errorf("%+v", table)
+	}
+	if table, err = Read("f", strings.NewReader("a\n1\n2\n3\n4\n"), "", "", 2); err != nil || len(table.Rows) != 2 || table.Rows[0].Value != 3 {
+		t.Errorf("the newest two: %+v, %v", table, err)
+	}
+}
+
+// endless is a file without an end.
+type endless struct{ text string }
+
+func (e endless) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], e.text)
+	}
+	return n, nil
+}
+
+func TestHostileFiles(t *testing.T) {
+	many := "a\n" + strings.Repeat("1\n", MaxRows+1)
+	for _, tt := range []struct{ name, text, column, times, want string }{
+		{"empty", "", "", "", "f:1: the file is empty"},
+		{"no header", "1,2\n3,4\n", "", "", "f:1: the first row is numbers"},
+		{"no column", "a,b\n1,2\n", "c", "", `f:1: --column "c": there is no such column; there are: "a" (#1), "b" (#2)`},
+		{"which column", "a,b\n1,2\n", "", "", "2 columns have numbers only: choose with --column"},
+		{"no numbers", "a,b\nx,y\n", "", "", "0 columns have numbers only"},
+		{"not a number", "a,b\n1,2\nzwei,3\n", "a", "", `f:3: column "a": "zwei" is not a number`},
+		{"infinite", "a\n1\nInf\n", "a", "", `f:3: column "a": "Inf" is not a number`},
+		{"not a time", "a,t\n1,2026-01-01\n2,soon\n", "a", "t", `f:3: column "t": "soon" is not a time`},
+		{"ragged", "a,b\n1,2\n1\n", "a", "", "f:3: wrong number of fields"},
+		{"quote", "a,b\n\"1,2\n", "a", "", "f:2: "},
+		{"columns", strings.Repeat("a,", maxColumns) + "b\n", "a", "", "at most 1000 are possible"},
+		{"rows", many, "a", "", "--last 10000 takes the newest"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Read("f", strings.NewReader(tt.text), tt.column, tt.times, 0)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v; want one with %q", err, tt.want)
+			}
+		})
+	}
+	for name, e := range map[string]endless{"rows": {"a\n"}, "a field": {"aaaaaaaaaaaaaaaa"}, "a quoted field": {"\"aaaaaaaaaaa\n"}} {
+		if _, err := Read("f", e, "a", "", 0); err == nil {
+			t.Errorf("an endless file of %s was read", name)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(file(false), "ms", "date", 5)
+	f.Add("a;b\n1;2", "", "", 0)
+	f.Add("a\n\"x\n", "#1", "#1", -1)
+	f.Fuzz(func(t *testing.T, text, column, times string, last int) {
+		table, err := Read("f", strings.NewReader(text), column, times, last)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("the error %q does not name the file", err)
+			}
+			return
+		}
+		if len(table.Rows) > MaxRows {
+			t.Errorf("%d rows", len(table.Rows))
+		}
+		if len(table.Rows) > 60 {
+			return // change points of many take long
+		}
+		if _, err := Find(table, Options{}); err != nil && len(table.Rows) > 1 {
+			t.Error(err)
+		}
+	})
+}
