@@ -226,7 +226,7 @@ func (m *run) shift() []part {
 
 // stable are the rules for cameras, and what never settles.
 func (m *run) stable() []part {
-	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content}
+	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore}
 	out := []part{m.proposed(o)}
 	for _, rule := range []struct {
 		name, method string
