@@ -65,7 +65,9 @@ func TestRowsAreEqual(t *testing.T) {
 	plain := filmtest.New(w, h, 60, scene, shots)
 	groups := []string{Rate, Motion, Blank, Tearing, Stable, Window, Shift, Colours}
 	for _, asked := range [][]string{{Motion}, groups} {
-		for _, o := range []Options{{}, {Curves: true, Tolerance: visual.Tolerance{2, 2, 2}}, {Start: 30, End: 60, Content: image.Rect(16, 8, 152, 120)}} {
+		for _, o := range []Options{
+			{}, {Curves: true, Tolerance: visual.Tolerance{2, 2, 2}}, {Start: 30, End: 60, Content: image.Rect(16, 8, 152, 120)},
+		} {
 			o.Groups = asked
 			want, err := Run(plain, o)
 			if err != nil {
@@ -82,5 +84,32 @@ func TestRowsAreEqual(t *testing.T) {
 				t.Error("nothing was measured")
 			}
 		}
+	}
+}
+
+// TestStripIsNoMovement: a strip at the edge that is ignored, as that of frame codes, is no movement, and hides none; a large
+// area is not cut off for it.
+func TestStripIsNoMovement(t *testing.T) {
+	const w, h = 240, 200
+	page := filmtest.NewPage(w, 2000, 5)
+	strip := image.Rect(0, 0, 160, 4)
+	film := filmtest.New(w, h, 60, func(pix []byte, n int) {
+		page.Show(pix, w, h, 0, 5*min(n, 20))
+		filmtest.Fill(pix, w, strip, uint8(n*97), uint8(n*61), uint8(n*29))
+	}, filmtest.Beat(60, 60, 60, 0))
+	r, err := Run(film, Options{Groups: []string{Motion, Tearing}, Ignore: []image.Rectangle{strip, image.Rect(100, 0, w, 90)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Settings["area of movement and tears"], "240x196+0+4"; got != want {
+		t.Errorf("looked at %q, want %q", got, want)
+	}
+	for _, n := range r.Numbers {
+		if want, ok := map[string]float64{"movement_frames": 20, "movement_y_px": -100, "torn_frames": 0}[n.Name]; ok && n.Value != want {
+			t.Errorf("%s is %v, want %v", n.Name, n.Value, want)
+		}
+	}
+	if len(r.Notes) > 0 {
+		t.Errorf("notes: %q", r.Notes)
 	}
 }
