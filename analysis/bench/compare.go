@@ -121,7 +121,7 @@ func compare(dir, cache string, loads int) ([]row, error) {
 		}
 		files, sharedFiles = append(files, a), append(sharedFiles, b)
 		film := filepath.Join(dir, fmt.Sprintf("load-%02d.reel", seed))
-		if err := record(film, f); err != nil {
+		if err := record(film, f, lab.Time(time.Millisecond)); err != nil {
 			return nil, err
 		}
 		if a, b, err = own(pictures.Len(), func() (visual.Frames, func() error, error) {
