@@ -23,6 +23,7 @@ import (
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
+	"eidetic/internal/lab"
 )
 
 // row is one line of the benchmark's list.
@@ -142,7 +143,7 @@ func speed(dir string, seconds int) ([]row, error) {
 			[]string{measure.Rate, measure.Motion, measure.Blank, measure.Tearing}},
 	} {
 		path := filepath.Join(dir, m.name+".reel")
-		if err := record(path, filmtest.New(width, height, 60, m.scene, m.shots)); err != nil {
+		if err := record(path, filmtest.New(width, height, 60, m.scene, m.shots), 1); err != nil {
 			return nil, err
 		}
 		began, used := time.Now(), processor()
@@ -194,14 +195,15 @@ func with(path string, do func(*reel.Reader) error) error {
 	return do(r)
 }
 
-// record writes a film as a reel.
-func record(path string, f *filmtest.Film) error {
+// record writes a film as a reel, with times of whole units.
+func record(path string, f *filmtest.Film, unit lab.Time) error {
 	w, err := reel.Create(path, reel.Header{Format: f.Format(), Source: "generated"})
 	if err != nil {
 		return err
 	}
 	for i := range f.Len() {
 		frame, err := frameOf(f, i)
+		frame.Time -= frame.Time % unit
 		if err == nil {
 			err = w.WriteFrame(frame)
 		}

@@ -89,7 +89,12 @@ func ticks(lo, hi float64) (out []float64) {
 	return out
 }
 
-func number(v float64) string { return fmt.Sprintf("%.4g", v) }
+func number(v float64) string {
+	if math.Abs(v) >= 1e4 { // no powers of ten for seconds
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
 
 // points returns the corners of a curve's steps.
 func (f frame) points(s Series) (out [][2]float64) {

@@ -90,7 +90,7 @@ func checksum(bits []bool) uint16 {
 }
 
 // Decode reads the strip whose corner is at a pixel of a frame.
-func Decode(a visual.Access, f lab.Format, pix []byte, corner image.Point) (Code, error) {
+func Decode(a visual.Access, f lab.Format, pix visual.Raster, corner image.Point) (Code, error) {
 	strip := Strip(corner)
 	if !strip.In(f.Bounds()) {
 		return Code{}, fmt.Errorf("a frame code at %v reaches beyond the frame of %d×%d: %w", corner, f.Width, f.Height, ErrNone)
@@ -157,7 +157,7 @@ func Read(frames visual.Frames, start, end int, corner image.Point) (seen []Seen
 			}
 			continue
 		}
-		pix, err := frames.Pixels(i)
+		pix, err := access.Read(frames, i)
 		if err != nil {
 			return nil, 0, fmt.Errorf("read frame codes: frame %d: %w", i, err)
 		}

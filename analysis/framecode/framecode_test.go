@@ -39,7 +39,7 @@ func TestDecode(t *testing.T) {
 		want := framecode.Code{Counter: r.Uint32N(1 << 20), PageMS: float64(r.Uint32()) / 10, Bits: r.Uint32N(1 << 24)}
 		paint(pix, want, corner)
 		filmtest.Noise(seed, 25)(pix, int(seed))
-		if got, err := framecode.Decode(a, f, pix, corner); err != nil || got != want {
+		if got, err := framecode.Decode(a, f, visual.Flat(pix), corner); err != nil || got != want {
 			t.Fatalf("decoded %+v, %v; want %+v", got, err, want)
 		}
 		k := 8 + r.IntN(framecode.Cells-8)
@@ -49,17 +49,17 @@ func TestDecode(t *testing.T) {
 		}
 		x := corner.X + k*framecode.Side
 		filmtest.Fill(pix, width, image.Rect(x, corner.Y, x+framecode.Side, corner.Y+framecode.Side), v, v, v)
-		if _, err := framecode.Decode(a, f, pix, corner); !errors.Is(err, framecode.ErrBroken) {
+		if _, err := framecode.Decode(a, f, visual.Flat(pix), corner); !errors.Is(err, framecode.ErrBroken) {
 			t.Fatalf("cell %d changed: %v, want %v", k, err, framecode.ErrBroken)
 		}
 	}
 	clear(pix)
 	for _, at := range []image.Point{corner, {30, 3}, {0, 28}, {-1, 0}} {
-		if _, err := framecode.Decode(a, f, pix, at); !errors.Is(err, framecode.ErrNone) {
+		if _, err := framecode.Decode(a, f, visual.Flat(pix), at); !errors.Is(err, framecode.ErrNone) {
 			t.Errorf("nothing at %v: %v, want %v", at, err, framecode.ErrNone)
 		}
 	}
-	if _, err := framecode.Decode(a, f, pix[:9], corner); err == nil {
+	if _, err := framecode.Decode(a, f, visual.Flat(pix[:9]), corner); err == nil {
 		t.Error("a short frame: no error")
 	}
 }
@@ -112,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := framecode.Decode(a, format, pix, image.Pt(x, y)); err == nil && c.Counter >= 1<<20 {
+		if c, err := framecode.Decode(a, format, visual.Flat(pix), image.Pt(x, y)); err == nil && c.Counter >= 1<<20 {
 			t.Errorf("%+v", c)
 		}
 	})

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"image"
 	"time"
 
 	"eidetic/analysis/cadence"
@@ -138,7 +139,7 @@ func (m *run) instant(region, name string, frame int, method string) {
 }
 
 func (m *run) motion() []part {
-	o := motion.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Tolerance: m.o.Tolerance, Zoom: m.o.Zoom}
+	o := motion.Options{Start: m.o.Start, End: m.o.End, Area: m.moving(), Tolerance: m.o.Tolerance, Zoom: m.o.Zoom}
 	if m.wants(Blank) {
 		o.Blank = &motion.BlankOptions{Colour: m.o.BlankColour, Ignore: m.o.Ignore}
 	}
@@ -159,6 +160,36 @@ func (m *run) motion() []part {
 		}
 		return nil
 	}}}
+}
+
+// leastMoving is how much of the content area, in percent, is looked at for movement and tears when what is ignored is cut off.
+const leastMoving = 95
+
+// moving is the content area without ignored areas at its edges that are narrow enough to be cut off over its whole
+// side, as the strip of frame codes is: what moves, and what is torn, is told by whole rows and columns.
+func (m *run) moving() image.Rectangle {
+	area := m.o.Content
+	for _, r := range m.o.Ignore {
+		if r = r.Intersect(area); r.Empty() {
+			continue
+		}
+		best := image.Rectangle{}
+		for _, rest := range []image.Rectangle{
+			{area.Min.Add(image.Pt(0, r.Max.Y-area.Min.Y)), area.Max}, {area.Min, image.Pt(area.Max.X, r.Min.Y)},
+			{area.Min.Add(image.Pt(r.Max.X-area.Min.X, 0)), area.Max}, {area.Min, image.Pt(r.Min.X, area.Max.Y)},
+		} {
+			if !rest.Empty() && rest.Dx()*rest.Dy() > best.Dx()*best.Dy() {
+				best = rest
+			}
+		}
+		if 100*best.Dx()*best.Dy() >= leastMoving*m.o.Content.Dx()*m.o.Content.Dy() {
+			area = best
+		}
+	}
+	if area != m.o.Content {
+		m.r.Settings["area of movement and tears"] = fmt.Sprintf("%dx%d+%d+%d", area.Dx(), area.Dy(), area.Min.X, area.Min.Y)
+	}
+	return area
 }
 
 // moved tells of a movement.
@@ -201,7 +232,7 @@ func (m *run) tearing() []part {
 	}
 	var t *tearing.Result
 	return []part{{func(frames visual.Frames) (err error) {
-		t, err = tearing.Find(frames, tearing.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content})
+		t, err = tearing.Find(frames, tearing.Options{Start: m.o.Start, End: m.o.End, Area: m.moving()})
 		return err
 	}, func() error {
 		m.r.Tears = t.Tears
@@ -226,7 +257,7 @@ func (m *run) shift() []part {
 
 // stable are the rules for cameras, and what never settles.
 func (m *run) stable() []part {
-	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content}
+	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore}
 	out := []part{m.proposed(o)}
 	for _, rule := range []struct {
 		name, method string

@@ -13,7 +13,7 @@ import (
 func (m *run) proposed(o settle.Options) part {
 	var boxes []image.Rectangle
 	return part{func(frames visual.Frames) (err error) {
-		boxes, err = settle.Restless(frames, settle.RestlessOptions{Options: o, Ignore: m.o.Ignore, Tolerance: m.o.Tolerance})
+		boxes, err = settle.Restless(frames, settle.RestlessOptions{Options: o, Tolerance: m.o.Tolerance})
 		return err
 	}, func() error {
 		for i, box := range boxes {

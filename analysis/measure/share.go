@@ -18,16 +18,19 @@ type shared struct {
 	last   []int      // for each frame from start on, the last one not after it that has pixels of its own
 	start  int
 	views  []*view
-	free   chan []byte
+	free   chan []byte // memory for frames in one piece
 }
 
 // shot is a decoded frame.
 type shot struct {
 	frame int
-	pix   []byte
+	rows  [][]byte // nil: the recording has none
 	moves []lab.Move
 	err   error
 	users atomic.Int32
+
+	once sync.Once
+	pix  []byte // in one piece: of a recording with rows, for walks that ask
 }
 
 // Frames that are kept decoded at most, and those that wait for a walk.
@@ -36,7 +39,7 @@ const (
 	sharedAhead  = 3
 )
 
-// view is the frames as one walk sees them; it implements visual.Frames.
+// view is the frames as one walk sees them; it implements visual.Frames and visual.RowFrames.
 type view struct {
 	s      *shared
 	queue  chan *shot
@@ -95,15 +98,11 @@ func (s *shared) decode() {
 			close(v.queue)
 		}
 	}()
-	var before *shot
-	defer func() { s.release(before) }()
 	for _, i := range slices.Compact(slices.Clone(s.last)) {
-		one := &shot{frame: i}
-		one.users.Store(int32(len(s.views) + 1)) // and this
-		one.pix, one.moves, one.err = s.read(i, <-s.free)
-		err := one.err
-		s.release(before) // the decoder needed it until now
-		before = one
+		one := &shot{frame: i, pix: <-s.free}
+		one.users.Store(int32(len(s.views)))
+		s.read(one)
+		err := one.err // one is the walks' from here on
 		going := false
 		for _, v := range s.views {
 			select {
@@ -119,21 +118,30 @@ func (s *shared) decode() {
 	}
 }
 
-// read decodes a frame into memory of its own.
-func (s *shared) read(i int, buf []byte) ([]byte, []lab.Move, error) {
+// read decodes a frame: as rows, or else into memory of its own.
+func (s *shared) read(one *shot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pix, err := s.frames.Pixels(i)
-	if err != nil {
-		return buf, nil, err
-	}
-	moves := visual.MovesOf(s.frames, i)
-	if l, ok := s.frames.(lender); ok {
-		if lent := l.Lend(buf); lent != nil {
-			return lent, moves, nil
+	if f, ok := s.frames.(visual.RowFrames); ok {
+		if one.rows, one.moves, one.err = f.Rows(one.frame); one.err != nil || one.rows != nil {
+			return
 		}
 	}
-	return append(buf[:0], pix...), moves, nil
+	pix, err := s.frames.Pixels(one.frame)
+	one.pix, one.err = append(one.pix[:0], pix...), err
+}
+
+// flat returns a frame in one piece.
+func (one *shot) flat() ([]byte, error) {
+	if one.rows != nil {
+		one.once.Do(func() {
+			one.pix = one.pix[:0]
+			for _, row := range one.rows {
+				one.pix = append(one.pix, row...)
+			}
+		})
+	}
+	return one.pix, one.err
 }
 
 func (s *shared) release(one *shot) {
@@ -161,22 +169,46 @@ func (v *view) Len() int { return v.s.frames.Len() }
 // Info returns what is known of frame i.
 func (v *view) Info(i int) lab.FrameInfo { return v.s.frames.Info(i) }
 
-// Pixels returns a frame that is shared, or that this walk alone looks back or ahead at.
+// Pixels returns a frame in one piece.
 func (v *view) Pixels(i int) ([]byte, error) {
-	at := i
-	if k := i - v.s.start; k >= 0 && k < len(v.s.last) {
-		at = v.s.last[k]
-	} else {
+	one, err := v.shot(i)
+	if err != nil {
+		return nil, err
+	}
+	if one == nil {
 		return v.alone(i)
 	}
+	return one.flat()
+}
+
+// Rows returns a frame's rows, and what is known of where they stood; nil rows for one that this walk alone looks
+// back or ahead at. It implements visual.RowFrames.
+func (v *view) Rows(i int) ([][]byte, []lab.Move, error) {
+	one, err := v.shot(i)
+	if err != nil || one == nil {
+		return nil, nil, err
+	}
+	if one.frame != i { // equal to a frame before, whose moves are not its own
+		return one.rows, nil, nil
+	}
+	return one.rows, one.moves, nil
+}
+
+// shot returns a frame that is shared, nil for one that this walk alone looks back or ahead at.
+func (v *view) shot(i int) (*shot, error) {
+	k := i - v.s.start
+	if k < 0 || k >= len(v.s.last) {
+		return nil, nil
+	}
+	at := v.s.last[k]
 	for {
 		switch {
 		case v.cur != nil && v.cur.frame == at:
-			return v.cur.pix, v.cur.err
+			return v.cur, v.cur.err
 		case v.before != nil && v.before.frame == at:
-			return v.before.pix, v.before.err
+			return v.before, v.before.err
 		case v.cur != nil && v.cur.frame > at:
-			return v.alone(at)
+			return nil, nil
 		}
 		one, ok := <-v.queue
 		if !ok {
@@ -191,28 +223,6 @@ func (v *view) Pixels(i int) ([]byte, error) {
 			return nil, one.err
 		}
 	}
-}
-
-// Before returns the frame that Pixels returned before the last one, for walks that go forwards from frame
-// to frame. It implements visual.LookBack.
-func (v *view) Before() []byte {
-	if v.before == nil {
-		return nil
-	}
-	return v.before.pix
-}
-
-// Moves returns what is known of the frame that Pixels returned last. It implements visual.Mover.
-func (v *view) Moves(i int) []lab.Move {
-	if v.cur == nil || v.cur.frame != i {
-		return nil
-	}
-	return v.cur.moves
-}
-
-// lender is a source of frames that can give their memory away.
-type lender interface {
-	Lend(spare []byte) []byte
 }
 
 // alone reads a frame for this walk.

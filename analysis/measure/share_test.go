@@ -67,8 +67,10 @@ func TestShared(t *testing.T) {
 			return nil
 		},
 	}
-	if err := each(film, 0, film.Len(), walks); err != nil {
-		t.Error(err)
+	for _, frames := range []visual.Frames{film, rowFilm{film, 1}} {
+		if err := each(frames, 0, film.Len(), walks); err != nil {
+			t.Error(err)
+		}
 	}
 	walks = append(walks, func(visual.Frames) error { return errEarly })
 	if err := each(film, 0, film.Len(), walks); !errors.Is(err, errEarly) {

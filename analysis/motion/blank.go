@@ -81,8 +81,8 @@ func newBlanks(access visual.Access, p *Path, rate float64, o BlankOptions) *bla
 	return b
 }
 
-// step looks at the last step of the path; pix is nil where nothing changed.
-func (b *blanks) step(pix []byte, moves []lab.Move) {
+// step looks at the last step of the path; there is no picture where nothing changed.
+func (b *blanks) step(pix visual.Raster) {
 	i := len(b.path.Steps) - 1
 	if i == 0 {
 		b.out.Start = b.path.Steps[0].Frame
@@ -90,7 +90,7 @@ func (b *blanks) step(pix []byte, moves []lab.Move) {
 	if b.o.Colour.A != 0 {
 		b.coloured(i, pix)
 	} else {
-		b.learned(i, pix, moves)
+		b.learned(i, pix)
 	}
 }
 
@@ -121,9 +121,9 @@ func (b *blanks) ignored(x, y int) bool {
 }
 
 // coloured counts pixels, and finds the biggest box as Eideticker does.
-func (b *blanks) coloured(i int, pix []byte) {
+func (b *blanks) coloured(i int, pix visual.Raster) {
 	out := b.out
-	if i > 0 && pix == nil {
+	if i > 0 && pix.IsZero() {
 		out.Share, out.Boxes = append(out.Share, out.Share[i-1]), append(out.Boxes, out.Boxes[i-1])
 		return
 	}
@@ -159,59 +159,67 @@ func (b *blanks) coloured(i int, pix []byte) {
 
 // cell is a piece of the picture that has one colour.
 type cell struct {
-	at    image.Point
+	x, y  int32
 	since int32 // index of the step since which it has
 	seen  int32 // the last step at which it was in view with one colour; −1: it has several
 }
 
-// slot is the memory of a piece: no two pieces that are in view at once share it.
-func (b *blanks) slot(at image.Point) *cell {
-	x, y := at.X%b.across, at.Y%b.down
-	if x < 0 {
-		x += b.across
-	}
-	if y < 0 {
-		y += b.down
-	}
-	return &b.cells[y*b.across+x]
-}
+// place is i modulo n, which is no less than 0.
+func place(i, n int) int { return (i%n + n) % n }
 
 // learned follows the pieces.
-func (b *blanks) learned(i int, pix []byte, moves []lab.Move) {
+func (b *blanks) learned(i int, pix visual.Raster) {
 	b.delta = append(b.delta, 0)
-	if i > 0 && pix == nil {
+	if i > 0 && pix.IsZero() {
 		b.in = append(b.in, b.in[i-1])
 		return
 	}
 	s := b.path.Steps[i]
-	origin, size := b.pieces(pix, s, moves)
+	origin, size := b.pieces(pix, s)
 	b.in = append(b.in, size.X*size.Y)
-	for k, one := range b.view.flat {
-		at := origin.Add(image.Pt(k%size.X, k/size.X))
-		if len(b.o.Ignore) > 0 {
-			box := image.Rect(0, 0, cellSide, cellSide).Add(b.onScreen(at, s)).Add(b.path.Area.Min)
-			if b.ignored(box.Min.X, box.Min.Y) || b.ignored(box.Max.X-1, box.Max.Y-1) {
-				continue
+	for cy := range size.Y {
+		y := origin.Y + cy
+		// No two pieces that are in view at once share a cell.
+		cells := b.cells[place(y, b.down)*b.across:][:b.across]
+		slot := place(origin.X, b.across)
+		for cx, one := range b.view.flat[cy*size.X:][:size.X] {
+			c := &cells[slot]
+			if slot++; slot == b.across {
+				slot = 0
 			}
-		}
-		c := b.slot(at)
-		there := c.seen >= 0 && c.at == at
-		if there && int(c.seen) < i-1 && b.left(int(c.seen), i, at) {
-			there = false // it had left the view, and begins anew
-		}
-		switch {
-		case one && !there:
-			*c = cell{at, int32(i), int32(i)}
-		case one:
-			c.seen = int32(i)
-		default:
-			since := int(c.since)
-			c.seen = -1
-			if there && i-since <= b.o.Within && b.path.Steps[since].Moved() {
-				b.delta[since]++
-				b.delta[i]--
-				b.out.Filled = append(b.out.Filled, i-since)
+			if !one && c.seen < 0 {
+				continue // as before
 			}
+			at := image.Pt(origin.X+cx, y)
+			if len(b.o.Ignore) > 0 {
+				box := image.Rect(0, 0, cellSide, cellSide).Add(b.onScreen(at, s)).Add(b.path.Area.Min)
+				if b.ignored(box.Min.X, box.Min.Y) || b.ignored(box.Max.X-1, box.Max.Y-1) {
+					continue
+				}
+			}
+			b.follow(c, one, i, at)
+		}
+	}
+}
+
+// follow notes what a piece of step i shows.
+func (b *blanks) follow(c *cell, one bool, i int, at image.Point) {
+	there := c.seen >= 0 && int(c.x) == at.X && int(c.y) == at.Y
+	if there && int(c.seen) < i-1 && b.left(int(c.seen), i, at) {
+		there = false // it had left the view, and begins anew
+	}
+	switch {
+	case one && !there:
+		*c = cell{int32(at.X), int32(at.Y), int32(i), int32(i)}
+	case one:
+		c.seen = int32(i)
+	default:
+		since := int(c.since)
+		c.seen = -1
+		if there && i-since <= b.o.Within && b.path.Steps[since].Moved() {
+			b.delta[since]++
+			b.delta[i]--
+			b.out.Filled = append(b.out.Filled, i-since)
 		}
 	}
 }
@@ -239,8 +247,8 @@ type view struct {
 	flat         []bool
 }
 
-// pieces fills in the view of a step. Pieces that moved with what moves say are those of the frame before.
-func (b *blanks) pieces(pix []byte, s Step, moves []lab.Move) (origin, size image.Point) {
+// pieces fills in the view of a step. Pieces that stood in the frame before are those that were read there.
+func (b *blanks) pieces(pix visual.Raster, s Step) (origin, size image.Point) {
 	b.view, b.old = b.old, b.view
 	a, v := b.path.Area, &b.view
 	ceil := func(n int) int { return int(math.Ceil(float64(n) / cellSide)) }
@@ -256,7 +264,7 @@ func (b *blanks) pieces(pix []byte, s Step, moves []lab.Move) (origin, size imag
 	v.flat = v.flat[:n]
 	for cy := 0; cy < v.size.Y && n > 0; cy++ {
 		// Of a row that moved the pieces at its ends may have stayed.
-		from, to := b.rowMoved(cy, moves)
+		from, to := b.rowMoved(cy, pix.Moves())
 		b.look(pix, cy, 0, from)
 		b.look(pix, cy, to, v.size.X)
 	}
@@ -264,7 +272,7 @@ func (b *blanks) pieces(pix []byte, s Step, moves []lab.Move) (origin, size imag
 }
 
 // look reads the pieces from … to−1 of a row.
-func (b *blanks) look(pix []byte, cy, from, to int) {
+func (b *blanks) look(pix visual.Raster, cy, from, to int) {
 	if v := &b.view; from < to {
 		corner := b.path.Area.Min.Add(v.corner).Add(image.Pt(from*cellSide, cy*cellSide))
 		b.access.Plain(v.flat[cy*v.size.X+from:], pix, corner, image.Pt(to-from, 1), cellSide, b.row)

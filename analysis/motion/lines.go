@@ -62,10 +62,14 @@ func newLines(a visual.Access, o Options, across bool) *lineSet {
 const hashPrime = 0x9e3779b97f4a7c15
 
 // read makes the frame the present one, and the present one the one before.
-// What moves say to be the frame before's is taken from its sums.
-func (l *lineSet) read(pix []byte, moves []lab.Move) {
+// What stood in the frame before, if that was read last, is taken from its sums.
+func (l *lineSet) read(pix visual.Raster, follows bool) {
 	l.now, l.old = l.old, l.now
 	l.tell, l.told = l.told, l.tell
+	var moves []lab.Move
+	if follows {
+		moves = pix.Moves()
+	}
 	for s, at := range l.strips {
 		if l.across {
 			l.readColumns(pix, s, at)
@@ -75,7 +79,7 @@ func (l *lineSet) read(pix []byte, moves []lab.Move) {
 	}
 }
 
-func (l *lineSet) readRows(pix []byte, s, at int, moves []lab.Move) {
+func (l *lineSet) readRows(pix visual.Raster, s, at int, moves []lab.Move) {
 	known := l.moved(s, at, moves)
 	for y := range l.length {
 		if l.tell[s] != nil {
@@ -108,7 +112,7 @@ func (l *lineSet) moved(s, at int, moves []lab.Move) (known []bool) {
 	return known
 }
 
-func (l *lineSet) readColumns(pix []byte, s, at int) {
+func (l *lineSet) readColumns(pix visual.Raster, s, at int) {
 	row, hashes := l.row[:l.length], l.now[s]
 	flat := make([]bool, l.length)
 	first := make([]uint32, l.length)

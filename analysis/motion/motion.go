@@ -74,8 +74,8 @@ type tracker struct {
 
 	rows, columns         *lineSet
 	beforeLuma, nowLuma   []float32
-	lumaFrame             int    // the frame whose luma nowLuma holds, −1 for none
-	kept                  []byte // a copy of frame keptFrame
+	lumaFrame             int           // the frame whose luma nowLuma holds, −1 for none
+	kept                  visual.Raster // frame keptFrame
 	keptFrame, keepUntil  int
 	pyramidOld, pyramidIn pyramid
 }
@@ -111,7 +111,7 @@ func Track(frames visual.Frames, o Options) (*Path, error) {
 	for i := o.Start; i < o.End; i++ {
 		info := frames.Info(i)
 		step := Step{Scale: 1, How: Still, Share: 100}
-		var pix []byte
+		var pix visual.Raster
 		if i == o.Start || len(info.Changed) > 0 {
 			if step, pix, err = t.frame(i, i == o.Start); err != nil {
 				return nil, fmt.Errorf("measure movement: frame %d: %w", i, err)
@@ -121,11 +121,7 @@ func Track(frames visual.Frames, o Options) (*Path, error) {
 		step.Frame, step.Time, step.X, step.Y, step.Zoom = i, info.Time, at.X, at.Y, at.Zoom
 		p.Steps = append(p.Steps, step)
 		if blank != nil {
-			var moves []lab.Move
-			if pix != nil && i > o.Start {
-				moves = visual.MovesOf(frames, i)
-			}
-			blank.step(pix, moves)
+			blank.step(pix)
 		}
 	}
 	if blank != nil {
@@ -135,64 +131,54 @@ func Track(frames visual.Frames, o Options) (*Path, error) {
 }
 
 // frame reads a frame and compares it with the one read before.
-func (t *tracker) frame(i int, first bool) (step Step, pix []byte, err error) {
-	if pix, err = t.frames.Pixels(i); err == nil {
-		err = t.access.Check(pix)
+func (t *tracker) frame(i int, first bool) (step Step, pix visual.Raster, err error) {
+	if pix, err = t.access.Read(t.frames, i); err == nil {
+		step, pix, err = t.step(pix, i, first)
 	}
-	if err != nil {
-		return step, nil, err
-	}
-	if step, err = t.step(pix, i, first); err != nil {
-		return step, nil, err
-	}
-	pix, err = t.frames.Pixels(i) // another one may have been read meanwhile
 	return step, pix, err
 }
 
-// step compares the frame with the one read before.
-func (t *tracker) step(pix []byte, frame int, first bool) (Step, error) {
-	var moves []lab.Move
-	if !first {
-		moves = visual.MovesOf(t.frames, frame)
-	}
-	t.rows.read(pix, moves)
+// step compares the frame with the one read before. It returns the frame again, since another may have been
+// read meanwhile.
+func (t *tracker) step(pix visual.Raster, frame int, first bool) (Step, visual.Raster, error) {
+	t.rows.read(pix, !first)
 	step := Step{Scale: 1, How: Still, Share: 100}
 	if first || !t.rows.changed() {
 		t.keep(pix, frame)
-		return step, nil
+		return step, pix, nil
 	}
 	if dy, share, ok := t.rows.vote(); ok && !(t.o.Zoom && share < 0.9) {
 		t.keep(pix, frame)
-		return Step{DY: float64(dy), Scale: 1, Share: 100 * share, How: Exact}, nil
+		return Step{DY: float64(dy), Scale: 1, Share: 100 * share, How: Exact}, pix, nil
 	}
 	pix, err := t.before(pix, frame)
 	if err != nil {
-		return step, err
+		return step, pix, err
 	}
-	t.columns.read(t.kept, nil)
-	t.columns.read(pix, nil)
+	t.columns.read(t.kept, false)
+	t.columns.read(pix, false)
 	if dx, share, ok := t.columns.vote(); ok && !(t.o.Zoom && share < 0.9) {
 		step = Step{DX: float64(dx), Scale: 1, Share: 100 * share, How: Exact}
 	} else {
 		step = t.estimate(pix, frame)
 	}
 	t.keep(pix, frame)
-	return step, nil
+	return step, pix, nil
 }
 
 // keepFrames is for how many frames after one that the rows did not explain each frame
 // is kept: those that follow will need it too, and reading backwards costs more.
 const keepFrames = 120
 
-// keep copies the frame if the next one is likely to be compared with it.
-func (t *tracker) keep(pix []byte, frame int) {
-	if frame < t.keepUntil {
-		t.kept, t.keptFrame = append(t.kept[:0], pix...), frame
+// keep keeps the frame if the next one is likely to be compared with it, or if that costs nothing.
+func (t *tracker) keep(pix visual.Raster, frame int) {
+	if frame < t.keepUntil || pix.Lasting() {
+		t.kept, t.keptFrame = pix.Copy(t.kept), frame
 	}
 }
 
-// before makes kept the frame before, and returns the frame's own pixels again.
-func (t *tracker) before(pix []byte, frame int) ([]byte, error) {
+// before makes kept the frame before, and returns the frame again.
+func (t *tracker) before(pix visual.Raster, frame int) (visual.Raster, error) {
 	t.keepUntil = frame + keepFrames
 	// A frame that equals the one before it was not read.
 	last := frame - 1
@@ -202,19 +188,16 @@ func (t *tracker) before(pix []byte, frame int) ([]byte, error) {
 	if t.keptFrame == last {
 		return pix, nil
 	}
-	old, err := t.frames.Pixels(last)
-	if err == nil {
-		err = t.access.Check(old)
-	}
+	old, err := t.access.Read(t.frames, last)
 	if err != nil {
-		return nil, fmt.Errorf("the frame before: %w", err)
+		return pix, fmt.Errorf("the frame before: %w", err)
 	}
-	t.kept, t.keptFrame = append(t.kept[:0], old...), last
-	return t.frames.Pixels(frame)
+	t.kept, t.keptFrame = old.Copy(t.kept), last
+	return t.access.Read(t.frames, frame)
 }
 
 // estimate fits a displacement, and a scale with Options.Zoom, to the two pictures.
-func (t *tracker) estimate(pix []byte, frame int) Step {
+func (t *tracker) estimate(pix visual.Raster, frame int) Step {
 	if t.lumaFrame != t.keptFrame {
 		t.nowLuma = t.luma(t.nowLuma, t.kept)
 	}
@@ -239,7 +222,7 @@ func (t *tracker) estimate(pix []byte, frame int) Step {
 }
 
 // luma reads the area's grey values.
-func (t *tracker) luma(dst []float32, pix []byte) []float32 {
+func (t *tracker) luma(dst []float32, pix visual.Raster) []float32 {
 	w, h := t.o.Area.Dx(), t.o.Area.Dy()
 	if dst == nil {
 		dst = make([]float32, w*h)

@@ -71,10 +71,7 @@ func Shifts(frames visual.Frames, o ShiftOptions) (*Shift, error) {
 		if i > o.Start && len(info.Changed) == 0 {
 			continue
 		}
-		pix, err := frames.Pixels(i)
-		if err == nil {
-			err = access.Check(pix)
-		}
+		pix, err := access.Read(frames, i)
 		if err != nil {
 			return nil, fmt.Errorf("measure layout shifts: frame %d: %w", i, err)
 		}

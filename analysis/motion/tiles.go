@@ -33,7 +33,7 @@ func newTiles(a visual.Access, o ShiftOptions, across bool) *tiles {
 }
 
 // read makes the frame the present one, and the present one the one before.
-func (t *tiles) read(pix []byte) {
+func (t *tiles) read(pix visual.Raster) {
 	t.now, t.old = t.old, t.now
 	if t.across {
 		t.readColumns(pix)
@@ -46,7 +46,7 @@ func (t *tiles) read(pix []byte) {
 	}
 }
 
-func (t *tiles) readColumns(pix []byte) {
+func (t *tiles) readColumns(pix visual.Raster) {
 	differs := make([]uint32, t.length)
 	for s := range t.strips {
 		hashes := t.now[s*t.length:][:t.length]

@@ -147,10 +147,7 @@ func Window(frames visual.Frames, start, end int, tolerance visual.Tolerance) (i
 	nx, ny := (f.Width+side-1)/side, (f.Height+side-1)/side
 	cells, boxes := make([]bool, nx*ny), make([]image.Rectangle, nx*ny)
 	for n, frame := range []int{start, end - 1} {
-		pix, err := frames.Pixels(frame)
-		if err == nil {
-			err = access.Check(pix)
-		}
+		pix, err := access.Read(frames, frame)
 		if err != nil {
 			return image.Rectangle{}, fmt.Errorf("find the window: frame %d: %w", frame, err)
 		}

@@ -12,7 +12,6 @@ import (
 // RestlessOptions says where Restless looks.
 type RestlessOptions struct {
 	Options
-	Ignore    []image.Rectangle
 	Tolerance visual.Tolerance
 }
 
@@ -78,7 +77,7 @@ func newGrid(w *walk, o RestlessOptions) *grid {
 func (g *grid) look(frame int, info lab.FrameInfo, late bool) error {
 	a := g.w.o.Area
 	if !g.have {
-		pix, err := g.pixels(frame - 1)
+		pix, err := g.w.access.Read(g.w.frames, frame-1)
 		if err != nil {
 			return err
 		}
@@ -87,7 +86,7 @@ func (g *grid) look(frame int, info lab.FrameInfo, late bool) error {
 		}
 		g.have = true
 	}
-	pix, err := g.pixels(frame)
+	pix, err := g.w.access.Read(g.w.frames, frame)
 	if err != nil {
 		return err
 	}
@@ -95,8 +94,11 @@ func (g *grid) look(frame int, info lab.FrameInfo, late bool) error {
 	if late {
 		seen = g.seen[1]
 	}
+	var parts []image.Rectangle
 	for _, r := range info.Changed {
-		r = r.Intersect(a)
+		parts = append(parts, visual.Without(r.Intersect(a), g.o.Ignore)...)
+	}
+	for _, r := range parts {
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			row := g.row[:r.Dx()]
 			g.w.access.Row(row, pix, y, r.Min.X)
@@ -111,14 +113,6 @@ func (g *grid) look(frame int, info lab.FrameInfo, late bool) error {
 		}
 	}
 	return nil
-}
-
-func (g *grid) pixels(frame int) ([]byte, error) {
-	pix, err := g.w.frames.Pixels(frame)
-	if err == nil {
-		err = g.w.access.Check(pix)
-	}
-	return pix, err
 }
 
 // boxes joins the restless cells, the largest box first.

@@ -48,3 +48,31 @@ func TestRestless(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnored: a strip that changes in every frame counts for nothing where it is ignored, though the cells that are
+// looked at are larger, and for what it is where it is not.
+func TestIgnored(t *testing.T) {
+	const width, height = 320, 200
+	strip := image.Rect(0, 0, 200, 4)
+	page := filmtest.NewPage(width, height, 3)
+	film := filmtest.New(width, height, 60, func(pix []byte, n int) {
+		page.Show(pix, width, height, 0, 0)
+		if n < 60 {
+			filmtest.Fill(pix, width, image.Rect(0, height/2, width, height), 255, 255, 255)
+		}
+		filmtest.Fill(pix, width, strip, uint8(n*97), uint8(n*61), uint8(n*29))
+	}, filmtest.Beat(150, 60, 60, 0))
+	for _, ignore := range [][]image.Rectangle{{strip}, nil} {
+		boxes, err := settle.Restless(film, settle.RestlessOptions{Options: settle.Options{Ignore: ignore}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		camera, err := settle.Camera(film, settle.Options{Ignore: ignore})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := len(boxes) == 0 && camera.Stable == 60; is != (ignore != nil) {
+			t.Errorf("with %v ignored, %v is restless, and the picture stable from frame %d on", ignore, boxes, camera.Stable)
+		}
+	}
+}

@@ -34,8 +34,9 @@ func after(start, last, n int) int {
 
 // Options says which part of a recording is looked at.
 type Options struct {
-	Start, End int             // frames; zero End: all
-	Area       image.Rectangle // empty: the whole frame
+	Start, End int               // frames; zero End: all
+	Area       image.Rectangle   // empty: the whole frame
+	Ignore     []image.Rectangle // is black in every frame
 }
 
 // Curve is what a rule saw in each frame from Start on.
@@ -127,21 +128,29 @@ func newWalk(frames visual.Frames, o Options) (*walk, error) {
 
 func (w *walk) each(frame func(rows func(func([]uint32))), same func()) error {
 	row := make([]uint32, w.o.Area.Dx())
+	black := uint32(0)
+	if w.access.RGB(black) != 0 {
+		black = 0x108080 // in Y, U, V
+	}
 	for i := w.o.Start; i < w.o.End; i++ {
 		if i > w.o.Start && len(w.frames.Info(i).Changed) == 0 {
 			same()
 			continue
 		}
-		pix, err := w.frames.Pixels(i)
-		if err == nil {
-			err = w.access.Check(pix)
-		}
+		pix, err := w.access.Read(w.frames, i)
 		if err != nil {
 			return fmt.Errorf("frame %d: %w", i, err)
 		}
 		frame(func(visit func([]uint32)) {
 			for y := w.o.Area.Min.Y; y < w.o.Area.Max.Y; y++ {
 				w.access.Row(row, pix, y, w.o.Area.Min.X)
+				for _, r := range w.o.Ignore {
+					if r = r.Intersect(w.o.Area).Sub(w.o.Area.Min); y-w.o.Area.Min.Y >= r.Min.Y && y-w.o.Area.Min.Y < r.Max.Y {
+						for x := r.Min.X; x < r.Max.X; x++ {
+							row[x] = black
+						}
+					}
+				}
 				visit(row)
 			}
 		})

@@ -71,20 +71,74 @@ func votes(old, now *lineSet) tally {
 	count := make(tally, 2*len(now.whole)+1)
 	var where lines.Table
 	for k := range now.strips {
-		where.Reset(len(old.strips[k]))
-		for y, h := range old.strips[k] {
-			where.Add(h, y)
-		}
-		for y, h := range now.strips[k] {
-			if h == 0 || h == old.strips[k][y] {
-				continue
-			}
-			if from := where.At(h); from >= 0 {
-				count[y-from+len(now.whole)]++
-			}
-		}
+		count.count(&where, old.strips[k], now.strips[k])
 	}
 	return count
+}
+
+// count adds the votes of one strip.
+func (t tally) count(where *lines.Table, old, now []uint64) {
+	where.Reset(len(old))
+	for y, h := range old {
+		where.Add(h, y)
+	}
+	for y, h := range now {
+		if h == 0 || h == old[y] {
+			continue
+		}
+		if from := where.At(h); from >= 0 {
+			t[y-from+len(now)]++
+		}
+	}
+}
+
+// leading returns the displacement with the most votes, and their number. That of the most whole rows mostly has
+// more than half of all, which takes a comparison each to see; else all are counted.
+func leading(old, now *lineSet) (by, n int) {
+	if now.follows == old.frame {
+		return now.lead, now.leads
+	}
+	defer func() { now.follows, now.lead, now.leads = old.frame, by, n }()
+	guess := make(tally, 2*len(now.whole)+1)
+	var where lines.Table
+	guess.count(&where, old.whole, now.whole)
+	if by, n = guess.most(0); n > 0 {
+		n, most := 0, 0
+		for k, strip := range now.strips {
+			was, once := old.strips[k], old.unique(&where, k)
+			for y, h := range strip {
+				if h == 0 || h == was[y] {
+					continue
+				}
+				most++
+				if from := y - by; from >= 0 && from < len(was) && was[from] == h && once[from] {
+					n++
+				}
+			}
+		}
+		if 2*n > most {
+			return by, n
+		}
+	}
+	return votes(old, now).most(0)
+}
+
+// unique says which rows of a strip have a sum that no other has.
+func (l *lineSet) unique(where *lines.Table, k int) []bool {
+	if l.once == nil {
+		l.once = make([][]bool, len(l.strips))
+	}
+	if l.once[k] == nil {
+		l.once[k] = make([]bool, len(l.whole))
+		where.Reset(len(l.whole))
+		for y, h := range l.strips[k] {
+			where.Add(h, y)
+		}
+		for y, h := range l.strips[k] {
+			l.once[k][y] = where.At(h) == y
+		}
+	}
+	return l.once[k]
 }
 
 // most returns the displacement with the most votes, without one that is given; of several the
@@ -105,7 +159,7 @@ const mayDiffer = 5
 // nearly every row that changed did. Rows that are known to stay, as a header, say nothing.
 // Without such knowledge (nil) all that are equal in their place are taken to stay.
 func moved(old, now *lineSet, still []bool) (by int, ok bool) {
-	by, n := votes(old, now).most(0)
+	by, n := leading(old, now)
 	if n < 8 {
 		return 0, false
 	}
@@ -115,6 +169,15 @@ func moved(old, now *lineSet, still []bool) (by int, ok bool) {
 			continue // what comes from under a header was not to be seen before
 		}
 		yes, no := 0, 0
+		if now.whole[y] == old.whole[y-by] { // and so are all its strips
+			for k := range now.strips {
+				if now.strips[k][y] != old.strips[k][y] {
+					agree, all = agree+1, all+1
+					break
+				}
+			}
+			continue
+		}
 		for k := range now.strips {
 			switch h := now.strips[k][y]; {
 			case still == nil && h == old.strips[k][y]:
@@ -139,15 +202,15 @@ func moved(old, now *lineSet, still []bool) (by int, ok bool) {
 // bandsOf says where a frame that lies between two others changes from one displacement
 // to another.
 func bandsOf(old, torn, next *lineSet) (seams []int, ok bool) {
-	total, ok := moved(old, next, nil)
-	if !ok {
-		return nil, false
-	}
 	still := make([]bool, len(torn.whole))
 	for y, h := range torn.whole {
 		still[y] = h == old.whole[y] && h == next.whole[y]
 	}
-	if _, whole := moved(old, torn, still); whole {
+	if _, whole := moved(old, torn, still); whole { // as most frames are
+		return nil, false
+	}
+	total, ok := moved(old, next, nil)
+	if !ok {
 		return nil, false
 	}
 	count := votes(old, torn)

@@ -132,18 +132,12 @@ func Find(frames visual.Frames, o Options) (*Result, error) {
 		if i > o.Start && len(changed) == 0 {
 			continue
 		}
-		pix, err := frames.Pixels(i)
-		if err == nil {
-			err = access.Check(pix)
-		}
+		pix, err := access.Read(frames, i)
 		if err != nil {
 			return nil, fmt.Errorf("look for tears: frame %d: %w", i, err)
 		}
-		var moves []lab.Move
-		if i > o.Start {
-			moves = visual.MovesOf(frames, i)
-		}
-		now = rows.read(pix, moves, now)
+		now = rows.read(pix, now)
+		now.frame = i + 1
 		if i > o.Start {
 			r.Looked++
 		}
@@ -184,6 +178,11 @@ type lineSet struct {
 	strips [][]uint64
 	// parts are the strips' shares of whole: a sum, or the colour of a strip that has one.
 	parts [][]uint64
+	once  [][]bool // rows of each strip whose sum no other has; nil until it is asked for
+
+	frame       int // from 1 on
+	follows     int // of the last call of leading with this frame: the earlier one, and the answer
+	lead, leads int
 }
 
 const strips = 12
@@ -192,8 +191,8 @@ func newRows(a visual.Access, area image.Rectangle) *rows {
 	return &rows{a, area, make([]uint32, area.Dx())}
 }
 
-// read sums a frame. What moves say to be the frame before's is taken from its sums.
-func (r *rows) read(pix []byte, moves []lab.Move, before *lineSet) *lineSet {
+// read sums a frame. What stood in the frame before, nil for the first, is taken from its sums.
+func (r *rows) read(pix visual.Raster, before *lineSet) *lineSet {
 	h, w := r.area.Dy(), r.area.Dx()
 	n := min(strips, w)
 	l := &lineSet{whole: make([]uint64, h), strips: make([][]uint64, n), parts: make([][]uint64, n)}
@@ -201,7 +200,7 @@ func (r *rows) read(pix []byte, moves []lab.Move, before *lineSet) *lineSet {
 	for s := range l.strips {
 		l.strips[s], l.parts[s], sums = sums[:h:h], sums[h:2*h:2*h], sums[2*h:]
 	}
-	known := r.known(l, moves, before)
+	known := r.known(l, pix.Moves(), before)
 	for y := range h {
 		whole := uint64(1)
 		for s := range l.strips {

@@ -21,16 +21,16 @@ func NewAccess(f lab.Format) (Access, error) {
 
 // Row writes the pixels x0 … x0+len(dst)−1 of row y as numbers that are equal
 // exactly when the captured pixels are: 0x00RRGGBB or 0x00YYUUVV.
-func (a Access) Row(dst []uint32, pix []byte, y, x0 int) { a.plane.row(dst, pix, y, x0) }
+func (a Access) Row(dst []uint32, r Raster, y, x0 int) {
+	mem, at := r.line(y)
+	a.plane.row(dst, mem, at, x0)
+}
 
 // RGB turns such a number into 0x00RRGGBB.
 func (a Access) RGB(c uint32) uint32 { return a.plane.rgb(c) }
 
 // Luma is Pillow's grey value of such a number, 0 … 255.
 func (a Access) Luma(c uint32) int { return luma(a.plane.rgb(c)) }
-
-// Check says what is wrong with a frame whose size is not the format's.
-func (a Access) Check(pix []byte) error { return a.plane.check(pix) }
 
 // IsNear says whether a pixel (0x00RRGGBB) has the colour, by Eideticker's rule:
 // |ΔR|+|ΔG|+|ΔB| < 30.
@@ -116,7 +116,7 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count changes: %w", err)
 	}
-	w, err := newChangeWalk(frames, o)
+	w, err := newChangeWalk(f, o)
 	if err != nil {
 		return nil, fmt.Errorf("count changes: %w", err)
 	}
@@ -142,10 +142,7 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 		if i > 0 && len(changed) == 0 {
 			continue
 		}
-		pix, err := frames.Pixels(base.Start + i)
-		if err == nil {
-			err = w.plane.check(pix)
-		}
+		pix, err := Access{w.plane}.Read(frames, base.Start+i)
 		if err != nil {
 			return nil, fmt.Errorf("count changes: frame %d: %w", base.Start+i, err)
 		}
@@ -164,34 +161,13 @@ func Changes(frames Frames, o ChangeOptions) (*Curves, error) {
 	return out, nil
 }
 
-// Mover is a recording that knows which parts of a frame are those of the frame before it, moved. It is
-// asked after Pixels(i).
-type Mover interface {
-	Moves(i int) []lab.Move
-}
-
-// MovesOf returns the moves of a frame, if the recording knows any.
-func MovesOf(frames Frames, i int) []lab.Move {
-	if m, ok := frames.(Mover); ok {
-		return m.Moves(i)
-	}
-	return nil
-}
-
-// LookBack is a recording that still has the frame that Pixels returned before the last one.
-type LookBack interface {
-	// Before returns it; it is valid as long as the last one.
-	Before() []byte
-}
-
 // changeWalk holds the picture that the next frame is compared with.
 type changeWalk struct {
 	plane    plane
 	bounds   image.Rectangle // of all regions
 	regions  []changeRegion
 	cur, row []code
-	raw      []byte   // instead of cur, of BGRX without a tolerance: the frame before, in the format of frames
-	back     LookBack // instead of raw
+	last     Raster // instead of cur, of BGRX without a tolerance: the frame before
 	isRaw    bool
 	o        ChangeOptions
 }
@@ -202,8 +178,7 @@ type changeRegion struct {
 	pixels, changed, luma int
 }
 
-func newChangeWalk(frames Frames, o ChangeOptions) (*changeWalk, error) {
-	f := frames.Format()
+func newChangeWalk(f lab.Format, o ChangeOptions) (*changeWalk, error) {
 	p, err := newPlane(f)
 	if err != nil {
 		return nil, err
@@ -227,9 +202,6 @@ func newChangeWalk(frames Frames, o ChangeOptions) (*changeWalk, error) {
 		w.regions = append(w.regions, c)
 	}
 	if p.bgrx && o.Tolerance == (Tolerance{}) {
-		if w.back, _ = frames.(LookBack); w.back == nil {
-			w.raw = make([]byte, f.FrameSize())
-		}
 		w.isRaw = true
 		return w, nil
 	}
@@ -237,18 +209,18 @@ func newChangeWalk(frames Frames, o ChangeOptions) (*changeWalk, error) {
 	return w, nil
 }
 
-func (w *changeWalk) first(pix []byte) {
+func (w *changeWalk) first(pix Raster) {
 	if w.isRaw {
-		copy(w.raw, pix)
+		w.last = pix.Copy(w.last)
 		return
 	}
 	width := w.bounds.Dx()
 	for y := w.bounds.Min.Y; y < w.bounds.Max.Y; y++ {
-		w.plane.row(w.cur[(y-w.bounds.Min.Y)*width:][:width], pix, y, w.bounds.Min.X)
+		Access{w.plane}.Row(w.cur[(y-w.bounds.Min.Y)*width:][:width], pix, y, w.bounds.Min.X)
 	}
 }
 
-func (w *changeWalk) apply(pix []byte, changed []image.Rectangle) {
+func (w *changeWalk) apply(pix Raster, changed []image.Rectangle) {
 	if w.isRaw {
 		var seen []image.Rectangle
 		for _, r := range changed {
@@ -257,13 +229,16 @@ func (w *changeWalk) apply(pix []byte, changed []image.Rectangle) {
 			}
 			seen = append(seen, r)
 		}
+		if pix.Lasting() || w.last.Lasting() {
+			w.last = pix.Copy(Raster{})
+		}
 		return
 	}
 	for _, r := range changed {
 		r = r.Intersect(w.bounds)
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			next := w.row[:r.Dx()]
-			w.plane.row(next, pix, y, r.Min.X)
+			Access{w.plane}.Row(next, pix, y, r.Min.X)
 			cur := w.cur[(y-w.bounds.Min.Y)*w.bounds.Dx()+r.Min.X-w.bounds.Min.X:][:len(next)]
 			from := firstDifference(cur, next)
 			if from == len(next) {
@@ -334,15 +309,12 @@ func Noise(frames Frames, area image.Rectangle, first, last int) (Tolerance, err
 		if i > first && len(frames.Info(i).Changed) == 0 {
 			continue
 		}
-		pix, err := frames.Pixels(i)
-		if err == nil {
-			err = p.check(pix)
-		}
+		pix, err := Access{p}.Read(frames, i)
 		if err != nil {
 			return Tolerance{}, fmt.Errorf("measure noise: frame %d: %w", i, err)
 		}
 		for y := range area.Dy() {
-			p.row(row, pix, area.Min.Y+y, area.Min.X)
+			Access{p}.Row(row, pix, area.Min.Y+y, area.Min.X)
 			lo, hi := low[y*area.Dx():][:len(row)], high[y*area.Dx():][:len(row)]
 			if i == first {
 				copy(lo, row)

@@ -8,16 +8,14 @@ import (
 	"slices"
 )
 
-// applyRaw counts what differs in a rectangle from the frame before, and keeps the frame if nobody else
-// does. Rows that are equal, which most are on most screens, cost a comparison of memory.
-func (w *changeWalk) applyRaw(pix []byte, r image.Rectangle) {
-	old := w.raw
-	if w.back != nil {
-		old = w.back.Before()
-	}
+// applyRaw counts what differs in a rectangle from the frame before, and keeps the frame if it does not last.
+// Rows that are equal, which most are on most screens, cost a comparison of memory.
+func (w *changeWalk) applyRaw(pix Raster, r image.Rectangle) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
-		from, to := y*w.plane.stride+4*r.Min.X, y*w.plane.stride+4*r.Max.X
-		cur, next := old[from:to], pix[from:to]
+		if pix.sameLine(w.last, y) {
+			continue
+		}
+		cur, next := w.stretch(w.last, y, r), w.stretch(pix, y, r)
 		if bytes.Equal(cur, next) {
 			continue
 		}
@@ -33,12 +31,18 @@ func (w *changeWalk) applyRaw(pix []byte, r image.Rectangle) {
 				}
 			}
 		}
-		if w.back == nil {
+		if !pix.Lasting() && !w.last.Lasting() {
 			copy(cur, next)
 		} else if w.o.Any && !slices.ContainsFunc(w.regions, func(g changeRegion) bool { return g.changed == 0 }) {
 			return // every region has its answer
 		}
 	}
+}
+
+// stretch returns the bytes of a row that lie in a rectangle.
+func (w *changeWalk) stretch(pix Raster, y int, r image.Rectangle) []byte {
+	mem, at := pix.line(y)
+	return mem[at*w.plane.stride:][4*r.Min.X : 4*r.Max.X]
 }
 
 // countRaw adds the pixels of a stretch that differ, two at a time.

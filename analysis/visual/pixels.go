@@ -24,6 +24,7 @@ type plane struct {
 	// bgrx is set where a pixel is four bytes, of which the last is padding.
 	bgrx   bool
 	stride int
+	planes int
 }
 
 // newPlane refuses formats whose pixels cannot be read at any place.
@@ -33,7 +34,7 @@ func newPlane(f lab.Format) (plane, error) {
 	}
 	p := plane{format: f, rgb: func(c code) uint32 { return c }, same: true}
 	stride, width, height := f.Stride(), f.Width, f.Height
-	p.stride, p.bgrx = stride, f.Pixels == lab.BGRX
+	p.stride, p.bgrx, p.planes = stride, f.Pixels == lab.BGRX, 1
 	switch f.Pixels {
 	case lab.BGRX:
 		p.row = func(dst []code, pix []byte, y, x0 int) {
@@ -73,6 +74,7 @@ func newPlane(f lab.Format) (plane, error) {
 			}
 		}
 	case lab.NV12:
+		p.planes = 2
 		uv, uvStride := width*height, 2*((width+1)/2)
 		p.row = func(dst []code, pix []byte, y, x0 int) {
 			src, colour := pix[y*width+x0:], pix[uv+y/2*uvStride:][:uvStride]

@@ -14,13 +14,14 @@ const stretchPrime = 0x9e3779b97f4a7c15
 // StretchSum is a hash of n pixels of row y from x0 on: equal stretches have equal sums, and others
 // equal ones with the chance of 64-bit hashes. It is 0 where all have one colour. row is scratch
 // memory for n pixels.
-func (a Access) StretchSum(pix []byte, y, x0, n int, row []uint32) uint64 {
+func (a Access) StretchSum(pix Raster, y, x0, n int, row []uint32) uint64 {
 	if !a.plane.bgrx {
 		row = row[:n]
-		a.plane.row(row, pix, y, x0)
+		a.Row(row, pix, y, x0)
 		return sumOf(row)
 	}
-	src := pix[y*a.plane.stride+4*x0:][:4*n]
+	mem, at := pix.line(y)
+	src := mem[at*a.plane.stride+4*x0:][:4*n]
 	first := uint64(binary.LittleEndian.Uint32(src)) & 0xffffff
 	first |= first << 32
 	var differ uint64
@@ -66,7 +67,7 @@ func sumOf(row []uint32) uint64 {
 
 // Plain says of each piece of side × side pixels whether it has one colour: out holds
 // size.X × size.Y pieces from the corner on, in rows. row is scratch memory for a row of them.
-func (a Access) Plain(out []bool, pix []byte, corner, size image.Point, side int, row []uint32) {
+func (a Access) Plain(out []bool, pix Raster, corner, size image.Point, side int, row []uint32) {
 	if a.plane.bgrx && side%2 == 0 {
 		a.plainBGRX(out, pix, corner, size, side)
 		return
@@ -74,7 +75,7 @@ func (a Access) Plain(out []bool, pix []byte, corner, size image.Point, side int
 	row = row[:size.X*side]
 	first := make([]uint32, size.X)
 	for y := range size.Y * side {
-		a.plane.row(row, pix, corner.Y+y, corner.X)
+		a.Row(row, pix, corner.Y+y, corner.X)
 		pieces := out[y/side*size.X:][:size.X]
 		for x := range pieces {
 			px := row[x*side:][:side]
@@ -89,17 +90,21 @@ func (a Access) Plain(out []bool, pix []byte, corner, size image.Point, side int
 }
 
 // plainBGRX reads two pixels at a time.
-func (a Access) plainBGRX(out []bool, pix []byte, corner, size image.Point, side int) {
+func (a Access) plainBGRX(out []bool, pix Raster, corner, size image.Point, side int) {
+	lines := make([][]byte, side)
 	for cy := range size.Y {
 		pieces := out[cy*size.X:][:size.X]
-		at := (corner.Y+cy*side)*a.plane.stride + 4*corner.X
+		for y := range side {
+			mem, at := pix.line(corner.Y + cy*side + y)
+			lines[y] = mem[at*a.plane.stride+4*corner.X:][:4*side*size.X]
+		}
 		for x := range pieces {
-			piece := pix[at+4*x*side:]
-			first := uint64(binary.LittleEndian.Uint32(piece)) & 0xffffff
+			from, to := 4*x*side, 4*(x+1)*side
+			first := uint64(binary.LittleEndian.Uint32(lines[0][from:])) & 0xffffff
 			first |= first << 32
 			var differ uint64
 			for y := 0; y < side && differ == 0; y++ {
-				line := piece[y*a.plane.stride:][:4*side]
+				line := lines[y][from:to]
 				for len(line) >= 8 {
 					differ |= binary.LittleEndian.Uint64(line) ^ first
 					line = line[8:]

@@ -21,28 +21,46 @@ type decoder struct {
 	packed  []byte
 	cur     []byte // the frame decoded last
 	prev    []byte // the one before, when moves need it
-	// curLent and prevLent are set while cur and prev are somebody else's to read: they are not
-	// written to any more.
-	curLent, prevLent bool
-	lits              []byte
-	drawn             []int // scratch: units drawn in each row
+	lits    []byte
+	drawn   []int     // scratch: units drawn in each row
+	rows    *rowFrame // instead of cur and prev, see Reader.Rows
 }
 
-func newDecoder(f lab.Format) *decoder {
-	return &decoder{format: f, planes: diff.Planes(f), comps: components(f), cur: make([]byte, f.FrameSize())}
+// newDecoder makes one for frames in one piece, or for rows, which needs a format of one plane.
+func newDecoder(f lab.Format, rows bool) *decoder {
+	d := &decoder{format: f, planes: diff.Planes(f), comps: components(f)}
+	if rows {
+		d.rows = newRowFrame(d.planes[0])
+	} else {
+		d.cur = make([]byte, f.FrameSize())
+	}
+	return d
 }
 
 // decode makes cur the frame that body describes. After an error cur is not a frame.
 func (d *decoder) decode(body []byte, key bool) error {
-	if key {
-		d.own(false)
+	switch {
+	case key:
 		clear(d.cur)
-	} else if !needsPrev(body) {
-		d.own(true)
-	} else {
+	case needsPrev(body):
 		d.flip(body)
 	}
-	budget := len(d.cur) // no byte of a frame is coded twice
+	return d.parts(body, key)
+}
+
+// decodeRows makes rows the frame that body describes; follows says that they hold the one before.
+func (d *decoder) decodeRows(body []byte, key, follows bool) error {
+	d.rows.begin(body, key)
+	if err := d.parts(body, key); err != nil {
+		return err
+	}
+	d.rows.end(body, key, follows)
+	return nil
+}
+
+// parts decodes the parts of a body.
+func (d *decoder) parts(body []byte, key bool) error {
+	budget := d.format.FrameSize() // no byte of a frame is coded twice
 	c := cursor{b: body}
 	for n := 0; len(c.b) > 0; n++ {
 		part := c.bytes(c.int(len(c.b)))
@@ -56,40 +74,14 @@ func (d *decoder) decode(body []byte, key bool) error {
 	return nil
 }
 
-// lend hands cur over to somebody who reads it; spare, which may be nil, is written to from then on.
-func (d *decoder) lend(spare []byte) []byte {
-	if len(spare) != len(d.cur) {
-		spare = nil
-	}
-	d.prev, d.prevLent, d.curLent = spare, false, true
-	return d.cur
-}
-
-// swap makes cur the one before, and memory that may be written to the new cur.
-func (d *decoder) swap() {
-	if d.prev == nil || d.prevLent {
-		d.prev = make([]byte, len(d.cur))
-	}
-	d.cur, d.prev = d.prev, d.cur
-	d.curLent, d.prevLent = false, d.curLent
-}
-
-// own makes cur writable, with its content if that is needed.
-func (d *decoder) own(content bool) {
-	if !d.curLent {
-		return
-	}
-	d.swap()
-	if content {
-		copy(d.cur, d.prev)
-	}
-}
-
 // flip makes room for a frame that takes rows from elsewhere in the one
 // before: cur becomes prev, and prev's memory the new cur. Rows that body draws
 // anew over their whole width, which scrolling does with most, are not copied.
 func (d *decoder) flip(body []byte) {
-	d.swap()
+	if d.prev == nil {
+		d.prev = make([]byte, len(d.cur))
+	}
+	d.cur, d.prev = d.prev, d.cur
 	at := 0
 	for i, p := range d.planes {
 		if cap(d.drawn) < p.Rows {
@@ -226,7 +218,7 @@ func (d *decoder) grey(c *cursor, p diff.Plane, plane int, ops []op, units int) 
 		}
 		n := luma.perRow(p, o.r.Dx())
 		for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
-			ungrey(p.Row(d.cur, y, o.r.Min.X, o.r.Max.X), lits[:n], d.format.Pixels)
+			ungrey(d.row(p, y, o.r), lits[:n], d.format.Pixels)
 			lits = lits[n:]
 		}
 	}
@@ -311,7 +303,17 @@ func (d *decoder) scatter(p diff.Plane, comps []component, ops []op) {
 			continue
 		}
 		for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
-			row := p.Row(d.cur, y, o.r.Min.X, o.r.Max.X)
+			row := d.row(p, y, o.r)
+			if p.Unit == 4 && len(comps) == 4 {
+				n := o.r.Dx()
+				var from [4][]byte
+				for i := range from {
+					from[i] = d.predict.samples[i][at[i] : at[i]+n]
+					at[i] += n
+				}
+				join4(row, from[0], from[1], from[2], from[3])
+				continue
+			}
 			for i, k := range comps {
 				n := k.perRow(p, o.r.Dx())
 				k.scatter(row, d.predict.samples[i][at[i]:at[i]+n])
@@ -321,18 +323,33 @@ func (d *decoder) scatter(p diff.Plane, comps []component, ops []op) {
 	}
 }
 
+// row returns row y of a rectangle of the frame that is being decoded.
+func (d *decoder) row(p diff.Plane, y int, r image.Rectangle) []byte {
+	if d.rows != nil {
+		return d.rows.rows[y][r.Min.X*p.Unit : r.Max.X*p.Unit]
+	}
+	return p.Row(d.cur, y, r.Min.X, r.Max.X)
+}
+
 // apply draws one rectangle and returns the literals that are left.
 func (d *decoder) apply(p diff.Plane, o op, lits []byte) []byte {
 	for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
-		row := p.Row(d.cur, y, o.r.Min.X, o.r.Max.X)
+		if d.rows != nil && d.rows.taken[y] {
+			continue // the whole row is one of the frame before
+		}
+		row := d.row(p, y, o.r)
 		switch o.kind {
 		case opLiteral:
 			lits = lits[copy(row, lits):]
 		case opMove:
-			copy(row, p.Row(d.prev, y+o.dy, o.r.Min.X+o.dx, o.r.Max.X+o.dx))
+			if from := o.r.Add(image.Pt(o.dx, 0)); d.rows != nil {
+				copy(row, d.rows.before[y+o.dy][from.Min.X*p.Unit:from.Max.X*p.Unit])
+			} else {
+				copy(row, p.Row(d.prev, y+o.dy, from.Min.X, from.Max.X))
+			}
 		case opFill:
 			if y > o.r.Min.Y {
-				copy(row, p.Row(d.cur, o.r.Min.Y, o.r.Min.X, o.r.Max.X))
+				copy(row, d.row(p, o.r.Min.Y, o.r))
 				continue
 			}
 			for n := copy(row, o.unit); n < len(row); n *= 2 {

@@ -30,6 +30,7 @@ type op struct {
 	r      image.Rectangle // units
 	dx, dy int             // of the source, for opMove
 	unit   []byte          // for opFill; aliases the frame
+	whole  bool            // opMove, while coding: the rows stood there over their whole width
 }
 
 // bytes returns the size of the rectangle.
@@ -80,10 +81,13 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 		}
 		for k, ops := range e.planned {
 			for _, o := range ops {
-				if o.kind == opMove {
-					e.cost += costCopy * float64(o.bytes(p))
-				} else {
+				switch {
+				case o.kind != opMove:
 					fresh += o.bytes(p)
+				case o.whole:
+					e.cost += costRow * float64(o.r.Dy())
+				default:
+					e.cost += costCopy * float64(o.bytes(p)+o.r.Dy()*p.Stride)
 				}
 			}
 			e.parts.add(i, tileCodes[k], p, ops)
@@ -136,11 +140,27 @@ func (e *encoder) plan(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
 		}
 		band := image.Rect(r.Min.X, from, r.Max.X, y)
 		if moved {
-			e.planned[drawn] = append(e.planned[drawn], op{kind: opMove, r: band, dy: dy})
+			e.planned[drawn] = append(e.planned[drawn], op{kind: opMove, r: band, dy: dy, whole: e.whole(p, band, dy)})
 		} else {
 			e.flats(plane, p, pix, band)
 		}
 	}
+}
+
+// whole says whether the rows of a band that moves look the same beside it as where they come from, so that a reader
+// need not copy them. It looks at some.
+func (e *encoder) whole(p diff.Plane, band image.Rectangle, dy int) bool {
+	if len(e.planes) > 1 {
+		return false
+	}
+	for y := band.Min.Y; y < band.Max.Y; y += max(1, band.Dy()/64) {
+		for _, side := range [2][2]int{{0, band.Min.X}, {band.Max.X, p.Units()}} {
+			if !bytes.Equal(p.Row(e.canvas, y, side[0], side[1]), p.Row(e.canvas, y+dy, side[0], side[1])) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // flats cuts r into bands of rows of one colour and literal bands.

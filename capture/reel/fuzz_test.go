@@ -112,9 +112,16 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, n byte, key bool, body []byte) {
-		d := newDecoder(fuzzFormats[int(n)%len(fuzzFormats)])
-		_ = d.decode(body, key)
-		_ = d.decode(body, false)
+		f := fuzzFormats[int(n)%len(fuzzFormats)]
+		d := newDecoder(f, false)
+		first, second := d.decode(body, key), d.decode(body, false)
+		if len(d.planes) > 1 {
+			return
+		}
+		r := newDecoder(f, true)
+		if a, b := r.decodeRows(body, key, false), r.decodeRows(body, false, true); (a == nil) != (first == nil) || (b == nil) != (second == nil) {
+			t.Errorf("rows: %v, %v; in one piece: %v, %v", a, b, first, second)
+		}
 	})
 }
 
@@ -134,4 +141,39 @@ func FuzzFrameHead(f *testing.F) {
 			t.Errorf("%+v became %+v (%v)", h, again, err)
 		}
 	})
+}
+
+// TestRowsOfFormats: rows of every format with one plane are those of the picture in one piece.
+func TestRowsOfFormats(t *testing.T) {
+	for _, f := range fuzzFormats {
+		data, _ := example(t, f)
+		r, err := NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Len() {
+			want, err := r.Pixels(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, moves, err := r.Rows(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Pixels == lab.NV12 {
+				if rows != nil {
+					t.Errorf("%s has rows", f.Pixels)
+				}
+				continue
+			}
+			if !bytes.Equal(bytes.Join(rows, nil), want) {
+				t.Errorf("%s: frame %d has other rows than its picture", f.Pixels, i)
+			}
+			for _, m := range moves {
+				if !m.R.In(f.Bounds()) || !m.R.Add(image.Pt(m.DX, m.DY)).In(f.Bounds()) {
+					t.Errorf("%s: frame %d: the move %+v leaves the frame", f.Pixels, i, m)
+				}
+			}
+		}
+	}
 }

@@ -35,5 +35,6 @@ const (
 	costLiteral   = 1.5
 	costPredicted = 4
 	costCopy      = 0.08
+	costRow       = 50 // nanoseconds for a row that is that of the frame before, at another place
 	maxChain      = 30e6
 )

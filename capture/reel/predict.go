@@ -144,6 +144,15 @@ func split4(g, b, r, x, row []byte) {
 	}
 }
 
+// join4 is split4 backwards.
+func join4(row, g, b, r, x []byte) {
+	n := len(g)
+	b, r, x, row = b[:n], r[:n], x[:n], row[:4*n]
+	for i := range g {
+		binary.LittleEndian.PutUint32(row[4*i:], uint32(b[i])|uint32(g[i])<<8|uint32(r[i])<<16|uint32(x[i])<<24)
+	}
+}
+
 // pick returns bytes 0 and 4 of v as the low two bytes.
 func pick(v uint64) uint64 { return v&0xff | v>>24&0xff00 }
 

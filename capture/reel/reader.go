@@ -8,7 +8,6 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"eidetic/capture/diff"
 	"eidetic/internal/lab"
 )
 
@@ -19,10 +18,16 @@ type Reader struct {
 	file   *os.File // in, when Open made it
 	size   int64
 	t      *table
-	dec    *decoder
-	at     int // the frame that dec holds, or −1
+	flat   held // of Pixels
+	rows   held // of Rows
 	buf    []byte
-	checks *sums // of dec's frame, when sums are checked
+	checks *sums // of flat's frame, when sums are checked
+}
+
+// held is a decoder and the frame that it holds, or −1.
+type held struct {
+	dec *decoder
+	at  int
 }
 
 // Open reads the index of the file at path, or rebuilds it when the file was
@@ -53,7 +58,7 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{in: in, size: size, t: t, at: -1}, nil
+	return &Reader{in: in, size: size, t: t, flat: held{at: -1}, rows: held{at: -1}}, nil
 }
 
 // Header returns the reel's description.
@@ -132,80 +137,88 @@ var errNoKey = errors.New("the key frame that it needs is damaged or missing")
 // until the next call. Forward access is fastest; any other starts at the key
 // frame before i.
 func (r *Reader) Pixels(i int) ([]byte, error) {
-	if i < 0 || i >= len(r.t.frames) {
-		return nil, fmt.Errorf("frame %d: the reel has frames 0 … %d", i, len(r.t.frames)-1)
+	if err := r.has(i); err != nil {
+		return nil, err
 	}
-	if i == r.at && r.dec != nil {
-		return r.dec.cur, nil
+	if r.Format().Pixels == lab.MJPEG {
+		body, err := r.body(i)
+		if err != nil {
+			r.t.frames[i].bad = err
+			return nil, fmt.Errorf("frame %d: %w", i, err)
+		}
+		return body, nil
+	}
+	if r.flat.dec == nil {
+		r.flat.dec = newDecoder(r.Format(), false)
+	}
+	if i != r.flat.at && !r.follows(&r.flat, i) && !r.t.frames[i].key {
+		if rows, _, err := r.Rows(i); err != nil {
+			return nil, err
+		} else if rows != nil { // what scrolls on the way costs nothing
+			pix := r.flat.dec.cur[:0]
+			for _, row := range rows {
+				pix = append(pix, row...)
+			}
+			r.flat.at = i
+			return pix, nil
+		}
+	}
+	if err := r.goTo(&r.flat, i); err != nil {
+		return nil, err
+	}
+	return r.flat.dec.cur, nil
+}
+
+// has returns an error for a frame that the reel does not have.
+func (r *Reader) has(i int) error {
+	if i < 0 || i >= len(r.t.frames) {
+		return fmt.Errorf("frame %d: the reel has frames 0 … %d", i, len(r.t.frames)-1)
+	}
+	return nil
+}
+
+// goTo decodes up to frame i, from the frame that is held or from a key frame.
+func (r *Reader) goTo(w *held, i int) error {
+	if i == w.at {
+		return nil
 	}
 	from := i
-	for !r.follows(from) {
+	for !r.follows(w, from) {
 		if bad := r.t.frames[from].bad; bad != nil {
-			return nil, frameError(i, from, bad)
+			return frameError(i, from, bad)
 		}
 		if r.t.frames[from].key {
 			break
 		}
 		if from == 0 || r.t.frames[from-1].index != r.t.frames[from].index-1 {
-			return nil, fmt.Errorf("frame %d: %w", i, errNoKey)
+			return fmt.Errorf("frame %d: %w", i, errNoKey)
 		}
 		from--
 	}
 	for ; from <= i; from++ {
+		follows, key := r.follows(w, from), r.t.frames[from].key
+		w.at = -1
 		body, err := r.body(from)
+		switch {
+		case err != nil:
+		case w.dec.rows != nil:
+			err = w.dec.decodeRows(body, key, follows)
+		default:
+			err = w.dec.decode(body, key)
+		}
 		if err != nil {
-			r.t.frames[from].bad, r.at = err, -1
-			return nil, frameError(i, from, err)
-		}
-		if r.Format().Pixels == lab.MJPEG {
-			return body, nil
-		}
-		if r.dec == nil {
-			r.dec = newDecoder(r.Format())
-		}
-		r.at = -1
-		if err := r.dec.decode(body, r.t.frames[from].key); err != nil {
 			r.t.frames[from].bad = err
-			return nil, frameError(i, from, err)
+			return frameError(i, from, err)
 		}
-		r.at = from
+		w.at = from
 	}
-	return r.dec.cur, nil
-}
-
-// Moves returns which parts of frame i are those of frame i−1 moved, without decoding either; of BGRX, whose
-// units are pixels. It is nil where nothing moved, or nothing is known.
-func (r *Reader) Moves(i int) (out []lab.Move) {
-	if r.Format().Pixels != lab.BGRX || i < 1 || i >= len(r.t.frames) || r.t.frames[i].key {
-		return nil
-	}
-	body, err := r.body(i)
-	if err != nil || !needsPrev(body) {
-		return nil // Pixels says what is wrong
-	}
-	eachOp(body, 0, diff.Planes(r.Format())[0], func(o op) {
-		if o.kind == opMove {
-			out = append(out, lab.Move{R: o.r, DX: o.dx, DY: o.dy})
-		}
-	})
-	return out
-}
-
-// Lend hands over the memory of the frame that Pixels returned last: the reader does not write to it again,
-// and needs it unchanged until the next frame is decoded. spare, which may be nil, is memory of
-// FrameSize bytes that the reader may use instead. It is nil before any frame, for MJPEG, and for memory that
-// was lent before; spare is not taken then.
-func (r *Reader) Lend(spare []byte) []byte {
-	if r.dec == nil || r.at < 0 || r.dec.curLent {
-		return nil
-	}
-	return r.dec.lend(spare)
+	return nil
 }
 
 // follows says that frame i is the one that was recorded after the frame that
-// dec holds. In a damaged file frames may be missing between neighbours.
-func (r *Reader) follows(i int) bool {
-	return r.at >= 0 && i == r.at+1 && r.t.frames[i].index == r.t.frames[r.at].index+1
+// w holds. In a damaged file frames may be missing between neighbours.
+func (r *Reader) follows(w *held, i int) bool {
+	return w.at >= 0 && i == w.at+1 && r.t.frames[i].index == r.t.frames[w.at].index+1
 }
 
 // frameError says which frame cannot be had, and because of which.

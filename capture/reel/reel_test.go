@@ -118,7 +118,7 @@ func TestRoundTripIsBitExact(t *testing.T) {
 			t.Fatalf("%d frames, %v; want %d", r.Len(), r.Recovered(), len(want))
 		}
 		order := rapid.Permutation(seq(len(want))).Draw(t, "order")
-		lent := &loans{t: t, want: want}
+		kept := &keptRows{t: t, want: want}
 		for _, i := range append(seq(len(want)), order...) {
 			got, err := r.Pixels(i)
 			if err != nil {
@@ -127,7 +127,7 @@ func TestRoundTripIsBitExact(t *testing.T) {
 			if !bytes.Equal(got, want[i]) {
 				t.Fatalf("frame %d differs", i)
 			}
-			lent.maybe(r, i)
+			kept.maybe(r, i)
 			info := r.Info(i)
 			if i > 0 {
 				outside(t, f, want[i-1], want[i], info.Changed)
@@ -143,31 +143,33 @@ func TestRoundTripIsBitExact(t *testing.T) {
 	})
 }
 
-// loans are frames whose memory the reader has lent.
-type loans struct {
+// keptRows are rows of frames, which nobody may write to.
+type keptRows struct {
 	t      *rapid.T
 	want   [][]byte
 	frames []int
-	pix    [][]byte
+	rows   [][][]byte
 }
 
-// maybe takes a frame's memory, or not, gives that of the oldest but one back, and looks whether the reader
-// has written to what it lent.
-func (l *loans) maybe(r *reel.Reader, frame int) {
-	if rapid.Bool().Draw(l.t, "lend") {
-		var spare []byte
-		if len(l.pix) > 2 { // not the newest: the next frame may need it
-			spare = l.pix[0]
-			l.frames, l.pix = l.frames[1:], l.pix[1:]
-			clear(spare)
+// maybe reads a frame's rows, or not, and looks whether the reader has written to some that it gave before.
+func (k *keptRows) maybe(r *reel.Reader, frame int) {
+	if rapid.Bool().Draw(k.t, "rows") {
+		rows, moves, err := r.Rows(frame)
+		if err != nil {
+			k.t.Fatal(err)
 		}
-		if pix := r.Lend(spare); pix != nil {
-			l.frames, l.pix = append(l.frames, frame), append(l.pix, pix)
+		for _, m := range moves {
+			if box := r.Format().Bounds(); !m.R.In(box) || !m.R.Add(image.Pt(m.DX, m.DY)).In(box) {
+				k.t.Fatalf("frame %d: %+v leaves the frame", frame, m)
+			}
+		}
+		if rows != nil {
+			k.frames, k.rows = append(k.frames, frame), append(k.rows, rows)
 		}
 	}
-	for k, f := range l.frames {
-		if !bytes.Equal(l.pix[k], l.want[f]) {
-			l.t.Fatalf("after frame %d: the memory of frame %d, which was lent, has changed", frame, f)
+	for n, f := range k.frames {
+		if !bytes.Equal(bytes.Join(k.rows[n], nil), k.want[f]) {
+			k.t.Fatalf("after frame %d: the rows of frame %d are not its picture", frame, f)
 		}
 	}
 }

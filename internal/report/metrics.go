@@ -93,6 +93,28 @@ func ofScreens() map[string][2]string {
 		"blank_most_percent":             {"Blank, worst frame", "Largest share that was not drawn"},
 		"blank_mean_percent":             {"Blank, mean", "Mean share that was not drawn"},
 		"torn_frames":                    {"Torn frames", "Frames that show parts of two pictures"},
+		"torn_run_frames":                {"Torn frames in a row", "The most of them"},
+		"torn_percent":                   {"Torn frames, share", "Of the frames that show something new"},
+		"blank_longest_frames":           {"Blank, longest", "Until a part of the picture was drawn"},
+		"checkerboard":                   {"Checkerboard", "Biggest box of the blank colour, over all frames"},
+		"movement_frames":                {"Movement, length", "Frames from the first movement to the last"},
+		"movement_zoom":                  {"Zoom", "By how much the picture grew"},
+		"movement_speed":                 {"Movement, speed", "Along its path"},
+		"movement_longest_step_px":       {"Movement, longest step", "From frame to frame"},
+		"stable_2048_ms":                 {"Stable, 2048 pixels", "No frame with more changed pixels follows"},
+		"stable_4096_ms":                 {"Stable, 4096 pixels", "No frame with more changed pixels follows"},
+		"stable_entropy_ms":              {"Stable, by entropy", "Eideticker's rule for cameras"},
+		"stable_camera_ms":               {"Stable, for cameras", "Noise, flicker and exposure taken out"},
+		"code_frames":                    {"Frame codes", "Animation frames that reached the screen"},
+		"code_broken_frames":             {"Frame codes, broken", "Torn or covered"},
+		"code_skipped":                   {"Frame codes, missing", "Animation frames that no picture shows"},
+		"code_clock_ms":                  {"Start of the page's clock", "When performance.now() was 0"},
+		"hero_ms":                        {"Painted", "From when the element stays as it is"},
+		"largest_painted_ms":             {"Largest painted", "From when the largest paint stays as it is"},
+		"last_painted_ms":                {"Last painted", "The last of the elements that the page reported"},
+		"visual_readiness_ms":            {"Visual readiness", "From the first change to the last"},
+		"key_colours_percent":            {"Eight commonest colours", "Their share of the last picture"},
+		"window_pixels":                  {"Window, pixels", "Of what opened"},
 		"layout_instability":             {"Layout instability", "What moved without an input, as Cumulative Layout Shift"},
 		"layout_instability_worst":       {"Layout instability, worst frame", "What moved in one frame without an input"},
 		"key_colour_percent":             {"Commonest colour", "Its share of the last picture"},
@@ -170,7 +192,10 @@ func precise(v float64) string {
 		return "–"
 	}
 	digits := 1
-	if math.Abs(v) < 10 {
+	switch a := math.Abs(v); {
+	case a > 0 && a < 0.1: // a layout's instability of 0.02 is one to look at
+		digits = 4
+	case a < 10:
 		digits = 2
 	}
 	return grouped(strconv.FormatFloat(v, 'f', digits, 64))

@@ -103,7 +103,7 @@ type method struct {
 }
 
 // mostColumns of numbers stand in the row of a trial; its own table has all.
-const mostColumns = 14
+const mostColumns = 9
 
 func pageOf(files *os.Root, run *lab.Run) *page {
 	metrics := metricsOf(run)
