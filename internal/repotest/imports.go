@@ -164,8 +164,14 @@ func directions() []direction {
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
+			"internal/timeline",
+			append([]string{"analysis/trace", "internal/store"}, lab...),
+			"a timeline is read from what is stored, so that report and export show the same",
+		},
+		{"internal/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
+		{
 			"internal/report",
-			[]string{"internal/lab", "internal/store", "internal/atomicfile"},
+			[]string{"internal/lab", "internal/store", "internal/atomicfile", "internal/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
