@@ -95,6 +95,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.histories(api)
 	p.betweens(api)
 	p.annotations(api)
+	p.exports(api)
 	p.artifacts(e, api)
 	p.streams(e, api)
 	if p.Queue != nil {
