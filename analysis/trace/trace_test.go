@@ -225,3 +225,24 @@ func TestClock(t *testing.T) {
 		t.Error("a clock that jumped is bounded")
 	}
 }
+
+// TestSpans: sums are averaged over the trials in which a name occurs, and self time leaves out what is inside.
+func TestSpans(t *testing.T) {
+	other := load()
+	other.Trial.Spans[0].End += 200e6
+	other.Annotations = nil
+	var got []SpanRow
+	for _, r := range Spans([]*Timeline{Of(load()), Of(other)}) {
+		if r.Name == "load" || r.Name == "first" || r.Name == "outer" {
+			got = append(got, r)
+		}
+	}
+	want := []SpanRow{
+		{Kind: "annotation", Track: "g", Name: "first", Trials: 1, Count: 1, Total: 10, Self: 10, Shortest: 10, Mean: 10, Longest: 10},
+		{Kind: "annotation", Track: "page", Name: "outer", Trials: 1, Count: 1, Total: 20, Self: 10, Shortest: 20, Mean: 20, Longest: 20},
+		{Kind: "step", Track: "Steps", Name: "load", Trials: 2, Count: 1, Total: 900, Self: 0, Shortest: 800, Mean: 900, Longest: 1000},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -23,6 +23,7 @@ type ExportCmd struct {
 	boxFlags
 	Source  string `arg:"" name:"run" help:"The run: its folder, run.json or report.json, or the ID of a run on a box."`
 	Format  string `required:"" placeholder:"NAME" help:"The format, see above."`
+	Trial   int    `placeholder:"N" help:"With trace, har and spans: this trial alone; without it all."`
 	Report  string `placeholder:"URL" help:"Address of the run's report, for a link to it; of a run on a box the box's own."`
 	Picture string `placeholder:"FILE" help:"With markdown: put the picture of both arms into this PNG, and show it."`
 	Link    string `placeholder:"URL" help:"With --picture: where a reader of the summary finds it; without it FILE, as it was given."`
@@ -42,6 +43,7 @@ the command line or the file is wrong, and 3 when the box does not answer, or th
 Examples:
   appliance export --format junit out/checkout > junit.xml
   appliance export --format markdown out/checkout --picture out/checkout.png > summary.md
+  appliance export --format trace --trial 3 out/checkout > trial3.json
   appliance export --format csv --box https://box.local:8080 20261122-091400-checkout > checkout.csv`)
 	return b.String()
 }
@@ -50,6 +52,9 @@ Examples:
 func (c *ExportCmd) Validate() error {
 	if _, err := export.Find(c.Format); err != nil {
 		return err
+	}
+	if c.Trial < 0 || c.Trial > 0 && c.Format != "trace" && c.Format != "har" && c.Format != "spans" {
+		return errors.New("--trial names a trial, with --format trace, har or spans")
 	}
 	if c.Picture != "" && c.Format != "markdown" {
 		return errors.New("--picture goes with --format markdown; the picture alone is --format picture")
@@ -100,7 +105,7 @@ func (c *ExportCmd) local(std *streams, format export.Format) error {
 	if files != nil {
 		defer files.Close()
 	}
-	source := &export.Source{Run: run, Files: files, Report: c.Report, Picture: c.link()}
+	source := &export.Source{Run: run, Files: files, Report: c.Report, Picture: c.link(), Trial: c.Trial}
 	var text bytes.Buffer
 	if c.Picture != "" {
 		picture, err := export.Find("picture")
@@ -165,7 +170,7 @@ func (c *ExportCmd) remote(ctx context.Context, std *streams, format export.Form
 	if report == "" {
 		report = box.ReportURL(c.Source)
 	}
-	text, err := box.Export(ctx, c.Source, client.Export{Format: format.Name, Report: report, Picture: c.link()})
+	text, err := box.Export(ctx, c.Source, client.Export{Format: format.Name, Report: report, Picture: c.link(), Trial: c.Trial})
 	if err != nil {
 		return boxError(err)
 	}

@@ -4,18 +4,25 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"eidetic/internal/store"
 )
 
 // Export says what is wanted of a run.
-type Export struct{ Format, Report, Picture string }
+type Export struct {
+	Format, Report, Picture string
+	Trial                   int
+}
 
 // Export returns a run on the box in a format of other programs.
 func (c *Client) Export(ctx context.Context, id string, e Export) ([]byte, error) {
 	query := url.Values{"format": {e.Format}}
 	if e.Report != "" {
 		query.Set("report", e.Report)
+	}
+	if e.Trial != 0 {
+		query.Set("trial", strconv.Itoa(e.Trial))
 	}
 	if e.Picture != "" {
 		query.Set("picture", e.Picture)

@@ -23,6 +23,8 @@ type Source struct {
 	// Report is the address of the run's report, and Picture that of the picture of both arms,
 	// for documents with links; "" leaves the link out.
 	Report, Picture string
+	// Trial is the one that a document of timelines is about; 0 for all.
+	Trial int
 }
 
 // Format is a format that a run can be written in.
@@ -45,6 +47,9 @@ func Formats() []Format {
 		{"markdown", "text/markdown; charset=utf-8", "run.md", "Markdown: a summary for a change under review", false, Markdown},
 		{"github", "text/plain; charset=utf-8", "annotations.txt", "annotations, as workflow commands of GitHub Actions", false, GitHub},
 		{"picture", "image/png", "run.png", "PNG: what a typical trial of each arm showed, one below the other", true, Picture},
+		{"trace", "application/json", "trace.json", "timelines as Chrome's trace events, for Perfetto and developer tools", true, Trace},
+		{"har", "application/json", "run.har", "HAR: the requests of the trials, with the box's times", true, HAR},
+		{"spans", "text/csv; charset=utf-8", "spans.csv", "CSV: steps and annotated intervals of each arm, summed", true, Spans},
 	}
 }
 

@@ -20,6 +20,7 @@ type (
 		ID      string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261122-091400-demo"`
 		Format  string `query:"format" required:"true" maxLength:"40" doc:"Name of the format" example:"junit"`
 		Report  string `query:"report" maxLength:"2000" doc:"Address of the run's report, for formats with a link to it"`
+		Trial   int    `query:"trial" minimum:"0" maximum:"100000" doc:"Of the formats trace, har and spans: this trial alone; without it, or 0, all"`
 		Picture string `query:"picture" maxLength:"2000" doc:"Address of the picture of both arms, for formats that show it"`
 	}
 	exportBody struct {
@@ -59,7 +60,7 @@ func (p *Panel) export(ctx context.Context, in *exportInput) (*exportBody, error
 	if err != nil {
 		return nil, err
 	}
-	source := &export.Source{Run: found.Body, Report: in.Report, Picture: in.Picture}
+	source := &export.Source{Run: found.Body, Report: in.Report, Picture: in.Picture, Trial: in.Trial}
 	source.Files, err = p.Store.Files(in.ID)
 	switch {
 	case err == nil:

@@ -176,7 +176,7 @@ func directions() []direction {
 		},
 		{
 			"internal/export",
-			[]string{"internal/lab", "internal/store", "internal/report"},
+			[]string{"internal/lab", "internal/store", "internal/report", "internal/timeline", "analysis/trace"},
 			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
