@@ -21,6 +21,11 @@ func annotations(list []lab.Annotation, end lab.Time) (out []Track) {
 	for _, a := range list {
 		name := cmp.Or(a.Group, a.Source)
 		g := byGroup[name]
+		if a.Op == lab.AnnotateEnd && a.Group == "" && (g == nil || g.open(a.Text) < 0) { // of whatever group has begun it
+			if i := slices.IndexFunc(order, func(g *group) bool { return g.open(a.Text) >= 0 }); i >= 0 {
+				g = order[i]
+			}
+		}
 		if g == nil {
 			if len(order) == mostGroups {
 				g = order[mostGroups-1]
@@ -69,14 +74,21 @@ func (g *group) add(a lab.Annotation) {
 		g.begun = append(g.begun, len(g.events))
 		g.events = append(g.events, e)
 	case lab.AnnotateEnd:
-		for i := len(g.begun) - 1; i >= 0; i-- {
-			if at := g.begun[i]; a.Text == "" || g.events[at].Name == a.Text {
-				g.events[at].End = now
-				g.begun = slices.Delete(g.begun, i, i+1)
-				return
-			}
+		if i := g.open(a.Text); i >= 0 {
+			g.events[g.begun[i]].End = now
+			g.begun = slices.Delete(g.begun, i, i+1)
 		}
 	}
+}
+
+// open is the place in begun of the newest open interval of a text, or of any where it is empty; −1 for none.
+func (g *group) open(text string) int {
+	for i := len(g.begun) - 1; i >= 0; i-- {
+		if text == "" || g.events[g.begun[i]].Name == text {
+			return i
+		}
+	}
+	return -1
 }
 
 // closeAll ends what is still open, and says so.

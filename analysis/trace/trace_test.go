@@ -42,6 +42,8 @@ func load() Source {
 			{Op: "begin", Text: "outer", Source: "page", PageMS: 1, Earliest: ms(10), Latest: ms(12)},
 			{Op: "begin", Text: "inner", Source: "page", PageMS: 2, Earliest: ms(20), Latest: ms(22)},
 			{Op: "end", Text: "outer", Source: "page", PageMS: 3, Earliest: ms(30), Latest: ms(32)},
+			{Op: "begin", Text: "elsewhere", Group: "g", Source: "page", PageMS: 4, Earliest: ms(40), Latest: ms(40)},
+			{Op: "end", Text: "elsewhere", Source: "page", PageMS: 4, Earliest: ms(45), Latest: ms(45)},
 			{Op: "mark", Text: "here", Source: "page", PageMS: 4, Earliest: ms(40), Latest: ms(42)},
 		},
 		Link: []LinkBin{{Down: 9000, Up: 400, Queue: 100}, {}, {Down: 1}},
@@ -77,6 +79,7 @@ func TestOf(t *testing.T) {
 		"mark: self 77–157 (75…79) depth 0",
 		"annotation: first 10–20 (10…10) depth 0",
 		"annotation: second 20–30 (20…20) depth 0",
+		"annotation: elsewhere 40–45 (40…40) depth 0", // the end names no group
 		"annotation: outer 11–31 (10…12) depth 0",
 		"annotation: inner 21–900 (20…22) depth 1", // nothing ended it
 		"annotation: here 41–41 (40…42) depth 0",
@@ -193,8 +196,8 @@ func TestManyGroups(t *testing.T) {
 			n += len(track.Events)
 		}
 	}
-	if tracks != mostGroups || n != lab.MostAnnotations+5 {
-		t.Errorf("%d rows with %d annotations, want %d with %d", tracks, n, mostGroups, lab.MostAnnotations+5)
+	if tracks != mostGroups || n != lab.MostAnnotations+6 {
+		t.Errorf("%d rows with %d annotations, want %d with %d", tracks, n, mostGroups, lab.MostAnnotations+6)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	AnnotateSet   = "set"
 	AnnotateMark  = "mark"  // an instant
 	AnnotateBegin = "begin" // begins an interval, inside those of the group that have not ended
-	AnnotateEnd   = "end"   // ends the group's newest interval of that text, or without text the newest
+	AnnotateEnd   = "end"   // ends the group's newest interval of that text, or without text the newest; without a group, any group's
 )
 
 // Bounds of annotations.
@@ -74,6 +74,7 @@ func (a Annotation) Clean() Annotation {
 // OneLine makes text from outside printable and puts it on one line of at most so many bytes: control
 // characters, and those that turn the direction of text, become spaces.
 func OneLine(text string, most int) string {
+	text = text[:min(len(text), 4*most+64)] // no work for what is cut anyway
 	isGap := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }
 	clean := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\ufffd"), isGap), " ")
 	if len(clean) <= most {
