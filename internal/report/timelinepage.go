@@ -169,7 +169,8 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 			one.Lanes = max(one.Lanes, lane+1)
 			start := ms(e.Start)
 			row := []float64{
-				text(e.Name), start, ms(e.End), round3(ms(e.Earliest) - start), round3(ms(e.Latest) - start), float64(max(lane, 0)), colourOf(e.Colour), -1,
+				text(e.Name), start, ms(e.End), round3(ms(e.Earliest) - start), round3(ms(e.Latest) - start), float64(max(lane, 0)),
+				colourOf(e.Colour), -1,
 			}
 			if len(e.Parts) > 1 {
 				row[7] = ms(e.Parts[0].End)

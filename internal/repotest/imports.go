@@ -165,8 +165,8 @@ func directions() []direction {
 		},
 		{
 			"internal/timeline",
-			append([]string{"analysis/trace", "internal/store"}, lab...),
-			"a timeline is read from what is stored, so that report and export show the same",
+			append([]string{"analysis/trace", "internal/store", "internal/report/reporttest"}, lab...),
+			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
 		{"internal/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
