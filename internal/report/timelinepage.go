@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"math"
 	"os"
 	"strings"
 
@@ -202,5 +201,5 @@ func colourOf(text string) float64 {
 	if _, err := fmt.Sscanf(text, "#%06x", &n); err != nil {
 		return -1
 	}
-	return math.Trunc(float64(n))
+	return float64(n)
 }
