@@ -35,7 +35,9 @@ func stored(t *testing.T, run *lab.Run) *Source {
 
 // TestTimelines: every run can be written in the formats of timelines, hostile text too, and be read again.
 func TestTimelines(t *testing.T) {
-	for name, run := range runs() {
+	for name, run := range map[string]*lab.Run{
+		"two arms": reporttest.Compared(3, 2, 120), "failed": runs()["failed"], "hostile": poison(reporttest.Run(6, 3)),
+	} {
 		s := stored(t, run)
 		n, err := trace.CheckChrome(strings.NewReader(written(t, "trace", s)))
 		if err != nil || len(run.Trials) > 0 && n < 50*len(run.Trials) {
