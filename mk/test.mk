@@ -24,6 +24,18 @@ $(apps_installed): internal/appsuite/npm/package.json internal/appsuite/npm/pack
 	cd out/apps && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
+# The developer tools' reader of traces, in the version of internal/export/npm/package-lock.json, which names no host.
+trace_engine = out/trace-engine/node_modules/.package-lock.json
+
+.PHONY: trace-engine
+trace-engine: deps-test $(trace_engine) ## Install npm's @paulirish/trace_engine, which reads exported traces in a test (25 MB)
+
+$(trace_engine): internal/export/npm/package.json internal/export/npm/package-lock.json
+	@mkdir -p out/trace-engine
+	@cp $^ out/trace-engine/
+	cd out/trace-engine && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
+	@touch $@
+
 TEST_APPS ?= --trials 10
 
 .PHONY: test-apps
@@ -31,7 +43,7 @@ test-apps: apps build ## Record other people's applications, end them, and repla
 	@go run ./internal/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
-test: deps-test testrun ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: deps-test testrun $(trace_engine) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 

@@ -27,6 +27,7 @@ type CLI struct {
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Bisect  BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
 	Series  SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
+	Export  ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
@@ -42,6 +43,8 @@ type CLI struct {
 	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
 	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
 	Version VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
+
+	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`
 }
 
 // Exit statuses, the same for every command.

@@ -13,16 +13,17 @@ type measureFlags struct {
 	Regions    []string `sep:"none" placeholder:"NAME=X,Y,W,H" help:"Also measure this part of the content area, in pixels or per cent (header=0%,0%,100%,20%); may be repeated."`
 	Ignore     []string `sep:"none" placeholder:"X,Y,W,H" help:"Part of the content area that does not count, such as a carousel; may be repeated."`
 	FrameCodes bool     `help:"Draw a code onto the page in each animation frame, which places what the page reports (marks, largest paint, long tasks) on frames."`
+	PageMarks  bool     `help:"Have an observer in the page report its marks, paints, long tasks, layout shifts and slow events, for the timeline."`
 }
 
 // plan is nil where nothing is asked for. What is wrong with it the check of plans says.
 func (f measureFlags) plan() *lab.Measure {
-	m := lab.Measure{Metrics: f.Metrics, Guards: f.Guard, Ignore: f.Ignore, FrameCodes: f.FrameCodes}
+	m := lab.Measure{Metrics: f.Metrics, Guards: f.Guard, Ignore: f.Ignore, FrameCodes: f.FrameCodes, PageMarks: f.PageMarks}
 	for _, text := range f.Regions {
 		name, area, _ := strings.Cut(text, "=")
 		m.Regions = append(m.Regions, lab.MeasureRegion{Name: name, Area: area})
 	}
-	if len(m.Metrics)+len(m.Guards)+len(m.Ignore)+len(m.Regions) == 0 && !m.FrameCodes {
+	if len(m.Metrics)+len(m.Guards)+len(m.Ignore)+len(m.Regions) == 0 && !m.FrameCodes && !m.PageMarks {
 		return nil
 	}
 	return &m

@@ -115,7 +115,7 @@ func (c *Client) Fetch(ctx context.Context, id, dir string) error {
 	for _, f := range []struct {
 		name string
 		most int64
-	}{{"run.json", store.MaxRunBytes}, {"report.json", store.MaxRunBytes}, {report.FileName, maxReport}} {
+	}{{"run.json", store.MaxRunBytes}, {"report.json", store.MaxRunBytes}, {report.FileName, maxReport}, {report.TimelineName, maxReport}} {
 		err := c.retry(ctx, func() error { return c.fetchFile(ctx, id, f.name, dir, f.most) })
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Status == http.StatusNotFound {

@@ -52,6 +52,7 @@ type armed struct {
 	done    *atomic.Pointer[lab.Event] // the page's first call of lab.done()
 	marks   markLog
 	page    pageMarks
+	notes   pageNotes
 	finish  func() error
 	// fills is set if what the recording lacks is fetched.
 	fills bool
@@ -64,7 +65,7 @@ func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
 		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
-		Marks: a.marks.all(), PageMarks: a.page.all(),
+		Marks: a.marks.all(),
 	}
 	if a.fills {
 		t.Filled = s.Live
@@ -81,15 +82,20 @@ func (a *armed) Traffic() experiment.Traffic {
 // annotate handles what pages report to the box. The first lab.done() ends a trial; its time
 // is that of its arrival.
 func (a *armed) annotate(n replay.Annotation) {
-	if n.Name == "done" {
+	switch n.Name {
+	case "done":
 		e := lab.Event{Name: "done", Detail: n.Label(), Earliest: n.Time, Latest: n.Time}
 		a.done.CompareAndSwap(nil, &e)
 		a.marks.add(e)
-	}
-	if n.Name == pageAnnotation {
+	case pageAnnotation:
 		a.page.add(n)
+	case noteAnnotation:
+		a.notes.add(n)
 	}
 }
+
+// Told is what pages said of themselves so far, with times on the box's clock.
+func (a *armed) Told() ([]lab.PageMark, []lab.Annotation) { return a.page.all(), a.notes.all() }
 
 func (a *armed) Disarm() ([]lab.Served, error) {
 	a.network.Disarm()
@@ -185,10 +191,12 @@ type replaying struct {
 	view    *replay.View // gets what the archive lacks; nil answers 404
 	warm    bool         // the browser need not ask for what it has
 	inject  inject.Options
+	local   bool // the device is this machine
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
+	a.page.local, a.notes.local = r.local, r.local
 	o := replay.Options{
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
 		Inject: r.inject,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -26,16 +27,20 @@ const (
 	mostMarkName  = 200
 )
 
-// codeScript is put into the pages of a plan that wants frame codes.
-func codeScript() string {
-	return framecode.Script + strings.ReplaceAll(framecode.Reports, "BOX_PATH", inject.BoxPath)
+// observerScript is put into the pages of a plan that wants their marks.
+func observerScript(heroes bool) string {
+	return strings.NewReplacer("BOX_PATH", inject.BoxPath, "HEROES", strconv.FormatBool(heroes)).Replace(framecode.Reports)
 }
 
 // injected are the options of the script in the pages of a plan's replays.
 func injected(p lab.Plan, script string) inject.Options {
 	o := inject.Options{More: script}
-	if p.Measure != nil && p.Measure.FrameCodes {
-		o.After = codeScript()
+	switch {
+	case p.Measure == nil:
+	case p.Measure.FrameCodes:
+		o.After = framecode.Script + observerScript(true)
+	case p.Measure.PageMarks:
+		o.After = observerScript(false)
 	}
 	return o
 }
@@ -60,43 +65,71 @@ func masked(steps []lab.Step, mask string) (out []lab.Step) {
 
 // pageMarks keeps what the pages of a session report.
 type pageMarks struct {
-	mu   sync.Mutex
-	list []lab.PageMark
+	local  bool // the device is this machine
+	mu     sync.Mutex
+	clocks pageClocks
+	list   []reported
+}
+
+// reported is a mark with the document that reported it.
+type reported struct {
+	lab.PageMark
+	doc string
 }
 
 // add reads one report; what is no report of ours, or absurd, is left out.
 func (m *pageMarks) add(n replay.Annotation) {
-	marks := readPageMarks(n)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.list = append(m.list, marks[:min(len(marks), mostPageMarks-len(m.list))]...)
+	if m.clocks == nil {
+		m.clocks = pageClocks{}
+	}
+	p, ok := m.clocks.read(n, m.local)
+	if !ok {
+		return
+	}
+	for _, mark := range readPageMarks(p.List, n.Time) {
+		if len(m.list) < mostPageMarks {
+			m.list = append(m.list, reported{mark, p.Doc})
+		}
+	}
 }
 
+// all returns the marks with their times on the box's clock, where that is joined to the page's by now.
 func (m *pageMarks) all() []lab.PageMark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.list)
+	out := make([]lab.PageMark, 0, len(m.list))
+	for _, one := range m.list {
+		if earliest, latest, ok := m.clocks.at(one.doc, one.PageMS); ok {
+			one.Earliest, one.Latest = earliest, latest
+		}
+		out = append(out, one.PageMark)
+	}
+	return out
 }
 
-// readPageMarks reads the body of a report.
-func readPageMarks(n replay.Annotation) (out []lab.PageMark) {
+// readPageMarks reads the list of a report.
+func readPageMarks(list []byte, arrived lab.Time) (out []lab.PageMark) {
 	var body []struct {
 		Kind     string    `json:"kind"`
 		Name     string    `json:"name"`
 		PageMS   float64   `json:"page_ms"`
 		Duration float64   `json:"duration_ms"`
+		Value    float64   `json:"value"`
 		Box      []float64 `json:"box"`
 	}
-	if json.Unmarshal(n.Body, &body) != nil {
+	if json.Unmarshal(list, &body) != nil {
 		return nil
 	}
-	kinds := []string{"mark", "measure", "paint", "longtask", "element", "lcp", "hero", "load"}
-	sane := func(v float64) bool { return v >= 0 && v < 1e9 && !math.IsNaN(v) }
+	kinds := []string{"mark", "measure", "paint", "longtask", "shift", "event", "element", "lcp", "hero", "load"}
 	for _, b := range body {
-		if !slices.Contains(kinds, b.Kind) || !sane(b.PageMS) || !sane(b.Duration) || len(out) == mostPageMarks {
+		sane := isPageTime(b.PageMS) && isPageTime(b.Duration) && isPageTime(b.Value)
+		if !slices.Contains(kinds, b.Kind) || !sane || len(out) == mostPageMarks {
 			continue
 		}
-		m := lab.PageMark{Kind: b.Kind, Name: printable(b.Name), Arrived: n.Time, PageMS: b.PageMS, DurationMS: b.Duration, Frame: -1}
+		m := lab.PageMark{Kind: b.Kind, Name: printable(b.Name), Arrived: arrived, PageMS: b.PageMS, DurationMS: b.Duration, Value: b.Value,
+			Frame: -1}
 		if len(b.Box) == 4 && !slices.ContainsFunc(b.Box, func(v float64) bool { return !(math.Abs(v) <= lab.MaxSide) }) {
 			m.Box = &lab.Area{X: int(b.Box[0]), Y: int(b.Box[1]), W: int(b.Box[2]), H: int(b.Box[3])}
 		}

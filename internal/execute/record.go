@@ -81,7 +81,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		arms = append(arms, x.arm(ctx, a, &replaying{
 			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.IsWarm(), inject: injected(x.Plan, script),
+			warm: a.IsWarm(), inject: injected(x.Plan, script), local: !x.Rig.Parts,
 		}))
 		x.noteLocale(recorded)
 	}

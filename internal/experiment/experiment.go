@@ -48,8 +48,12 @@ type Traffic struct {
 	Done *lab.Event
 	// Marks are all calls of lab.done(), as far as they were kept.
 	Marks []lab.Event
-	// PageMarks are what pages reported of themselves, as far as it was kept.
-	PageMarks []lab.PageMark
+}
+
+// Teller is a Session that keeps what pages report of themselves, and what they put onto the timeline, with
+// times on the box's clock.
+type Teller interface {
+	Told() ([]lab.PageMark, []lab.Annotation)
 }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.

@@ -20,6 +20,8 @@ const (
 	ReplayFile = "replay.jsonl"
 	EventsFile = "events.jsonl"
 	LinkFile   = "link.json"
+	// AnnotationsFile holds what pages put onto the trial's timeline.
+	AnnotationsFile = "annotations.jsonl"
 )
 
 // poll is how often a running trial is checked. It does not limit precision: measured
@@ -142,6 +144,14 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 			t.FilledRequests = fetched(served, f.offsetBefore)
 		}
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
+		var notes []lab.Annotation
+		if told, ok := session.(Teller); ok {
+			t.PageMarks, notes = told.Told()
+		}
+		if len(notes) > 0 {
+			t.Files["annotations"] = AnnotationsFile
+			err = errors.Join(err, writeLines(filepath.Join(dir, AnnotationsFile), notes))
+		}
 		err = errors.Join(err, disarmErr,
 			writeLines(filepath.Join(dir, ReplayFile), served),
 			writeLines(filepath.Join(dir, EventsFile), t.Events))
@@ -213,7 +223,6 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return &event, err
 	}
 	t.Events = append(t.Events, marksOf(session.Traffic(), len(p.Steps) > 0)...)
-	t.PageMarks = session.Traffic().PageMarks
 	now := r.Clock()
 	t.Events = append(t.Events, lab.Event{Name: "end", Detail: string(ended), Earliest: now, Latest: now})
 	return &event, nil

@@ -19,6 +19,7 @@ type Measure struct {
 	KnownImages  bool    `json:"known_images,omitempty" doc:"Tearing: whether the images share no pixel value at any place, so that any two that share some are torn"`
 	Quiet        float64 `json:"quiet_s,omitempty" minimum:"0.01" maximum:"60" doc:"How long a region is still when it has settled after an input; without it 0.5"`
 	FrameCodes   bool    `json:"frame_codes,omitempty" doc:"Whether a script draws a strip of pixels onto the page on every animation frame, which ties the page's clock to the frames; it costs a little of the page's time"`
+	PageMarks    bool    `json:"page_marks,omitempty" doc:"Whether an observer in the page reports its marks and measures of User Timing, paints, long tasks, layout shifts and slow events; it costs a little of the page's time. With frame_codes it does so anyway"`
 }
 
 // MeasureRegion is a named part of the content area.
@@ -58,12 +59,17 @@ type ColourShare struct {
 // PageMark is an instant that the page reported, with the first frame that shows a code that was
 // drawn at or after it; −1 if none does.
 type PageMark struct {
-	Kind       string  `json:"kind"` // "mark", "measure", "paint", "longtask", "element", "lcp", "hero", "load"
+	Kind       string  `json:"kind"` // "mark", "measure", "paint", "longtask", "shift", "event", "element", "lcp", "hero", "load"
 	Name       string  `json:"name"`
 	Arrived    Time    `json:"arrived_ns"` // at the box
 	PageMS     float64 `json:"page_ms"`    // performance.now()
 	DurationMS float64 `json:"duration_ms,omitempty"`
-	Frame      int     `json:"frame"`
+	Value      float64 `json:"value,omitempty"` // a layout shift's score
+	// Earliest and Latest bound the instant on the box's clock; 0 where the page's clock could not be joined
+	// to it.
+	Earliest Time `json:"earliest_ns,omitempty"`
+	Latest   Time `json:"latest_ns,omitempty"`
+	Frame    int  `json:"frame"`
 	// TimeMS is the time of that frame since the trial's start.
 	TimeMS float64 `json:"time_ms"`
 	Box    *Area   `json:"box,omitempty"` // in pixels of the content area

@@ -114,10 +114,10 @@ func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
-// kindOf returns the content type and the policy of a file. Only the report of a run may be
-// a page with scripts; any other HTML is shown as text.
+// kindOf returns the content type and the policy of a file. Only the report of a run and its timelines may be
+// pages with scripts; any other HTML is shown as text.
 func kindOf(name string) (kind, policy string) {
-	if name == report.FileName {
+	if name == report.FileName || name == report.TimelineName {
 		return "text/html; charset=utf-8", reportPolicy
 	}
 	switch path.Ext(name) {

@@ -22,7 +22,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		}
 		return credentials.Read
 	case http.MethodPost:
-		if path == "/api/v1/runs" || strings.HasPrefix(path, "/api/v1/devices/") && strings.HasSuffix(path, "/input") {
+		if path == "/api/v1/runs" || ofOne(path, "/api/v1/devices/", "/input") || ofOne(path, "/api/v1/runs/", "/annotations") {
 			return credentials.Run
 		}
 	case http.MethodPut:
@@ -40,6 +40,11 @@ func needs(method, path string, query url.Values) credentials.Scope {
 // isTurn says whether a path is of the turn of giving a device input.
 func isTurn(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/devices/") && strings.HasSuffix(path, "/driver")
+}
+
+// ofOne says whether a path is of one thing of a collection.
+func ofOne(path, collection, part string) bool {
+	return strings.HasPrefix(path, collection) && strings.HasSuffix(path, part)
 }
 
 // deletesFiles says whether a request to cancel a run asks to delete it. A value that is no

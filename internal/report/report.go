@@ -29,7 +29,7 @@ const FileName = "report.html"
 //go:embed assets
 var assets embed.FS
 
-// Write writes report.html into dir, the folder of the run, atomically. Artifacts that the
+// Write writes report.html and timeline.html into dir, the folder of the run, atomically. Artifacts that the
 // run names but that are missing are left out; a damaged replay log is shown up to the
 // damage, with the error. An unfinished run gets a report of the trials so far.
 func Write(dir string, run *lab.Run) error {
@@ -42,8 +42,17 @@ func Write(dir string, run *lab.Run) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if err := atomicfile.WriteFile(filepath.Join(dir, FileName), b, 0o644); err != nil {
+	lines, err := writeTimelines(files, run)
+	if err != nil {
 		return fmt.Errorf("write report: %w", err)
+	}
+	for _, page := range []struct {
+		name    string
+		content []byte
+	}{{TimelineName, lines}, {FileName, b}} {
+		if err := atomicfile.WriteFile(filepath.Join(dir, page.name), page.content, 0o644); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
 	}
 	return nil
 }

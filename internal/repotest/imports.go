@@ -175,9 +175,20 @@ func directions() []direction {
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
+			"internal/timeline",
+			append([]string{"analysis/trace", "internal/store", "internal/report/reporttest"}, lab...),
+			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
+		},
+		{"internal/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
+		{
 			"internal/report",
-			[]string{"internal/lab", "internal/store", "internal/atomicfile"},
+			[]string{"internal/lab", "internal/store", "internal/atomicfile", "internal/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
+		},
+		{
+			"internal/export",
+			[]string{"internal/lab", "internal/store", "internal/report", "internal/timeline", "analysis/trace"},
+			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
 		{
@@ -196,6 +207,7 @@ func directions() []direction {
 				"internal/lab",
 				"internal/store",
 				"internal/report",
+				"internal/export",
 				"internal/history",
 				"internal/compare",
 				"internal/experiment",
@@ -394,7 +406,7 @@ func checkTestPackages(t *Tree) (found []Violation) {
 }
 
 func checkTestLibraries(t *Tree) (found []Violation) {
-	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "testing/fstest", "net/http/httptest"}
+	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/santhosh-tekuri/jsonschema", "testing/fstest", "net/http/httptest"}
 	for _, g := range t.GoFiles {
 		if g.forTests() || within(g.Dir, "internal/testlab") { // only tests can import it: see checkDirections
 			continue

@@ -110,7 +110,9 @@ func (f *Folder) prepare(run *lab.Run) error {
 }
 
 // published are the names that root links to through latest.
-func published() []string { return []string{"report.html", reportFile, runFile, trialsDir} }
+func published() []string {
+	return []string{"report.html", "timeline.html", reportFile, runFile, trialsDir}
+}
 
 // publish points root/latest at the run and the other names through it.
 func publish(root, id string) error {

@@ -115,7 +115,12 @@ function install(win, name, modified) {
 if (win[mark]) {
 return;
 }
-Object.defineProperty(win, mark, {value: true});
+// The real origin of the page's clock is for our own scripts, which tell it to the box.
+var began = 0;
+attempt(function () {
+began = win.performance.timeOrigin;
+});
+Object.defineProperty(win, mark, {value: {origin: began}});
 wrap(win.Function.prototype, "toString", function (f, self, args) {
 return Reflect.apply(f, original(self) || self, args);
 });
@@ -664,6 +669,83 @@ win = up;
 return name;
 }
 
+// annotations adds to lab what puts notes onto a trial's timeline. They are sent a few at a time, with the page's
+// clock and when the box's last answer came, by which the box joins the two clocks.
+function annotations(win, lab, send) {
+var clock = win.performance;
+var later = win.setTimeout;
+var doc = win.location.href.slice(0, 200) + " " + clock.now();
+var queue = [];
+var heard = [];
+var told = 0;
+var posts = 0;
+var pings = 2;
+var waits = false;
+var flush = function () {
+waits = false;
+var n = ++posts;
+var list = [];
+var size = 0;
+while (queue.length && (size += 3 * queue[0].length) < 60000) {
+list.push(queue.shift());
+}
+var body = "{\"doc\":" + JSON.stringify(doc) + ",\"origin_ms\":" + +win[mark].origin + ",\"n\":" + n + ",\"heard\":" + JSON.stringify(heard.splice(0)) + ",\"list\":[" + list.join(",") + "],\"sent_ms\":" + clock.now() + "}";
+send.call(win, a.path + "annotations", {method: "POST", keepalive: size < 12000, credentials: "omit", body: body}).then(function () {
+heard.push([n, clock.now()]);
+if (pings-- > 0) {
+soon();
+}
+}, function () {});
+if (queue.length) {
+soon();
+}
+};
+var soon = function () {
+if (!waits) {
+waits = true;
+later.call(win, flush, 100);
+}
+};
+var tell = function (op, text, o) {
+var at = clock.now();
+if (++told > 10000) {
+return;
+}
+if (told === 1) {
+win.addEventListener("pagehide", function () {
+if (queue.length) {
+flush();
+}
+});
+}
+o = typeof o === "object" && o && !Array.isArray(o) ? o : {colour: o};
+queue.push(JSON.stringify({op: op, text: text === undefined || text === null ? "" : String(text).slice(0, 4096), group: o.group === undefined ? "" : String(o.group).slice(0, 100), colour: shade(o.colour || o.color), page_ms: at}));
+soon();
+};
+["mark", "begin", "end"].forEach(function (op) {
+lab[op] = function (text, o) {
+tell(op, text, o);
+};
+});
+lab.annotate = function (text, o) {
+tell("set", text, o);
+};
+if (!win.Gator) {
+Object.defineProperty(win, "Gator", {value: {annotate: function (text, colour) {
+tell("set", text, {group: "Gator", colour: colour});
+}}, writable: true, configurable: true, enumerable: false});
+}
+}
+
+// shade is a colour as #rrggbb: from that, from 0xrrggbb, [r, g, b] or rgb(r, g, b).
+function shade(c) {
+var list = Array.isArray(c) ? c : typeof c === "string" ? (/^rgb\((.*)\)$/.exec(c) || ["", ""])[1].split(",") : [];
+if (list.length === 3) {
+c = (list[0] & 255) << 16 | (list[1] & 255) << 8 | list[2] & 255;
+}
+return typeof c === "number" ? "#" + (c & 16777215 | 16777216).toString(16).slice(1) : typeof c === "string" ? c.slice(0, 7) : "";
+}
+
 var root = globalThis;
 var place = root.location ? root.location : {protocol: "worklet:"};
 var name = place.protocol === "http:" || place.protocol === "https:" ? place.origin + place.pathname : root.document ? nameless(root) : place.protocol;
@@ -683,6 +765,7 @@ var lab = {done: function (name) {
 return send.call(root, a.path + "done", {method: "POST", keepalive: true, credentials: "omit",
 body: JSON.stringify({name: name === undefined ? "" : String(name), at_ms: root.performance.now()})});
 }};
+annotations(root, lab, send);
 Object.defineProperty(root, "lab", {value: lab, writable: true, configurable: true, enumerable: false});
 });
 }

@@ -153,6 +153,13 @@ func determinism() []kase {
 			header: map[string]string{"Content-Type": "text/html"},
 		},
 		{
+			name:  "annotations reach the box",
+			want:  "told",
+			label: "set=Hello, Streamline.#800000 begin=a#00ff80 end=a set=",
+			page: `<script>Gator.annotate("Hello, Streamline.", "#800000");lab.begin("a",{colour:[0,255,128]});lab.end("a");lab.annotate();` +
+				`setTimeout(()=>window.result="told",500)</script>`,
+		},
+		{
 			name:  "lab.done reaches the box",
 			want:  "204",
 			label: "done=cart shown",

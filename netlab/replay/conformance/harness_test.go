@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"io"
 	"log"
 	"net"
@@ -36,7 +37,7 @@ type kase struct {
 	routes map[string]http.HandlerFunc
 	// want must be in the result; empty means any.
 	want string
-	// label is what the page tells the box, such as "done=NAME" by lab.done.
+	// label is what the page tells the box, such as "done=NAME" by lab.done, or "mark=NAME" by lab.mark.
 	label string
 	// check, if set, checks the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
@@ -233,7 +234,7 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 			Annotate: func(a replay.Annotation) {
 				mu.Lock()
 				defer mu.Unlock()
-				labels += a.Name + "=" + a.Label() + " "
+				labels += labelOf(a)
 			},
 			Log: func(line lab.Served) {
 				mu.Lock()
@@ -282,4 +283,21 @@ func awaitLogged(session *replay.Session, logged func() int) {
 			return
 		}
 	}
+}
+
+// labelOf is what a page told the box: a name, or its annotations with their colours.
+func labelOf(a replay.Annotation) (text string) {
+	if a.Name != "annotations" {
+		return a.Name + "=" + a.Label() + " "
+	}
+	var post struct {
+		List []struct{ Op, Text, Colour string }
+	}
+	if err := json.Unmarshal(a.Body, &post); err != nil {
+		return err.Error()
+	}
+	for _, one := range post.List {
+		text += one.Op + "=" + one.Text + one.Colour + " "
+	}
+	return text
 }

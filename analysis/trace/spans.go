@@ -1,0 +1,92 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"eidetic/internal/lab"
+)
+
+// SpanRow is one name on the timelines of an arm's trials: steps, measures of the page, intervals that were annotated.
+// Times are in ms, and count all its intervals; Self leaves out what lies in intervals below it on the same row.
+type SpanRow struct {
+	Kind, Track, Name       string
+	Depth                   int
+	Trials                  int // in which it occurs
+	Count                   float64
+	Total, Self             float64 // of a trial, averaged over those trials
+	Shortest, Mean, Longest float64 // of one interval
+}
+
+// Spans tabulates the intervals of several trials. A profile averaged interval by interval would mean nothing, as their
+// order and number differ; what is averaged here are the sums.
+func Spans(list []*Timeline) []SpanRow {
+	type key struct {
+		kind, track, name string
+		depth             int
+	}
+	type sums struct {
+		SpanRow
+		n    int
+		seen map[int]bool
+	}
+	all := map[key]*sums{}
+	var order []key
+	for at, tl := range list {
+		for _, track := range tl.Tracks {
+			if track.Kind != Step && track.Kind != Annotation && track.Name != "Measures" {
+				continue
+			}
+			self := selfTimes(track.Events)
+			for i, e := range track.Events {
+				if e.Instant() {
+					continue
+				}
+				k := key{track.Kind, track.Name, e.Name, e.Depth}
+				s := all[k]
+				if s == nil {
+					s = &sums{SpanRow: SpanRow{Kind: k.kind, Track: k.track, Name: k.name, Depth: k.depth}, seen: map[int]bool{}}
+					all[k] = s
+					order = append(order, k)
+				}
+				ms := float64(e.End-e.Start) / 1e6
+				if s.n == 0 || ms < s.Shortest {
+					s.Shortest = ms
+				}
+				s.n++
+				s.seen[at] = true
+				s.Total, s.Self, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, max(s.Longest, ms)
+			}
+		}
+	}
+	var rows []SpanRow
+	for _, k := range order {
+		s := all[k]
+		n := float64(len(s.seen))
+		s.Trials, s.Mean = len(s.seen), s.Total/float64(s.n)
+		s.Count, s.Total, s.Self = float64(s.n)/n, s.Total/n, s.Self/n
+		rows = append(rows, s.SpanRow)
+	}
+	slices.SortStableFunc(rows, func(a, b SpanRow) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Track, b.Track), cmp.Compare(b.Total, a.Total))
+	})
+	return rows
+}
+
+// selfTimes are the lengths of events without what events directly below them cover.
+func selfTimes(events []Event) []lab.Time {
+	self := make([]lab.Time, len(events))
+	var open []int
+	for i, e := range events {
+		for len(open) > 0 && (events[open[len(open)-1]].End <= e.Start || events[open[len(open)-1]].Depth >= e.Depth) {
+			open = open[:len(open)-1]
+		}
+		self[i] = e.End - e.Start
+		if n := len(open); n > 0 {
+			parent := open[n-1]
+			self[parent] -= max(min(e.End, events[parent].End)-e.Start, 0)
+		}
+		open = append(open, i)
+	}
+	return self
+}

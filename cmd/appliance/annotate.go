@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/client"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/internal/store"
+	"eidetic/internal/streamline"
+)
+
+// AnnotateCmd puts notes onto a run's timeline.
+type AnnotateCmd struct {
+	boxFlags
+	Text   string `arg:"" optional:"" help:"The note; without it the group's note before ends."`
+	To     string `name:"run" required:"" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, or with --box its ID."`
+	Group  string `placeholder:"NAME" help:"The note's row on the timeline; without it, how it came."`
+	Colour string `placeholder:"#RRGGBB" help:"Its colour."`
+	Mark   bool   `xor:"op" help:"An instant, and no interval."`
+	Begin  bool   `xor:"op" help:"Begin an interval, which --end with the same text ends; such intervals may lie in each other."`
+	End    bool   `xor:"op" help:"End the newest interval of that text; without a text, of any."`
+	FIFO   string `name:"fifo" type:"path" placeholder:"FILE" help:"Take notes from a named pipe, which is made, until Ctrl-C: in the byte format of ARM's Streamline."`
+	Listen string `placeholder:"ADDR" help:"Take them on a TCP port, such as :8088, in the same format; each connection is a group of its own. Whoever reaches the port can annotate."`
+}
+
+// Help shows the command at work.
+func (AnnotateCmd) Help() string {
+	return `A note is an interval on the timeline of the trial in which it comes; the group's next note ends it, and so does one without a
+text. Its time is that of its arrival. In pages, window.Gator.annotate(text, colour) and lab.annotate(text) do the same, with the page's own time
+(docs/timeline.md).
+
+Examples:
+  appliance annotate --run out/latest "cache is warm" --colour "#800000"
+  appliance annotate --run out/latest --mark "deployed" --group server
+  appliance annotate --run out/latest --fifo /tmp/annotate --listen :8088
+  printf '\033\200\0\0Hello, Streamline.\0' > /tmp/annotate`
+}
+
+// Validate checks what kong cannot.
+func (c *AnnotateCmd) Validate() error {
+	if c.streams() {
+		if c.Text != "" || c.Mark || c.Begin || c.End || c.Group != "" || c.Colour != "" {
+			return errors.New("--fifo and --listen take notes from programs: leave out the note, and what it is like")
+		}
+		return nil
+	}
+	if err := c.note().Check(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (c *AnnotateCmd) streams() bool { return c.FIFO != "" || c.Listen != "" }
+
+// note is the note of the command line.
+func (c *AnnotateCmd) note() lab.Annotation {
+	op := lab.AnnotateSet
+	switch {
+	case c.Mark:
+		op = lab.AnnotateMark
+	case c.Begin:
+		op = lab.AnnotateBegin
+	case c.End:
+		op = lab.AnnotateEnd
+	}
+	return lab.Annotation{Op: op, Text: c.Text, Group: c.Group, Colour: c.Colour, Source: "command"}
+}
+
+// Run writes one note, or takes notes until it is interrupted.
+func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
+	now := lab.Monotonic()
+	write, done, err := c.sink(std)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !c.streams() {
+		a := c.note().Clean()
+		a.Earliest, a.Latest = now, now
+		return write(ctx, []lab.Annotation{a})
+	}
+	return c.take(ctx, std, write)
+}
+
+// sink is where notes go: a folder here, or a run on a box.
+func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Annotation) error, done func(), err error) {
+	if info, err := os.Stat(c.To); err == nil && info.IsDir() {
+		dir, err := filepath.EvalSymlinks(c.To) // out/latest leads to another run by and by
+		if err != nil {
+			return nil, nil, usage(err)
+		}
+		if run, err := store.ReadRun(dir); err != nil {
+			return nil, nil, usage(err)
+		} else if run.State != store.StateRunning {
+			return nil, nil, usage(fmt.Errorf("%s: the run is %s: notes belong to the trial in which they come", visible(c.To), run.State))
+		}
+		return func(_ context.Context, list []lab.Annotation) error {
+			for i := range list {
+				list[i].Wall = time.Now()
+			}
+			if err := store.Annotate(dir, list...); err != nil {
+				return cannot(err)
+			}
+			return nil
+		}, func() {}, nil
+	}
+	named := c.named()
+	if err := c.check(); err != nil {
+		return nil, nil, usage(err)
+	}
+	if !named || !store.ValidID(c.To) {
+		return nil, nil, usage(fmt.Errorf("%s: there is no such folder; for a run on a box name the box with --box", visible(c.To)))
+	}
+	config, err := c.config(std.err)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	box := client.New(config)
+	return func(ctx context.Context, list []lab.Annotation) error {
+		notes := make([]panel.Note, len(list))
+		for i, a := range list {
+			ago := lab.Monotonic().Sub(a.Earliest)
+			notes[i] = panel.Note{Op: a.Op, Text: a.Text, Group: a.Group, Colour: a.Colour, Ago: min(max(ago.Seconds()*1e3, 0), 60000)}
+		}
+		if err := box.Annotate(ctx, c.To, notes); err != nil {
+			return boxError(err)
+		}
+		return nil
+	}, box.Close, nil
+}
+
+// batch is how many notes are written at once at most.
+const batch = 100
+
+// take takes notes from the pipe and the port, and writes them as they come.
+func (c *AnnotateCmd) take(ctx context.Context, std *streams, write func(context.Context, []lab.Annotation) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	came := make(chan lab.Annotation, 10*batch) // a full channel makes the programs wait
+	r := &streamline.Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) {
+		select {
+		case came <- a:
+		case <-ctx.Done():
+		}
+	}}
+	parts := 0
+	ended := make(chan error, 2)
+	if c.Listen != "" {
+		l, err := net.Listen("tcp", c.Listen)
+		if err != nil {
+			return usage(fmt.Errorf("--listen: %w", err))
+		}
+		fmt.Fprintf(std.err, "Notes are taken at %v.\n", l.Addr())
+		parts++
+		go func() { ended <- r.Listen(ctx, l) }()
+	}
+	if c.FIFO != "" {
+		fmt.Fprintf(std.err, "Notes are taken from %s.\n", visible(c.FIFO))
+		parts++
+		go func() { ended <- r.FIFO(ctx, c.FIFO) }()
+	}
+	total := 0
+	for parts > 0 {
+		select {
+		case err := <-ended:
+			parts--
+			stop(err)
+		case a := <-came:
+			list := []lab.Annotation{a}
+			for len(list) < batch && len(came) > 0 {
+				list = append(list, <-came)
+			}
+			if err := write(context.WithoutCancel(ctx), list); err != nil {
+				stop(err)
+				continue
+			}
+			total += len(list)
+		}
+	}
+	for len(came) > 0 { // what came just before the end
+		list := []lab.Annotation{<-came}
+		if err := write(context.WithoutCancel(ctx), list); err != nil {
+			stop(err)
+			break
+		}
+		total++
+	}
+	fmt.Fprintf(std.err, "%d notes were written.\n", total)
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return cannot(err)
+	}
+	return nil
+}

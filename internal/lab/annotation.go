@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Annotation is a note that a page, a program or a person put onto a trial's timeline. It was made in
+// [Earliest, Latest]; one that came over a wire without a time of its own has the time of its arrival,
+// and was made before it.
+type Annotation struct {
+	Op     string    `json:"op"` // one of the Annotate… constants
+	Text   string    `json:"text,omitempty"`
+	Group  string    `json:"group,omitempty"`  // its row on the timeline
+	Colour string    `json:"colour,omitempty"` // #rrggbb
+	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "tcp"
+	Wall   time.Time `json:"wall,omitzero"`    // of an annotation that belongs to a run: which trial's it is
+
+	Earliest Time `json:"earliest_ns"`
+	Latest   Time `json:"latest_ns"`
+	// PageMS is the page's performance.now(), of a page's annotations.
+	PageMS float64 `json:"page_ms,omitempty"`
+}
+
+// What an annotation does.
+const (
+	// AnnotateSet begins an interval that the group's next one ends; one without text only ends (Streamline).
+	AnnotateSet   = "set"
+	AnnotateMark  = "mark"  // an instant
+	AnnotateBegin = "begin" // begins an interval, inside those of the group that have not ended
+	AnnotateEnd   = "end"   // ends the group's newest interval of that text, or without text the newest; without a group, any group's
+)
+
+// Bounds of annotations.
+const (
+	MostAnnotations    = 10000 // of a trial, and of a run's file
+	MaxAnnotationText  = 4096  // bytes
+	maxAnnotationGroup = 100   // bytes
+)
+
+// Check returns an error for an annotation that nothing can show, which says what to change.
+func (a Annotation) Check() error {
+	switch {
+	case !slices.Contains([]string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd}, a.Op):
+		return fmt.Errorf("op %.20q: set, mark, begin or end", a.Op)
+	case a.Text == "" && (a.Op == AnnotateMark || a.Op == AnnotateBegin):
+		return fmt.Errorf("text: a %s needs one", a.Op)
+	case len(a.Text) > MaxAnnotationText:
+		return fmt.Errorf("text: %d bytes; at most %d", len(a.Text), MaxAnnotationText)
+	case len(a.Group) > maxAnnotationGroup:
+		return fmt.Errorf("group: %d bytes; at most %d", len(a.Group), maxAnnotationGroup)
+	case a.Colour != "" && !IsColour(a.Colour):
+		return fmt.Errorf("colour %.20q: write it as #rrggbb", a.Colour)
+	case a.Latest < a.Earliest:
+		return fmt.Errorf("latest_ns is before earliest_ns")
+	}
+	return nil
+}
+
+// Clean returns the annotation with its text and group fit to be shown on a line, cut to their bounds, and
+// without a colour that is none.
+func (a Annotation) Clean() Annotation {
+	a.Text, a.Group = OneLine(a.Text, MaxAnnotationText), OneLine(a.Group, maxAnnotationGroup)
+	if !IsColour(a.Colour) {
+		a.Colour = ""
+	}
+	return a
+}
+
+// OneLine makes text from outside printable and puts it on one line of at most so many bytes: control
+// characters, and those that turn the direction of text, become spaces.
+func OneLine(text string, most int) string {
+	text = text[:min(len(text), 4*most+64)] // no work for what is cut anyway
+	isGap := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }
+	clean := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\ufffd"), isGap), " ")
+	if len(clean) <= most {
+		return clean
+	}
+	cut := most - len("…")
+	for cut > 0 && !utf8.RuneStart(clean[cut]) {
+		cut--
+	}
+	return clean[:cut] + "…"
+}
+
+// IsColour says whether a text is a colour, #rrggbb.
+func IsColour(text string) bool {
+	return len(text) == 7 && text[0] == '#' && strings.Trim(text[1:], "0123456789abcdefABCDEF") == ""
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// TestAnnotate: what several writers add at once is read again whole, and a half line of a killed one is left out.
+func TestAnnotate(t *testing.T) {
+	dir := t.TempDir()
+	one := lab.Annotation{Op: lab.AnnotateMark, Text: "<b>é", Source: "command", Earliest: 1, Latest: 2}
+	if err := Annotate(dir, one); err == nil || !strings.Contains(err.Error(), "no run's folder") {
+		t.Errorf("Annotate() in a folder without a run = %v, want an error that says so", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, runFile), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 50 {
+				if err := Annotate(dir, one, one); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	path := filepath.Join(dir, AnnotationsFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, left, err := ReadAnnotations(strings.NewReader(string(content) + "\n{\"op\":\"draw\"}\n{\"op\":\"ma"))
+	if len(list) != 800 || left != 2 || err != nil || list[799] != one {
+		t.Errorf("ReadAnnotations() = %d, %d left, %v; want 800, 2, nil", len(list), left, err)
+	}
+	if err := os.Truncate(path, maxAnnotations); err != nil {
+		t.Fatal(err)
+	}
+	if err := Annotate(dir, one); !errors.Is(err, ErrAnnotations) {
+		t.Errorf("Annotate() to a full file = %v, want ErrAnnotations", err)
+	}
+	if err := Annotate(dir, lab.Annotation{Op: "draw"}); err == nil || !strings.Contains(err.Error(), "annotation 1: op") {
+		t.Errorf("Annotate() of what is none = %v", err)
+	}
+}
+
+func FuzzReadAnnotations(f *testing.F) {
+	f.Add("{\"op\":\"set\",\"text\":\"a\",\"source\":\"tcp\",\"earliest_ns\":1,\"latest_ns\":2}\n")
+	f.Add("{\"op\":\"mark\",\"text\":\"\\u202e\\u0000<script>\",\"colour\":\"#123456\"}\n{")
+	f.Fuzz(func(t *testing.T, text string) {
+		list, _, err := ReadAnnotations(strings.NewReader(text))
+		for _, a := range list {
+			if err != nil || len(a.Text) > lab.MaxAnnotationText || strings.ContainsAny(a.Text, "\x00\n\u202e") {
+				t.Errorf("ReadAnnotations(%q) = %+v, %v", text, a, err)
+			}
+		}
+	})
+}

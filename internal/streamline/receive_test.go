@@ -1,0 +1,94 @@
+package streamline
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"eidetic/internal/lab"
+)
+
+// TestReceive: the article's bytes come over a named pipe, as a shell and a C program write them, and over TCP.
+func TestReceive(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	got := make(chan lab.Annotation, 100)
+	r := &Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) { got <- a }}
+	path := filepath.Join(t.TempDir(), "annotate")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- r.FIFO(ctx, path) }()
+	go func() { ended <- r.Listen(ctx, l) }()
+	writers := map[string]func(string) error{
+		"tcp": func(text string) error {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = c.Write([]byte(text))
+			return err
+		},
+		"fifo": func(text string) error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.Write([]byte(text))
+			return err
+		},
+	}
+	for source, write := range writers {
+		for _, tt := range article {
+			before := lab.Monotonic()
+			if err := write(tt.bytes); err != nil {
+				t.Fatalf("%s: %v", source, err)
+			}
+			var came []lab.Annotation
+			for range tt.want {
+				a := <-got
+				if a.Source != source || !strings.HasPrefix(a.Group, source) || a.Earliest < before || a.Latest < a.Earliest {
+					t.Errorf("%s over %s came as %+v", tt.name, source, a)
+				}
+				came = append(came, a)
+			}
+			if diff := cmp.Diff(tt.want, came, cmpopts.IgnoreFields(lab.Annotation{}, "Source", "Group", "Earliest", "Latest")); diff != "" {
+				t.Errorf("%s over %s (-want +got):\n%s", tt.name, source, diff)
+			}
+		}
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("a pipe that the receiver did not make: %v, want it to stay", err)
+	}
+}
+
+// TestFIFORefuses: a file that is there is not taken for a pipe, and stays as it is.
+func TestFIFORefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := (&Receiver{Clock: lab.Monotonic, Emit: func(lab.Annotation) {}}).FIFO(t.Context(), path)
+	if content, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "no named pipe") || string(content) != "mine" {
+		t.Errorf("FIFO() on a file = %v, and it holds %q", err, content)
+	}
+}

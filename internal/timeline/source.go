@@ -1,0 +1,144 @@
+// Package timeline reads, from a run's folder, what goes onto the timeline of a trial: its record with the curves of its
+// frames, the replay log, annotations, what the link did. In flow files that anyone may have written, out flow the
+// sources of analysis/trace. What is missing or damaged is left out, and said.
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"eidetic/analysis/trace"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// Bounds of what is read of one trial.
+const (
+	mostRequests = 20000
+	maxLog       = 64 << 20
+	maxLink      = 8 << 20
+	mostBins     = 36000 // an hour
+)
+
+// Reader reads the trials of one run.
+type Reader struct {
+	files *os.Root
+	own   []lab.Annotation // of the run: from commands, pipes and the panel
+	notes []string
+}
+
+// NewReader reads what the trials of a run share.
+func NewReader(files *os.Root) *Reader {
+	r := &Reader{files: files}
+	f, _, err := store.OpenFile(files, store.AnnotationsFile)
+	if err != nil {
+		return r
+	}
+	defer f.Close()
+	list, left, err := store.ReadAnnotations(f)
+	r.own, r.notes = list, said(nil, store.AnnotationsFile, left, err)
+	return r
+}
+
+func said(notes []string, name string, left int, err error) []string {
+	if left > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d lines are no annotations, or too many, and are left out", name, left))
+	}
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("%s: %v", name, err))
+	}
+	return notes
+}
+
+// Of lays out a trial of the run.
+func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
+	notes := append([]string(nil), r.notes...)
+	if len(t.FrameTimes) == 0 { // run.json has no curves
+		if whole, err := store.ReadTrial(r.files, t.Number); err == nil {
+			t = whole
+		}
+	}
+	s := trace.Source{Trial: t}
+	if f := r.open(t, "replay"); f != nil {
+		defer f.Close()
+		served, err := store.DecodeServed(io.LimitReader(f, maxLog), mostRequests)
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("the replay log is damaged after %d requests: %v", len(served.Lines), err))
+		}
+		if served.More > 0 {
+			notes = append(notes, fmt.Sprintf("%d more requests are in the replay log", served.More))
+		}
+		s.Served = served.Lines
+	}
+	if f := r.open(t, "annotations"); f != nil {
+		defer f.Close()
+		list, left, err := store.ReadAnnotations(f)
+		s.Annotations, notes = list, said(notes, "annotations.jsonl", left, err)
+	}
+	s.Annotations = append(s.Annotations, ownOf(t, r.own)...)
+	s.Link = r.link(t)
+	tl := trace.Of(s)
+	tl.Notes = append(notes, tl.Notes...)
+	return tl
+}
+
+// open opens a file of a trial by its role; nil if there is none.
+func (r *Reader) open(t *lab.Trial, role string) *os.File {
+	name, ok := t.Files[role]
+	if !ok || !filepath.IsLocal(name) {
+		return nil
+	}
+	f, _, err := store.OpenFile(r.files, path.Join("trials", store.TrialName(t.Number), filepath.ToSlash(name)))
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// link reads what left the link; nil where nothing was kept of it.
+func (r *Reader) link(t *lab.Trial) []trace.LinkBin {
+	f := r.open(t, "link")
+	if f == nil {
+		return nil
+	}
+	defer f.Close()
+	var kept struct {
+		Bins []trace.LinkBin `json:"bins"`
+	}
+	if json.NewDecoder(io.LimitReader(f, maxLink)).Decode(&kept) != nil {
+		return nil
+	}
+	return kept.Bins[:min(len(kept.Bins), mostBins)]
+}
+
+// before and after are how far an annotation may be from a trial that it belongs to; sameBoot is by how much the wall
+// clock may differ: the monotonic clock begins anew when the machine does.
+const (
+	before   = 5 * time.Second
+	sameBoot = 6 * time.Hour
+)
+
+// ownOf are the annotations of a run that came in a trial.
+func ownOf(t *lab.Trial, all []lab.Annotation) (out []lab.Annotation) {
+	first, last := t.FirstFrame, t.FirstFrame
+	for i, e := range t.Events {
+		if first == 0 && i == 0 {
+			first = e.Earliest
+		}
+		last = max(last, e.Latest)
+	}
+	if first == 0 {
+		return nil
+	}
+	for _, a := range all {
+		if a.Latest >= first.Add(-before) && a.Earliest <= last && a.Wall.Sub(t.Wall).Abs() < sameBoot {
+			out = append(out, a)
+		}
+	}
+	return out
+}
