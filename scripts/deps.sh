@@ -41,6 +41,7 @@ needs() {
 		test|systemd-boot-efi|/usr/lib/systemd/boot/efi/linuxx64.efi.stub|tests join EFI programs with it
 		test|tigervnc-standalone-server|Xvnc|a VNC server that tests film and drive
 		test|x11vnc|x11vnc|another VNC server, of another family
+		test|libxml2-utils|xmllint|tests hold XML that we write against a schema
 		test|util-linux|unshare|gives a test a disk of its own to fill
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine

@@ -25,6 +25,7 @@ type CLI struct {
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
 	Token   TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
+	Export  ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`
 	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`

@@ -2,11 +2,13 @@ package lab
 
 // The verdicts of a comparison.
 const (
-	Slower   = "slower"  // a guarded metric got worse, and none got better
-	Faster   = "faster"  // a guarded metric got better, and none got worse
-	Mixed    = "mixed"   // some got worse and some better
-	NoChange = "none"    // no difference was found, see Effect.MinimalEffect
-	Unknown  = "unknown" // too few pairs of valid trials
+	Slower   = "slower" // a guarded metric got worse, and none got better
+	Faster   = "faster" // a guarded metric got better, and none got worse
+	Mixed    = "mixed"  // some got worse and some better
+	NoChange = "none"   // no difference was found, see Effect.MinimalEffect
+	// Equivalent is the verdict of a plan with a margin: every guard is within it.
+	Equivalent = "equivalent"
+	Unknown    = "unknown" // too few pairs of valid trials
 )
 
 // Comparison is what a run with two arms found about the change from control to
@@ -24,11 +26,22 @@ type Comparison struct {
 	Treatment string `json:"treatment"`
 	// Pairs counts the pairs of valid trials: the first valid trial of each arm in a
 	// block, the second of each, and so on. LeftOut counts the invalid trials.
-	Pairs   int      `json:"pairs"`
-	LeftOut int      `json:"left_out"`
-	Level   float64  `json:"level"` // of significance, for all guarded metrics together
-	Seed    uint64   `json:"seed"`  // of permutations and dithering
+	Pairs   int     `json:"pairs"`
+	LeftOut int     `json:"left_out"`
+	Level   float64 `json:"level"` // of significance, for all guarded metrics and all looks together
+	Seed    uint64  `json:"seed"`  // of permutations and dithering
+	// Margin is the plan's: differences up to so many percent of the control do not matter.
+	Margin float64 `json:"margin_percent,omitempty"`
+	// Missing is about how many more pairs would make an unknown verdict known.
+	Missing int      `json:"missing_pairs,omitempty"`
 	Effects []Effect `json:"effects"`
+}
+
+// Look is a look at the comparison of a run before all its trials are done.
+type Look struct {
+	Pairs int     `json:"pairs"` // of valid trials
+	Level float64 `json:"level"` // the part of the level of significance that it spends
+	Known bool    `json:"known"` // it ended the run
 }
 
 // Effect is the change of one metric.
@@ -37,8 +50,8 @@ type Effect struct {
 	Unit   string `json:"unit"`
 	// Guard marks the metrics that decide the verdict.
 	Guard bool `json:"guard"`
-	// Finding is slower, faster, none or unknown for guards, and larger, smaller, none or
-	// unknown for other metrics.
+	// Finding is slower, faster, none, equivalent or unknown for guards, and larger, smaller, none
+	// or unknown for other metrics.
 	Finding string `json:"finding"`
 	Pairs   int    `json:"pairs"`
 	// Control and Treatment are the medians of all valid trials.

@@ -94,6 +94,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	}, p.get)
 	p.histories(api)
 	p.betweens(api)
+	p.exports(api)
 	p.artifacts(e, api)
 	p.streams(e, api)
 	if p.Queue != nil {

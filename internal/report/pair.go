@@ -83,6 +83,8 @@ func foundOf(run *lab.Run) *found {
 		f.Kind, f.Sign = "bad", "◆"
 	case lab.NoChange:
 		f.Kind, f.Sign = "good", "="
+	case lab.Equivalent:
+		f.Kind, f.Sign = "good", "≈"
 	default:
 		f.Kind, f.Sign = "warn", "?"
 	}
@@ -121,12 +123,15 @@ func changesOf(run *lab.Run) []change {
 		switch e.Finding {
 		case lab.Slower:
 			c.Kind = "bad"
-		case lab.Faster:
+		case lab.Faster, lab.Equivalent:
 			c.Kind = "good"
 		case lab.NoChange:
 			c.Finding = "no difference found"
 		case lab.Unknown:
 			c.Finding = "too few trials"
+			if run.Comparison.Margin > 0 && e.Shift.Confidence > 0 {
+				c.Finding = "not known"
+			}
 		}
 		out = append(out, c)
 	}
@@ -182,12 +187,12 @@ func sidesOf(run *lab.Run, trials []trial) []side {
 const slack = 25
 
 // align selects, for every instant of an axis, the picture that each arm showed then. The
-// axis has the larger step of the two filmstrips.
-func align(sides []side) {
-	step, end := 0.0, 0.0
+// axis has the larger step of the two filmstrips, which align returns, in ms; 0 if there is no axis.
+func align(sides []side) (step float64) {
+	end := 0.0
 	for _, s := range sides {
 		if s.Seen == nil || len(s.Seen.Thumbs) < 2 {
-			return // one arm has no pictures, or only one picture of its whole strip
+			return 0 // one arm has no pictures, or only one picture of its whole strip
 		}
 		n := len(s.Seen.Thumbs) - 1
 		first, last := s.Seen.Thumbs[0].TimeMS, s.Seen.Thumbs[n].TimeMS
@@ -195,7 +200,7 @@ func align(sides []side) {
 	}
 	step = math.Round(step/100) * 100 // filmstrips have steps of whole tenths of a second
 	if !(step > 0) || end/step > maxThumbs {
-		return
+		return 0
 	}
 	for i := range sides {
 		thumbs, at := sides[i].Seen.Thumbs, -1
@@ -208,4 +213,5 @@ func align(sides []side) {
 			sides[i].Cells = append(sides[i].Cells, cell{thumb: thumbs[shown], Held: k > 0 && at == was})
 		}
 	}
+	return step
 }

@@ -168,6 +168,11 @@ func directions() []direction {
 			[]string{"internal/lab", "internal/store", "internal/atomicfile"},
 			"a report is made from what is stored, so that it can be made again",
 		},
+		{
+			"internal/export",
+			[]string{"internal/lab", "internal/store", "internal/report"},
+			"an export is made of what is stored, as a report is, so that it can be made again",
+		},
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
 		{
 			"internal/history",
@@ -185,6 +190,7 @@ func directions() []direction {
 				"internal/lab",
 				"internal/store",
 				"internal/report",
+				"internal/export",
 				"internal/history",
 				"internal/compare",
 				"internal/experiment",
@@ -383,7 +389,7 @@ func checkTestPackages(t *Tree) (found []Violation) {
 }
 
 func checkTestLibraries(t *Tree) (found []Violation) {
-	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "testing/fstest", "net/http/httptest"}
+	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/santhosh-tekuri/jsonschema", "testing/fstest", "net/http/httptest"}
 	for _, g := range t.GoFiles {
 		if g.forTests() || within(g.Dir, "internal/testlab") { // only tests can import it: see checkDirections
 			continue

@@ -1,0 +1,108 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"eidetic/internal/lab"
+)
+
+// check is one question of a run with its answer, as a build server's test is.
+type check struct {
+	name   string
+	effect *lab.Effect // nil if the question is not one of a metric
+	state  state
+	says   string   // one sentence
+	more   []string // what qualifies it
+}
+
+type state int
+
+const (
+	good state = iota
+	bad        // the change made it worse
+	open       // there is no answer
+)
+
+// checks lists the questions of a run: did it end well, and did a guard get worse?
+func checks(run *lab.Run) []check {
+	all := []check{ended(run)}
+	if run.Comparison == nil {
+		return all
+	}
+	for i := range run.Comparison.Effects {
+		if e := &run.Comparison.Effects[i]; e.Guard {
+			all = append(all, ofGuard(e))
+		}
+	}
+	return all
+}
+
+// ended says whether the run has a result.
+func ended(run *lab.Run) check {
+	valid := 0
+	for _, t := range run.Trials {
+		if t.Valid {
+			valid++
+		}
+	}
+	c := check{name: "The run is done", says: fmt.Sprintf("%d of %d trials are valid", valid, len(run.Trials)), more: run.Warnings}
+	switch {
+	case run.State != "done":
+		c.state, c.says = open, fmt.Sprintf("the run is %s: %s", run.State, cmp.Or(run.Error, "it says no reason"))
+	case run.Plan.Treatment != nil && run.Comparison == nil:
+		c.state, c.says = open, "two arms were asked for, and nothing was compared"
+	case valid == 0:
+		c.state = open
+	}
+	return c
+}
+
+// ofGuard says what was found of a guard.
+func ofGuard(e *lab.Effect) check {
+	c := check{name: lab.MetricLabel(e.Metric), effect: e, more: e.Warnings}
+	c.says = fmt.Sprintf("%s → %s (%s, 95 %% interval %s … %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit),
+		change(e.Shift.Value, e.Unit), lab.Signed(e.Shift.Low, 1), lab.Signed(e.Shift.High, 1), percent(e))
+	switch e.Finding {
+	case lab.Slower:
+		c.state = bad
+	case lab.Faster, lab.NoChange, lab.Equivalent:
+	default:
+		c.state = open
+	}
+	if e.Shift.Confidence == 0 {
+		c.says = "it could not be tested"
+	}
+	return c
+}
+
+// percent is the change relative to the control, in words.
+func percent(e *lab.Effect) string {
+	if e.Percent == nil {
+		return ""
+	}
+	return ", " + lab.Signed(e.Percent.Value, 1) + " %"
+}
+
+// value formats a number with its unit for people.
+func value(v float64, unit string) string {
+	return strings.TrimSpace(strings.TrimPrefix(lab.Signed(v, 1), "+") + " " + unit)
+}
+
+// change formats a difference with its unit for people.
+func change(v float64, unit string) string { return strings.TrimSpace(lab.Signed(v, 1) + " " + unit) }
+
+// finding is what was found of a metric, in words.
+func finding(e *lab.Effect) string {
+	switch e.Finding {
+	case lab.NoChange:
+		return "no difference found"
+	case lab.Unknown:
+		return "too few trials"
+	}
+	return e.Finding
+}
+
+// title names a run for people.
+func title(run *lab.Run) string { return cmp.Or(run.Name, run.Page, run.ID) }
