@@ -29,6 +29,9 @@ func resumeJobs(ctx context.Context, jobs *store.Queue, runs *store.Store, softw
 		}
 		if err != nil {
 			log.Info("an interrupted run does not go on", "run", j.ID, "why", err)
+			if err := jobs.Finish(ctx, j.ID); err != nil { // its folder says how it ended
+				log.Error("the queue cannot be written", "run", j.ID, "error", err)
+			}
 			continue
 		}
 		log.Info("an interrupted run goes on", "run", j.ID, "trials", len(run.Trials))

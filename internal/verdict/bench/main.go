@@ -3,7 +3,7 @@
 // wrong, how often it is known, and after how many pairs the run ends. It prints a table and
 // writes out/bench/looks.json. The same seed prints the same table.
 //
-//	go run ./internal/verdict/bench [-runs 2000] [-pairs 40] [-looks 4] [-shifts 0,20,40] [-seed 1] [-out out/bench/looks.json]
+//	go run ./internal/verdict/bench [-runs 2000] [-pairs 40] [-looks 4] [-shifts 0,20] [-margins 0,3] [-rule looks] [-seed 1] [-out FILE]
 package main
 
 import (
@@ -47,10 +47,17 @@ const metric = "speed_index_ms"
 
 // rule is a way of looking at a run while it goes on.
 type rule struct {
-	name  string
-	looks int
+	name, short string
+	looks       int
 	// naive looks as often, each time at the whole level, as tools do that repeat a test until it is significant.
 	naive bool
+}
+
+func rules(looks int) []rule {
+	return []rule{
+		{"one look", "one", 0, false}, {fmt.Sprintf("%d looks", looks), "looks", looks, false},
+		{fmt.Sprintf("%d naive looks", looks), "naive", looks, true},
+	}
 }
 
 func run() error {
@@ -60,6 +67,8 @@ func run() error {
 	looks := flag.Int("looks", 4, "of the plan with looks")
 	seed := flag.Uint64("seed", 1, "of everything")
 	shifts := flag.String("shifts", "0,20,40,60,90", "true differences, in ms, of loads of 1.5 s")
+	margins := flag.String("margins", "0,3", "of the plan, in percent")
+	only := flag.String("rule", "", "only this rule: one, looks or naive")
 	flag.Parse()
 	if *runs < 1 || *looks < 2 || *looks > 10 || *pairs < 5**looks {
 		return fmt.Errorf("%d runs of %d pairs with %d looks: at least one run, 2 … 10 looks, and 5 pairs for each", *runs, *pairs, *looks)
@@ -67,14 +76,18 @@ func run() error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "margin\ttrue shift\trule\tslower or faster\tequivalent\tnot known\twrong\tmean pairs\tpairs saved\t\n")
 	var results []result
-	for _, margin := range []float64{0, 3} {
+	for text := range strings.SplitSeq(*margins, ",") {
+		margin, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("-margins: %w", err)
+		}
 		for text := range strings.SplitSeq(*shifts, ",") {
 			shift, err := strconv.ParseFloat(text, 64)
 			if err != nil {
 				return fmt.Errorf("-shifts: %w", err)
 			}
-			for _, r := range []rule{{"one look", 0, false}, {fmt.Sprintf("%d looks", *looks), *looks, false}, {fmt.Sprintf("%d naive looks", *looks), *looks, true}} {
-				if r.naive && margin > 0 {
+			for _, r := range rules(*looks) {
+				if r.naive && margin > 0 || *only != "" && *only != r.short {
 					continue
 				}
 				plan := lab.Plan{Trials: *pairs, Looks: r.looks, Margin: margin, Treatment: &lab.Arm{}, Primary: metric}
