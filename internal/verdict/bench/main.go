@@ -3,6 +3,7 @@
 // wrong, how often it is known, and after how many pairs the run ends. It prints a table and
 // writes out/bench/looks.json. The same seed prints the same table.
 //
+//	go run ./internal/verdict/bench -tests 2000 [-pairs 40] [-looks 4] [-shifts 0,20] [-seed 1]
 //	go run ./internal/verdict/bench [-runs 2000] [-pairs 40] [-looks 4] [-shifts 0,20] [-margins 0,3] [-rule looks] [-seed 1] [-out FILE]
 package main
 
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -69,9 +71,21 @@ func run() error {
 	shifts := flag.String("shifts", "0,20,40,60,90", "true differences, in ms, of loads of 1.5 s")
 	margins := flag.String("margins", "0,3", "of the plan, in percent")
 	only := flag.String("rule", "", "only this rule: one, looks or naive")
+	tests := flag.Int("tests", 0, "instead: so many runs for each line, judged by the test's p-values alone, which takes little time")
 	flag.Parse()
 	if *runs < 1 || *looks < 2 || *looks > 10 || *pairs < 5**looks {
 		return fmt.Errorf("%d runs of %d pairs with %d looks: at least one run, 2 … 10 looks, and 5 pairs for each", *runs, *pairs, *looks)
+	}
+	var differences []float64
+	for text := range strings.SplitSeq(*shifts, ",") {
+		shift, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("-shifts: %w", err)
+		}
+		differences = append(differences, shift)
+	}
+	if *tests > 0 {
+		return byTests(lab.Plan{Trials: *pairs, Looks: *looks}, *tests, differences, *seed)
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "margin\ttrue shift\trule\tslower or faster\tequivalent\tnot known\twrong\tmean pairs\tpairs saved\t\n")
@@ -81,11 +95,7 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("-margins: %w", err)
 		}
-		for text := range strings.SplitSeq(*shifts, ",") {
-			shift, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return fmt.Errorf("-shifts: %w", err)
-			}
+		for _, shift := range differences {
 			for _, r := range rules(*looks) {
 				if r.naive && margin > 0 || *only != "" && *only != r.short {
 					continue
@@ -117,6 +127,73 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(*out, append(text, '\n'), 0o644)
+}
+
+// byTests counts the runs in which the test's p-value is at most the level of a look, and the pairs
+// until then. A verdict's p-value is that of the test, or larger: no more runs have a verdict.
+func byTests(plan lab.Plan, runs int, shifts []float64, seed uint64) error {
+	after := plan.LooksAfter()
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "true shift\trule\tfound\tmean pairs\tpairs saved\t\n")
+	for _, shift := range shifts {
+		for _, c := range []struct {
+			name   string
+			levels []float64
+		}{
+			{"one look", append(make([]float64, len(after)-1), verdict.Level)},
+			{fmt.Sprintf("%d looks", len(after)), verdict.Levels(after)},
+			{fmt.Sprintf("%d naive looks", len(after)), slices.Repeat([]float64{verdict.Level}, len(after))},
+		} {
+			found, pairs := make([]bool, runs), make([]int, runs)
+			var group errgroup.Group
+			group.SetLimit(runtime.NumCPU())
+			for i := range runs {
+				group.Go(func() (err error) {
+					rng := rand.New(rand.NewPCG(seed, uint64(i)))
+					found[i], pairs[i], err = tested(simulate.Usual().Experiment(rng, plan.Trials, shift), after, c.levels)
+					return err
+				})
+			}
+			if err := group.Wait(); err != nil {
+				return err
+			}
+			alarms, all := 0, 0
+			for i, is := range found {
+				if all += pairs[i]; is {
+					alarms++
+				}
+			}
+			mean := float64(all) / float64(runs)
+			fmt.Fprintf(w, "%g ms\t%s\t%.2f %%\t%.1f\t%.0f %%\t\n", shift, c.name, 100*float64(alarms)/float64(runs), mean,
+				100*(1-mean/float64(plan.Trials)))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Printf("%d runs a line; the binomial 95 %% band of 5 %% is ±%.2f %%\n", runs, 196*math.Sqrt(0.05*0.95/float64(runs)))
+	return nil
+}
+
+// tested looks at whole blocks, as the experiment does, and returns after how many pairs it ends.
+func tested(blocks []stats.Block, after []int, levels []float64) (found bool, pairs int, err error) {
+	looked := 0
+	for i, b := range blocks {
+		pairs += len(b.Control)
+		at := -1
+		for looked < len(after) && pairs >= after[looked] {
+			at = looked
+			looked++
+		}
+		if at < 0 || levels[at] == 0 {
+			continue
+		}
+		test, err := stats.AlignedRank(blocks[:i+1], 9999, 1)
+		if err != nil || test.P <= levels[at] {
+			return err == nil, pairs, err
+		}
+	}
+	return false, pairs, nil
 }
 
 // count is what became of simulated runs.
