@@ -38,6 +38,10 @@ bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions 
 	@scripts/deps.sh demo bench
 	go run ./internal/bisection/bench $(BISECT_FLAGS)
 
+.PHONY: bench-looks
+bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
+	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
+
 .PHONY: bench-noise
 bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLAGS="-try 'NAME=--flag'")
 	@scripts/deps.sh demo bench

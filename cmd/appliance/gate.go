@@ -43,7 +43,7 @@ func gate(run *lab.Run, compared bool) error {
 // question that the comparison answers, and more says how to get an answer.
 func gateOf(c *lab.Comparison, slower, more string) error {
 	switch c.Verdict {
-	case lab.Faster, lab.NoChange:
+	case lab.Faster, lab.NoChange, lab.Equivalent:
 		return nil
 	case lab.Slower, lab.Mixed:
 		return &exitError{exitFailed, nil}

@@ -20,6 +20,7 @@ type RunCmd struct {
 	Plan     string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
 	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
 	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
+	Resume   bool          `help:"On this machine: go on with the unfinished run of the same plan that --out holds, if there is one."`
 	JSON     bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
 	pause    time.Duration // the first between attempts; tests set a short one
 	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
@@ -45,6 +46,9 @@ type requestFlags struct {
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
 	// Tolerance is a duration for people, and milliseconds in a request.
 	Tolerance *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
+	Looks     *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
+	Margin    *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
+	Primary   *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
 	Device    *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
 	Name      *string        `placeholder:"TEXT" help:"What you call the run."`
 
@@ -75,6 +79,9 @@ func (c *RunCmd) Validate() error {
 	c.local = !c.named() && !c.NoWait
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.Resume && (!c.local || c.Out == "") {
+		return errors.New("--resume is for runs on this machine, with --out: a box goes on with its unfinished runs by itself")
 	}
 	if !c.local && c.NoSandbox {
 		return errors.New("--no-sandbox is for runs on this machine: a service has virtual.no_sandbox in its configuration")
@@ -169,6 +176,9 @@ func (c *RunCmd) request() (*client.Request, error) {
 	if c.Tolerance != nil {
 		q.Set("tolerance_ms", float64(*c.Tolerance)/float64(time.Millisecond))
 	}
+	set(q, "looks", c.Looks)
+	set(q, "margin_percent", c.Margin)
+	set(q, "primary", c.Primary)
 	set(q, "device", c.Device)
 	set(q, "name", c.Name)
 	set(q, "treatment.page", c.TreatmentPage)

@@ -48,12 +48,19 @@ func (r *scripted) Run(ctx context.Context, id string, q lab.Plan, news func(pan
 	run := r.run()
 	all, end := run.Trials, run.State
 	run.ID, run.Trials, run.State = id, nil, store.StateRunning
-	folder, err := store.Create(r.root, run)
+	folder, kept, err := store.Resume(r.root, id)
+	if errors.Is(err, store.ErrNotFound) {
+		folder, err = store.Create(r.root, run)
+	}
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
 	for i, trial := range all {
+		if kept != nil && i < len(kept.Trials) { // it was cut off, and goes on
+			run.Trials = append(run.Trials, trial)
+			continue
+		}
 		news(panel.Progress{Trial: i + 1, Of: len(all), Doing: "filming"})
 		run.Trials = append(run.Trials, trial)
 		if err := folder.Save(run); err != nil {
@@ -360,7 +367,7 @@ func TestRunUploadsRecordings(t *testing.T) {
 	}
 }
 
-// The service stops while the run waits, and comes back: it is followed to its end.
+// The service stops while one run is in progress and another waits, and comes back: both are followed to their ends.
 func TestRunOverARestart(t *testing.T) {
 	b := newTestBox(t, alone)
 	b.hold = make(chan struct{})
@@ -380,8 +387,8 @@ func TestRunOverARestart(t *testing.T) {
 	b.stop()
 	close(b.hold)
 	b.start(t)
-	if got := <-first; got.status != exitCannot || !strings.Contains(got.err, "interrupted") {
-		t.Errorf("the run that was cut off: %+v", got)
+	if got := <-first; got.status != exitGood || !strings.Contains(got.out, "5 of 6 trials are valid") {
+		t.Errorf("the run that was cut off: %+v; want it to go on, and to end well", got)
 	}
 	if got := <-second; got.status != exitGood || !strings.Contains(got.out, "5 of 6 trials are valid") {
 		t.Errorf("the run that waited: %+v", got)

@@ -36,6 +36,15 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) erro
 	if err != nil {
 		return usage(q.LocateError(err))
 	}
+	if c.Resume {
+		id, err := execute.Unfinished(ctx, task.Out, task.Plan, versionLine())
+		if err != nil {
+			return cannot(err)
+		}
+		if id != "" {
+			task.ID = id
+		}
+	}
 	l := localRun{Out: task.Out, Compare: plan.Treatment != nil}
 	if c.JSON {
 		err = c.quietly(ctx, std, &task)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
@@ -15,29 +17,39 @@ import (
 
 // conclude computes the results of a run from its trials, once its state is final.
 func conclude(run *lab.Run) {
+	var said []string
 	run.Summary = summarise(run.Trials)
 	run.Comparison = verdict.Of(run, run.Plan.Seed)
 	if run.Comparison != nil && run.State != store.StateDone {
 		verdict.Stopped(run.Comparison)
-		run.Warnings = append(
-			run.Warnings,
-			fmt.Sprintf(
-				"The run ended after %d trials, before all that were planned: what the comparison found is of those alone.",
-				len(run.Trials),
-			),
-		)
+	}
+	for _, text := range append(run.Warnings, closing(run)...) {
+		if !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	run.Warnings = said
+}
+
+// closing lists the warnings that a run gets when it is concluded.
+func closing(run *lab.Run) (all []string) {
+	for _, r := range run.Resumed {
+		all = append(all, fmt.Sprintf("The run was interrupted after %d %s, and went on at %s with the same order and seed.", r.Trials,
+			lab.Plural(r.Trials, "trial", "trials"), r.Wall.UTC().Format("15:04:05 on 2 January 2006 (UTC)")))
+	}
+	if run.Comparison != nil && run.State != store.StateDone {
+		all = append(all, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.",
+			len(run.Trials)))
 	}
 	for _, text := range []string{experiment.Explain(run.Tolerance, run.Trials), filledWarning(run)} {
 		if text != "" {
-			run.Warnings = append(run.Warnings, text)
+			all = append(all, text)
 		}
 	}
 	if n := len(run.Trials) - valid(run.Trials); n > 0 {
-		run.Warnings = append(
-			run.Warnings,
-			fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)),
-		)
+		all = append(all, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
 	}
+	return all
 }
 
 // CutOff is the error of an interrupted run that has been concluded. It differs from the
@@ -68,9 +80,9 @@ func Conclude(dir, reason string) error {
 	return folder.Save(run)
 }
 
-// ConcludeAll concludes the interrupted runs of a store. It logs errors and continues: a
-// damaged folder must not stop the service.
-func ConcludeAll(ctx context.Context, runs *store.Store, log *slog.Logger) {
+// ConcludeAll concludes the interrupted runs of a store but those, by their IDs, that will go on. It
+// logs errors and continues: a damaged folder must not stop the service.
+func ConcludeAll(ctx context.Context, runs *store.Store, goOn []string, log *slog.Logger) {
 	dirs, err := runs.CutOff(ctx)
 	if err != nil {
 		log.Error("interrupted runs could not be listed and have no result", "error", err)
@@ -78,6 +90,9 @@ func ConcludeAll(ctx context.Context, runs *store.Store, log *slog.Logger) {
 	for _, dir := range dirs {
 		if ctx.Err() != nil {
 			return // the next start continues
+		}
+		if slices.Contains(goOn, filepath.Base(dir)) {
+			continue
 		}
 		if err := Conclude(dir, CutOff); err != nil {
 			log.Error("an interrupted run could not be concluded and has no result", "run", dir, "error", err)

@@ -53,7 +53,7 @@ func TestRunThatWasCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ConcludeAll(t.Context(), runs, slog.New(slog.DiscardHandler))
+	ConcludeAll(t.Context(), runs, nil, slog.New(slog.DiscardHandler))
 	for _, dir := range []string{dir, damaged} {
 		run, err := store.ReadRun(dir)
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/verdict"
 	"eidetic/netlab"
 	"eidetic/netlab/link"
 )
@@ -116,6 +117,8 @@ type Execution struct {
 	analyst  *analyst
 	fill     fill
 	journey  *journey.Player // nil without steps
+	resumed  bool            // trials of an earlier process are kept, and the recordings that they replayed
+	before   float64         // seconds that earlier processes took
 	warmed   map[string]bool // the arms whose page was loaded before their trials
 	begun    time.Time
 	run      *lab.Run
@@ -159,13 +162,10 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if NeedsProtocol(x.Plan.Steps) {
 		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
-	if x.folder, err = store.Create(x.Root, x.run); err != nil {
+	if err := x.begin(); err != nil {
 		return err
 	}
 	defer x.folder.Close()
-	if err := x.keepFiles(); err != nil {
-		return err
-	}
 	defer func() { err = x.finish(ctx, err) }()
 	x.warmed = map[string]bool{}
 	for _, a := range arms { // a browser that is missing is told before anything is recorded
@@ -240,12 +240,16 @@ func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
+	if x.Plan.Looks > 0 {
+		p.Looks = x.Plan.LooksAfter()
+		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }
+	}
 	return p
 }
 
 // save writes the run in its current state.
 func (x *Execution) save() error {
-	x.run.Elapsed = time.Since(x.begun).Seconds()
+	x.run.Elapsed = x.before + time.Since(x.begun).Seconds()
 	return x.folder.Save(x.run)
 }
 
@@ -267,7 +271,7 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}
 	err := cause
-	run.Elapsed = time.Since(x.begun).Seconds()
+	run.Elapsed = x.before + time.Since(x.begun).Seconds()
 	// A failed run has a report too: people look there for the reason.
 	if reportErr := report.Write(x.folder.Path(), run); reportErr != nil {
 		err = errors.Join(err, reportErr)

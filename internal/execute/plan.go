@@ -60,6 +60,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	default:
 		return fmt.Errorf("miss: %q is neither %s nor %s", p.Miss, lab.Miss404, lab.MissFill)
 	}
+	if err := checkJudging(p); err != nil {
+		return err
+	}
 	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
@@ -91,6 +94,33 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	}
 	_, err := links(p, traces)
 	return err
+}
+
+// pairsPerLook are the fewest pairs from one look to the next: with fewer, looks at the beginning
+// can find nothing, and only cost the others.
+const pairsPerLook = 5
+
+// checkJudging returns an error for a way of judging that is not possible.
+func checkJudging(p lab.Plan) error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"looks", p.Looks != 0}, {"margin_percent", p.Margin != 0}, {"primary", p.Primary != ""}} {
+		if f.set && p.Treatment == nil {
+			return fmt.Errorf("%s: there is nothing to compare: the plan has no treatment", f.name)
+		}
+	}
+	switch {
+	case p.Looks != 0 && (p.Looks < 2 || p.Looks > 10):
+		return fmt.Errorf("looks: %d: from 2 to 10, or none", p.Looks)
+	case p.Looks*pairsPerLook > p.Trials:
+		return fmt.Errorf("looks: %d at %d pairs: at least %d pairs for each, so %d trials", p.Looks, p.Trials, pairsPerLook, p.Looks*pairsPerLook)
+	case !(p.Margin >= 0 && p.Margin <= 100):
+		return fmt.Errorf("margin_percent: %v: from 0 to 100", p.Margin)
+	case len(p.Primary) > 300:
+		return errors.New("primary: a name of at most 300 characters")
+	}
+	return nil
 }
 
 // checkState returns an error for a state that an arm's trials cannot begin in.

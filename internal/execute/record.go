@@ -154,6 +154,9 @@ func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 // provide copies the arm's archive into the run's folder, or records its page.
 func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a lab.NamedArm, name string) error {
 	path := filepath.Join(x.folder.Path(), name)
+	if x.resumed { // further trials replay what the first ones did
+		return nil
+	}
 	if a.Archive != "" {
 		return copyFile(a.Archive, path)
 	}

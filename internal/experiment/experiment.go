@@ -173,6 +173,10 @@ type Plan struct {
 	Tolerance time.Duration
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
+	// Looks lists after how many pairs Look is asked whether the run knows enough to end; the last
+	// one is that of all pairs, at which it is not asked.
+	Looks []int
+	Look  func(run *lab.Run, at int) (known bool)
 	// Steps make a journey, of which the first step is the load of Page. Where a step has several recorded
 	// gestures, the trials of an arm take turns, by [lab.StepsOf].
 	Steps []lab.Step

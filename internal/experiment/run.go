@@ -38,15 +38,23 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 	o := &outing{
 		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
 		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
+		planned: len(plan),
 	}
-	run.Trials = nil
-	for len(plan) > 0 {
-		for _, s := range plan {
+	run.Trials, run.Looks = nil, nil
+	known := false
+	for len(plan) > 0 && !known {
+		for i, s := range plan {
 			if err := o.fill(ctx, s); err != nil {
 				return err
 			}
+			if ends := i+1 == len(plan) || plan[i+1].Block != s.Block; ends && o.knows() {
+				known = true
+				break
+			}
 		}
-		plan = o.missing()
+		if !known {
+			plan = o.missing()
+		}
 	}
 	for i, arm := range arms {
 		if came := o.came(i); came.valid == 0 {
@@ -71,6 +79,27 @@ type outing struct {
 	total  int    // trials, as far as is known
 	spare  int    // repetitions left
 	blocks int
+
+	planned int // slots of the plan, without those that make up for invalid trials
+	looked  int // looks that are over
+}
+
+// knows looks at the comparison if it is time to, and says whether the run may end. It is asked
+// at the ends of blocks, since only whole blocks are balanced.
+func (o *outing) knows() bool {
+	if o.plan.Look == nil {
+		return false
+	}
+	at, pairs := -1, len(o.slots)/len(o.arms)
+	for o.looked < len(o.plan.Looks)-1 && pairs >= o.plan.Looks[o.looked] {
+		at = o.looked
+		o.looked++
+	}
+	if at < 0 || len(o.slots) >= o.planned || !o.plan.Look(o.run, at) {
+		return false
+	}
+	o.progress(Step{Trial: len(o.run.Trials), Of: len(o.run.Trials), Note: fmt.Sprintf("The verdict is known after %d of %d pairs", pairs, o.plan.Trials)})
+	return true
 }
 
 // fill carries out trials until one is valid for the slot, or repetitions are used up.

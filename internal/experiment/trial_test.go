@@ -334,6 +334,39 @@ func TestRunGoesOn(t *testing.T) {
 	})
 }
 
+// A run looks at its comparison after whole blocks, as often as its plan says but for the end, and
+// ends when it knows. One that was interrupted ends at the same trial.
+func TestRunEndsWhenItKnows(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var looks []string
+		carryOut := func(run *lab.Run, knows int) {
+			w := world{changes: []time.Duration{time.Second}}
+			p := plan()
+			p.Trials, p.Looks = 20, []int{5, 10, 15, 20}
+			looks = nil
+			p.Look = func(run *lab.Run, at int) bool {
+				looks = append(looks, fmt.Sprint(at, " after ", len(run.Trials)))
+				return at == knows
+			}
+			if err := w.runner().Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), run, folder{root}, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := []string{"0 after 10", "1 after 20", "2 after 30"}
+		for knows, want := range []int{10, 20, 30, 40} {
+			run := &lab.Run{}
+			if carryOut(run, knows); len(run.Trials) != want || !slices.Equal(looks, all[:min(knows+1, len(all))]) {
+				t.Errorf("known at look %d: %d trials, looks %q; want %d trials", knows, len(run.Trials), looks, want)
+			}
+			again := &lab.Run{Trials: slices.Clone(run.Trials[:7])}
+			if carryOut(again, knows); len(again.Trials) != want {
+				t.Errorf("known at look %d, and interrupted: %d trials; want %d", knows, len(again.Trials), want)
+			}
+		}
+	})
+}
+
 // An invalid trial is repeated at once, for the same arm and in the same block.
 func TestInvalidTrialsAreRepeated(t *testing.T) {
 	for _, c := range []struct {

@@ -30,6 +30,10 @@ type Plan struct {
 	// Files hold what the steps name, for a plan that is sent to a box.
 	Files   map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
 	Measure *Measure          `json:"measure,omitempty" doc:"What is measured on the recordings besides what every load and step has"`
+	// Looks, Margin and Primary fix how a comparison is judged, before any trial.
+	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
+	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
+	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Screen, Controls and Recipe replace those of a device at a port, for this run.
@@ -128,6 +132,17 @@ func (p Plan) Total() int {
 		return 2 * p.Trials
 	}
 	return p.Trials
+}
+
+// LooksAfter lists after how many pairs the run looks at its comparison: the last time after
+// all, and only then if the plan has no looks.
+func (p Plan) LooksAfter() []int {
+	looks := max(p.Looks, 1)
+	after := make([]int, looks)
+	for i := range after {
+		after[i] = (i + 1) * p.Trials / looks
+	}
+	return after
 }
 
 // WithDefaults returns the plan with the values that a field has that is left out.

@@ -243,8 +243,18 @@ type Run struct {
 	Summary []Summary `json:"summary"`
 	// Comparison is set if the run has two arms and has ended.
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Resumed lists when the run went on after an interruption.
+	Resumed []Resumption `json:"resumed,omitempty"`
+	// Looks are those that were taken at the comparison before the run ended.
+	Looks []Look `json:"looks,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Resumption is a time at which an interrupted run went on.
+type Resumption struct {
+	Wall   time.Time `json:"wall"`
+	Trials int       `json:"trials"` // that it had by then
 }
 
 // ArchiveInfo describes a recording in a report.

@@ -42,7 +42,8 @@ func (p *Panel) exports(api huma.API) {
 		OperationID: "export-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}/export",
 		Summary: "A run in a format of other programs", Tags: []string{tagRuns},
 		Description: "The formats:" + text,
-		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity},
 	}, p.export)
 	for _, param := range api.OpenAPI().Paths["/api/v1/runs/{id}/export"].Get.Parameters {
 		if param.Name == "format" {

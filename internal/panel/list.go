@@ -35,6 +35,9 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 			entries = append(entries, e)
 		}
 	}
+	for i := range entries {
+		entries[i].State = p.stateOf(ctx, entries[i].ID, entries[i].State)
+	}
 	slices.SortStableFunc(entries, newestFirst)
 	body := Runs{Runs: append(stillWaiting(waiting, entries), entries...)}
 	if len(body.Runs) > in.Limit {
@@ -42,6 +45,19 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Next = body.Runs[in.Limit-1].ID
 	}
 	return &listBody{body}, nil
+}
+
+// stateOf returns the state of a run, given that in its folder: an interrupted run that is in the queue
+// will go on.
+func (p *Panel) stateOf(ctx context.Context, id, state string) string {
+	if state != store.StateInterrupted || p.Queue == nil {
+		return state
+	}
+	job, err := p.Queue.Get(ctx, id)
+	if err == nil && (job.State == store.StateQueued || job.State == store.StateRunning) {
+		return job.State
+	}
+	return state
 }
 
 // stillWaiting drops the jobs that have begun since the queue was read: entries lists them.

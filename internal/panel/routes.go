@@ -131,6 +131,7 @@ func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
 func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	run, err := p.Store.Run(in.ID)
 	if err == nil {
+		run.State = p.stateOf(ctx, in.ID, run.State)
 		return &runBody{run}, nil
 	}
 	if errors.Is(err, store.ErrNotFound) && p.Queue != nil {

@@ -101,6 +101,15 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil || got != "2 62 true / /history?name=demo&page=https%3A%2F%2Fwww.shop.example%2F" {
 		t.Errorf("the report under the panel: %q (%v)", got, err)
 	}
+	exports, err := reporttest.Eval[[]string](b, `[...document.querySelectorAll("#exports a")].filter(a => a.checkVisibility()).map(a => a.getAttribute("href"))`)
+	if err != nil || len(exports) != 5 {
+		t.Errorf("the report's links to exports: %q (%v); want five", exports, err)
+	}
+	for _, href := range exports {
+		if got := ask(t, s, http.MethodGet, href, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); got.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s %.200s; want 200", href, got.Status, got.text)
+		}
+	}
 	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 || jobs[0].Plan.Match != "loose" || jobs[0].Plan.Miss != lab.MissFill {
 		t.Errorf("two clicks started %+v (%v); want one run with the chosen policies", jobs, err)
 	}

@@ -200,6 +200,24 @@ func TestRunThatHasNotBegunWaitsAgain(t *testing.T) {
 	}
 }
 
+// A service that stops while a run is in progress leaves it in the queue: the next one goes on with it. One
+// that a person stops does not go on.
+func TestRunThatIsCutOffGoesOn(t *testing.T) {
+	q, r := newQueue(t)
+	id := add(t, q, planOf("a", "x"))
+	stop := work(t, q)
+	<-r.started
+	l := q.Events().Listen(id)
+	defer l.Close()
+	stop()
+	if got, err := q.Get(t.Context(), id); err != nil || got.State != store.StateQueued {
+		t.Errorf("the job: %+v, %v; want one that waits", got, err)
+	}
+	if run, err := q.Store.Run(id); err != nil || run.State != store.StateInterrupted {
+		t.Errorf("the run: %+v, %v; want an interrupted one", run, err)
+	}
+}
+
 // A request with a key that came before gets the first one's run, also when its
 // plan would be refused now.
 func TestAddOnce(t *testing.T) {

@@ -137,6 +137,8 @@ func (w *worker) outcome(ctx, own context.Context, id string, err error) (end Pr
 	}
 	run, readErr := q.Store.Run(id)
 	switch {
+	case readErr == nil && run.State == store.StateInterrupted && ctx.Err() != nil && !errors.Is(context.Cause(own), errCancelled):
+		return w.release(id) // the service stops: the next one goes on with the run
 	case readErr == nil && run.State == store.StateRunning:
 		// Its folder is still held, which only a Runner with a mistake does.
 		return Progress{Run: id, State: store.StateFailed, Error: "the run returned before it had ended"}, finish
@@ -147,15 +149,20 @@ func (w *worker) outcome(ctx, own context.Context, id string, err error) (end Pr
 	case errors.Is(context.Cause(own), errCancelled):
 		return leave(store.StateInterrupted, errCancelled.Error())
 	case ctx.Err() != nil: // the service stops, and the run has not begun
-		return Progress{Run: id, State: store.StateQueued}, func(ctx context.Context) error {
-			w.mu.Lock() // nobody takes the job while it is still in the map
-			defer w.mu.Unlock()
-			return q.Jobs.Release(ctx, id)
-		}
+		return w.release(id)
 	case err != nil:
 		return leave(store.StateFailed, err.Error())
 	}
 	return leave(store.StateFailed, "the run left nothing behind")
+}
+
+// release puts a job back into its place in the queue.
+func (w *worker) release(id string) (Progress, func(context.Context) error) {
+	return Progress{Run: id, State: store.StateQueued}, func(ctx context.Context) error {
+		w.mu.Lock() // nobody takes the job while it is still in the map
+		defer w.mu.Unlock()
+		return w.queue.Jobs.Release(ctx, id)
+	}
 }
 
 // retryPause is the time between two attempts to use the queue.

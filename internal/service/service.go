@@ -85,7 +85,8 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	// In the background: the folder may hold many runs, and nobody waits for it.
 	concluding, stopConcluding := context.WithCancel(ctx)
 	concluded := make(chan struct{})
-	go func() { execute.ConcludeAll(concluding, runs, s.Log); close(concluded) }()
+	goOn := resumeJobs(ctx, jobs, runs, s.Software, s.Log)
+	go func() { execute.ConcludeAll(concluding, runs, goOn, s.Log); close(concluded) }()
 	defer func() { stopConcluding(); <-concluded }()
 	memory := archive.MemoryOf(s.Config.Recordings.share())
 	checker := inspect.Checker{Command: s.Commands.Inspect, Memory: memory, Turn: make(chan struct{}, 1)}

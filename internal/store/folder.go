@@ -48,6 +48,7 @@ func ValidID(id string) bool { return idPattern.MatchString(id) }
 type Folder struct {
 	dir  string
 	lock *os.File
+	own  *os.File // of a resumed run: the folder itself, so that nobody completes it meanwhile
 	// trials holds the digest of each trial.json as written, so that saving
 	// after every trial does not sync all the earlier ones again.
 	trials map[int][sha256.Size]byte
@@ -254,7 +255,10 @@ func (f *Folder) Close() error {
 		return nil
 	}
 	err := f.lock.Close()
-	f.lock = nil
+	if f.own != nil {
+		err = errors.Join(err, f.own.Close())
+	}
+	f.lock, f.own = nil, nil
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -65,6 +66,65 @@ func reopen(dir string) (*Folder, error) {
 		return nil, err
 	}
 	return &Folder{dir: dir, lock: lock, trials: map[int][sha256.Size]byte{}}, nil
+}
+
+// Resume opens the folder of an interrupted run, concluded or not, for a process that goes on
+// with it; the run is listed as running from then on. Trials that were cut off are removed. It
+// returns ErrNotFound if there is no such run, ErrHeld if another process has it, and
+// ErrEnded if it came to an end of its own.
+func Resume(root, id string) (*Folder, *lab.Run, error) {
+	dir := filepath.Join(root, runsDir, id)
+	if _, err := os.Lstat(dir); !ValidID(id) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, ErrNotFound
+	}
+	own, err := reopen(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resume run: %w", err)
+	}
+	f := &Folder{dir: dir, lock: own.lock, trials: map[int][sha256.Size]byte{}}
+	fail := func(err error) (*Folder, *lab.Run, error) {
+		return nil, nil, fmt.Errorf("resume run: %w", errors.Join(err, f.Close()))
+	}
+	run, err := ReadRun(dir)
+	if err == nil && run.State != StateInterrupted {
+		err = ErrEnded
+	}
+	if err != nil {
+		return fail(err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return fail(err)
+	}
+	f.own, f.lock = own.lock, lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fail(ErrHeld)
+	}
+	if err := f.loadSeries(run); err != nil {
+		return fail(err)
+	}
+	return f, run, f.dropCutOff(run)
+}
+
+// dropCutOff removes the folders of trials that the run does not have.
+func (f *Folder) dropCutOff(run *lab.Run) error {
+	all, err := os.ReadDir(filepath.Join(f.dir, trialsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume run: %w", err)
+	}
+	whole := map[string]bool{}
+	for _, t := range run.Trials {
+		whole[TrialName(t.Number)] = true
+	}
+	for _, e := range all {
+		if whole[e.Name()] {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(f.dir, trialsDir, e.Name())); err != nil {
+			return fmt.Errorf("resume run: %w", err)
+		}
+	}
+	return nil
 }
 
 // loadSeries adds to the trials of a run their series, and records the digests of the trial.json files.

@@ -31,7 +31,8 @@ func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparis
 		}
 	}
 	c.Pairs = min(len(b.control), len(b.treatment))
-	judge(c, []*block{b}, margin, asked(run), func(values []stats.Block, p stats.Plan) (stats.Comparison, error) {
+	r := rule{level: Level, margin: margin, asked: asked(run)}
+	judge(c, []*block{b}, r, func(values []stats.Block, p stats.Plan) (stats.Comparison, error) {
 		base := stats.Quantile(slices.Sorted(slices.Values(values[0].Control)), 0.5)
 		return stats.Independent(values[0].Control, values[0].Treatment, margin/100*math.Abs(base), p)
 	})

@@ -17,6 +17,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
@@ -35,6 +36,11 @@ const (
 
 // Of compares the arms of a run. It returns nil if the run has one arm.
 func Of(run *lab.Run, seed uint64) *lab.Comparison {
+	return compareArms(run, levelLeft(run), seed)
+}
+
+// compareArms is Of, with the level of this one comparison.
+func compareArms(run *lab.Run, level float64, seed uint64) *lab.Comparison {
 	if !slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Arm == lab.Treatment }) {
 		return nil
 	}
@@ -44,28 +50,56 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
 	c.Control, c.Treatment = differences(run)
-	judge(c, blocks, 0, asked(run), stats.Compare)
+	c.Margin = run.Plan.Margin
+	judge(c, blocks, rule{level, run.Plan.Margin, run.Plan.Margin > 0, run.Plan.Primary, asked(run)}, stats.Compare)
+	if c.Verdict == lab.Unknown {
+		c.Missing = missing(c, level)
+	}
 	c.Headline, c.Detail = words(c, ofArms(c))
+	if p := run.Plan.Primary; p != "" && !slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Guard }) {
+		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", clip(p))
+	}
+	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
+		c.Detail += fmt.Sprintf("; known at look %d of %d, so that the run ended after %d of %d pairs", n, run.Plan.Looks, c.Pairs, run.Plan.Trials)
+	}
 	return c
 }
 
-// judge fills in the effects and the verdict. A shift of at most margin, in percent of
-// the control's median, counts as none.
+// rule is how effects become findings.
+type rule struct {
+	level float64 // of this comparison: Level, or the part of it that a look spends
+	// A shift of at most margin, in percent of the control's median, counts as none. Where it
+	// settles, a guard within the margin is equivalent, and one that may be within it or not is
+	// unknown.
+	margin  float64
+	settles bool
+	primary string   // the only guard; "" for all
+	asked   []string // further guards
+}
+
+// judge fills in the effects and the verdict.
 func judge(
-	c *lab.Comparison, blocks []*block, margin float64, asked []string,
-	compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+	c *lab.Comparison, blocks []*block, r rule, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
 ) {
-	all := metrics(blocks, asked)
+	all := metrics(blocks, r)
 	guards := 0
 	for _, m := range all {
 		if m.guarded {
 			guards++
 		}
 	}
+	sure := map[string]lab.Range{} // of guards, for all of them together
 	for _, m := range all {
-		e, ok := effect(m, blocks, stats.Plan{Seed: c.Seed, Family: familyOf(m, guards)}, compare)
+		plan := stats.Plan{Seed: c.Seed, Family: familyOf(m, guards, r), Confidence: 1 - r.level}
+		e, ok := effect(m, blocks, plan, compare)
 		if !ok && !m.guarded {
 			continue
+		}
+		if ok && m.guarded && r.settles {
+			plan.Confidence = 1 - r.level/float64(plan.Family)
+			if corrected, _ := effect(m, blocks, plan, compare); corrected.Shift.Confidence >= plan.Confidence-rounding {
+				sure[m.Metric] = corrected.Shift
+			}
 		}
 		// A guard is listed even if there is nothing to compare: the change may be what
 		// made it disappear.
@@ -74,16 +108,45 @@ func judge(
 		}
 		c.Effects = append(c.Effects, e)
 	}
-	correct(c.Effects)
+	correct(c.Effects, Level/r.level)
 	higher := map[string]bool{}
 	for _, m := range all {
 		higher[m.Metric] = m.Higher
 	}
 	for i := range c.Effects {
 		e := &c.Effects[i]
-		e.Finding = finding(e, margin/100*math.Abs(e.Control), higher[e.Metric])
+		least := r.margin / 100 * math.Abs(e.Control)
+		if e.Guard && r.settles {
+			e.Finding = r.settled(e, sure[e.Metric], least, higher[e.Metric])
+		} else {
+			e.Finding = finding(e, least, higher[e.Metric])
+		}
 	}
 	c.Verdict = decide(c.Effects)
+}
+
+// rounding is how far a confidence may be below what was asked for.
+const rounding = 1e-9
+
+// settled classifies the effect on a guard against the margin. That it is larger is said of the
+// interval for all guards together, so that one false alarm among them has the level. That
+// all are within the margin needs no correction, as it is false if it is false of one.
+func (r rule) settled(e *lab.Effect, sure lab.Range, least float64, higher bool) string {
+	up, down := lab.Slower, lab.Faster
+	if higher {
+		up, down = down, up
+	}
+	switch {
+	case e.Pairs < Least || e.Shift.Confidence < 1-r.level-rounding: // few pairs have an interval of less confidence
+		return lab.Unknown
+	case sure.Low > least:
+		return up
+	case sure.High < -least:
+		return down
+	case e.Shift.Low >= -least && e.Shift.High <= least:
+		return lab.Equivalent
+	}
+	return lab.Unknown
 }
 
 // asked lists the metrics that the plan of a run makes guards.
@@ -95,8 +158,8 @@ func asked(run *lab.Run) []string {
 }
 
 // familyOf is how many tests a metric's is corrected for.
-func familyOf(m metric, guards int) int {
-	if !m.guarded {
+func familyOf(m metric, guards int, r rule) int {
+	if !m.guarded || r.primary != "" {
 		return 1
 	}
 	return max(guards, len(lab.Guards()))
@@ -136,8 +199,34 @@ type metric struct {
 }
 
 // metrics lists the guards, those that were asked for last, and then, by name, the other metrics of
-// valid trials.
-func metrics(blocks []*block, asked []string) []metric {
+// valid trials. If one is the primary one, it comes first and is the only guard.
+func metrics(blocks []*block, r rule) []metric {
+	out := everyMetric(blocks, r.asked)
+	if r.primary == "" {
+		return out
+	}
+	for i := range out {
+		m := &out[i]
+		if m.guarded = m.Metric == r.primary; !m.guarded || m.Label != "" {
+			continue
+		}
+		bare := m.Metric[strings.LastIndexByte(m.Metric, '/')+1:]
+		m.Guard, _ = lab.AskedGuard(m.Metric, []string{bare})
+	}
+	slices.SortStableFunc(out, func(a, b metric) int {
+		switch {
+		case a.guarded == b.guarded:
+			return 0
+		case a.guarded:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// everyMetric lists them as if none were the primary one.
+func everyMetric(blocks []*block, asked []string) []metric {
 	units := map[string]string{}
 	for _, b := range blocks {
 		for _, t := range slices.Concat(b.control, b.treatment) {
@@ -266,8 +355,9 @@ func bounds(i stats.Interval) lab.Range {
 	return lab.Range{Value: i.Value, Low: i.Low, High: i.High, Confidence: i.Confidence}
 }
 
-// correct fills in the adjusted p-values.
-func correct(effects []lab.Effect) {
+// correct fills in the adjusted p-values. looks is by how much they grow because there are other
+// looks at the same trials.
+func correct(effects []lab.Effect, looks float64) {
 	for _, family := range []struct {
 		guarded bool
 		adjust  func([]float64) []float64
@@ -280,7 +370,7 @@ func correct(effects []lab.Effect) {
 		}
 		for i, adjusted := range family.adjust(p) {
 			if effects[i].Guard == family.guarded {
-				effects[i].Adjusted = adjusted
+				effects[i].Adjusted = min(adjusted*looks, 1)
 			}
 		}
 	}
@@ -324,6 +414,8 @@ func decide(effects []lab.Effect) string {
 		return lab.Faster
 	case found[lab.NoChange]:
 		return lab.NoChange
+	case found[lab.Equivalent] && !found[lab.Unknown]:
+		return lab.Equivalent
 	}
 	return lab.Unknown
 }

@@ -53,11 +53,27 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 		return v.none, fmt.Sprintf("%s; %s or more would have been found four times of five", v.change(best, true),
 			amount(best.MinimalEffect, best))
 	}
+	switch {
+	case c.Verdict == lab.Equivalent:
+		return fmt.Sprintf("%s is equivalent to the control within %g %%", v.name, c.Margin),
+			fmt.Sprintf("%s; all guarded metrics are within the margin", v.change(best, true))
+	case c.Margin > 0 && c.Pairs >= Least && best != nil:
+		return fmt.Sprintf("Whether the treatment differs by more than %g %% is not known", c.Margin),
+			fmt.Sprintf("%s; %s", v.change(best, true), morePairs(c.Missing))
+	}
 	detail = v.least
 	if best != nil {
 		detail += "; so far " + v.change(best, false)
 	}
 	return v.few, detail
+}
+
+// morePairs says how many pairs are missing.
+func morePairs(missing int) string {
+	if missing >= mostMissing {
+		return "it is so near the margin that no number of trials would tell"
+	}
+	return fmt.Sprintf("about %d more %s would tell, if it is as it seems", missing, lab.Plural(missing, "pair", "pairs"))
 }
 
 // Stopped marks the comparison of a run that ended before all its trials were done. The

@@ -17,7 +17,7 @@ export const address = page => page.replace(/^https?:\/\//, "").replace(/\/$/, "
 export const reportOf = id => `/runs/${encodeURIComponent(id)}/report.html`;
 
 // found shows the result of a comparison: a sign, and the same in words.
-const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="]]);
+const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="], ["equivalent", "≈"]]);
 export const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
   make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
 

@@ -15,6 +15,10 @@ if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(
   back.firstElementChild.href = "/";
   back.lastElementChild.href = `/history?${new URLSearchParams(series)}`;
   back.hidden = false;
+  const formats = [["junit", "JUnit"], ["csv", "CSV"], ["markdown", "Markdown"], ["perfherder", "Perfherder"], ["picture", "Picture"]];
+  const run = location.pathname.split("/")[2];
+  formats.forEach(([format, textContent], i) => $("#exports").append(i ? ", " : "", make("a", { href: `/api/v1/runs/${run}/export?format=${format}&report=${encodeURIComponent(location.href.split("#")[0])}`, textContent })));
+  $("#exports").hidden = false;
 }
 
 // The theme follows the system until somebody chooses; the choice is kept where the browser allows it.

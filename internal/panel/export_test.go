@@ -1,0 +1,47 @@
+package panel
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"eidetic/internal/export"
+	"eidetic/internal/report/reporttest"
+)
+
+// REST has every format, as a file that a browser saves and does not show.
+func TestExportRun(t *testing.T) {
+	st := emptyStore(t)
+	run := reporttest.Compared(1, 8, 100)
+	run.Name = "<script>alert(1)</script>"
+	bare := reporttest.Run(1, 2)
+	bare.ID = "bare"
+	for _, t := range bare.Trials {
+		t.Valid = false
+	}
+	addRun(t, st, bare)
+	addRun(t, st, run)
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	at := "/api/v1/runs/" + run.ID + "/export?format="
+	for _, f := range export.Formats() {
+		got := ask(t, s, http.MethodGet, at+f.Name, nil)
+		if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != f.Type || got.text == "" {
+			t.Errorf("%s: %s, %q; want 200 and %s", f.Name, got.Status, got.Header.Get("Content-Type"), f.Type)
+		}
+		if saved := got.Header.Get("Content-Disposition"); !strings.HasPrefix(saved, "attachment; filename="+run.ID+"-"+f.Name+".") {
+			t.Errorf("%s: Content-Disposition %q; want a file's name", f.Name, saved)
+		}
+	}
+	for query, want := range map[string]string{
+		at + "xls":                                "422 format",
+		"/api/v1/runs/nope/export?format=csv":     "404 nope",
+		"/api/v1/runs/bare/export?format=picture": "409 no pictures",
+		at + "markdown&picture=a.png&report=https%3A%2F%2Fb.example%2Fr": "200 ](<a.png>)",
+	} {
+		got := ask(t, s, http.MethodGet, query, nil)
+		status, text, _ := strings.Cut(want, " ")
+		if status != strings.Fields(got.Status)[0] || !strings.Contains(got.text, text) {
+			t.Errorf("%s: %s %.300s, want %q", query, got.Status, got.text, want)
+		}
+	}
+}
