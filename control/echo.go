@@ -28,9 +28,12 @@ const echoLimit = time.Second
 var ErrNoEcho = errors.New("the device did not answer Caps Lock by its light within 1 s: it does not take the key, or this connection does not " +
 	"tell its lights") // constant
 
+// Caps tells the state of Caps Lock, as far as it is known.
+type Caps func(context.Context) (on, known bool)
+
 // AwaitLight asks for the state of Caps Lock until it is as wanted. The light was switched after
 // the last question whose answer was the other one was asked, and not before since.
-func AwaitLight(ctx context.Context, clock lab.Clock, caps func(context.Context) (on, known bool), want bool, since lab.Time) (lab.Event, error) {
+func AwaitLight(ctx context.Context, clock lab.Clock, caps Caps, want bool, since lab.Time) (lab.Event, error) {
 	began := clock()
 	light := lab.Event{Name: "light", Detail: map[bool]string{true: "on", false: "off"}[want], Earliest: since}
 	for {

@@ -76,12 +76,16 @@ func TestLiveScreen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * livePeriod)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); film.Status().Frames == 0 || time.Since(began) < 2*livePeriod; {
+		<-tick.C
+	}
 	picture := filepath.Join(folder, LivePicture)
 	if _, err := os.Stat(picture); err == nil {
 		t.Error("a picture was made that nobody had asked for")
 	}
-	for deadline := time.Now().Add(testlab.Hang); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(testlab.Hang); ; <-tick.C {
 		if err := os.WriteFile(filepath.Join(folder, LiveWanted), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

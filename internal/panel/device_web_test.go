@@ -100,6 +100,8 @@ func TestDeviceInBrowser(t *testing.T) {
 		return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}}
 	}})
 	b := reporttest.NewBrowser(t)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for _, width := range []int64{390, 1100} {
 		fake.mu.Lock()
 		fake.run, fake.steps, fake.driver = false, nil, Driver{}
@@ -112,7 +114,7 @@ func TestDeviceInBrowser(t *testing.T) {
 		}
 		until := func(what, script string) {
 			t.Helper()
-			for deadline := time.Now().Add(testlab.Hang); ; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(testlab.Hang); ; <-tick.C {
 				ok, err := reporttest.Eval[bool](b, script)
 				if err != nil {
 					t.Fatal(err)
@@ -159,7 +161,7 @@ func TestDeviceInBrowser(t *testing.T) {
 		}
 		want := []string{"click ", "drag ", `type "a"`, `type "\""`, "key Ctrl+l", "key Shift+Tab", `type "say \"\\ß"`}
 		var got []string
-		for deadline := time.Now().Add(testlab.Hang); len(got) < len(want) && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(testlab.Hang); len(got) < len(want) && time.Now().Before(deadline); <-tick.C {
 			got = fake.given()
 		}
 		if !slices.EqualFunc(got, want, strings.HasPrefix) {

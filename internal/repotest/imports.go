@@ -85,6 +85,11 @@ func directions() []direction {
 			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
 		},
 		{
+			"internal/seat",
+			append([]string{"capture/source", "control", "internal/drive", "internal/execute", "internal/testlab"}, lab...),
+			"people see and drive a device between runs, by the instruments that a run uses; it knows nothing of the panel",
+		},
+		{
 			"internal/drive",
 			append([]string{"analysis", "capture", "control"}, lab...),
 			"steps are carried out for a person by the instruments alone; there is no trial, and nothing is kept",
@@ -128,6 +133,7 @@ func directions() []direction {
 					"internal/credentials",
 					"internal/device",
 					"internal/doctor",
+					"internal/seat",
 					"internal/experiment",
 					"internal/execute",
 					"internal/inspect",

@@ -12,6 +12,7 @@ import (
 	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/seat"
 	"eidetic/netlab/port"
 	"eidetic/netlab/wifi"
 )
@@ -24,7 +25,7 @@ type measurable interface {
 	// why that failed. Runs of one device follow one another.
 	carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error
 	// place is where people look at it and drive it between runs.
-	place() *seat
+	place() *seat.Seat
 }
 
 // deviceList holds the devices by name; more come as ports get their roles.
@@ -85,7 +86,7 @@ type portDevice struct {
 	software string
 	log      *slog.Logger
 	checker  inspect.Checker // of recordings
-	seat     seat
+	seat     seat.Seat
 	plugged  *partList // what is plugged into the box; nil is nothing
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
@@ -197,12 +198,12 @@ func (d *portDevice) describeNetwork() panel.Device {
 	return out
 }
 
-func (d *portDevice) place() *seat { return &d.seat }
+func (d *portDevice) place() *seat.Seat { return &d.seat }
 
 func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	running, start, done := d.occupy()
 	defer done()
-	defer d.seat.take()()
+	defer d.seat.Take()()
 	now := d.describeNetwork()
 	address, err := netip.ParseAddr(now.Address)
 	if err != nil {
@@ -223,7 +224,7 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 	}
 	defer keys.Close()
 	x := execute.Execution{
-		ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.live, News: news, Log: d.log, Software: d.software, Check: d.checker,
+		ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.Live, News: news, Log: d.log, Software: d.software, Check: d.checker,
 	}
 	return x.Run(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/seat"
 )
 
 func TestDeviceConfigSaysWhere(t *testing.T) {
@@ -49,7 +50,7 @@ type named struct{ panel.Device }
 
 func (n named) describe(context.Context) panel.Device                          { return n.Device }
 func (n named) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
-func (n named) place() *seat                                                   { return &seat{} }
+func (n named) place() *seat.Seat                                              { return &seat.Seat{} }
 
 func TestDevicesInOrder(t *testing.T) {
 	var all deviceList

@@ -11,6 +11,7 @@ import (
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/seat"
 	"eidetic/internal/store"
 	"eidetic/systemd"
 
@@ -23,7 +24,7 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
-func (noDevice) place() *seat { return &seat{} }
+func (noDevice) place() *seat.Seat { return &seat.Seat{} }
 
 func (noDevice) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
 

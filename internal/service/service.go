@@ -25,6 +25,7 @@ import (
 	"eidetic/internal/panel"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/sandbox"
+	"eidetic/internal/seat"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
@@ -101,7 +102,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if !box.Is(root) { // a box has no browser
 		devices.add("virtual", &virtualDevice{
 			data: s.Data, reach: s.Config.Network.reach(s.Roots), commands: s.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: s.Config.Virtual.NoSandbox, seat: seat{live: liveFolder(s.Data, "virtual")},
+			noSandbox: s.Config.Virtual.NoSandbox, seat: seat.Seat{Live: liveFolder(s.Data, "virtual")},
 		})
 	}
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})

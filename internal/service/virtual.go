@@ -10,6 +10,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
+	"eidetic/internal/seat"
 )
 
 // virtualDevice is a browser on this machine, in namespaces that are made for
@@ -28,10 +29,10 @@ type virtualDevice struct {
 	good time.Time // when check last returned nil
 	busy bool      // whether a run is in progress
 
-	seat seat // at which people see its runs
+	seat seat.Seat // at which people see its runs
 }
 
-func (v *virtualDevice) place() *seat { return &v.seat }
+func (v *virtualDevice) place() *seat.Seat { return &v.seat }
 
 // goodFor is how long a good result of check is believed.
 const goodFor = time.Minute
@@ -68,8 +69,8 @@ func (v *virtualDevice) setBusy(busy bool) {
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
-	defer v.seat.take()()
-	t := sandbox.Task{Live: v.seat.live, ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
+	defer v.seat.Take()()
+	t := sandbox.Task{Live: v.seat.Live, ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
 	if kind, err := sandbox.OriginsOf(p); err != nil {
 		return err
 	} else if kind == sandbox.OriginsSample {
