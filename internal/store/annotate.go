@@ -46,7 +46,7 @@ func Annotate(dir string, list ...lab.Annotation) error {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	f, err := root.OpenFile(AnnotationsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
+	f, err := root.OpenFile(AnnotationsFile, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return fmt.Errorf("annotate: %w", err)
 	}
@@ -78,6 +78,15 @@ func appendTo(f *os.File, lines []byte) error {
 		return fmt.Errorf("%s is no regular file", filepath.Base(f.Name()))
 	case info.Size()+int64(len(lines)) > maxAnnotations:
 		return ErrAnnotations
+	}
+	if size := info.Size(); size > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			lines = append([]byte("\n"), lines...)
+		}
 	}
 	_, err = f.Write(lines)
 	return err

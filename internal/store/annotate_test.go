@@ -41,6 +41,18 @@ func TestAnnotate(t *testing.T) {
 	if len(list) != 800 || left != 2 || err != nil || list[799] != one {
 		t.Errorf("ReadAnnotations() = %d, %d left, %v; want 800, 2, nil", len(list), left, err)
 	}
+	if err := os.WriteFile(path, append(content, `{"op":"ma`...), 0o644); err != nil { // a killed writer
+		t.Fatal(err)
+	}
+	if err := Annotate(dir, one); err != nil {
+		t.Fatal(err)
+	}
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if list, left, err := ReadAnnotations(strings.NewReader(string(content))); len(list) != 801 || left != 1 || err != nil {
+		t.Errorf("behind half a line: %d, %d left, %v; want 801, 1, nil", len(list), left, err)
+	}
 	if err := os.Truncate(path, maxAnnotations); err != nil {
 		t.Fatal(err)
 	}
