@@ -34,10 +34,10 @@ func TestPlugIn(t *testing.T) {
 	name := b.Run(t, "grep -l -i "+b.Device.MAC+" /sys/class/net/e*/address | cut -d / -f 5")
 	configure(before + "\nnetwork:\n  trust: |\n    " + strings.ReplaceAll(strings.TrimSpace(roots), "\n", "\n    ") +
 		fmt.Sprintf("\ndevices:\n  - name: laptop\n    port: %s\n    screen: {v4l2: %s, format: YUYV, set: {OSD Text Mode: 2}}\n"+
-			"    controls: {gadget: auto, screen: 320x240}\n    fresh: [key Ctrl+W]\n", name, grabber(t, b)))
+			"    controls: {gadget: auto, screen: 640x480}\n    fresh: [key Ctrl+W]\n", name, grabber(t, b)))
 
 	useLease(t, b)
-	d := storytest.Plug(t, b.Device, tapName, 320, 240)
+	d := storytest.Plug(t, b.Device, tapName, 640, 480)
 	plugScreen(t, b, d)
 	panel := &storytest.Panel{URL: "https://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)}
 	story := storytest.Story{
@@ -101,9 +101,9 @@ func checkFacts(t *testing.T, run *lab.Run) {
 			t.Fatalf("trial %d keeps nothing of the grabber", trial.Number)
 		}
 		s := trial.Capture.Source
-		if s.Pixels != lab.YUYV || s.Width != 320 || s.Height != 240 || s.Chroma != "4:2:2" || s.Rate < 59.9 || s.Rate > 59.96 ||
+		if s.Pixels != lab.YUYV || s.Width != 640 || s.Height != 480 || s.Chroma != "4:2:2" || s.Rate < 59.9 || s.Rate > 59.96 ||
 			!strings.Contains(s.Notes["colour"], "limited range") || s.Notes["signal"] == "" {
-			t.Errorf("trial %d: the grabber is kept as %+v; want YUYV 320×240 at 59.94 Hz, 4:2:2, limited range, with its signal", trial.Number, *s)
+			t.Errorf("trial %d: the grabber is kept as %+v; want YUYV 640×480 at 59.94 Hz, 4:2:2, limited range, with its signal", trial.Number, *s)
 		}
 		t.Logf("trial %d: %+v; measured %.3f Hz", trial.Number, *s, trial.Capture.Rate)
 	}

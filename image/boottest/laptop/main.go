@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// The laptop's screen: as small as a page can be, for an emulated processor.
+// The laptop's screen.
 const (
-	width, height = 320, 240
+	width, height = 640, 480
 	pictureBytes  = 2 * width * height
 )
 

@@ -66,12 +66,11 @@ func openOutput() (*os.File, error) {
 	return screen, control(capture, "Loop Video", 1)
 }
 
-// timings are those of CTA-861's mode 1, 640×480 at 59.94 Hz, with a smaller picture and more blanking.
+// timings are those of CTA-861's mode 1, 640×480 at 59.94 Hz.
 func timings() [33]uint32 {
 	// Type, width, height, interlaced, polarities, pixel clock (64 bits), then front porch, sync
 	// and back porch of rows and of the picture; behind the three of a second field, the standards.
-	const across, down = 640 - width, 480 - height
-	return [33]uint32{0, width, height, 0, 0, 25_175_000, 0, 16, 96, 48 + across, 10, 2, 33 + down}
+	return [33]uint32{0, width, height, 0, 0, 25_175_000, 0, 16, 96, 48, 10, 2, 33, 0, 0, 0, 1 | 2}
 }
 
 // signal pulls the cable between output and input, or plugs it in again.
