@@ -3,6 +3,7 @@ package report
 import (
 	"net/url"
 	"os"
+	"strings"
 
 	"eidetic/internal/lab"
 )
@@ -25,6 +26,7 @@ type Shot struct {
 // without pictures is left out.
 func ShotsOf(run *lab.Run, files *os.Root) []Shots {
 	var sides []side
+	step := tellingStep(run)
 	for _, arm := range armsOf(run) {
 		i, ok := typical(run, arm)
 		if !ok {
@@ -32,11 +34,15 @@ func ShotsOf(run *lab.Run, files *os.Root) []Shots {
 		}
 		s := side{Arm: arm, Name: armName(arm), Differs: differsOf(run, arm), Seen: &trial{Trial: run.Trials[i]}}
 		s.Seen.Thumbs, _ = filmstrip(files, run.Trials[i])
+		if step != "" {
+			s.Seen.Thumbs = stepThumbs(files, run.Trials[i])[step]
+			s.Name += ", step " + step
+		}
 		if len(s.Seen.Thumbs) > 0 {
 			sides = append(sides, s)
 		}
 	}
-	step := align(sides)
+	period := align(sides)
 	var out []Shots
 	for _, s := range sides {
 		cells := s.Cells
@@ -49,7 +55,7 @@ func ShotsOf(run *lab.Run, files *os.Root) []Shots {
 		for k, c := range cells {
 			at := c.TimeMS
 			if len(s.Cells) > 0 {
-				at = float64(k) * step
+				at = float64(k) * period
 			}
 			if file, err := url.PathUnescape(c.URL); err == nil {
 				one.All = append(one.All, Shot{at, file})
@@ -58,4 +64,27 @@ func ShotsOf(run *lab.Run, files *os.Root) []Shots {
 		out = append(out, one)
 	}
 	return out
+}
+
+// tellingStep is the step of a journey whose pictures tell most: the first in which a guarded metric
+// differs, or else the last that was measured; "" for a page load.
+func tellingStep(run *lab.Run) (step string) {
+	shown := shownTrial(run)
+	if shown == nil {
+		return ""
+	}
+	for _, s := range shown.Steps {
+		if s.Measured() {
+			step = s.Name
+		}
+	}
+	if run.Comparison == nil {
+		return step
+	}
+	for _, e := range run.Comparison.Effects {
+		if i := strings.LastIndexByte(e.Metric, '/'); i > 0 && e.Guard && (e.Finding == lab.Slower || e.Finding == lab.Faster) {
+			return e.Metric[:i]
+		}
+	}
+	return step
 }

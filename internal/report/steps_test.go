@@ -95,3 +95,20 @@ func TestJourneyOverview(t *testing.T) {
 		t.Errorf("the rows are %s; want %s", got, want)
 	}
 }
+
+// The picture of a journey shows the step in which the arms differ.
+func TestTellingStep(t *testing.T) {
+	run := journeyRun()
+	if got := tellingStep(run); got != "rest" {
+		t.Errorf("without a comparison: %q; want the last measured step", got)
+	}
+	run.Comparison = &lab.Comparison{Effects: []lab.Effect{
+		{Metric: "rest/idle_fps", Guard: true, Finding: lab.NoChange}, {Metric: "pad/response_ms", Guard: true, Finding: lab.Slower},
+	}}
+	if got := tellingStep(run); got != "pad" {
+		t.Errorf("where pad is slower: %q", got)
+	}
+	if got := tellingStep(reporttest.Run(3, 3)); got != "" {
+		t.Errorf("of a page load: %q", got)
+	}
+}

@@ -185,6 +185,13 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 		d.Flows = append(d.Flows, [4]int{f.FromTrack, f.From, f.ToTrack, f.To})
 	}
 	thumbs, _ := filmstrip(files, t)
+	of := stepThumbs(files, t)
+	for _, s := range t.Steps {
+		for _, one := range of[s.Name] { // whose times count from the step's own input
+			one.TimeMS += ms(s.First.Earliest + (s.First.Latest-s.First.Earliest)/2)
+			thumbs = append(thumbs, one)
+		}
+	}
 	for _, one := range thumbs {
 		d.Thumbs = append(d.Thumbs, timelineThumb{one.Frame, round3(one.TimeMS), one.URL, one.Width, one.Height})
 	}
