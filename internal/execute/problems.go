@@ -24,13 +24,18 @@ type OriginProblems struct {
 	more  int
 }
 
-// Add is for replay.RecordOptions.Log.
+// Add is for replay.RecordOptions.Log. A request that the device gave up says nothing of its origin, and one
+// that is answered when it is repeated has no problem.
 func (p *OriginProblems) Add(s lab.Served) {
-	if s.Error == "" {
+	if s.Aborted {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if s.Error == "" {
+		delete(p.byURL, s.URL)
+		return
+	}
 	if p.byURL == nil {
 		p.byURL = map[string]string{}
 	}
