@@ -47,7 +47,7 @@ func TestUHID(t *testing.T) {
 	}
 	var keys []int
 	for len(keys) < 6 {
-		if e := keyboard.Next(); e.Kind == hidtest.KindKey {
+		if e := keyboard.Next(); e.Kind == hidtest.KindKey && e.Value != 2 { // the kernel repeats a key that a slow machine holds for long
 			keys = append(keys, int(e.Code)*10+int(e.Value))
 		}
 	}

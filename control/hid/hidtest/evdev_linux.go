@@ -26,10 +26,12 @@ type InputEvent struct {
 // Kinds of events and their codes, of linux/input-event-codes.h.
 const (
 	KindSync, KindKey, KindRelative, KindAbsolute = 0, 1, 2, 3
+	kindLight                                     = 0x11
 	CodeWheel, CodePan                            = 8, 6
 	CodeX, CodeY                                  = 0, 1
 	CodeTouchX, CodeTouchY, CodeTouchID           = 0x35, 0x36, 0x39
 	CodeLeft, CodeRight, CodeMiddle               = 0x110, 0x111, 0x112
+	CodeCapsLock, codeCapsLight                   = 58, 1
 )
 
 // Input is an input device of this machine's kernel, grabbed so that nothing else gets its events.
@@ -81,7 +83,7 @@ func capable(device, capability string) bool {
 }
 
 func openInput(t testing.TB, path, name string) (*Input, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +132,21 @@ func (in *Input) Next() InputEvent {
 			in.t.Fatalf("%s: %v", in.Name, err)
 		}
 		in.rest = append(in.rest, buffer[:n]...)
+	}
+}
+
+// CapsLight switches the keyboard's light for Caps Lock, as the program does that has the keyboard.
+func (in *Input) CapsLight(on bool) {
+	in.t.Helper()
+	b := make([]byte, 2*eventBytes) // the light, and the synchronisation that ends it
+	order := binary.NativeEndian
+	order.PutUint16(b[16:], kindLight)
+	order.PutUint16(b[18:], codeCapsLight)
+	if on {
+		order.PutUint32(b[20:], 1)
+	}
+	if _, err := in.file.Write(b); err != nil {
+		in.t.Fatalf("%s: switching a light: %v", in.Name, err)
 	}
 }
 
