@@ -22,10 +22,10 @@ type Echoer interface {
 }
 
 // echoLimit is how long a light may take: no device that answers at all needs as long.
-const echoLimit = time.Second
+const echoLimit = 3 * time.Second
 
 // ErrNoEcho says that Caps Lock had no answer.
-var ErrNoEcho = errors.New("the device did not answer Caps Lock by its light within 1 s: it does not take the key, or this connection does not " +
+var ErrNoEcho = errors.New("the device did not answer Caps Lock by its light within 3 s: it does not take the key, or this connection does not " +
 	"tell its lights") // constant
 
 // Caps tells the state of Caps Lock, as far as it is known.
