@@ -174,27 +174,11 @@ func TestGadgetEcho(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyboard, on := hidtest.OpenInput(t, "Eidetic", "led"), false
-	type outcome struct {
-		control.Echo
-		err error
-	}
-	for _, presses := range []int{4, 2, 2} { // the first time the light is not known yet
-		done := make(chan outcome, 1)
-		go func() {
-			e, err := c.Echo(within(t))
-			done <- outcome{e, err}
-		}()
-		for range presses {
-			for e := keyboard.Next(); e.Kind != hidtest.KindKey || e.Code != hidtest.CodeCapsLock || e.Value != 1; {
-				e = keyboard.Next()
-			}
-			on = !on
-			keyboard.CapsLight(on)
-		}
-		e := <-done
-		if e.err != nil || e.Light.Latest < e.Press.Earliest {
-			t.Fatalf("Echo() = %+v, %v", e.Echo, e.err)
+	hidtest.OpenInput(t, "Eidetic", "led").AnswerCapsLock()
+	for range 3 {
+		e, err := c.Echo(within(t))
+		if err != nil || e.Light.Latest < e.Press.Earliest {
+			t.Fatalf("Echo() = %+v, %v", e, err)
 		}
 		t.Logf("the press is %.1f ms wide, the light came %.1f ms after it at the latest",
 			float64(e.Press.Latest.Sub(e.Press.Earliest))/1e6, float64(e.Light.Latest.Sub(e.Press.Earliest))/1e6)

@@ -31,7 +31,7 @@ const (
 	CodeX, CodeY                                  = 0, 1
 	CodeTouchX, CodeTouchY, CodeTouchID           = 0x35, 0x36, 0x39
 	CodeLeft, CodeRight, CodeMiddle               = 0x110, 0x111, 0x112
-	CodeCapsLock, codeCapsLight                   = 58, 1
+	codeCapsLock, codeCapsLight                   = 58, 1
 )
 
 // Input is an input device of this machine's kernel, grabbed so that nothing else gets its events.
@@ -135,19 +135,35 @@ func (in *Input) Next() InputEvent {
 	}
 }
 
-// CapsLight switches the keyboard's light for Caps Lock, as the program does that has the keyboard.
-func (in *Input) CapsLight(on bool) {
-	in.t.Helper()
-	b := make([]byte, 2*eventBytes) // the light, and the synchronisation that ends it
-	order := binary.NativeEndian
-	order.PutUint16(b[16:], kindLight)
-	order.PutUint16(b[18:], codeCapsLight)
-	if on {
-		order.PutUint32(b[20:], 1)
-	}
-	if _, err := in.file.Write(b); err != nil {
-		in.t.Fatalf("%s: switching a light: %v", in.Name, err)
-	}
+// AnswerCapsLock switches the keyboard's light at each press of Caps Lock, as the program does that has the
+// keyboard, until the test ends. Nothing else may read its events then.
+func (in *Input) AnswerCapsLock() {
+	go func() {
+		on := false
+		b := make([]byte, 64*eventBytes)
+		for {
+			n, err := in.file.Read(b)
+			if err != nil {
+				return // the test has ended, or the keyboard is gone: what waits for the light says so
+			}
+			for e := b[:n]; len(e) >= eventBytes; e = e[eventBytes:] {
+				order := binary.NativeEndian
+				if order.Uint16(e[16:]) != KindKey || order.Uint16(e[18:]) != codeCapsLock || order.Uint32(e[20:]) != 1 {
+					continue
+				}
+				on = !on
+				light := make([]byte, 2*eventBytes) // the light, and the synchronisation that ends it
+				order.PutUint16(light[16:], kindLight)
+				order.PutUint16(light[18:], codeCapsLight)
+				if on {
+					order.PutUint32(light[20:], 1)
+				}
+				if _, err := in.file.Write(light); err != nil {
+					return
+				}
+			}
+		}
+	}()
 }
 
 // AwaitReleaseOrEnd returns once a key is released, or the whole device is gone: the kernel
