@@ -145,9 +145,8 @@ func (c *chromeTrial) devtools() {
 	one("navigationStart", "blink.user_timing", c.tl.Zero, map[string]any{"frame": frame, "data": map[string]any{
 		"documentLoaderURL": c.tl.Page, "isLoadingMainFrame": true, "isOutermostMainFrame": true, "navigationId": navigation,
 	}})
-	traced := slices.ContainsFunc(c.tl.Tracks, func(t Track) bool { return t.Kind == Task })
 	for _, track := range c.tl.Tracks {
-		if track.Name == "Long tasks" && !traced {
+		if track.Name == "Long tasks" {
 			c.longTasks(track)
 		}
 		switch track.Kind {
@@ -166,7 +165,7 @@ func (c *chromeTrial) devtools() {
 	}
 }
 
-// longTasks writes the tasks that the page reported as those of its main thread, where no trace of the browser has all.
+// longTasks writes the tasks that the page reported as those of its main thread.
 func (c *chromeTrial) longTasks(track Track) {
 	var last lab.Time
 	for _, e := range track.Events {
@@ -214,11 +213,7 @@ func (c *chromeTrial) network(e Event, id, frame string, one func(string, string
 func (c *chromeTrial) tracks() {
 	for n, track := range c.tl.Tracks {
 		lanes := Lanes(track)
-		first := c.tids + 1
-		if track.Kind == Task {
-			first = mainThread
-		}
-		used := 0
+		first, used := c.tids+1, 0
 		for i, e := range track.Events {
 			if lanes[i] < 0 {
 				c.async(track, e)
@@ -227,9 +222,6 @@ func (c *chromeTrial) tracks() {
 			used = max(used, lanes[i]+1)
 			c.places[[2]int{n, i}] = first + lanes[i]
 			c.event(track, e, first+lanes[i])
-		}
-		if track.Kind == Task {
-			continue
 		}
 		for lane := range used {
 			name := track.Name

@@ -10,7 +10,6 @@ import (
 // [Low + p, High + p].
 type Clock struct {
 	Low, High lab.Time
-	Pings     int // answers that bound both sides
 }
 
 // Unbounded is what is known of a clock before anything is.
@@ -28,11 +27,7 @@ func (c *Clock) Sent(pageMS float64, arrived lab.Time) {
 // Heard says that the page had the answer, at its time, to what came to the box at arrived.
 func (c *Clock) Heard(pageMS float64, arrived lab.Time) {
 	c.Low = max(c.Low, arrived-pageTime(pageMS)-grain)
-	c.Pings++
 }
-
-// NotBefore says that the page's clock began after an instant, such as the input that opened the page.
-func (c *Clock) NotBefore(at lab.Time) { c.Low = max(c.Low, at-grain) }
 
 // Began says that the page's clock began at an instant, give or take slack, where both clocks are of one machine.
 // What disagrees with what else is known of the clock is not believed.

@@ -26,7 +26,6 @@ const (
 	Mark       = "mark"
 	Annotation = "annotation"
 	Link       = "link"
-	Task       = "task"
 )
 
 // Bounds of a timeline.
@@ -41,7 +40,6 @@ type Source struct {
 	Served      []lab.Served
 	Annotations []lab.Annotation // of the trial, in the order of their arrival
 	Link        []LinkBin        // what left the link in each tenth of a second, from the start
-	Tasks       []TaskOf         // of the browser's main thread, from a trace of its own
 }
 
 // LinkBin is a tenth of a second of the link.
@@ -53,13 +51,6 @@ type LinkBin struct {
 
 // LinkStep is how long a bin of the link is.
 const LinkStep = 100 * time.Millisecond
-
-// TaskOf is a stretch of a thread's work.
-type TaskOf struct {
-	Name       string
-	Start, End lab.Time
-	Detail     string
-}
 
 // Timeline is one trial.
 type Timeline struct {
@@ -136,7 +127,6 @@ func Of(s Source) *Timeline {
 	for _, track := range annotations(s.Annotations, lastOf(t)) {
 		add(track)
 	}
-	add(tasks(s.Tasks))
 	add(link(s.Link, tl.Zero))
 	tl.extent()
 	tl.flows()
@@ -370,34 +360,6 @@ func link(bins []LinkBin, zero lab.Time) Track {
 			Earliest: start, Latest: start.Add(LinkStep),
 			Facts: []Fact{{"down", strconv.Itoa(b.Down)}, {"up", strconv.Itoa(b.Up)}, {"most queued", strconv.Itoa(b.Queue)}},
 		})
-	}
-	return track
-}
-
-// tasks are of the browser's main thread; they nest as they were called.
-func tasks(list []TaskOf) Track {
-	track := Track{Kind: Task, Name: "Main thread", Nested: true}
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b TaskOf) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
-	})
-	var open []lab.Time
-	for _, one := range list {
-		for len(open) > 0 && open[len(open)-1] <= one.Start {
-			open = open[:len(open)-1]
-		}
-		end := max(one.End, one.Start)
-		if len(open) > 0 {
-			end = min(end, open[len(open)-1])
-		}
-		e := Event{Name: one.Name, Start: one.Start, End: end, Earliest: one.Start, Latest: one.Start, Depth: len(open)}
-		if one.Detail != "" {
-			e.Facts = []Fact{{"detail", one.Detail}}
-		}
-		if e.Depth <= mostDepth {
-			track.Events = append(track.Events, e)
-		}
-		open = append(open, end)
 	}
 	return track
 }

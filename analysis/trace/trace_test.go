@@ -47,8 +47,6 @@ func load() Source {
 			{Op: "mark", Text: "here", Source: "page", PageMS: 4, Earliest: ms(40), Latest: ms(42)},
 		},
 		Link: []LinkBin{{Down: 9000, Up: 400, Queue: 100}, {}, {Down: 1}},
-		Tasks: []TaskOf{{Name: "RunTask", Start: ms(10), End: ms(30)}, {Name: "FunctionCall", Start: ms(12), End: ms(20), Detail: "a.js"},
-			{Name: "RunTask", Start: ms(40), End: ms(41)}},
 	}
 }
 
@@ -83,9 +81,6 @@ func TestOf(t *testing.T) {
 		"annotation: outer 11–31 (10…12) depth 0",
 		"annotation: inner 21–900 (20…22) depth 1", // nothing ended it
 		"annotation: here 41–41 (40…42) depth 0",
-		"task: RunTask 10–30 (10…10) depth 0",
-		"task: FunctionCall 12–20 (12…12) depth 1",
-		"task: RunTask 40–41 (40…40) depth 0",
 		"link: 9000 bytes down, 400 up 0–100 (0…100) depth 0",
 		"link: 1 bytes down, 0 up 200–300 (200…300) depth 0",
 	}
@@ -161,10 +156,6 @@ func TestChromeAlwaysChecks(t *testing.T) {
 			now := at.Draw(t, "now")
 			s.Annotations = append(s.Annotations, lab.Annotation{Op: rapid.SampledFrom([]string{"set", "mark", "begin", "end"}).Draw(t, "op"), Text: text.Draw(t, "text"),
 				Group: rapid.SampledFrom([]string{"", "a"}).Draw(t, "group"), Earliest: now, Latest: now + 5})
-		}
-		for range rapid.IntRange(0, 30).Draw(t, "tasks") {
-			from := at.Draw(t, "from")
-			s.Tasks = append(s.Tasks, TaskOf{Name: text.Draw(t, "task"), Start: from, End: from.Add(length.Draw(t, "task's"))})
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "spans") {
 			from := at.Draw(t, "from")
