@@ -195,7 +195,7 @@ func Decide(p Problem, s State) (Decision, error) {
 		return d, nil
 	}
 	m := newModel(p, s)
-	d.None, d.Several, d.Noise = m.none, m.several, m.noise()
+	d.None, d.Several, d.Noise = m.none, m.several, m.spread()
 	for i, c := range m.cuts {
 		for r := c.from + 1; r <= c.to; r++ {
 			d.Culprits[r] = m.one[i] / float64(c.to-c.from)

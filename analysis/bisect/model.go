@@ -3,6 +3,8 @@ package bisect
 import (
 	"math"
 	"slices"
+
+	"eidetic/analysis/stats"
 )
 
 // freedom is Student's ν of a pair's noise.
@@ -84,7 +86,7 @@ func newModel(p Problem, s State) *model {
 func (m *model) learnScale() float64 {
 	var rest []float64
 	for _, g := range m.groups {
-		centre := middle(g.values)
+		centre := stats.Quantile(slices.Sorted(slices.Values(g.values)), 0.5)
 		for _, v := range g.values {
 			rest = append(rest, v-centre)
 		}
@@ -116,19 +118,9 @@ func (m *model) learnScale() float64 {
 	return max(math.Sqrt(square), largest/1000, 1e-9)
 }
 
-// middle is the median.
-func middle(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
 // spread is the standard deviation of a normal noise from which a location can be
 // estimated as well as from this one.
 func (m *model) spread() float64 { return m.scale * math.Sqrt(float64(freedom+3)/float64(freedom+1)) }
-
-// noise is what is told of it.
-func (m *model) noise() float64 { return m.spread() }
 
 // grid lays out levels on both sides of 0, as far as any group may lie, and as finely as
 // all of them can tell.
@@ -137,7 +129,7 @@ func (m *model) grid() {
 	for _, g := range m.groups {
 		n := len(g.values)
 		pairs += n
-		reach = max(reach, math.Abs(middle(g.values))+4*m.spread()/math.Sqrt(float64(n)))
+		reach = max(reach, math.Abs(stats.Quantile(slices.Sorted(slices.Values(g.values)), 0.5))+4*m.spread()/math.Sqrt(float64(n)))
 	}
 	step := max(m.spread()/math.Sqrt(float64(pairs))/2, reach/60)
 	half := int(math.Ceil(reach / step))

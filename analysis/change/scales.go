@@ -1,9 +1,9 @@
 package change
 
 import (
-	"cmp"
 	"math"
-	"slices"
+
+	"eidetic/analysis/stats"
 )
 
 // bump looks for two steps that undo each other, which the strongest split of a whole segment hides: it splits
@@ -87,30 +87,9 @@ func scoreWithin(values []float64, ends []int) []float64 {
 	out := make([]float64, len(values))
 	for i := 0; i+1 < len(ends); i++ {
 		n := float64(ends[i+1] - ends[i])
-		for k, rank := range ranksOf(values[ends[i]:ends[i+1]]) {
+		for k, rank := range stats.Ranks(values[ends[i]:ends[i+1]]) {
 			out[ends[i]+k] = math.Sqrt2 * math.Erfinv(2*rank/(n+1)-1)
 		}
 	}
 	return out
-}
-
-// ranksOf returns the rank of each value.
-func ranksOf(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	ranks := make([]float64, len(values))
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && values[order[to]] == values[order[from]] {
-			to++
-		}
-		for _, i := range order[from:to] {
-			ranks[i] = float64(from+1+to) / 2
-		}
-		from = to
-	}
-	return ranks
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"eidetic/analysis/stats"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
 )
@@ -120,8 +121,7 @@ func medianTime(seen []Seen) float64 {
 		times = append(times, s.TimeMS)
 	}
 	slices.Sort(times)
-	n := len(times)
-	return (times[(n-1)/2] + times[n/2]) / 2
+	return stats.Quantile(times, 0.5)
 }
 
 // typicalOf is the sighting nearest to the median.
