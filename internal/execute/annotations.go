@@ -2,7 +2,6 @@ package execute
 
 import (
 	"encoding/json"
-	"sync"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/replay"
@@ -13,10 +12,8 @@ const noteAnnotation = "annotations"
 
 // pageNotes keeps what the pages of a session put onto the timeline.
 type pageNotes struct {
-	local  bool // the device is this machine
-	mu     sync.Mutex
-	clocks pageClocks
-	list   []pageNote
+	pageClocks
+	list []pageNote
 }
 
 type pageNote struct {
@@ -28,10 +25,7 @@ type pageNote struct {
 func (m *pageNotes) add(n replay.Annotation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.clocks == nil {
-		m.clocks = pageClocks{}
-	}
-	p, ok := m.clocks.read(n, m.local)
+	p, ok := m.read(n)
 	if !ok {
 		return
 	}
@@ -62,7 +56,7 @@ func (m *pageNotes) all() []lab.Annotation {
 	defer m.mu.Unlock()
 	out := make([]lab.Annotation, 0, len(m.list))
 	for _, one := range m.list {
-		if earliest, latest, ok := m.clocks.at(one.doc, one.PageMS); ok {
+		if earliest, latest, ok := m.at(one.doc, one.PageMS); ok {
 			one.Earliest, one.Latest = earliest, max(min(latest, one.Latest), earliest)
 		}
 		out = append(out, one.Annotation)

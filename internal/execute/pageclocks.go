@@ -3,6 +3,7 @@ package execute
 import (
 	"encoding/json"
 	"math"
+	"sync"
 	"time"
 
 	"eidetic/analysis/trace"
@@ -27,8 +28,12 @@ type post struct {
 	List  json.RawMessage `json:"list"`
 }
 
-// pageClocks joins the clocks of documents to the box's.
-type pageClocks map[string]*documentClock
+// pageClocks joins the clocks of documents to the box's. Whoever embeds it holds mu.
+type pageClocks struct {
+	local bool // the device is this machine
+	mu    sync.Mutex
+	of    map[string]*documentClock // by the document's name
+}
 
 type documentClock struct {
 	trace.Clock
@@ -54,22 +59,25 @@ func monotonicOf(wallMS float64) lab.Time {
 	return clock() - lab.Time(time.Now().UnixNano()) + lab.Time(wallMS*1e6)
 }
 
-// read reads a post and learns from it; false for what is none. local says whether the device is this machine.
-func (c pageClocks) read(n replay.Annotation, local bool) (post, bool) {
+// read reads a post and learns from it; false for what is none.
+func (c *pageClocks) read(n replay.Annotation) (post, bool) {
 	var p post
 	if json.Unmarshal(n.Body, &p) != nil || len(p.Doc) > maxDocument || !isPageTime(p.Sent) {
 		return p, false
 	}
-	d := c[p.Doc]
+	d := c.of[p.Doc]
 	if d == nil {
-		if len(c) == mostDocuments {
+		if len(c.of) == mostDocuments {
 			return p, true
 		}
 		d = &documentClock{Clock: trace.Unbounded(), arrivals: map[int]lab.Time{}}
-		if local && p.Began > 0 && p.Began < 1e14 {
+		if c.local && p.Began > 0 && p.Began < 1e14 {
 			d.began = monotonicOf(p.Began)
 		}
-		c[p.Doc] = d
+		if c.of == nil {
+			c.of = map[string]*documentClock{}
+		}
+		c.of[p.Doc] = d
 	}
 	d.Sent(p.Sent, n.Time)
 	for _, h := range p.Heard {
@@ -84,8 +92,8 @@ func (c pageClocks) read(n replay.Annotation, local bool) (post, bool) {
 }
 
 // at is where a page's instant was on the box's clock; false where that has no bounds.
-func (c pageClocks) at(doc string, pageMS float64) (earliest, latest lab.Time, ok bool) {
-	d := c[doc]
+func (c *pageClocks) at(doc string, pageMS float64) (earliest, latest lab.Time, ok bool) {
+	d := c.of[doc]
 	if d == nil {
 		return 0, 0, false
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
 	"eidetic/analysis/framecode"
@@ -65,10 +64,8 @@ func masked(steps []lab.Step, mask string) (out []lab.Step) {
 
 // pageMarks keeps what the pages of a session report.
 type pageMarks struct {
-	local  bool // the device is this machine
-	mu     sync.Mutex
-	clocks pageClocks
-	list   []reported
+	pageClocks
+	list []reported
 }
 
 // reported is a mark with the document that reported it.
@@ -81,10 +78,7 @@ type reported struct {
 func (m *pageMarks) add(n replay.Annotation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.clocks == nil {
-		m.clocks = pageClocks{}
-	}
-	p, ok := m.clocks.read(n, m.local)
+	p, ok := m.read(n)
 	if !ok {
 		return
 	}
@@ -101,7 +95,7 @@ func (m *pageMarks) all() []lab.PageMark {
 	defer m.mu.Unlock()
 	out := make([]lab.PageMark, 0, len(m.list))
 	for _, one := range m.list {
-		if earliest, latest, ok := m.clocks.at(one.doc, one.PageMS); ok {
+		if earliest, latest, ok := m.at(one.doc, one.PageMS); ok {
 			one.Earliest, one.Latest = earliest, latest
 		}
 		out = append(out, one.PageMark)
