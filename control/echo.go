@@ -56,3 +56,33 @@ func AwaitLight(ctx context.Context, clock lab.Clock, caps Caps, want bool, sinc
 		}
 	}
 }
+
+// EchoCaps is what Echo does for a controller that can press Caps Lock and knows its state. The light is
+// switched off again whether it was seen or not.
+func EchoCaps(ctx context.Context, clock lab.Clock, caps Caps, press func(context.Context) (lab.Event, error)) (echo Echo, err error) {
+	off := func(ctx context.Context) error {
+		e, err := press(ctx)
+		if err == nil {
+			_, err = AwaitLight(ctx, clock, caps, false, e.Earliest)
+		}
+		if errors.Is(err, ErrNoEcho) {
+			return errors.New("the device does not switch Caps Lock off: switch it off by hand")
+		}
+		return err
+	}
+	if on, known := caps(ctx); known && on {
+		if err := off(ctx); err != nil {
+			return echo, err
+		}
+	}
+	if echo.Press, err = press(ctx); err != nil {
+		return echo, err
+	}
+	echo.Light, err = AwaitLight(ctx, clock, caps, true, echo.Press.Earliest)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*echoLimit)
+	defer cancel()
+	if back := off(late); err == nil {
+		err = back
+	}
+	return echo, err
+}

@@ -2,7 +2,6 @@ package hid
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"eidetic/control"
@@ -12,51 +11,37 @@ import (
 var _ control.Echoer = (*Controller)(nil)
 
 // Echo presses Caps Lock, waits until the device switches the keyboard's light on, and switches it
-// off again, whether it was seen or not.
-func (c *Controller) Echo(ctx context.Context) (echo control.Echo, err error) {
+// off again, whether it was seen or not. The key is up before the light is waited for: many systems
+// switch the light off only when the key is released, and one that is held repeats.
+func (c *Controller) Echo(ctx context.Context) (control.Echo, error) {
 	if !c.can.Keyboard {
-		return echo, errNoKeyboard
+		return control.Echo{}, errNoKeyboard
 	}
-	if err := c.begin(ctx); err != nil {
-		return echo, err
+	if err := c.learnLight(ctx); err != nil {
+		return control.Echo{}, err
 	}
-	// The key is up before the light is waited for: many systems switch the light off only when the
-	// key is released, and one that is held repeats.
-	if echo.Press, err = c.caps(ctx); err != nil {
-		return echo, err
-	}
-	echo.Light, err = control.AwaitLight(ctx, c.clock, c.sink.CapsLock, true, echo.Press.Earliest)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*releaseLimit)
-	defer cancel()
-	if off := c.lightOff(late); err == nil {
-		err = off
-	}
-	return echo, err
+	return control.EchoCaps(ctx, c.clock, c.sink.CapsLock, c.caps)
 }
 
-// begin switches the light off. A device that has not told its lights yet, because nothing has
-// changed them since it was connected, is made to by pressing the key twice.
-func (c *Controller) begin(ctx context.Context) error {
-	on, known := c.sink.CapsLock(ctx)
-	for n := 0; n < 2 && !known; n++ {
+// learnLight makes a device tell its lights that has not yet, because nothing has changed them since
+// it was connected: the key is pressed twice.
+func (c *Controller) learnLight(ctx context.Context) error {
+	if _, known := c.sink.CapsLock(ctx); known {
+		return nil
+	}
+	for range 2 {
 		if _, err := c.caps(ctx); err != nil {
 			return err
 		}
 	}
-	if !known {
-		// Either light will do: the key has been pressed twice, so the last one tells.
-		if _, err := control.AwaitLight(ctx, c.clock, func(ctx context.Context) (bool, bool) {
-			_, known := c.sink.CapsLock(ctx)
-			return known, known
-		}, true, c.clock()); err != nil {
-			return err
-		}
-		time.Sleep(lightSettles)
-		on, _ = c.sink.CapsLock(ctx)
+	known := func(ctx context.Context) (either, known bool) {
+		_, known = c.sink.CapsLock(ctx)
+		return known, known
 	}
-	if on {
-		return c.lightOff(ctx)
+	if _, err := control.AwaitLight(ctx, c.clock, known, true, c.clock()); err != nil {
+		return err
 	}
+	time.Sleep(lightSettles)
 	return nil
 }
 
@@ -65,15 +50,4 @@ const lightSettles = 200 * time.Millisecond
 
 func (c *Controller) caps(ctx context.Context) (lab.Event, error) {
 	return c.act(ctx, "key", "CapsLock", func() (Interval, error) { return c.tap(ctx, Stroke{Key: usageCaps}) })
-}
-
-func (c *Controller) lightOff(ctx context.Context) error {
-	e, err := c.caps(ctx)
-	if err == nil {
-		_, err = control.AwaitLight(ctx, c.clock, c.sink.CapsLock, false, e.Earliest)
-	}
-	if errors.Is(err, control.ErrNoEcho) {
-		return errors.New("the device does not switch Caps Lock off: switch it off by hand")
-	}
-	return err
 }
