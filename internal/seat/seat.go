@@ -52,6 +52,7 @@ type Seat struct {
 	taken  bool // by a run
 	driver Driver
 	until  time.Time       // the driver's turn
+	over   *time.Timer     // tidies after it
 	idle   context.Context // ends when a run takes the device
 	stop   context.CancelFunc
 
@@ -59,7 +60,8 @@ type Seat struct {
 	screen  *drive.Screen
 	looked  time.Time // last
 	last    Picture
-	changed lab.Time // of last
+	changed lab.Time    // of last
+	unseen  *time.Timer // tidies after the last look
 
 	hands    sync.Mutex // held while input is given
 	controls *connect.Controls
@@ -138,6 +140,15 @@ func (s *Seat) tidy() {
 	}
 }
 
+// after has a timer call f in a while, and not before then.
+func after(t **time.Timer, d time.Duration, f func()) {
+	if *t == nil {
+		*t = time.AfterFunc(d, f)
+	} else {
+		(*t).Reset(d)
+	}
+}
+
 // begin returns a context for what is done while no run uses the device, and what ends it.
 func (s *Seat) begin(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc, error) {
 	s.mu.Lock()
@@ -183,7 +194,7 @@ func (s *Seat) Look(ctx context.Context) (Picture, error) {
 		s.screen = drive.Watch(context.WithoutCancel(ctx), src)
 	}
 	s.looked = time.Now()
-	time.AfterFunc(lookTime, s.tidy)
+	after(&s.unseen, lookTime, s.tidy)
 	pic, changed, err := s.screen.Picture(ctx)
 	if err != nil {
 		s.shut()
@@ -242,7 +253,7 @@ func (s *Seat) mayDrive(who Driver) error {
 
 func (s *Seat) turn(who Driver) time.Duration {
 	s.driver, s.until = who, time.Now().Add(turnTime)
-	time.AfterFunc(turnTime+time.Second, s.tidy)
+	after(&s.over, turnTime+time.Second, s.tidy)
 	return turnTime
 }
 
