@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"eidetic/analysis/framecode"
 	"eidetic/analysis/measure"
@@ -122,7 +121,7 @@ func readPageMarks(list []byte, arrived lab.Time) (out []lab.PageMark) {
 		if !slices.Contains(kinds, b.Kind) || !sane || len(out) == mostPageMarks {
 			continue
 		}
-		m := lab.PageMark{Kind: b.Kind, Name: printable(b.Name), Arrived: arrived, PageMS: b.PageMS, DurationMS: b.Duration, Value: b.Value,
+		m := lab.PageMark{Kind: b.Kind, Name: lab.OneLine(b.Name, mostMarkName), Arrived: arrived, PageMS: b.PageMS, DurationMS: b.Duration, Value: b.Value,
 			Frame: -1}
 		if len(b.Box) == 4 && !slices.ContainsFunc(b.Box, func(v float64) bool { return !(math.Abs(v) <= lab.MaxSide) }) {
 			m.Box = &lab.Area{X: int(b.Box[0]), Y: int(b.Box[1]), W: int(b.Box[2]), H: int(b.Box[3])}
@@ -130,20 +129,6 @@ func readPageMarks(list []byte, arrived lab.Time) (out []lab.PageMark) {
 		out = append(out, m)
 	}
 	return out
-}
-
-// printable makes a page's text fit to be shown on a line.
-func printable(text string) string {
-	clean := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)), " ")
-	if runes := []rune(clean); len(runes) > mostMarkName {
-		return string(runes[:mostMarkName-1]) + "…"
-	}
-	return clean
 }
 
 // placeMarks finds for each mark the first frame that shows a code that was drawn at or after it. A page's

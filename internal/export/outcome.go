@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/store"
 )
 
 // check is one question of a run with its answer, as a build server's test is.
@@ -49,7 +50,7 @@ func ended(run *lab.Run) check {
 	}
 	c := check{name: "The run is done", says: fmt.Sprintf("%d of %d trials are valid", valid, len(run.Trials)), more: run.Warnings}
 	switch {
-	case run.State != "done":
+	case run.State != store.StateDone:
 		c.state, c.says = open, fmt.Sprintf("the run is %s: %s", run.State, cmp.Or(run.Error, "it says no reason"))
 	case run.Plan.Treatment != nil && run.Comparison == nil:
 		c.state, c.says = open, "two arms were asked for, and nothing was compared"

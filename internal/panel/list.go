@@ -12,10 +12,11 @@ import (
 )
 
 func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
-	waiting, ended, err := p.jobsWithoutRun(ctx)
+	jobs, err := p.jobs(ctx)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
+	waiting, ended := p.withoutRun(jobs)
 	var last *store.Entry // last run of the page before; nil for the first page
 	if in.Before != "" {
 		if i := slices.IndexFunc(waiting, func(e store.Entry) bool { return e.ID == in.Before }); i >= 0 {
@@ -35,8 +36,12 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 			entries = append(entries, e)
 		}
 	}
-	for i := range entries {
-		entries[i].State = p.stateOf(ctx, entries[i].ID, entries[i].State)
+	goOn := map[string]string{} // states of runs in the queue
+	for _, j := range jobs {
+		goOn[j.ID] = j.State
+	}
+	for i, e := range entries {
+		entries[i].State = stateIn(goOn[e.ID], e.State)
 	}
 	slices.SortStableFunc(entries, newestFirst)
 	body := Runs{Runs: append(stillWaiting(waiting, entries), entries...)}
@@ -47,17 +52,25 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 	return &listBody{body}, nil
 }
 
-// stateOf returns the state of a run, given that in its folder: an interrupted run that is in the queue
-// will go on.
+// stateOf returns the state of a run, given that in its folder.
 func (p *Panel) stateOf(ctx context.Context, id, state string) string {
 	if state != store.StateInterrupted || p.Queue == nil {
 		return state
 	}
 	job, err := p.Queue.Get(ctx, id)
-	if err == nil && (job.State == store.StateQueued || job.State == store.StateRunning) {
-		return job.State
+	if err != nil {
+		return state
 	}
-	return state
+	return stateIn(job.State, state)
+}
+
+// stateIn returns the state of a run, given those in the queue and in its folder: an interrupted run that is
+// in the queue will go on.
+func stateIn(queue, folder string) string {
+	if folder == store.StateInterrupted && (queue == store.StateQueued || queue == store.StateRunning) {
+		return queue
+	}
+	return folder
 }
 
 // stillWaiting drops the jobs that have begun since the queue was read: entries lists them.
@@ -87,17 +100,18 @@ func (p *Panel) entry(ctx context.Context, id string, ended []store.Entry) (*sto
 	return &e, nil
 }
 
-// jobsWithoutRun lists the jobs that have no run folder: those that wait or were just taken,
-// and those that ended before they had one.
-func (p *Panel) jobsWithoutRun(ctx context.Context) (waiting, ended []store.Entry, err error) {
-	waiting = []store.Entry{}
+// jobs lists the queue.
+func (p *Panel) jobs(ctx context.Context) ([]store.Job, error) {
 	if p.Queue == nil {
-		return waiting, nil, nil
+		return nil, nil
 	}
-	jobs, err := p.Queue.List(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	return p.Queue.List(ctx)
+}
+
+// withoutRun lists the jobs that have no run folder: those that wait or were just taken,
+// and those that ended before they had one.
+func (p *Panel) withoutRun(jobs []store.Job) (waiting, ended []store.Entry) {
+	waiting = []store.Entry{}
 	for _, j := range jobs {
 		if p.Store.Has(j.ID) { // also an interrupted one
 			continue
@@ -110,5 +124,5 @@ func (p *Panel) jobsWithoutRun(ctx context.Context) (waiting, ended []store.Entr
 			ended = append(ended, e)
 		}
 	}
-	return waiting, ended, nil
+	return waiting, ended
 }
