@@ -130,7 +130,10 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 		return boxError(err)
 	}
 	bar.close()
-	part := c.partOf(found)
+	part, err := c.partOf(found)
+	if err != nil { // the culprit is known without it
+		fmt.Fprintln(std.err, visible(fmt.Sprintf("Where the recordings of the two part is not known: %v", err)))
+	}
 	if err := c.tell(std, found, part); err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ func requestOf(plan *client.Request, c bisection.Comparison) *client.Request {
 	}
 	q.Set("trials", c.Pairs)
 	q.Set("seed", c.Seed)
+	if p, err := q.Plan(); err == nil && p.Primary == "" { // the report of each run is about what the bisect looks at
+		q.Set("primary", c.Metric)
+	}
 	q.Set("name", clipName("bisect "+c.Control+" "+c.Treatment))
 	return q
 }

@@ -4,7 +4,9 @@ package boottest
 
 import (
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,10 +52,93 @@ func TestPlugIn(t *testing.T) {
 		Panel: panel, Page: samplesite.Home, Leave: leave, Trials: 1, Still: 6 * time.Second, Limit: 3 * time.Minute, Patience: Patience,
 	}
 	began := time.Now()
+	journey := recordJourney(t, panel)
 	recorded, replayed := story.Tell(t)
 	t.Logf("the story took %.0f s", time.Since(began).Seconds())
 	checkFacts(t, panel.Run(t, replayed))
+	replayJourney(t, panel, journey)
 	pullCables(t, b, panel, recorded)
+}
+
+// recordJourney goes through the shop once while it is there, with the box's keyboard and mouse, and returns the run.
+func recordJourney(t *testing.T, panel *storytest.Panel) *lab.Run {
+	t.Helper()
+	panel.AwaitDevice(t)
+	id := panel.Start(t, shopJourney("record the journey", nil))
+	panel.Follow(t, id, Patience, nil)
+	run := panel.Run(t, id)
+	checkJourney(t, run)
+	return run
+}
+
+// replayJourney goes through it once more, over a shaped link and without the shop.
+func replayJourney(t *testing.T, panel *storytest.Panel, recorded *lab.Run) {
+	t.Helper()
+	id := panel.Start(t, shopJourney("replay the journey", map[string]any{"archive": recorded.ID, "link": "rtt=100ms,down=4mbit,up=1mbit"}))
+	panel.Follow(t, id, Patience, nil)
+	run := panel.Run(t, id)
+	checkJourney(t, run)
+	for _, trial := range run.Trials {
+		if last := recorded.Trials[0]; trial.FinalFrame == "" || trial.FinalFrame != last.FinalFrame {
+			t.Errorf("trial %d ends with the picture %.12s, want that of the recording, %.12s", trial.Number, trial.FinalFrame, last.FinalFrame)
+		}
+	}
+	page := string(panel.Get(t, "/runs/"+id+"/report.html"))
+	for _, name := range journeySteps() {
+		if !strings.Contains(page, ">"+name+"<") {
+			t.Errorf("the report has no step %q", name)
+		}
+	}
+}
+
+// journeySteps are the names of the steps that have an end.
+func journeySteps() []string { return []string{"open", "search", "scroll", "product", "basket", "pay"} }
+
+// shopJourney is docs/plans/shop-journey.yaml for a screen of 640 × 480, and for a box of which another machine emulates the processor.
+func shopJourney(name string, more map[string]any) map[string]any {
+	caret := []string{"190,10,340,52"}
+	plan := map[string]any{
+		"name": name, "device": "laptop", "trials": 1, "still_s": 2, "limit_s": 120,
+		"steps": []map[string]any{
+			{"name": "open", "open": samplesite.Store},
+			{"name": "search", "mask": caret, "steps": []map[string]any{{"click": "300,36"}, {"type": "table"}}},
+			{"name": "scroll", "scroll": "4", "over_ms": 200, "late_ms": 500, "mask": caret},
+			{"name": "product", "click": "300,240"},
+			{"name": "basket", "click": "590,344"},
+			{"name": "pay", "click": "400,240", "end": "done pay and still 2s"},
+		},
+	}
+	maps.Copy(plan, more)
+	return plan
+}
+
+// checkJourney checks what must hold on any machine: each step was done, no request was missed, and an invalid
+// trial has only reasons that a slow machine causes.
+func checkJourney(t *testing.T, run *lab.Run) {
+	t.Helper()
+	if len(run.Trials) == 0 {
+		t.Fatalf("the run %s is %s: %s", run.ID, run.State, run.Error)
+	}
+	for _, trial := range run.Trials {
+		for _, s := range trial.Steps {
+			t.Logf("%s, trial %d: %s ended by %s", run.ID, trial.Number, s.Name, s.End)
+		}
+		t.Logf("%s, trial %d: %d requests, %d frames, %d lost, invalid because %q",
+			run.ID, trial.Number, trial.Requests, trial.Frames, trial.FramesLost, trial.Invalid)
+		for _, reason := range trial.Invalid {
+			if !storytest.OfSlowMachines(reason) {
+				t.Errorf("trial %d is invalid: %s", trial.Number, reason)
+			}
+		}
+		if trial.Misses != 0 {
+			t.Errorf("trial %d: %d requests were not in the recording", trial.Number, trial.Misses)
+		}
+		for _, name := range journeySteps() {
+			if !slices.ContainsFunc(trial.Steps, func(s *lab.TrialStep) bool { return s.Name == name && s.End != "failed" && s.End != "limit" }) {
+				t.Errorf("trial %d did not end step %q", trial.Number, name)
+			}
+		}
+	}
 }
 
 // plugCables makes grabber and USB port, which end with the box.

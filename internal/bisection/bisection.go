@@ -35,6 +35,7 @@ type Lab interface {
 type Comparison struct {
 	Control, Treatment               string // revisions
 	ControlArchive, TreatmentArchive string // by Record; empty where the plan says what is loaded
+	Metric                           string // that decides
 	Pairs                            int
 	Seed                             uint64
 }
@@ -135,7 +136,7 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 		}
 	}
 	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs,
-		Seed:           h.Seed + uint64(len(h.journal.visits)),
+		Metric: h.Metric, Seed: h.Seed + uint64(len(h.journal.visits)),
 		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
 	doing := "Comparing %s with %s: %d pairs of trials"
 	if n.Confirms {
