@@ -178,7 +178,13 @@ func (i *inversion) scan(cells []*cell, known *cell) end {
 				continue
 			}
 		}
-		if p := c.p(i); p > i.alpha || n == len(cells)-1 {
+		p := c.p(i)
+		if n == len(cells)-1 && p <= i.alpha {
+			// Every shift but the centre is rejected: all differences within blocks are equal.
+			room := 4 * precision * i.span
+			return end{c.inner + math.Copysign(room, c.outer-c.inner), 1, p}
+		}
+		if p > i.alpha {
 			beyond := 0.0
 			if n > 0 {
 				beyond = min(cells[n-1].p(i), i.alpha)
@@ -199,9 +205,13 @@ const precision = 1e-12
 // bisect finds where between from and to holds becomes false.
 func bisect(from, to float64, holds func(float64) bool) float64 {
 	for least := precision * math.Abs(to-from); math.Abs(to-from) > least; {
-		if middle := (from + to) / 2; holds(middle) {
+		middle := (from + to) / 2
+		switch {
+		case middle == from || middle == to: // far from 0 no number lies between
+			return middle
+		case holds(middle):
 			from = middle
-		} else {
+		default:
 			to = middle
 		}
 	}

@@ -231,3 +231,29 @@ func BenchmarkShiftInBlocks(b *testing.B) {
 		})
 	}
 }
+
+// TestEqualDifferences: where all pairs differ by the same, the interval is that one value, and not everything.
+func TestEqualDifferences(t *testing.T) {
+	for _, n := range []int{8, 12, 30, 60} {
+		for _, shift := range []float64{0, 30, -0.5, 1e6} {
+			for _, spread := range []float64{0, 3} {
+				var blocks []Block
+				for i := range n {
+					level := 40 + spread*float64(i%3)
+					blocks = append(blocks, Block{[]float64{level}, []float64{level + shift}})
+				}
+				got, test, err := ShiftInBlocks(blocks, 0.95, 2000, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				near := func(v float64) bool { return math.Abs(v-shift) <= 1e-9*(1+math.Abs(shift)) }
+				if !near(got.Value) || !near(got.Low) || !near(got.High) || got.Confidence < 0.95 || got.Confidence > 1 {
+					t.Errorf("%d pairs, spread %v: %+v, want %v alone", n, spread, got, shift)
+				}
+				if (test.P <= 0.05) != (shift != 0) {
+					t.Errorf("%d pairs that differ by %v: p = %v", n, shift, test.P)
+				}
+			}
+		}
+	}
+}
