@@ -33,6 +33,7 @@ type timelinePage struct {
 	Trials []timelineTrial
 	Arms   []timelineArm
 	Left   int // trials that have none here
+	Graph  *runGraph
 }
 
 // timelineTrial is one trial; Data is what its script draws.
@@ -83,14 +84,20 @@ func writeTimelines(files *os.Root, run *lab.Run) ([]byte, error) {
 	p := &timelinePage{Run: run, Title: cmp.Or(run.Name, run.ID)}
 	reader := kept.NewReader(files)
 	size := 0
+	var sums graphs
 	for _, t := range inOrderOfUse(run) {
-		data, err := json.Marshal(timelineDataOf(files, t, reader.Of(t)))
+		tl := reader.Of(t)
+		sums.add(t, tl)
+		if size > maxTimelines {
+			continue
+		}
+		data, err := json.Marshal(timelineDataOf(files, t, tl))
 		if err != nil {
 			return nil, err
 		}
 		if size += len(data); size > maxTimelines {
 			p.Left = len(run.Trials) - len(p.Trials)
-			break
+			continue
 		}
 		p.Trials = append(p.Trials, timelineTrial{t.Number, t.Arm, t.Valid, template.JS(data)})
 	}
@@ -104,6 +111,7 @@ func writeTimelines(files *os.Root, run *lab.Run) ([]byte, error) {
 		}
 		p.Arms = append(p.Arms, one)
 	}
+	p.Graph = sums.page()
 	return p.render()
 }
 

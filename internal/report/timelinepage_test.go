@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,5 +146,57 @@ func TestManyAnnotations(t *testing.T) {
 	t.Logf("opened in %.0f ms, each zoom drawn in %.0f ms", found.Opened, found.Drawn)
 	if found.Rows > 12000 || found.Cut < 1000 {
 		t.Errorf("the tables have %d rows, %d of them cut", found.Rows, found.Cut)
+	}
+}
+
+// TestRunGraph: what both arms spend their time in is drawn and tabulated, and hostile names stay text.
+func TestRunGraph(t *testing.T) {
+	b := reporttest.NewBrowser(t)
+	run := reporttest.Compared(5, 12, 120)
+	for _, trial := range run.Trials {
+		end := trial.StartTime + 900e6
+		if trial.Arm == lab.Treatment {
+			end += 120e6
+		}
+		trial.Spans = []*lab.Span{{Name: "buy", Start: trial.StartTime, End: end, Children: []*lab.Span{
+			{Name: "</text><script>document.title='owned'</script>", Start: trial.StartTime, End: trial.StartTime + 400e6},
+			{Name: "pay", Start: trial.StartTime + 450e6, End: end},
+		}}}
+	}
+	dir := t.TempDir()
+	if err := reporttest.Files(dir, run, reporttest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Open("file://" + filepath.Join(dir, TimelineName)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := reporttest.Eval[struct {
+		Title  string
+		Bars   []int
+		Slower []string
+		Rows   []string
+		Wide   bool
+	}](b, `({
+		title: document.title,
+		bars: [...document.querySelectorAll(".run-graph figure")].map(f => f.querySelectorAll("svg svg").length),
+		slower: [...document.querySelectorAll(".run-graph svg svg:has(rect.slower) text")].map(e => e.textContent),
+		rows: [...document.querySelectorAll(".run-graph tbody tr")].map(e => [...e.children].map(c => c.textContent).join("|")),
+		wide: document.documentElement.scrollWidth > innerWidth,
+	})`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(found.Title, "owned") || !slices.Equal(found.Bars, []int{3, 3}) || !slices.Equal(found.Slower, []string{"buy", "pay"}) ||
+		len(found.Rows) != 3 || found.Wide {
+		t.Errorf("%+v", found)
+	}
+	if want := "pay|450.0|450.0|1|570.0|570.0|1|+120.0 (+120.0 … +120.0)"; !slices.Contains(found.Rows, want) {
+		t.Errorf("rows %q, want %q", found.Rows, want)
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
 	}
 }
