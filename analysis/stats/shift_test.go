@@ -257,3 +257,32 @@ func TestEqualDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestWholeNumbers: among few whole numbers, where most differences are equal, interval and test agree, and the interval is no
+// wider than the values can tell.
+func TestWholeNumbers(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		pairs, kinds := 6+r.IntN(24), 1+r.IntN(3)
+		apart := []float64{0, 1, 5, 1e7}[r.IntN(4)]
+		var blocks []Block
+		for range pairs {
+			level := float64(r.IntN(kinds))
+			blocks = append(blocks, Block{[]float64{level + float64(r.IntN(kinds))}, []float64{level + apart + float64(r.IntN(kinds))}})
+		}
+		got, test, err := ShiftInBlocks(blocks, 0.95, 500, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Confidence < 0.95 { // too few pairs, which it says
+			continue
+		}
+		size, room := spread(blocks), 1e-6*(1+spread(blocks))
+		if got.Low > got.Value+room || got.High < got.Value-room || got.High-got.Low > 4*size+room {
+			t.Errorf("seed %d: %+v of values %v apart", seed, got, size)
+		}
+		if excludes := got.Low > 0 || got.High < 0; excludes != (test.P <= 0.05) {
+			t.Errorf("seed %d: %+v, but p = %v", seed, got, test.P)
+		}
+	}
+}
