@@ -113,12 +113,12 @@ func (r *Result) middle() lab.Time {
 // walk reads the frames after the start frame in order and fills in the curves.
 func (r *Result) walk(frames Frames, s *screen) error {
 	size := s.area.Size()
-	all := image.Rectangle{Max: size}
+	everything(s.dirty, size.X)
 	t := newThumb(size)
-	t.update(s.final, all, s.plane.rgb)
+	t.update(s.final, s.dirty, s.plane)
 	final := t.hist
 	finalPix := slices.Clone(t.pix)
-	t.update(s.cur, all, s.plane.rgb)
+	t.update(s.cur, s.dirty, s.plane)
 	var start histogram // white: nothing is counted
 	if r.Baseline == BaselineStart {
 		start = t.hist
@@ -135,7 +135,7 @@ func (r *Result) walk(frames Frames, s *screen) error {
 			if err != nil {
 				return fmt.Errorf("frame %d: %w", frame, err)
 			}
-			t.update(s.cur, c.dirty, s.plane.rgb)
+			t.update(s.cur, s.dirty, s.plane)
 			r.Changed[i], r.LumaChanged[i] = c.pixels, c.luma
 		}
 		r.LoadHistogram[i] = 100 * float64(s.equal) / float64(s.pixels)

@@ -53,13 +53,13 @@ func (x *indices) changed(i int, t *thumb) {
 	}
 	x.times = append(x.times, at)
 	if x.speedline != nil && i > 0 {
-		x.speedline.add(max(x.r.Times[i], 0), t.pix)
+		x.speedline.add(max(x.r.Times[i], 0), t.pix, t.dirty)
 	}
 	if x.ssim != nil {
-		x.similarity = append(x.similarity, x.ssim.index(t.pix))
+		x.similarity = append(x.similarity, x.ssim.index(t.pix, t.dirty))
 	}
 	if x.edges != nil {
-		x.content = append(x.content, x.edges.count(t.pix))
+		x.content = append(x.content, x.edges.count(t.pix, t.dirty))
 	}
 }
 

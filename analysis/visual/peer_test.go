@@ -95,6 +95,8 @@ func TestPeers(t *testing.T) {
 			size := m.format.Bounds().Size()
 			e := newEdges(size)
 			similar = newSSIM(codes(m.format, m.pix[len(m.pix)-1]), size)
+			all := make([]span, size.Y)
+			everything(all, size.X)
 			for i := range r.Times {
 				if i > 0 && r.Changed[i] == 0 {
 					continue
@@ -102,8 +104,8 @@ func TestPeers(t *testing.T) {
 				progress = append(progress, fmt.Sprintf("%.0f=%.0f", math.Floor(r.Times[i]), r.Progress[i]))
 				wpt = append(wpt, fmt.Sprint(r.ProgressWPT[i]))
 				picture := codes(m.format, m.pix[i])
-				got.SSIM = append(got.SSIM, similar.index(picture))
-				got.Edges = append(got.Edges, e.count(picture))
+				got.SSIM = append(got.SSIM, similar.index(picture, all))
+				got.Edges = append(got.Edges, e.count(picture, all))
 			}
 			got.Progress, got.WPTProg = strings.Join(progress, ", "), strings.Join(wpt, " ")
 			if d := cmp.Diff(want[p.name], got, cmpopts.EquateApprox(0, 1e-12)); d != "" {

@@ -19,15 +19,15 @@ type screen struct {
 	pixels int // pixels of parts
 	heat   []uint16
 	row    []code // scratch
+	dirty  []span // of each row of the area, covers what the last frame changed
 
 	tolerance Tolerance
 }
 
 // change is what one frame changed.
 type change struct {
-	pixels int             // that differ from the frame before
-	luma   int             // whose luma differs by lumaStep or more
-	dirty  image.Rectangle // covers them; its origin is the content area's corner
+	pixels int // that differ from the frame before
+	luma   int // whose luma differs by lumaStep or more
 }
 
 func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle) (*screen, error) {
@@ -47,7 +47,7 @@ func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle) (*s
 	}
 	n := area.Dx() * area.Dy()
 	s.cur, s.final, s.heat = make([]code, n), make([]code, n), make([]uint16, n)
-	s.row = make([]code, area.Dx())
+	s.row, s.dirty = make([]code, area.Dx()), make([]span, area.Dy())
 	return s, nil
 }
 
@@ -115,6 +115,7 @@ func (s *screen) apply(pix []byte, changed []image.Rectangle) (change, error) {
 	if err := s.plane.check(pix); err != nil {
 		return c, err
 	}
+	clear(s.dirty)
 	for _, r := range changed {
 		for _, part := range s.parts {
 			// Where two changed rectangles overlap, the second finds no
@@ -164,7 +165,7 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 			cur[i] = is
 		}
 		x, y := r.Min.X-s.area.Min.X, y-s.area.Min.Y
-		c.dirty = c.dirty.Union(image.Rect(x+first, y, x+last+1, y+1))
+		s.dirty[y] = s.dirty[y].with(span{x + first, x + last + 1})
 	}
 }
 

@@ -12,54 +12,86 @@ import (
 type speedline struct {
 	size           image.Point
 	final          []float32 // luma
-	white          [3][256]int32
-	last           [3][256]int32
+	white, last    [3][256]int32
 	base           float64   // similarity of a white page with the final frame
 	times          []float64 // ms, of the start and of each frame that changed
 	progress, ssim []float64 // 0 … 100
+
+	pix     []uint32 // the picture, its luma and its histogram
+	luma    []float32
+	values  [3][256]int32
+	windows [][]float64 // similarity of each window of a row of them
+	changed []span
 }
 
+// speedlineSide is the side of a window.
+const speedlineSide = 8
+
 func newSpeedline(final []uint32, size image.Point) *speedline {
-	s := &speedline{size: size, final: speedlineLuma(final)}
-	s.last = speedlineHistogram(final)
+	s := &speedline{size: size, final: make([]float32, len(final)), luma: make([]float32, len(final)), pix: make([]uint32, len(final)),
+		changed: make([]span, size.Y)}
+	for y := 0; y < size.Y; y += speedlineSide {
+		s.windows = append(s.windows, make([]float64, (size.X+speedlineSide-1)/speedlineSide))
+	}
+	for c := range s.values { // of the black picture that it begins with
+		s.values[c][0] = int32(len(final))
+	}
+	everything(s.changed, size.X)
+	s.take(final)
+	copy(s.final, s.luma)
+	s.last = s.values
 	blank := make([]uint32, len(final))
 	for i := range blank {
 		blank[i] = 0xffffff
 	}
-	s.base = s.similar(speedlineLuma(blank))
-	s.add(0, blank)
+	s.take(blank)
+	s.base = s.similar()
+	s.note(0)
 	return s
 }
 
-func speedlineLuma(pix []uint32) []float32 {
-	out := make([]float32, len(pix))
-	for i, p := range pix {
-		out[i] = float32(float64(float64(p>>16&255)*0.212655) + float64(float64(p>>8&255)*0.715158) + float64(float64(p&255)*0.072187))
-	}
-	return out
+func speedlineLuma(p uint32) float32 {
+	return float32(float64(float64(p>>16&255)*0.212655) + float64(float64(p>>8&255)*0.715158) + float64(float64(p&255)*0.072187))
 }
 
-func speedlineHistogram(pix []uint32) (h [3][256]int32) {
-	for _, p := range pix {
-		r, g, b := p>>16&255, p>>8&255, p&255
-		if r >= 249 && g >= 249 && b >= 249 {
-			continue
+// count adds a pixel to the histogram with the sign.
+func (s *speedline) count(p uint32, sign int32) {
+	r, g, b := p>>16&255, p>>8&255, p&255
+	if r >= 249 && g >= 249 && b >= 249 {
+		return
+	}
+	s.values[0][r] += sign
+	s.values[1][g] += sign
+	s.values[2][b] += sign
+}
+
+// take makes pix the picture, which differs only where s.changed says.
+func (s *speedline) take(pix []uint32) {
+	for y, c := range s.changed {
+		for i := y*s.size.X + c.from; i < y*s.size.X+c.to; i++ {
+			s.count(s.pix[i], -1)
+			s.count(pix[i], 1)
+			s.pix[i], s.luma[i] = pix[i], speedlineLuma(pix[i])
 		}
-		h[0][r]++
-		h[1][g]++
-		h[2][b]++
 	}
-	return h
 }
 
-// add takes in a frame that changed.
-func (s *speedline) add(at float64, pix []uint32) {
-	h := speedlineHistogram(pix)
+// add takes in a frame that changed in the stretches dirty, one a row.
+func (s *speedline) add(at float64, pix []uint32, dirty []span) {
+	if copy(s.changed, dirty); len(s.times) == 1 { // the picture is still the white page
+		everything(s.changed, s.size.X)
+	}
+	s.take(pix)
+	s.note(at)
+}
+
+// note takes down what the picture has reached.
+func (s *speedline) note(at float64) {
 	var match, total int64
-	for c := range h {
-		for i := range h[c] {
+	for c := range s.values {
+		for i, v := range s.values[c] {
 			target := abs32(s.last[c][i] - s.white[c][i])
-			match += int64(min(abs32(h[c][i]-s.white[c][i]), target))
+			match += int64(min(abs32(v-s.white[c][i]), target))
 			total += int64(target)
 		}
 	}
@@ -69,23 +101,33 @@ func (s *speedline) add(at float64, pix []uint32) {
 	}
 	ssim := 100.0
 	if s.base < 1 {
-		ssim = max(100*(s.similar(speedlineLuma(pix))-s.base)/(1-s.base), 0)
+		ssim = max(100*(s.similar()-s.base)/(1-s.base), 0)
 	}
 	s.times, s.progress, s.ssim = append(s.times, at), append(s.progress, progress), append(s.ssim, ssim)
 }
 
 // similar is image-ssim's mean over windows. A window of a single pixel has no variance
 // there (0 ÷ 0); here it is left out.
-func (s *speedline) similar(pix []float32) float64 {
-	const side = 8
+func (s *speedline) similar() float64 {
+	const side = speedlineSide
 	sum, n := 0.0, 0
-	for y := 0; y < s.size.Y; y += side {
-		for x := 0; x < s.size.X; x += side {
-			w, h := min(side, s.size.X-x), min(side, s.size.Y-y)
+	for row, values := range s.windows {
+		y := row * side
+		h := min(side, s.size.Y-y)
+		var dirty span
+		for _, c := range s.changed[y : y+h] {
+			dirty = dirty.with(c)
+		}
+		for i := range values {
+			x := i * side
+			w := min(side, s.size.X-x)
 			if w*h < 2 {
 				continue
 			}
-			sum += s.window(pix, x, y, w, h)
+			if x < dirty.to && x+w > dirty.from {
+				values[i] = s.window(x, y, w, h)
+			}
+			sum += values[i]
 			n++
 		}
 	}
@@ -95,23 +137,27 @@ func (s *speedline) similar(pix []float32) float64 {
 	return sum / float64(n)
 }
 
-func (s *speedline) window(pix []float32, x, y, w, h int) float64 {
+func (s *speedline) window(x, y, w, h int) float64 {
 	var ma, mb float64
-	each := func(visit func(a, b float64)) {
-		for row := y; row < y+h; row++ {
-			for i := row*s.size.X + x; i < row*s.size.X+x+w; i++ {
-				visit(float64(pix[i]), float64(s.final[i]))
-			}
+	for row := y; row < y+h; row++ {
+		at := row*s.size.X + x
+		final := s.final[at:][:w]
+		for i, v := range s.luma[at:][:w] {
+			ma, mb = ma+float64(v), mb+float64(final[i])
 		}
 	}
-	each(func(a, b float64) { ma, mb = ma+a, mb+b })
 	ma, mb = ma/float64(w*h), mb/float64(w*h)
 	var va, vb, cov float64
-	each(func(a, b float64) {
-		va += float64((a - ma) * (a - ma))
-		vb += float64((b - mb) * (b - mb))
-		cov += float64((a - ma) * (b - mb))
-	})
+	for row := y; row < y+h; row++ {
+		at := row*s.size.X + x
+		final := s.final[at:][:w]
+		for i, v := range s.luma[at:][:w] {
+			a, b := float64(v)-ma, float64(final[i])-mb
+			va += float64(a * a)
+			vb += float64(b * b)
+			cov += float64(a * b)
+		}
+	}
 	n := float64(w*h - 1)
 	va, vb, cov = va/n, vb/n, cov/n
 	return (float64(2*ma*mb) + ssimC1) * (float64(2*cov) + ssimC2) / ((float64(ma*ma) + float64(mb*mb) + ssimC1) * (va + vb + ssimC2))

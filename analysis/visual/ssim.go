@@ -33,83 +33,102 @@ func ssimKernel() [ssimTaps]float64 {
 
 // ssim compares pictures with one reference (Wang, Bovik, Sheikh and Simoncelli
 // 2004, as pyssim computes it: grey, half-sample reflection at the borders,
-// plain mean of the map).
+// plain mean of the map). What does not depend on changed pixels is kept.
 type ssim struct {
 	size       image.Point
 	kernel     [ssimTaps]float64
 	ref        []float64 // grey values
 	mu, square []float64 // of the reference: mean, and mean of squares − mean²
-	// Scratch: grey values, products, the convolution's two passes.
-	grey, product, pass, a, b, c []float64
+
+	grey, squares, products []float64 // of the picture: values, values², values × the reference's
+	mean, meanSquare, cross []float64 // their means around each pixel
+	similar                 []float64 // the map
+	changed, reached        []span
+	pass                    []float64 // scratch of convolve: a row
+	started                 bool
 }
 
 func newSSIM(reference []uint32, size image.Point) *ssim {
 	n := size.X * size.Y
-	s := &ssim{size: size, kernel: ssimKernel(), ref: make([]float64, n), mu: make([]float64, n), square: make([]float64, n),
-		grey: make([]float64, n), product: make([]float64, n), pass: make([]float64, n),
-		a: make([]float64, n), b: make([]float64, n), c: make([]float64, n)}
-	for i, p := range reference {
-		s.ref[i] = float64(luma(p))
+	s := &ssim{size: size, kernel: ssimKernel(), changed: make([]span, size.Y), reached: make([]span, size.Y), pass: make([]float64, size.X)}
+	for _, v := range []*[]float64{&s.ref, &s.mu, &s.square, &s.grey, &s.squares, &s.products, &s.mean, &s.meanSquare, &s.cross, &s.similar} {
+		*v = make([]float64, n)
 	}
+	for i, p := range reference {
+		v := float64(luma(p))
+		s.ref[i], s.squares[i] = v, v*v
+	}
+	everything(s.reached, size.X)
 	s.convolve(s.mu, s.ref)
-	s.moments(s.square, s.ref, s.ref, s.mu, s.mu)
+	s.convolve(s.square, s.squares)
+	for i, m := range s.mu {
+		s.square[i] -= float64(m * m)
+	}
 	return s
 }
 
-// moments writes the local covariance of x and y, given their local means.
-func (s *ssim) moments(dst, x, y, mx, my []float64) {
-	for i := range x {
-		s.product[i] = x[i] * y[i]
+// index returns the mean SSIM of the picture and the reference, 1 for equal ones. Only the stretches dirty, one a
+// row, differ from the picture before.
+func (s *ssim) index(picture []uint32, dirty []span) float64 {
+	w := s.size.X
+	copy(s.changed, dirty)
+	if !s.started || min(w, s.size.Y) <= 2*ssimTaps {
+		everything(s.changed, w)
+		s.started = true
 	}
-	s.convolve(dst, s.product)
-	for i := range dst {
-		dst[i] -= float64(mx[i] * my[i])
-	}
-}
-
-// index returns the mean SSIM of the picture and the reference, 1 for equal ones.
-func (s *ssim) index(picture []uint32) float64 {
-	for i, p := range picture {
-		s.grey[i] = float64(luma(p))
-	}
-	mu, square, cross := s.a, s.b, s.c
-	s.convolve(mu, s.grey)
-	s.moments(square, s.grey, s.grey, mu, mu)
-	s.moments(cross, s.grey, s.ref, mu, s.mu)
-	sum := 0.0
-	for i := range mu {
-		both := float64(mu[i] * s.mu[i])
-		num := (float64(2*both) + ssimC1) * (float64(2*cross[i]) + ssimC2)
-		den := (float64(mu[i]*mu[i]) + float64(s.mu[i]*s.mu[i]) + ssimC1) * (square[i] + s.square[i] + ssimC2)
-		sum += num / den
-	}
-	return sum / float64(len(mu))
-}
-
-// convolve is the separable correlation with the kernel, columns first.
-func (s *ssim) convolve(dst, src []float64) {
-	w, h := s.size.X, s.size.Y
-	clear(s.pass)
-	for y := range h {
-		out := s.pass[y*w:][:w]
-		for k, weight := range s.kernel {
-			in := src[reflect(y+k-ssimTaps/2, h)*w:][:w]
-			for x, v := range in {
-				out[x] += float64(weight * v)
-			}
+	for y, c := range s.changed {
+		for i := y*w + c.from; i < y*w+c.to; i++ {
+			v := float64(luma(picture[i]))
+			s.grey[i], s.squares[i], s.products[i] = v, v*v, v*s.ref[i]
 		}
 	}
-	for y := range h {
-		in, out := s.pass[y*w:][:w], dst[y*w:][:w]
-		for x := range out {
+	spread(s.reached, s.changed, ssimTaps/2+1, w)
+	s.convolve(s.mean, s.grey)
+	s.convolve(s.meanSquare, s.squares)
+	s.convolve(s.cross, s.products)
+	for y, c := range s.reached {
+		for i := y*w + c.from; i < y*w+c.to; i++ {
+			mu, ref := s.mean[i], s.mu[i]
+			square, cross := s.meanSquare[i]-float64(mu*mu), s.cross[i]-float64(mu*ref)
+			num := (float64(2*float64(mu*ref)) + ssimC1) * (float64(2*cross) + ssimC2)
+			den := (float64(mu*mu) + float64(ref*ref) + ssimC1) * (square + s.square[i] + ssimC2)
+			s.similar[i] = num / den
+		}
+	}
+	sum := 0.0
+	for _, v := range s.similar {
+		sum += v
+	}
+	return sum / float64(len(s.similar))
+}
+
+// convolve is the separable correlation with the kernel, columns first, of what s.reached names.
+func (s *ssim) convolve(dst, src []float64) {
+	w, h := s.size.X, s.size.Y
+	for y, c := range s.reached {
+		if c.empty() {
+			continue
+		}
+		around := c.wider(ssimTaps/2+1, w)
+		column := s.pass[around.from:around.to]
+		clear(column)
+		for k, weight := range s.kernel {
+			in := src[reflect(y+k-ssimTaps/2, h)*w:][around.from:around.to]
+			for x, v := range in[:len(column)] {
+				column[x] += float64(weight * v)
+			}
+		}
+		out := dst[y*w:][:w]
+		for x := c.from; x < c.to; x++ {
 			sum := 0.0
 			if x >= ssimTaps/2 && x+ssimTaps-ssimTaps/2 <= w {
-				for k, v := range in[x-ssimTaps/2:][:ssimTaps] {
+				in := (*[ssimTaps]float64)(s.pass[x-ssimTaps/2:])
+				for k, v := range in {
 					sum += float64(s.kernel[k] * v)
 				}
 			} else {
 				for k, weight := range s.kernel {
-					sum += float64(weight * in[reflect(x+k-ssimTaps/2, w)])
+					sum += float64(weight * s.pass[reflect(x+k-ssimTaps/2, w)])
 				}
 			}
 			out[x] = sum

@@ -22,6 +22,8 @@ type thumb struct {
 	pix  []uint32    // 0x00RRGGBB, size.X × size.Y
 	hist histogram
 	sums []uint64 // scratch: one row of sums, three channels
+	// dirty is, for each row, the stretch that the last update computed anew.
+	dirty []span
 }
 
 // histogram counts the pixels of each value in R, G and B.
@@ -30,7 +32,7 @@ type histogram [3][256]int32
 func newThumb(src image.Point) *thumb {
 	t := &thumb{src: src, size: thumbSize(src)}
 	t.pix = make([]uint32, t.size.X*t.size.Y)
-	t.sums = make([]uint64, 3*t.size.X)
+	t.sums, t.dirty = make([]uint64, 3*t.size.X), make([]span, t.size.Y)
 	t.hist.add(t.pix, 1)
 	return t
 }
@@ -60,18 +62,25 @@ func (h *histogram) add(pix []uint32, sign int32) {
 	}
 }
 
-// update recomputes what depends on dirty, a rectangle of the content area
-// (its corner at 0,0), from the content's codes.
-func (t *thumb) update(codes []code, dirty image.Rectangle, rgb func(code) uint32) {
-	if dirty.Empty() {
-		return
+// update recomputes what depends on dirty, a stretch of each row of the content area, from the content's codes.
+func (t *thumb) update(codes []code, dirty []span, p plane) {
+	clear(t.dirty)
+	for y, s := range dirty {
+		if s.empty() {
+			continue
+		}
+		s = span{s.from * t.size.X / t.src.X, ((s.to-1)*t.size.X+t.size.X-1)/t.src.X + 1}
+		for ty := y * t.size.Y / t.src.Y; ty <= (y*t.size.Y+t.size.Y-1)/t.src.Y; ty++ {
+			t.dirty[ty] = t.dirty[ty].with(s)
+		}
 	}
-	x0, x1 := dirty.Min.X*t.size.X/t.src.X, ((dirty.Max.X-1)*t.size.X+t.size.X-1)/t.src.X+1
-	y0, y1 := dirty.Min.Y*t.size.Y/t.src.Y, ((dirty.Max.Y-1)*t.size.Y+t.size.Y-1)/t.src.Y+1
-	for ty := y0; ty < y1; ty++ {
-		out := t.pix[ty*t.size.X:][x0:x1]
+	for ty, s := range t.dirty {
+		if s.empty() {
+			continue
+		}
+		out := t.pix[ty*t.size.X:][s.from:s.to]
 		t.hist.add(out, -1)
-		t.scaleRow(codes, ty, x0, x1, rgb)
+		t.scaleRow(codes, ty, s.from, s.to, p)
 		t.hist.add(out, 1)
 	}
 }
@@ -79,10 +88,15 @@ func (t *thumb) update(codes []code, dirty image.Rectangle, rgb func(code) uint3
 // scaleRow computes thumbnail pixels x0 … x1−1 of row ty. In units in which a
 // source pixel is size.X × size.Y, a thumbnail pixel is src.X × src.Y, so all
 // weights are whole.
-func (t *thumb) scaleRow(codes []code, ty, x0, x1 int, rgb func(code) uint32) {
+func (t *thumb) scaleRow(codes []code, ty, x0, x1 int, p plane) {
 	if t.src == t.size {
-		for x := x0; x < x1; x++ {
-			t.pix[ty*t.size.X+x] = rgb(codes[ty*t.src.X+x])
+		out := t.pix[ty*t.size.X:][x0:x1]
+		copy(out, codes[ty*t.src.X+x0:])
+		for i, c := range out {
+			if p.same {
+				break
+			}
+			out[i] = p.rgb(c)
 		}
 		return
 	}
@@ -97,10 +111,13 @@ func (t *thumb) scaleRow(codes []code, ty, x0, x1 int, rgb func(code) uint32) {
 			var r, g, b uint64
 			for sx := left / t.size.X; sx*t.size.X < right; sx++ {
 				wx := uint64(min(right, (sx+1)*t.size.X) - max(left, sx*t.size.X))
-				p := rgb(row[sx])
-				r += wx * uint64(p>>16&255)
-				g += wx * uint64(p>>8&255)
-				b += wx * uint64(p&255)
+				c := row[sx]
+				if !p.same {
+					c = p.rgb(c)
+				}
+				r += wx * uint64(c>>16&255)
+				g += wx * uint64(c>>8&255)
+				b += wx * uint64(c&255)
 			}
 			s := sums[3*(tx-x0):][:3]
 			s[0], s[1], s[2] = s[0]+wy*r, s[1]+wy*g, s[2]+wy*b

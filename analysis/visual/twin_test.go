@@ -176,20 +176,24 @@ func subtractAll(area image.Rectangle, ignore []image.Rectangle) (left int) {
 
 // TestThumb: after any updates the thumbnail is the mean of what it covers.
 func TestThumb(t *testing.T) {
-	same := func(c code) uint32 { return c }
+	same := plane{rgb: func(c code) uint32 { return c }, same: true}
 	for _, src := range []image.Point{{417, 31}, {1280, 720}, {50, 903}, {400, 400}, {401, 400}, {4001, 3}} {
 		th := newThumb(src)
 		cs := make([]code, src.X*src.Y)
-		th.update(cs, image.Rectangle{Max: src}, same)
+		stretches := make([]span, src.Y)
+		everything(stretches, src.X)
+		th.update(cs, stretches, same)
 		for i := range 6 {
 			x, y := (i*7919)%src.X, (i*104729)%src.Y
 			dirty := image.Rect(x, y, min(x+1+i*37, src.X), min(y+1+i*11, src.Y))
+			clear(stretches)
 			for y := dirty.Min.Y; y < dirty.Max.Y; y++ {
+				stretches[y] = span{dirty.Min.X, dirty.Max.X}
 				for x := dirty.Min.X; x < dirty.Max.X; x++ {
 					cs[y*src.X+x] = code((x*y*31 + i*9973) & 0xffffff)
 				}
 			}
-			th.update(cs, dirty, same)
+			th.update(cs, stretches, same)
 		}
 		// The slow mean takes src.X·src.Y steps a pixel: look at some of them.
 		var want histogram
@@ -198,7 +202,8 @@ func TestThumb(t *testing.T) {
 			t.Errorf("%v: the histogram is not that of the thumbnail", src)
 		}
 		whole := newThumb(src)
-		whole.update(cs, image.Rectangle{Max: src}, same)
+		everything(stretches, src.X)
+		whole.update(cs, stretches, same)
 		if d := cmp.Diff(whole.pix, th.pix); d != "" {
 			t.Errorf("%v: updated in parts and at once differ\n%s", src, d)
 		}
@@ -212,7 +217,7 @@ func TestThumb(t *testing.T) {
 	for ty := range 3 {
 		th.scaleRow(cs, ty, 0, 5, same)
 	}
-	if d := cmp.Diff(meanScale(cs, small, image.Pt(5, 3), same), th.pix); d != "" {
+	if d := cmp.Diff(meanScale(cs, small, image.Pt(5, 3), same.rgb), th.pix); d != "" {
 		t.Error("area mean\n", d)
 	}
 }

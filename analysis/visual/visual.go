@@ -133,10 +133,10 @@ const (
 	// WPT is SpeedIndex in WebPageTest's flavour.
 	WPT Indices = 1 << iota
 	// Perceptual is browsertime's Perceptual Speed Index: similarity (SSIM)
-	// to the final frame. About 15 ms for each frame that changed.
+	// to the final frame. About 15 ms for a frame that changed as a whole.
 	Perceptual
 	// Contentful is browsertime's Contentful Speed Index: edges relative to the
-	// frame with the most of them. About 3 ms for each frame that changed.
+	// frame with the most of them. About 1 ms for a frame that changed as a whole.
 	Contentful
 	// Speedline is both indices of speedline, which Lighthouse uses.
 	Speedline
