@@ -88,6 +88,7 @@ type Panel struct {
 	api     huma.API
 	events  *runqueue.Events
 	finder  *history.Finder
+	counted counting
 }
 
 // New makes a panel. Use Serve, or pass the panel as a handler to another server.

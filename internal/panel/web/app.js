@@ -37,6 +37,7 @@ function item(run) {
   if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
   if (run.state === "done") facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
   const left = make("div", {}, title, facts);
+  if (run.trials) facts.append(" · ", make("a", { href: `/trial?run=${encodeURIComponent(run.id)}`, textContent: "frames" }));
   if (run.comparison) left.append(found(run.comparison));
   if (run.error) left.append(make("p", { textContent: run.error }));
   if (run.state === "running") left.append(doing(news.get(run.id)));

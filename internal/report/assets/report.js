@@ -19,6 +19,7 @@ if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(
   const run = location.pathname.split("/")[2];
   formats.forEach(([format, textContent], i) => $("#exports").append(i ? ", " : "", make("a", { href: `/api/v1/runs/${run}/export?format=${format}&report=${encodeURIComponent(location.href.split("#")[0])}`, textContent })));
   $("#exports").hidden = false;
+  document.querySelectorAll(".stepwise").forEach(p => { p.firstElementChild.href = `/trial?run=${run}&trial=${p.dataset.trial}`; p.hidden = false; });
 }
 
 // The theme follows the system until somebody chooses; the choice is kept where the browser allows it.

@@ -1,0 +1,77 @@
+// The curve of differences: for each column of the chart a bar for the frame in it that changed most, on a logarithmic
+// scale, and visual progress as a line.
+const svg = (tag, attributes = {}, ...kids) => {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  e.append(...kids);
+  return e;
+};
+const height = 190, top = 10, bottom = 24, left = 52, right = 40;
+const least = 1e-4; // %, where the scale begins
+
+// level places a share in % between 0 and 1.
+const level = share => Math.min(Math.max(Math.log10(share / least) / Math.log10(100 / least), 0), 1);
+
+export const shareOf = (list, i) => 100 * list.changed[i] / list.pixels;
+export const progressOf = (list, i) => list.progress[i - list.start_frame];
+
+export class Curve {
+  constructor(box) {
+    this.box = box;
+    this.cursor = svg("line", { class: "cursor", y1: top, y2: height - bottom });
+    new ResizeObserver(() => this.draw()).observe(box);
+  }
+
+  set(list) { this.list = list; this.draw(); }
+
+  x(i) { return left + (i + 0.5) * this.scale; }
+
+  draw() {
+    const { list } = this, width = Math.round(this.box.clientWidth);
+    if (!list || !width) return;
+    const n = list.changed.length;
+    this.scale = (width - left - right) / n;
+    const y = v => height - bottom - v * (height - top - bottom);
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+    for (const [share, label] of [[100, "100 %"], [1, "1 %"], [0.01, "0.01 %"], [least, "0"]]) {
+      picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(level(share)), y2: y(level(share)) }),
+        svg("text", { x: left - 8, y: y(level(share)) + 4, "text-anchor": "end" }, label));
+    }
+    if (list.progress.length) for (const p of [0, 50, 100]) picture.append(svg("text", { x: width - right + 6, y: y(p / 100) + 4 }, p));
+    // Times stand where a frame has them: lost frames make the axis uneven, and the frame's number is what is stepped.
+    for (let k = 0, free = 0; k <= 6; k++) {
+      const i = Math.min(Math.round(k * n / 6), n - 1);
+      if (this.x(i) < free || this.x(i) > width - right) continue;
+      free = this.x(i) + 70;
+      picture.append(svg("text", { x: this.x(i), y: height - 6, "text-anchor": "middle" }, `${Math.round(list.time_ms[i])} ms`.replace("-", "−")));
+    }
+    this.peaks = []; // of each column, the frame that changed most
+    let bars = "";
+    for (let i = 0; i < n; i++) {
+      const column = Math.floor(this.x(i)), best = this.peaks[column];
+      if (best === undefined || list.changed[i] > list.changed[best]) this.peaks[column] = i;
+    }
+    this.peaks.forEach((i, column) => { if (list.changed[i]) bars += `M${this.scale > 1 ? this.x(i) : column + 0.5} ${height - bottom}V${Math.min(y(level(shareOf(list, i))), height - bottom - 3)}`; });
+    picture.append(svg("path", { class: "bars", d: bars, "stroke-width": Math.max(1, Math.min(this.scale * 0.8, 6)) }));
+    const points = list.progress.map((p, k) => `${this.x(list.start_frame + k)} ${y(p / 100)}`);
+    if (points.length) picture.append(svg("path", { class: "progress", d: `M${points.join("L")}` }), svg("line", { class: "start", x1: this.x(list.start_frame), x2: this.x(list.start_frame), y1: top, y2: height - bottom }));
+    picture.append(this.cursor);
+    this.box.replaceChildren(picture);
+    if (this.at !== undefined) this.mark(this.at);
+  }
+
+  // mark moves the cursor.
+  mark(i) {
+    this.at = i;
+    if (!this.list) return;
+    this.cursor.setAttribute("x1", this.x(i));
+    this.cursor.setAttribute("x2", this.x(i));
+  }
+
+  // under is the frame at a place: where several share a column, the one that changed most.
+  under(clientX) {
+    const x = clientX - this.box.getBoundingClientRect().left, n = this.list.changed.length;
+    const i = Math.min(Math.max(Math.floor((x - left) / this.scale), 0), n - 1);
+    return this.scale < 1 ? this.peaks[Math.floor(this.x(i))] ?? i : i;
+  }
+}

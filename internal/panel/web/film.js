@@ -1,0 +1,108 @@
+// The frames of a reel, without loss. The server sends pieces of differences (internal/frames says in which form);
+// each is exclusive-ored onto the picture to go on, and again to go back.
+
+const kept = 5; // pieces in memory; each is a few frames' size at most
+const opaque = 0xff000000;
+
+// read cuts a piece's words into frames: each is { frame, rects: [{ x, y, w, h, pixels }] }.
+export function read(bytes) {
+  const words = new Uint32Array(bytes), frames = [];
+  for (let at = 0; at < words.length;) {
+    const one = { frame: words[at] | 0, rects: [] };
+    let n = words[at + 1];
+    for (at += 2; n > 0; n--) {
+      const [x, y, w, h] = words.subarray(at, at + 4);
+      one.rects.push({ x, y, w, h, pixels: words.subarray(at + 4, at + 4 + w * h) });
+      at += 4 + w * h;
+    }
+    frames.push(one);
+  }
+  return frames;
+}
+
+export class Film {
+  constructor(list, base) {
+    Object.assign(this, { list, base, at: -2, pieces: new Map() });
+    this.image = new ImageData(list.width, list.height);
+    this.words = new Uint32Array(this.image.data.buffer);
+  }
+
+  // start is the first frame of the piece that has a frame's differences.
+  start(frame) {
+    const pieces = this.list.pieces;
+    let low = 0, high = pieces.length;
+    while (high - low > 1) { const middle = (low + high) >> 1; if (pieces[middle] <= frame) low = middle; else high = middle; }
+    return pieces[low];
+  }
+
+  // piece fetches the piece that begins with a frame, or has it already.
+  piece(first) {
+    let entry = this.pieces.get(first);
+    if (!entry) {
+      entry = { frames: null };
+      entry.ready = fetch(`${this.base}/${first}/differences`, { credentials: "same-origin" }).then(async answer => {
+        if (!answer.ok) throw Object.assign(new Error((await answer.json().catch(() => ({}))).detail || answer.statusText), { status: answer.status });
+        return entry.frames = read(await answer.arrayBuffer());
+      });
+      entry.ready.catch(() => this.pieces.delete(first)); // the next one asks again
+    }
+    this.pieces.delete(first);
+    this.pieces.set(first, entry); // the newest is last
+    for (const old of this.pieces.keys()) {
+      if (this.pieces.size <= kept) break;
+      this.pieces.delete(old);
+    }
+    return entry;
+  }
+
+  // ahead fetches the pieces on both sides.
+  ahead(frame) {
+    const { pieces } = this.list, i = pieces.indexOf(this.start(frame));
+    for (const first of [pieces[i - 1], pieces[i + 1], pieces[i]]) if (first !== undefined) this.piece(first);
+  }
+
+  has(frame) { return this.pieces.get(this.start(frame))?.frames?.[frame - this.start(frame) + 1]; }
+
+  // flip exclusive-ors rectangles onto the picture.
+  flip(rects, dirty) {
+    const { words } = this, width = this.list.width;
+    for (const { x, y, w, h, pixels } of rects) {
+      for (let row = 0, from = 0; row < h; row++) {
+        let to = (y + row) * width + x;
+        for (const end = from + w; from < end;) words[to++] ^= pixels[from++];
+      }
+      dirty.push({ x, y, w, h });
+    }
+  }
+
+  // show makes the picture that of a frame, and paints what that changes. It returns the rectangles in which the frame
+  // differs from the one before.
+  async show(frame, context) {
+    const first = this.start(frame), frames = await this.piece(first).ready;
+    let dirty = [];
+    let near = this.at >= -1 && Math.abs(frame - this.at) <= frame - first + 1;
+    for (let i = Math.min(frame, this.at) + 1; near && i <= Math.max(frame, this.at); i++) near = Boolean(this.has(i));
+    if (near) {
+      while (this.at < frame) this.flip(this.has(++this.at).rects, dirty);
+      while (this.at > frame) this.flip(this.has(this.at--).rects, dirty);
+    } else {
+      this.words.fill(opaque);
+      for (let i = 0; i <= frame - first + 1; i++) this.flip(frames[i].rects, dirty);
+      this.at = frame;
+      dirty = [{ x: 0, y: 0, w: this.list.width, h: this.list.height }];
+    }
+    for (const { x, y, w, h } of dirty) context.putImageData(this.image, 0, 0, x, y, w, h);
+    return frame ? frames[frame - first + 1].rects : []; // the first frame has none before it
+  }
+}
+
+// outlined paints the border of each changed area of a rectangle: pixels that changed beside some that did not.
+export function outlined({ w, h, pixels }, colour) {
+  const image = new ImageData(w, h), out = new Uint32Array(image.data.buffer);
+  for (let y = 0, i = 0; y < h; y++) {
+    for (let x = 0; x < w; x++, i++) {
+      if (pixels[i] && !(x && y && x < w - 1 && y < h - 1 && pixels[i - 1] && pixels[i + 1] && pixels[i - w] && pixels[i + w])) out[i] = colour;
+    }
+  }
+  return image;
+}
