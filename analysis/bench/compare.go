@@ -35,6 +35,10 @@ const (
 	browsertime = "browsertime@27.5.0"
 	speedline   = "speedline-core@1.4.3"
 	portable    = "package/visualmetrics/visualmetrics-portable.py"
+	// The last browsertime on npm with visualmetrics.py, which is WPO's script as browsertime changed it: what is
+	// called here, histograms, visual progress with its slop of 5 and SpeedIndex, is WPO's.
+	wpo       = "browsertime@16.2.0"
+	wpoScript = "wpo/package/browsertime/visualmetrics.py"
 )
 
 func frameOf(f *filmtest.Film, i int) (lab.Frame, error) {
@@ -76,6 +80,7 @@ func load(seed uint64) *filmtest.Film {
 // numbers of one load, ours or a peer's.
 type numbers struct {
 	Seconds    float64  `json:"seconds"`
+	Decoded    float64  `json:"decoded_seconds"` // without reading files: the pictures are in memory
 	Frames     int      `json:"frames"`
 	Index      float64  `json:"index"`
 	Contentful float64  `json:"contentful"`
@@ -98,8 +103,7 @@ func compare(dir, cache string, loads int) ([]row, error) {
 	}
 	var folders []string
 	var raws []raw
-	var ours, files []numbers         // against browsertime: from the reel, and from the same files
-	var shared, sharedFiles []numbers // against speedline
+	ways := map[string]*sides{}
 	for seed := range uint64(loads) {
 		folder := filepath.Join(dir, fmt.Sprintf("load-%02d", seed))
 		f := load(seed)
@@ -112,38 +116,42 @@ func compare(dir, cache string, loads int) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		a, b, err := own(pictures.Len(), func() (visual.Frames, func() error, error) {
-			pictures.pix = nil
-			return pictures, func() error { return nil }, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		files, sharedFiles = append(files, a), append(sharedFiles, b)
 		film := filepath.Join(dir, fmt.Sprintf("load-%02d.reel", seed))
 		if err := record(film, f, lab.Time(time.Millisecond)); err != nil {
 			return nil, err
 		}
-		if a, b, err = own(pictures.Len(), func() (visual.Frames, func() error, error) {
-			r, err := reel.Open(film)
-			return r, r.Close, err
-		}); err != nil {
+		decoded, err := pictures.decoded()
+		if err != nil {
 			return nil, err
 		}
-		ours, shared = append(ours, a), append(shared, b)
+		for _, how := range peersOptions() {
+			if ways[how.peer] == nil {
+				ways[how.peer] = &sides{}
+			}
+			if err := ways[how.peer].measure(how, pictures, decoded, film); err != nil {
+				return nil, err
+			}
+		}
 	}
 	driver := filepath.Join(dir, "peers.py")
 	if err := os.WriteFile(driver, portableDriver, 0o600); err != nil {
 		return nil, err
 	}
-	script := filepath.Join(cache, portable)
-	theirs, err := lines(exec.Command("/usr/bin/python3", append([]string{driver, script}, folders...)...))
-	if err != nil {
-		return nil, err
-	}
-	rows, err := judge("browsertime's visualmetrics-portable.py", ours, files, theirs, 0)
-	if err != nil {
-		return nil, err
+	var rows []row
+	for _, script := range []struct{ peer, path, contentful string }{
+		{portableName, portable, "1"},
+		{wpoName, wpoScript, "0"},
+	} {
+		args := append([]string{driver, filepath.Join(cache, script.path), script.contentful}, folders...)
+		theirs, err := lines(exec.Command("/usr/bin/python3", args...))
+		if err != nil {
+			return nil, err
+		}
+		more, err := ways[script.peer].judge(script.peer, theirs, 0)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
 	}
 	driver, input := filepath.Join(dir, "speedline.js"), filepath.Join(dir, "loads.json")
 	text, err := json.Marshal(raws)
@@ -160,26 +168,29 @@ func compare(dir, cache string, loads int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if theirs, err = lines(exec.Command("node", driver, modules, input)); err != nil {
+	theirs, err := lines(exec.Command("node", driver, modules, input))
+	if err != nil {
 		return nil, err
 	}
-	more, err := judge("speedline", shared, sharedFiles, theirs, 1e-6)
+	more, err := ways[speedlineName].judge(speedlineName, theirs, 1e-6)
 	return append(rows, more...), err
 }
 
 // fetch has npm fetch the peers: speedline with what it needs, of browsertime the package
 // alone, whose Python script is what is run.
 func fetch(cache string) error {
-	if _, err := os.Stat(filepath.Join(cache, portable)); err == nil {
+	if _, err := os.Stat(filepath.Join(cache, wpoScript)); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(cache, "wpo"), 0o755); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
 		{"npm", "install", "--prefix", cache, "--ignore-scripts", "--no-audit", "--no-fund", speedline},
 		{"npm", "pack", "--pack-destination", cache, browsertime},
+		{"npm", "pack", "--pack-destination", cache, wpo},
 		{"tar", "-xzf", filepath.Join(cache, strings.Replace(browsertime, "@", "-", 1)+".tgz"), "-C", cache},
+		{"tar", "-xzf", filepath.Join(cache, strings.Replace(wpo, "@", "-", 1)+".tgz"), "-C", filepath.Join(cache, "wpo")},
 	} {
 		if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s (-peers=false leaves the peers out): %w: %s", strings.Join(args, " "), err, text)
@@ -294,35 +305,98 @@ func openFolder(format lab.Format, dir string) (*folder, error) {
 	return f, nil
 }
 
-// own measures a load as the peers do; distinct is the number of pictures that the peers get.
-func own(distinct int, open func() (visual.Frames, func() error, error)) (browser, speed numbers, err error) {
-	measured := func(also visual.Indices, b visual.Baseline) (*visual.Result, float64, error) {
-		began := processor()
-		f, done, err := open()
+// decoded has all of a folder's pictures in memory.
+func (f *folder) decoded() (*memory, error) {
+	m := &memory{folder: f}
+	for i := range f.files {
+		pix, err := f.Pixels(i)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		r, err := visual.Analyze(f, visual.Options{Also: also, Baseline: b})
+		m.all = append(m.all, pix)
+	}
+	return m, nil
+}
+
+type memory struct {
+	*folder
+	all [][]byte
+}
+
+func (m *memory) Pixels(i int) ([]byte, error) { return m.all[i], nil }
+
+// The peers' names in the table.
+const (
+	portableName  = "browsertime's visualmetrics-portable.py"
+	wpoName       = "WPO's visualmetrics.py"
+	speedlineName = "speedline"
+)
+
+// asked is what is measured beside a peer.
+type asked struct {
+	peer     string
+	options  visual.Options
+	progress func(*visual.Result) []float64
+	numbers  func(*visual.Result) numbers
+}
+
+func peersOptions() []asked {
+	return []asked{
+		{portableName, visual.Options{Also: visual.Contentful, Baseline: visual.BaselineStart},
+			func(r *visual.Result) []float64 { return r.Progress },
+			func(r *visual.Result) numbers { return numbers{Index: r.SpeedIndex, Contentful: r.ContentfulIndex} }},
+		{wpoName, visual.Options{Also: visual.WPT, Baseline: visual.BaselineStart},
+			func(r *visual.Result) []float64 { return r.ProgressWPT },
+			func(r *visual.Result) numbers { return numbers{Index: r.SpeedIndexWPT} }},
+		{speedlineName, visual.Options{Also: visual.Speedline, Baseline: visual.BaselineWhite},
+			func(*visual.Result) []float64 { return nil },
+			func(r *visual.Result) numbers {
+				return numbers{Index: r.SpeedlineIndex, Perceptual: r.SpeedlinePerceptual}
+			}},
+	}
+}
+
+// sides are our numbers of the loads: from reels, from the peers' files, and from pictures in memory.
+type sides struct{ reels, files, decoded []numbers }
+
+// measure adds a load.
+func (s *sides) measure(how asked, pictures *folder, decoded *memory, film string) error {
+	for _, side := range []struct {
+		to   *[]numbers
+		open func() (visual.Frames, func() error, error)
+	}{
+		{&s.reels, func() (visual.Frames, func() error, error) {
+			r, err := reel.Open(film)
+			return r, r.Close, err
+		}},
+		{&s.files, func() (visual.Frames, func() error, error) {
+			pictures.pix = nil
+			return pictures, func() error { return nil }, nil
+		}},
+		{&s.decoded, func() (visual.Frames, func() error, error) { return decoded, func() error { return nil }, nil }},
+	} {
+		began := processor()
+		f, done, err := side.open()
+		if err != nil {
+			return err
+		}
+		r, err := visual.Analyze(f, how.options)
 		if e := done(); err == nil {
 			err = e
 		}
-		return r, processor() - began, err
-	}
-	r, seconds, err := measured(visual.Contentful, visual.BaselineStart)
-	if err != nil {
-		return browser, speed, err
-	}
-	browser = numbers{Seconds: seconds, Frames: distinct, Index: r.SpeedIndex, Contentful: r.ContentfulIndex}
-	for i, p := range r.Progress {
-		if i > 0 && r.Changed[i] == 0 {
-			continue // the peers do not get it
+		if err != nil {
+			return err
 		}
-		browser.Progress = append(browser.Progress, [2]int{int(math.Floor(r.Times[i])), int(p)})
+		n := how.numbers(r)
+		n.Seconds, n.Frames = processor()-began, pictures.Len()
+		for i, p := range how.progress(r) {
+			if i == 0 || r.Changed[i] > 0 { // the peers do not get the others
+				n.Progress = append(n.Progress, [2]int{int(math.Floor(r.Times[i])), int(p)})
+			}
+		}
+		*side.to = append(*side.to, n)
 	}
-	if r, seconds, err = measured(visual.Speedline, visual.BaselineWhite); err != nil {
-		return browser, speed, err
-	}
-	return browser, numbers{Seconds: seconds, Frames: distinct, Index: r.SpeedlineIndex, Perceptual: r.SpeedlinePerceptual}, nil
+	return nil
 }
 
 // lines runs a driver and reads its answers.
@@ -345,33 +419,41 @@ func lines(cmd *exec.Cmd) (out []numbers, err error) {
 }
 
 // judge counts the loads on which both agree, and compares the time of a frame: from the form in which each gets a
-// recording, a reel and a folder of PNG files, and from those files on both sides.
-func judge(peer string, ours, files, theirs []numbers, slack float64) ([]row, error) {
-	if len(ours) != len(theirs) {
-		return nil, fmt.Errorf("%s answered for %d of %d loads", peer, len(theirs), len(ours))
+// recording, a reel and a folder of PNG files; from those files on both sides; and from pictures in memory on both.
+func (s *sides) judge(peer string, theirs []numbers, slack float64) ([]row, error) {
+	if len(s.reels) != len(theirs) {
+		return nil, fmt.Errorf("%s answered for %d of %d loads", peer, len(theirs), len(s.reels))
 	}
-	equal, frames := 0, 0
-	var mine, slow, their float64
+	var frames int
+	var reels, files, decoded, their, theirDecoded float64
+	var equal [3]int
 	for i, b := range theirs {
-		same := func(a numbers) bool {
-			return math.Abs(a.Index-b.Index) <= slack && math.Abs(a.Contentful-b.Contentful) <= slack &&
-				math.Abs(a.Perceptual-b.Perceptual) <= slack && slices.Equal(a.Progress, b.Progress)
+		for k, a := range []numbers{s.reels[i], s.files[i], s.decoded[i]} {
+			if math.Abs(a.Index-b.Index) <= slack && math.Abs(a.Contentful-b.Contentful) <= slack &&
+				math.Abs(a.Perceptual-b.Perceptual) <= slack && slices.Equal(a.Progress, b.Progress) {
+				equal[k]++
+			} else {
+				fmt.Printf("load %d: ours from %s %+v, %s %+v\n", i, [3]string{"its reel", "files", "memory"}[k], a, peer, b)
+			}
 		}
-		if same(ours[i]) && same(files[i]) {
-			equal++
-		} else {
-			fmt.Printf("load %d: ours %+v, from files %+v, %s %+v\n", i, ours[i], files[i], peer, b)
-		}
-		frames += files[i].Frames
-		mine, slow, their = mine+ours[i].Seconds, slow+files[i].Seconds, their+b.Seconds
+		frames += s.files[i].Frames
+		reels, files, decoded = reels+s.reels[i].Seconds, files+s.files[i].Seconds, decoded+s.decoded[i].Seconds
+		their, theirDecoded = their+b.Seconds, theirDecoded+b.Decoded
 	}
 	perFrame := func(s float64) float64 { return 1e3 * s / float64(frames) }
-	return []row{
-		{Name: fmt.Sprintf("loads of %d whose numbers equal those of %s", len(theirs), peer), Value: float64(equal), Unit: "loads", Better: "higher",
-			Goal: float64(len(theirs))},
-		{Name: "processor time of a frame, the metrics of " + peer + ", reel against its files", Value: perFrame(mine), Unit: "ms",
-			Better: "lower", Peer: peer, PeerV: perFrame(their), Ratio: their / mine, Goal: 20},
-		{Name: "the same from its files", Value: perFrame(slow), Unit: "ms", Better: "lower", Peer: peer, PeerV: perFrame(their),
-			Ratio: their / slow},
-	}, nil
+	n := len(theirs)
+	rows := []row{
+		{Name: fmt.Sprintf("loads of %d whose numbers, from reels, equal those of %s", n, peer), Value: float64(equal[0]), Unit: "loads",
+			Better: "higher", Goal: float64(n)},
+		{Name: "the same from its files", Value: float64(equal[1]), Unit: "loads", Better: "higher", Goal: float64(n)},
+		{Name: "processor time of a frame, the metrics of " + peer + ", reel against its files", Value: perFrame(reels), Unit: "ms",
+			Better: "lower", Peer: peer, PeerV: perFrame(their), Ratio: their / reels, Goal: 20},
+		{Name: "the same, its files on both sides", Value: perFrame(files), Unit: "ms", Better: "lower", Peer: peer, PeerV: perFrame(their),
+			Ratio: their / files},
+	}
+	if theirDecoded > 0 {
+		rows = append(rows, row{Name: "the same, decoded pictures on both sides", Value: perFrame(decoded), Unit: "ms", Better: "lower",
+			Peer: peer, PeerV: perFrame(theirDecoded), Ratio: theirDecoded / decoded})
+	}
+	return rows, nil
 }
