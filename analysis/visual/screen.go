@@ -1,6 +1,7 @@
 package visual
 
 import (
+	"encoding/binary"
 	"fmt"
 	"image"
 
@@ -130,10 +131,17 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 	w := s.area.Dx()
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		next := s.row[:r.Dx()]
-		s.plane.row(next, pix, y, r.Min.X)
 		at := (y-s.area.Min.Y)*w + r.Min.X - s.area.Min.X
 		cur := s.cur[at:][:len(next)]
-		first := firstDifference(cur, next)
+		first := 0
+		if s.plane.bgrx {
+			first = firstRaw(cur, pix[y*s.plane.stride+4*r.Min.X:][:4*len(next)])
+		}
+		if first == len(next) {
+			continue
+		}
+		s.plane.row(next[first:], pix, y, r.Min.X+first)
+		first += firstDifference(cur[first:], next[first:])
 		if first == len(next) {
 			continue
 		}
@@ -191,6 +199,20 @@ func firstDifference(a, b []code) int {
 		}
 	}
 	return len(a)
+}
+
+// firstRaw returns an index before which pixels in BGRX equal codes: that of the first four that differ, or the slices' length.
+func firstRaw(codes []code, pix []byte) int {
+	n := len(codes)
+	for len(codes) >= 4 && len(pix) >= 16 {
+		a := binary.LittleEndian.Uint64(pix) ^ (uint64(codes[0]) | uint64(codes[1])<<32)
+		b := binary.LittleEndian.Uint64(pix[8:]) ^ (uint64(codes[2]) | uint64(codes[3])<<32)
+		if (a|b)&colourBits != 0 {
+			break
+		}
+		codes, pix = codes[4:], pix[16:]
+	}
+	return n - len(codes)
 }
 
 // flat says whether the content is one colour, what is ignored left out.
