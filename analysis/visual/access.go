@@ -29,6 +29,16 @@ func (a Access) Row(dst []uint32, r Raster, y, x0 int) {
 // RGB turns such a number into 0x00RRGGBB.
 func (a Access) RGB(c uint32) uint32 { return a.plane.rgb(c) }
 
+// Colours turns such numbers into 0x00RRGGBB, in place.
+func (a Access) Colours(row []uint32) {
+	if a.plane.same {
+		return
+	}
+	for i, c := range row {
+		row[i] = a.plane.rgb(c)
+	}
+}
+
 // Luma is Pillow's grey value of such a number, 0 … 255.
 func (a Access) Luma(c uint32) int { return luma(a.plane.rgb(c)) }
 

@@ -4,12 +4,13 @@
 // A reel flows in; a List, or the bytes of a piece, flow out. A piece is a stretch of successive frames. Its form,
 // of 32-bit words with the least byte first:
 //
-//	the frame before the piece, or −1 where there is none, then frame after frame:
+//	the base, which is the frame before the piece, or −1 where there is none, then frame after frame:
 //		number of the frame, number of rectangles, then rectangle after rectangle:
 //			x, y, width, height, then width × height pixels, rows from the top
 //
-// A pixel is R, G, B and 0. That of the first frame is as it is; that of each other frame is exclusive-ored with the
-// same pixel of the frame before, so that what is applied twice is undone.
+// A pixel is R, G, B and 0. That of the base is as it is; that of each other frame is exclusive-ored with the
+// same pixel of the frame before, so that what is applied twice is undone. A viewer that has the frame before, or the
+// one after, needs no base: it can be left out, and has no rectangles then.
 package frames
 
 import (
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"slices"
 
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
@@ -97,8 +99,9 @@ func pieces(r *reel.Reader) []int {
 	return out
 }
 
-// WritePiece writes the piece that begins with a frame. It reads the reel forwards, frame by frame.
-func WritePiece(w io.Writer, r *reel.Reader, first int) error {
+// WritePiece writes the piece that begins with a frame, with its base or without. It reads the reel forwards, frame by
+// frame.
+func WritePiece(w io.Writer, r *reel.Reader, first int, base bool) error {
 	if err := check(r); err != nil {
 		return err
 	}
@@ -132,6 +135,10 @@ func WritePiece(w io.Writer, r *reel.Reader, first int) error {
 		if err := d.frame(r, i, changed); err != nil {
 			return err
 		}
+		if i < first && !base {
+			d.out = d.out[:8]
+			binary.LittleEndian.PutUint32(d.out[4:], 0)
+		}
 		if _, err := w.Write(d.out); err != nil {
 			return err
 		}
@@ -144,7 +151,7 @@ func WritePiece(w io.Writer, r *reel.Reader, first int) error {
 type differ struct {
 	access     visual.Access
 	width      int
-	shown, row []uint32
+	shown, row []uint32 // 0x00RRGGBB
 	out        []byte
 }
 
@@ -164,8 +171,7 @@ func (d *differ) frame(r *reel.Reader, i int, changed []image.Rectangle) error {
 	}
 	n := uint32(0)
 	for _, c := range changed {
-		if tight := d.tight(raster, c); !tight.Empty() {
-			d.rectangle(raster, tight)
+		if d.rectangle(raster, c) {
 			n++
 		}
 	}
@@ -173,46 +179,49 @@ func (d *differ) frame(r *reel.Reader, i int, changed []image.Rectangle) error {
 	return nil
 }
 
-// read returns a stretch of a row of the frame, and of what is shown.
-func (d *differ) read(raster visual.Raster, y, x0, x1 int) (is, was []uint32) {
-	is = d.row[:x1-x0]
-	d.access.Row(is, raster, y, x0)
-	for i, c := range is {
-		c = d.access.RGB(c)
-		is[i] = c>>16&255 | c&0xff00 | c&255<<16
-	}
-	return is, d.shown[y*d.width:][x0:x1]
-}
-
-// tight is the smallest rectangle in c that holds what differs.
-func (d *differ) tight(raster visual.Raster, c image.Rectangle) (box image.Rectangle) {
-	for y := c.Min.Y; y < c.Max.Y; y++ {
-		is, was := d.read(raster, y, c.Min.X, c.Max.X)
-		from, to := len(is), 0
-		for x, v := range is {
-			if v != was[x] {
-				from, to = min(from, x), x+1
-			}
+// rectangle appends what differs in a rectangle, as small as it is, and makes what is shown the frame there. It is
+// false where nothing differs.
+func (d *differ) rectangle(raster visual.Raster, c image.Rectangle) bool {
+	start, stride := len(d.out), 4*c.Dx()
+	d.out = slices.Grow(d.out, 16+stride*c.Dy())[:start+16+stride*c.Dy()]
+	rows := d.out[start+16:]
+	var box image.Rectangle // of what differs, in c
+	for y := range c.Dy() {
+		is, was := d.row[:c.Dx()], d.shown[(c.Min.Y+y)*d.width+c.Min.X:][:c.Dx()]
+		d.access.Row(is, raster, c.Min.Y+y, c.Min.X)
+		d.access.Colours(is)
+		from, to := 0, len(is)
+		for from < to && is[from] == was[from] {
+			from++
 		}
-		if from < to {
-			box = box.Union(image.Rect(c.Min.X+from, y, c.Min.X+to, y+1))
+		for from < to && is[to-1] == was[to-1] {
+			to--
 		}
-	}
-	return box
-}
-
-// rectangle appends one, and makes what is shown the frame there.
-func (d *differ) rectangle(raster visual.Raster, c image.Rectangle) {
-	for _, v := range []int{c.Min.X, c.Min.Y, c.Dx(), c.Dy()} {
-		d.word(uint32(v))
-	}
-	for y := c.Min.Y; y < c.Max.Y; y++ {
-		is, was := d.read(raster, y, c.Min.X, c.Max.X)
+		out := rows[y*stride:][:stride]
+		if from == to {
+			clear(out)
+			continue
+		}
+		box = box.Union(image.Rect(from, y, to, y+1))
 		for x, v := range is {
-			d.word(v ^ was[x])
+			v ^= was[x]
+			binary.LittleEndian.PutUint32(out[4*x:], v>>16&255|v&0xff00|v&255<<16)
 		}
 		copy(was, is)
 	}
+	if box.Empty() {
+		d.out = d.out[:start]
+		return false
+	}
+	at := 0
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		at += copy(rows[at:], rows[y*stride+4*box.Min.X:][:4*box.Dx()])
+	}
+	d.out = d.out[:start+16+at]
+	for i, v := range []int{c.Min.X + box.Min.X, c.Min.Y + box.Min.Y, box.Dx(), box.Dy()} {
+		binary.LittleEndian.PutUint32(d.out[start+4*i:], uint32(v))
+	}
+	return true
 }
 
 // Picture is frame i without loss.

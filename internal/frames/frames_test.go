@@ -145,11 +145,15 @@ func TestPieces(t *testing.T) {
 			p := &player{w: f.Width, h: f.Height}
 			for k, first := range list.Pieces {
 				var b bytes.Buffer
-				if err := WritePiece(&b, r, first); err != nil {
+				if err := WritePiece(&b, r, first, true); err != nil {
 					t.Fatal(err)
 				}
 				p.first, p.pix = first, make([]uint32, f.Width*f.Height)
 				p.read(t, b.Bytes())
+				var bare bytes.Buffer
+				if err := WritePiece(&bare, r, first, false); err != nil || !bytes.HasSuffix(b.Bytes(), bare.Bytes()[8:]) {
+					t.Fatalf("piece %d without its base is another one (%v)", first, err)
+				}
 				end := r.Len()
 				if k+1 < len(list.Pieces) {
 					end = list.Pieces[k+1]
@@ -193,7 +197,7 @@ func TestRegion(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	f := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8, Rate: 60}
 	r := recorded(t, f, [][]byte{make([]byte, f.FrameSize()), make([]byte, f.FrameSize())})
-	if err := WritePiece(&bytes.Buffer{}, r, 1); err == nil {
+	if err := WritePiece(&bytes.Buffer{}, r, 1, true); err == nil {
 		t.Error("frame 1 begins no piece, and one was written")
 	}
 	for _, i := range []int{-1, 2} {

@@ -103,11 +103,13 @@ func (p *Panel) trialFrames(e *echo.Echo, api huma.API) {
 	}, p.framePicture)
 	p.raw(e, api, &huma.Operation{
 		OperationID: "get-frame-differences", Method: http.MethodGet, Path: "/api/v1/runs/{id}/trials/{trial}/frames/{frame}/differences",
-		Summary: "A piece of a trial's frames, without loss, as differences", Tags: []string{tagRuns}, Parameters: frame,
-		Description: "The frame is the first of a piece, as list-frames has them. 32-bit words, the least byte first: the frame before the piece " +
-			"(−1 where there is none), then each frame of the piece: its number, the number of its rectangles, and for each of them x, y, width, " +
-			"height and its pixels, rows from the top. A pixel is R, G, B and 0; that of the first of these frames is as it is, that of each other " +
-			"frame exclusive-ored with the same pixel of the frame before.",
+		Summary: "A piece of a trial's frames, without loss, as differences", Tags: []string{tagRuns},
+		Parameters: append(frame[:3:3], &huma.Param{Name: "base", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean, Default: true},
+			Description: "Whether the frame before the piece is sent whole; who has it, or the frame after the piece, needs none"}),
+		Description: "The frame is the first of a piece, as list-frames has them. 32-bit words, the least byte first: the base, which is the frame " +
+			"before the piece (−1 where there is none), then each frame of the piece: its number, the number of its rectangles, and for each of them " +
+			"x, y, width, height and its pixels, rows from the top. A pixel is R, G, B and 0; that of the base is as it is, that of each other frame " +
+			"exclusive-ored with the same pixel of the frame before.",
 		Responses: file("200", "application/octet-stream", "The piece, compressed with gzip where the client accepts it"),
 	}, p.frameDifferences)
 }
@@ -324,13 +326,19 @@ func (p *Panel) frameDifferences(c echo.Context) error {
 	if c.Request().Header.Get("If-None-Match") == r.tag {
 		return c.NoContent(http.StatusNotModified)
 	}
+	base := true
+	if text := c.QueryParam("base"); text != "" {
+		if base, err = strconv.ParseBool(text); err != nil {
+			return echo.NewHTTPError(http.StatusUnprocessableEntity, "base "+clip(text)+": write true or false")
+		}
+	}
 	p.counted.turn.Lock()
 	defer p.counted.turn.Unlock()
 	h := c.Response().Header()
 	h.Set("Vary", "Accept-Encoding")
 	var b bytes.Buffer // a piece is a few frames, and a failure in its middle must not look like its end
 	if !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
-		if err := frames.WritePiece(&b, r.Reader, frame); err != nil {
+		if err := frames.WritePiece(&b, r.Reader, frame, base); err != nil {
 			return echo.NewHTTPError(http.StatusConflict, err.Error())
 		}
 		return c.Blob(http.StatusOK, "application/octet-stream", b.Bytes())
@@ -339,7 +347,7 @@ func (p *Panel) frameDifferences(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := frames.WritePiece(z, r.Reader, frame); err != nil {
+	if err := frames.WritePiece(z, r.Reader, frame, base); err != nil {
 		return echo.NewHTTPError(http.StatusConflict, err.Error())
 	}
 	if err := z.Close(); err != nil {

@@ -21,8 +21,8 @@ export function read(bytes) {
 }
 
 export class Film {
-  constructor(list, base) {
-    Object.assign(this, { list, base, at: -2, pieces: new Map() });
+  constructor(list, address) {
+    Object.assign(this, { list, address, at: -2, pieces: new Map() });
     this.image = new ImageData(list.width, list.height);
     this.words = new Uint32Array(this.image.data.buffer);
   }
@@ -35,12 +35,13 @@ export class Film {
     return pieces[low];
   }
 
-  // piece fetches the piece that begins with a frame, or has it already.
-  piece(first) {
+  // piece fetches the piece that begins with a frame, or has it already. Its base, a whole frame, is only fetched where it
+  // is needed.
+  piece(first, base) {
     let entry = this.pieces.get(first);
-    if (!entry) {
-      entry = { frames: null };
-      entry.ready = fetch(`${this.base}/${first}/differences`, { credentials: "same-origin" }).then(async answer => {
+    if (!entry || base && !entry.base) {
+      entry = { frames: null, base };
+      entry.ready = fetch(`${this.address}/${first}/differences?base=${base}`, { credentials: "same-origin" }).then(async answer => {
         if (!answer.ok) throw Object.assign(new Error((await answer.json().catch(() => ({}))).detail || answer.statusText), { status: answer.status });
         return entry.frames = read(await answer.arrayBuffer());
       });
@@ -58,7 +59,7 @@ export class Film {
   // ahead fetches the pieces on both sides.
   ahead(frame) {
     const { pieces } = this.list, i = pieces.indexOf(this.start(frame));
-    for (const first of [pieces[i - 1], pieces[i + 1], pieces[i]]) if (first !== undefined) this.piece(first);
+    for (const first of [pieces[i - 1], pieces[i + 1], pieces[i]]) if (first !== undefined) this.piece(first, false);
   }
 
   has(frame) { return this.pieces.get(this.start(frame))?.frames?.[frame - this.start(frame) + 1]; }
@@ -75,16 +76,24 @@ export class Film {
     }
   }
 
+  // near says whether the way to a frame leads over differences that are here, or in the frame's own piece.
+  near(frame) {
+    if (this.at < 0) return false;
+    const own = this.start(frame);
+    for (let i = Math.min(frame, this.at) + 1; i <= Math.max(frame, this.at); i++) if (this.start(i) !== own && !this.has(i)) return false;
+    return Math.abs(frame - this.at) <= 60;
+  }
+
   // show makes the picture that of a frame, and paints what that changes. It returns the rectangles in which the frame
   // differs from the one before.
   async show(frame, context) {
-    const first = this.start(frame), frames = await this.piece(first).ready;
+    const first = this.start(frame), near = this.near(frame), frames = await this.piece(first, !near).ready;
     let dirty = [];
-    let near = this.at >= -1 && Math.abs(frame - this.at) <= frame - first + 1;
-    for (let i = Math.min(frame, this.at) + 1; near && i <= Math.max(frame, this.at); i++) near = Boolean(this.has(i));
-    if (near) {
+    if (near && this.near(frame)) {
       while (this.at < frame) this.flip(this.has(++this.at).rects, dirty);
       while (this.at > frame) this.flip(this.has(this.at--).rects, dirty);
+    } else if (near) { // a piece has gone meanwhile
+      return this.show(frame, context);
     } else {
       this.words.fill(opaque);
       for (let i = 0; i <= frame - first + 1; i++) this.flip(frames[i].rects, dirty);
