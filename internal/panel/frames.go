@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/klauspost/compress/gzip"
@@ -72,7 +73,15 @@ type counting struct {
 	mu   sync.Mutex
 	keys []string
 	done map[string]*frames.List
+
+	// recent is the reel of which a piece was asked for last: the next piece goes on where that one ends.
+	recent   *openReel
+	recentOf string
+	closing  *time.Timer
 }
+
+// recentKept is how long the recent reel stays open.
+const recentKept = 20 * time.Second
 
 const keptLists = 16
 
@@ -82,7 +91,8 @@ func (p *Panel) trialFrames(e *echo.Echo, api huma.API) {
 		OperationID: "list-frames", Method: http.MethodGet, Path: "/api/v1/runs/{id}/trials/{trial}/frames",
 		Summary: "How much each frame of a trial changed", Tags: []string{tagRuns},
 		Description: "Every pixel counts, whatever the thresholds of the run's measurements. The first list of a reel takes as long as it takes to read the reel.",
-		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		Security:    needsToken(),
+		Errors:      []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *framesInput) (*framesBody, error) {
 		list, err := p.listFrames(ctx, in)
 		return &framesBody{list}, err
@@ -172,6 +182,7 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		return nil, err
 	}
 	defer r.Close()
+	p.counted.forget() // whoever begins to look sees the reel as it is now
 	region, err := frameRegion(in.Region, r.Format().Bounds())
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: "query.region", Message: err.Error()})
@@ -273,7 +284,22 @@ func (p *Panel) framesTable(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", b.Bytes())
 }
 
-// reelOf opens the reel that a request names, unless the client has what it asks for.
+// forget closes the recent reel.
+func (c *counting) forget() {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.close()
+}
+
+func (c *counting) close() {
+	if c.recent != nil {
+		c.recent.Close()
+		c.closing.Stop()
+	}
+	c.recent, c.recentOf = nil, ""
+}
+
+// reelOf returns the reel and the frame that a request names. The caller has the turn until it has done with the reel.
 func (p *Panel) reelOf(c echo.Context) (r *openReel, frame int, err error) {
 	trial, err := strconv.Atoi(c.Param("trial"))
 	if err != nil {
@@ -282,11 +308,17 @@ func (p *Panel) reelOf(c echo.Context) (r *openReel, frame int, err error) {
 	if frame, err = strconv.Atoi(c.Param("frame")); err != nil {
 		return nil, 0, missing(c.Param("frame"))
 	}
-	if _, _, r, err = p.trialReel(c.Request().Context(), c.Param("id"), trial); err != nil {
-		return nil, 0, err
+	k, key := &p.counted, fmt.Sprint(c.Param("id"), "/", trial)
+	if k.recentOf != key {
+		if _, _, r, err = p.trialReel(c.Request().Context(), c.Param("id"), trial); err != nil {
+			return nil, 0, err
+		}
+		k.close()
+		k.recent, k.recentOf, k.closing = r, key, time.AfterFunc(recentKept, k.forget)
 	}
+	r = k.recent
+	k.closing.Reset(recentKept)
 	if frame < 0 || frame >= r.Len() {
-		defer r.Close()
 		return nil, 0, echo.NewHTTPError(http.StatusNotFound, fmt.Sprintf("the reel has frames 0 … %d", r.Len()-1))
 	}
 	h := c.Response().Header()
@@ -296,16 +328,15 @@ func (p *Panel) reelOf(c echo.Context) (r *openReel, frame int, err error) {
 }
 
 func (p *Panel) framePicture(c echo.Context) error {
+	p.counted.turn.Lock()
+	defer p.counted.turn.Unlock()
 	r, frame, err := p.reelOf(c)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	if c.Request().Header.Get("If-None-Match") == r.tag {
 		return c.NoContent(http.StatusNotModified)
 	}
-	p.counted.turn.Lock()
-	defer p.counted.turn.Unlock()
 	img, err := frames.Picture(r.Reader, frame)
 	if err != nil {
 		return echo.NewHTTPError(http.StatusConflict, err.Error())
@@ -318,41 +349,50 @@ func (p *Panel) framePicture(c echo.Context) error {
 }
 
 func (p *Panel) frameDifferences(c echo.Context) error {
-	r, frame, err := p.reelOf(c)
-	if err != nil {
+	b, err := p.pieceFor(c)
+	if err != nil || b == nil {
 		return err
 	}
-	defer r.Close()
+	return c.Blob(http.StatusOK, "application/octet-stream", b) // without the turn: a slow client takes long
+}
+
+// pieceFor makes the answer's body, or answers itself.
+func (p *Panel) pieceFor(c echo.Context) ([]byte, error) {
+	p.counted.turn.Lock()
+	defer p.counted.turn.Unlock()
+	r, frame, err := p.reelOf(c)
+	if err != nil {
+		return nil, err
+	}
 	if c.Request().Header.Get("If-None-Match") == r.tag {
-		return c.NoContent(http.StatusNotModified)
+		return nil, c.NoContent(http.StatusNotModified)
 	}
 	base := true
 	if text := c.QueryParam("base"); text != "" {
 		if base, err = strconv.ParseBool(text); err != nil {
-			return echo.NewHTTPError(http.StatusUnprocessableEntity, "base "+clip(text)+": write true or false")
+			return nil, echo.NewHTTPError(http.StatusUnprocessableEntity, "base "+clip(text)+": write true or false")
 		}
 	}
-	p.counted.turn.Lock()
-	defer p.counted.turn.Unlock()
 	h := c.Response().Header()
 	h.Set("Vary", "Accept-Encoding")
 	var b bytes.Buffer // a piece is a few frames, and a failure in its middle must not look like its end
-	if !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
+	// On the same machine a copy takes less time than gzip does.
+	if isLocal(c.Request()) || !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
 		if err := frames.WritePiece(&b, r.Reader, frame, base); err != nil {
-			return echo.NewHTTPError(http.StatusConflict, err.Error())
+			return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
 		}
-		return c.Blob(http.StatusOK, "application/octet-stream", b.Bytes())
+		return b.Bytes(), nil
 	}
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := frames.WritePiece(z, r.Reader, frame, base); err != nil {
-		return echo.NewHTTPError(http.StatusConflict, err.Error())
+		return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
 	}
 	if err := z.Close(); err != nil {
-		return err
+		return nil, err
 	}
 	h.Set("Content-Encoding", "gzip")
-	return c.Blob(http.StatusOK, "application/octet-stream", b.Bytes())
+	return b.Bytes(), nil
 }

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -363,7 +364,12 @@ func TestTrialRefuses(t *testing.T) {
 	other := reporttest.Run(3, 1)
 	other.ID = "20261121-101500-bare"
 	addRun(t, st, other)
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1"})
+	p, err := New(Config{Store: st, Token: token, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(p)
+	t.Cleanup(s.Close)
 	of := "/api/v1/runs/" + run.ID + "/trials/"
 	for path, want := range map[string]int{
 		of + "1/frames": 200, of + "1/frames/1": 200, of + "1/frames/0/differences": 200, of + "1/frames.csv": 200, "/trial": 200,
@@ -382,6 +388,32 @@ func TestTrialRefuses(t *testing.T) {
 		if got := ask(t, s, http.MethodGet, path, nil); got.StatusCode != http.StatusUnauthorized {
 			t.Errorf("GET %s without a token = %d; want 401", path, got.StatusCode)
 		}
+	}
+	// From elsewhere a piece comes compressed, and is the same.
+	var bodies [2]string
+	for i, encoding := range []string{"gzip", "identity"} {
+		r := httptest.NewRequest(http.MethodGet, of+"1/frames/0/differences", nil)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Accept-Encoding", encoding)
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		var body io.Reader = w.Body
+		if encoding == "gzip" {
+			z, err := gzip.NewReader(w.Body)
+			if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+				t.Fatalf("a piece from elsewhere = %d, %v, not compressed (%v)", w.Code, w.Header(), err)
+			}
+			body = z
+		}
+		text, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[i] = string(text)
+	}
+	if bodies[0] != bodies[1] || len(bodies[0]) < 16 {
+		t.Errorf("a piece of %d bytes compressed, %d plain; want the same", len(bodies[0]), len(bodies[1]))
 	}
 }
 

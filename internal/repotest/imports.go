@@ -199,8 +199,8 @@ func directions() []direction {
 		{"internal/report/reporttest", []string{"internal/lab", "internal/verdict"}, "a run for tests is compared as a real one is"},
 		{
 			"internal/frames",
-			append([]string{"analysis/visual", "capture/reel"}, lab...),
-			"what a viewer is shown of a reel is read from the reel alone",
+			append([]string{"analysis/visual", "capture/reel", "analysis/filmtest"}, lab...),
+			"what a viewer is shown of a reel is read from the reel alone; its tests make reels",
 		},
 		{
 			"internal/history",
@@ -227,8 +227,9 @@ func directions() []direction {
 				"internal/credentials",
 				"internal/pin",
 				"capture/reel",
+				"analysis/filmtest",
 			},
-			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument",
+			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels",
 		},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{
