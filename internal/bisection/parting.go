@@ -116,10 +116,12 @@ func byProgress(control, treatment []Film, size float64) *Parting {
 				}
 			}
 		}
-		if len(seen[0]) == 0 || len(seen[0]) < len(control) || len(seen[1]) < len(treatment) {
+		if len(seen[0]) == 0 || len(seen[0]) < len(control) || len(seen[1]) < len(treatment) { // some trial never gets there
 			continue
 		}
-		p := &Parting{Complete: share, Control: medianTime(seen[0]), Treatment: medianTime(seen[1]), Shown: [2]Seen{typicalOf(seen[0]), typicalOf(seen[1])}}
+		p := &Parting{
+			Complete: share, Control: medianTime(seen[0]), Treatment: medianTime(seen[1]), Shown: [2]Seen{typicalOf(seen[0]), typicalOf(seen[1])},
+		}
 		if p.isApart(size) {
 			return p
 		}

@@ -121,8 +121,10 @@ func readPageMarks(list []byte, arrived lab.Time) (out []lab.PageMark) {
 		if !slices.Contains(kinds, b.Kind) || !sane || len(out) == mostPageMarks {
 			continue
 		}
-		m := lab.PageMark{Kind: b.Kind, Name: lab.OneLine(b.Name, mostMarkName), Arrived: arrived, PageMS: b.PageMS, DurationMS: b.Duration, Value: b.Value,
-			Frame: -1}
+		m := lab.PageMark{
+			Kind: b.Kind, Name: lab.OneLine(b.Name, mostMarkName), Arrived: arrived, PageMS: b.PageMS, DurationMS: b.Duration, Value: b.Value,
+			Frame: -1,
+		}
 		if len(b.Box) == 4 && !slices.ContainsFunc(b.Box, func(v float64) bool { return !(math.Abs(v) <= lab.MaxSide) }) {
 			m.Box = &lab.Area{X: int(b.Box[0]), Y: int(b.Box[1]), W: int(b.Box[2]), H: int(b.Box[3])}
 		}
