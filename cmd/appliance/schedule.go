@@ -58,7 +58,8 @@ func (c *ScheduleSetCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // changeSchedule changes a schedule, or makes it.
-func changeSchedule(ctx context.Context, std *streams, flags *boxFlags, name string, asJSON, makes bool, change func(*automation.Timing)) error {
+func changeSchedule(ctx context.Context, std *streams, flags *boxFlags, name string, asJSON, makes bool,
+	change func(*automation.Timing)) error {
 	box, err := flags.boxOf(std)
 	if err != nil {
 		return usage(err)

@@ -57,7 +57,8 @@ const deliveryColumns = `seq, id, hook, event, body, made, state, attempts, trie
 func scanDelivery(row interface{ Scan(...any) error }) (d Delivery, err error) {
 	var made, tried, next int64
 	var body string
-	if err := row.Scan(&d.Number, &d.ID, &d.Webhook, &d.Event, &body, &made, &d.State, &d.Attempts, &tried, &next, &d.Status, &d.Error); err != nil {
+	err = row.Scan(&d.Number, &d.ID, &d.Webhook, &d.Event, &body, &made, &d.State, &d.Attempts, &tried, &next, &d.Status, &d.Error)
+	if err != nil {
 		return d, err
 	}
 	d.Made, d.Tried, d.Body = timeOf(made), timeIf(tried), json.RawMessage(body)

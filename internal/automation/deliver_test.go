@@ -2,6 +2,7 @@ package automation
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -203,8 +204,16 @@ func TestDeliveriesAreBounded(t *testing.T) {
 	r := newReceiver(t, http.StatusOK)
 	b := newTestBox(t, nil)
 	h, _ := b.hook("chat", r.URL)
-	for range mostWaiting + 2 {
-		b.test(h)
+	err := b.in(t.Context(), "post", func(tx *sql.Tx) error {
+		for range mostWaiting + 2 {
+			if err := b.post(t.Context(), tx, Event{Type: EventTest}, []string{h.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	all, err := b.Deliveries(t.Context(), h.ID, DeliveryFailed, 0, 10)
 	if err != nil || len(all) != 2 || !strings.Contains(all[0].Error, "which is the most") {
@@ -262,14 +271,14 @@ func TestRunsAreToldOfOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-b.runner.started
-	if err := b.tellAll(t.Context()); err != nil || len(b.log()) != 0 {
+	if err := b.Tell(t.Context()); err != nil || len(b.log()) != 0 {
 		t.Errorf("while the run goes on: %v, %+v; want nothing told", err, b.log())
 	}
 	b.end(store.StateFailed)
 	stop()
 	b.restart() // before anybody was told
 	for range 2 {
-		if err := b.tellAll(t.Context()); err != nil {
+		if err := b.Tell(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +300,7 @@ func TestRunsAreToldOfOnce(t *testing.T) {
 	}
 	b.open()
 	b.hook("chat", r.URL)
-	if err := b.tellAll(t.Context()); err != nil || len(b.log()) != 0 {
+	if err := b.Tell(t.Context()); err != nil || len(b.log()) != 0 {
 		t.Errorf("a new file tells of old runs: %v, %+v", err, b.log())
 	}
 }
@@ -408,7 +417,8 @@ func TestDeliveryOutlivesKill(t *testing.T) {
 	}
 }
 
-// daily makes one finished run a day in a store, with these medians of SpeedIndex.
+// daily makes one finished run a day in the store, with these medians of SpeedIndex, and tells of
+// them.
 func (b *testBox) daily(from int, browser string, medians ...float64) {
 	b.t.Helper()
 	for i, median := range medians {
@@ -425,8 +435,8 @@ func (b *testBox) daily(from int, browser string, medians ...float64) {
 		if err := f.Close(); err != nil {
 			b.t.Fatal(err)
 		}
-		if err := b.tellAll(b.t.Context()); err != nil {
-			b.t.Fatal(err)
-		}
+	}
+	if err := b.Tell(b.t.Context()); err != nil {
+		b.t.Fatal(err)
 	}
 }

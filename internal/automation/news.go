@@ -106,8 +106,8 @@ func (k *Keeper) ended(ctx context.Context) ([]store.Entry, error) {
 	return out, nil
 }
 
-// tellAll tells of the runs that have ended and were not told of.
-func (k *Keeper) tellAll(ctx context.Context) error {
+// Tell tells of the runs that have ended and were not told of.
+func (k *Keeper) Tell(ctx context.Context) error {
 	ended, err := k.ended(ctx)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func (k *Keeper) Work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if news || time.Since(looked) > newsPeriod {
 			news, looked = false, time.Now()
-			k.complain(ctx, "runs that ended cannot be told of", k.tellAll(ctx))
+			k.complain(ctx, "runs that ended cannot be told of", k.Tell(ctx))
 		}
 		first, err := k.fireAll(ctx)
 		k.complain(ctx, "a schedule cannot be carried out", err)

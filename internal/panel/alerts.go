@@ -45,7 +45,9 @@ func (p *Panel) alerts(api huma.API) {
 		Description: "An alert is raised once for each step in the history of a page: where the level of a metric that decides verdicts changed from run to run. While it is open, its numbers become more exact with each run.",
 		Security:    needsToken(),
 	}, func(ctx context.Context, in *alertsInput) (*alertsBody, error) {
-		all, err := p.Automation.Alerts(ctx, automation.Filter{Open: in.State == "open", Series: in.Series, Tag: in.Tag, Before: in.Before, Limit: in.Limit})
+		all, err := p.Automation.Alerts(ctx, automation.Filter{
+			Open: in.State == "open", Series: in.Series, Tag: in.Tag, Before: in.Before, Limit: in.Limit,
+		})
 		body := &alertsBody{}
 		body.Body.Alerts = all
 		return body, p.automationError(err, "")

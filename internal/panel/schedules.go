@@ -56,7 +56,8 @@ func (p *Panel) schedules(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "put-schedule", Method: http.MethodPut, Path: "/api/v1/schedules/{name}", Summary: "Make or change a schedule", Tags: []string{tagAutomation},
 		Description: "It starts the newest version of a workflow, every so often or at the times of a cron expression. A schedule that exists is changed only with If-Match.",
-		Security:    needsToken(), Errors: []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
+		Security:    needsToken(),
+		Errors:      []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
 	}, func(ctx context.Context, in *putScheduleInput) (*scheduleBody, error) {
 		expect, err := in.expect(false)
 		if err != nil {

@@ -100,7 +100,8 @@ func (p *Panel) workflows(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "remove-workflow", Method: http.MethodDelete, Path: "/api/v1/workflows/{name}", Summary: "Remove a workflow", Tags: []string{tagAutomation},
 		Description:   "With all its versions. Its runs stay, and a workflow that gets the name again goes on counting.",
-		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	}, func(ctx context.Context, in *removeInput) (*struct{}, error) {
 		expect, err := in.expect(true)
 		if err != nil {

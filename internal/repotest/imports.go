@@ -229,8 +229,9 @@ func directions() []direction {
 				"internal/runqueue",
 				"internal/credentials",
 				"internal/pin",
+				"internal/webhook",
 			},
-			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument",
+			"the panel is HTTP only: it reads the store and asks the queue of runs; it drives no instrument; its tests say what webhooks may call",
 		},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{

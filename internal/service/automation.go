@@ -20,7 +20,9 @@ const automationFile = "automation.db"
 
 // keeper opens what the box does by itself. A box without it still measures: where the file
 // cannot be opened the result is nil, with a warning for people. A damaged file is put aside.
-func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (k *automation.Keeper, warning []string) {
+func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (
+	k *automation.Keeper, warning []string,
+) {
 	roots, err := sandbox.TrustedRoots(s.Roots)
 	if err != nil {
 		s.Log.Error("webhooks: the trusted certificates cannot be read", "error", err)

@@ -40,9 +40,11 @@ func TestSignIsTheStandards(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	g := Guard{
-		Allow:  []string{"ci.lan", "10.1.2.3", "localhost", "192.168.77.50", "::ffff:10.9.9.9"},
-		Inside: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("192.168.77.1/24"), netip.MustParsePrefix("203.0.112.0/24")} },
-		Own:    func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("203.0.114.7")} },
+		Allow: []string{"ci.lan", "10.1.2.3", "localhost", "192.168.77.50", "::ffff:10.9.9.9"},
+		Inside: func() []netip.Prefix {
+			return []netip.Prefix{netip.MustParsePrefix("192.168.77.1/24"), netip.MustParsePrefix("203.0.112.0/24")}
+		},
+		Own: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("203.0.114.7")} },
 	}
 	for _, c := range []struct {
 		host, address string
@@ -192,7 +194,9 @@ func TestPost(t *testing.T) {
 		calls <- call{r.Header, string(body)}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
 	mux.HandleFunc("/elsewhere", func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
 	mux.HandleFunc("/busy", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "120")
