@@ -93,7 +93,7 @@ func (c *RunCmd) Validate() error {
 			"a box reaches origins as its configuration says (network)")
 	}
 	if c.Page == nil && c.Plan == "" && c.Workflow == "" {
-		return errors.New("say what to run: --page URL, --plan FILE, or of a box --workflow NAME")
+		return errors.New("say what to run: --page URL, or --plan FILE, or --workflow NAME of a box")
 	}
 	if _, _, err := parseVersion(c.Workflow); err != nil {
 		return fmt.Errorf("--workflow %w", err)
