@@ -103,7 +103,7 @@ func (g Guard) Check(host string, a netip.Addr) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %s, and %w: the configuration (webhooks.allow) can name hosts that are", a, why, ErrForbidden)
+	return fmt.Errorf("%s %s, and %w, unless the configuration names it (webhooks.allow)", a, why, ErrForbidden)
 }
 
 func (g Guard) isInside(a netip.Addr) bool { return g.Inside != nil && isIn(a, g.Inside()) }
