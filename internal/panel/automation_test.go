@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
 	"eidetic/internal/webhook"
 )
@@ -247,5 +248,53 @@ func TestAlertRoutes(t *testing.T) {
 	text = call{"GET", "/api/v1/alerts", "", "", 200, ""}.make(t, a)
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Alerts) != 1 {
 		t.Errorf("%d open alerts (%v) after one was acknowledged; want one", len(list.Alerts), err)
+	}
+}
+
+// An alert stands on the history page until somebody acknowledges it there.
+func TestAlertsInBrowser(t *testing.T) {
+	b := reporttest.NewBrowser(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	config := Config{Store: emptyStore(t)}
+	config.Queue = queueOf(config.Store, q, &fakeRunner{})
+	config.Automation = keeperOf(t, config)
+	daily(t, config.Store, 30, 20)
+	if err := config.Automation.Tell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, config)
+	for _, view := range []struct {
+		width  int64
+		scheme string
+		want   string
+	}{{1100, "light", "2 Acknowledged by this machine. true"}, {390, "dark", "1 Acknowledged by this machine. true"}} {
+		if err := b.View(view.width, 900, view.scheme); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Open(s.URL + "/history"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+`
+			await until(() => document.querySelector(".alerts form"));
+			const items = document.querySelectorAll(".alerts li"), said = items[0].querySelector("[role=status]");
+			items[0].querySelector("input").value = "<b>as planned</b>";
+			items[0].querySelector("button").click();
+			await until(() => said.textContent);
+			return [items.length, said.textContent, document.documentElement.scrollWidth <= innerWidth].join(" ");
+		})()`)
+		if err != nil || got != view.want {
+			t.Errorf("%d pixels wide: %q (%v); want %q", view.width, got, err, view.want)
+		}
+	}
+	if all, err := config.Automation.Alerts(t.Context(), automation.Filter{Limit: 9}); err != nil || len(all) != 2 || all[0].Done == nil ||
+		all[0].Done.Note != "<b>as planned</b>" || all[1].Done == nil {
+		t.Errorf("alerts = %+v, %v; want both acknowledged, with the note", all, err)
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
 	}
 }
