@@ -36,7 +36,7 @@ type Alert struct {
 	Label  string `json:"label" doc:"The metric's name for people"`
 	history.Step
 	Confidence float64          `json:"confidence" doc:"1 − p: the share of series without a change in which chance does not do as much"`
-	Seen       string           `json:"seen" doc:"The run with which it could be told from chance"`
+	Seen       string           `json:"seen" doc:"The newest run when it was raised: the one with which it could be told from chance"`
 	Raised     time.Time        `json:"raised"`
 	Tags       []string         `json:"tags" doc:"Those of the workflow that the run came from, and those of the acknowledgement"`
 	Done       *Acknowledgement `json:"acknowledged,omitempty" doc:"Absent while it is open"`
@@ -85,8 +85,8 @@ func (k *Keeper) look(ctx context.Context, run *lab.Run) ([]found, error) {
 				continue
 			}
 			out = append(out, found{
-				Alert: Alert{SeriesKey: key, Series: series, Metric: name, Unit: m.Unit, Label: m.Label, Step: s, Confidence: 1 - s.P, Seen: run.ID,
-					Tags: merged(tags)},
+				Alert: Alert{SeriesKey: key, Series: series, Metric: name, Unit: m.Unit, Label: m.Label, Step: s, Confidence: 1 - s.P,
+					Seen: past[len(past)-1].ID, Tags: merged(tags)},
 				from: past[max(i-nearRuns, 0)].Wall, to: past[min(i+nearRuns, len(past)-1)].Wall,
 			})
 		}

@@ -2,7 +2,6 @@ package automation
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -204,23 +203,31 @@ func TestDeliveriesAreBounded(t *testing.T) {
 	r := newReceiver(t, http.StatusOK)
 	b := newTestBox(t, nil)
 	h, _ := b.hook("chat", r.URL)
-	err := b.in(t.Context(), "post", func(tx *sql.Tx) error {
-		for range mostWaiting + 2 {
-			if err := b.post(t.Context(), tx, Event{Type: EventTest}, []string{h.ID}); err != nil {
-				return err
-			}
+	// fill adds deliveries that wait, or that ended.
+	fill := func(n int, state string) {
+		t.Helper()
+		if _, err := b.db.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			INSERT INTO deliveries (id, hook, event, body, made, state, attempts, tried, next, status, error)
+			SELECT 'old', ?, 'webhook.test', '{}', 1, ?, 0, 0, 1, 0, '' FROM n`, n, h.ID, state); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	fill(mostWaiting, DeliveryWaits)
+	b.test(h)
+	b.test(h)
 	all, err := b.Deliveries(t.Context(), h.ID, DeliveryFailed, 0, 10)
 	if err != nil || len(all) != 2 || !strings.Contains(all[0].Error, "which is the most") {
 		t.Errorf("%d failed (%v), want the two for which there was no room: %+v", len(all), err, all)
 	}
 	if page, err := b.Deliveries(t.Context(), "", DeliveryWaits, all[1].Number, 3); err != nil || len(page) != 3 || page[0].Number != all[1].Number-1 {
 		t.Errorf("a page = %+v, %v; want the three before %d", page, err, all[1].Number)
+	}
+	fill(mostEnded+10, DeliveryDone)
+	b.test(h)
+	var waiting, ended int
+	if err := b.db.QueryRow(`SELECT sum(state = 'waiting'), sum(state <> 'waiting') FROM deliveries`).Scan(&waiting, &ended); err != nil ||
+		waiting != mostWaiting || ended != mostEnded {
+		t.Errorf("%d wait and %d have ended (%v); want %d and %d", waiting, ended, err, mostWaiting, mostEnded)
 	}
 }
 

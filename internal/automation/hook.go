@@ -221,7 +221,7 @@ func (k *Keeper) post(ctx context.Context, tx *sql.Tx, e Event, hooks []string) 
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM deliveries WHERE state <> ?1 AND seq NOT IN (
-		SELECT seq FROM deliveries WHERE state <> ?1 ORDER BY seq DESC LIMIT ?2)`, DeliveryWaits, mostEnded)
+	_, err = tx.ExecContext(ctx, `DELETE FROM deliveries WHERE state <> ?1 AND seq <= (
+		SELECT seq FROM deliveries WHERE state <> ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`, DeliveryWaits, mostEnded)
 	return err
 }
