@@ -39,9 +39,8 @@ func TestAlertIsRaisedOnce(t *testing.T) {
 	if all := b.alerts(false); len(all) != 0 {
 		t.Fatalf("a level that stays raises %+v", all)
 	}
-	for i, median := range around(r, 8, 984) {
-		b.daily(20+i, "Chromium 143", median)
-	}
+	b.daily(20, "Chromium 143", around(r, 4, 984)...)
+	b.daily(24, "Chromium 143", around(r, 4, 984)...)
 	all := b.alerts(true)
 	if len(all) != 1 {
 		t.Fatalf("one step raises %d alerts: %+v; want one, and none for what is no guard", len(all), all)
