@@ -44,6 +44,11 @@ type CLI struct {
 	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
 	Version VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
 
+	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
+	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
+	Webhook  WebhookCmd  `cmd:"" help:"Have a box tell others when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
+	Alerts   AlertsCmd   `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
+
 	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`
 }
 

@@ -17,7 +17,8 @@ import (
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
 	boxFlags
-	Plan     string        `type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Plan     string        `xor:"what" type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
+	Workflow string        `xor:"what" placeholder:"NAME" help:"What to run: a workflow that the box keeps (see appliance workflow), or a version of it, such as checkout@3; a flag goes before a field, for this run alone."`
 	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
 	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
 	Resume   bool          `help:"On this machine: go on with the unfinished run of the same plan that --out holds, if there is one."`
@@ -71,12 +72,13 @@ failed or was cancelled, a box that does not answer.
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
   appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
-  appliance run --plan checkout.yaml --trials 16 --out out/checkout`
+  appliance run --plan checkout.yaml --trials 16 --out out/checkout
+  appliance run --workflow checkout --box https://box.local:8080`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
-	c.local = !c.named() && !c.NoWait
+	c.local = !c.named() && !c.NoWait && c.Workflow == ""
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -90,8 +92,11 @@ func (c *RunCmd) Validate() error {
 		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +
 			"a box reaches origins as its configuration says (network)")
 	}
-	if c.Page == nil && c.Plan == "" {
-		return errors.New("say what to run: --page URL, or --plan FILE")
+	if c.Page == nil && c.Plan == "" && c.Workflow == "" {
+		return errors.New("say what to run: --page URL, or --plan FILE, or --workflow NAME of a box")
+	}
+	if _, _, err := parseVersion(c.Workflow); err != nil {
+		return fmt.Errorf("--workflow %w", err)
 	}
 	if c.NoWait && (c.Out != "" || c.JSON) {
 		return errors.New("--no-wait goes without --out and --json: there is nothing to fetch yet")
@@ -130,7 +135,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	}
 	w := &waiting{
 		box: client.New(config),
-		bar: newProgress(news), out: news,
+		bar: newProgress(news), out: news, workflow: c.Workflow,
 	}
 	defer w.box.Close()
 	defer w.bar.close()
@@ -149,7 +154,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return boxError(err)
 	}
-	return c.conclude(ctx, std, w, run, q.Compares())
+	return c.conclude(ctx, std, w, run, q.Compares() || run.Plan.Treatment != nil)
 }
 
 // request is the plan with the flags over it.
@@ -184,7 +189,7 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "treatment.page", c.TreatmentPage)
 	set(q, "treatment.link", c.TreatmentLink)
 	set(q, "treatment.archive", c.TreatmentArchive)
-	if q.Page() == "" && !q.FirstOpens() {
+	if q.Page() == "" && !q.FirstOpens() && c.Workflow == "" {
 		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
 	return q, nil

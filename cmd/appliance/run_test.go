@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/automation"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
@@ -26,6 +27,7 @@ import (
 	"eidetic/internal/runqueue"
 	"eidetic/internal/service"
 	"eidetic/internal/store"
+	"eidetic/internal/webhook"
 )
 
 // scripted carries out runs whose trials were made before, without a device.
@@ -46,6 +48,7 @@ func (r *scripted) Accept(_ context.Context, q lab.Plan) (lab.Plan, error) {
 func (r *scripted) Run(ctx context.Context, id string, q lab.Plan, news func(panel.Progress)) error {
 	r.asked <- q
 	run := r.run()
+	run.Plan.From = q.From
 	all, end := run.Trials, run.State
 	run.ID, run.Trials, run.State = id, nil, store.StateRunning
 	folder, kept, err := store.Resume(r.root, id)
@@ -87,6 +90,7 @@ type testBox struct {
 	*scripted
 	data, token, at string
 	queue           *store.Queue
+	keeper          *automation.Keeper
 	stop            func()
 }
 
@@ -115,9 +119,16 @@ func (b *testBox) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := runqueue.New(runqueue.Config{Jobs: b.queue, Store: runs, Runner: b.scripted})
+	b.keeper, err = automation.Open(t.Context(), automation.Config{
+		File: filepath.Join(b.data, "automation.db"), Runs: queue, Store: runs,
+		Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := panel.New(
 		panel.Config{
-			Store:    runs,
+			Store: runs, Automation: b.keeper,
 			Queue:    queue,
 			Token:    b.token,
 			TLS:      service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
@@ -134,9 +145,10 @@ func (b *testBox) start(t *testing.T) {
 	}
 	b.at = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 2)
+	done := make(chan error, 3)
 	go func() { done <- p.Serve(ctx, l) }()
 	go func() { done <- queue.Work(ctx) }()
+	go func() { done <- b.keeper.Work(ctx) }()
 	stopped := false
 	b.stop = func() {
 		if stopped {
@@ -144,7 +156,7 @@ func (b *testBox) start(t *testing.T) {
 		}
 		stopped = true
 		cancel()
-		if err := errors.Join(<-done, <-done, b.queue.Close(), runs.Close()); err != nil {
+		if err := errors.Join(<-done, <-done, <-done, b.keeper.Close(), b.queue.Close(), runs.Close()); err != nil {
 			t.Errorf("the box: %v", err)
 		}
 	}

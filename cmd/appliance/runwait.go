@@ -21,6 +21,8 @@ type waiting struct {
 	box *client.Client
 	bar *progress
 	out io.Writer
+
+	workflow string // of the box, which the request changes; empty: the request is the plan
 }
 
 const (
@@ -59,7 +61,12 @@ func (w *waiting) start(ctx context.Context, q *client.Request) (id string, err 
 		done()
 	})
 	defer leave()
-	id, err = w.box.Start(asking, body)
+	if w.workflow == "" {
+		id, err = w.box.Start(asking, body)
+	} else {
+		name, version, _ := parseVersion(w.workflow) // it was checked
+		id, err = w.box.StartWorkflow(asking, name, version, q)
+	}
 	var refused *client.RefusedError
 	if errors.As(err, &refused) {
 		err = q.Locate(refused)

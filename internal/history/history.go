@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"eidetic/analysis/change"
+	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )
@@ -81,14 +82,17 @@ type Value struct {
 
 // Step is a change of a metric's level.
 type Step struct {
-	Run     string    `json:"run" doc:"The first run of the new level"`
-	Wall    time.Time `json:"wall" doc:"When that started"`
-	P       float64   `json:"p" doc:"Of the permutation test: how often chance alone does as much"`
-	Before  float64   `json:"before" doc:"Median of the runs since the step before this one"`
-	After   float64   `json:"after" doc:"Median of the runs up to the next step"`
-	Percent *float64  `json:"percent,omitempty" doc:"Of the change, relative to before"`
-	Trend   string    `json:"trend" enum:"slower,faster,larger,smaller"`
-	Text    string    `json:"text" doc:"The step as a sentence" example:"SpeedIndex +84 ms (+9 %) since 20261121-091400-checkout, p = 0.004"`
+	Run    string    `json:"run" doc:"The first run of the new level"`
+	Wall   time.Time `json:"wall" doc:"When that started"`
+	P      float64   `json:"p" doc:"Of the permutation test: how often chance alone does as much"`
+	Before float64   `json:"before" doc:"Median of the runs since the step before this one"`
+	After  float64   `json:"after" doc:"Median of the runs up to the next step"`
+	// Low and High bound how much larger the new level is.
+	Low     float64  `json:"low" doc:"Of the 95 % interval of the difference between the two levels (Hodges–Lehmann)"`
+	High    float64  `json:"high"`
+	Percent *float64 `json:"percent,omitempty" doc:"Of the change, relative to before"`
+	Trend   string   `json:"trend" enum:"slower,faster,larger,smaller"`
+	Text    string   `json:"text" doc:"The step as a sentence" example:"SpeedIndex +84 ms (+9 %) since 20261121-091400-checkout, p = 0.004"`
 	// Near is what changed in the environment around the step, whose place is known to
 	// about one run.
 	Near []Near `json:"near" doc:"What changed in that run, the one before or the one after"`
@@ -183,8 +187,21 @@ func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, met
 	if err != nil {
 		return m, err
 	}
-	for _, p := range points {
-		m.Steps = append(m.Steps, m.step(p, runs, at[p.Index]))
+	for i, p := range points {
+		from, to := 0, len(medians)
+		if i > 0 {
+			from = points[i-1].Index
+		}
+		if i+1 < len(points) {
+			to = points[i+1].Index
+		}
+		shift, err := stats.ShiftOfTwo(medians[from:p.Index], medians[p.Index:to], 0.95)
+		if err != nil {
+			return m, err
+		}
+		s := m.step(p, runs, at[p.Index])
+		s.Low, s.High = shift.Low, shift.High
+		m.Steps = append(m.Steps, s)
 	}
 	m.Text = m.words()
 	return m, nil

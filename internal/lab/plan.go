@@ -40,8 +40,18 @@ type Plan struct {
 	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
 	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
 	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
+	// From is set only by the box.
+	From *Origin `json:"from,omitempty" hidden:"true" doc:"The workflow of the box that the run came from"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
+}
+
+// Origin is where the plan of a run came from.
+type Origin struct {
+	Workflow string `json:"workflow" doc:"Name of the workflow on the box"`
+	Version  int    `json:"version" doc:"Which of its versions"`
+	Schedule string `json:"schedule,omitempty" doc:"Name of the schedule that started the run"`
+	Changed  bool   `json:"changed,omitempty" doc:"Whether something of the plan was changed for this run alone"`
 }
 
 // Arm is one side of a comparison. In the plan of a run, Archive is the path of a file.

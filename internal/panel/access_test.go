@@ -81,6 +81,7 @@ func TestScopesOfTokens(t *testing.T) {
 	defer q.Close()
 	config, _, resets := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
+	config.Automation = keeperOf(t, config)
 	config.Devices = func(context.Context) []Device {
 		return []Device{{Name: "air", WiFi: &WiFi{SSID: "lab", Passphrase: "secret-words", QR: "WIFI:P:secret-words"}}}
 	}
@@ -102,6 +103,15 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/tokens", "", "admin"}, {"POST", "/api/v1/tokens", `{"name":"","scope":"admin"}`, "admin"},
 		{"DELETE", "/api/v1/tokens/nope", "", "admin"}, {"GET", "/api/v1/audit", "", "admin"},
 		{"PATCH", "/api/v1/anything", "", "admin"},
+		{"GET", "/api/v1/workflows", "", "read"}, {"GET", "/api/v1/workflows/nope", "", "read"},
+		{"PUT", "/api/v1/workflows/checkout", `{"plan":{"page":"https://x.test/"}}`, "run"},
+		{"POST", "/api/v1/workflows/checkout/runs", `{}`, "run"}, {"DELETE", "/api/v1/workflows/nope", "", "admin"},
+		{"GET", "/api/v1/schedules", "", "read"}, {"GET", "/api/v1/schedules/nope/firings", "", "read"},
+		{"PUT", "/api/v1/schedules/often", `{"workflow":"checkout","every":"2h"}`, "run"}, {"DELETE", "/api/v1/schedules/nope", "", "admin"},
+		{"GET", "/api/v1/alerts", "", "read"}, {"GET", "/api/v1/alerts/7", "", "read"}, {"POST", "/api/v1/alerts/7/acknowledgement", `{}`, "run"},
+		{"GET", "/api/v1/webhooks", "", "admin"}, {"GET", "/api/v1/deliveries", "", "admin"}, {"HEAD", "/api/v1/deliveries", "", "admin"},
+		{"POST", "/api/v1/webhooks", `{"name":"x","url":"https://10.0.0.1/"}`, "admin"}, {"PUT", "/api/v1/webhooks/nope", `{"paused":true}`, "admin"},
+		{"POST", "/api/v1/webhooks/nope/test", "", "admin"}, {"DELETE", "/api/v1/webhooks/nope", "", "admin"},
 	} {
 		for has, secret := range tokens {
 			got := ask(t, s, c.method, c.path, sending(secret, c.body))

@@ -27,6 +27,11 @@ func TestDocumentedExamples(t *testing.T) {
 	defer q.Close()
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
+	config.Automation = keeperOf(t, config)
+	daily(t, config.Store, 30, 20) // a step, so that there is an alert
+	if err := config.Automation.Tell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	s := newServer(t, config)
 	// An example is a request, followed by the status and body of its answer.
 	example := regexp.MustCompile("(?s)```http\n(\\w+) (\\S+)\n(.*?)```\n```json (\\d+)\n(.*?)```")

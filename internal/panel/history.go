@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/automation"
 	"eidetic/internal/history"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
@@ -32,6 +33,7 @@ type SeriesHistory struct {
 	Runs      []history.RunPoint  `json:"runs,omitempty" doc:"The newest runs, in order of time"`
 	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"Medians of the runs, and the points at which their level changed"`
 	Available []history.Available `json:"available,omitempty" doc:"Metrics that can be asked for"`
+	Alerts    []automation.Alert  `json:"alerts,omitempty" doc:"The newest of its alerts that are open"`
 }
 
 type (
@@ -89,6 +91,11 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 	past, err := p.Store.Past(ctx, s.Key, in.Limit)
 	if err != nil {
 		return p.internalError(err)
+	}
+	if p.Automation != nil {
+		if s.Alerts, err = p.Automation.Alerts(ctx, automation.Filter{Open: true, Series: s.Key, Limit: mostSeries}); err != nil {
+			return p.internalError(err)
+		}
 	}
 	s.Runs, s.Available, s.Metrics = history.Runs(past), history.Metrics(past), []history.Metric{}
 	names := in.Metric

@@ -24,6 +24,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
 	"eidetic/internal/history"
 	"eidetic/internal/runqueue"
@@ -56,6 +57,8 @@ type Config struct {
 	Hosts []string
 	// Queue lets runs be started; nil makes the panel read-only.
 	Queue *runqueue.Queue
+	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
+	Automation *automation.Keeper
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.

@@ -101,6 +101,12 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.streams(e, api)
 	if p.Queue != nil {
 		p.starts(api)
+		if p.Automation != nil {
+			p.workflows(api)
+			p.schedules(api)
+			p.webhooks(api)
+			p.alerts(api)
+		}
 	}
 	p.appliance(e, api)
 	p.access(e, api)

@@ -17,16 +17,19 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		switch path {
-		case "/api/v1/config", "/api/v1/tokens", "/api/v1/audit": // passwords, and what others do
+		case "/api/v1/config", "/api/v1/tokens", "/api/v1/audit", // passwords, and what others do
+			"/api/v1/webhooks", "/api/v1/deliveries": // addresses that often are secrets
 			return credentials.Admin
 		}
 		return credentials.Read
 	case http.MethodPost:
-		if path == "/api/v1/runs" || ofOne(path, "/api/v1/devices/", "/input") || ofOne(path, "/api/v1/runs/", "/annotations") {
+		if path == "/api/v1/runs" || ofOne(path, "/api/v1/devices/", "/input") || ofOne(path, "/api/v1/runs/", "/annotations") ||
+			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") {
 			return credentials.Run
 		}
 	case http.MethodPut:
-		if strings.HasPrefix(path, "/api/v1/archives/") || isTurn(path) {
+		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
+			strings.HasPrefix(path, "/api/v1/schedules/") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodDelete:

@@ -70,23 +70,32 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if err != nil {
 		return nil, p.internalError(err)
 	}
+	if in.Body.From != nil {
+		return nil, huma.Error422UnprocessableEntity("from: only the box sets it; POST /api/v1/workflows/NAME/runs starts a run of a workflow")
+	}
 	id, err := p.Queue.Add(ctx, in.Body, once)
+	if err != nil {
+		return nil, p.startError(err)
+	}
+	note(ctx, id)
+	return startedAs(id), nil
+}
+
+// startError is the answer to a run that the queue does not take.
+func (p *Panel) startError(err error) error {
 	var rejected *runqueue.RejectedError
 	var refused *Refusal
 	switch {
 	case errors.Is(err, store.ErrFull):
-		return nil, huma.Error503ServiceUnavailable(err.Error())
+		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.As(err, &refused):
-		return nil, huma.NewError(refused.Status, refused.Error())
+		return huma.NewError(refused.Status, refused.Error())
 	case errors.As(err, &rejected):
-		return nil, huma.Error422UnprocessableEntity(rejected.Error())
+		return huma.Error422UnprocessableEntity(rejected.Error())
 	case errors.Is(err, store.ErrKeyUsed):
-		return nil, huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
-	case err != nil:
-		return nil, p.internalError(err)
+		return huma.Error422UnprocessableEntity("Idempotency-Key: it came with another request before; a new request needs a new key")
 	}
-	note(ctx, id)
-	return startedAs(id), nil
+	return p.internalError(err)
 }
 
 // maxPlanBody bounds a plan with the files that are sent with it, which are longer by a third in Base64.
@@ -125,12 +134,16 @@ func startedAs(id string) *startBody {
 
 // onceOf identifies a request by its key and a digest of its plan.
 func onceOf(in *startInput) (store.Once, error) {
-	asked, err := json.Marshal(in.Body)
+	return onceFor(in.Key, in.Body)
+}
+
+func onceFor(key string, body any) (store.Once, error) {
+	asked, err := json.Marshal(body)
 	if err != nil {
 		return store.Once{}, err
 	}
 	digest := sha256.Sum256(asked)
-	return store.Once{Key: in.Key, Request: hex.EncodeToString(digest[:])}, nil
+	return store.Once{Key: key, Request: hex.EncodeToString(digest[:])}, nil
 }
 
 func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {

@@ -71,8 +71,12 @@ func checkCommand(ctx context.Context, binary string, words []string) error {
 	if err != nil {
 		return fmt.Errorf("appliance %s --help: %w\n%s", strings.Join(commands, " "), err, help)
 	}
-	usage := strings.TrimSpace("Usage: appliance " + strings.Join(commands, " "))
-	if !strings.HasPrefix(string(help), usage) {
+	usage := func(n int) string { return strings.TrimSpace("Usage: appliance " + strings.Join(commands[:n], " ")) }
+	// The last word may be an argument: of a command that takes one, the usage goes on with its name.
+	last := len(commands) - 1
+	argument := last > 0 && regexp.MustCompile(`^`+regexp.QuoteMeta(usage(last))+` [^\n]*<`).Match(help) &&
+		!strings.HasPrefix(string(help), usage(last)+" <command>")
+	if !strings.HasPrefix(string(help), usage(len(commands))) && !argument {
 		return fmt.Errorf("appliance has no command %q", strings.Join(commands, " "))
 	}
 	for _, word := range words {
@@ -123,6 +127,9 @@ func TestCheckCommand(t *testing.T) {
 		{"version", ""},
 		{"--help", ""},
 		{"no-such-command", "no"},
+		{"workflow show checkout", ""},
+		{"workflow no-such-command", "no"},
+		{"workflow ls checkout", "unexpected argument"},
 		{"version --no-such-flag", "no flag --no-such-flag"},
 	} {
 		err := checkCommand(t.Context(), binary, strings.Fields(c.line))

@@ -130,6 +130,7 @@ func directions() []direction {
 					"systemd",
 					"control/adb",
 					"internal/atomicfile",
+					"internal/automation",
 					"internal/credentials",
 					"internal/device",
 					"internal/doctor",
@@ -143,6 +144,7 @@ func directions() []direction {
 					"internal/runqueue",
 					"internal/sandbox",
 					"internal/store",
+					"internal/webhook",
 				},
 				lab...),
 			"the service wires the box's running parts; cmd/appliance only starts it",
@@ -154,7 +156,7 @@ func directions() []direction {
 		},
 		{
 			"internal/client",
-			[]string{"internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
+			[]string{"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
 		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
@@ -204,8 +206,14 @@ func directions() []direction {
 		},
 		{
 			"internal/history",
-			append([]string{"analysis/change", "internal/store"}, lab...),
+			append([]string{"analysis/change", "analysis/stats", "internal/store"}, lab...),
 			"a history is made of what the store's index holds and of statistics, so that it can be made again",
+		},
+		{"internal/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
+		{
+			"internal/automation",
+			append([]string{"internal/history", "internal/runqueue", "internal/store", "internal/webhook", "internal/report/reporttest"}, lab...),
+			"what the box does by itself asks the queue for runs as a person does; it knows neither HTTP's side of the panel nor devices; its tests read runs that are made for tests",
 		},
 		{
 			"internal/compare",
@@ -218,6 +226,7 @@ func directions() []direction {
 				"internal/lab",
 				"internal/store",
 				"internal/report",
+				"internal/automation",
 				"internal/export",
 				"internal/frames",
 				"internal/history",
@@ -228,8 +237,10 @@ func directions() []direction {
 				"internal/pin",
 				"capture/reel",
 				"analysis/filmtest",
+				"internal/webhook",
 			},
-			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels",
+			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels, " +
+				"and say what webhooks may call",
 		},
 		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{

@@ -32,6 +32,25 @@ type Config struct {
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
 	Box     box.Config     `yaml:"box"`
+	// Webhooks says what the box may call.
+	Webhooks webhooksConfig `yaml:"webhooks"`
+}
+
+// webhooksConfig says which addresses webhooks may call besides public ones.
+type webhooksConfig struct {
+	// Allow names hosts, or addresses, that may be in private networks and may be called
+	// without TLS. This machine and devices are called only at an address that is named.
+	Allow []string `yaml:"allow"`
+}
+
+// check returns the field that is wrong, and why, or nil.
+func (c webhooksConfig) check() (field string, err error) {
+	for i, host := range c.Allow {
+		if _, err := netip.ParseAddr(host); err != nil && (len(host) > 253 || !hostName.MatchString(host)) {
+			return fmt.Sprintf(".allow[%d]", i), fmt.Errorf("%.100q is neither a name such as ci.example.org nor an address; write it without a port", host)
+		}
+	}
+	return "", nil
 }
 
 // networkConfig says how origins are reached while a page is recorded.
@@ -205,6 +224,9 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if field, err := cfg.Panel.checkHosts(); err != nil {
 		return atField(file, text, "$.panel"+field, err)
+	}
+	if field, err := cfg.Webhooks.check(); err != nil {
+		return atField(file, text, "$.webhooks"+field, err)
 	}
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver",

@@ -39,6 +39,11 @@ func TestConfigSaysWhere(t *testing.T) {
 			"panel:\n  hosts:\n    - lab.example.org\n    - lab.example.org:8080\n",
 			[]string{"box.yaml", "4 |", "panel.hosts[1]", "without a port"},
 		},
+		{
+			"webhook host with a port",
+			"webhooks:\n  allow:\n    - 192.168.3.7\n    - ci.example.org:8080\n",
+			[]string{"box.yaml", "4 |", "webhooks.allow[1]", "without a port"},
+		},
 		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
 	}
 	for _, c := range cases {

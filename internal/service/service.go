@@ -13,11 +13,13 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"eidetic/image/box"
+	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
@@ -111,12 +113,15 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 			s.Log.Warn("the last uses of tokens were not written", "error", err)
 		}
 	}()
-	queue := runqueue.New(runqueue.Config{
-		Jobs: jobs, Store: runs, Runner: &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}, Log: s.Log,
-	})
+	carrier := &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}
+	queue := runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier, Log: s.Log})
+	keeper, warning := s.keeper(ctx, queue, runs, carrier, network)
+	if keeper != nil {
+		defer keeper.Close()
+	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
-		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: s.Warnings, Queue: queue,
+		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue, Automation: keeper,
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
@@ -137,7 +142,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- serveBoth(ctx, p, queue, listener, own) }()
+	go func() { ended <- serveAll(ctx, p, queue, keeper, listener, own) }()
 	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
@@ -147,12 +152,15 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	return s.announce(ctx, listener, ended)
 }
 
-// serveBoth serves the panel and carries out the queue until ctx is done or one of
-// them fails, and returns when both have ended.
-func serveBoth(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, listeners ...net.Listener) error {
+// serveAll serves the panel and carries out the queue, and what the box does by itself, until
+// ctx is done or one of them fails, and returns when all have ended. keeper may be nil.
+func serveAll(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, keeper *automation.Keeper, listeners ...net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listeners...) })
 	group.Go(func() error { return queue.Work(ctx) })
+	if keeper != nil {
+		group.Go(func() error { return keeper.Work(ctx) })
+	}
 	return group.Wait()
 }
 

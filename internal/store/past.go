@@ -81,6 +81,9 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 	return seriesOf(run), p
 }
 
+// SeriesOf returns the series that a run belongs to.
+func SeriesOf(run *lab.Run) Series { return seriesOf(run) }
+
 // seriesOf returns the series that a run belongs to.
 func seriesOf(run *lab.Run) Series {
 	s := Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
@@ -137,6 +140,8 @@ type watchedPlan struct {
 	Limit  float64 `json:"limit_s,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
 	Live   bool    `json:"live"`
+	// Workflow is the name and the version of the one that the run came from.
+	Workflow string `json:"workflow,omitempty"`
 }
 
 // factsOf returns the settings of a run that stay equal until somebody changes them.
@@ -145,7 +150,10 @@ func factsOf(run *lab.Run) facts {
 	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // vary from run to run by themselves
 	w := watched{
 		Environment: e, Link: run.Link,
-		Plan: watchedPlan{run.Plan.Timing, run.Plan.Match, run.Plan.Miss, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live},
+		Plan: watchedPlan{run.Plan.Timing, run.Plan.Match, run.Plan.Miss, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live, ""},
+	}
+	if from := run.Plan.From; from != nil {
+		w.Plan.Workflow = fmt.Sprintf("%s@%d", from.Workflow, from.Version)
 	}
 	w.Link.Name = ""
 	if n := e.Network; n != nil {

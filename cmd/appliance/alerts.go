@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"eidetic/internal/automation"
+	"eidetic/internal/client"
+)
+
+// AlertsCmd shows and acknowledges the alerts of a box.
+type AlertsCmd struct {
+	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are open."`
+	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert."`
+}
+
+// Help is shown by appliance alerts --help.
+func (AlertsCmd) Help() string {
+	return `A box raises an alert when the level of a page's numbers steps from run to run: once for each step, with its size, how surely it is no
+chance, and what else changed in that run. Listing needs a token of the scope read, acknowledging one of the scope run.
+
+The status of the list is 0 when there is no open alert that something became slower, and 1 when there is one.
+
+Example:
+  appliance alerts --box https://box.local:8080
+  appliance alerts --all --tag team-checkout
+  appliance alerts ack 7 --note "the new checkout, as planned"`
+}
+
+// AlertsLsCmd lists alerts.
+type AlertsLsCmd struct {
+	All   bool   `help:"Also those that somebody has acknowledged."`
+	Tag   string `placeholder:"TAG" help:"Those with the tag."`
+	Limit int    `default:"50" placeholder:"N" help:"At most so many, the newest (${default})."`
+	JSON  bool   `name:"json" help:"Print the list as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *AlertsLsCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	all, err := box.Alerts(ctx, c.All, c.Tag, c.Limit)
+	if err != nil {
+		return boxError(err)
+	}
+	if c.JSON {
+		if err := printJSON(std.out, all); err != nil {
+			return cannot(err)
+		}
+	} else {
+		printAlerts(std.out, all, c.All)
+	}
+	for _, a := range all {
+		if a.Done == nil && a.Trend == "slower" {
+			return failed(nil)
+		}
+	}
+	return nil
+}
+
+// printAlerts prints alerts for a person.
+func printAlerts(out io.Writer, all []automation.Alert, also bool) {
+	if len(all) == 0 && also {
+		fmt.Fprintln(out, "There are no alerts.")
+	} else if len(all) == 0 {
+		fmt.Fprintln(out, "There are no open alerts.")
+	}
+	for _, a := range all {
+		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %+.0f … %+.0f %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text), a.Low, a.High,
+			client.Plain(a.Unit))
+		for _, n := range a.Near {
+			var facts []string
+			for _, f := range n.Changed {
+				facts = append(facts, client.Plain(fmt.Sprintf("%s from %s to %s", f.Name, f.Before, f.After)))
+			}
+			where := "in that run"
+			if n.Run != a.Run {
+				where = "in " + client.Plain(n.Run)
+			}
+			fmt.Fprintf(out, "   %s changed: %s\n", where, strings.Join(facts, "; "))
+		}
+		if len(a.Tags) > 0 {
+			fmt.Fprintf(out, "   tags: %s\n", client.Plain(strings.Join(a.Tags, ", ")))
+		}
+		if a.Done != nil {
+			fmt.Fprintf(out, "   acknowledged by %s on %s: %s\n", client.Plain(a.Done.By), clock(a.Done.At), client.Plain(a.Done.Note))
+		}
+	}
+}
+
+// nameOfSeries is what people know a series by.
+func nameOfSeries(a automation.Alert) string {
+	if a.Name != "" {
+		return a.Name
+	}
+	return a.Page
+}
+
+// AlertsAckCmd acknowledges an alert.
+type AlertsAckCmd struct {
+	ID   int64    `arg:"" name:"id" help:"The alert's number."`
+	Note string   `placeholder:"TEXT" help:"What you found, or what is done about it."`
+	Tag  []string `placeholder:"TAG" help:"A tag to add; may be repeated."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *AlertsAckCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	a, err := box.Acknowledge(ctx, c.ID, c.Note, c.Tag)
+	if err != nil {
+		return boxError(err)
+	}
+	fmt.Fprintf(std.out, "The alert %d is acknowledged: %s\n", a.ID, client.Plain(a.Text))
+	return nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"eidetic/internal/client"
+)
+
+// WorkflowCmd manages the plans that a box keeps under names.
+type WorkflowCmd struct {
+	Put  WorkflowPutCmd  `cmd:"" help:"Keep a plan on the box under a name."`
+	Ls   WorkflowLsCmd   `cmd:"" help:"List the workflows."`
+	Show WorkflowShowCmd `cmd:"" help:"Print a workflow's plan."`
+	Rm   WorkflowRmCmd   `cmd:"" help:"Remove a workflow."`
+}
+
+// Help is shown by appliance workflow --help.
+func (WorkflowCmd) Help() string {
+	return `A workflow is a plan that a box keeps under a name, so that people, scripts and schedules start the same one. Each change makes a new
+version; a run keeps the name and the version that it came from. Put and run need a token of the scope run, rm one of the scope admin.
+
+Example:
+  appliance workflow put checkout --plan checkout.yaml --tag team-checkout --box https://box.local:8080
+  appliance run --workflow checkout --trials 20
+  appliance workflow show checkout@3 > checkout.yaml`
+}
+
+// parseVersion splits checkout@3; without a version it is 0, the newest.
+func parseVersion(text string) (name string, version int, err error) {
+	name, number, ok := strings.Cut(text, "@")
+	if !ok {
+		return name, 0, nil
+	}
+	version, err = strconv.Atoi(number)
+	if err != nil || version < 1 {
+		return "", 0, fmt.Errorf("%q: write a name, or a name and a version such as checkout@3", text)
+	}
+	return name, version, nil
+}
+
+// isMissing says whether the box answered that there is no such thing.
+func isMissing(err error) bool {
+	var refused *client.RefusedError
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
+}
+
+// WorkflowPutCmd keeps a plan.
+type WorkflowPutCmd struct {
+	Name string   `arg:"" help:"What to call it."`
+	Plan string   `required:"" type:"path" placeholder:"FILE" help:"The plan, as YAML or JSON; recordings, pictures and scripts that it names are brought to the box."`
+	Tag  []string `placeholder:"TAG" help:"A tag that alerts about its runs get; may be repeated. Without one a workflow keeps those that it has."`
+	JSON bool     `name:"json" help:"Print the answer of the box as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
+	q, err := client.ReadRequest(c.Plan)
+	if err != nil {
+		return usage(fmt.Errorf("--plan: %w", err))
+	}
+	if err := attachFiles(q); err != nil {
+		return usage(q.LocateError(err))
+	}
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	err = box.UploadArchives(ctx, q, func(file, name string, size int64) {
+		fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the box as %s\n", file, float64(size)/1e6, name)
+	})
+	if err != nil {
+		return boxError(err)
+	}
+	old, err := box.Workflow(ctx, c.Name, 0)
+	if err != nil && !isMissing(err) {
+		return boxError(err)
+	}
+	version, tags := client.NewThing, c.Tag
+	if err == nil {
+		version = old.Version
+		if len(tags) == 0 {
+			tags = old.Tags
+		}
+	}
+	w, err := box.PutWorkflow(ctx, c.Name, q, tags, version)
+	var refused *client.RefusedError
+	if errors.As(err, &refused) {
+		inPlan := *refused
+		inPlan.Field = strings.TrimPrefix(refused.Field, "plan.")
+		err = q.Locate(&inPlan)
+	}
+	switch {
+	case err != nil:
+		return boxError(err)
+	case c.JSON:
+		return printJSON(std.out, w)
+	case w.Version == version:
+		fmt.Fprintf(std.out, "The workflow %s has this plan already: version %d.\n", client.Plain(w.Name), w.Version)
+		return nil
+	}
+	fmt.Fprintf(std.out, "The workflow %s has version %d. Start it with: appliance run --workflow %[1]s\n", client.Plain(w.Name), w.Version)
+	return nil
+}
+
+// WorkflowLsCmd lists the workflows.
+type WorkflowLsCmd struct {
+	JSON bool `name:"json" help:"Print the list as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *WorkflowLsCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	all, err := box.Workflows(ctx)
+	switch {
+	case err != nil:
+		return boxError(err)
+	case c.JSON:
+		return printJSON(std.out, all)
+	case len(all) == 0:
+		fmt.Fprintln(std.out, "There are no workflows. Make one with: appliance workflow put NAME --plan FILE")
+		return nil
+	}
+	rows := [][]string{{"NAME", "VERSION", "CHANGED", "BY", "PAGE", "TAGS"}}
+	for _, w := range all {
+		rows = append(rows, []string{w.Name, strconv.Itoa(w.Version), clock(w.Changed), w.By, w.Page, strings.Join(w.Tags, ", ")})
+	}
+	return printRows(std.out, rows)
+}
+
+// printRows prints a table of what others wrote.
+func printRows(out io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = client.Plain(cell)
+		}
+		fmt.Fprintln(table, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	return table.Flush()
+}
+
+// clock is a time for people, of this machine's zone.
+func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// WorkflowShowCmd prints a plan.
+type WorkflowShowCmd struct {
+	Name string `arg:"" help:"Name of the workflow, or name and version: checkout@3."`
+	JSON bool   `name:"json" help:"Print the answer of the box as JSON, with who changed it when."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
+	name, version, err := parseVersion(c.Name)
+	if err != nil {
+		return usage(err)
+	}
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	w, err := box.Workflow(ctx, name, version)
+	switch {
+	case err != nil:
+		return boxError(err)
+	case c.JSON:
+		return printJSON(std.out, w)
+	}
+	text, err := json.Marshal(w.Plan)
+	if err != nil {
+		return cannot(err)
+	}
+	plan, err := yaml.JSONToYAML(text)
+	if err != nil {
+		return cannot(err)
+	}
+	fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
+	for line := range strings.Lines(string(plan)) {
+		fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
+	}
+	return nil
+}
+
+// WorkflowRmCmd removes a workflow.
+type WorkflowRmCmd struct {
+	Name string `arg:"" help:"Name of the workflow."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *WorkflowRmCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	if err := box.RemoveWorkflow(ctx, c.Name); err != nil {
+		return boxError(err)
+	}
+	fmt.Fprintf(std.out, "The workflow %s is removed. Its runs stay.\n", client.Plain(c.Name))
+	return nil
+}

@@ -1,0 +1,279 @@
+package automation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"eidetic/internal/history"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// Bounds of alerts.
+const (
+	// recentRuns is how far back a step may lie that an alert is raised for: what has stood
+	// for longer is history and no news.
+	recentRuns = 50
+	// nearRuns is how far the place of one step may move when more runs are known: as far as
+	// change points are found to be off, in runs.
+	nearRuns    = 5
+	mostMetrics = 8
+	mostAlerts  = 5000
+)
+
+// Alert says that a metric's level changed from run to run.
+type Alert struct {
+	ID        int64  `json:"id"`
+	SeriesKey string `json:"series" doc:"Key of the series, for /api/v1/history"`
+	store.Series
+	Metric string `json:"metric" example:"speed_index_ms"`
+	Unit   string `json:"unit"`
+	Label  string `json:"label" doc:"The metric's name for people"`
+	history.Step
+	Confidence float64          `json:"confidence" doc:"1 − p: the share of series without a change in which chance does not do as much"`
+	Seen       string           `json:"seen" doc:"The newest run when it was raised: the one with which it could be told from chance"`
+	Raised     time.Time        `json:"raised"`
+	Tags       []string         `json:"tags" doc:"Those of the workflow that the run came from, and those of the acknowledgement"`
+	Done       *Acknowledgement `json:"acknowledged,omitempty" doc:"Absent while it is open"`
+}
+
+// Acknowledgement says that somebody has taken note of an alert.
+type Acknowledgement struct {
+	By   string    `json:"by" doc:"Name of the token"`
+	At   time.Time `json:"at"`
+	Note string    `json:"note,omitempty"`
+}
+
+// found is a step of a history, as an alert, and the time within which the first run of the
+// new level of the same step may lie.
+type found struct {
+	Alert
+	from, to time.Time
+}
+
+// look finds the recent steps of the series that a run belongs to.
+func (k *Keeper) look(ctx context.Context, run *lab.Run) ([]found, error) {
+	series := store.SeriesOf(run)
+	key := series.Key()
+	past, err := k.Store.Past(ctx, key, history.MaxRuns)
+	if err != nil {
+		return nil, err
+	}
+	var tags []string
+	if from := run.Plan.From; from != nil {
+		flow, err := k.Workflow(ctx, from.Workflow, 0)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		tags = flow.Tags
+	}
+	runs := history.Runs(past)
+	var out []found
+	for _, name := range watchedMetrics(past, run.Plan.Primary) {
+		m, err := k.finder.Of(ctx, past, runs, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range m.Steps {
+			i := slices.IndexFunc(past, func(p store.Past) bool { return p.ID == s.Run })
+			if i < 0 || len(past)-i > recentRuns {
+				continue
+			}
+			out = append(out, found{
+				Alert: Alert{SeriesKey: key, Series: series, Metric: name, Unit: m.Unit, Label: m.Label, Step: s, Confidence: 1 - s.P,
+					Seen: past[len(past)-1].ID, Tags: merged(tags)},
+				from: past[max(i-nearRuns, 0)].Wall, to: past[min(i+nearRuns, len(past)-1)].Wall,
+			})
+		}
+	}
+	return out, nil
+}
+
+// watchedMetrics lists what alerts are raised for: the guards that the runs have, and the
+// plan's primary metric.
+func watchedMetrics(past []store.Past, primary string) []string {
+	var names []string
+	for _, a := range history.Metrics(past) {
+		if _, guard := lab.GuardOf(a.Metric); guard || a.Metric == primary {
+			names = append(names, a.Metric)
+		}
+	}
+	return names[:min(len(names), mostMetrics)]
+}
+
+// known is an alert that was raised before.
+type known struct {
+	Alert
+	used bool // for one of the steps that were found
+}
+
+// raise keeps the steps that no alert was raised for, and publishes them. An open alert takes
+// over what is now known of its step.
+func (k *Keeper) raise(ctx context.Context, tx *sql.Tx, all []found) error {
+	before := map[string][]*known{}
+	for _, f := range all {
+		place := f.SeriesKey + " " + f.Metric + " " + f.Trend
+		if _, ok := before[place]; !ok {
+			raised, err := raisedBefore(ctx, tx, f.Alert)
+			if err != nil {
+				return err
+			}
+			before[place] = raised
+		}
+		if old := nearest(before[place], f); old != nil {
+			old.used = true
+			if old.Done != nil {
+				continue
+			}
+			f.ID, f.Seen, f.Raised, f.Tags = old.ID, old.Seen, old.Raised, old.Tags
+			if err := saveAlert(ctx, tx, f.Alert); err != nil {
+				return err
+			}
+			continue
+		}
+		f.Raised = k.Now().UTC()
+		done, err := tx.ExecContext(ctx, `INSERT INTO alerts (series, metric, trend, wall, raised, acked, alert) VALUES (?, ?, ?, ?, ?, 0, '')`,
+			f.SeriesKey, f.Metric, f.Trend, stamp(f.Wall), stamp(f.Raised))
+		if err != nil {
+			return err
+		}
+		if f.ID, err = done.LastInsertId(); err != nil {
+			return err
+		}
+		if err := saveAlert(ctx, tx, f.Alert); err != nil {
+			return err
+		}
+		if err := k.publish(ctx, tx, Event{EventRaised, f.Raised, f.Alert}); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM alerts WHERE id <= (SELECT max(id) FROM alerts) - ?`, mostAlerts)
+	return err
+}
+
+// raisedBefore lists the alerts of a series, a metric and a direction.
+func raisedBefore(ctx context.Context, tx *sql.Tx, a Alert) ([]*known, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT alert FROM alerts WHERE series = ? AND metric = ? AND trend = ? ORDER BY id`, a.SeriesKey, a.Metric, a.Trend)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := []*known{}
+	for rows.Next() {
+		one, err := scanAlert(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &known{Alert: one})
+	}
+	return all, rows.Err()
+}
+
+// nearest returns the alert that a step was raised as, or nil. One alert stands for one step.
+func nearest(all []*known, f found) (best *known) {
+	for _, a := range all {
+		if a.used || a.Wall.Before(f.from) || a.Wall.After(f.to) {
+			continue
+		}
+		if best == nil || a.Wall.Sub(f.Wall).Abs() < best.Wall.Sub(f.Wall).Abs() {
+			best = a
+		}
+	}
+	return best
+}
+
+func saveAlert(ctx context.Context, tx *sql.Tx, a Alert) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	var acked int64
+	if a.Done != nil {
+		acked = stamp(a.Done.At)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE alerts SET wall = ?, acked = ?, alert = ? WHERE id = ?`, stamp(a.Wall), acked, string(text), a.ID)
+	return err
+}
+
+func scanAlert(row interface{ Scan(...any) error }) (a Alert, err error) {
+	var text string
+	if err := row.Scan(&text); err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal([]byte(text), &a)
+}
+
+// Filter selects alerts; an empty field selects all.
+type Filter struct {
+	Open   bool // those that nobody has acknowledged
+	Series string
+	Tag    string
+	Before int64 // ID
+	Limit  int
+}
+
+// Alerts lists alerts, the newest first.
+func (k *Keeper) Alerts(ctx context.Context, f Filter) ([]Alert, error) {
+	rows, err := k.db.QueryContext(ctx, `SELECT alert FROM alerts WHERE (?1 = 0 OR acked = 0) AND (?2 = '' OR series = ?2)
+		AND (?3 = '' OR EXISTS (SELECT 1 FROM json_each(alert, '$.tags') WHERE value = ?3)) AND (?4 = 0 OR id < ?4) ORDER BY id DESC LIMIT ?5`,
+		f.Open, f.Series, f.Tag, f.Before, f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	defer rows.Close()
+	all := []Alert{}
+	for rows.Next() {
+		a, err := scanAlert(rows)
+		if err != nil {
+			return nil, fmt.Errorf("list alerts: %w", err)
+		}
+		all = append(all, a)
+	}
+	return all, rows.Err()
+}
+
+// Alert returns one alert, or store.ErrNotFound.
+func (k *Keeper) Alert(ctx context.Context, id int64) (Alert, error) {
+	a, err := scanAlert(k.db.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, store.ErrNotFound
+	}
+	if err != nil {
+		return a, fmt.Errorf("read alert: %w", err)
+	}
+	return a, nil
+}
+
+// Acknowledge notes that somebody has taken note of an alert. The first does; for others the
+// error is [ErrDone].
+func (k *Keeper) Acknowledge(ctx context.Context, id int64, by, note string, tags []string) (a Alert, err error) {
+	if err := checkTags(tags); err != nil {
+		return a, err
+	}
+	err = k.in(ctx, "acknowledge alert", func(tx *sql.Tx) error {
+		a, err = scanAlert(tx.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return store.ErrNotFound
+		case err != nil:
+			return err
+		case a.Done != nil:
+			return ErrDone
+		}
+		if a.Tags = merged(a.Tags, tags); len(a.Tags) > mostTags {
+			return wrong("tags: with those that it has, %d are too many, at most %d", len(a.Tags), mostTags)
+		}
+		a.Done = &Acknowledgement{By: by, At: k.Now().UTC(), Note: note}
+		if err := saveAlert(ctx, tx, a); err != nil {
+			return err
+		}
+		return k.publish(ctx, tx, Event{EventAcknowledged, a.Done.At, a})
+	})
+	k.stir()
+	return a, err
+}

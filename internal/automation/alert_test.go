@@ -1,0 +1,109 @@
+package automation
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"eidetic/internal/store"
+)
+
+// around makes n values around a level.
+func around(r *rand.Rand, n int, level float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = level + 6*r.NormFloat64()
+	}
+	return out
+}
+
+func (b *testBox) alerts(open bool) []Alert {
+	b.t.Helper()
+	all, err := b.Alerts(b.t.Context(), Filter{Open: open, Limit: 100})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+// A step raises one alert, however many runs follow, and says what else changed there.
+func TestAlertIsRaisedOnce(t *testing.T) {
+	server := newReceiver(t, http.StatusOK)
+	b := newTestBox(t, nil)
+	b.hook("chat", server.URL, EventRaised, EventAcknowledged)
+	b.put("checkout", planOf("https://a.test/"), "team-a")
+	r := rand.New(rand.NewPCG(1, 2))
+	b.daily(0, "Chromium 142", around(r, 20, 900)...)
+	if all := b.alerts(false); len(all) != 0 {
+		t.Fatalf("a level that stays raises %+v", all)
+	}
+	b.daily(20, "Chromium 143", around(r, 4, 984)...)
+	b.daily(24, "Chromium 143", around(r, 4, 984)...)
+	all := b.alerts(true)
+	if len(all) != 1 {
+		t.Fatalf("one step raises %d alerts: %+v; want one, and none for what is no guard", len(all), all)
+	}
+	a := all[0]
+	if a.Metric != "speed_index_ms" || a.Trend != "slower" || a.Run != "20260821-090000-checkout" || a.Before > 910 || a.After < 975 || a.Low > 84 || a.High < 84 ||
+		a.Low < 60 || a.Confidence < 0.98 || len(a.Near) != 1 || a.Near[0].Changed[0].Name != "browser" || a.Name != "checkout" || a.Page != "https://a.test/" ||
+		len(a.Tags) != 1 || a.Tags[0] != "team-a" || a.Done != nil || a.Seen <= a.Run {
+		t.Errorf("alert = %+v", a)
+	}
+	b.daily(28, "Chromium 143", around(r, 12, 984)...)
+	more := b.alerts(true)
+	if len(more) != 1 || more[0].ID != a.ID || !more[0].Raised.Equal(a.Raised) || more[0].After == a.After {
+		t.Errorf("after more runs: %+v; want the same alert, with numbers of all runs", more)
+	}
+	if got, err := b.Alerts(t.Context(), Filter{Tag: "team-a", Limit: 5}); err != nil || len(got) != 1 {
+		t.Errorf("Alerts(team-a) = %+v, %v; want one", got, err)
+	}
+	if got, err := b.Alerts(t.Context(), Filter{Tag: "team-b", Limit: 5}); err != nil || len(got) != 0 {
+		t.Errorf("Alerts(team-b) = %+v, %v; want none", got, err)
+	}
+	done, err := b.Acknowledge(t.Context(), a.ID, "ada", "as planned", []string{"planned"})
+	if err != nil || done.Done == nil || done.Done.By != "ada" || done.Done.Note != "as planned" || len(done.Tags) != 2 {
+		t.Errorf("Acknowledge() = %+v, %v", done, err)
+	}
+	if _, err := b.Acknowledge(t.Context(), a.ID, "bob", "", nil); !errors.Is(err, ErrDone) {
+		t.Errorf("a second Acknowledge() = %v; want ErrDone", err)
+	}
+	if _, err := b.Acknowledge(t.Context(), 99, "bob", "", nil); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Acknowledge() of none = %v; want ErrNotFound", err)
+	}
+	b.restart()
+	// More of the same is not raised anew, and a step of its own is.
+	b.daily(40, "Chromium 143", around(r, 5, 984)...)
+	if all := b.alerts(false); len(all) != 1 {
+		t.Errorf("after the acknowledgement: %+v; want no other alert", all)
+	}
+	b.daily(45, "Chromium 143", around(r, 8, 900)...)
+	all = b.alerts(true)
+	if len(all) != 1 || all[0].Trend != "faster" || all[0].ID == a.ID {
+		t.Errorf("a step back: %+v; want an alert of its own, faster", all)
+	}
+	var events []string
+	for _, d := range b.log() {
+		events = append(events, d.Event)
+		var e struct{ Data Alert }
+		if err := json.Unmarshal(d.Body, &e); err != nil || e.Data.ID == 0 {
+			t.Errorf("delivery %s: %v", d.Body, err)
+		}
+	}
+	if len(events) != 3 || events[0] != EventRaised || events[1] != EventAcknowledged || events[2] != EventRaised {
+		t.Errorf("events, the newest first: %q; want raised, acknowledged, raised", events)
+	}
+}
+
+// Two steps in one direction near each other are two alerts.
+func TestStairsAreTwoAlerts(t *testing.T) {
+	b := newTestBox(t, nil)
+	r := rand.New(rand.NewPCG(3, 4))
+	values := append(around(r, 20, 900), around(r, 5, 1000)...)
+	b.daily(0, "", append(values, around(r, 12, 1100)...)...)
+	all := b.alerts(false)
+	if len(all) != 2 || all[0].Trend != "slower" || all[1].Trend != "slower" || all[0].Run == all[1].Run {
+		t.Errorf("alerts = %+v; want two, at different runs", all)
+	}
+}

@@ -1,0 +1,186 @@
+package automation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// smallStep is how far the clock may be put back without times being due again: a time server
+// corrects a clock by less. What is put back further was wrong before.
+const smallStep = time.Hour
+
+// fireAll deals with every schedule that is due, and returns when the next one is.
+func (k *Keeper) fireAll(ctx context.Context) (next time.Time, err error) {
+	all, err := k.schedules(ctx)
+	if err != nil {
+		return next, err
+	}
+	var errs []error
+	for _, s := range all {
+		if s.Paused {
+			continue
+		}
+		at, err := k.fire(ctx, s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("schedule %s: %w", s.Name, err))
+			continue
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next, errors.Join(append(errs, k.launchAll(ctx))...)
+}
+
+// fire deals with one schedule, and returns when it is due next.
+func (k *Keeper) fire(ctx context.Context, s scheduleRow) (next time.Time, err error) {
+	times, err := s.times()
+	if err != nil {
+		return next, err
+	}
+	now := k.Now()
+	if s.next.IsZero() {
+		return k.plan(ctx, s, times.Next(now), s.handled, nil)
+	}
+	if now.Before(s.next) {
+		return k.early(ctx, s, times, now)
+	}
+	due, missed := times.Latest(s.next, now)
+	f := Firing{Due: due, At: now, Missed: missed, State: FiringWaits}
+	last, err := k.Firings(ctx, s.Name, 1)
+	if err != nil {
+		return next, err
+	}
+	if len(last) > 0 && last[0].State == FiringWaits {
+		f.State, f.Reason = FiringSkipped, "the run of "+last[0].Due.Format(time.RFC3339)+" was not accepted yet: "+last[0].Reason
+	} else if s.run != "" {
+		switch job, err := k.Runs.Get(ctx, s.run); {
+		case err == nil && (job.State == store.StateQueued || job.State == store.StateRunning):
+			f.State, f.Run = FiringSkipped, s.run
+			f.Reason = "the run before, " + s.run + ", is still " + job.State
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return next, err
+		}
+	}
+	return k.plan(ctx, s, times.Next(now), due, &f)
+}
+
+// early looks at a schedule that is not due. Between now and then there is no other time,
+// unless the clock was put back, or the rules of the time zone have changed.
+func (k *Keeper) early(ctx context.Context, s scheduleRow, times *Times, now time.Time) (time.Time, error) {
+	first := times.Next(now)
+	if !first.Before(s.next) {
+		return s.next, nil
+	}
+	if !s.handled.IsZero() && !first.After(s.handled) { // the clock showed this time before
+		if s.handled.Sub(now) <= smallStep {
+			return s.next, nil
+		}
+		return k.plan(ctx, s, first, time.Time{}, &Firing{Due: first, At: now, State: FiringClock,
+			Reason: "the clock was put back from at least " + s.handled.Format(time.RFC3339) + ": the times are counted anew from now"})
+	}
+	return k.plan(ctx, s, first, s.handled, nil)
+}
+
+// plan notes when a schedule is due next and which time was dealt with last, and what became
+// of that one.
+func (k *Keeper) plan(ctx context.Context, s scheduleRow, next, handled time.Time, f *Firing) (time.Time, error) {
+	return next, k.in(ctx, "note a time", func(tx *sql.Tx) error {
+		// A schedule that somebody has changed meanwhile has times of its own.
+		done, err := tx.ExecContext(ctx, `UPDATE schedules SET next = ?, handled = ? WHERE name = ? AND revision = ?`,
+			stamp(next), stamp(handled), s.Name, s.Revision)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 || f == nil {
+			return err
+		}
+		return execAll(ctx, tx, []statement{
+			{`INSERT INTO firings (schedule, due, at, missed, state, run, reason) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+				[]any{s.Name, stamp(f.Due), stamp(f.At), f.Missed, f.State, f.Run, f.Reason}},
+			{`DELETE FROM firings WHERE schedule = ?1 AND seq <= (SELECT seq FROM firings WHERE schedule = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
+				[]any{s.Name, mostFirings}},
+		})
+	})
+}
+
+// waits is a time whose run the queue has not accepted yet.
+type waits struct {
+	seq      int64
+	schedule string
+	at       time.Time
+	workflow string
+}
+
+// launchAll adds the runs of the times that wait to the queue. The key of each is that of its
+// time, so that it is one run, however often the process ends in between.
+func (k *Keeper) launchAll(ctx context.Context) error {
+	rows, err := k.db.QueryContext(ctx, `SELECT f.seq, f.schedule, f.at, json_extract(s.asked, '$.workflow') FROM firings f
+		JOIN schedules s ON s.name = f.schedule WHERE f.state = ? ORDER BY f.seq`, FiringWaits)
+	if err != nil {
+		return fmt.Errorf("read times that wait: %w", err)
+	}
+	defer rows.Close()
+	var all []waits
+	for rows.Next() {
+		var w waits
+		var at int64
+		if err := rows.Scan(&w.seq, &w.schedule, &at, &w.workflow); err != nil {
+			return fmt.Errorf("read times that wait: %w", err)
+		}
+		w.at = timeOf(at)
+		all = append(all, w)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return fmt.Errorf("read times that wait: %w", err)
+	}
+	for _, w := range all {
+		if err := k.launch(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch adds one run to the queue, or notes why there is none.
+func (k *Keeper) launch(ctx context.Context, w waits) error {
+	state, id, reason := FiringRun, "", ""
+	flow, err := k.Workflow(ctx, w.workflow, 0)
+	if err == nil {
+		key := fmt.Sprintf("schedule %s %d", w.schedule, w.seq) // with a space, which no client's key has
+		plan := *flow.Plan
+		plan.From = &lab.Origin{Workflow: flow.Name, Version: flow.Version, Schedule: w.schedule}
+		id, err = k.Runs.Add(ctx, plan, store.Once{Key: key, Request: key})
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err() // the next process launches it
+	case err != nil:
+		state, reason = FiringRefused, shorten(err.Error())
+		if waited := k.Now().Sub(w.at); waited >= 0 && waited < k.Patience {
+			state = FiringWaits
+		}
+	}
+	return k.in(ctx, "note a run", func(tx *sql.Tx) error {
+		all := []statement{{`UPDATE firings SET state = ?, run = ?, reason = ? WHERE seq = ?`, []any{state, id, reason, w.seq}}}
+		if id != "" {
+			all = append(all, statement{`UPDATE schedules SET run = ? WHERE name = ?`, []any{id, w.schedule}})
+		}
+		return execAll(ctx, tx, all)
+	})
+}
+
+// shorten bounds a reason.
+func shorten(text string) string {
+	const most = 500
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}

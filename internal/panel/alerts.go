@@ -1,0 +1,70 @@
+package panel
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/automation"
+)
+
+// ByAlert is the ID of an alert in the path of a request.
+type ByAlert struct {
+	ID int64 `path:"id" minimum:"1" doc:"Identifier of the alert" example:"7"`
+}
+
+type (
+	alertsInput struct {
+		State  string `query:"state" enum:"open,all" default:"open" doc:"open: those that nobody has acknowledged"`
+		Series string `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
+		Tag    string `query:"tag" maxLength:"24" doc:"A tag that they have"`
+		Before int64  `query:"before" minimum:"0" doc:"ID of the last alert of the page before"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most alerts in the response"`
+	}
+	ackInput struct {
+		ByAlert
+		Body struct {
+			Note string   `json:"note,omitempty" maxLength:"1000" doc:"What you found, or what is done about it" example:"the new checkout, as planned"`
+			Tags []string `json:"tags,omitempty" maxItems:"14" doc:"More tags: letters, digits and dashes, at most 24 each"`
+		}
+	}
+	alertBody  struct{ Body automation.Alert }
+	alertsBody struct {
+		Body struct {
+			Alerts []automation.Alert `json:"alerts" doc:"The newest first"`
+		}
+	}
+)
+
+// alerts registers the routes of the steps of histories that people are told of.
+func (p *Panel) alerts(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "list-alerts", Method: http.MethodGet, Path: "/api/v1/alerts", Summary: "List the alerts", Tags: []string{tagAutomation},
+		Description: "An alert is raised once for each step in the history of a page: where the level of a metric that decides verdicts changed from run to run. While it is open, its numbers become more exact with each run.",
+		Security:    needsToken(),
+	}, func(ctx context.Context, in *alertsInput) (*alertsBody, error) {
+		all, err := p.Automation.Alerts(ctx, automation.Filter{
+			Open: in.State == "open", Series: in.Series, Tag: in.Tag, Before: in.Before, Limit: in.Limit,
+		})
+		body := &alertsBody{}
+		body.Body.Alerts = all
+		return body, p.automationError(err, "")
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "get-alert", Method: http.MethodGet, Path: "/api/v1/alerts/{id}", Summary: "One alert", Tags: []string{tagAutomation},
+		Security: needsToken(), Errors: []int{http.StatusNotFound},
+	}, func(ctx context.Context, in *ByAlert) (*alertBody, error) {
+		a, err := p.Automation.Alert(ctx, in.ID)
+		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "acknowledge-alert", Method: http.MethodPost, Path: "/api/v1/alerts/{id}/acknowledgement", Summary: "Acknowledge an alert",
+		Tags: []string{tagAutomation}, Description: "It keeps the name of your token, the time and the note. An alert is acknowledged once.",
+		Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *ackInput) (*alertBody, error) {
+		a, err := p.Automation.Acknowledge(ctx, in.ID, identityOf(ctx).Name, in.Body.Note, in.Body.Tags)
+		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
+	})
+}

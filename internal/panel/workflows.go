@@ -1,0 +1,271 @@
+package panel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/automation"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+const tagAutomation = "automation"
+
+// KeptPlan is a plan that is to be kept under a name.
+type KeptPlan struct {
+	Plan lab.Plan `json:"plan" doc:"What it asks for"`
+	Tags []string `json:"tags,omitempty" maxItems:"14" doc:"Which alerts about its runs get: letters, digits and dashes, at most 24 each" example:"[\"team-checkout\"]"`
+}
+
+// WorkflowRun asks for a run of a workflow.
+type WorkflowRun struct {
+	Version int `json:"version,omitempty" minimum:"1" doc:"Which of the versions that are kept; without it the newest"`
+	// Change is a JSON Merge Patch (RFC 7396).
+	Change map[string]any `json:"change,omitempty" doc:"What of the plan is changed for this run alone, as a JSON Merge Patch (RFC 7396): a field that is given replaces the plan's, and null removes it"`
+}
+
+// ByName is the name in the path of a request. It is exported, as are the other parts of
+// inputs, for huma, which sees no others.
+type ByName struct {
+	Name string `path:"name" maxLength:"60" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Its name" example:"checkout"`
+}
+
+// Matching are the headers that say what must be there for a change (RFC 9110, section 13.1).
+type Matching struct {
+	Match     string `header:"If-Match" maxLength:"40" doc:"The ETag of what is changed, or *"`
+	NoneMatch string `header:"If-None-Match" maxLength:"40" doc:"* makes a new one only"`
+}
+
+type (
+	getWorkflowInput struct {
+		ByName
+		Version int `query:"version" minimum:"1" doc:"Which of the versions that are kept; without it the newest"`
+	}
+	putWorkflowInput struct {
+		ByName
+		Matching
+		Body KeptPlan
+	}
+	removeInput struct {
+		ByName
+		Matching
+	}
+	runWorkflowInput struct {
+		ByName
+		Key  string       `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"As of POST /api/v1/runs"`
+		Body *WorkflowRun `required:"false"`
+	}
+	workflowBody struct {
+		ETag string `header:"ETag"`
+		Body automation.Workflow
+	}
+	workflowsBody struct {
+		Body struct {
+			Workflows []automation.Workflow `json:"workflows" doc:"In order of their names"`
+		}
+	}
+)
+
+// workflows registers the routes of the plans that are kept under a name.
+func (p *Panel) workflows(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "list-workflows", Method: http.MethodGet, Path: "/api/v1/workflows", Summary: "List the workflows", Tags: []string{tagAutomation},
+		Description: "A workflow is a plan that the box keeps under a name.", Security: needsToken(),
+	}, func(ctx context.Context, _ *noInput) (*workflowsBody, error) {
+		all, err := p.Automation.Workflows(ctx)
+		body := &workflowsBody{}
+		body.Body.Workflows = all
+		return body, p.automationError(err, "")
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "get-workflow", Method: http.MethodGet, Path: "/api/v1/workflows/{name}", Summary: "A workflow with its plan", Tags: []string{tagAutomation},
+		Security: needsToken(), Errors: []int{http.StatusNotFound},
+	}, func(ctx context.Context, in *getWorkflowInput) (*workflowBody, error) {
+		w, err := p.Automation.Workflow(ctx, in.Name, in.Version)
+		return &workflowBody{etag(w.Version), w}, p.automationError(err, "workflow "+clip(in.Name))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "put-workflow", Method: http.MethodPut, Path: "/api/v1/workflows/{name}", Summary: "Keep a plan under a name", Tags: []string{tagAutomation},
+		Description: "A workflow that exists is changed only with If-Match; that makes a new version. The newest 20 are kept.",
+		Security:    needsToken(), MaxBodyBytes: maxPlanBody,
+		Errors: []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
+	}, p.putWorkflow)
+	huma.Register(api, huma.Operation{
+		OperationID: "remove-workflow", Method: http.MethodDelete, Path: "/api/v1/workflows/{name}", Summary: "Remove a workflow", Tags: []string{tagAutomation},
+		Description:   "With all its versions. Its runs stay, and a workflow that gets the name again goes on counting.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+	}, func(ctx context.Context, in *removeInput) (*struct{}, error) {
+		expect, err := in.expect(true)
+		if err != nil {
+			return nil, err
+		}
+		return nil, p.automationError(p.Automation.RemoveWorkflow(ctx, in.Name, expect), "workflow "+clip(in.Name))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "run-workflow", Method: http.MethodPost, Path: "/api/v1/workflows/{name}/runs", Summary: "Start a run of a workflow",
+		Tags: []string{tagAutomation}, Description: "The run keeps the workflow's name and version in plan.from of its run.json.",
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
+		Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
+	}, p.runWorkflow)
+}
+
+func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflowBody, error) {
+	if in.Body.Plan.Arms()[0].Page == "" {
+		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
+			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body.plan",
+		})
+	}
+	expect, err := in.expect(false)
+	if err != nil {
+		return nil, err
+	}
+	w, err := p.Automation.PutWorkflow(ctx, in.Name, in.Body.Plan, in.Body.Tags, identityOf(ctx).Name, expect)
+	if err != nil {
+		return nil, p.automationError(err, "workflow "+clip(in.Name))
+	}
+	note(ctx, "version "+strconv.Itoa(w.Version))
+	return &workflowBody{etag(w.Version), w}, nil
+}
+
+func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBody, error) {
+	asked := WorkflowRun{}
+	if in.Body != nil {
+		asked = *in.Body
+	}
+	w, err := p.Automation.Workflow(ctx, in.Name, asked.Version)
+	if err != nil {
+		return nil, p.automationError(err, "workflow "+clip(in.Name))
+	}
+	once, err := onceFor(in.Key, struct {
+		Workflow string
+		Asked    WorkflowRun
+	}{in.Name, asked})
+	if err != nil {
+		return nil, p.internalError(err)
+	}
+	var change func(lab.Plan) (lab.Plan, error)
+	if len(asked.Change) > 0 {
+		change = func(plan lab.Plan) (lab.Plan, error) { return p.changed(plan, asked.Change) }
+	}
+	id, err := p.Automation.Start(ctx, w, change, once)
+	var said huma.StatusError
+	if errors.As(err, &said) {
+		return nil, said
+	}
+	if err != nil {
+		return nil, p.startError(err)
+	}
+	note(ctx, id)
+	return startedAs(id), nil
+}
+
+// changed applies a JSON Merge Patch to a plan, and checks what comes of it as POST /api/v1/runs
+// checks a plan.
+func (p *Panel) changed(plan lab.Plan, change map[string]any) (out lab.Plan, err error) {
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return out, err
+	}
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		return out, err
+	}
+	document = mergePatch(document, change)
+	known := p.api.OpenAPI().Components.Schemas
+	schema := known.Schema(reflect.TypeFor[lab.Plan](), true, "Plan")
+	at := huma.NewPathBuffer(nil, 0)
+	at.Push("body")
+	at.Push("change")
+	result := &huma.ValidateResult{}
+	huma.Validate(known, schema, at, huma.ModeWriteToServer, document, result)
+	if len(result.Errors) > 0 {
+		return out, huma.Error422UnprocessableEntity("validation failed", result.Errors...)
+	}
+	if text, err = json.Marshal(document); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return out, huma.Error422UnprocessableEntity("change: " + err.Error())
+	}
+	if _, given := change["seed"]; !given { // a large one does not survive as a number of JSON
+		out.Seed = plan.Seed
+	}
+	return out.WithDefaults(), nil
+}
+
+// mergePatch is the function of RFC 7396, section 2.
+func mergePatch(target, patch any) any {
+	fields, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	out, ok := target.(map[string]any)
+	if !ok {
+		out = map[string]any{}
+	}
+	for name, value := range fields {
+		if value == nil {
+			delete(out, name)
+		} else {
+			out[name] = mergePatch(out[name], value)
+		}
+	}
+	return out
+}
+
+// etag is the ETag of a version.
+func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
+
+// expect reads what must be there for a change. Without a header a removal goes ahead, and
+// anything else makes a new one only.
+func (in Matching) expect(removal bool) (e automation.Expect, err error) {
+	switch {
+	case in.NoneMatch != "" && (in.NoneMatch != "*" || in.Match != ""):
+		return e, huma.Error422UnprocessableEntity("If-None-Match: only * can be given, without If-Match")
+	case in.NoneMatch == "*":
+		return e, nil
+	case in.Match == "*" || in.Match == "" && removal:
+		return automation.Expect{Any: true}, nil
+	case in.Match == "":
+		return e, nil
+	}
+	version, err := strconv.Atoi(strings.Trim(in.Match, `"`))
+	if err != nil || version < 1 {
+		return e, huma.NewError(http.StatusPreconditionFailed, "If-Match: "+clip(in.Match)+" is no ETag that the box gave")
+	}
+	return automation.Expect{Version: version}, nil
+}
+
+// automationError is the answer for an error of the keeper; what names the thing that the
+// request is about.
+func (p *Panel) automationError(err error, what string) error {
+	var wrong *automation.WrongError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return huma.Error422UnprocessableEntity(err.Error())
+	case errors.Is(err, store.ErrNotFound):
+		return huma.Error404NotFound("there is no " + what)
+	case errors.Is(err, automation.ErrVersion):
+		return huma.Error404NotFound(what + ": " + automation.ErrVersion.Error())
+	case errors.Is(err, automation.ErrExists):
+		return huma.NewError(http.StatusPreconditionFailed, what+": "+automation.ErrExists.Error()+": choose another, or send its ETag in If-Match to change it")
+	case errors.Is(err, automation.ErrChanged):
+		return huma.NewError(http.StatusPreconditionFailed, what+": "+automation.ErrChanged.Error()+": read it again")
+	}
+	for _, known := range []error{automation.ErrMany, automation.ErrInUse, automation.ErrDone} {
+		if errors.Is(err, known) {
+			return huma.Error409Conflict(what + ": " + known.Error())
+		}
+	}
+	return p.internalError(err)
+}

@@ -1,0 +1,72 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"eidetic/internal/automation"
+	"eidetic/internal/execute"
+	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
+	"eidetic/internal/sandbox"
+	"eidetic/internal/store"
+	"eidetic/internal/webhook"
+)
+
+// automationFile holds workflows, schedules, webhooks and alerts.
+const automationFile = "automation.db"
+
+// keeper opens what the box does by itself. A box without it still measures: where the file
+// cannot be opened the result is nil, with a warning for people. A damaged file is put aside.
+func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (
+	k *automation.Keeper, warning []string,
+) {
+	roots, err := sandbox.TrustedRoots(s.Roots)
+	if err != nil {
+		s.Log.Error("webhooks: the trusted certificates cannot be read", "error", err)
+	}
+	c := automation.Config{
+		File: filepath.Join(s.Data, automationFile), Runs: queue, Store: runs, Check: carrier.checkKept, Log: s.Log,
+		Sender: webhook.Sender{
+			Guard:    webhook.Guard{Allow: s.Config.Webhooks.Allow, Inside: network.prefixes},
+			Resolver: s.Config.Network.resolver(), Roots: roots, Agent: "eidetic/" + s.Version,
+		},
+	}
+	k, err = automation.Open(ctx, c)
+	if err != nil && store.Damaged(err) {
+		aside := c.File + ".damaged"
+		s.Log.Error("workflows, schedules and webhooks are damaged; they are put aside and forgotten", "aside", aside, "error", err)
+		warning = append(warning, "workflows, schedules and webhooks were damaged and are forgotten")
+		if err = os.Rename(c.File, aside); err == nil {
+			for _, rest := range []string{c.File + "-wal", c.File + "-shm"} {
+				_ = os.Remove(rest) // files of the damaged one, which may be missing
+			}
+			k, err = automation.Open(ctx, c)
+		}
+	}
+	if err != nil {
+		s.Log.Error("workflows, schedules, webhooks and alerts are off until the next start", "error", err)
+		return nil, append(warning, "workflows, schedules, webhooks and alerts are off: their file cannot be opened")
+	}
+	return k, warning
+}
+
+// checkKept says what is wrong with a plan that is to be kept, wherever its device is now.
+func (r *runner) checkKept(p lab.Plan) error {
+	if _, err := r.resolve(p); err != nil {
+		return err
+	}
+	return execute.CheckFiles(execute.Files{Sent: p.Files}, p)
+}
+
+// prefixes are the networks of the devices.
+func (p *ports) prefixes() (all []netip.Prefix) {
+	for _, w := range p.wanted() {
+		if prefix, err := netip.ParsePrefix(w.Gateway); err == nil {
+			all = append(all, prefix.Masked())
+		}
+	}
+	return all
+}

@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"eidetic/netlab/proxy"
+)
+
+// ErrForbidden is in the error of an address that a webhook may not call.
+var ErrForbidden = errors.New("webhooks may not call it") // constant
+
+// Guard says which addresses may be called.
+type Guard struct {
+	// Allow names hosts, as names or addresses, that may be in private networks and may be
+	// called without TLS.
+	Allow []string
+	// Inside lists the networks of the devices; nil knows none.
+	Inside func() []netip.Prefix
+	// Own lists the addresses of this machine; nil asks its interfaces.
+	Own func() []netip.Addr
+}
+
+// more lists what proxy.Public lets through and nobody's web server has: addresses that stand
+// for origins here, reserved ones, and those that a translator or a tunnel leads elsewhere.
+func more() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),      // RFC 791, this network
+		netip.MustParsePrefix("192.0.0.0/24"),   // RFC 6890, protocol assignments
+		netip.MustParsePrefix("198.18.0.0/15"),  // RFC 2544, origins of a replay
+		netip.MustParsePrefix("240.0.0.0/4"),    // RFC 1112, reserved, with broadcast
+		netip.MustParsePrefix("::/96"),          // RFC 4291, IPv4-compatible
+		netip.MustParsePrefix("64:ff9b:1::/48"), // RFC 8215, NAT64 of one's own network
+		netip.MustParsePrefix("2001::/32"),      // RFC 4380, Teredo
+		netip.MustParsePrefix("fec0::/10"),      // RFC 3879, site-local
+	}
+}
+
+// CheckURL returns an error for an address of a webhook that is none, whatever its host
+// resolves to.
+func (g Guard) CheckURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the address cannot be read: %w", errors.Unwrap(err))
+	}
+	host := u.Hostname()
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http" || host == "" || u.Opaque != "":
+		return nil, errors.New("the address must begin with https:// and a host")
+	case u.User != nil:
+		return nil, errors.New("the address must have no user and no password: the signature says who calls")
+	case u.Fragment != "":
+		return nil, errors.New("the address must have no fragment (#)")
+	case u.Scheme == "http" && !g.allows(host):
+		return nil, fmt.Errorf("http:// is for hosts that the configuration names (webhooks.allow), and %q is none of them: use https://", host)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return u, g.Check(host, a)
+	}
+	return u, nil
+}
+
+// allows says whether the configuration names a host.
+func (g Guard) allows(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, name := range g.Allow {
+		if strings.ToLower(strings.TrimSuffix(name, ".")) == host {
+			return true
+		}
+		a, err := netip.ParseAddr(name)
+		if b, otherErr := netip.ParseAddr(host); err == nil && otherErr == nil && a.Unmap() == b.Unmap() {
+			return true
+		}
+	}
+	return false
+}
+
+// Check returns an error unless a host that has the address may be called there. A host that
+// the configuration names may be in a private network. It may be this machine, a link-local
+// address or a device only if the configuration names that address, or localhost: a name's
+// address is the choice of whoever answers for the name.
+func (g Guard) Check(host string, a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if g.allows(a.String()) || strings.EqualFold(host, "localhost") && a.IsLoopback() && g.allows(host) {
+		return nil
+	}
+	why := ""
+	switch {
+	case !a.IsValid() || a.IsUnspecified() || a.IsLoopback() || g.isOwn(a):
+		why = "is an address of the box itself"
+	case a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsInterfaceLocalMulticast():
+		why = "is a link-local or multicast address, where clouds keep their metadata"
+	case g.isInside(a):
+		why = "is in the network of a device"
+	case g.allows(host):
+		return nil
+	case proxy.Public(netip.AddrPortFrom(a, 0)) != nil || isIn(a, more()):
+		why = "is an address of a private network"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s %s, and %w, unless the configuration names it (webhooks.allow)", a, why, ErrForbidden)
+}
+
+func (g Guard) isInside(a netip.Addr) bool { return g.Inside != nil && isIn(a, g.Inside()) }
+
+func isIn(a netip.Addr, all []netip.Prefix) bool {
+	for _, p := range all {
+		if p.Masked().Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOwn says whether an address is one of this machine's. If its interfaces cannot be read,
+// every address is.
+func (g Guard) isOwn(a netip.Addr) bool {
+	if g.Own != nil {
+		for _, own := range g.Own() {
+			if own.Unmap() == a {
+				return true
+			}
+		}
+		return false
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, one := range all {
+		if p, err := netip.ParsePrefix(one.String()); err == nil && p.Addr().Unmap().WithZone("") == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,159 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Limits of one attempt.
+const (
+	attemptLimit = 20 * time.Second
+	lookupLimit  = 5 * time.Second
+	maxHeader    = 16 << 10
+	maxBody      = 64 << 10 // of an answer, which is read so that the connection ends well
+)
+
+// Sender posts events.
+type Sender struct {
+	Guard
+	// Resolver is the name server to ask; the zero value is this machine's.
+	Resolver netip.AddrPort
+	// Roots are trusted authorities; nil are the system's.
+	Roots *x509.CertPool
+	// Agent is the header User-Agent.
+	Agent string
+}
+
+// Post is one event for one address.
+type Post struct {
+	URL, Secret string
+	ID          string // of the event: the same in all attempts
+	At          time.Time
+	Body        []byte // JSON
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status     int
+	RetryAfter time.Duration // 0 where the answer does not say
+}
+
+// Good says whether the receiver has taken the event.
+func (a Answer) Good() bool { return a.Status/100 == 2 }
+
+// CheckHost is CheckURL, and asks for the addresses of the host: it returns an error if the box
+// may call none of them. Post checks again, since a name server may change its mind. A name
+// without an answer is no error: its server may be down.
+func (s Sender) CheckHost(ctx context.Context, text string) error {
+	u, err := s.CheckURL(text)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	found, err := s.resolver().LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return nil
+	}
+	var last error
+	for _, a := range found {
+		if last = s.Check(u.Hostname(), a); last == nil {
+			return nil
+		}
+	}
+	if last != nil {
+		last = fmt.Errorf("%s: %w", u.Hostname(), last)
+	}
+	return last
+}
+
+// Post makes one attempt. An error means that there was no answer.
+func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
+	u, err := s.CheckURL(p.URL)
+	if err != nil {
+		return Answer{}, err
+	}
+	signature, err := Sign(p.Secret, p.ID, p.At, p.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(p.Body))
+	if err != nil {
+		return Answer{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", s.Agent)
+	r.Header.Set("Webhook-Id", p.ID)
+	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
+	r.Header.Set("Webhook-Signature", signature)
+	transport := s.transport(u.Hostname())
+	defer transport.CloseIdleConnections()
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // without the address, which may hold a secret
+		}
+		return Answer{}, err
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody)) // the status alone counts
+	out := Answer{Status: answer.StatusCode}
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds <= 7*24*3600 {
+		out.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return out, nil
+}
+
+// transport connects to the addresses of one host that the guard lets pass. The address is
+// judged after the name was resolved and before the connection is made, so that a name server
+// cannot show one address to the check and another to the connection.
+func (s Sender) transport(host string) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout:  attemptLimit,
+		Resolver: s.resolver(),
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return s.Check(host, to.Addr())
+		},
+	}
+	return &http.Transport{
+		Proxy:                  nil, // a proxy would connect for us, unguarded
+		DialContext:            dialer.DialContext,
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: maxHeader,
+		TLSClientConfig:        &tls.Config{RootCAs: s.Roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// resolver asks Resolver, where one is set.
+func (s Sender) resolver() *net.Resolver {
+	if !s.Resolver.IsValid() {
+		return &net.Resolver{PreferGo: true}
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Resolver.String())
+	}}
+}
