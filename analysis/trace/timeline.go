@@ -40,6 +40,7 @@ type Source struct {
 	Served      []lab.Served
 	Annotations []lab.Annotation // of the trial, in the order of their arrival
 	Link        []LinkBin        // what left the link in each tenth of a second, from the start
+	Browser     []Shown          // of the browser's own trace
 }
 
 // LinkBin is a tenth of a second of the link.
@@ -127,11 +128,21 @@ func Of(s Source) *Timeline {
 	for _, track := range annotations(s.Annotations, lastOf(t)) {
 		add(track)
 	}
+	for _, track := range browserTracks(s.Browser) {
+		add(track)
+	}
 	add(link(s.Link, tl.Zero))
 	tl.extent()
 	tl.flows()
 	if note := clockNote(t, s.Annotations); note != "" {
 		tl.Notes = append(tl.Notes, note)
+	}
+	switch b := t.Trace; {
+	case b == nil:
+	case b.Void != "":
+		tl.Notes = append(tl.Notes, "the browser's trace is not used: "+b.Void)
+	case len(s.Browser) > 0:
+		tl.Notes = append(tl.Notes, fmt.Sprintf("the browser's trace: stretches of at least %v, joined within %.3f ms: %s", leastShown, b.BoundMS, b.Clock))
 	}
 	return tl
 }
@@ -147,6 +158,18 @@ func zeroOf(t *lab.Trial) lab.Time {
 		}
 	}
 	return t.FirstFrame
+}
+
+// Window is from when to when a trial's work counts: from the input that starts the load to its last visual change, or to the trial's
+// end where that is not known.
+func Window(t *lab.Trial) (from, to lab.Time) {
+	from = zeroOf(t)
+	for _, name := range []string{"last_visual_change_ms", "journey_ms"} {
+		if ms, ok := t.Metrics[name]; ok && ms > 0 {
+			return from, at(ms, from)
+		}
+	}
+	return from, lastOf(t)
 }
 
 // lastOf is when the trial ended.

@@ -34,6 +34,9 @@ type Plan struct {
 	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
 	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
 	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
+	// Traces are made after the measured trials, as they cost time.
+	Traces   int  `json:"traces,omitempty" minimum:"1" maximum:"500" doc:"How many trials more, of each arm, are made for the browser's own trace, after the others: they tell why (docs/timeline.md), and are in no statistic. 10 name most causes" example:"10"`
+	TraceAll bool `json:"trace_all,omitempty" doc:"Whether every trial is traced, and counts: the trace costs both arms alike some time"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
 	// Screen, Controls and Recipe replace those of a device at a port, for this run.

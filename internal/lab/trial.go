@@ -82,6 +82,11 @@ type Trial struct {
 	// Faults are those reasons that do not depend on the tolerance.
 	Faults []string `json:"faults,omitempty"`
 
+	// Traced says that the trial was made for its browser's trace, besides those that are counted; Trace is what became of the
+	// trace, nil where there is to be none.
+	Traced bool          `json:"traced,omitempty"`
+	Trace  *BrowserTrace `json:"trace,omitempty"`
+
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
 	// Recorded is how many exchanges of this page the recording has, and Asked how many
@@ -243,12 +248,24 @@ type Run struct {
 	Summary []Summary `json:"summary"`
 	// Comparison is set if the run has two arms and has ended.
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Causes is set if the run has two arms with traced trials, and has ended.
+	Causes *Causes `json:"causes,omitempty"`
 	// Resumed lists when the run went on after an interruption.
 	Resumed []Resumption `json:"resumed,omitempty"`
 	// Looks are those that were taken at the comparison before the run ended.
 	Looks []Look `json:"looks,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Measured counts the trials that were made to be counted: all but those that were made for a trace.
+func (r *Run) Measured() (n int) {
+	for _, t := range r.Trials {
+		if !t.Traced {
+			n++
+		}
+	}
+	return n
 }
 
 // Resumption is a time at which an interrupted run went on.
