@@ -38,6 +38,16 @@ bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions 
 	@scripts/deps.sh demo bench
 	go run ./internal/bisection/bench $(BISECT_FLAGS)
 
+.PHONY: bench-causes
+bench-causes: ## Name known causes from the browser's traces in real experiments (hours; can be resumed; CAUSES_FLAGS="-pairs 10 -experiments 1 -equal 1")
+	@scripts/deps.sh demo bench
+	go run ./internal/truth/causes $(CAUSES_FLAGS)
+
+.PHONY: bench-trace-cost
+bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of trials (half an hour; COST_FLAGS="-browser firefox-esr")
+	@scripts/deps.sh demo bench
+	go run ./internal/truth/tracecost $(COST_FLAGS)
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)

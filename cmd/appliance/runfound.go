@@ -22,7 +22,7 @@ func printFound(out io.Writer, run *lab.Run) {
 			valid++
 		}
 	}
-	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, len(run.Trials),
+	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, run.Measured(),
 		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
 		fmt.Fprintln(out, client.Plain(text))

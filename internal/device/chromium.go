@@ -79,6 +79,8 @@ type Options struct {
 	// Again lets the program be started again for this browser (Launch): its socket is then in the home,
 	// which both starts see, and not in a /tmp that each has for itself.
 	Again bool
+
+	profiled bool // Firefox samples itself
 }
 
 // Browser is a running browser.
@@ -216,6 +218,12 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.Env = append(environment(b.home, o.Display), zoneEnvironment(o.Locale)...) // the last value of a name counts
 	if o.Again {
 		cmd.Env = append(cmd.Env, "TMPDIR="+b.home)
+	}
+	if o.profiled {
+		if err := os.MkdirAll(filepath.Join(b.home, profileFolder), 0o700); err != nil {
+			return err
+		}
+		cmd.Env = append(cmd.Env, profilerEnvironment(b.home)...)
 	}
 	cmd.ExtraFiles = o.Files
 	j := isolate.NewJail()

@@ -32,11 +32,14 @@ type devtools struct {
 	out     *os.File
 	in      *os.File
 	answers chan answer
+	traced  chan traceEnd // has the end of a trace
 	last    int
 }
 
 type answer struct {
 	ID     int             `json:"id"`
+	Method string          `json:"method"` // of an event
+	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
 		Message string `json:"message"`
@@ -54,12 +57,12 @@ func openDevtools() (d *devtools, theirs []*os.File, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("pipe of the debugging protocol: %w", err), read.Close(), out.Close())
 	}
-	d = &devtools{out: out, in: in, answers: make(chan answer, 16)}
+	d = &devtools{out: out, in: in, answers: make(chan answer, 16), traced: make(chan traceEnd, 1)}
 	go d.read()
 	return d, []*os.File{read, write}, nil
 }
 
-// read passes the answers on until the browser ends; events are left out.
+// read passes the answers on until the browser ends; of events, only the end of a trace is told.
 func (d *devtools) read() {
 	lines := bufio.NewScanner(d.in)
 	lines.Buffer(make([]byte, 64<<10), maxMessage)
@@ -76,6 +79,12 @@ func (d *devtools) read() {
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			a = answer{err: fmt.Errorf("the browser's debugging protocol: %w", err)}
 		} else if a.ID == 0 {
+			if end, ok := completed(a.Params); ok && a.Method == "Tracing.tracingComplete" {
+				select {
+				case d.traced <- end:
+				default: // one trace at a time is waited for
+				}
+			}
 			continue
 		}
 		select {

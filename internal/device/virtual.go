@@ -74,6 +74,7 @@ type Virtual struct {
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
 	loopback error               // why the device's loopback does not lead to the box
+	profiled bool                // the next browser is a Firefox that samples itself
 }
 
 // NewVirtual makes the device's network and screen, and brings up the box's loopback.
@@ -225,7 +226,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
-		Sandbox: v.Sandbox, Again: v.Again,
+		Sandbox: v.Sandbox, Again: v.Again, profiled: v.profiled,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

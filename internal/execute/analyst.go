@@ -60,6 +60,7 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		<-filmed
 		return nil, err
 	}
+	traced(dir, t)
 	return evidence, nil
 }
 

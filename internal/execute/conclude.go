@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,18 @@ func closing(run *lab.Run) (all []string) {
 			all = append(all, text)
 		}
 	}
-	if n := len(run.Trials) - valid(run.Trials); n > 0 {
-		all = append(all, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", n, len(run.Trials)))
+	void, why := 0, ""
+	for _, t := range run.Trials {
+		if t.Trace != nil && t.Trace.Void != "" {
+			void, why = void+1, cmp.Or(why, t.Trace.Void)
+		}
+	}
+	if void > 0 {
+		all = append(all, fmt.Sprintf("%d %s of the browser %s not used, the first because %s", void, lab.Plural(void, "trace", "traces"),
+			lab.Plural(void, "is", "are"), why))
+	}
+	if measured := run.Measured(); measured > valid(run.Trials) {
+		all = append(all, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", measured-valid(run.Trials), measured))
 	}
 	return all
 }
@@ -74,6 +85,7 @@ func Conclude(dir, reason string) error {
 		run.Warnings = append(run.Warnings, "What the run fetched from origins: "+err.Error())
 	}
 	conclude(run)
+	concludeCauses(folder.Path(), run)
 	if err := report.Write(folder.Path(), run); err != nil {
 		return err
 	}

@@ -140,6 +140,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil || p.Controls != nil || p.Recipe != "") {
 		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own")
 	}
+	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
+		return experiment.ErrNoTraces
+	}
 	if x.profiles, err = links(x.Plan, x.Traces); err != nil {
 		return err
 	}
@@ -239,6 +242,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
+	p.Traces, p.TraceAll = x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
@@ -264,11 +268,15 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 		run.State, run.Error = store.StateFailed, cause.Error()
 	}
 	conclude(run)
+	concludeCauses(x.folder.Path(), run)
 	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
 		x.News.say("%s", text)
 	}
 	if run.Comparison != nil {
 		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
+	}
+	if run.Causes != nil {
+		x.News.say("%s", report.Why(run.Causes))
 	}
 	err := cause
 	run.Elapsed = x.before + time.Since(x.begun).Seconds()

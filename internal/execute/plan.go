@@ -63,6 +63,9 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := checkJudging(p); err != nil {
 		return err
 	}
+	if err := checkTraces(p); err != nil {
+		return err
+	}
 	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
@@ -119,6 +122,27 @@ func checkJudging(p lab.Plan) error {
 		return fmt.Errorf("margin_percent: %v: from 0 to 100", p.Margin)
 	case len(p.Primary) > 300:
 		return errors.New("primary: a name of at most 300 characters")
+	}
+	return nil
+}
+
+// checkTraces returns an error for traces that cannot be made.
+func checkTraces(p lab.Plan) error {
+	if p.Traces == 0 && !p.TraceAll {
+		return nil
+	}
+	switch arms := len(p.Arms()); {
+	case p.Traces != 0 && p.TraceAll:
+		return errors.New("traces and trace_all: with trace_all every trial is traced; leave traces out")
+	case p.Traces < 0 || p.Total()+p.Traces*arms > store.MaxTrials:
+		return fmt.Errorf("traces: %d for each of %d arms: at least 1, and with the other trials at most %d in all", p.Traces, arms, store.MaxTrials)
+	case p.Live:
+		return errors.New("traces: a live run replays nothing, so that its trials have no common cause; leave traces out")
+	}
+	for _, a := range p.Arms() {
+		if a.IsStart() {
+			return fmt.Errorf("traces: state of the %s: a browser that the trial starts is not traced; use state: cold or warm", a.Name)
+		}
 	}
 	return nil
 }

@@ -57,3 +57,24 @@ func TestCheckTolerance(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckTraces: traces that cannot be made are refused, with the field and what to do.
+func TestCheckTraces(t *testing.T) {
+	for says, change := range map[string]func(*lab.Plan){
+		"":                        func(p *lab.Plan) { p.Traces = 10 },
+		"leave traces out":        func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
+		"traces: -1":              func(p *lab.Plan) { p.Traces = -1 },
+		"at most 5000 in all":     func(p *lab.Plan) { p.Traces = store.MaxTrials },
+		"replays nothing":         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"use state: cold or warm": func(p *lab.Plan) { p.TraceAll, p.State = true, lab.StateAppCold },
+	} {
+		p := good()
+		change(&p)
+		if p.State != "" {
+			p.Steps = []lab.Step{{Name: "start", Launch: p.Page}}
+		}
+		if err := Check(p, nil); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("Check(traces %d, trace_all %t) = %v, want an error with %q", p.Traces, p.TraceAll, err, says)
+		}
+	}
+}

@@ -207,6 +207,12 @@ func (b births) Birth(_ context.Context, url string) (experiment.Life, error) {
 	return b.Virtual.Birth(url)
 }
 
+// BirthTraced implements [experiment.TracedDevice].
+func (b births) BirthTraced(_ context.Context, url string) (experiment.Life, error) {
+	b.HTTP3 = b.network.HTTP3Hosts()
+	return b.Virtual.BirthTraced(url)
+}
+
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()

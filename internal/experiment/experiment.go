@@ -82,6 +82,19 @@ type Life interface {
 	Stop() error
 }
 
+// TracedDevice is a Device whose browsers can trace themselves.
+type TracedDevice interface {
+	Device
+	// BirthTraced is Birth, of a browser that can; the Life is a Tracer.
+	BirthTraced(ctx context.Context, url string) (Life, error)
+}
+
+// Tracer is a Life that traces itself: from Trace until end, which writes the trace to a file as gzip, and after which the
+// browser may have ended.
+type Tracer interface {
+	Trace(ctx context.Context) (end func(ctx context.Context, path string) (lab.BrowserTrace, error), err error)
+}
+
 // Starter is a Life that nothing runs in yet, with the synchronisation colour on its screen: its
 // trial begins with the start of the browser, instead of a key on the synchronisation page.
 type Starter interface {
@@ -173,6 +186,11 @@ type Plan struct {
 	Tolerance time.Duration
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
+	// Traces is how many trials of each arm are made after the others for their browser's trace; they enter no statistic. With
+	// TraceAll every trial is traced.
+	Traces   int
+	TraceAll bool
+	traced   bool // of this trial
 	// Looks lists after how many pairs Look is asked whether the run knows enough to end; the last
 	// one is that of all pairs, at which it is not asked.
 	Looks []int

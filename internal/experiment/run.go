@@ -20,6 +20,8 @@ type Arm struct {
 	Network    Network
 	// Ready is called before each trial of the arm, to set the link; nil does nothing.
 	Ready func() error
+	// Traced traces every trial of the arm: what a trace costs is the difference to an arm without.
+	Traced bool
 }
 
 // Run carries out p.Trials trials of each arm into folder, and repeats invalid ones a few
@@ -35,6 +37,7 @@ type Arm struct {
 // after them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
 	plan := Schedule(p.Seed, p.Trials, len(arms))
+	p.traced = p.TraceAll
 	o := &outing{
 		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
 		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
@@ -61,7 +64,7 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid+came.filling, came.reason)
 		}
 	}
-	return nil
+	return o.traceExtra(ctx)
 }
 
 // outing is the state of a run in progress.
@@ -142,9 +145,12 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 
 // next returns the next trial for a slot: one of the interrupted run, or a new one.
 func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known bool, err error) {
-	if len(o.done) > 0 {
+	if len(o.done) > 0 && o.done[0].Traced == (o.plan.traced && !o.plan.TraceAll) {
 		t, o.done = o.done[0], o.done[1:]
 		return t, true, nil
+	}
+	if len(o.done) > 0 {
+		return nil, false, errors.New("the run's trials are not in the order of its plan: it cannot go on")
 	}
 	dir, err := o.folder.TrialDir(n)
 	if err != nil {
@@ -275,6 +281,7 @@ func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	armed := *r
 	armed.Network = arm.Network
 	p.Arm, p.Page, p.Sync, p.Trials = arm.Name, arm.Page, arm.Sync, total
+	p.traced = p.traced || arm.Traced
 	return armed.trial(ctx, p, n, dir)
 }
 

@@ -22,6 +22,9 @@ const (
 	LinkFile   = "link.json"
 	// AnnotationsFile holds what pages put onto the trial's timeline.
 	AnnotationsFile = "annotations.jsonl"
+	// TraceFile is the browser's own trace, whose role is TraceRole.
+	TraceFile = "browser-trace.json.gz"
+	TraceRole = "browser trace"
 )
 
 // poll is how often a running trial is checked. It does not limit precision: measured
@@ -158,11 +161,13 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	}()
 
 	r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "starting the browser"})
-	life, err := r.Device.Birth(ctx, p.Sync)
+	life, err := r.birth(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("starting the device: %w", err)
 	}
+	endTrace := func() {}
 	defer func() {
+		endTrace()
 		if stopErr := life.Stop(); stopErr != nil {
 			err = errors.Join(err, fmt.Errorf("stopping the device: %w", stopErr))
 		}
@@ -188,6 +193,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err := r.awaitSync(ctx, p, life, film); err != nil {
 		return nil, err
 	}
+	endTrace = r.trace(ctx, p, t, life, dir)
 	var play Play
 	if len(p.Steps) > 0 {
 		if play, err = r.Journey.Begin(film); err != nil {

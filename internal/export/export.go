@@ -49,6 +49,7 @@ func Formats() []Format {
 		{"picture", "image/png", "run.png", "PNG: what a typical trial of each arm showed, one below the other", true, Picture},
 		{"trace", "application/json", "trace.json", "timelines as Chrome's trace events, for Perfetto and developer tools", true, Trace},
 		{"har", "application/json", "run.har", "HAR: the requests of the trials, with the box's times", true, HAR},
+		{"causes", "text/csv; charset=utf-8", "causes.csv", "CSV: why the arms differ, from the traced trials", false, Causes},
 		{"spans", "text/csv; charset=utf-8", "spans.csv", "CSV: steps and annotated intervals of each arm, summed", true, Spans},
 	}
 }

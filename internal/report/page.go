@@ -30,6 +30,7 @@ type page struct {
 	Sides       []side   // of a comparison
 	Changes     []change // those that the verdict rests on, if it is a journey's
 	MoreChanges []change // of a journey: the others
+	Why         *why
 	Facts       []fact
 	Warnings    []string
 	Cards       []card
@@ -138,6 +139,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		p.Verdict = verdictOf(run)
 	}
 	p.Changes = changesOf(run)
+	p.Why = whyOf(run)
 	p.Facts = factsOf(run)
 	p.Cards = cardsOf(run, p.Changes)
 	if shown := shownTrial(run); shown != nil {

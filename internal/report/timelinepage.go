@@ -41,6 +41,7 @@ type timelineTrial struct {
 	Number int
 	Arm    string
 	Valid  bool
+	Traced bool
 	Data   template.JS
 }
 
@@ -99,7 +100,7 @@ func writeTimelines(files *os.Root, run *lab.Run) ([]byte, error) {
 			p.Left = len(run.Trials) - len(p.Trials)
 			continue
 		}
-		p.Trials = append(p.Trials, timelineTrial{t.Number, t.Arm, t.Valid, template.JS(data)})
+		p.Trials = append(p.Trials, timelineTrial{t.Number, t.Arm, t.Valid, t.Trace != nil && t.Trace.Void == "", template.JS(data)})
 	}
 	for _, arm := range armsOf(run) {
 		one := timelineArm{Name: arm, Word: "Trial"}

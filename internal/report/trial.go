@@ -33,6 +33,9 @@ type trial struct {
 	ArmName  string // if the run has two arms
 }
 
+// IsTraced says that the trial was made for its browser's trace, and that nothing else is against it.
+func (t trial) IsTraced() bool { return t.Traced && len(t.Invalid) <= 1 }
+
 // shown is a value in a row, with the text before and after it for screen readers.
 type shown struct{ Label, Value, Unit string }
 
@@ -70,7 +73,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 		lab.EndLimit:  "the time limit was reached",
 		lab.EndSteps:  "all steps came to their ends",
 	}[t.Ended]
-	for _, role := range []string{"reel", "replay", "events", "input", "failed", "timeline"} {
+	for _, role := range []string{"reel", "replay", "events", "input", "failed", "timeline", "browser trace", "work"} {
 		if a := artifactOf(files, t, role); a != nil {
 			v.Others = append(v.Others, link{role, *a})
 			v.HasLog = v.HasLog || role == "replay"

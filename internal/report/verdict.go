@@ -86,7 +86,7 @@ func verdictOf(run *lab.Run) *verdict {
 func confident(s *lab.Summary) bool { return s.N >= 6 }
 
 func factsOf(run *lab.Run) []fact {
-	n, ok := len(run.Trials), valid(run)
+	n, ok := run.Measured(), valid(run)
 	if n == 0 {
 		return nil
 	}

@@ -99,6 +99,7 @@ func directions() []direction {
 			append(
 				[]string{
 					"internal/journey",
+					"internal/timeline", // from whose files causes are told when a run ends
 					"netlab",
 					"capture",
 					"control",

@@ -368,7 +368,7 @@ func readRow(dir string) row {
 	// Entries are short, whatever the run holds.
 	e := Entry{
 		ID: id, Name: clip(run.Name), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
-		Page: clip(run.Page), Trials: len(run.Trials), Summary: []lab.Summary{},
+		Page: clip(run.Page), Trials: run.Measured(), Summary: []lab.Summary{},
 	}
 	for _, s := range run.Summary[:min(len(run.Summary), 64)] {
 		s.Metric, s.Unit, s.Arm, s.Warnings = clip(s.Metric), clip(s.Unit), clip(s.Arm), nil

@@ -82,6 +82,13 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	}
 	s.Annotations = append(s.Annotations, ownOf(t, r.own)...)
 	s.Link = r.link(t)
+	if t.Trace != nil && t.Trace.Void == "" {
+		kept, err := r.kept(t)
+		if err != nil {
+			notes = append(notes, err.Error())
+		}
+		s.Browser = kept.Shown
+	}
 	tl := trace.Of(s)
 	tl.Notes = append(notes, tl.Notes...)
 	return tl

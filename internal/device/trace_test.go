@@ -1,0 +1,117 @@
+package device
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tracing answers as a Chromium that is traced: the trace has the given parts, and the event that ends it.
+func tracing(t *testing.T, theirs []*os.File, complete string, parts ...string) {
+	t.Helper()
+	go func() {
+		in := bufio.NewReader(theirs[0])
+		for {
+			text, err := in.ReadBytes(0)
+			if err != nil {
+				return
+			}
+			var m struct {
+				ID     int
+				Method string
+			}
+			_ = json.Unmarshal(text[:len(text)-1], &m)
+			result, after := any(map[string]any{}), ""
+			switch m.Method {
+			case "Tracing.end":
+				after = complete
+			case "IO.read":
+				one := map[string]any{"base64Encoded": true, "data": base64.StdEncoding.EncodeToString([]byte(parts[0])), "eof": len(parts) == 1}
+				result, parts = one, parts[1:]
+			}
+			answer, _ := json.Marshal(map[string]any{"id": m.ID, "result": result})
+			if _, err := theirs[1].Write([]byte(string(answer) + "\x00" + after)); err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// TestTrace: a trace is fetched part by part; what the browser lost makes it void.
+func TestTrace(t *testing.T) {
+	const event = `{"method":"Tracing.tracingComplete","params":{"dataLossOccurred":%,"stream":"7"}}` + "\x00"
+	for says, complete := range map[string]string{"": strings.Replace(event, "%", "false", 1), "lost events": strings.Replace(event, "%", "true", 1)} {
+		d, theirs, err := openDevtools()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracing(t, theirs, complete, "first ", "second")
+		b := &Browser{devtools: d, process: &process{done: make(chan struct{})}}
+		end, err := b.Trace(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "trace")
+		got, err := end(t.Context(), file)
+		if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("the trace: %v, want an error that says %q", err, says)
+		}
+		content, err := os.ReadFile(file)
+		if string(content) != "first second" || len(got.Pings) != 2 || got.Pings[0].Latest < got.Pings[0].Earliest {
+			t.Errorf("the file has %q (%v), pings %+v; want both parts, and two pings", content, err, got.Pings)
+		}
+		d.close()
+		for _, f := range theirs {
+			f.Close()
+		}
+	}
+	if _, err := (&Browser{}).Trace(t.Context()); err != ErrNoTrace {
+		t.Errorf("a browser without the protocol: %v", err)
+	}
+}
+
+// TestTraceIsBounded: a stream without end is given up, and so is a browser that has ended.
+func TestTraceIsBounded(t *testing.T) {
+	d, theirs, err := openDevtools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := make([]string, 100)
+	for i := range parts {
+		parts[i] = strings.Repeat("x", 100)
+	}
+	tracing(t, theirs, "", parts...)
+	var kept bytes.Buffer
+	if err := d.copyStream(t.Context(), "7", &kept, 1000); err == nil || !strings.Contains(err.Error(), "larger than") || kept.Len() > 1000 {
+		t.Errorf("copyStream() = %v after %d bytes", err, kept.Len())
+	}
+	gone := &process{done: make(chan struct{})}
+	close(gone.done)
+	b := &Browser{devtools: d, process: gone}
+	if err := b.fetchTrace(t.Context(), filepath.Join(t.TempDir(), "trace")); err == nil || !strings.Contains(err.Error(), "ended before") {
+		t.Errorf("a browser that has ended: %v", err)
+	}
+	d.close()
+	for _, f := range theirs {
+		f.Close()
+	}
+}
+
+// TestIsWhole: a profile that is being written is told from one that is whole.
+func TestIsWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "profile.json")
+	const whole = `{"threads":[{"name":"}\"]"}],"processes":[{}]}`
+	for n := range len(whole) + 1 {
+		if err := os.WriteFile(file, []byte(whole[:n]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := isWhole(file); err != nil || got != (n == len(whole)) {
+			t.Errorf("isWhole(%q) = %t, %v", whole[:n], got, err)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Command tracecost measures what a browser's trace costs a load: it loads the recorded sample page in pairs of trials, in an order
+// drawn by lot, of which the treatment's browser traces itself, and prints by how much each load time is longer, with its 95 % interval.
+//
+//	go run ./internal/truth/tracecost [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
+//	    [-out out/bench/tracecost.json]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"eidetic/internal/benchrig"
+	"eidetic/internal/experiment"
+	"eidetic/internal/isolate"
+	"eidetic/internal/lab"
+	"eidetic/internal/verdict"
+	"eidetic/netlab/archive"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == benchrig.InsideArg {
+		err = inside(ctx, os.Args[2])
+	} else {
+		err = run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are those of the half in namespaces.
+type settings struct {
+	Dir, Appliance, Link, Browser string
+	Pairs                         int
+	Seed                          uint64
+}
+
+const (
+	recordingFile = "recording.wacz"
+	resultFile    = "result.json"
+)
+
+// result is one line of the benchmark's list.
+type result struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Unit   string  `json:"unit"`
+	Better string  `json:"better"`
+	Pairs  int     `json:"pairs"`
+}
+
+func run(ctx context.Context) (err error) {
+	var s settings
+	dir := flag.String("dir", "out/bench/tracecost", "folder for the recording")
+	flag.IntVar(&s.Pairs, "pairs", 50, "of trials")
+	flag.StringVar(&s.Link, "link", "native", "access network")
+	flag.StringVar(&s.Browser, "browser", lab.Chromium, "chromium or firefox-esr")
+	flag.Uint64Var(&s.Seed, "seed", 1, "of the order")
+	out := flag.String("out", "out/bench/tracecost.json", "file for the list of results")
+	flag.Parse()
+	if s.Pairs < verdict.Least {
+		return fmt.Errorf("-pairs %d: at least %d", s.Pairs, verdict.Least)
+	}
+	if s.Dir, err = filepath.Abs(*dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return err
+	}
+	if s.Appliance, err = benchrig.Build(ctx, filepath.Join(s.Dir, "bin")); err != nil {
+		return err
+	}
+	if err := benchrig.Record(ctx, s.Appliance, filepath.Join(s.Dir, recordingFile)); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := isolate.Run(ctx, []string{benchrig.InsideArg, string(text)}); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(s.Dir, resultFile))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*out, content, 0o644)
+}
+
+// inside loads the page.
+func inside(ctx context.Context, text string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return err
+	}
+	rig, err := benchrig.Open(ctx, benchrig.Config{
+		Appliance: s.Appliance, Keep: []string{s.Dir}, Link: s.Link,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	defer rig.Close()
+	if err := rig.Prepare(ctx, lab.Arm{Browser: &lab.Browser{Name: s.Browser}}); err != nil {
+		return err
+	}
+	recorded, err := archive.Open(filepath.Join(s.Dir, recordingFile))
+	if err != nil {
+		return err
+	}
+	arms := []experiment.Arm{rig.Arm(lab.Control, recorded), rig.Arm(lab.Treatment, recorded)}
+	arms[1].Traced = true
+	rig.Runner.Progress = func(step experiment.Step) {
+		if step.Done != nil {
+			fmt.Printf("trial %d of %d\n", step.Trial, step.Of)
+		}
+	}
+	run := &lab.Run{}
+	const still = 500 * time.Millisecond
+	plan := benchrig.Plan(s.Pairs, still, s.Seed)
+	err = rig.Runner.Run(ctx, plan, arms, run, benchrig.Scratch{Dir: "/tmp/trial"}, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	void := 0
+	for _, t := range run.Trials {
+		if t.Trace != nil && t.Trace.Void != "" {
+			void++
+		}
+	}
+	c := verdict.Of(run, s.Seed)
+	fmt.Printf("%s, link %s, %d pairs, %d traces void: a trace adds\n", rig.Browser(), s.Link, c.Pairs, void)
+	var list []result
+	for _, e := range c.Effects {
+		if e.Guard {
+			fmt.Printf("%s: %+.1f %s (95 %%: %+.1f to %+.1f), of %.0f\n", e.Metric, e.Shift.Value, e.Unit, e.Shift.Low, e.Shift.High, e.Control)
+			name := "cost of a trace, " + s.Browser + ", " + e.Metric
+			list = append(list, result{name, e.Shift.Value, e.Shift.Low, e.Shift.High, e.Unit, "lower", e.Pairs})
+		}
+	}
+	content, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Dir, resultFile), append(content, '\n'), 0o644)
+}
