@@ -33,8 +33,12 @@ type TraceOpener func(name string) (io.ReadCloser, error)
 
 // Check returns an error for a plan that cannot be carried out.
 func Check(p lab.Plan, traces TraceOpener) error {
-	if p.Trials < 1 || p.Total() > store.MaxTrials {
-		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", p.Trials, len(p.Arms()), store.MaxTrials)
+	if err := p.CheckMany(); err != nil { // first, as it bounds what the rest goes through
+		return err
+	}
+	if p.Trials < 1 || p.Trials > store.MaxTrials || p.Total() > store.MaxTrials {
+		return fmt.Errorf("trials: %d for each of %d arms%s; at least 1, and at most %d in all", p.Trials, len(p.Cells()[0].Plan.Arms()),
+			ofCells(p), store.MaxTrials)
 	}
 	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
 	if limit > maxLoading/time.Duration(p.Total()) {
@@ -63,13 +67,18 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := checkJudging(p); err != nil {
 		return err
 	}
-	if err := CheckSteps(p.Steps); err != nil {
-		return err
-	}
 	if err := CheckParts(p.Screen, p.Controls, p.Recipe); err != nil {
 		return err
 	}
-	if err := checkMeasure(p); err != nil {
+	if err := checkCells(p, traces); err != nil {
+		return err
+	}
+	return checkMeasure(p)
+}
+
+// checkCell returns an error for a plan of one page that cannot be carried out.
+func checkCell(p lab.Plan, traces TraceOpener) error {
+	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
 	for _, a := range p.Arms() {
@@ -106,7 +115,7 @@ func checkJudging(p lab.Plan) error {
 		name string
 		set  bool
 	}{{"looks", p.Looks != 0}, {"margin_percent", p.Margin != 0}, {"primary", p.Primary != ""}} {
-		if f.set && p.Treatment == nil {
+		if f.set && !p.Compares() {
 			return fmt.Errorf("%s: there is nothing to compare: the plan has no treatment", f.name)
 		}
 	}
@@ -143,7 +152,10 @@ func checkMeasure(p lab.Plan) error {
 	if _, err := measure.NewRequest(p.Measure); err != nil || p.Measure == nil {
 		return err
 	}
-	paths := lab.StepPaths(p.Steps)
+	var paths []string
+	for _, steps := range journeys(p) {
+		paths = append(paths, lab.StepPaths(steps)...)
+	}
 	for i, path := range p.Measure.Steps {
 		if !slices.Contains(paths, path) {
 			return &lab.StepError{Path: fmt.Sprintf("measure.steps[%d]", i), Err: fmt.Errorf("the plan has no step %q; it has: %s", path,
@@ -165,7 +177,7 @@ func CheckPage(page string) error {
 // links parses the link profiles of a plan's arms, by name.
 func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	all := map[string]link.Profile{}
-	for _, a := range p.Arms() {
+	for _, a := range p.Cells()[0].Plan.Arms() { // no page or user has one of its own
 		profile, err := link.Reader{Open: traces}.Parse(a.Link)
 		if err != nil {
 			return nil, fmt.Errorf("link of the %s: %w", a.Name, err)
