@@ -103,12 +103,19 @@ func (i *inversion) cells(outer, inner float64) (all []*cell) {
 	return all
 }
 
-// meetings are the shifts between two bends at which aligned values meet.
+// meetings are the shifts between two bends at which aligned values of a group meet.
 func (i *inversion) meetings(from, to float64) (shifts []float64) {
+	for _, g := range i.ranked() {
+		shifts = append(shifts, meetings(g, from, to)...)
+	}
+	return shifts
+}
+
+func meetings(blocks []Block, from, to float64) (shifts []float64) {
 	type line struct{ from, to float64 }
 	// Just inside, as the order at a bend may be a tie.
 	inside := (to - from) / 8
-	a, b := alignedValues(i.blocks, from+inside), alignedValues(i.blocks, to-inside)
+	a, b := alignedValues(blocks, from+inside), alignedValues(blocks, to-inside)
 	var lines []line
 	for n := range a {
 		for k := range a[n] {

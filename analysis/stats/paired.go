@@ -32,13 +32,26 @@ type Test struct {
 // hundreds of values most of which are equal, it is (1 + as extreme) ÷ (1 + permutations)
 // of as many drawn at random (Phipson and Smyth 2010), the same for the same seed.
 func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
-	if err := checkBlocks(all, 2); err != nil {
+	return alignedRank([][]Block{all}, permutations, seed)
+}
+
+// alignedRank is AlignedRank of several groups of blocks, each of which is ranked by itself.
+func alignedRank(groups [][]Block, permutations int, seed uint64) (Test, error) {
+	if err := checkBlocks(slices.Concat(groups...), 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
 	}
 	if permutations < 1 {
 		return Test{}, fmt.Errorf("aligned rank test: %d permutations: at least 1", permutations)
 	}
-	return testRanks(alignedRanks(all, 0), permutations, seed), nil
+	return testRanks(rankedGroups(groups, 0), permutations, seed), nil
+}
+
+// rankedGroups ranks the values of each group together, those of the treatment less shift.
+func rankedGroups(groups [][]Block, shift float64) (all []rankBlock) {
+	for _, g := range groups {
+		all = append(all, alignedRanks(g, shift)...)
+	}
+	return all
 }
 
 // testRanks is the test of ranks that were aligned already.

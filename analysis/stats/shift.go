@@ -24,10 +24,17 @@ import (
 // asked for, as P takes steps. If the blocks are too few for the confidence, the
 // interval is the one of the highest that they can have.
 func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
+	return shiftInGroups([][]Block{all}, confidence, permutations, seed)
+}
+
+// shiftInGroups is ShiftInBlocks with one shift for several groups of blocks, each of which is
+// aligned and ranked by itself.
+func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: confidence %v: it must be between 0 and 1", confidence)
 	}
-	zero, err := AlignedRank(all, permutations, seed)
+	all := slices.Concat(groups...)
+	zero, err := alignedRank(groups, permutations, seed)
 	if err != nil {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w", err)
 	}
@@ -35,7 +42,7 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 	if math.IsInf(16*span, 0) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w: values %v apart", ErrPairs, span)
 	}
-	i := inversion{blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
+	i := inversion{groups: groups, blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
 	if span == 0 {
 		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}
@@ -65,12 +72,21 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 // inversion looks for the shifts that the test does not reject.
 type inversion struct {
 	blocks       []Block
+	groups       [][]Block // the same, where groups of them are ranked by themselves; nil for one group
 	permutations int
 	seed         uint64
 	alpha, span  float64
 }
 
-func (i *inversion) ranks(shift float64) []rankBlock { return alignedRanks(i.blocks, shift) }
+func (i *inversion) ranks(shift float64) []rankBlock { return rankedGroups(i.ranked(), shift) }
+
+// ranked are the groups of blocks that are ranked by themselves.
+func (i *inversion) ranked() [][]Block {
+	if i.groups == nil {
+		return [][]Block{i.blocks}
+	}
+	return i.groups
+}
 
 func (i *inversion) p(ranks []rankBlock) float64 { return testRanks(ranks, i.permutations, i.seed).P }
 

@@ -169,6 +169,7 @@ func TestBisectUsage(t *testing.T) {
 		want  string
 	}{
 		{"two arms", plan("page: https://a.test/\ntreatment: {link: lte}\n"), "a bisect's plan has one arm"},
+		{"many pages", plan("pages:\n  - page: https://a.test/\n"), "a bisect's plan is of one page"},
 		{"one recording", plan("page: https://a.test/\narchive: shop.wacz\n"), "all revisions would be loaded from the same recording"},
 		{"mark in a name", plan("page: https://a.test/\nname: \"{revision}\"\n"), "name: {revision} may stand in"},
 		{"no page", plan("link: lte\n"), "names no page"},

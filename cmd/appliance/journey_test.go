@@ -35,6 +35,11 @@ func TestBadPlans(t *testing.T) {
 		"viewport":        {head + "browser: {name: chromium, viewport: wide}\n", []string{"plan.yaml:3", "WIDTHxHEIGHT"}},
 		"extension":       {head + "browser: {name: chromium, extensions: [/none]}\n", []string{"plan.yaml:3", "manifest.json"}},
 		"pings":           {head + "  - {key: a, pings: 3, end: still 1s}\n", []string{"plan.yaml:3", "leave out its end"}},
+		"page twice":      {"pages:\n  - page: https://a.test/x\n  - page: https://b.test/x\n", []string{"plan.yaml:3", "pages[1].name", "a name of its own"}},
+		"user's cookie":   {"page: https://a.test/\nusers:\n  - name: a\n    cookies:\n      - {name: s, value: \"1; x\"}\n", []string{"plan.yaml:5", "users[0].cookies[0].value"}},
+		"user's viewport": {"page: https://a.test/\nusers:\n  - {name: a, viewport: 9x9}\n", []string{"plan.yaml:3", "each side from 100 to 4096"}},
+		"page's step":     {"pages:\n  - name: a\n    steps:\n      - open: https://a.test/\n      - click: there\n", []string{"plan.yaml:5", "pages[0].steps[1].click"}},
+		"ten thousand":    {"pages:\n" + strings.Repeat("- page: https://a.test/\n", 2000), []string{"pages: 2000 pages; at most 50", "divide the plan"}},
 		"browser's file":  {head + "browser: {command: /no/such/browser}\n", []string{"/no/such/browser", "no such file"}},
 	} {
 		file := filepath.Join(dir, "plan.yaml")

@@ -189,7 +189,7 @@ func (c *RunCmd) request() (*client.Request, error) {
 	set(q, "treatment.page", c.TreatmentPage)
 	set(q, "treatment.link", c.TreatmentLink)
 	set(q, "treatment.archive", c.TreatmentArchive)
-	if q.Page() == "" && !q.FirstOpens() && c.Workflow == "" {
+	if q.Page() == "" && !q.FirstOpens() && !q.HasPages() && c.Workflow == "" {
 		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
 	return q, nil
@@ -253,7 +253,7 @@ func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *la
 		}
 	}
 	if c.Out != "" {
-		if err := w.box.Fetch(ctx, run.ID, c.Out); err != nil {
+		if err := errors.Join(w.box.Fetch(ctx, run.ID, c.Out), w.box.FetchCells(ctx, run.ID, len(run.Cells), c.Out)); err != nil {
 			return boxError(fmt.Errorf("fetching the report into %s: %w", c.Out, err))
 		}
 		fmt.Fprintf(w.out, "Report and numbers are in %s\n", c.Out)

@@ -45,7 +45,7 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) erro
 			task.ID = id
 		}
 	}
-	l := localRun{Out: task.Out, Compare: plan.Treatment != nil}
+	l := localRun{Out: task.Out, Compare: plan.Compares()}
 	if c.JSON {
 		err = c.quietly(ctx, std, &task)
 	} else {
@@ -85,7 +85,12 @@ func (c *RunCmd) quietly(ctx context.Context, std *streams, task *sandbox.Task) 
 
 // task is what the half in namespaces is asked for.
 func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sandbox.Task, error) {
-	plan = plan.WithArms(plan.Arms())
+	if err := plan.CheckMany(); err != nil { // first, as it bounds what the rest goes through
+		return sandbox.Task{}, err
+	}
+	if !plan.IsMany() {
+		plan = plan.WithArms(plan.Arms())
+	}
 	task := sandbox.Task{
 		ID: store.NewID(time.Now(), nameOf(plan)), Plan: plan, Out: c.Out, Origins: sandbox.OriginsNone, NoSandbox: c.NoSandbox,
 	}
@@ -102,7 +107,7 @@ func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sa
 	if err := execute.Check(plan, link.OpenFile); err != nil {
 		return task, err
 	}
-	for _, a := range plan.Arms() {
+	for _, a := range plan.Every() {
 		if err := findBrowser(a.Browser); err != nil {
 			return task, fmt.Errorf("browser of the %s: %w", a.Name, err)
 		}
@@ -138,23 +143,21 @@ func findBrowser(b *lab.Browser) (err error) {
 
 // origins finds out where the pages come from, and makes the names of recordings absolute.
 func (c *RunCmd) origins(ctx context.Context, task *sandbox.Task) (err error) {
-	arms := task.Plan.Arms()
 	var pages []string
-	for i := range arms {
-		a := &arms[i]
+	for _, a := range task.Plan.Every() {
 		pages = append(pages, a.Page)
-		if a.Archive == "" {
-			continue
-		}
-		real, err := filepath.EvalSymlinks(a.Archive)
-		if err != nil {
-			return fmt.Errorf("archive of the %s: %w", a.Name, err)
-		}
-		if a.Archive, err = filepath.Abs(real); err != nil {
-			return err
-		}
 	}
-	task.Plan = task.Plan.WithArms(arms)
+	words := map[string]string{"archive": "archive of the control", "treatment.archive": "archive of the treatment"}
+	task.Plan, err = task.Plan.MapArchives(func(field, name string) (string, error) {
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", cmp.Or(words[field], field), err)
+		}
+		return filepath.Abs(real)
+	})
+	if err != nil {
+		return err
+	}
 	if task.Origins, err = sandbox.OriginsOf(task.Plan); err != nil || task.Origins != sandbox.OriginsOutside {
 		return err
 	}

@@ -112,10 +112,29 @@ func transferLimit(size int64) time.Duration {
 // Fetch gets the report and the numbers of a run that has ended into dir. A file
 // that the run does not have is left out: a run that failed early has no report.
 func (c *Client) Fetch(ctx context.Context, id, dir string) error {
-	for _, f := range []struct {
-		name string
-		most int64
-	}{{"run.json", store.MaxRunBytes}, {"report.json", store.MaxRunBytes}, {report.FileName, maxReport}, {report.TimelineName, maxReport}} {
+	all := []file{
+		{"run.json", store.MaxRunBytes}, {"report.json", store.MaxRunBytes}, {report.FileName, maxReport}, {report.TimelineName, maxReport},
+	}
+	return c.fetchAll(ctx, id, all, dir)
+}
+
+// FetchCells gets the reports of a run's pages and users into dir, besides what Fetch gets.
+func (c *Client) FetchCells(ctx context.Context, id string, cells int, dir string) error {
+	var all []file
+	for i := range cells {
+		all = append(all, file{report.CellName(i), maxReport}, file{report.CellTimelineName(i), maxReport})
+	}
+	return c.fetchAll(ctx, id, all, dir)
+}
+
+// file is one of a run's files.
+type file struct {
+	name string
+	most int64
+}
+
+func (c *Client) fetchAll(ctx context.Context, id string, all []file, dir string) error {
+	for _, f := range all {
 		err := c.retry(ctx, func() error { return c.fetchFile(ctx, id, f.name, dir, f.most) })
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Status == http.StatusNotFound {

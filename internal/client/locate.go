@@ -36,6 +36,12 @@ func (r *Request) FirstOpens() bool {
 	return first["open"] != nil || first["launch"] != nil
 }
 
+// HasPages says whether the request has a list of pages.
+func (r *Request) HasPages() bool {
+	pages, _ := r.body["pages"].([]any)
+	return len(pages) > 0
+}
+
 // fieldError is the beginning of an error of a plan's field: "link of the control: …".
 var fieldError = regexp.MustCompile(`^([a-z_]+)(?: of the (control|treatment))?:`)
 

@@ -68,6 +68,16 @@ func parseRequest(file string, text []byte) (*Request, error) {
 			return nil, err
 		}
 	}
+	if len(checked.Pages) > 0 {
+		if err := r.typed("pages", checked.Pages); err != nil {
+			return nil, err
+		}
+	}
+	if len(checked.Users) > 0 {
+		if err := r.typed("users", checked.Users); err != nil {
+			return nil, err
+		}
+	}
 	if checked.Measure != nil {
 		return r, r.typed("measure", checked.Measure)
 	}
@@ -99,6 +109,21 @@ func (r *Request) arm(treatment bool) map[string]any {
 	return arm
 }
 
+// arms lists whatever can name a recording: the control, the treatment, and those of each page.
+func (r *Request) arms() []map[string]any {
+	all := []map[string]any{r.arm(false), r.arm(true)}
+	pages, _ := r.body["pages"].([]any)
+	for _, p := range pages {
+		if entry, ok := p.(map[string]any); ok {
+			all = append(all, entry)
+			if t, ok := entry["treatment"].(map[string]any); ok {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
 // Set sets a field of the plan: "link", or "treatment.link".
 func (r *Request) Set(field string, value any) {
 	name, ofTreatment := strings.CutPrefix(field, "treatment.")
@@ -120,7 +145,18 @@ func (r *Request) Page() string {
 func (r *Request) File() string { return r.file }
 
 // Compares says whether there is a treatment.
-func (r *Request) Compares() bool { return r.body["treatment"] != nil }
+func (r *Request) Compares() bool {
+	if r.body["treatment"] != nil {
+		return true
+	}
+	pages, _ := r.body["pages"].([]any)
+	for _, p := range pages {
+		if entry, _ := p.(map[string]any); entry["treatment"] != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // Body returns the request in JSON.
 func (r *Request) Body() ([]byte, error) { return json.Marshal(r.body) }
@@ -157,8 +193,7 @@ var ErrNoArchive = errors.New("there is no such file here, and a recording on th
 // UploadArchives uploads the recordings of a request that are files here, and puts
 // their names on the box into the request. starts is called before each upload.
 func (c *Client) UploadArchives(ctx context.Context, r *Request, starts func(file, name string, size int64)) error {
-	for _, treatment := range []bool{false, true} {
-		arm := r.arm(treatment)
+	for _, arm := range r.arms() {
 		file, _ := arm["archive"].(string)
 		if file == "" {
 			continue

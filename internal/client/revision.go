@@ -28,6 +28,11 @@ func (r *Request) Marked() (fields []string) {
 
 // CheckRevisions returns an error unless the plan can be carried out with any two revisions as its arms.
 func (r *Request) CheckRevisions() error {
+	for _, list := range []string{"pages", "users"} {
+		if r.body[list] != nil {
+			return fmt.Errorf("%s: %s: a bisect's plan is of one page: take the one that changed", r.file, list)
+		}
+	}
 	if r.Compares() {
 		return fmt.Errorf("%s: treatment: a bisect's plan has one arm, and each revision takes its place", r.file)
 	}

@@ -4,6 +4,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -46,6 +47,10 @@ func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error
 func canCompare(run *lab.Run) error {
 	if run.State != store.StateDone {
 		return fmt.Errorf("it is %s: only one that is done can be compared", run.State)
+	}
+	if run.Plan.IsMany() {
+		return errors.New("it is of several pages or users, and only runs of one page can be compared with each other: within such a run, " +
+			"compare with a treatment")
 	}
 	valid := 0
 	for _, t := range run.Trials {

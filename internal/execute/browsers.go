@@ -27,11 +27,23 @@ type browsers struct {
 }
 
 // warmKey tells which arms may begin with the same warm profile.
-func warmKey(a lab.Arm) string { return a.Browser.String() + "\n" + a.Page + "\n" + a.Archive }
+func warmKey(a lab.Arm) string {
+	key := a.Browser.String() + "\n" + a.Page + "\n" + a.Archive
+	if a.User.IsSeeded() {
+		key += "\n" + userKey(a)
+	}
+	return key
+}
+
+// userKey tells which arms may begin with the same profile of a user.
+func userKey(a lab.Arm) string { return a.Browser.String() + "\nuser " + a.User.Name }
 
 // prepare makes the device the one that an arm asks for.
 func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 	b.virtual.Home = ""
+	if a.User.IsSeeded() {
+		b.virtual.Home = b.warm[userKey(a)]
+	}
 	b.asleep, b.forget = a.IsStart(), a.State == lab.StateAppCold
 	if a.IsWarm() {
 		b.virtual.Home = b.warm[warmKey(a)]
@@ -51,7 +63,24 @@ func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 func (b *browsers) warmUp(
 	ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
 ) error {
-	if b.warm[warmKey(a)] != "" {
+	return b.keep(ctx, a, warmKey(a), a.Page, birth, loaded)
+}
+
+// seed starts the arm's browser at a URL, and keeps its profile for the trials of the arm's user when
+// loaded returns.
+func (b *browsers) seed(
+	ctx context.Context, a lab.Arm, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+) error {
+	key := userKey(a)
+	a.User = nil
+	return b.keep(ctx, a, key, url, birth, loaded)
+}
+
+// keep starts the arm's browser at a URL, and keeps its profile under a key, unless there is one.
+func (b *browsers) keep(
+	ctx context.Context, a lab.Arm, key, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+) error {
+	if b.warm[key] != "" {
 		return nil
 	}
 	cold := a
@@ -59,7 +88,7 @@ func (b *browsers) warmUp(
 	if err := b.prepare(ctx, cold); err != nil {
 		return err
 	}
-	life, err := birth(a.Page)
+	life, err := birth(url)
 	if err != nil {
 		return err
 	}
@@ -71,7 +100,7 @@ func (b *browsers) warmUp(
 	if err != nil {
 		return err
 	}
-	b.warm[warmKey(a)] = home
+	b.warm[key] = home
 	return nil
 }
 
@@ -114,6 +143,9 @@ var errOwnBrowser = errors.New(
 
 // prepare readies the rig for the trials of an arm.
 func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
+	if err := x.seed(ctx, a); err != nil {
+		return err
+	}
 	if x.Rig.Prepare == nil {
 		if a.Browser != nil || a.IsWarm() || a.IsStart() {
 			return errOwnBrowser
@@ -127,11 +159,18 @@ func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
 }
 
 // warmUp loads the page of an arm once, before its first trial, if its trials begin warm.
-func (x *Execution) warmUp(ctx context.Context, a lab.NamedArm, network experiment.Network) error {
-	if !a.IsWarm() || x.Rig.Warm == nil || x.warmed[a.Name] {
+func (x *Execution) warmUp(ctx context.Context, cell string, a lab.NamedArm, network experiment.Network) error {
+	name := a.Name
+	if cell != "" {
+		name += " of " + cell
+	}
+	if !a.IsWarm() || x.Rig.Warm == nil || x.warmed[name] {
 		return nil
 	}
-	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, a.Name)
+	if err := x.seed(ctx, a); err != nil {
+		return err
+	}
+	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, name)
 	session, err := network.Arm(ctx)
 	if err != nil {
 		return err
@@ -141,9 +180,9 @@ func (x *Execution) warmUp(ctx context.Context, a lab.NamedArm, network experime
 	})
 	_, disarmErr := session.Disarm()
 	if err = errors.Join(err, disarmErr); err != nil {
-		return fmt.Errorf("warming up the browser of the %s: %w", a.Name, err)
+		return fmt.Errorf("warming up the browser of the %s: %w", name, err)
 	}
-	x.warmed[a.Name] = true
+	x.warmed[name] = true
 	return nil
 }
 

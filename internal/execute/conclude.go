@@ -19,8 +19,13 @@ import (
 // conclude computes the results of a run from its trials, once its state is final.
 func conclude(run *lab.Run) {
 	var said []string
-	run.Summary = summarise(run.Trials)
-	run.Comparison = verdict.Of(run, run.Plan.Seed)
+	if run.Plan.IsMany() {
+		run.Summary = []lab.Summary{}
+		findCells(run)
+	} else {
+		run.Summary = summarise(run.Trials)
+		run.Comparison = verdict.Of(run, run.Plan.Seed)
+	}
 	if run.Comparison != nil && run.State != store.StateDone {
 		verdict.Stopped(run.Comparison)
 	}

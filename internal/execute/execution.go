@@ -46,6 +46,9 @@ type Rig struct {
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
+	// Seed starts the arm's browser at a URL, and keeps its profile for the trials of the arm's user
+	// when loaded returns; nil where the browser is not ours.
+	Seed func(ctx context.Context, a lab.Arm, url string, loaded func(experiment.Life) error) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
 	// Parts says that the device is made of parts, which a plan may replace.
@@ -120,6 +123,7 @@ type Execution struct {
 	resumed  bool            // trials of an earlier process are kept, and the recordings that they replayed
 	before   float64         // seconds that earlier processes took
 	warmed   map[string]bool // the arms whose page was loaded before their trials
+	seeded   map[string]bool // the users whose browsers are prepared
 	begun    time.Time
 	run      *lab.Run
 	folder   *store.Folder
@@ -156,13 +160,14 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if x.journey != nil {
 		x.analyst.templates = x.journey.Templates
 	}
-	arms := x.Plan.Arms()
+	arms := x.Plan.Cells()[0].Plan.Arms()
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
 		Page: arms[0].Page, Plan: x.keptPlan(arms), Link: x.profiles[lab.Control].Describe(),
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
+		Cells: newCells(x.Plan),
 	}
-	if NeedsProtocol(x.Plan.Steps) {
+	if NeedsProtocolOf(x.Plan) {
 		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
 	if err := x.begin(); err != nil {
@@ -171,7 +176,11 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	defer x.folder.Close()
 	defer func() { err = x.finish(ctx, err) }()
 	x.warmed = map[string]bool{}
-	for _, a := range arms { // a browser that is missing is told before anything is recorded
+	for _, a := range x.Plan.Every() { // a browser that is missing is told before anything is recorded
+		if err := x.canSeed(a); err != nil {
+			return err
+		}
+		a.User = nil
 		if err := x.prepare(ctx, a); err != nil {
 			return err
 		}
@@ -185,7 +194,10 @@ const askedWarning = "The browser was asked by its debugging protocol where elem
 
 // keptPlan is the plan as the run keeps it: its files are in the run's folder.
 func (x *Execution) keptPlan(arms []lab.NamedArm) lab.Plan {
-	p := x.Plan.WithArms(arms)
+	p := x.Plan
+	if !p.IsMany() {
+		p = p.WithArms(arms)
+	}
 	p.Files = nil
 	return p
 }

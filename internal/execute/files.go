@@ -59,8 +59,11 @@ func (f Files) read(name string) ([]byte, error) {
 
 // FilesOf lists the names of the files that a plan needs: pictures, gestures and scripts.
 func FilesOf(p lab.Plan) []string {
-	names := append(lab.Pictures(p.Steps), lab.Gestures(p.Steps)...)
-	for _, a := range p.Arms() {
+	var names []string
+	for _, steps := range journeys(p) {
+		names = slices.Concat(names, lab.Pictures(steps), lab.Gestures(steps))
+	}
+	for _, a := range p.Cells()[0].Plan.Arms() { // no page or user has a script of its own
 		if a.Inject != "" {
 			names = append(names, a.Inject)
 		}
@@ -72,10 +75,12 @@ func FilesOf(p lab.Plan) []string {
 // CheckFiles returns an error for a plan one of whose files is missing, or is not what the plan
 // takes it for.
 func CheckFiles(f Files, p lab.Plan) error {
-	if _, _, err := ReadFiles(f, p.Steps); err != nil {
-		return err
+	for i, steps := range journeys(p) {
+		if _, _, err := ReadFiles(f, steps); err != nil {
+			return placed(p, i*max(len(p.Users), 1), err)
+		}
 	}
-	for _, a := range p.Arms() {
+	for _, a := range p.Cells()[0].Plan.Arms() {
 		if _, err := readScript(f, a); err != nil {
 			return err
 		}

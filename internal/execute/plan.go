@@ -33,8 +33,12 @@ type TraceOpener func(name string) (io.ReadCloser, error)
 
 // Check returns an error for a plan that cannot be carried out.
 func Check(p lab.Plan, traces TraceOpener) error {
-	if p.Trials < 1 || p.Total() > store.MaxTrials {
-		return fmt.Errorf("trials: %d for each of %d arms; at least 1, and at most %d in all", p.Trials, len(p.Arms()), store.MaxTrials)
+	if err := p.CheckMany(); err != nil { // first, as it bounds what the rest goes through
+		return err
+	}
+	if p.Trials < 1 || p.Trials > store.MaxTrials || p.Total() > store.MaxTrials {
+		return fmt.Errorf("trials: %d for each of %d arms%s; at least 1, and at most %d in all", p.Trials, len(p.Cells()[0].Plan.Arms()),
+			ofCells(p), store.MaxTrials)
 	}
 	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
 	if limit > maxLoading/time.Duration(p.Total()) {
@@ -66,13 +70,18 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := checkTraces(p); err != nil {
 		return err
 	}
-	if err := CheckSteps(p.Steps); err != nil {
-		return err
-	}
 	if err := CheckParts(p.Screen, p.Controls, p.Recipe); err != nil {
 		return err
 	}
-	if err := checkMeasure(p); err != nil {
+	if err := checkCells(p, traces); err != nil {
+		return err
+	}
+	return checkMeasure(p)
+}
+
+// checkCell returns an error for a plan of one page that cannot be carried out.
+func checkCell(p lab.Plan, traces TraceOpener) error {
+	if err := CheckSteps(p.Steps); err != nil {
 		return err
 	}
 	for _, a := range p.Arms() {
@@ -109,7 +118,7 @@ func checkJudging(p lab.Plan) error {
 		name string
 		set  bool
 	}{{"looks", p.Looks != 0}, {"margin_percent", p.Margin != 0}, {"primary", p.Primary != ""}} {
-		if f.set && p.Treatment == nil {
+		if f.set && !p.Compares() {
 			return fmt.Errorf("%s: there is nothing to compare: the plan has no treatment", f.name)
 		}
 	}
@@ -132,9 +141,11 @@ func checkTraces(p lab.Plan) error {
 		return nil
 	}
 	switch arms := len(p.Arms()); {
+	case p.IsMany():
+		return errors.New("traces: a plan of several pages or users is not traced; trace one page in a run of its own")
 	case p.Traces != 0 && p.TraceAll:
 		return errors.New("traces and trace_all: with trace_all every trial is traced; leave traces out")
-	case p.Traces < 0 || p.Total()+p.Traces*arms > store.MaxTrials:
+	case p.Traces < 0 || p.Traces > store.MaxTrials || p.Total()+p.Traces*arms > store.MaxTrials:
 		return fmt.Errorf("traces: %d for each of %d arms: at least 1, and with the other trials at most %d in all", p.Traces, arms, store.MaxTrials)
 	case p.Live:
 		return errors.New("traces: a live run replays nothing, so that its trials have no common cause; leave traces out")
@@ -167,7 +178,10 @@ func checkMeasure(p lab.Plan) error {
 	if _, err := measure.NewRequest(p.Measure); err != nil || p.Measure == nil {
 		return err
 	}
-	paths := lab.StepPaths(p.Steps)
+	var paths []string
+	for _, steps := range journeys(p) {
+		paths = append(paths, lab.StepPaths(steps)...)
+	}
 	for i, path := range p.Measure.Steps {
 		if !slices.Contains(paths, path) {
 			return &lab.StepError{Path: fmt.Sprintf("measure.steps[%d]", i), Err: fmt.Errorf("the plan has no step %q; it has: %s", path,
@@ -189,7 +203,7 @@ func CheckPage(page string) error {
 // links parses the link profiles of a plan's arms, by name.
 func links(p lab.Plan, traces TraceOpener) (map[string]link.Profile, error) {
 	all := map[string]link.Profile{}
-	for _, a := range p.Arms() {
+	for _, a := range p.Cells()[0].Plan.Arms() { // no page or user has one of its own
 		profile, err := link.Reader{Open: traces}.Parse(a.Link)
 		if err != nil {
 			return nil, fmt.Errorf("link of the %s: %w", a.Name, err)

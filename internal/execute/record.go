@@ -27,24 +27,11 @@ const treatmentFile = "archive-treatment.wacz"
 // recordings makes the missing recordings, opens all of them, and returns the arms ready for
 // replay. No origin is needed afterwards.
 func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
-	var arms []experiment.Arm
-	type source struct{ page, archive, browser string }
-	made := map[source]string{} // the same page is recorded once for both arms
-	files := map[string]string{}
-	for _, a := range x.Plan.Arms() {
-		from := source{archive: a.Archive}
-		if a.Archive == "" {
-			from.page, from.browser = a.Page, a.Browser.String() // browsers ask for a page in different ways
+	all, missing := armsOf(x.Plan)
+	for _, one := range missing {
+		if err := x.provide(ctx, runner, one); err != nil {
+			return nil, of(one.of, err)
 		}
-		name, done := made[from]
-		if !done {
-			name = map[string]string{lab.Control: ArchiveFile, lab.Treatment: treatmentFile}[a.Name]
-			if err := x.provide(ctx, runner, a, name); err != nil {
-				return nil, err
-			}
-			made[from] = name
-		}
-		files[a.Name] = name
 	}
 	if x.Plan.Miss == lab.MissFill {
 		if err := x.beginFill(); err != nil {
@@ -57,42 +44,87 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	if err != nil {
 		return nil, err
 	}
-	opened := map[string]*archive.Archive{}
-	named := x.Plan.Arms()
-	for i, a := range named {
-		recorded := opened[files[a.Name]]
-		if recorded == nil {
-			if recorded, err = x.open(ctx, files[a.Name], a.Archive == ""); err != nil {
-				return nil, err
-			}
-			opened[files[a.Name]] = recorded
-		}
-		if a.Match == "" {
-			a.Match = string(replay.PolicyOf(recorded))
-			named[i].Match = a.Match
-			if a.Match == lab.LooseMatch {
-				x.note("The recording was imported: its page drew other numbers by lot than the page of a replay does, so a request that differs gets " +
-					"the most similar recorded answer (match: loose); with match: normal it is a miss.")
-			}
-		}
+	if err := x.openAll(ctx, all); err != nil {
+		return nil, err
+	}
+	var arms []experiment.Arm
+	for _, one := range all {
+		a := one.arm
 		script, err := readScript(x.files(), a)
 		if err != nil {
 			return nil, err
 		}
-		arms = append(arms, x.arm(ctx, a, &replaying{
-			network: x.Rig.Network, page: a.Page, archive: recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
+		arms = append(arms, x.arm(ctx, one.of, a, &replaying{
+			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
 			warm: a.IsWarm(), inject: injected(x.Plan, script), local: !x.Rig.Parts,
 		}))
-		x.noteLocale(recorded)
+		x.noteLocale(one.recorded)
 	}
-	x.run.Plan = x.run.Plan.WithArms(named)
+	if !x.Plan.IsMany() {
+		var named []lab.NamedArm
+		for _, one := range all {
+			named = append(named, one.arm)
+		}
+		x.run.Plan = x.run.Plan.WithArms(named)
+	}
+	x.sayReplaying()
+	return arms, nil
+}
+
+// of says whose an error is, in a run of many.
+func of(c lab.Cell, err error) error {
+	if c.Name == "" || err == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.Name, err)
+}
+
+// openAll opens the recordings of arms, each once, and fills in how far requests may differ from them.
+func (x *Execution) openAll(ctx context.Context, all []*cellArm) (err error) {
+	opened := map[string]*archive.Archive{}
+	for _, one := range all {
+		if one.recorded = opened[one.file]; one.recorded == nil {
+			if one.recorded, err = x.open(ctx, one.file, one.arm.Archive == ""); err != nil {
+				return of(one.of, err)
+			}
+			opened[one.file] = one.recorded
+		}
+		if one.arm.Name == lab.Control && one.cell < len(x.run.Cells) {
+			info := one.recorded.Info()
+			info.File = one.file
+			x.run.Cells[one.cell].Archive = &info
+		}
+		if one.arm.Match != "" {
+			continue
+		}
+		one.arm.Match = string(replay.PolicyOf(one.recorded))
+		if one.arm.Match == lab.LooseMatch {
+			x.note("The recording was imported: its page drew other numbers by lot than the page of a replay does, so a request that differs gets " +
+				"the most similar recorded answer (match: loose); with match: normal it is a miss.")
+		}
+	}
+	return nil
+}
+
+// sayReplaying tells a person what the trials replay.
+func (x *Execution) sayReplaying() {
 	i := x.run.Archive
+	if x.Plan.IsMany() {
+		i = lab.ArchiveInfo{}
+		for _, c := range x.run.Cells {
+			i.Exchanges, i.BodyBytes = i.Exchanges+c.Archive.Exchanges, i.BodyBytes+c.Archive.BodyBytes
+			for _, host := range c.Archive.Hosts {
+				if !slices.Contains(i.Hosts, host) {
+					i.Hosts = append(i.Hosts, host)
+				}
+			}
+		}
+	}
 	origins := "no origin can be reached"
 	if x.fill.view != nil {
 		origins = "what is missing is fetched from its origin, once"
 	}
 	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
-	return arms, nil
 }
 
 // setLocale makes the device that of a recording, and without one its own again.
@@ -122,14 +154,14 @@ func (x *Execution) note(text string) {
 }
 
 // arm converts an arm for package experiment.
-func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.Network) experiment.Arm {
+func (x *Execution) arm(ctx context.Context, c lab.Cell, a lab.NamedArm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
-		Name: a.Name, Page: a.Page, Sync: SyncURL(a.Page), Network: network,
+		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Page), Network: network,
 		Ready: func() error {
 			if r, ok := network.(*replaying); ok {
 				x.setLocale(r.archive.Locale())
 			}
-			if err := x.warmUp(ctx, a, network); err != nil {
+			if err := x.warmUp(ctx, c.Name, a, network); err != nil {
 				return err
 			}
 			if err := x.prepare(ctx, a); err != nil {
@@ -144,7 +176,7 @@ func (x *Execution) arm(ctx context.Context, a lab.NamedArm, network experiment.
 func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
 	for _, a := range x.Plan.Arms() {
-		arms = append(arms, x.arm(ctx, a, &recording{
+		arms = append(arms, x.arm(ctx, lab.Cell{Plan: x.Plan}, a, &recording{
 			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
 		}))
 	}
@@ -152,8 +184,9 @@ func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 }
 
 // provide copies the arm's archive into the run's folder, or records its page.
-func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a lab.NamedArm, name string) error {
-	path := filepath.Join(x.folder.Path(), name)
+func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one *cellArm) error {
+	a := one.arm
+	path := filepath.Join(x.folder.Path(), one.file)
 	if x.resumed { // further trials replay what the first ones did
 		return nil
 	}
@@ -161,13 +194,20 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 		return copyFile(a.Archive, path)
 	}
 	dir := filepath.Join(x.folder.Path(), "recording")
+	if one.of.Name != "" {
+		dir += fmt.Sprintf("-%02d", one.cell+1)
+	}
 	if a.Name != lab.Control {
 		dir += "-" + a.Name
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	x.News.say("Recording %s from its origins", a.Page)
+	if a.User != nil {
+		x.News.say("Recording %s from its origins, for %s", a.Page, a.User.Name)
+	} else {
+		x.News.say("Recording %s from its origins", a.Page)
+	}
 	// The network of a port outlives its runs, and keeps the link of the last one.
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
@@ -178,8 +218,8 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	if err := x.prepare(ctx, cold); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	one := *runner
-	one.Analyst = ofFailures{x.analyst}
+	filming := *runner
+	filming.Analyst = ofFailures{x.analyst}
 	script, err := readScript(x.files(), a)
 	if err != nil {
 		return err
@@ -187,10 +227,11 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	network := &recording{
 		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: script,
 	}
-	one.Network = network
+	filming.Network = network
 	plan := x.plan()
+	plan.Steps = maskCodes(one.of.Plan)
 	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
-	trial, err := one.Trial(ctx, plan, 0, dir)
+	trial, err := filming.Trial(ctx, plan, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
@@ -204,7 +245,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, a la
 	}
 	if !loaded(trial) {
 		what, why := "recording: the page did not load", ""
-		if len(x.Plan.Steps) > 0 {
+		if len(one.of.Plan.Steps) > 0 {
 			what = "recording: the journey did not come to its end"
 		}
 		if len(trial.Invalid) > 0 { // the others are about the film, which nobody looks at

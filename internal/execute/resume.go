@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
+	"eidetic/netlab/archive"
 )
 
 // begin makes the run's folder, or opens that of the same run that an earlier process began and
@@ -58,13 +59,15 @@ func (x *Execution) takeOver(run *lab.Run) error {
 		}
 	}
 	x.before, x.resumed = run.Elapsed, len(run.Trials) > 0
-	run.State, run.Error, run.Summary, run.Comparison = store.StateRunning, "", []lab.Summary{}, nil
+	run.State, run.Error, run.Summary, run.Comparison, run.Cells = store.StateRunning, "", []lab.Summary{}, nil, x.run.Cells
 	run.Warnings, run.Environment, run.Plan, run.Link = warnings, x.run.Environment, x.run.Plan, x.run.Link
 	run.Resumed = append(run.Resumed, lab.Resumption{Wall: x.begun, Trials: len(run.Trials)})
 	x.run = run
 	if !x.resumed { // nothing has been replayed, and what was recorded may not be whole
-		for _, name := range []string{ArchiveFile, treatmentFile} {
-			if err := removeIfThere(filepath.Join(x.folder.Path(), name)); err != nil {
+		_, recordings := armsOf(x.Plan)
+		for _, r := range recordings {
+			path := filepath.Join(x.folder.Path(), r.file)
+			if err := errors.Join(removeIfThere(path), removeIfThere(path+archive.WorkingSuffix)); err != nil {
 				return err
 			}
 		}
@@ -111,7 +114,9 @@ func samePlan(kept, asked lab.Plan) bool {
 			arms[i].Match = ""
 		}
 	}
-	kept, asked = kept.WithArms(arms), asked.WithArms(wanted)
+	if !asked.IsMany() {
+		kept, asked = kept.WithArms(arms), asked.WithArms(wanted)
+	}
 	kept.Files, asked.Files = nil, nil
 	a, errA := json.Marshal(kept)
 	b, errB := json.Marshal(asked)

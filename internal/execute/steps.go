@@ -3,6 +3,7 @@ package execute
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"eidetic/control"
 	"eidetic/control/gesture"
@@ -96,14 +97,15 @@ func checkAll(steps []lab.Step, path string) error {
 
 // player makes what carries out the plan's steps; nil without steps.
 func (x *Execution) player() (*journey.Player, error) {
-	if len(x.Plan.Steps) == 0 {
+	all := slices.Concat(journeys(x.Plan)...)
+	if len(all) == 0 {
 		return nil, nil
 	}
 	hands := x.Rig.Hands
 	if hands == nil {
 		return nil, errors.New("steps: this device can be given no input but the key that starts a load")
 	}
-	templates, gestures, err := ReadFiles(x.files(), x.Plan.Steps)
+	templates, gestures, err := ReadFiles(x.files(), all)
 	if err != nil {
 		return nil, err
 	}

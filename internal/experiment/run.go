@@ -15,7 +15,11 @@ var errNothingValid = errors.New("no trial was valid")
 
 // Arm is one side of a comparison.
 type Arm struct {
-	Name       string // lab.Control or lab.Treatment
+	Name string // lab.Control or lab.Treatment
+	// Cell is that of lab.Trial. The arms of a cell follow one another, and each cell has the same.
+	Cell string
+	// Steps are those of Plan, where cells have different ones.
+	Steps      []lab.Step
 	Page, Sync string // as in Plan
 	Network    Network
 	// Ready is called before each trial of the arm, to set the link; nil does nothing.
@@ -27,7 +31,8 @@ type Arm struct {
 // Run carries out p.Trials trials of each arm into folder, and repeats invalid ones a few
 // times; it appends each trial to run. The arms take turns in an order that is random
 // within blocks of a few trials, so that drift affects both alike. save is called after
-// each trial, so that an interruption loses no completed trial.
+// each trial, so that an interruption loses no completed trial. Each cell has as many trials, in
+// blocks of its own that take turns with those of the other cells.
 //
 // If the plan leaves the tolerance open, it may be relaxed during the run (see docket), and
 // every trial is judged again whenever it changes. run.Tolerance holds the final
@@ -36,10 +41,11 @@ type Arm struct {
 // Trials already in run are the first ones of the same, interrupted plan; Run continues
 // after them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
-	plan := Schedule(p.Seed, p.Trials, len(arms))
+	each := armsOfCell(arms)
+	plan := ScheduleCells(p.Seed, p.Trials, each, len(arms)/each)
 	p.traced = p.TraceAll
 	o := &outing{
-		Runner: r, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
+		Runner: r, each: each, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
 		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
 		planned: len(plan),
 	}
@@ -61,10 +67,26 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 	}
 	for i, arm := range arms {
 		if came := o.came(i); came.valid == 0 {
-			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.Name, came.invalid+came.filling, came.reason)
+			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.title(), came.invalid+came.filling, came.reason)
 		}
 	}
 	return o.traceExtra(ctx)
+}
+
+// title names the arm in errors.
+func (a Arm) title() string {
+	if a.Cell != "" {
+		return a.Name + " of " + a.Cell
+	}
+	return a.Name
+}
+
+// armsOfCell is how many arms each cell has.
+func armsOfCell(arms []Arm) (n int) {
+	for n < len(arms) && arms[n].Cell == arms[0].Cell {
+		n++
+	}
+	return n
 }
 
 // outing is the state of a run in progress.
@@ -72,6 +94,7 @@ type outing struct {
 	*Runner
 	plan   Plan
 	arms   []Arm
+	each   int // arms of a cell
 	run    *lab.Run
 	folder Folder
 	save   func() error
@@ -109,6 +132,9 @@ func (o *outing) knows() bool {
 func (o *outing) fill(ctx context.Context, s Slot) error {
 	place := len(o.slots)
 	o.slots = append(o.slots, s)
+	if o.each < len(o.arms) && !o.hopeful(s.Arm-s.Arm%o.each) {
+		return nil // the other cells need not wait for one that cannot be measured
+	}
 	for take := 1; ; {
 		n := len(o.run.Trials) + 1
 		t, known, err := o.next(ctx, s, n)
@@ -156,13 +182,16 @@ func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known b
 	if err != nil {
 		return nil, false, err
 	}
-	plan := o.plan
+	plan, arm := o.plan, o.arms[s.Arm]
+	if arm.Cell != "" {
+		plan.Steps = arm.Steps
+	}
 	plan.Steps = lab.StepsOf(plan.Steps, o.nth(s.Arm))
-	t, err = o.one(ctx, plan, o.arms[s.Arm], n, o.total, dir)
+	t, err = o.one(ctx, plan, arm, n, o.total, dir)
 	if err != nil {
 		return nil, false, err
 	}
-	t.Block = s.Block
+	t.Block, t.Cell = s.Block, arm.Cell
 	return t, false, nil
 }
 
@@ -203,29 +232,54 @@ func (o *outing) judge() {
 	o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: note})
 }
 
-// missing returns a further block with as many trials of each arm as the arm needs that
-// lacks most valid ones: trials that are no longer valid, or slots whose repetitions all
+// missing returns a further block for the cells that lack valid trials, with as many trials of each of
+// a cell's arms as the one needs that lacks most: trials that are no longer valid, or slots whose repetitions all
 // failed. It returns none if more trials would hardly be valid.
 func (o *outing) missing() (plan []Slot) {
-	most := 0
-	for i := range o.arms {
+	block := o.blocks + 1
+	for first := 0; first < len(o.arms); first += o.each {
+		most := min(o.lacking(first), o.spare/o.each)
+		if most <= 0 {
+			continue
+		}
+		more := Schedule(o.plan.Seed+uint64(block), most, o.each)
+		for i := range more {
+			more[i].Arm, more[i].Block = more[i].Arm+first, block
+		}
+		plan = append(plan, more...)
+		o.spare -= len(more)
+		o.total += len(more)
+	}
+	if len(plan) > 0 {
+		o.blocks = block
+	}
+	return plan
+}
+
+// hopeful says whether more trials of the cell whose arms begin at first may be valid.
+func (o *outing) hopeful(first int) bool {
+	for i := first; i < first+o.each; i++ {
+		if came := o.came(i); !came.hopeful() {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking is how many valid trials the arm lacks that lacks most, of the cell whose arms begin at
+// first; 0 if one of them would hardly get more.
+func (o *outing) lacking(first int) (most int) {
+	if !o.hopeful(first) {
+		return 0
+	}
+	for i := first; i < first+o.each; i++ {
 		came := o.came(i)
-		if !came.hopeful() || came.valid == 0 {
-			return nil
+		if came.valid == 0 {
+			return 0
 		}
 		most = max(most, o.plan.Trials-came.valid)
 	}
-	if most = min(most, o.spare/len(o.arms)); most <= 0 {
-		return nil
-	}
-	o.blocks++
-	plan = Schedule(o.plan.Seed+uint64(o.blocks), most, len(o.arms))
-	for i := range plan {
-		plan[i].Block = o.blocks
-	}
-	o.spare -= len(plan)
-	o.total += len(plan)
-	return plan
+	return most
 }
 
 // takes is the most tries for one slot of the plan. A trial is repeated at once and for the
@@ -298,6 +352,25 @@ func Schedule(seed uint64, trials, arms int) (plan []Slot) {
 		random := rand.New(rand.NewPCG(seed^0x7075726e, uint64(i)))
 		for _, place := range random.Perm(size * arms) {
 			plan = append(plan, Slot{Arm: place / size, Block: i + 1})
+		}
+	}
+	return plan
+}
+
+// ScheduleCells makes the order of several cells, each with so many arms: blocks as those of Schedule, in which
+// each cell has its trials of a block one after the other, in an order of the arms and of the cells that is drawn
+// by lot. So each cell is compared within blocks that last no longer than in a run of its own, and is measured at the
+// beginning, in the middle and at the end of the run. The slots of one cell are those of Schedule.
+func ScheduleCells(seed uint64, trials, arms, cells int) (plan []Slot) {
+	if cells == 1 {
+		return Schedule(seed, trials, arms)
+	}
+	for i, size := range blockSizes(trials) {
+		random := rand.New(rand.NewPCG(seed^0x63656c6c73, uint64(i))) // "cells"
+		for _, cell := range random.Perm(cells) {
+			for _, place := range random.Perm(size * arms) {
+				plan = append(plan, Slot{Arm: cell*arms + place/size, Block: i + 1})
+			}
 		}
 	}
 	return plan

@@ -10,11 +10,19 @@ import (
 )
 
 // CSV writes a line for each trial and measurement (RFC 4180), invalid trials too. A text
-// that a spreadsheet would take for a formula has an apostrophe before it.
+// that a spreadsheet would take for a formula has an apostrophe before it. A run of many pages or users
+// has columns with their names.
 func CSV(w io.Writer, s *Source) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	head := []string{"run", "name", "trial", "block", "arm", "valid", "page", "step", "metric", "value", "unit", "low", "high"}
+	cells := map[string]lab.Cell{}
+	if s.Run.Plan.IsMany() {
+		head = append(head, "page_name", "user")
+		for _, c := range s.Run.Plan.Cells() {
+			cells[c.Name] = c
+		}
+	}
 	if err := out.Write(head); err != nil {
 		return err
 	}
@@ -26,6 +34,9 @@ func CSV(w io.Writer, s *Source) error {
 			}
 			line := []string{cell(s.Run.ID), cell(s.Run.Name), strconv.Itoa(t.Number), strconv.Itoa(t.Block), cell(t.Arm),
 				strconv.FormatBool(t.Valid), cell(t.Page), cell(step), cell(metric), exact(m.Value), cell(m.Unit), bound(m, m.Low), bound(m, m.High)}
+			if len(cells) > 0 {
+				line = append(line, cell(cells[t.Cell].Page), cell(cells[t.Cell].User))
+			}
 			if err := out.Write(line); err != nil {
 				return err
 			}

@@ -31,10 +31,18 @@ func Markdown(w io.Writer, s *Source) error {
 	if s.Picture != "" {
 		fmt.Fprintf(b, "![What a typical trial of each arm showed](<%s>)\n\n", address(s.Picture))
 	}
-	if c := run.Comparison; c != nil {
+	switch c := run.Comparison; {
+	case c != nil && run.Plan.IsMany():
+		cells(b, run)
+	case c != nil:
 		guards(b, c)
-	} else {
-		medians(b, run)
+	default:
+		for i, view := range run.Views() {
+			if name := run.Plan.Cells()[i].Name; name != "" {
+				fmt.Fprintf(b, "**%s**\n\n", prose(name))
+			}
+			medians(b, view)
+		}
 	}
 	notes(b, run)
 	about(b, s)
@@ -85,13 +93,46 @@ func guards(b *strings.Builder, c *lab.Comparison) {
 			b.WriteString("| … | | | | | |\n")
 			break
 		}
-		said := finding(e)
-		if e.Finding == lab.Slower || e.Finding == lab.Faster {
-			said = "**" + said + "**"
+		guardRow(b, lab.MetricLabel(e.Metric), e)
+	}
+	b.WriteString("\n")
+}
+
+// guardRow is a line of a table of guards.
+func guardRow(b *strings.Builder, name string, e *lab.Effect) {
+	said := finding(e)
+	if e.Finding == lab.Slower || e.Finding == lab.Faster {
+		said = "**" + said + "**"
+	}
+	more := percent(e)
+	if e.Unit == "%" {
+		more = ""
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s … %s | %s |\n", prose(name), prose(value(e.Control, e.Unit)),
+		prose(value(e.Treatment, e.Unit)), prose(change(e.Shift.Value, e.Unit)), more, lab.Signed(e.Shift.Low, 1),
+		lab.Signed(e.Shift.High, 1), said)
+}
+
+// cells is the table of a run of many: all together, and each page and user.
+func cells(b *strings.Builder, run *lab.Run) {
+	b.WriteString("| | Control | Treatment | Change | 95 % interval | |\n|---|--:|--:|--:|--:|---|\n")
+	row := func(name string, c *lab.Comparison) {
+		if c == nil {
+			return
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s … %s | %s |\n", prose(lab.MetricLabel(e.Metric)), prose(value(e.Control, e.Unit)),
-			prose(value(e.Treatment, e.Unit)), prose(change(e.Shift.Value, e.Unit)), percent(e), lab.Signed(e.Shift.Low, 1),
-			lab.Signed(e.Shift.High, 1), said)
+		if e := c.Telling(); e != nil {
+			guardRow(b, name+": "+lab.MetricLabel(e.Metric), e)
+		} else {
+			fmt.Fprintf(b, "| %s | | | | | not compared |\n", prose(name))
+		}
+	}
+	row("All together", run.Comparison)
+	for i, found := range run.Cells {
+		if i == mostRows {
+			b.WriteString("| … | | | | | |\n")
+			break
+		}
+		row(found.Name, found.Comparison)
 	}
 	b.WriteString("\n")
 }
@@ -118,7 +159,7 @@ func notes(b *strings.Builder, run *lab.Run) {
 	var all []string
 	all = append(all, run.Warnings...)
 	for _, c := range checks(run) {
-		if c.effect == nil {
+		if c.effect == nil || run.Plan.IsMany() { // whose guards are in the report of each
 			continue
 		}
 		for _, text := range c.more {
@@ -143,6 +184,9 @@ func notes(b *strings.Builder, run *lab.Run) {
 func about(b *strings.Builder, s *Source) {
 	run := s.Run
 	words := []string{code(run.Page)}
+	if n := len(run.Cells); n > 1 {
+		words[0] += fmt.Sprintf(" and %d more", n-1)
+	}
 	if name := run.Link.Name; name != "" {
 		words = append(words, "link "+code(name))
 	}

@@ -32,6 +32,9 @@ func checks(run *lab.Run) []check {
 	if run.Comparison == nil {
 		return all
 	}
+	if run.Plan.IsMany() {
+		return append(all, ofCells(run)...)
+	}
 	for i := range run.Comparison.Effects {
 		if e := &run.Comparison.Effects[i]; e.Guard {
 			all = append(all, ofGuard(e))
@@ -39,6 +42,9 @@ func checks(run *lab.Run) []check {
 	}
 	return all
 }
+
+// doneName is the question whether the run is done.
+const doneName = "The run is done"
 
 // ended says whether the run has a result.
 func ended(run *lab.Run) check {
@@ -48,14 +54,52 @@ func ended(run *lab.Run) check {
 			valid++
 		}
 	}
-	c := check{name: "The run is done", says: fmt.Sprintf("%d of %d trials are valid", valid, len(run.Trials)), more: run.Warnings}
+	c := check{name: doneName, says: fmt.Sprintf("%d of %d trials are valid", valid, len(run.Trials)), more: run.Warnings}
 	switch {
 	case run.State != store.StateDone:
 		c.state, c.says = open, fmt.Sprintf("the run is %s: %s", run.State, cmp.Or(run.Error, "it says no reason"))
-	case run.Plan.Treatment != nil && run.Comparison == nil:
+	case run.Plan.Compares() && run.Comparison == nil:
 		c.state, c.says = open, "two arms were asked for, and nothing was compared"
 	case valid == 0:
 		c.state = open
+	}
+	return c
+}
+
+// ofCells says what was found of all pages and users together, and of each.
+func ofCells(run *lab.Run) []check {
+	together := check{name: "All together", effect: run.Comparison.Telling(), says: run.Comparison.Detail}
+	if e := together.effect; e != nil {
+		together.state = ofGuard(e).state
+	}
+	if run.Comparison.Verdict == lab.Unknown {
+		together.state = open
+	}
+	all := []check{together}
+	for _, found := range run.Cells {
+		if found.Comparison != nil {
+			all = append(all, ofCell(run.Comparison.Verdict, found))
+		}
+	}
+	return all
+}
+
+// ofCell says what was found of a page and user. all is the verdict of the run.
+func ofCell(all string, found lab.CellResult) check {
+	c := check{name: found.Name, effect: found.Comparison.Telling(), says: found.Comparison.Headline + ": " + found.Comparison.Detail}
+	for i := range found.Comparison.Effects {
+		if e := &found.Comparison.Effects[i]; e.Guard {
+			c.more = append(c.more, lab.MetricLabel(e.Metric)+": "+ofGuard(e).says)
+		}
+	}
+	switch found.Comparison.Verdict {
+	case lab.Slower, lab.Mixed:
+		c.state = bad
+	case lab.Unknown:
+		// With few trials of each, the verdict rests on all of them together.
+		if all != lab.NoChange && all != lab.Faster && all != lab.Equivalent {
+			c.state = open
+		}
 	}
 	return c
 }

@@ -51,21 +51,31 @@ const (
 )
 
 // Perfherder writes a suite for each arm, whose subtests are the medians over its valid
-// trials, on one line: a log that has the line after "PERFHERDER_DATA: " is read by Treeherder.
+// trials, and in a run of many pages or users those of each, on one line: a log that has the line after
+// "PERFHERDER_DATA: " is read by Treeherder.
 func Perfherder(w io.Writer, s *Source) error {
 	run := s.Run
 	a := perfArtifact{Framework: perfName{Name: "eidetic"}, Application: application(run), Suites: []suite{}}
 	arms := []string{}
-	for _, m := range run.Summary {
-		if !slices.Contains(arms, m.Arm) {
-			arms = append(arms, m.Arm)
+	views, cells := run.Views(), run.Plan.Cells()
+	for _, view := range views {
+		for _, m := range view.Summary {
+			if !slices.Contains(arms, m.Arm) {
+				arms = append(arms, m.Arm)
+			}
 		}
 	}
 	for _, arm := range arms {
 		one := suite{Name: clip(title(run), mostSuiteName), ExtraOptions: options(run, arm), Tags: tags(run), Subtests: []subtest{}}
-		for _, m := range run.Summary {
-			if m.Arm == arm && math.Abs(m.Median) <= mostPerfValue {
-				one.Subtests = append(one.Subtests, subtestOf(run, m))
+		for i, view := range views {
+			for _, m := range view.Summary {
+				if m.Arm == arm && math.Abs(m.Median) <= mostPerfValue {
+					test := subtestOf(view, m)
+					if cells[i].Name != "" {
+						test.Name = clip(cells[i].Name+" "+test.Name, mostSuiteName)
+					}
+					one.Subtests = append(one.Subtests, test)
+				}
 			}
 		}
 		a.Suites = append(a.Suites, one)
@@ -89,7 +99,7 @@ func application(run *lab.Run) *perfName {
 // options are what makes a series another one: the arm, and the access network.
 func options(run *lab.Run, arm string) []string {
 	link := cmp.Or(run.Link.Name, run.Plan.Link)
-	for _, a := range run.Plan.Arms() {
+	for _, a := range run.Plan.Cells()[0].Plan.Arms() {
 		if a.Name == arm && a.Name != lab.Control {
 			link = a.Link
 		}

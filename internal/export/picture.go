@@ -18,6 +18,7 @@ import (
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/report"
 	"eidetic/internal/store"
 )
@@ -38,10 +39,21 @@ const (
 	mostShotPixels = 16 << 20
 )
 
+// pictured is the run, or of a run of many the first page that is as the verdict says.
+func pictured(run *lab.Run) *lab.Run {
+	views := run.Views()
+	for _, view := range views {
+		if c := view.Comparison; c != nil && run.Comparison != nil && c.Verdict == run.Comparison.Verdict {
+			return view
+		}
+	}
+	return views[0]
+}
+
 // Picture draws the typical trial of each arm as a strip of what its screen showed, the arms
 // one below the other on one axis of time, as PNG.
 func Picture(w io.Writer, s *Source) error {
-	arms := report.ShotsOf(s.Run, s.Files)
+	arms := report.ShotsOf(pictured(s.Run), s.Files)
 	if len(arms) == 0 {
 		return errors.New("the run has no pictures of a valid trial")
 	}

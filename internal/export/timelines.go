@@ -56,26 +56,37 @@ func Spans(w io.Writer, s *Source) error {
 		return err
 	}
 	reader := timeline.NewReader(s.Files)
-	byArm := map[string][]*trace.Timeline{}
+	type group struct{ cell, arm string }
+	byArm := map[group][]*trace.Timeline{}
 	for _, t := range trials {
 		if t.Valid || s.Trial != 0 {
-			byArm[t.Arm] = append(byArm[t.Arm], reader.Of(t))
+			of := group{t.Cell, t.Arm}
+			byArm[of] = append(byArm[of], reader.Of(t))
 		}
 	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	head := []string{"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms"}
+	many := s.Run.Plan.IsMany()
+	if many {
+		head = append(head, "page_name", "user")
+	}
 	if err := out.Write(head); err != nil {
 		return err
 	}
-	for _, arm := range []string{lab.Control, lab.Treatment} {
-		for _, r := range trace.Spans(byArm[arm]) {
-			line := []string{
-				cell(s.Run.ID), arm, r.Kind, cell(r.Track), cell(r.Name), strconv.Itoa(r.Depth), strconv.Itoa(r.Trials),
-				exact(r.Count), exact(r.Total), exact(r.Self), exact(r.Shortest), exact(r.Mean), exact(r.Longest),
-			}
-			if err := out.Write(line); err != nil {
-				return err
+	for _, c := range s.Run.Plan.Cells() {
+		for _, arm := range []string{lab.Control, lab.Treatment} {
+			for _, r := range trace.Spans(byArm[group{c.Name, arm}]) {
+				line := []string{
+					cell(s.Run.ID), arm, r.Kind, cell(r.Track), cell(r.Name), strconv.Itoa(r.Depth), strconv.Itoa(r.Trials),
+					exact(r.Count), exact(r.Total), exact(r.Self), exact(r.Shortest), exact(r.Mean), exact(r.Longest),
+				}
+				if many {
+					line = append(line, cell(c.Page), cell(c.User))
+				}
+				if err := out.Write(line); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -37,6 +37,25 @@ type Comparison struct {
 	Effects []Effect `json:"effects"`
 }
 
+// Telling is the guard that tells most: the first with the verdict's finding, or else the first that was
+// tested; nil for none.
+func (c *Comparison) Telling() *Effect { return c.TellingOf(c.Verdict) }
+
+// TellingOf is Telling for another finding.
+func (c *Comparison) TellingOf(finding string) (best *Effect) {
+	for i := range c.Effects {
+		e := &c.Effects[i]
+		switch {
+		case !e.Guard || e.Shift.Confidence == 0:
+		case e.Finding == finding:
+			return e
+		case best == nil:
+			best = e
+		}
+	}
+	return best
+}
+
 // Look is a look at the comparison of a run before all its trials are done.
 type Look struct {
 	Pairs int     `json:"pairs"` // of valid trials

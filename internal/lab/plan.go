@@ -39,6 +39,9 @@ type Plan struct {
 	TraceAll bool `json:"trace_all,omitempty" doc:"Whether every trial is traced, and counts: the trace costs both arms alike some time"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
+	// Pages and Users make a run of many cells: each page for each user. See Cells.
+	Pages []PlanPage `json:"pages,omitempty" maxItems:"50" doc:"Several pages or journeys in one run: each replaces page, archive and steps of the plan"`
+	Users []PlanUser `json:"users,omitempty" maxItems:"20" doc:"Several users in one run: each page is loaded as each of them"`
 	// Screen, Controls and Recipe replace those of a device at a port, for this run.
 	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
 	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
@@ -67,6 +70,8 @@ type Arm struct {
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
 	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
+	// User is set in the plan of a Cell.
+	User *PlanUser `json:"-" yaml:"-"`
 }
 
 // The states of a browser at the beginning of a trial.
@@ -123,7 +128,7 @@ func (p Plan) Arms() []NamedArm {
 	t := *p.Treatment
 	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
 	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
-	t.Inject = cmp.Or(t.Inject, control.Inject)
+	t.Inject, t.User = cmp.Or(t.Inject, control.Inject), cmp.Or(t.User, control.User)
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}
@@ -139,12 +144,18 @@ func (p Plan) WithArms(arms []NamedArm) Plan {
 	return p
 }
 
-// Total is the number of trials that the plan asks for, of all arms together.
+// Compares says whether the plan has a second arm.
+func (p Plan) Compares() bool {
+	return p.Treatment != nil || len(p.Pages) > 0 && p.Pages[0].Treatment != nil
+}
+
+// Total is the number of trials that the plan asks for, of all arms, pages and users together.
 func (p Plan) Total() int {
-	if p.Treatment != nil {
-		return 2 * p.Trials
+	cells := max(len(p.Pages), 1) * max(len(p.Users), 1)
+	if p.Compares() {
+		return 2 * p.Trials * cells
 	}
-	return p.Trials
+	return p.Trials * cells
 }
 
 // LooksAfter lists after how many pairs the run looks at its comparison: the last time after

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"strings"
 	"time"
 )
 
@@ -69,6 +70,8 @@ func ArmOrder(arm string) int {
 type Trial struct {
 	Number int    `json:"number"` // from 1
 	Arm    string `json:"arm"`
+	// Cell is the name of the trial's cell, in a run of many pages or users.
+	Cell string `json:"cell,omitempty"`
 	// Block is the number, from 1, of the group of trials within which the order of the
 	// arms was randomised.
 	Block int       `json:"block"`
@@ -246,10 +249,14 @@ type Run struct {
 
 	Trials  []*Trial  `json:"trials"`
 	Summary []Summary `json:"summary"`
-	// Comparison is set if the run has two arms and has ended.
+	// Comparison is set if the run has two arms and has ended. In a run of many pages or users it is
+	// that of all cells together.
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// Causes is set if the run has two arms with traced trials, and has ended.
 	Causes *Causes `json:"causes,omitempty"`
+	// Cells are the results of each page and user of a run of many, in the plan's order; Summary is
+	// empty then.
+	Cells []CellResult `json:"cells,omitempty"`
 	// Resumed lists when the run went on after an interruption.
 	Resumed []Resumption `json:"resumed,omitempty"`
 	// Looks are those that were taken at the comparison before the run ended.
@@ -266,6 +273,49 @@ func (r *Run) Measured() (n int) {
 		}
 	}
 	return n
+}
+
+// CellResult is what a run of many pages or users found for one of them.
+type CellResult struct {
+	Name string `json:"name"`           // as Trial.Cell
+	Page string `json:"page,omitempty"` // name of the page
+	User string `json:"user,omitempty"` // name of the user
+	URL  string `json:"url"`            // of the control's page
+	// Archive is what the control replayed; nil before it was opened.
+	Archive *ArchiveInfo `json:"archive,omitempty"`
+	// Report is the file of the cell's own report, in the run's folder.
+	Report     string      `json:"report,omitempty"`
+	Summary    []Summary   `json:"summary"`
+	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+// Views lists the cells of a run, each as a run of one page. A run of one page is its only view.
+func (r *Run) Views() []*Run {
+	if !r.Plan.IsMany() {
+		return []*Run{r}
+	}
+	cells := r.Plan.Cells()
+	views := make([]*Run, 0, len(cells))
+	for i, c := range cells {
+		v := *r
+		v.Name = strings.TrimPrefix(r.Name+" · "+c.Name, " · ")
+		v.Cells, v.Plan, v.Page, v.Trials = nil, c.Plan, c.Plan.Arms()[0].Page, []*Trial{}
+		v.Archive, v.Summary, v.Comparison, v.Causes = ArchiveInfo{}, nil, nil, nil
+		for _, t := range r.Trials {
+			if t.Cell == c.Name {
+				v.Trials = append(v.Trials, t)
+			}
+		}
+		if i < len(r.Cells) && r.Cells[i].Name == c.Name {
+			found := r.Cells[i]
+			v.Summary, v.Comparison = found.Summary, found.Comparison
+			if found.Archive != nil {
+				v.Archive = *found.Archive
+			}
+		}
+		views = append(views, &v)
+	}
+	return views
 }
 
 // Resumption is a time at which an interrupted run went on.

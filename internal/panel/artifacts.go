@@ -117,7 +117,7 @@ func isHidden(name string) bool {
 // kindOf returns the content type and the policy of a file. Only the report of a run and its timelines may be
 // pages with scripts; any other HTML is shown as text.
 func kindOf(name string) (kind, policy string) {
-	if name == report.FileName || name == report.TimelineName {
+	if report.IsPage(name) {
 		return "text/html; charset=utf-8", reportPolicy
 	}
 	switch path.Ext(name) {

@@ -38,6 +38,7 @@ func TestPlanSchema(t *testing.T) {
 		Defs   map[string]*huma.Schema `json:"$defs"`
 	}{"https://json-schema.org/draft/2020-12/schema", "Plan of an Eidetic run", "#/$defs/Plan",
 		map[string]*huma.Schema{"Plan": known["Plan"], "Arm": known["Arm"], "PlanStep": known["PlanStep"], "Browser": known["Browser"],
+			"PlanPage": known["PlanPage"], "PageTreatment": known["PageTreatment"], "PlanUser": known["PlanUser"], "PlanCookie": known["PlanCookie"],
 			"Measure": known["Measure"], "MeasureRegion": known["MeasureRegion"],
 			"ScreenPart": known["ScreenPart"], "ControlsPart": known["ControlsPart"]}}
 	text, err := json.MarshalIndent(schema, "", " ")

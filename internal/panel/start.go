@@ -61,7 +61,7 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
-	if in.Body.Arms()[0].Page == "" { // a plan with steps has that of its first
+	if in.Body.Arms()[0].Page == "" && len(in.Body.Pages) == 0 { // a plan with steps has that of its first
 		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
 			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body",
 		})
@@ -182,7 +182,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 func runOf(j store.Job) *lab.Run {
 	j.Plan.Files = nil
 	return &lab.Run{
-		ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.Page, Plan: j.Plan,
+		ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.FirstPage(), Plan: j.Plan,
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{},
 	}
 }

@@ -19,6 +19,7 @@ type page struct {
 	Plot, Script template.JS
 
 	Run         *lab.Run
+	At          place
 	Title       string
 	Host, Path  string
 	On          []string // link and browser

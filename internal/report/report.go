@@ -38,27 +38,49 @@ func Write(dir string, run *lab.Run) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	defer files.Close()
-	b, err := render(files, run)
-	if err != nil {
+	write := writeOne
+	if run.Plan.IsMany() {
+		write = writeMany
+	}
+	if err := write(files, dir, run, place{Report: FileName, Timeline: TimelineName}); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	lines, err := writeTimelines(files, run)
+	return nil
+}
+
+// place is where the report of a run, or of one of its cells, stands.
+type place struct {
+	Report, Timeline string // files in the run's folder
+	Up               string // the report of the whole run; "" for that itself
+}
+
+// writeOne writes the report of a run of one page.
+func writeOne(files *os.Root, dir string, run *lab.Run, at place) error {
+	b, err := render(files, run, at)
 	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
+	}
+	lines, err := writeTimelines(files, run, at)
+	if err != nil {
+		return err
 	}
 	for _, page := range []struct {
 		name    string
 		content []byte
-	}{{TimelineName, lines}, {FileName, b}} {
+	}{{at.Timeline, lines}, {at.Report, b}} {
 		if err := atomicfile.WriteFile(filepath.Join(dir, page.name), page.content, 0o644); err != nil {
-			return fmt.Errorf("write report: %w", err)
+			return err
 		}
 	}
 	return nil
 }
 
-func render(files *os.Root, run *lab.Run) ([]byte, error) {
+func render(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 	p := pageOf(files, run)
+	p.At = at
+	for i := range p.Trials {
+		p.Trials[i].Lines = at.Timeline
+	}
 	text := map[string]string{}
 	for _, name := range []string{"page.gohtml", "trial.gohtml", "steps.gohtml", "style.css", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
 		b, err := assets.ReadFile("assets/" + name)

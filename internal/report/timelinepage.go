@@ -29,6 +29,7 @@ type timelinePage struct {
 	Style  template.CSS
 	Script template.JS
 	Run    *lab.Run
+	At     place
 	Title  string
 	Trials []timelineTrial
 	Arms   []timelineArm
@@ -81,8 +82,8 @@ type timelineThumb struct {
 }
 
 // writeTimelines renders the page of timelines.
-func writeTimelines(files *os.Root, run *lab.Run) ([]byte, error) {
-	p := &timelinePage{Run: run, Title: cmp.Or(run.Name, run.ID)}
+func writeTimelines(files *os.Root, run *lab.Run, at place) ([]byte, error) {
+	p := &timelinePage{Run: run, At: at, Title: cmp.Or(run.Name, run.ID)}
 	reader := kept.NewReader(files)
 	size := 0
 	var sums graphs

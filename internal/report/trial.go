@@ -23,6 +23,7 @@ type trial struct {
 	Marked   []pageMark
 	Others   []link
 	Timeline *timeline
+	Lines    string // the file of the run's timelines
 	Reasons  []string
 	End      string
 	Measured []measured

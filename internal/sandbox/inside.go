@@ -142,7 +142,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	}
 	config := execute.VirtualConfig{
 		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
-		Protocol: execute.NeedsProtocol(t.Plan.Steps), Again: execute.LaunchesAgain(t.Plan.Steps),
+		Protocol: execute.NeedsProtocolOf(t.Plan), Again: execute.LaunchesAgainOf(t.Plan),
 	}
 	switch t.Origins {
 	case OriginsSample:
@@ -184,7 +184,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 
 // records tells whether a page is recorded from its origin.
 func (t Task) records() bool {
-	return slices.ContainsFunc(t.Plan.Arms(), func(a lab.NamedArm) bool { return a.Archive == "" })
+	return slices.ContainsFunc(t.Plan.Every(), func(a lab.NamedArm) bool { return a.Archive == "" })
 }
 
 // dialFile is the descriptor of the outer half's connections.
@@ -197,7 +197,7 @@ func (t Task) dialFile() uintptr {
 
 // prepare readies the device for the plan's pages.
 func (t Task) prepare(rig *execute.Virtual) error {
-	for _, a := range t.Plan.Arms() {
+	for _, a := range t.Plan.Every() {
 		if err := rig.Reach(a.Page, a.Browser); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (t Task) folders() []string {
 	if t.Files != "" {
 		dirs = append(dirs, t.Files)
 	}
-	for _, a := range t.Plan.Arms() {
+	for _, a := range t.Plan.Every() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}

@@ -25,7 +25,7 @@ var errBothOrigins = errors.New("page of the treatment: one page is the sample s
 
 // OriginsOf finds out where the pages come from that a plan needs: the sample site's are served here.
 func OriginsOf(p lab.Plan) (kind string, err error) {
-	for _, a := range p.Arms() {
+	for _, a := range p.Every() {
 		if a.Archive != "" && p.Miss != lab.MissFill {
 			continue
 		}

@@ -67,7 +67,7 @@ func (t Task) check(ctx context.Context) error {
 	if t.Origins != OriginsOutside {
 		return nil
 	}
-	for _, a := range t.Plan.Arms() {
+	for _, a := range t.Plan.Every() {
 		if a.Archive != "" {
 			continue
 		}

@@ -137,6 +137,22 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 // resolve returns a checked plan whose arms leave nothing out and name the files of
 // their recordings.
 func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
+	if err := p.CheckMany(); err != nil { // first, as it bounds what the rest goes through
+		return p, err
+	}
+	if p.IsMany() {
+		p, err := p.MapArchives(func(field, name string) (string, error) {
+			file, err := r.archive(name)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", field, err)
+			}
+			return file, err
+		})
+		if err != nil {
+			return p, err
+		}
+		return p, execute.Check(p, nil)
+	}
 	arms := p.Arms()
 	for i := range arms {
 		a := &arms[i]

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
 	"eidetic/internal/atomicfile"
@@ -91,7 +93,7 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
 	}
-	if err := publish(root, run.ID); err != nil {
+	if err := errors.Join(publish(root, run.ID), publishCells(root, run)); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
 	}
@@ -123,6 +125,32 @@ func publish(root, id string) error {
 	for _, name := range published() {
 		if err := link(filepath.Join("latest", name), filepath.Join(root, name)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// publishCells points names in root at the reports of the run's pages and users, and removes those of an
+// earlier run that had more.
+func publishCells(root string, run *lab.Run) error {
+	old, err := filepath.Glob(filepath.Join(root, "cell-*.html"))
+	if err != nil {
+		return err
+	}
+	for _, c := range run.Cells {
+		for _, name := range []string{c.Report, strings.TrimSuffix(c.Report, ".html") + "-timeline.html"} {
+			path := filepath.Join(root, name)
+			if err := link(filepath.Join("latest", name), path); err != nil {
+				return err
+			}
+			old = slices.DeleteFunc(old, func(other string) bool { return other == path })
+		}
+	}
+	for _, path := range old {
+		if target, err := os.Readlink(path); err == nil && target == filepath.Join("latest", filepath.Base(path)) {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	return nil

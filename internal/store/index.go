@@ -48,7 +48,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 5
+const schemaVersion = 6
 
 const schema = `
 CREATE TABLE runs (
@@ -56,18 +56,25 @@ CREATE TABLE runs (
 	wall   INTEGER NOT NULL, -- Unix ns
 	state  TEXT NOT NULL,
 	stamp  TEXT NOT NULL,    -- of the files that the entry was read from
-	-- Of a run that is done, elsewhere '': the key of its series, and what that is made of.
+	entry  TEXT NOT NULL     -- JSON of Entry
+) STRICT;
+CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
+-- Runs that are done, each page and user of a run of many for itself.
+CREATE TABLE pasts (
+	id     TEXT NOT NULL,    -- of the run
+	cell   INTEGER NOT NULL, -- from 0
+	wall   INTEGER NOT NULL, -- of the run
+	-- The key of the series, and what that is made of.
 	series TEXT NOT NULL,
 	name   TEXT NOT NULL,
 	page   TEXT NOT NULL,
 	link   TEXT NOT NULL,
 	device TEXT NOT NULL,
 	browser TEXT NOT NULL,
-	entry  TEXT NOT NULL,    -- JSON of Entry
-	past   TEXT NOT NULL     -- JSON of Past, or ''
+	past   TEXT NOT NULL,    -- JSON of Past
+	PRIMARY KEY (id, cell)
 ) STRICT;
-CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
-CREATE INDEX runs_by_series ON runs (series, wall DESC, id DESC);
+CREATE INDEX pasts_by_series ON pasts (series, wall DESC, id DESC);
 `
 
 // Index lists runs without reading their folders. All its content comes from the
@@ -228,8 +235,10 @@ func (x *Index) Rebuild(ctx context.Context, root string) error {
 		delete(known, d.Name())
 	}
 	for id := range known {
-		if _, err := x.db.ExecContext(ctx, `DELETE FROM runs WHERE id = ?`, id); err != nil {
-			return fmt.Errorf("rebuild index: %w", err)
+		for _, table := range []string{`DELETE FROM pasts WHERE id = ?`, `DELETE FROM runs WHERE id = ?`} {
+			if _, err := x.db.ExecContext(ctx, table, id); err != nil {
+				return fmt.Errorf("rebuild index: %w", err)
+			}
 		}
 	}
 	return nil
@@ -255,8 +264,13 @@ func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
 // row is what the index holds for one run.
 type row struct {
 	Entry
+	pasts []pastRow // of its pages and users; none where the run is not done
+}
+
+// pastRow is what a history reads of a page and user.
+type pastRow struct {
 	series Series
-	past   *Past // nil where the run is not done
+	past   Past
 }
 
 func (x *Index) put(ctx context.Context, r row, stamp string) error {
@@ -264,20 +278,31 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 	if err != nil {
 		return err
 	}
-	var key string
-	var past []byte
-	if r.past != nil {
-		key = r.series.Key()
-		if past, err = json.Marshal(r.past); err != nil {
+	tx, err := x.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, entry) VALUES (?, ?, ?, ?, ?)`,
+		r.ID, r.Wall.UnixNano(), r.State, stamp, string(entry)); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM pasts WHERE id = ?`, r.ID); err != nil {
+		return err
+	}
+	for i, p := range r.pasts {
+		past, err := json.Marshal(p.past)
+		if err != nil {
+			return err
+		}
+		s := p.series
+		if _, err := tx.ExecContext(ctx, `INSERT INTO pasts (id, cell, wall, series, name, page, link, device, browser, past)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, r.ID, i, r.Wall.UnixNano(), s.Key(), clip(s.Name), clip(s.Page), clip(s.Link),
+			clip(s.Device), clip(s.Browser), string(past)); err != nil {
 			return err
 		}
 	}
-	s := r.series
-	_, err = x.db.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, series, name, page, link, device, browser, entry, past)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Wall.UnixNano(), r.State, stamp, key, clip(s.Name), clip(s.Page), clip(s.Link), clip(s.Device), clip(s.Browser),
-		string(entry), string(past))
-	return err
+	return tx.Commit()
 }
 
 // Runs returns at most limit entries, newest first, that follow last in that order. last
@@ -388,8 +413,12 @@ func readRow(dir string) row {
 	if run.State != StateDone {
 		return row{Entry: e}
 	}
-	series, past := pastOf(run, e.Report)
-	return row{e, series, &past}
+	r := row{Entry: e}
+	for _, view := range run.Views() {
+		series, past := pastOf(view, e.Report)
+		r.pasts = append(r.pasts, pastRow{series, past})
+	}
+	return r
 }
 
 // clip shortens a text of a list to 1,000 bytes.

@@ -238,8 +238,8 @@ func (s *Store) Past(ctx context.Context, key string, limit int) ([]Past, error)
 
 // Series lists series; see Store.Series.
 func (x *Index) Series(ctx context.Context, key string, want Series, limit int) ([]SeriesEntry, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT series, name, page, link, device, browser, count(*), min(wall), max(wall) FROM runs
-		WHERE series <> '' AND (?1 = '' OR series = ?1) AND (?2 = '' OR name = ?2) AND (?3 = '' OR page = ?3) AND (?4 = '' OR link = ?4) AND (?5 = '' OR device = ?5)
+	rows, err := x.db.QueryContext(ctx, `SELECT series, name, page, link, device, browser, count(*), min(wall), max(wall) FROM pasts
+		WHERE (?1 = '' OR series = ?1) AND (?2 = '' OR name = ?2) AND (?3 = '' OR page = ?3) AND (?4 = '' OR link = ?4) AND (?5 = '' OR device = ?5)
 		AND (?6 = '' OR browser = ?6)
 		GROUP BY series ORDER BY max(wall) DESC, series LIMIT ?7`, key, clip(want.Name), clip(want.Page), clip(want.Link), clip(want.Device),
 		clip(want.Browser), limit)
@@ -265,7 +265,7 @@ func (x *Index) Series(ctx context.Context, key string, want Series, limit int) 
 
 // Past returns runs of a series; see Store.Past.
 func (x *Index) Past(ctx context.Context, key string, limit int) ([]Past, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT past FROM (SELECT past, wall, id FROM runs WHERE series = ?1 AND series <> ''
+	rows, err := x.db.QueryContext(ctx, `SELECT past FROM (SELECT past, wall, id FROM pasts WHERE series = ?1
 		ORDER BY wall DESC, id DESC LIMIT ?2) ORDER BY wall, id`, key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read series: %w", err)

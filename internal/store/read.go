@@ -118,6 +118,12 @@ func checkRun(run *lab.Run) error {
 	if len(run.Trials) > MaxTrials {
 		return fmt.Errorf("trials: %d, more than %d", len(run.Trials), MaxTrials)
 	}
+	if err := run.Plan.CheckMany(); err != nil { // it bounds the views of the run
+		return fmt.Errorf("plan.%w", err)
+	}
+	if len(run.Cells) > lab.MaxCells {
+		return fmt.Errorf("cells: %d, more than %d", len(run.Cells), lab.MaxCells)
+	}
 	seen := make(map[int]bool, len(run.Trials))
 	for i, t := range run.Trials {
 		if t == nil {

@@ -23,6 +23,8 @@ type Report struct {
 	Summary []lab.Summary `json:"summary"`
 	// Comparison is set if the run has two arms.
 	Comparison *lab.Comparison `json:"comparison,omitempty"`
+	// Cells are the results of each page and user of a run of many.
+	Cells []lab.CellResult `json:"cells,omitempty"`
 }
 
 // ReportRun identifies a run and holds what could explain a difference between two runs.
@@ -45,6 +47,7 @@ type ReportRun struct {
 type ReportTrial struct {
 	Number     int                `json:"number"`
 	Arm        string             `json:"arm"`
+	Cell       string             `json:"cell,omitempty"`
 	Page       string             `json:"page"`
 	Valid      bool               `json:"valid"`
 	Invalid    []string           `json:"invalid"`
@@ -71,7 +74,7 @@ func NewReport(run *lab.Run) *Report {
 			Warnings: list(run.Warnings),
 		},
 		Trials:  make([]ReportTrial, 0, len(run.Trials)),
-		Summary: list(run.Summary), Comparison: run.Comparison,
+		Summary: list(run.Summary), Comparison: run.Comparison, Cells: run.Cells,
 	}
 	for _, t := range run.Trials {
 		metrics := t.Metrics
@@ -79,7 +82,7 @@ func NewReport(run *lab.Run) *Report {
 			metrics = map[string]float64{}
 		}
 		r.Trials = append(r.Trials, ReportTrial{
-			Number: t.Number, Arm: t.Arm, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
+			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
 			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics, Steps: bareSteps(t.Steps),
 		})
@@ -125,10 +128,24 @@ func checkFinite(run *lab.Run) error {
 			}
 		}
 	}
-	if run.Comparison == nil {
+	comparisons := []*lab.Comparison{run.Comparison}
+	for _, c := range run.Cells {
+		comparisons = append(comparisons, c.Comparison)
+	}
+	for _, c := range comparisons {
+		if err := finiteComparison(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func finiteComparison(c *lab.Comparison) error {
+	if c == nil {
 		return nil
 	}
-	for _, e := range run.Comparison.Effects {
+	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+	for _, e := range c.Effects {
 		for _, v := range []float64{e.Control, e.Treatment, e.Shift.Value, e.Shift.Low, e.Shift.High, e.P, e.Adjusted, e.Delta, e.MinimalEffect} {
 			if bad(v) {
 				return fmt.Errorf("comparison of %s: a number is %v", e.Metric, v)

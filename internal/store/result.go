@@ -48,15 +48,19 @@ func (r *Report) result() *lab.Run {
 	run := &lab.Run{
 		ID: r.Run.ID, Name: r.Run.Name, Wall: r.Run.Wall, Elapsed: r.Run.Elapsed, State: r.Run.State, Error: r.Run.Error,
 		Page: r.Run.Page, Plan: r.Run.Plan, Archive: r.Run.Archive, Link: r.Run.Link, Environment: r.Run.Environment,
-		Warnings: r.Run.Warnings, Summary: r.Summary, Comparison: r.Comparison,
+		Warnings: r.Run.Warnings, Summary: r.Summary, Comparison: r.Comparison, Cells: r.Cells,
 	}
 	units := map[string]string{}
-	for _, s := range r.Summary {
+	summaries := slices.Clone(r.Summary)
+	for _, c := range r.Cells {
+		summaries = append(summaries, c.Summary...)
+	}
+	for _, s := range summaries {
 		units[s.Metric] = s.Unit
 	}
 	for _, one := range r.Trials {
 		t := &lab.Trial{
-			Number: one.Number, Arm: one.Arm, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid,
+			Number: one.Number, Arm: one.Arm, Cell: one.Cell, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid,
 			Misses: one.Misses, Requests: one.Requests, Filled: one.Filled,
 			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended, Metrics: one.Metrics, Steps: one.Steps,
 		}

@@ -41,17 +41,37 @@ func Of(run *lab.Run, seed uint64) *lab.Comparison {
 
 // compareArms is Of, with the level of this one comparison.
 func compareArms(run *lab.Run, level float64, seed uint64) *lab.Comparison {
-	if !slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Arm == lab.Treatment }) {
+	if !hasTreatment(run) {
 		return nil
 	}
+	if run.Plan.IsMany() {
+		c, _ := compareCells(run, level, seed)
+		return c
+	}
+	c, blocks := begun(run, seed)
+	judge(c, blocks, ruleOf(run, level), stats.Compare)
+	conclude(c, run, level)
+	return c
+}
+
+// hasTreatment says whether the run has trials of a second arm.
+func hasTreatment(run *lab.Run) bool {
+	return slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Arm == lab.Treatment })
+}
+
+// begun is the comparison of a run before anything is judged.
+func begun(run *lab.Run, seed uint64) (*lab.Comparison, []*block) {
 	blocks, leftOut := sorted(run.Trials)
-	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Effects: []lab.Effect{}}
+	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Margin: run.Plan.Margin, Effects: []lab.Effect{}}
 	for _, b := range blocks {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
 	c.Control, c.Treatment = differences(run)
-	c.Margin = run.Plan.Margin
-	judge(c, blocks, rule{level, run.Plan.Margin, run.Plan.Margin > 0, run.Plan.Primary, asked(run)}, stats.Compare)
+	return c, blocks
+}
+
+// conclude puts a comparison that was judged into words.
+func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 	if c.Verdict == lab.Unknown {
 		c.Missing = missing(c, level)
 	}
@@ -62,7 +82,6 @@ func compareArms(run *lab.Run, level float64, seed uint64) *lab.Comparison {
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		c.Detail += fmt.Sprintf("; known at look %d of %d, so that the run ended after %d of %d pairs", n, run.Plan.Looks, c.Pairs, run.Plan.Trials)
 	}
-	return c
 }
 
 // rule is how effects become findings.
@@ -75,12 +94,36 @@ type rule struct {
 	settles bool
 	primary string   // the only guard; "" for all
 	asked   []string // further guards
+	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
+}
+
+// ruleOf is the rule of a run's plan.
+func ruleOf(run *lab.Run, level float64) rule {
+	return rule{level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run)}
 }
 
 // judge fills in the effects and the verdict.
 func judge(
 	c *lab.Comparison, blocks []*block, r rule, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
 ) {
+	t := test(c, blocks, r, compare)
+	correct(c.Effects, Level/r.level)
+	t.find()
+	c.Verdict = decide(c.Effects)
+}
+
+// tested is a comparison whose effects have p-values and no findings yet.
+type tested struct {
+	*lab.Comparison
+	rule
+	sure   map[string]lab.Range // the shifts of guards, for all of them together
+	higher map[string]bool      // the metrics of which more is better
+}
+
+// test fills in the effects.
+func test(
+	c *lab.Comparison, blocks []*block, r rule, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+) *tested {
 	all := metrics(blocks, r)
 	guards := 0
 	for _, m := range all {
@@ -88,41 +131,46 @@ func judge(
 			guards++
 		}
 	}
-	sure := map[string]lab.Range{} // of guards, for all of them together
+	t := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	for _, m := range all {
-		plan := stats.Plan{Seed: c.Seed, Family: familyOf(m, guards, r), Confidence: 1 - r.level}
-		e, ok := effect(m, blocks, plan, compare)
-		if !ok && !m.guarded {
-			continue
-		}
-		if ok && m.guarded && r.settles {
-			plan.Confidence = 1 - r.level/float64(plan.Family)
-			if corrected, _ := effect(m, blocks, plan, compare); corrected.Shift.Confidence >= plan.Confidence-rounding {
-				sure[m.Metric] = corrected.Shift
-			}
-		}
-		// A guard is listed even if there is nothing to compare: the change may be what
-		// made it disappear.
-		if m.guarded && e.Pairs < c.Pairs {
-			e.Warnings = append(e.Warnings, fmt.Sprintf("%d of %d pairs have it", e.Pairs, c.Pairs))
-		}
-		c.Effects = append(c.Effects, e)
+		t.higher[m.Metric] = m.Higher
+		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) { return effect(m, blocks, p, compare) })
 	}
-	correct(c.Effects, Level/r.level)
-	higher := map[string]bool{}
-	for _, m := range all {
-		higher[m.Metric] = m.Higher
+	return t
+}
+
+// measure adds the effect on a metric, which shares the level with others.
+func (t *tested) measure(m metric, family int, of func(stats.Plan) (lab.Effect, bool)) {
+	plan := stats.Plan{Seed: t.Seed, Family: family, Confidence: 1 - t.level}
+	e, ok := of(plan)
+	if !ok && !m.guarded {
+		return
 	}
-	for i := range c.Effects {
-		e := &c.Effects[i]
-		least := r.margin / 100 * math.Abs(e.Control)
-		if e.Guard && r.settles {
-			e.Finding = r.settled(e, sure[e.Metric], least, higher[e.Metric])
+	if ok && m.guarded && t.settles {
+		plan.Confidence = 1 - t.level/float64(plan.Family)
+		if corrected, _ := of(plan); corrected.Shift.Confidence >= plan.Confidence-rounding {
+			t.sure[m.Metric] = corrected.Shift
+		}
+	}
+	// A guard is listed even if there is nothing to compare: the change may be what
+	// made it disappear.
+	if m.guarded && e.Pairs < t.Pairs {
+		e.Warnings = append(e.Warnings, fmt.Sprintf("%d of %d pairs have it", e.Pairs, t.Pairs))
+	}
+	t.Effects = append(t.Effects, e)
+}
+
+// find classifies the effects, whose p-values are corrected.
+func (t *tested) find() {
+	for i := range t.Effects {
+		e := &t.Effects[i]
+		least := t.rule.margin / 100 * math.Abs(e.Control)
+		if e.Guard && t.settles {
+			e.Finding = t.settled(e, t.sure[e.Metric], least, t.higher[e.Metric])
 		} else {
-			e.Finding = finding(e, least, higher[e.Metric])
+			e.Finding = finding(e, least, t.higher[e.Metric])
 		}
 	}
-	c.Verdict = decide(c.Effects)
 }
 
 // rounding is how far a confidence may be below what was asked for.
@@ -159,10 +207,13 @@ func asked(run *lab.Run) []string {
 
 // familyOf is how many tests a metric's is corrected for.
 func familyOf(m metric, guards int, r rule) int {
-	if !m.guarded || r.primary != "" {
+	switch {
+	case !m.guarded:
 		return 1
+	case r.primary != "":
+		return max(r.times, 1)
 	}
-	return max(guards, len(lab.Guards()))
+	return max(guards, len(lab.Guards())) * max(r.times, 1)
 }
 
 // block holds the valid trials of one block.
@@ -285,7 +336,17 @@ func stepGuards(blocks []*block) (out []metric) {
 func effect(
 	m metric, blocks []*block, plan stats.Plan, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
 ) (lab.Effect, bool) {
-	var values []stats.Block
+	values, step := valuesOf(m, blocks)
+	plan.Step = step
+	c, err := compare(values, plan)
+	if err != nil {
+		return untested(m, values), false // fewer than two pairs, or values that are not finite
+	}
+	return effectOf(m, c), true
+}
+
+// valuesOf lists the values of a metric, and the usual width of the interval in which each is known to lie.
+func valuesOf(m metric, blocks []*block) (values []stats.Block, step float64) {
 	var widths []float64
 	of := func(trials []*lab.Trial) (all []float64) {
 		for _, t := range trials {
@@ -305,12 +366,13 @@ func effect(
 	}
 	if len(widths) > 0 {
 		slices.Sort(widths)
-		plan.Step = max(stats.Quantile(widths, 0.5), 0)
+		step = max(stats.Quantile(widths, 0.5), 0)
 	}
-	c, err := compare(values, plan)
-	if err != nil {
-		return untested(m, values), false // fewer than two pairs, or values that are not finite
-	}
+	return values, step
+}
+
+// effectOf is what was found of a metric.
+func effectOf(m metric, c stats.Comparison) lab.Effect {
 	e := lab.Effect{
 		Metric: m.Metric, Unit: m.unit, Guard: m.guarded, Pairs: c.Pairs, Control: c.Control, Treatment: c.Treatment,
 		Shift: bounds(c.Shift), P: c.Test.P, Permutations: c.Test.Permutations,
@@ -322,7 +384,7 @@ func effect(
 	if percent := bounds(c.Percent); percent.Confidence > 0 && !math.IsInf(percent.Low-percent.High, 0) {
 		e.Percent = &percent
 	}
-	return e, true
+	return e
 }
 
 // untested is the effect of a metric that cannot be tested.
@@ -361,21 +423,22 @@ func bounds(i stats.Interval) lab.Range {
 // correct fills in the adjusted p-values. looks is by how much they grow because there are other
 // looks at the same trials.
 func correct(effects []lab.Effect, looks float64) {
-	for _, family := range []struct {
-		guarded bool
-		adjust  func([]float64) []float64
-	}{{true, stats.Holm}, {false, stats.BenjaminiHochberg}} {
-		p := make([]float64, len(effects))
-		for i, e := range effects {
-			if p[i] = e.P; e.Guard != family.guarded {
-				p[i] = math.NaN() // not counted by the correction
+	p := map[bool][]float64{}
+	for _, guarded := range []bool{true, false} {
+		for _, e := range effects {
+			if e.Guard != guarded {
+				e.P = math.NaN() // not counted by the correction
 			}
+			p[guarded] = append(p[guarded], e.P)
 		}
-		for i, adjusted := range family.adjust(p) {
-			if effects[i].Guard == family.guarded {
-				effects[i].Adjusted = min(adjusted*looks, 1)
-			}
+	}
+	guards, others := stats.Holm(p[true]), stats.BenjaminiHochberg(p[false])
+	for i := range effects {
+		adjusted := others[i]
+		if effects[i].Guard {
+			adjusted = guards[i]
 		}
+		effects[i].Adjusted = min(adjusted*looks, 1)
 	}
 }
 

@@ -98,7 +98,7 @@ func telling(c *lab.Comparison) *lab.Effect {
 func (v voice) change(e *lab.Effect, all bool) string {
 	text := fmt.Sprintf("%s %s %s", lab.MetricLabel(e.Metric), signed(e.Shift.Value), e.Unit)
 	var in []string
-	if e.Percent != nil && all {
+	if e.Percent != nil && all && e.Unit != "%" {
 		in = append(in, signed(e.Percent.Value)+" %")
 	}
 	if e.Pairs >= Least {

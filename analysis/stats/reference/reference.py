@@ -8,14 +8,19 @@ import numpy as np
 from scipy import stats
 
 
-def reassigned(blocks):
-    """The aligned rank test's p, by going through all reassignments of the arms within the blocks."""
+def reassigned(blocks, groups=None):
+    """The aligned rank test's p, by going through all reassignments of the arms within the blocks. Each group, of so
+    many blocks, is ranked by itself."""
     aligned, sizes = [], []
     for b in blocks:
         values = np.array(b["Treatment"] + b["Control"])
         aligned.append(values - np.median(values))
         sizes.append((len(b["Treatment"]), len(values)))
-    ranks = stats.rankdata(np.concatenate(aligned))
+    parts, first = [], 0
+    for n in groups or [len(blocks)]:
+        parts.append(stats.rankdata(np.concatenate(aligned[first:first + n])))
+        first += n
+    ranks = np.concatenate(parts)
     sums, observed, at = np.zeros(1), 0.0, 0
     mean = 0.0
     for k, n in sizes:
@@ -34,6 +39,8 @@ def answer(c):
         return {"p": stats.mannwhitneyu(b, a, method="exact").pvalue}
     if kind == "blocks":
         return {"p": reassigned(c["blocks"])}
+    if kind == "together":
+        return {"p": reassigned([b for g in c["groups"] for b in g], [len(g) for g in c["groups"]])}
     if kind == "ties":
         rng = np.random.default_rng(1)
 
@@ -56,6 +63,8 @@ def answer(c):
         holm, bh = np.empty(m), np.empty(m)
         holm[order] = np.minimum(np.maximum.accumulate((m - np.arange(m)) * p[order]), 1)
         bh[order] = np.minimum(np.minimum.accumulate((m / np.arange(1, m + 1) * p[order])[::-1])[::-1], 1)
+        if hasattr(stats, "false_discovery_control"):  # SciPy 1.11
+            assert np.allclose(bh, stats.false_discovery_control(p, method="bh"), atol=1e-12)
         return {"holm": holm.tolist(), "bh": bh.tolist()}
     if kind == "looks":
         n, z = np.array(c["looks"], float), np.array(c["bounds"])

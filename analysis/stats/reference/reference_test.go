@@ -15,16 +15,17 @@ import (
 
 // question is a case for SciPy.
 type question struct {
-	Kind   string        `json:"kind"`
-	A      []float64     `json:"a,omitempty"`
-	B      []float64     `json:"b,omitempty"`
-	Blocks []stats.Block `json:"blocks,omitempty"`
-	Low    float64       `json:"low"`
-	High   float64       `json:"high"`
-	Q      []float64     `json:"q,omitempty"`
-	Looks  []int         `json:"looks,omitempty"`
-	Bounds []float64     `json:"bounds,omitempty"`
-	Rank   int           `json:"rank"`
+	Kind   string          `json:"kind"`
+	A      []float64       `json:"a,omitempty"`
+	B      []float64       `json:"b,omitempty"`
+	Blocks []stats.Block   `json:"blocks,omitempty"`
+	Groups [][]stats.Block `json:"groups,omitempty"`
+	Low    float64         `json:"low"`
+	High   float64         `json:"high"`
+	Q      []float64       `json:"q,omitempty"`
+	Looks  []int           `json:"looks,omitempty"`
+	Bounds []float64       `json:"bounds,omitempty"`
+	Rank   int             `json:"rank"`
 	check  func(t *testing.T, a answer)
 }
 
@@ -40,7 +41,7 @@ func TestAgainstSciPy(t *testing.T) {
 	programs := []string{"/usr/bin/python3", "python3"}
 	at := slices.IndexFunc(programs, func(p string) bool { return exec.Command(p, "-c", "import scipy.stats").Run() == nil })
 	testlab.Need(t, at >= 0, "SciPy of Debian, python3-scipy; install it with: make deps")
-	questions := slices.Concat(rankSums(t), blocks(t), ties(t), shifts(t), others(t))
+	questions := slices.Concat(rankSums(t), blocks(t), together(t), ties(t), shifts(t), others(t))
 	text, err := json.Marshal(questions)
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +213,42 @@ func others(t *testing.T) (out []question) {
 		out = append(out, question{Kind: "median interval", A: sample, Rank: rank, check: func(t *testing.T, a answer) {
 			if a.P < 0.95 || a.Next >= 0.95 {
 				t.Errorf("n = %d: from rank %d on the interval has %v, from the next one %v; want the narrowest of 0.95", n, rank, a.P, a.Next)
+			}
+		}})
+	}
+	return out
+}
+
+// together: groups of blocks that are ranked by themselves, in units of their own, against all reassignments one by one.
+func together(t *testing.T) (out []question) {
+	r := rand.New(rand.NewPCG(6, 6))
+	for n := range 12 {
+		var groups []stats.Group
+		var values [][]stats.Block
+		for g := range 3 {
+			var all []stats.Block
+			for range 2 {
+				b := stats.Block{Control: normal(r, 2, 100), Treatment: normal(r, 2, 100+float64(n%3))}
+				for _, arm := range [][]float64{b.Control, b.Treatment} {
+					for k := range arm {
+						arm[k] *= float64(1 + 10*g)
+					}
+				}
+				all = append(all, b)
+			}
+			groups, values = append(groups, stats.Group{Blocks: all}), append(values, all)
+		}
+		c, err := stats.CompareTogether(groups, stats.Plan{Confidence: 0.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Test.Permutations != 0 {
+			t.Error("P is not exact")
+		}
+		// Where p rises again within the interval, P is that of the interval's end: never less.
+		out = append(out, question{Kind: "together", Groups: values, check: func(t *testing.T, a answer) {
+			if c.Test.P < a.P-1e-9 || c.Test.P > a.P+1e-9 && c.Test.P <= 0.5 {
+				t.Errorf("P = %.15g; SciPy has %.15g", c.Test.P, a.P)
 			}
 		}})
 	}

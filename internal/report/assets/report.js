@@ -10,7 +10,7 @@ const fixed = (v, digits) => { const [whole, part] = Math.abs(v).toFixed(digits)
 
 // Where the panel serves the report, there is a way back to it.
 const back = $("#back");
-if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(location.pathname)) {
+if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/(report|cell-\d+)\.html$/.test(location.pathname)) {
   const series = ["name", "page"].filter(kind => back.dataset[kind]).map(kind => [kind, back.dataset[kind]]);
   back.firstElementChild.href = "/";
   back.lastElementChild.href = `/history?${new URLSearchParams(series)}`;

@@ -1,0 +1,84 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Group is the blocks of one of several pages that are compared together, with the step of their
+// values as in Plan.
+type Group struct {
+	Blocks []Block
+	Step   float64
+}
+
+// ErrBase is returned for groups whose change cannot be told in percent.
+var ErrBase = errors.New("the control's median is 0: there is no relative change")
+
+// CompareTogether compares the arms over several groups: by how many percent is the treatment larger
+// in all of them? With v in percent of the control's median in its group, the statistic is
+//
+//	T(δ) = Σ over groups Σ over the treatment's trials  rank of (v − δ − median of its block) in its group
+//
+// where each group is aligned and ranked by itself, as AlignedRank does with the blocks of one. Groups with
+// equally many trials so have equal weight, however large, noisy or far from normal their values are; one
+// that lost trials has less (van Elteren 1960 has the same sum, without the alignment). P is the
+// share of reassignments within the blocks of all groups with a T(0) as far from its mean, and so
+// is right whatever the machine does. Shift, in percent, is the δ that leaves T at its mean, with the interval
+// of the δ that the test does not reject, as in ShiftInBlocks.
+//
+// If the groups differ in their true changes, P and interval are those of a common change between them:
+// a change of few groups among many moves them little. Each group's own comparison tells that.
+//
+// Delta is the mean of the groups'. Control is 100.
+func CompareTogether(groups []Group, p Plan) (Comparison, error) {
+	p = p.filled()
+	var c Comparison
+	scaled := make([][]Block, len(groups))
+	for n, g := range groups {
+		if err := checkBlocks(g.Blocks, 1); err != nil {
+			return Comparison{}, fmt.Errorf("group %d: %w", n+1, err)
+		}
+		var every Block
+		for _, b := range g.Blocks {
+			every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
+		}
+		base := math.Abs(median(every.Control))
+		if base == 0 {
+			return Comparison{}, fmt.Errorf("group %d: %w", n+1, ErrBase)
+		}
+		step := g.Step
+		if step == 0 {
+			step = resolution(g.Blocks)
+		}
+		// Each arm of each group is dithered by numbers of its own.
+		scaled[n] = inPercent(ditherBlocks(g.Blocks, step, p.Seed+2*uint64(n)), base)
+		c.Delta += CliffsDelta(every.Control, every.Treatment) / float64(len(groups))
+		control, _ := paired(g.Blocks)
+		c.Pairs += len(control)
+	}
+	var err error
+	if c.Shift, c.Test, err = shiftInGroups(scaled, p.Confidence, p.Permutations, p.Seed); err != nil {
+		return Comparison{}, err
+	}
+	c.Control, c.Treatment = 100, 100+c.Shift.Value
+	c.DeltaSize = DeltaSize(c.Delta)
+	p.conclude(&c)
+	return c, nil
+}
+
+// inPercent are the values of blocks in percent of a base.
+func inPercent(blocks []Block, base float64) []Block {
+	out := make([]Block, len(blocks))
+	for i, b := range blocks {
+		out[i] = Block{slices.Clone(b.Control), slices.Clone(b.Treatment)}
+		for _, values := range [][]float64{out[i].Control, out[i].Treatment} {
+			for k := range values {
+				values[k] *= 100 / base
+			}
+		}
+	}
+	return out
+}

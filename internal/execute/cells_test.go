@@ -1,0 +1,111 @@
+package execute
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// The same page is recorded once for both arms and for users who are alike, and for a user with cookies on its own; a
+// recording that is named is kept once.
+func TestRecordingsOfCells(t *testing.T) {
+	p := lab.Plan{
+		Trials: 1, Treatment: &lab.Arm{Link: "3g"},
+		Pages: []lab.PlanPage{{Page: "https://a.test/x"}, {Page: "https://a.test/y", Archive: "y.wacz"}, {Name: "z", Page: "https://a.test/x", Treatment: &lab.PageTreatment{Page: "https://a.test/new"}}},
+		Users: []lab.PlanUser{{Name: "new"}, {Name: "same"}, {Name: "anna", Cookies: []lab.PlanCookie{{Name: "a", Value: "1"}}}},
+	}
+	if err := Check(p.WithDefaults(), nil); err != nil {
+		t.Fatal(err)
+	}
+	arms, recordings := armsOf(p)
+	var files []string
+	for _, r := range recordings {
+		files = append(files, r.file)
+	}
+	want := "archive-01.wacz archive-03.wacz archive-04.wacz archive-07-treatment.wacz archive-09-treatment.wacz"
+	if got := strings.Join(files, " "); got != want || len(arms) != 18 {
+		t.Errorf("armsOf() records %s for %d arms; want %s for 18", got, len(arms), want)
+	}
+	for _, a := range arms {
+		if a.file == "" || a.of.Page == "y" && a.file != "archive-04.wacz" {
+			t.Errorf("the %s of %s replays %q", a.arm.Name, a.of.Name, a.file)
+		}
+	}
+	one, _ := armsOf(lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "a.wacz"}, Treatment: &lab.Arm{Archive: "b.wacz"}})
+	if len(one) != 2 || one[0].file != ArchiveFile || one[1].file != treatmentFile {
+		t.Errorf("a run of one page keeps %q and %q; want the names that it always had", one[0].file, one[1].file)
+	}
+}
+
+// What is wrong in a page is told with its place in the plan, and so large a plan is refused before it is gone through.
+func TestCheckCells(t *testing.T) {
+	good := func() lab.Plan {
+		return lab.Plan{Arm: lab.Arm{Link: "lte"}, Treatment: &lab.Arm{Link: "3g"}, Pages: []lab.PlanPage{{Page: "https://a.test/x"}, {Page: "https://a.test/y"}},
+			Users: []lab.PlanUser{{Name: "a"}, {Name: "b"}}}.WithDefaults()
+	}
+	if err := Check(good(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*lab.Plan)
+		says   string
+	}{
+		"page": {func(p *lab.Plan) { p.Pages[1].Page = "ftp://a.test/" }, "pages[1]: page of the control: "},
+		"step": {func(p *lab.Plan) {
+			p.Pages[1] = lab.PlanPage{Steps: []lab.Step{{Open: "https://a.test/"}, {Click: "x"}}}
+		}, "pages[1].steps[1].click: "},
+		"trials":    {func(p *lab.Plan) { p.Trials = 1000 }, "trials: 1000 for each of 2 arms, 2 pages and 2 users; at least 1, and at most 5000"},
+		"overflow":  {func(p *lab.Plan) { p.Trials = 1 << 61 }, "trials: "},
+		"measure":   {func(p *lab.Plan) { p.Measure = &lab.Measure{Steps: []string{"none"}} }, "measure.steps[0]: "},
+		"too many":  {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: 10000 pages; at most 50"},
+		"viewports": {func(p *lab.Plan) { p.Browser = &lab.Browser{Command: "/b", Name: "chromium"} }, "pages[0]: browser of the control: "},
+	} {
+		p := good()
+		c.change(&p)
+		if err := Check(p, nil); err == nil || !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%s: Check() = %v; want an error that begins with %q", name, err, c.says)
+		}
+	}
+}
+
+// A user's pages set its cookies at the origins that may have them, in order, and nothing that a person wrote ends a
+// header or the script.
+func TestUserPages(t *testing.T) {
+	u := lab.PlanUser{
+		Name: "anna", Storage: map[string]string{"a": "</script><script>alert(1)</script>"},
+		Cookies: []lab.PlanCookie{
+			{Name: "s", Value: "1", Domain: ".shop.test", Secure: true, HTTPOnly: true, SameSite: "lax"}, {Name: "t", Value: "2", Path: "/x"},
+		},
+	}
+	origins := []string{"https://www.shop.test", "http://other.test:8080"}
+	pages := userPages(u, origins)
+	if len(pages) != 2 || pages[0].url != origins[0]+userPath || strings.Join(pages[0].cookies, "|") !=
+		"s=1; Max-Age=31536000; Path=/; Domain=shop.test; SameSite=lax; Secure; HttpOnly|t=2; Max-Age=31536000; Path=/x" ||
+		strings.Join(pages[1].cookies, "|") != "t=2; Max-Age=31536000; Path=/x" {
+		t.Errorf("userPages() = %+v", pages)
+	}
+	if !strings.Contains(pages[0].body, `location.replace("http://other.test:8080`+userPath+`")`) || !strings.Contains(pages[1].body, "lab.done()") || strings.Contains(pages[1].body, "location") ||
+		strings.Contains(pages[0].body, "</script><script>") {
+		t.Errorf("the first page: %s", pages[0].body)
+	}
+	a, err := userArchive(filepath.Join(t.TempDir(), "user.wacz"), pages, time.Unix(1, 0), "test")
+	if err != nil || len(a.Exchanges()) != 2 {
+		t.Fatalf("userArchive() = %v, %v", a, err)
+	}
+	if err := allVisited(pages, []lab.Served{{URL: pages[0].url}}); err == nil || !strings.Contains(err.Error(), pages[1].url) {
+		t.Errorf("allVisited() = %v; want the page that was not loaded", err)
+	}
+}
+
+// A device at a port has a browser of its own, whose profile is not ours to prepare.
+func TestUserOfAPluggedDevice(t *testing.T) {
+	x := &Execution{}
+	a := lab.NamedArm{Name: lab.Control, Arm: lab.Arm{User: &lab.PlanUser{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}}
+	if err := x.prepare(t.Context(), a); !errors.Is(err, errOwnBrowser) {
+		t.Errorf("prepare() = %v; want errOwnBrowser", err)
+	}
+}
