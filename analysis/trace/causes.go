@@ -410,19 +410,7 @@ func (t *table) test(r *row) bool {
 	}
 	r.Control, r.Treatment = t.medians(r.values)
 	r.Shift, r.Low, r.High, r.Confidence, r.P, r.Adjusted = interval.Value, interval.Low, interval.High, interval.Confidence, test.P, test.P
-	if constantArms(blocks) { // a count or a size: the shift is exact, and no rank is left once it is taken off
-		r.Shift, r.Low, r.High = r.Treatment-r.Control, r.Treatment-r.Control, r.Treatment-r.Control
-	}
 	return true
-}
-
-// constantArms says whether the values of each arm are equal.
-func constantArms(blocks []stats.Block) bool {
-	var control, treatment []float64
-	for _, b := range blocks {
-		control, treatment = append(control, b.Control...), append(treatment, b.Treatment...)
-	}
-	return slices.Min(control) == slices.Max(control) && slices.Min(treatment) == slices.Max(treatment)
 }
 
 // leastP is the smallest p-value that the trials can have: that of arms without any overlap.
