@@ -200,14 +200,11 @@ func (b *Browser) endProfile(ctx context.Context, path string) (lab.BrowserTrace
 	if err != nil {
 		return t, err
 	}
-	in, err := os.Open(name)
+	in, err := b.openProfile(name)
 	if err != nil {
-		return t, fmt.Errorf("the browser's profile: %w", err)
+		return t, err
 	}
 	defer in.Close()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
-		return t, errors.Join(err, errors.New("the browser's profile is no file"))
-	}
 	f, err := os.Create(path)
 	if err != nil {
 		return t, err
@@ -228,9 +225,27 @@ func (b *Browser) endProfile(ctx context.Context, path string) (lab.BrowserTrace
 // profileStill is for how long a profile's file has had its size when it is looked at whether it is whole.
 const profileStill = 200 * time.Millisecond
 
-// isWhole says whether a file holds a JSON object to its end, without reading what is in it.
-func isWhole(name string) (bool, error) {
-	f, err := os.Open(name)
+// openProfile opens a profile. Its folder is the browser's, which may have put anything there: a link that leads out of its home,
+// or a pipe that nobody writes to, is an error.
+func (b *Browser) openProfile(name string) (*os.File, error) {
+	home, err := os.OpenRoot(b.home)
+	if err != nil {
+		return nil, fmt.Errorf("the browser's profile: %w", err)
+	}
+	defer home.Close()
+	f, err := home.OpenFile(filepath.Join(profileFolder, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the browser's profile: %w", err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errors.New("the browser's profile is no file"), err, f.Close())
+	}
+	return f, nil
+}
+
+// isWhole says whether a profile holds a JSON object to its end, without reading what is in it.
+func (b *Browser) isWhole(name string) (bool, error) {
+	f, err := b.openProfile(name)
 	if err != nil {
 		return false, err
 	}
@@ -260,7 +275,7 @@ func isWhole(name string) (bool, error) {
 	}
 }
 
-// awaitProfile waits until the profile is written.
+// awaitProfile waits until the profile is written, and returns its name in the profiles' folder.
 func (b *Browser) awaitProfile(ctx context.Context) (name string, err error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -279,8 +294,9 @@ func (b *Browser) awaitProfile(ctx context.Context) (name string, err error) {
 				size, since = info.Size(), time.Now()
 			} else if time.Since(since) > profileStill {
 				since = time.Now()
-				if whole, err := isWhole(found[0]); err != nil || whole {
-					return found[0], err
+				name := filepath.Base(found[0])
+				if whole, err := b.isWhole(name); err != nil || whole {
+					return name, err
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -104,14 +105,34 @@ func TestTraceIsBounded(t *testing.T) {
 
 // TestIsWhole: a profile that is being written is told from one that is whole.
 func TestIsWhole(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "profile.json")
+	home := t.TempDir()
+	b := &Browser{home: home}
+	file := filepath.Join(home, profileFolder, "profile.json")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	const whole = `{"threads":[{"name":"}\"]"}],"processes":[{}]}`
 	for n := range len(whole) + 1 {
 		if err := os.WriteFile(file, []byte(whole[:n]), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := isWhole(file); err != nil || got != (n == len(whole)) {
+		if got, err := b.isWhole("profile.json"); err != nil || got != (n == len(whole)) {
 			t.Errorf("isWhole(%q) = %t, %v", whole[:n], got, err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside.json")
+	if err := os.WriteFile(outside, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(home, profileFolder, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(home, profileFolder, "pipe.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link.json", "pipe.json", "../../outside.json"} {
+		if got, err := b.isWhole(name); got || err == nil {
+			t.Errorf("%s: %t, %v; want an error", name, got, err)
 		}
 	}
 }
