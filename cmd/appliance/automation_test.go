@@ -68,8 +68,7 @@ func TestWorkflowCommand(t *testing.T) {
 	if asked.Link != "4g" || asked.Trials != 9 || asked.From == nil || *asked.From != (lab.Origin{Workflow: "checkout", Version: 2, Changed: true}) {
 		t.Errorf("the run was asked for with %+v, from %+v; want version 2 with 9 trials: %s", asked, asked.From, out)
 	}
-	lines := strings.Fields(expect(exitGood, "", "run", "--workflow", "checkout", "--no-wait"))
-	id := lines[len(lines)-1]
+	id := strings.TrimSuffix(expect(exitGood, "", "run", "--workflow", "checkout", "--no-wait"), "\n") // and nothing else
 	if asked = <-b.asked; asked.From.Version != 3 || asked.Link != "lte" {
 		t.Errorf("the run was asked for with %+v, from %+v; want version 3", asked, asked.From)
 	}

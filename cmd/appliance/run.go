@@ -130,7 +130,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		}
 	}
 	news := std.out
-	if c.JSON {
+	if c.JSON || c.NoWait { // whose output is for programs
 		news = std.err
 	}
 	w := &waiting{

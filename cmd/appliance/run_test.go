@@ -351,7 +351,7 @@ func TestRunOfAPlan(t *testing.T) {
 		t.Errorf("status %d, %v\n%s\n%s", got.status, err, got.out, got.err)
 	}
 	got = ends(t.Context(), b.client(t, func(c *RunCmd) { c.NoWait = true }))
-	if got.status != exitGood || !strings.Contains(got.out, "\n20") || strings.Contains(got.out, "Trial") {
+	if id, ok := strings.CutSuffix(got.out, "\n"); got.status != exitGood || !ok || !store.ValidID(id) || !strings.Contains(got.err, "Run "+id+" on") {
 		t.Errorf("without waiting: %+v", got)
 	}
 }
