@@ -3,8 +3,10 @@ package service
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"eidetic/internal/execute"
+	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )
 
@@ -20,7 +22,7 @@ func resumeJobs(ctx context.Context, jobs *store.Queue, runs *store.Store, softw
 		if j.State == store.StateFailed || j.PlanError != nil || !runs.Has(j.ID) {
 			continue
 		}
-		run, err := runs.Run(j.ID)
+		run, err := atRest(ctx, runs, j.ID)
 		if err == nil {
 			err = execute.Resumable(run, software)
 		}
@@ -38,4 +40,23 @@ func resumeJobs(ctx context.Context, jobs *store.Queue, runs *store.Store, softw
 		ids = append(ids, j.ID)
 	}
 	return ids
+}
+
+// restLimit is how long the process of a run that lost the one that had begun it may take to end.
+const restLimit = 10 * time.Second
+
+// atRest reads a run once no process carries it out any more: one that was in the middle of a trial when the service was killed
+// ends a little after it.
+func atRest(ctx context.Context, runs *store.Store, id string) (*lab.Run, error) {
+	for began := time.Now(); ; {
+		run, err := runs.Run(id)
+		if err != nil || run.State != store.StateRunning || time.Since(began) > restLimit {
+			return run, err
+		}
+		select {
+		case <-ctx.Done():
+			return run, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
