@@ -48,7 +48,37 @@ type Controller struct {
 	fingers []Contact // that are down
 	held    byte      // the button that Press holds, as a mouse report has it
 	finger  bool      // Press holds a finger
+	last    part      // that sent the last report, at lastAt
+	lastAt  lab.Time
 }
+
+// part is a device of its own to the host: keyboard, pointer, touch screen.
+type part uint8
+
+const (
+	none part = iota
+	keyboard
+	pointer
+	touchScreen
+)
+
+// apart is how long after a report of one part that of another is sent: a host asks each part for itself, every few milliseconds, and
+// what is typed right after a click would come before it now and then.
+const apart = 15 * time.Millisecond
+
+// turn waits until a report of a part comes after those of the others. A wait that is cancelled is over: what is held is still released.
+func (c *Controller) turn(ctx context.Context, p part) {
+	if gap := apart - c.clock().Sub(c.lastAt); c.last != none && c.last != p && gap > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(gap, apart)):
+		}
+	}
+	c.last = p
+}
+
+// sent notes when the last report was sent.
+func (c *Controller) sent() { c.lastAt = c.clock() }
 
 // dirty is what may be down and must be released.
 type dirty struct{ keys, buttons, fingers bool }
@@ -129,6 +159,8 @@ func (c *Controller) release(ctx context.Context) error {
 
 // keys sends the state of the keyboard: one key at most, and modifiers.
 func (c *Controller) keys(ctx context.Context, s Stroke) (Interval, error) {
+	c.turn(ctx, keyboard)
+	defer c.sent()
 	c.dirty.keys = true // a report that fails may have arrived
 	at, err := c.sink.Keyboard(ctx, Keyboard{Modifiers: s.Modifiers, Keys: [6]Usage{s.Key}})
 	if err == nil {

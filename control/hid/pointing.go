@@ -30,6 +30,8 @@ func buttonBit(b control.Button) byte {
 
 // pointer sends the state of the absolute mouse: these buttons, besides one that is held.
 func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) (Interval, error) {
+	c.turn(ctx, pointer)
+	defer c.sent()
 	c.dirty.buttons = true
 	at, err := c.sink.Pointer(ctx, Pointer{
 		Buttons: buttons | c.held, Wheel: int8(wheel), Pan: int8(pan),
@@ -42,6 +44,8 @@ func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) 
 }
 
 func (c *Controller) motion(ctx context.Context, m Motion) (Interval, error) {
+	c.turn(ctx, pointer)
+	defer c.sent()
 	c.dirty.buttons = true
 	buttons := m.Buttons
 	m.Buttons |= c.held
@@ -194,6 +198,8 @@ func (c *Controller) touch(ctx context.Context, contacts []Contact) (Interval, e
 			all = append(all, before)
 		}
 	}
+	c.turn(ctx, touchScreen)
+	defer c.sent()
 	c.dirty.fingers = true
 	scan := uint16((c.clock() - c.began) / lab.Time(100*time.Microsecond))
 	at, err := c.sink.Touch(ctx, Touch{Contacts: all, Scan: scan})

@@ -101,7 +101,7 @@ func shopJourney(name string, more map[string]any) map[string]any {
 		"name": name, "device": "laptop", "trials": 1, "still_s": 2, "limit_s": 120,
 		"steps": []map[string]any{
 			{"name": "open", "open": samplesite.Store},
-			{"name": "search", "mask": caret, "steps": []map[string]any{{"click": "300,36"}, {"type": "table"}}},
+			{"name": "search", "mask": caret, "steps": []map[string]any{{"click": "300,36"}, {"wait": "300ms"}, {"type": "table"}}},
 			{"name": "scroll", "scroll": "4", "over_ms": 200, "late_ms": 500, "mask": caret},
 			{"name": "product", "click": "300,240"},
 			{"name": "basket", "click": "590,344"},
