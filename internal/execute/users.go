@@ -141,10 +141,11 @@ type userPage struct {
 // userPages are the pages that a user's browser visits, each of which leads to the next.
 func userPages(u lab.PlanUser, origins []string) []userPage {
 	pages := make([]userPage, len(origins))
-	storage, _ := json.Marshal(u.Storage) // a map of texts has a form; it escapes what would end the script
-	if u.Storage == nil {
-		storage = []byte("{}")
+	storage := []byte("{}")
+	if u.Storage != nil {
+		storage, _ = json.Marshal(u.Storage) // a map of texts has a form; it escapes what would end the script
 	}
+	storage, _ = json.Marshal(string(storage)) // in an object that the script wrote itself the name __proto__ would not be an entry
 	for i, origin := range origins {
 		p := &pages[i]
 		p.url = origin + userPath
@@ -158,8 +159,8 @@ func userPages(u lab.PlanUser, origins []string) []userPage {
 			to, _ := json.Marshal(origins[i+1] + userPath) // a text has a form
 			next = "location.replace(" + string(to) + ")"
 		}
-		p.body = "<!doctype html><meta charset=utf-8><title>user</title><script>const all = " + string(storage) +
-			"\nfor (const name in all) localStorage.setItem(name, all[name])\n" + next + "</script>\n"
+		p.body = "<!doctype html><meta charset=utf-8><title>user</title><script>const all = JSON.parse(" + string(storage) +
+			")\nfor (const name in all) localStorage.setItem(name, all[name])\n" + next + "</script>\n"
 	}
 	return pages
 }
