@@ -56,8 +56,19 @@ type found struct {
 	from, to time.Time
 }
 
-// look finds the recent steps of the series that a run belongs to.
-func (k *Keeper) look(ctx context.Context, run *lab.Run) ([]found, error) {
+// look finds the recent steps of the series that a run belongs to: one for each page and user of a run of many.
+func (k *Keeper) look(ctx context.Context, run *lab.Run) (all []found, err error) {
+	for _, view := range run.Views() {
+		one, err := k.lookAt(ctx, view)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
+func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 	series := store.SeriesOf(run)
 	key := series.Key()
 	past, err := k.Store.Past(ctx, key, history.MaxRuns)

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
+	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )
 
@@ -105,5 +107,42 @@ func TestStairsAreTwoAlerts(t *testing.T) {
 	all := b.alerts(false)
 	if len(all) != 2 || all[0].Trend != "slower" || all[1].Trend != "slower" || all[0].Run == all[1].Run {
 		t.Errorf("alerts = %+v; want two, at different runs", all)
+	}
+}
+
+// A run of many pages has a history for each: the page that became slower raises an alert, and no other does.
+func TestAlertsOfManyPages(t *testing.T) {
+	b := newTestBox(t, nil)
+	plan := lab.Plan{Name: "shop", Pages: []lab.PlanPage{{Name: "home", Page: "https://a.test/"}, {Name: "basket", Page: "https://a.test/basket"}}}
+	if flow, err := b.PutWorkflow(t.Context(), "shop", plan, nil, "ada", Expect{}); err != nil || flow.Page != "https://a.test/" {
+		t.Fatalf("PutWorkflow() = %+v, %v; want one whose page is the first", flow, err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for day := range 32 {
+		wall := time.Date(2026, 8, 1+day, 9, 0, 0, 0, time.UTC)
+		run := &lab.Run{ID: store.NewID(wall, "shop"), Name: "shop", Page: "https://a.test/", Wall: wall, State: store.StateDone, Plan: plan}
+		for i, c := range plan.Cells() {
+			median := 900 + 6*r.NormFloat64()
+			if i == 1 && day >= 20 {
+				median += 90
+			}
+			run.Cells = append(run.Cells, lab.CellResult{Name: c.Name, Page: c.Page, URL: c.Plan.Page, Summary: []lab.Summary{
+				{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 10, Median: median, Low: median - 5, High: median + 5},
+			}})
+		}
+		f, err := store.Create(b.data, run)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Tell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := b.alerts(true)
+	if len(all) != 1 || all[0].Page != "https://a.test/basket" || all[0].Trend != "slower" {
+		t.Errorf("%+v; want one alert, of the basket", all)
 	}
 }

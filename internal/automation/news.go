@@ -99,7 +99,7 @@ func (k *Keeper) ended(ctx context.Context) ([]store.Entry, error) {
 	}
 	for _, j := range jobs {
 		if !going[j.ID] && !k.Store.Has(j.ID) {
-			out = append(out, store.Entry{ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.Arms()[0].Page})
+			out = append(out, store.Entry{ID: j.ID, Name: j.Plan.Name, Wall: j.Created, State: j.State, Error: j.Error, Page: j.Plan.FirstPage()})
 		}
 	}
 	slices.SortFunc(out, func(a, b store.Entry) int { return a.Wall.Compare(b.Wall) })

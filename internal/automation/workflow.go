@@ -162,7 +162,7 @@ func (k *Keeper) Workflow(ctx context.Context, name string, version int) (Workfl
 	if err != nil {
 		return w, fmt.Errorf("read workflow: %w", err)
 	}
-	w.Changed, w.Page = timeOf(made), w.Plan.Arms()[0].Page
+	w.Changed, w.Page = timeOf(made), w.Plan.FirstPage()
 	rows, err := k.db.QueryContext(ctx, `SELECT version, made, by FROM versions WHERE name = ? ORDER BY version DESC`, name)
 	if err != nil {
 		return w, fmt.Errorf("read workflow: %w", err)
@@ -199,7 +199,7 @@ func (k *Keeper) Workflows(ctx context.Context) ([]Workflow, error) {
 		if err := errors.Join(json.Unmarshal([]byte(text), &plan), json.Unmarshal([]byte(tags), &w.Tags)); err != nil {
 			return nil, fmt.Errorf("list workflows: %s: %w", w.Name, err)
 		}
-		w.Changed, w.Page = timeOf(made), plan.Arms()[0].Page
+		w.Changed, w.Page = timeOf(made), plan.FirstPage()
 		all = append(all, w)
 	}
 	return all, rows.Err()
