@@ -143,6 +143,7 @@ func TestWorkflowRoutes(t *testing.T) {
 func TestLargeSeedOfAWorkflow(t *testing.T) {
 	a := newAutomated(t)
 	call{"PUT", "/api/v1/workflows/w", "", `{"plan":{"page":"https://a.test/","seed":9007199254740993}}`, 200, "9007199254740993"}.make(t, a)
+	call{"PUT", "/api/v1/workflows/many", "", `{"plan":{"pages":[{"name":"a","page":"https://a.test/"},{"name":"b","page":"https://b.test/"}]}}`, 200, "https://b.test/"}.make(t, a)
 	call{"POST", "/api/v1/workflows/w/runs", "", `{"change":{"trials":2}}`, 202, ""}.make(t, a)
 	jobs, err := a.config.Queue.List(t.Context())
 	if err != nil || len(jobs) != 1 || jobs[0].Plan.Seed != 9007199254740993 {
