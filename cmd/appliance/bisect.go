@@ -152,7 +152,7 @@ func (c *BisectCmd) read() (*client.Request, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--plan: %w", err)
 	}
-	if plan.Page() == "" && !plan.FirstOpens() {
+	if plan.Page() == "" && !plan.FirstOpens() && !plan.HasPages() {
 		return nil, "", fmt.Errorf("--plan: %s names no page", plan.File())
 	}
 	if err := plan.CheckRevisions(); err != nil {

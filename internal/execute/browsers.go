@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -66,14 +67,39 @@ func (b *browsers) warmUp(
 	return b.keep(ctx, a, warmKey(a), a.Page, birth, loaded)
 }
 
-// seed starts the arm's browser at a URL, and keeps its profile for the trials of the arm's user when
-// loaded returns.
-func (b *browsers) seed(
-	ctx context.Context, a lab.Arm, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
-) error {
+// seedTries is how often a user's profile is made anew because the browser has not kept what was set.
+const seedTries = 6
+
+// seed has the arm's browser make a user's visits, and keeps its profile for the trials of the user.
+func (b *browsers) seed(ctx context.Context, a lab.Arm, v Visits, birth func(url string) (experiment.Life, error)) error {
 	key := userKey(a)
 	a.User = nil
-	return b.keep(ctx, a, key, url, birth, loaded)
+	begun := func(url string) (experiment.Life, error) {
+		if err := v.Begin(); err != nil {
+			return nil, err
+		}
+		return birth(url)
+	}
+	for range seedTries {
+		if err := b.keep(ctx, a, key, v.Set, begun, v.IsSet); err != nil {
+			return err
+		}
+		b.virtual.Home = b.warm[key]
+		life, err := begun(v.Check)
+		if err != nil {
+			return err
+		}
+		kept, err := v.IsKept(life)
+		if err := errors.Join(err, life.Stop()); err != nil || kept {
+			return err
+		}
+		home := b.warm[key]
+		delete(b.warm, key)
+		if err := os.RemoveAll(home); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the browser did not keep cookies and storage in %d attempts: it may refuse them", seedTries)
 }
 
 // keep starts the arm's browser at a URL, and keeps its profile under a key, unless there is one.

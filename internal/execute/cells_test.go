@@ -92,6 +92,12 @@ func TestUserPages(t *testing.T) {
 		strings.Contains(pages[0].body, "</script><script>") {
 		t.Errorf("the first page: %s", pages[0].body)
 	}
+	checks := checkPages(lab.PlanUser{Cookies: []lab.PlanCookie{{Name: "s", Domain: "shop.test"}}, Storage: map[string]string{"</script>": "1"}}, origins)
+	if !strings.Contains(checks[0].body, `document.cookie.includes("eidetic-user=kept")`) || strings.Contains(checks[1].body, "document.cookie") ||
+		!strings.Contains(checks[0].body, `location.replace("http://other.test:8080`+checkPath+`")`) || !strings.Contains(checks[1].body, `lab.done("kept")`) ||
+		strings.Count(checks[0].body, "</script>") != 1 {
+		t.Errorf("the pages that look for it: %+v", checks)
+	}
 	a, err := userArchive(filepath.Join(t.TempDir(), "user.wacz"), pages, time.Unix(1, 0), "test")
 	if err != nil || len(a.Exchanges()) != 2 {
 		t.Fatalf("userArchive() = %v, %v", a, err)

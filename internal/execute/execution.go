@@ -46,9 +46,9 @@ type Rig struct {
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
-	// Seed starts the arm's browser at a URL, and keeps its profile for the trials of the arm's user
-	// when loaded returns; nil where the browser is not ours.
-	Seed func(ctx context.Context, a lab.Arm, url string, loaded func(experiment.Life) error) error
+	// Seed has the arm's browser make visits, and keeps its profile for the trials of the arm's user; nil where the browser is
+	// not ours.
+	Seed func(ctx context.Context, a lab.Arm, v Visits) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
 	// Parts says that the device is made of parts, which a plan may replace.

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,8 +69,9 @@ func (x *Execution) seedNow(ctx context.Context, a lab.NamedArm) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	pages := userPages(*a.User, x.Plan.Origins())
-	visit, err := userArchive(filepath.Join(dir, "user.wacz"), pages, x.begun, x.Software)
+	origins := x.Plan.Origins()
+	pages, checks := userPages(*a.User, origins), checkPages(*a.User, origins)
+	visit, err := userArchive(filepath.Join(dir, "user.wacz"), slices.Concat(pages, checks), x.begun, x.Software)
 	if err != nil {
 		return err
 	}
@@ -80,21 +83,46 @@ func (x *Execution) seedNow(ctx context.Context, a lab.NamedArm) error {
 		return err
 	}
 	network := &replaying{network: x.Rig.Network, page: pages[0].url, archive: visit, timing: timing, match: match.Normal}
-	session, err := network.Arm(ctx)
-	if err != nil {
-		return err
-	}
-	err = x.Rig.Seed(ctx, a.Arm, pages[0].url, func(life experiment.Life) error {
-		if err := awaitDone(ctx, life, session, x.Plan.LimitTime()); err != nil {
-			return err
+	var session experiment.Session
+	disarm := func() (served []lab.Served, err error) {
+		if session != nil {
+			served, err = session.Disarm()
 		}
-		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
-	})
-	served, disarmErr := session.Disarm()
-	if err := errors.Join(err, disarmErr); err != nil {
-		return err
+		session = nil
+		return served, err
 	}
-	return allVisited(pages, served)
+	err = x.Rig.Seed(ctx, a.Arm, Visits{
+		Set: pages[0].url, Check: checks[0].url,
+		Begin: func() (err error) { session, err = network.Arm(ctx); return err },
+		IsSet: func(life experiment.Life) error {
+			err := awaitDone(ctx, life, session, x.Plan.LimitTime())
+			if err == nil {
+				err = awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
+			}
+			served, disarmErr := disarm()
+			return cmp.Or(err, disarmErr, allVisited(pages, served))
+		},
+		IsKept: func(life experiment.Life) (kept bool, err error) {
+			if err = awaitDone(ctx, life, session, x.Plan.LimitTime()); err == nil {
+				kept = session.Traffic().Done.Detail == keptMark
+			}
+			_, disarmErr := disarm()
+			return kept, errors.Join(err, disarmErr)
+		},
+	})
+	_, disarmErr := disarm() // of a visit that did not begin
+	return errors.Join(err, disarmErr)
+}
+
+// Visits are those by which a user's cookies and storage come into the profile of a browser.
+type Visits struct {
+	Set, Check string // the first page of each
+	// Begin is called before the browser of each visit starts.
+	Begin func() error
+	// IsSet returns when the browser has been at all pages that set something.
+	IsSet func(experiment.Life) error
+	// IsKept says whether another browser, with a copy of the profile, finds there what was set.
+	IsKept func(experiment.Life) (bool, error)
 }
 
 // awaitDone waits until the last of a user's pages has set what it is to set.
@@ -141,11 +169,6 @@ type userPage struct {
 // userPages are the pages that a user's browser visits, each of which leads to the next.
 func userPages(u lab.PlanUser, origins []string) []userPage {
 	pages := make([]userPage, len(origins))
-	storage := []byte("{}")
-	if u.Storage != nil {
-		storage, _ = json.Marshal(u.Storage) // a map of texts has a form; it escapes what would end the script
-	}
-	storage, _ = json.Marshal(string(storage)) // in an object that the script wrote itself the name __proto__ would not be an entry
 	for i, origin := range origins {
 		p := &pages[i]
 		p.url = origin + userPath
@@ -156,13 +179,55 @@ func userPages(u lab.PlanUser, origins []string) []userPage {
 		}
 		next := "lab.done()"
 		if i+1 < len(origins) {
-			to, _ := json.Marshal(origins[i+1] + userPath) // a text has a form
-			next = "location.replace(" + string(to) + ")"
+			next = "location.replace(" + quoted(origins[i+1]+userPath) + ")"
 		}
-		p.body = "<!doctype html><meta charset=utf-8><title>user</title><script>const all = JSON.parse(" + string(storage) +
-			")\nfor (const name in all) localStorage.setItem(name, all[name])\n" + next + "</script>\n"
+		p.body = "<!doctype html><meta charset=utf-8><title>user</title><script>const all = " + storageOf(u) +
+			"\nfor (const name in all) localStorage.setItem(name, all[name])\n" + next + "</script>\n"
 	}
 	return pages
+}
+
+// keptMark is what the pages that look for what was set say when they find it, and the value of a cookie that no page of a site gets.
+const keptMark = "kept"
+
+// checkPages are pages at which a browser finds out whether it has what userPages have set. A browser that is asked to end has cookies
+// and storage in several processes, and on a busy machine one of them may end before it has written.
+func checkPages(u lab.PlanUser, origins []string) []userPage {
+	pages := make([]userPage, len(origins))
+	for i, origin := range origins {
+		next := "lab.done(" + quoted(keptMark) + ")"
+		if i+1 < len(origins) {
+			next = "location.replace(" + quoted(origins[i+1]+checkPath) + ")"
+		}
+		cookies := "true"
+		if slices.ContainsFunc(u.Cookies, func(c lab.PlanCookie) bool { return c.IsOf(origin) }) {
+			cookies = "document.cookie.includes(" + quoted(keptCookie) + ")"
+		}
+		pages[i] = userPage{url: origin + checkPath, body: "<!doctype html><meta charset=utf-8><title>user</title><script>const all = " + storageOf(u) +
+			"\nlet kept = " + cookies + "\nfor (const name in all) kept &&= localStorage.getItem(name) === all[name]\nif (kept) " + next +
+			"\nelse lab.done(\"lost\")</script>\n"}
+	}
+	return pages
+}
+
+const (
+	checkPath  = userPath + "/kept"
+	keptCookie = "eidetic-user=" + keptMark
+)
+
+// quoted is a text as a script has it; nothing in it ends the script.
+func quoted(text string) string {
+	b, _ := json.Marshal(text) // a text has a form
+	return string(b)
+}
+
+// storageOf is a user's storage as a script has it.
+func storageOf(u lab.PlanUser) string {
+	text := []byte("{}")
+	if u.Storage != nil {
+		text, _ = json.Marshal(u.Storage) // a map of texts has a form
+	}
+	return "JSON.parse(" + quoted(string(text)) + ")" // in an object that the script wrote itself the name __proto__ would not be an entry
 }
 
 // setCookie is a cookie as a site sets it. The plan was checked: no part ends another.
@@ -206,6 +271,9 @@ func userArchive(path string, pages []userPage, wall time.Time, by string) (*arc
 		}
 		for _, c := range p.cookies {
 			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: c})
+		}
+		if len(p.cookies) > 0 { // the last, which is not written before the others
+			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: keptCookie + "; Max-Age=31536000; Path=" + userPath})
 		}
 		if err := w.Add(e); err != nil {
 			return nil, errors.Join(err, w.Discard())

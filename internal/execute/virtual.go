@@ -142,8 +142,8 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
 	}
-	v.Seed = func(ctx context.Context, a lab.Arm, url string, loaded func(experiment.Life) error) error {
-		return v.browsers.seed(ctx, a, url, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
+	v.Seed = func(ctx context.Context, a lab.Arm, visits Visits) error {
+		return v.browsers.seed(ctx, a, visits, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) })
 	}
 	v.Screen = Screen{Name: "x11:" + v.device.X.Display, Open: func(context.Context) (capture.Source, error) {
 		return x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
