@@ -212,7 +212,8 @@ func checkPages(u lab.PlanUser, origins []string) []userPage {
 
 const (
 	checkPath  = userPath + "/kept"
-	keptCookie = "eidetic-user=" + keptMark
+	keptName   = "eidetic-user"
+	keptCookie = keptName + "=" + keptMark
 )
 
 // quoted is a text as a script has it; nothing in it ends the script.
@@ -273,7 +274,8 @@ func userArchive(path string, pages []userPage, wall time.Time, by string) (*arc
 			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: c})
 		}
 		if len(p.cookies) > 0 { // the last, which is not written before the others
-			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: keptCookie + "; Max-Age=31536000; Path=" + userPath})
+			mark := setCookie(lab.PlanCookie{Name: keptName, Value: keptMark, Path: userPath})
+			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: mark})
 		}
 		if err := w.Add(e); err != nil {
 			return nil, errors.Join(err, w.Discard())
