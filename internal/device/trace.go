@@ -223,7 +223,7 @@ func (b *Browser) endProfile(ctx context.Context, path string) (lab.BrowserTrace
 }
 
 // profileStill is for how long a profile's file has had its size when it is looked at whether it is whole.
-const profileStill = 200 * time.Millisecond
+const profileStill = 2 * time.Second
 
 // openProfile opens a profile. Its folder is the browser's, which may have put anything there: a link that leads out of its home,
 // or a pipe that nobody writes to, is an error.
