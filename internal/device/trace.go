@@ -1,7 +1,6 @@
 package device
 
 import (
-	"bufio"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -196,34 +195,89 @@ func (b *Browser) endProfile(ctx context.Context, path string) (lab.BrowserTrace
 	if err := syscall.Kill(b.process.cmd.Process.Pid, syscall.SIGUSR2); err != nil {
 		return t, fmt.Errorf("ending the browser's profile: %w", err)
 	}
-	name, err := b.awaitProfile(ctx)
-	if err != nil {
-		return t, err
+	return t, b.keepProfile(ctx, path)
+}
+
+// maxProfile bounds a profile as Firefox writes it.
+const maxProfile = 4 * MaxTraceFile
+
+// profileSettled is for how long a whole profile that does not say that all processes have told theirs must stay as it is.
+const profileSettled = 5 * time.Second
+
+// keepProfile waits until the profile is whole and writes it to a file as gzip. Firefox writes its file twice, first with the
+// processes that it has heard of so far; so what counts is what was read, not what the file was a moment before.
+func (b *Browser) keepProfile(ctx context.Context, path string) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	var size int64
+	var changed time.Time
+	for {
+		name, now, err := b.profile()
+		if err != nil {
+			return err
+		}
+		if now != size {
+			size, changed = now, time.Now()
+		} else if size > 0 {
+			seen, err := b.copyProfile(name, path)
+			if err != nil || seen.gathered || seen.whole && time.Since(changed) > profileSettled {
+				return err
+			}
+		}
+		select {
+		case <-b.Done():
+			return errors.New("the browser ended before its profile was whole")
+		case <-ctx.Done():
+			return fmt.Errorf("the browser did not write its profile within %v: %w", traceLimit, ctx.Err())
+		case <-ticker.C:
+		}
 	}
+}
+
+// profile tells the profile's name in the profiles' folder, and its size; 0 as long as there is none.
+func (b *Browser) profile() (name string, size int64, err error) {
+	found, err := filepath.Glob(filepath.Join(b.home, profileFolder, "profile_*.json"))
+	if err != nil || len(found) == 0 {
+		return "", 0, err
+	}
+	info, err := os.Lstat(found[0])
+	if err != nil {
+		return "", 0, err
+	}
+	return filepath.Base(found[0]), info.Size(), nil
+}
+
+// copyProfile writes a profile to a file as gzip, as far as it is there, and says what it saw of it.
+func (b *Browser) copyProfile(name, path string) (profileEnd, error) {
+	var seen profileEnd
 	in, err := b.openProfile(name)
 	if err != nil {
-		return t, err
+		return seen, err
 	}
 	defer in.Close()
 	f, err := os.Create(path)
 	if err != nil {
-		return t, err
+		return seen, err
 	}
 	defer f.Close()
-	const most = 4 * MaxTraceFile
+	before, err := in.Stat()
+	if err != nil {
+		return seen, err
+	}
 	z := gzip.NewWriter(f)
-	n, err := io.Copy(z, io.LimitReader(in, most+1))
-	if err = cmp.Or(err, z.Close(), f.Close()); err != nil {
-		return t, err
+	n, err := io.Copy(io.MultiWriter(z, &seen), io.LimitReader(in, maxProfile+1))
+	after, statErr := in.Stat()
+	if err = cmp.Or(err, statErr, z.Close(), f.Close()); err != nil {
+		return profileEnd{}, err
 	}
-	if n > most {
-		return t, fmt.Errorf("the browser's profile is larger than %d MB: trace a shorter load", most>>20)
+	if n > maxProfile {
+		return profileEnd{}, fmt.Errorf("the browser's profile is larger than %d MB: trace a shorter load", int64(maxProfile)>>20)
 	}
-	return t, nil
+	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+		return profileEnd{}, nil // it may begin with one content and end with another
+	}
+	return seen, nil
 }
-
-// profileStill is for how long a profile's file has had its size when it is looked at whether it is whole.
-const profileStill = 2 * time.Second
 
 // openProfile opens a profile. Its folder is the browser's, which may have put anything there: a link that leads out of its home,
 // or a pipe that nobody writes to, is an error.
@@ -243,71 +297,48 @@ func (b *Browser) openProfile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// isWhole says whether a profile holds a JSON object to its end, without reading what is in it.
-func (b *Browser) isWhole(name string) (bool, error) {
-	f, err := b.openProfile(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	in := bufio.NewReaderSize(io.LimitReader(f, 4*MaxTraceFile), 1<<20)
-	depth, text, escaped := 0, false, false
-	for {
-		b, err := in.ReadByte()
-		if err != nil {
-			return false, nil // it ends before the object does; or it is too large, and goes on without end
-		}
-		switch {
-		case escaped:
-			escaped = false
-		case text && b == '\\':
-			escaped = true
-		case b == '"':
-			text = !text
-		case text:
-		case b == '{' || b == '[':
-			depth++
-		case b == '}' || b == ']':
-			if depth--; depth == 0 {
-				return true, nil
-			}
-		}
-	}
+// gatheredKey is the member that Firefox adds to a profile's object when all its processes have told theirs.
+const gatheredKey = "profileGatheringLog"
+
+// profileEnd finds the end of the JSON object that is written to it, without reading what is in it.
+type profileEnd struct {
+	// whole says that the object's end was seen; gathered, that the object has the member gatheredKey besides.
+	whole, gathered bool
+
+	named         bool // the member was seen
+	depth         int
+	text, escaped bool
+	key           []byte // of the text that is being read, if it stands in the object itself; no longer than gatheredKey by more than one
 }
 
-// awaitProfile waits until the profile is written, and returns its name in the profiles' folder.
-func (b *Browser) awaitProfile(ctx context.Context) (name string, err error) {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	size, since := int64(0), time.Now()
-	for {
-		found, err := filepath.Glob(filepath.Join(b.home, profileFolder, "profile_*.json"))
-		if err != nil {
-			return "", err
-		}
-		if len(found) > 0 {
-			info, err := os.Lstat(found[0])
-			if err != nil {
-				return "", err
+func (p *profileEnd) Write(content []byte) (int, error) {
+	for _, b := range content {
+		switch {
+		case p.whole:
+			return len(content), nil
+		case p.escaped:
+			p.escaped = false
+		case p.text && b == '\\':
+			p.escaped = true
+		case b == '"':
+			if p.text = !p.text; p.text {
+				p.key = p.key[:0]
+			} else if p.depth == 1 && string(p.key) == gatheredKey {
+				p.named = true
 			}
-			if info.Size() != size || size == 0 {
-				size, since = info.Size(), time.Now()
-			} else if time.Since(since) > profileStill {
-				since = time.Now()
-				name := filepath.Base(found[0])
-				if whole, err := b.isWhole(name); err != nil || whole {
-					return name, err
-				}
+		case p.text:
+			if p.depth == 1 && len(p.key) <= len(gatheredKey) {
+				p.key = append(p.key, b)
 			}
-		}
-		select {
-		case <-b.Done():
-			return "", errors.New("the browser ended before its profile was whole")
-		case <-ctx.Done():
-			return "", fmt.Errorf("the browser did not write its profile within %v: %w", traceLimit, ctx.Err())
-		case <-ticker.C:
+		case b == '{' || b == '[':
+			p.depth++
+		case b == '}' || b == ']':
+			if p.depth--; p.depth == 0 {
+				p.whole, p.gathered = true, p.named
+			}
 		}
 	}
+	return len(content), nil
 }
 
 // completed reads the event that says that a trace is whole.

@@ -3,10 +3,13 @@ package device
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,36 +106,96 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 }
 
-// TestIsWhole: a profile that is being written is told from one that is whole.
-func TestIsWhole(t *testing.T) {
-	home := t.TempDir()
-	b := &Browser{home: home}
-	file := filepath.Join(home, profileFolder, "profile.json")
-	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+// profileTexts are a profile as Firefox writes it first, and as it writes it in the end.
+const (
+	firstProfile = `{"threads":[{"name":"}\"]","profileGatheringLog":1}],"processes":[{"x":"profileGatheringLog"}]}`
+	lastProfile  = `{"threads":[{"name":"}\"]"}],"processes":[{},{}],"profileGatheringLog":{"1":{}}}`
+)
+
+// TestProfileEnd: a profile that is being written is told from one that is whole, and one that lacks processes from one that has all.
+func TestProfileEnd(t *testing.T) {
+	for _, content := range []string{firstProfile, lastProfile} {
+		for n := range len(content) + 1 {
+			var p profileEnd
+			for i := range n { // in the smallest parts
+				_, _ = p.Write([]byte{content[i]})
+			}
+			want := n == len(content)
+			if p.whole != want || p.gathered != (want && content == lastProfile) {
+				t.Errorf("%q: whole %t, gathered %t", content[:n], p.whole, p.gathered)
+			}
+		}
+	}
+}
+
+// profiles makes a browser's home with a folder for profiles.
+func profiles(t *testing.T) (b *Browser, folder string) {
+	t.Helper()
+	b = &Browser{home: t.TempDir(), process: &process{done: make(chan struct{})}}
+	folder = filepath.Join(b.home, profileFolder)
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const whole = `{"threads":[{"name":"}\"]"}],"processes":[{}]}`
-	for n := range len(whole) + 1 {
-		if err := os.WriteFile(file, []byte(whole[:n]), 0o600); err != nil {
-			t.Fatal(err)
+	return b, folder
+}
+
+// TestKeepProfile: the profile is kept when it has all processes, though it was whole without them before.
+func TestKeepProfile(t *testing.T) {
+	b, folder := profiles(t)
+	file := filepath.Join(folder, "profile_0_1.json")
+	if err := os.WriteFile(file, []byte(firstProfile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), "kept.gz")
+	ended := make(chan error, 1)
+	go func() { ended <- b.keepProfile(t.Context(), kept) }()
+	for { // until it was looked at
+		if _, err := os.Stat(kept); err == nil {
+			break
 		}
-		if got, err := b.isWhole("profile.json"); err != nil || got != (n == len(whole)) {
-			t.Errorf("isWhole(%q) = %t, %v", whole[:n], got, err)
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before it had looked: %v", err)
+		default:
+			runtime.Gosched()
 		}
 	}
+	if err := os.WriteFile(file, []byte(lastProfile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(z); err != nil || string(got) != lastProfile {
+		t.Errorf("kept %q, %v", got, err)
+	}
+}
+
+// TestHostileProfile: what a browser puts into the folder of its profiles leads nowhere else.
+func TestHostileProfile(t *testing.T) {
+	b, folder := profiles(t)
 	outside := filepath.Join(t.TempDir(), "outside.json")
-	if err := os.WriteFile(outside, []byte(whole), 0o600); err != nil {
+	if err := os.WriteFile(outside, []byte(lastProfile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, filepath.Join(home, profileFolder, "link.json")); err != nil {
+	if err := os.Symlink(outside, filepath.Join(folder, "link.json")); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(filepath.Join(home, profileFolder, "pipe.json"), 0o600); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.json"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link.json", "pipe.json", "../../outside.json"} {
-		if got, err := b.isWhole(name); got || err == nil {
-			t.Errorf("%s: %t, %v; want an error", name, got, err)
+		if seen, err := b.copyProfile(name, filepath.Join(t.TempDir(), "kept.gz")); seen.whole || err == nil {
+			t.Errorf("%s: %+v, %v; want an error", name, seen, err)
 		}
 	}
 }
