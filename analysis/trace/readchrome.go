@@ -162,6 +162,7 @@ type chromeReader struct {
 	threads   map[thread]int
 	processes map[int]string
 	begun     map[int][]Slice // those whose end has not come, by thread
+	durations int             // slices and those that have begun
 	pixels    []pixelNote
 }
 
@@ -238,7 +239,7 @@ func (c *chromeReader) event(e chromeRecord) error {
 	if e.Phase != "X" && e.Phase != "B" {
 		return nil
 	}
-	if len(c.p.Slices)+len(c.begun[n]) >= mostSlices {
+	if c.durations++; c.durations > mostSlices {
 		return fmt.Errorf("%w: it has more than %d events with a duration: trace a shorter load", ErrVoid, mostSlices)
 	}
 	s := Slice{Thread: n, Name: lab.OneLine(e.Name, 80), URL: url, Start: chromeTime(e.TS), Busy: -1}
