@@ -25,21 +25,6 @@ type Guard struct {
 	Own func() []netip.Addr
 }
 
-// more lists what proxy.Public lets through and nobody's web server has: addresses that stand
-// for origins here, reserved ones, and those that a translator or a tunnel leads elsewhere.
-func more() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"),      // RFC 791, this network
-		netip.MustParsePrefix("192.0.0.0/24"),   // RFC 6890, protocol assignments
-		netip.MustParsePrefix("198.18.0.0/15"),  // RFC 2544, origins of a replay
-		netip.MustParsePrefix("240.0.0.0/4"),    // RFC 1112, reserved, with broadcast
-		netip.MustParsePrefix("::/96"),          // RFC 4291, IPv4-compatible
-		netip.MustParsePrefix("64:ff9b:1::/48"), // RFC 8215, NAT64 of one's own network
-		netip.MustParsePrefix("2001::/32"),      // RFC 4380, Teredo
-		netip.MustParsePrefix("fec0::/10"),      // RFC 3879, site-local
-	}
-}
-
 // CheckURL returns an error for an address of a webhook that is none, whatever its host
 // resolves to.
 func (g Guard) CheckURL(text string) (*url.URL, error) {
@@ -98,7 +83,7 @@ func (g Guard) Check(host string, a netip.Addr) error {
 		why = "is in the network of a device"
 	case g.allows(host):
 		return nil
-	case proxy.Public(netip.AddrPortFrom(a, 0)) != nil || isIn(a, more()):
+	case proxy.Public(netip.AddrPortFrom(a, 0)) != nil:
 		why = "is an address of a private network"
 	default:
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 )
 
@@ -15,13 +16,30 @@ var ErrPrivate = errors.New("an address of this machine or of a private network"
 // Public is an UpstreamConfig.Refuse that lets a recording reach public addresses alone:
 // a page from the internet must not read what only this machine or its network may read.
 // It refuses loopback, link-local (with the metadata services of clouds), private, shared,
-// multicast and unspecified addresses.
+// multicast, reserved and unspecified addresses.
 func Public(to netip.AddrPort) error {
 	a := to.Addr().Unmap()
-	if a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a) && !embedsPrivate(a) {
+	if a.IsGlobalUnicast() && !a.IsPrivate() && !isReserved(a.WithZone("")) && !embedsPrivate(a) {
 		return nil
 	}
 	return fmt.Errorf("%v is %w", to, ErrPrivate)
+}
+
+// reserved lists what a private network may use, or a translator leads into one, that netip does not name.
+var reserved = []netip.Prefix{ // constant
+	netip.MustParsePrefix("0.0.0.0/8"),      // RFC 791, this network
+	netip.MustParsePrefix("100.64.0.0/10"),  // RFC 6598, shared by the customers of a provider
+	netip.MustParsePrefix("192.0.0.0/24"),   // RFC 6890, protocol assignments
+	netip.MustParsePrefix("198.18.0.0/15"),  // RFC 2544, origins of a replay
+	netip.MustParsePrefix("240.0.0.0/4"),    // RFC 1112, reserved, with broadcast
+	netip.MustParsePrefix("::/96"),          // RFC 4291, IPv4-compatible
+	netip.MustParsePrefix("64:ff9b:1::/48"), // RFC 8215, NAT64 of one's own network
+	netip.MustParsePrefix("2001::/32"),      // RFC 4380, Teredo
+	netip.MustParsePrefix("fec0::/10"),      // RFC 3879, site-local
+}
+
+func isReserved(a netip.Addr) bool {
+	return slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // NotItself returns an error for an address at which one of own listens: a request that

@@ -15,6 +15,8 @@ func TestPublic(t *testing.T) {
 		"127.0.0.1": false, "::1": false, "0.0.0.0": false, "::": false, "10.1.2.3": false, "172.31.0.1": false, "192.168.1.1": false,
 		"169.254.169.254": false, "fe80::1": false, "fd00:ec2::254": false, "100.100.100.200": false, "224.0.0.1": false,
 		"::ffff:127.0.0.1": false, "64:ff9b::7f00:1": false, "2002:a00:1::1": false,
+		"0.1.2.3": false, "192.0.0.8": false, "198.18.0.1": false, "198.19.255.255": false, "240.0.0.1": false, "255.255.255.255": false,
+		"::a00:1": false, "64:ff9b:1::a00:1": false, "2001::1": false, "fec0::1": false,
 	} {
 		err := Public(netip.AddrPortFrom(netip.MustParseAddr(addr), 80))
 		if (err == nil) != want || err != nil && !errors.Is(err, ErrPrivate) {
