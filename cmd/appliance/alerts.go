@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"eidetic/internal/automation"
 	"eidetic/internal/client"
+	"eidetic/internal/lab"
 )
 
 // AlertsCmd shows and acknowledges the alerts of a box.
@@ -72,8 +74,8 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 		fmt.Fprintln(out, "There are no open alerts.")
 	}
 	for _, a := range all {
-		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %+.0f … %+.0f %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text), a.Low, a.High,
-			client.Plain(a.Unit))
+		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text),
+			intervalOf(a.Low, a.High, client.Plain(a.Unit)))
 		for _, n := range a.Near {
 			var facts []string
 			for _, f := range n.Changed {
@@ -92,6 +94,15 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 			fmt.Fprintf(out, "   acknowledged by %s on %s: %s\n", client.Plain(a.Done.By), clock(a.Done.At), client.Plain(a.Done.Note))
 		}
 	}
+}
+
+// intervalOf is an interval with three digits of its larger end.
+func intervalOf(low, high float64, unit string) string {
+	digits := 0
+	for size := max(math.Abs(low), math.Abs(high)); size > 0 && size < 100 && digits < 4; size *= 10 {
+		digits++
+	}
+	return strings.TrimSpace(lab.Signed(low, digits) + " … " + lab.Signed(high, digits) + " " + unit)
 }
 
 // nameOfSeries is what people know a series by.

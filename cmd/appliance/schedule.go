@@ -113,33 +113,21 @@ type ScheduleLsCmd struct {
 
 // Run implements the command.
 func (c *ScheduleLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Schedules(ctx)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, all)
-	case len(all) == 0:
-		fmt.Fprintln(std.out, "There are no schedules. Make one with: appliance schedule set NAME --workflow WORKFLOW --every 2h")
-		return nil
-	}
-	rows := [][]string{{"NAME", "WORKFLOW", "WHEN", "NEXT", "LAST"}}
-	for _, s := range all {
-		next, last := "paused", ""
-		if s.Next != nil {
-			next = clock(*s.Next)
-		}
-		if s.Last != nil {
-			last = firingWords(*s.Last)
-		}
-		rows = append(rows, []string{s.Name, s.Workflow, whenOf(s), next, last})
-	}
-	return printRows(std.out, rows)
+	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Schedule]{
+		get:   func(box *client.Client) ([]automation.Schedule, error) { return box.Schedules(ctx) },
+		empty: "There are no schedules. Make one with: appliance schedule set NAME --workflow WORKFLOW --every 2h",
+		head:  []string{"NAME", "WORKFLOW", "WHEN", "NEXT", "LAST"},
+		row: func(s automation.Schedule) []string {
+			next, last := "paused", ""
+			if s.Next != nil {
+				next = clock(*s.Next)
+			}
+			if s.Last != nil {
+				last = firingWords(*s.Last)
+			}
+			return []string{s.Name, s.Workflow, whenOf(s), next, last}
+		},
+	})
 }
 
 // firingWords says what became of a time.
@@ -167,28 +155,16 @@ type ScheduleLogCmd struct {
 
 // Run implements the command.
 func (c *ScheduleLogCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Firings(ctx, c.Name, c.Limit)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, all)
-	case len(all) == 0:
-		fmt.Fprintln(std.out, "It has not been due yet.")
-		return nil
-	}
-	rows := [][]string{{"DUE", "AT", "MISSED", "WHAT BECAME OF IT"}}
-	for _, f := range all {
-		missed := f.Missed
-		f.Missed = 0
-		rows = append(rows, []string{clock(f.Due), clock(f.At), strconv.Itoa(missed), firingWords(f)})
-	}
-	return printRows(std.out, rows)
+	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Firing]{
+		get:   func(box *client.Client) ([]automation.Firing, error) { return box.Firings(ctx, c.Name, c.Limit) },
+		empty: "It has not been due yet.",
+		head:  []string{"DUE", "AT", "MISSED", "WHAT BECAME OF IT"},
+		row: func(f automation.Firing) []string {
+			missed := f.Missed
+			f.Missed = 0
+			return []string{clock(f.Due), clock(f.At), strconv.Itoa(missed), firingWords(f)}
+		},
+	})
 }
 
 // SchedulePauseCmd pauses a schedule.

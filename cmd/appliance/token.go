@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"eidetic/internal/client"
@@ -76,32 +75,18 @@ type TokenLsCmd struct {
 
 // Run implements the command.
 func (c *TokenLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Tokens(ctx)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, all)
-	case len(all) == 0:
-		fmt.Fprintln(std.out, "There are no named tokens. Make one with: appliance token make NAME --scope run")
-		return nil
-	}
-	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tNAME\tSCOPE\tMADE\tLAST USED")
-	for _, t := range all {
-		used := "never"
-		if t.Used != nil {
-			used = t.Used.Local().Format("2006-01-02 15:04") + " from " + t.From
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", client.Plain(t.ID), t.Name, client.Plain(string(t.Scope)),
-			t.Created.Local().Format("2006-01-02 15:04"), used)
-	}
-	return table.Flush()
+	return listOf(std, &c.boxFlags, c.JSON, listing[credentials.Token]{
+		get:   func(box *client.Client) ([]credentials.Token, error) { return box.Tokens(ctx) },
+		empty: "There are no named tokens. Make one with: appliance token make NAME --scope run",
+		head:  []string{"ID", "NAME", "SCOPE", "MADE", "LAST USED"},
+		row: func(t credentials.Token) []string {
+			used := "never"
+			if t.Used != nil {
+				used = clock(*t.Used) + " from " + t.From
+			}
+			return []string{t.ID, t.Name, string(t.Scope), clock(t.Created), used}
+		},
+	})
 }
 
 // TokenRevokeCmd revokes a token.

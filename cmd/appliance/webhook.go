@@ -93,33 +93,21 @@ type WebhookLsCmd struct {
 
 // Run implements the command.
 func (c *WebhookLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Webhooks(ctx)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, all)
-	case len(all) == 0:
-		fmt.Fprintln(std.out, "There are no webhooks. Make one with: appliance webhook make NAME URL")
-		return nil
-	}
-	rows := [][]string{{"NAME", "ID", "EVENTS", "STATE", "URL"}}
-	for _, h := range all {
-		state := "on"
-		if h.Paused {
-			state = "paused"
-		}
-		if h.Reason != "" {
-			state += ": " + h.Reason
-		}
-		rows = append(rows, []string{h.Name, h.ID, strings.Join(h.Events, ", "), state, h.URL})
-	}
-	return printRows(std.out, rows)
+	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Hook]{
+		get:   func(box *client.Client) ([]automation.Hook, error) { return box.Webhooks(ctx) },
+		empty: "There are no webhooks. Make one with: appliance webhook make NAME URL",
+		head:  []string{"NAME", "ID", "EVENTS", "STATE", "URL"},
+		row: func(h automation.Hook) []string {
+			state := "on"
+			if h.Paused {
+				state = "paused"
+			}
+			if h.Reason != "" {
+				state += ": " + h.Reason
+			}
+			return []string{h.Name, h.ID, strings.Join(h.Events, ", "), state, h.URL}
+		},
+	})
 }
 
 // WebhookTestCmd has a test posted.

@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"eidetic/internal/automation"
 	"eidetic/internal/client"
 )
 
@@ -123,42 +121,15 @@ type WorkflowLsCmd struct {
 
 // Run implements the command.
 func (c *WorkflowLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Workflows(ctx)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, all)
-	case len(all) == 0:
-		fmt.Fprintln(std.out, "There are no workflows. Make one with: appliance workflow put NAME --plan FILE")
-		return nil
-	}
-	rows := [][]string{{"NAME", "VERSION", "CHANGED", "BY", "PAGE", "TAGS"}}
-	for _, w := range all {
-		rows = append(rows, []string{w.Name, strconv.Itoa(w.Version), clock(w.Changed), w.By, w.Page, strings.Join(w.Tags, ", ")})
-	}
-	return printRows(std.out, rows)
+	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Workflow]{
+		get:   func(box *client.Client) ([]automation.Workflow, error) { return box.Workflows(ctx) },
+		empty: "There are no workflows. Make one with: appliance workflow put NAME --plan FILE",
+		head:  []string{"NAME", "VERSION", "CHANGED", "BY", "PAGE", "TAGS"},
+		row: func(w automation.Workflow) []string {
+			return []string{w.Name, strconv.Itoa(w.Version), clock(w.Changed), w.By, w.Page, strings.Join(w.Tags, ", ")}
+		},
+	})
 }
-
-// printRows prints a table of what others wrote.
-func printRows(out io.Writer, rows [][]string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = client.Plain(cell)
-		}
-		fmt.Fprintln(table, strings.TrimRight(strings.Join(row, "\t"), "\t"))
-	}
-	return table.Flush()
-}
-
-// clock is a time for people, of this machine's zone.
-func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // WorkflowShowCmd prints a plan.
 type WorkflowShowCmd struct {
