@@ -177,14 +177,6 @@ func Noise(seed uint64, sigma float64) func(pix []byte, frame int) {
 	}
 }
 
-// Both lays two faults over each other.
-func Both(first, second func([]byte, int)) func([]byte, int) {
-	return func(pix []byte, frame int) {
-		first(pix, frame)
-		second(pix, frame)
-	}
-}
-
 // Fill paints a rectangle of a BGRX picture of a width.
 func Fill(pix []byte, width int, r image.Rectangle, red, green, blue uint8) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {

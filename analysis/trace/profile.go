@@ -26,11 +26,6 @@ const (
 	OtherGroup   Group = "other"
 )
 
-// Groups lists them.
-func Groups() []Group {
-	return []Group{ParseGroup, StyleGroup, PaintGroup, CompileGroup, ScriptGroup, GarbageGroup, OtherGroup}
-}
-
 // Bounds of a browser's own trace.
 const (
 	MaxTrace     = 256 << 20 // bytes of JSON

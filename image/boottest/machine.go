@@ -263,20 +263,6 @@ func (m *Machine) CutPower() error {
 	return err
 }
 
-// Off waits until the machine has switched itself off.
-func (m *Machine) Off(ctx context.Context) error {
-	if m.process == nil {
-		return nil
-	}
-	select {
-	case <-m.ended:
-		m.process, m.QMP, m.Shell = nil, nil, nil
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("machine: still on: %w", ctx.Err())
-	}
-}
-
 // Console returns what the machine wrote to its first serial port.
 func (m *Machine) Console() string {
 	text, err := os.ReadFile(m.path("console.log"))

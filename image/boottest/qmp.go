@@ -94,12 +94,6 @@ func (q *QMP) Do(ctx context.Context, command string, arguments map[string]any) 
 	}
 }
 
-// Cable plugs in the cable of the n-th port or pulls it out.
-func (q *QMP) Cable(ctx context.Context, port int, in bool) error {
-	_, err := q.Do(ctx, "set_link", map[string]any{"name": fmt.Sprintf("nic%d", port), "up": in})
-	return err
-}
-
 // Forget drops the events that have arrived so far.
 func (q *QMP) Forget() {
 	for {

@@ -41,8 +41,6 @@ type Chip struct {
 	faults Faults
 	baud   int
 	config [50]byte
-	resets int
-	frames int // commands that arrived whole
 	master *os.File
 	slave  *os.File
 	ended  chan struct{}
@@ -158,13 +156,6 @@ func (c *Chip) Baud() int {
 	return c.baud
 }
 
-// Counts are the commands that arrived whole, and the resets among them.
-func (c *Chip) Counts() (frames, resets int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.frames, c.resets
-}
-
 // serve reads the terminal until it is closed.
 func (c *Chip) serve(master, slave *os.File, ended chan struct{}) {
 	defer close(ended)
@@ -253,7 +244,6 @@ func (c *Chip) command(master, slave *os.File, f []byte) {
 		c.answer(master, slave, cmd|0xc0, []byte{0xe4})
 		return
 	}
-	c.frames++
 	c.mu.Unlock()
 	c.obey(master, slave, cmd, data, faults)
 }
@@ -278,7 +268,6 @@ func (c *Chip) obey(master, slave *os.File, cmd byte, data []byte, faults Faults
 	case cmd == 0x0f && len(data) == 0:
 		c.answer(master, slave, 0x8f, []byte{0})
 		c.mu.Lock()
-		c.resets++
 		c.baud = int(binary.BigEndian.Uint32(c.config[3:]))
 		c.mu.Unlock()
 		return

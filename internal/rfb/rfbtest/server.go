@@ -161,15 +161,6 @@ func (s *Server) Input() []string {
 	return slices.Clone(s.input)
 }
 
-// Send sends the bytes unchanged to every client.
-func (s *Server) Send(b []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.clients {
-		_ = c.send(b)
-	}
-}
-
 func (s *Server) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
