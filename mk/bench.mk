@@ -48,6 +48,11 @@ bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of tr
 	@scripts/deps.sh demo bench
 	go run ./internal/truth/tracecost $(COST_FLAGS)
 
+.PHONY: bench-panel
+bench-panel: ## Show the panel to a crowd while it measures: lost frames and slow answers (three minutes; PANEL_FLAGS="-followers 50")
+	@scripts/deps.sh demo bench
+	go run ./internal/panel/bench $(PANEL_FLAGS)
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
