@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ Example:
 
 // Validate checks what kong cannot.
 func (c *MeasureCmd) Validate() error {
+	if c.URL == "" {
+		return errors.New("name the page, such as: appliance measure https://localhost:3000/")
+	}
 	for _, page := range c.pages() {
 		if err := execute.CheckPage(page); err != nil {
 			return err

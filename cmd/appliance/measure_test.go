@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -136,5 +137,14 @@ func TestRecordOfADeadServer(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v; want nothing", left, err)
+	}
+}
+
+// TestMeasureWithoutAPage: without a page the command says that one is missing, and how it is written.
+func TestMeasureWithoutAPage(t *testing.T) {
+	var out, errs bytes.Buffer
+	status := run(t.Context(), []string{"measure"}, &streams{strings.NewReader(""), &out, &errs})
+	if status != exitUsage || !strings.Contains(errs.String(), "name the page") {
+		t.Errorf("status %d, %q", status, errs.String())
 	}
 }
