@@ -135,6 +135,8 @@ type rowKey struct {
 type row struct {
 	lab.Cause
 	values []float64
+	wall   []float64 // of a thread's row: as long as it was at it, where values are its processor time
+	delay  float64   // of a thread's row: by how much longer it was at it in the treatment's median
 	order  int
 	mean   float64 // of a request: how long it takes, in ms
 }
@@ -156,6 +158,9 @@ func (t *table) of(k rowKey, unit string, main bool, first float64) *row {
 		for i := range r.values {
 			r.values[i] = first
 		}
+		if k.kind == lab.CauseThread {
+			r.wall = slices.Clone(r.values)
+		}
 		t.rows[k] = r
 	}
 	return r
@@ -164,18 +169,23 @@ func (t *table) of(k rowKey, unit string, main bool, first float64) *row {
 // work adds a trial's self time: to its URL's row, to its group's and, of threads that run no pages, to the thread's.
 func (t *table) work(trial int, list []Work) {
 	for _, w := range list {
+		add := func(k rowKey) {
+			r := t.of(k, "ms", w.Main, 0)
+			r.values[trial] += w.MS
+			r.wall[trial] += cmp.Or(w.Wall, w.MS)
+		}
 		k := rowKey{kind: lab.CauseThread, process: w.Process, thread: w.Thread}
 		if w.Main {
 			k.process, k.thread = "", ""
 		} else {
-			t.of(k, "ms", false, 0).values[trial] += w.MS
+			add(k)
 		}
 		k.group = w.Group
 		if w.Main {
-			t.of(k, "ms", true, 0).values[trial] += w.MS
+			add(k)
 		}
 		if k.what = relative(w.URL, t.trials[trial].Page); k.what != "" && !isOwn(k.what) {
-			t.of(k, "ms", w.Main, 0).values[trial] += w.MS
+			add(k)
 		}
 	}
 }
@@ -409,6 +419,10 @@ func (t *table) test(r *row) bool {
 		return false
 	}
 	r.Control, r.Treatment = t.medians(r.values)
+	if r.wall != nil {
+		control, treatment := t.medians(r.wall)
+		r.delay = treatment - control
+	}
 	r.Shift, r.Low, r.High, r.Confidence, r.P, r.Adjusted = interval.Value, interval.Low, interval.High, interval.Confidence, test.P, test.P
 	return true
 }
@@ -427,11 +441,11 @@ func (t *table) leastP() float64 {
 }
 
 // explain computes what each named row explains: a group's or a thread's row what the named rows in it leave; a later start of
-// a request what more work and slower answers do not explain, as those come before it.
+// a request what more work of pages and slower answers do not explain, as those come before it. A thread that has to wait for a
+// processor delays what follows by more than its processor time: by as long as it was at it.
 func explain(rows []*row) {
 	same := func(a, b *row) bool { return math.Signbit(a.Shift) == math.Signbit(b.Shift) }
-	less := 0.0 // work and waits that are longer in the treatment, and what is shorter as a negative number
-	more := 0.0
+	less, more := 0.0, 0.0 // by how much work and waits end earlier and later
 	for _, r := range rows {
 		if r.Named && r.Unit == "ms" {
 			r.Explains = math.Abs(r.Shift)
@@ -448,16 +462,18 @@ func explain(rows []*row) {
 			if in.Named && in != r && in.Kind == r.Kind && in.Process == r.Process && in.Thread == r.Thread && in.Main == r.Main && same(in, r) &&
 				(r.Group == "" && (in.What != "" || in.Group != "") || r.Group == in.Group && in.What != "") {
 				r.Explains = max(0, r.Explains-math.Abs(in.Shift))
+				r.delay -= in.delay
 			}
 		}
 	}
 	for _, r := range rows {
-		if r.Named && (r.Kind == lab.CauseThread && r.Main && r.What != "" || r.Kind == lab.CauseWait) {
-			if r.Shift > 0 {
-				more += r.Explains
-			} else {
-				less += r.Explains
-			}
+		if !r.Named || !(r.Kind == lab.CauseThread && r.Main || r.Kind == lab.CauseWait) {
+			continue
+		}
+		if r.Shift > 0 {
+			more += max(r.Explains, r.delay)
+		} else {
+			less += max(r.Explains, -r.delay)
 		}
 	}
 	for _, r := range rows {

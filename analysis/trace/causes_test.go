@@ -17,6 +17,7 @@ const page = "https://shop.test/"
 type change struct {
 	script, style, decode, slower, later, new, bytes float64
 	slowURL                                          string
+	contended                                        float64 // how much longer than its processor time a page's thread is at its work; 0 is 1
 }
 
 // simulated is a trial of a page: a document, a style sheet after it, a script and a picture after the style sheet, a font that is preloaded;
@@ -26,12 +27,12 @@ func simulated(r *rand.Rand, arm string, block int, c change) Observed {
 	const zero = 1000 * second
 	o := Observed{Arm: arm, Block: block, Page: page, Zero: zero}
 	work := func(main bool, thread string, g Group, url string, ms float64) {
-		o.Work = append(o.Work, Work{"Renderer", thread, main, g, url, ms})
+		o.Work = append(o.Work, Work{"Renderer", thread, main, g, url, ms, ms * max(c.contended, 1)})
 	}
-	script := noise(40) + c.script
+	script, style := noise(40)+c.script, noise(5)+c.style
 	work(true, "CrRendererMain", ScriptGroup, page+"app.js", script)
 	work(true, "CrRendererMain", ScriptGroup, "https://ads.test/tag.js", noise(12))
-	work(true, "CrRendererMain", StyleGroup, page+"app.js", noise(5)+c.style)
+	work(true, "CrRendererMain", StyleGroup, page+"app.js", style)
 	work(true, "CrRendererMain", StyleGroup, "", noise(30))
 	work(true, "CrRendererMain", ParseGroup, page, noise(9))
 	work(true, "CrRendererMain", OtherGroup, "", noise(25))
@@ -53,7 +54,7 @@ func simulated(r *rand.Rand, arm string, block int, c change) Observed {
 	get("font.woff2", first+noise(5)+c.later, noise(20), noise(9))
 	_, js := get("app.js", css+noise(3), noise(20), noise(5))
 	get("hero.jpg", css+noise(4), noise(20), noise(40))
-	get("api", js+script+noise(2), noise(30), noise(3))
+	get("api", js+(script+style)*max(c.contended, 1)+noise(2), noise(30), noise(3))
 	if c.new > 0 {
 		get("new.js", css, c.new, 1)
 	}
@@ -67,7 +68,7 @@ func experimentOf(seed uint64, pairs int, c change) []Observed {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var all []Observed
 	for i := range pairs {
-		all = append(all, simulated(r, lab.Control, i/5, change{}), simulated(r, lab.Treatment, i/5, c))
+		all = append(all, simulated(r, lab.Control, i/5, change{contended: c.contended}), simulated(r, lab.Treatment, i/5, c))
 	}
 	return all
 }
@@ -90,6 +91,8 @@ func TestCauses(t *testing.T) {
 		{change{slower: 60, slowURL: ""}, "wait  GET /"},
 		{change{later: 80}, "start  GET /font.woff2"},
 		{change{new: 50}, "count  GET /new.js"},
+		{change{style: 40, contended: 3}, "thread style and layout /app.js"},
+		{change{script: -20, contended: 3}, "thread run scripts /app.js"},
 		{change{script: -20}, "thread run scripts /app.js"},
 	} {
 		right := 0
@@ -162,7 +165,7 @@ func TestManyRows(t *testing.T) {
 	for i := range all {
 		for n := range 2 * mostRequestKeys {
 			all[i].Served = append(all[i].Served, lab.Served{Time: all[i].Zero.Add(time.Duration(n+i) * time.Millisecond), Method: "GET", URL: fmt.Sprint(page, n), Duration: time.Duration(i+n) * time.Second})
-			all[i].Work = append(all[i].Work, Work{"p", "t", true, ScriptGroup, fmt.Sprint("u", n), float64(i + 1)})
+			all[i].Work = append(all[i].Work, Work{"p", "t", true, ScriptGroup, fmt.Sprint("u", n), float64(i + 1), 0})
 		}
 	}
 	got := Causes(all, 1)

@@ -131,6 +131,8 @@ type Work struct {
 	Group   Group   `json:"group"`
 	URL     string  `json:"url,omitempty"`
 	MS      float64 `json:"ms"` // self time
+	// Wall is how long the thread was at it, with the time in which it waited for a processor or something else.
+	Wall float64 `json:"wall_ms,omitempty"`
 }
 
 // mostWork bounds the rows of Work: the smallest are added to those of the same group without a URL.
@@ -146,8 +148,9 @@ func (p *Profile) Work(from, to lab.Time) []Work {
 		group           Group
 		url             string
 	}
-	sums := map[key]time.Duration{}
-	self := make([]time.Duration, len(p.Slices))
+	type spent struct{ self, wall time.Duration }
+	sums := map[key]spent{}
+	self, wall := make([]time.Duration, len(p.Slices)), make([]time.Duration, len(p.Slices))
 	share := make([]float64, len(p.Slices)) // of a slice's length in which the thread had a processor
 	var open []int
 	for i, s := range p.Slices {
@@ -166,21 +169,24 @@ func (p *Profile) Work(from, to lab.Time) []Work {
 			share[i] = min(float64(s.Busy)/float64(length), 1)
 		}
 		inside := max(min(s.End, to).Sub(max(s.Start, from)), 0)
-		self[i] = time.Duration(share[i] * float64(inside))
+		self[i], wall[i] = time.Duration(share[i]*float64(inside)), inside
 		if n > 0 {
 			self[open[n-1]] -= self[i]
+			wall[open[n-1]] -= inside
 		}
 		open = append(open, i)
 	}
 	for i, s := range p.Slices {
 		if self[i] > 0 {
 			t := p.Threads[s.Thread]
-			sums[key{t.Process, t.Name, t.Main, s.Group, s.URL}] += self[i]
+			k := key{t.Process, t.Name, t.Main, s.Group, s.URL}
+			sum := sums[k]
+			sums[k] = spent{sum.self + self[i], sum.wall + wall[i]}
 		}
 	}
 	out := make([]Work, 0, len(sums))
 	for k, d := range sums {
-		out = append(out, Work{k.process, k.thread, k.main, k.group, k.url, float64(d) / 1e6})
+		out = append(out, Work{k.process, k.thread, k.main, k.group, k.url, float64(d.self) / 1e6, float64(d.wall) / 1e6})
 	}
 	byTime := func(a, b Work) int {
 		return cmp.Or(cmp.Compare(b.MS, a.MS), cmp.Compare(a.Process, b.Process), cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Group, b.Group),
@@ -191,18 +197,22 @@ func (p *Profile) Work(from, to lab.Time) []Work {
 		return out
 	}
 	out, small := out[:mostWork:mostWork], out[mostWork:]
-	rest := map[key]float64{}
+	rest := map[key]Work{}
 	for _, w := range small {
-		rest[key{w.Process, w.Thread, w.Main, w.Group, ""}] += w.MS
+		w.URL = ""
+		k := key{w.Process, w.Thread, w.Main, w.Group, ""}
+		sum := rest[k]
+		w.MS, w.Wall = w.MS+sum.MS, w.Wall+sum.Wall
+		rest[k] = w
 	}
-	for k, ms := range rest {
+	for k, more := range rest {
 		same := func(w Work) bool {
 			return key{w.Process, w.Thread, w.Main, w.Group, w.URL} == k
 		}
 		if i := slices.IndexFunc(out, same); i >= 0 {
-			out[i].MS += ms
+			out[i].MS, out[i].Wall = out[i].MS+more.MS, out[i].Wall+more.Wall
 		} else {
-			out = append(out, Work{k.process, k.thread, k.main, k.group, "", ms})
+			out = append(out, more)
 		}
 	}
 	slices.SortFunc(out, byTime)

@@ -48,23 +48,23 @@ func TestReadChrome(t *testing.T) {
 	}
 	const app, hero = "https://a.test/app.js", "https://a.test/hero.jpg"
 	want := []Work{
-		{"Renderer", "CrRendererMain", true, ScriptGroup, "https://a.test/m.js", 6}, // with what it imports
-		{"Renderer", "CrRendererMain", true, ScriptGroup, app, 4.5},
-		{"Renderer", "CompositorTileWorker", false, PaintGroup, hero, 4},
-		{"Renderer", "CrRendererMain", true, OtherGroup, "", 4},
-		{"Renderer", "CrRendererMain", true, ParseGroup, "https://a.test/", 2},
-		{"Renderer", "CrRendererMain", true, StyleGroup, app, 1.5}, // half of its time on a processor; what is not listed is part of what it lies in
-		{"Renderer", "CrRendererMain", true, PaintGroup, hero, 0.5},
-		{"Renderer", "CrRendererMain", true, CompileGroup, "https://a.test/imported.js", 0.01},
-		{"Renderer", "CrRendererMain", true, CompileGroup, "https://a.test/m.js", 0.01},
+		{"Renderer", "CrRendererMain", true, ScriptGroup, "https://a.test/m.js", 6, 6}, // with what it imports
+		{"Renderer", "CrRendererMain", true, ScriptGroup, app, 4.5, 5},
+		{"Renderer", "CompositorTileWorker", false, PaintGroup, hero, 4, 4},
+		{"Renderer", "CrRendererMain", true, OtherGroup, "", 4, 2},
+		{"Renderer", "CrRendererMain", true, ParseGroup, "https://a.test/", 2, 2},
+		{"Renderer", "CrRendererMain", true, StyleGroup, app, 1.5, 3}, // half of its time on a processor; what is not listed is part of what it lies in
+		{"Renderer", "CrRendererMain", true, PaintGroup, hero, 0.5, 0.5},
+		{"Renderer", "CrRendererMain", true, CompileGroup, "https://a.test/imported.js", 0.01, 0.01},
+		{"Renderer", "CrRendererMain", true, CompileGroup, "https://a.test/m.js", 0.01, 0.01},
 	}
 	if diff := cmp.Diff(want, p.Work(0, 2*second)); diff != "" {
 		t.Errorf("Work (-want +got):\n%s", diff)
 	}
 	// The half of the script, and what of it is styles.
 	want = []Work{
-		{"Renderer", "CrRendererMain", true, ScriptGroup, app, 1.25}, {"Renderer", "CrRendererMain", true, StyleGroup, app, 1},
-		{"Renderer", "CrRendererMain", true, OtherGroup, "", 0.75},
+		{"Renderer", "CrRendererMain", true, ScriptGroup, app, 1.25, 1}, {"Renderer", "CrRendererMain", true, StyleGroup, app, 1, 2},
+		{"Renderer", "CrRendererMain", true, OtherGroup, "", 0.75, 0},
 	}
 	if diff := cmp.Diff(want, p.Work(second+3e6, second+6e6)); diff != "" {
 		t.Errorf("Work of 3 ms (-want +got):\n%s", diff)
@@ -154,9 +154,9 @@ func TestReadGecko(t *testing.T) {
 	}
 	const app = "https://a.test/app.js"
 	want := []Work{
-		{"Isolated Web Content", "GeckoMain", true, ScriptGroup, app, 1.9}, // one sample without processor time: all of it
-		{"Isolated Web Content", "GeckoMain", true, StyleGroup, app, 0.8},
-		{"Isolated Web Content", "GeckoMain", true, OtherGroup, "", 0.001},
+		{"Isolated Web Content", "GeckoMain", true, ScriptGroup, app, 1.9, 2}, // one sample without processor time: all of it
+		{"Isolated Web Content", "GeckoMain", true, StyleGroup, app, 0.8, 1},
+		{"Isolated Web Content", "GeckoMain", true, OtherGroup, "", 0.001, 1},
 	}
 	if diff := cmp.Diff(want, p.Work(0, 200*second)); diff != "" {
 		t.Errorf("Work (-want +got):\n%s", diff)
