@@ -5,12 +5,16 @@
 // of 32-bit words with the least byte first:
 //
 //	the base, which is the frame before the piece, or −1 where there is none, then frame after frame:
-//		number of the frame, number of rectangles, then rectangle after rectangle:
+//		number of the frame
+//		x, y, width, height of an area that has moved, and by how many rows, downwards; all 0 where none has
+//		number of rectangles, then rectangle after rectangle:
 //			x, y, width, height, then width × height pixels, rows from the top
 //
-// A pixel is R, G, B and 0. That of the base is as it is; that of each other frame is exclusive-ored with the
-// same pixel of the frame before, so that what is applied twice is undone. A viewer that has the frame before, or the
-// one after, needs no base: it can be left out, and has no rectangles then.
+// A pixel is R, G, B and 0. That of the base is as it is. Each other frame is the one before, in which first the rows of
+// the area that has moved are rotated, what leaves it at one end coming in at the other, and then the rectangles'
+// pixels are exclusive-ored. So a page that scrolls takes little more than the rows that come in, and all of it
+// is undone in the opposite order. A viewer that has the frame before, or the one after, needs no base: it can be left out, and
+// has no rectangles then.
 package frames
 
 import (
@@ -129,15 +133,14 @@ func WritePiece(w io.Writer, r *reel.Reader, first int, base bool) error {
 			changed = []image.Rectangle{r.Format().Bounds()}
 		}
 		if i == 0 && first == 0 { // there is no frame before
-			d.word(^uint32(0))
-			d.word(0)
+			d.head(-1)
 		}
 		if err := d.frame(r, i, changed); err != nil {
 			return err
 		}
 		if i < first && !base {
-			d.out = d.out[:8]
-			binary.LittleEndian.PutUint32(d.out[4:], 0)
+			d.out = d.out[:0]
+			d.head(i)
 		}
 		if _, err := w.Write(d.out); err != nil {
 			return err
@@ -153,15 +156,31 @@ type differ struct {
 	width      int
 	shown, row []uint32 // 0x00RRGGBB
 	out        []byte
+
+	was, is []uint64       // hashes of rows, for scroll
+	at      map[uint64]int // where a hash is among was; −1 where it is twice
 }
 
-func (d *differ) word(v uint32) { d.out = binary.LittleEndian.AppendUint32(d.out, v) }
+// headWords are the words of a frame before its rectangles.
+const headWords = 7
+
+// head appends that of a frame in which nothing differs.
+func (d *differ) head(i int) {
+	d.out = binary.LittleEndian.AppendUint32(d.out, uint32(i))
+	d.out = append(d.out, make([]byte, 4*(headWords-1))...)
+}
+
+// put sets words that were appended before.
+func (d *differ) put(at int, words ...int) {
+	for i, v := range words {
+		binary.LittleEndian.PutUint32(d.out[at+4*i:], uint32(v))
+	}
+}
 
 // frame appends what leads from the frame that is shown to frame i.
 func (d *differ) frame(r *reel.Reader, i int, changed []image.Rectangle) error {
-	d.word(uint32(i))
-	count := len(d.out)
-	d.word(0)
+	start := len(d.out)
+	d.head(i)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -169,14 +188,112 @@ func (d *differ) frame(r *reel.Reader, i int, changed []image.Rectangle) error {
 	if err != nil {
 		return err
 	}
-	n := uint32(0)
+	var all image.Rectangle
+	for _, c := range changed {
+		all = all.Union(c)
+	}
+	if rows := d.scroll(raster, all); rows != 0 {
+		d.put(start+4, all.Min.X, all.Min.Y, all.Dx(), all.Dy(), rows)
+		d.rotate(all, rows)
+		changed = strips(all)
+	}
+	n := 0
 	for _, c := range changed {
 		if d.rectangle(raster, c) {
 			n++
 		}
 	}
-	binary.LittleEndian.PutUint32(d.out[count:], n)
+	d.put(start+4*(headWords-1), n)
 	return nil
+}
+
+// leastScroll is the height of an area that is looked at for rows that have moved.
+const leastScroll = 64
+
+// scroll says by how many rows an area has moved, 0 is not at all: rows of which there was one before say by how many, and it is so
+// if more rows are right then. The middle of each row counts, beside which a page may have what stands still.
+func (d *differ) scroll(raster visual.Raster, area image.Rectangle) (rows int) {
+	h := area.Dy()
+	if h < leastScroll {
+		return 0
+	}
+	middle := area
+	middle.Min.X, middle.Max.X = area.Min.X+area.Dx()/3, area.Max.X-area.Dx()/3
+	if d.at == nil {
+		d.at = map[uint64]int{}
+	}
+	clear(d.at)
+	d.was, d.is = d.was[:0], d.is[:0]
+	row := d.row[:middle.Dx()]
+	for y := middle.Min.Y; y < middle.Max.Y; y++ {
+		d.was = append(d.was, hashOf(d.shown[y*d.width+middle.Min.X:][:middle.Dx()]))
+		d.access.Row(row, raster, y, middle.Min.X)
+		d.access.Colours(row)
+		d.is = append(d.is, hashOf(row))
+	}
+	for y, v := range d.was {
+		if _, twice := d.at[v]; twice {
+			y = -1
+		}
+		d.at[v] = y
+	}
+	votes, still := make([]int, 2*h), 0
+	for y, v := range d.is {
+		if v == d.was[y] {
+			still++
+		} else if from, ok := d.at[v]; ok && from >= 0 {
+			votes[y-from+h]++
+		}
+	}
+	for by, n := range votes {
+		if n > votes[rows+h] {
+			rows = by - h
+		}
+	}
+	there := 0
+	for y, v := range d.is {
+		if v == d.was[(y-rows+h)%h] {
+			there++
+		}
+	}
+	if there-still < h/leastMoved {
+		return 0
+	}
+	return rows
+}
+
+// leastMoved is the part of an area's rows that must be right more often when it has moved.
+const leastMoved = 16
+
+// hashOf tells rows of pixels apart; two that it does not cost bytes and no pixel.
+func hashOf(row []uint32) uint64 {
+	h := uint64(len(row))
+	for _, v := range row {
+		h = (h ^ uint64(v)) * 0x9e3779b97f4a7c15
+		h ^= h >> 32
+	}
+	return h
+}
+
+// rotate moves the rows of what is shown in an area downwards; what leaves it comes in at the other end.
+func (d *differ) rotate(area image.Rectangle, rows int) {
+	w, h := area.Dx(), area.Dy()
+	before := make([]uint32, w*h)
+	for y := range h {
+		copy(before[y*w:], d.shown[(area.Min.Y+y)*d.width+area.Min.X:][:w])
+	}
+	for y := range h {
+		copy(d.shown[(area.Min.Y+(y+rows+h)%h)*d.width+area.Min.X:][:w], before[y*w:])
+	}
+}
+
+// strips cuts an area into strips of a few rows, so that what is left of it when it has moved is small.
+func strips(area image.Rectangle) (all []image.Rectangle) {
+	const rows = 16
+	for y := area.Min.Y; y < area.Max.Y; y += rows {
+		all = append(all, image.Rect(area.Min.X, y, area.Max.X, min(y+rows, area.Max.Y)))
+	}
+	return all
 }
 
 // rectangle appends what differs in a rectangle, as small as it is, and makes what is shown the frame there. It is
@@ -218,9 +335,7 @@ func (d *differ) rectangle(raster visual.Raster, c image.Rectangle) bool {
 		at += copy(rows[at:], rows[y*stride+4*box.Min.X:][:4*box.Dx()])
 	}
 	d.out = d.out[:start+16+at]
-	for i, v := range []int{c.Min.X + box.Min.X, c.Min.Y + box.Min.Y, box.Dx(), box.Dy()} {
-		binary.LittleEndian.PutUint32(d.out[start+4*i:], uint32(v))
-	}
+	d.put(start, c.Min.X+box.Min.X, c.Min.Y+box.Min.Y, box.Dx(), box.Dy())
 	return true
 }
 

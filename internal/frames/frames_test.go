@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"eidetic/analysis/filmtest"
@@ -64,8 +65,15 @@ func film(f lab.Format) (out [][]byte) {
 type player struct {
 	w, h   int
 	pix    []uint32
-	frames [][]rectangle // of the piece: frames[0] is the one before
+	frames []difference // of the piece: frames[0] is the one before
 	first  int
+}
+
+// difference leads from a frame to the next, and back.
+type difference struct {
+	moved image.Rectangle
+	rows  int
+	all   []rectangle
 }
 
 type rectangle struct {
@@ -88,29 +96,54 @@ func (p *player) read(t *testing.T, b []byte) {
 		if at := int(int32(next())); at != p.first-1+k {
 			t.Fatalf("piece %d has frame %d as number %d", p.first, at, k)
 		}
-		var all []rectangle
+		var one difference
+		x, y, w, h := int(next()), int(next()), int(next()), int(next())
+		one.moved, one.rows = image.Rect(x, y, x+w, y+h), int(int32(next()))
 		for range next() {
 			x, y, w, h := int(next()), int(next()), int(next()), int(next())
-			one := rectangle{r: image.Rect(x, y, x+w, y+h)}
+			rect := rectangle{r: image.Rect(x, y, x+w, y+h)}
 			for range w * h {
-				one.pix = append(one.pix, next())
+				rect.pix = append(rect.pix, next())
 			}
-			all = append(all, one)
+			one.all = append(one.all, rect)
 		}
-		p.frames = append(p.frames, all)
+		p.frames = append(p.frames, one)
 	}
 }
 
-func (p *player) flip(rs []rectangle) (pixels int) {
-	for _, one := range rs {
-		for i, v := range one.pix {
-			p.pix[(one.r.Min.Y+i/one.r.Dx())*p.w+one.r.Min.X+i%one.r.Dx()] ^= v
-			if v != 0 {
-				pixels++
-			}
+// on goes one frame on, and returns how many pixels differ.
+func (p *player) on(one difference) (pixels int) {
+	before := slices.Clone(p.pix)
+	p.rotate(one.moved, one.rows)
+	p.flip(one.all)
+	for i, v := range p.pix {
+		if v != before[i] {
+			pixels++
 		}
 	}
 	return pixels
+}
+
+// back undoes on.
+func (p *player) back(one difference) {
+	p.flip(one.all)
+	p.rotate(one.moved, -one.rows)
+}
+
+func (p *player) flip(rs []rectangle) {
+	for _, one := range rs {
+		for i, v := range one.pix {
+			p.pix[(one.r.Min.Y+i/one.r.Dx())*p.w+one.r.Min.X+i%one.r.Dx()] ^= v
+		}
+	}
+}
+
+func (p *player) rotate(area image.Rectangle, rows int) {
+	before := slices.Clone(p.pix)
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		to := area.Min.Y + (y-area.Min.Y+rows+area.Dy())%area.Dy()
+		copy(p.pix[to*p.w+area.Min.X:][:area.Dx()], before[y*p.w+area.Min.X:])
+	}
 }
 
 // shows says whether the player has frame i.
@@ -133,7 +166,7 @@ func (p *player) shows(t *testing.T, r *reel.Reader, i int) bool {
 func TestPieces(t *testing.T) {
 	for _, pixels := range []lab.PixelFormat{lab.BGRX, lab.BGR24, lab.YUYV, lab.NV12, lab.Grey} {
 		t.Run(string(pixels), func(t *testing.T) {
-			f := lab.Format{Pixels: pixels, Width: 64, Height: 48, Rate: 60}
+			f := lab.Format{Pixels: pixels, Width: 64, Height: 96, Rate: 60}
 			r := recorded(t, f, film(f))
 			list, err := Read(r, image.Rectangle{})
 			if err != nil {
@@ -143,6 +176,7 @@ func TestPieces(t *testing.T) {
 				t.Fatalf("list = %d frames, pieces %v, times %v …; want %d frames in several pieces", len(list.Changed), list.Pieces, list.TimeNS[:4], r.Len())
 			}
 			p := &player{w: f.Width, h: f.Height}
+			moved := 0
 			for k, first := range list.Pieces {
 				var b bytes.Buffer
 				if err := WritePiece(&b, r, first, true); err != nil {
@@ -151,7 +185,7 @@ func TestPieces(t *testing.T) {
 				p.first, p.pix = first, make([]uint32, f.Width*f.Height)
 				p.read(t, b.Bytes())
 				var bare bytes.Buffer
-				if err := WritePiece(&bare, r, first, false); err != nil || !bytes.HasSuffix(b.Bytes(), bare.Bytes()[8:]) {
+				if err := WritePiece(&bare, r, first, false); err != nil || !bytes.HasSuffix(b.Bytes(), bare.Bytes()[4*headWords:]) {
 					t.Fatalf("piece %d without its base is another one (%v)", first, err)
 				}
 				end := r.Len()
@@ -161,9 +195,12 @@ func TestPieces(t *testing.T) {
 				if len(p.frames) != end-first+1 {
 					t.Fatalf("piece %d has %d frames, want %d", first, len(p.frames)-1, end-first)
 				}
-				p.flip(p.frames[0])
+				p.on(p.frames[0])
 				for i := first; i < end; i++ {
-					n := p.flip(p.frames[i-first+1])
+					n := p.on(p.frames[i-first+1])
+					if p.frames[i-first+1].rows != 0 {
+						moved++
+					}
 					if !p.shows(t, r, i) {
 						t.Fatalf("frame %d is another one", i)
 					}
@@ -172,13 +209,51 @@ func TestPieces(t *testing.T) {
 					}
 				}
 				for i := end - 1; i > first; i-- {
-					p.flip(p.frames[i-first+1])
+					p.back(p.frames[i-first+1])
 					if !p.shows(t, r, i-1) {
 						t.Fatalf("back from %d, frame %d is another one", i, i-1)
 					}
 				}
 			}
+			if pixels == lab.BGRX && moved < 80 {
+				t.Errorf("%d of the 90 frames in which the page scrolls are told as moved", moved)
+			}
 		})
+	}
+}
+
+// TestScroll: a page that scrolls takes the rows that come in and what stands still, though it has a header and a sidebar that do, and
+// a page of which all is new moves nothing.
+func TestScroll(t *testing.T) {
+	f := lab.Format{Pixels: lab.BGRX, Width: 300, Height: 200, Rate: 60}
+	page := filmtest.NewPage(f.Width, 600, 9)
+	var pictures [][]byte
+	for i := range 9 {
+		pix := make([]byte, f.FrameSize())
+		page.Show(pix, f.Width, f.Height, 0, 7*i)
+		filmtest.Fill(pix, f.Width, image.Rect(0, 0, f.Width, 20), 20, 30, 40)
+		filmtest.Fill(pix, f.Width, image.Rect(0, 0, 50, f.Height), 90, 30, 40)
+		pictures = append(pictures, pix)
+	}
+	noise := filmtest.NewPage(f.Width, f.Height, 77)
+	pix := make([]byte, f.FrameSize())
+	noise.Show(pix, f.Width, f.Height, 0, 0)
+	r := recorded(t, f, append(pictures, pix))
+	list, err := Read(r, image.Rectangle{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, first := range list.Pieces {
+		var b bytes.Buffer
+		if err := WritePiece(&b, r, first, false); err != nil {
+			t.Fatal(err)
+		}
+		size += b.Len()
+	}
+	whole := 4 * f.Width * f.Height
+	if most := 3 * whole; size > most { // the first frame, the last, and eight times a tenth
+		t.Errorf("ten frames, of which eight scroll, take %d bytes; want %d at most", size, most)
 	}
 }
 

@@ -117,9 +117,10 @@ func (p *Panel) trialFrames(e *echo.Echo, api huma.API) {
 		Parameters: append(frame[:3:3], &huma.Param{Name: "base", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean, Default: true},
 			Description: "Whether the frame before the piece is sent whole; who has it, or the frame after the piece, needs none"}),
 		Description: "The frame is the first of a piece, as list-frames has them. 32-bit words, the least byte first: the base, which is the frame " +
-			"before the piece (−1 where there is none), then each frame of the piece: its number, the number of its rectangles, and for each of them " +
-			"x, y, width, height and its pixels, rows from the top. A pixel is R, G, B and 0; that of the base is as it is, that of each other frame " +
-			"exclusive-ored with the same pixel of the frame before.",
+			"before the piece (−1 where there is none), then each frame of the piece: its number; x, y, width and height of an area that has moved, and by " +
+			"how many rows (all 0 where none has); the number of its rectangles, and for each of them x, y, width, height and its pixels, rows from the " +
+			"top. A pixel is R, G, B and 0. That of the base is as it is. Each other frame is the one before, with the rows of the area that has moved " +
+			"rotated downwards, exclusive-ored with the rectangles' pixels.",
 		Responses: file("200", "application/octet-stream", "The piece, compressed with gzip where the client accepts it"),
 	}, p.frameDifferences)
 }

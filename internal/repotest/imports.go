@@ -222,6 +222,11 @@ func directions() []direction {
 			"two runs are compared from what was kept of them; it measures nothing",
 		},
 		{
+			"internal/panel/bench",
+			append([]string{"internal/benchrig", "analysis/stats"}, lab...),
+			"a benchmark asks a whole appliance for runs over REST, as people and scripts do",
+		},
+		{
 			"internal/panel",
 			[]string{
 				"internal/lab",
