@@ -53,7 +53,7 @@ func addRun(t *testing.T, s *store.Store, run *lab.Run) {
 	}
 }
 
-func newServer(t *testing.T, c Config) *httptest.Server {
+func newServer(t testing.TB, c Config) *httptest.Server {
 	t.Helper()
 	p, err := New(c)
 	if err != nil {
@@ -69,7 +69,7 @@ type reply struct {
 	text string
 }
 
-func ask(t *testing.T, s *httptest.Server, method, path string, change func(*http.Request)) reply {
+func ask(t testing.TB, s *httptest.Server, method, path string, change func(*http.Request)) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
 	if err != nil {
