@@ -48,6 +48,10 @@ bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of tr
 	@scripts/deps.sh demo bench
 	go run ./internal/truth/tracecost $(COST_FLAGS)
 
+.PHONY: bench-store
+bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
+	go test -run '^$$' -bench LargeStore -benchtime 20x ./internal/panel
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
