@@ -254,7 +254,7 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Traces, p.TraceAll = x.Plan.Traces, x.Plan.TraceAll
+	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()

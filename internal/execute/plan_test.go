@@ -58,6 +58,23 @@ func TestCheckTolerance(t *testing.T) {
 	}
 }
 
+// TestCheckWarmups: warm-ups are bounded, and count towards the bounds of a run.
+func TestCheckWarmups(t *testing.T) {
+	for says, change := range map[string]func(*lab.Plan){
+		"":                         func(p *lab.Plan) { p.Warmups, p.Trials = 100, store.MaxTrials/2-100 },
+		"at most 5000 in all":      func(p *lab.Plan) { p.Warmups, p.Trials = 100, store.MaxTrials/2-99 },
+		"warmups: -1: from 1":      func(p *lab.Plan) { p.Warmups = -1 },
+		"warmups: 101: from 1 to ": func(p *lab.Plan) { p.Warmups = 101 },
+	} {
+		p := good()
+		p.Treatment, p.Limit = &lab.Arm{Link: "3g"}, 10
+		change(&p)
+		if err := Check(p, nil); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("Check(warmups %d, trials %d) = %v, want an error with %q", p.Warmups, p.Trials, err, says)
+		}
+	}
+}
+
 // TestCheckTraces: traces that cannot be made are refused, with the field and what to do.
 func TestCheckTraces(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){

@@ -74,7 +74,7 @@ func (o *outing) traceExtra(ctx context.Context) error {
 		o.slots = append(o.slots, s)
 		for take := 1; ; take++ {
 			n := len(o.run.Trials) + 1
-			t, known, err := o.next(ctx, s, n)
+			t, known, err := o.next(ctx, s, n, o.nth(s.Arm))
 			if err != nil {
 				return fmt.Errorf("trial %d: %w", n, err)
 			}
