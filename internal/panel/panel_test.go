@@ -361,7 +361,7 @@ func TestOpenAPI(t *testing.T) {
 	defer q.Close()
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -417,7 +417,8 @@ func TestOpenAPI(t *testing.T) {
 		"set-config", "get-update", "update", "reset", "log-in", "log-out", "get-session", "list-tokens", "create-token", "revoke-token",
 		"list-audit", "list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert"} {
+		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert", "make-bisect", "list-bisects", "get-bisect", "answer-deployment",
+		"resume-bisect", "cancel-bisect"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

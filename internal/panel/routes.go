@@ -120,6 +120,9 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.webhooks(api)
 			p.alerts(api)
 		}
+		if p.Bisects != nil {
+			p.bisectRoutes(api)
+		}
 	}
 	p.appliance(e, api)
 	p.access(e, api)

@@ -74,6 +74,11 @@ func directions() []direction {
 			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
 		},
 		{
+			"internal/bisects",
+			append([]string{"analysis", "capture/reel", "internal/atomicfile", "internal/bisection", "internal/experiment", "internal/runqueue", "internal/store", "internal/webhook"}, lab...),
+			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/bisection",
+		},
+		{
 			"internal/bisection/bench",
 			append([]string{"internal/bisection", "internal/benchrig", "internal/truth", "netlab/archive"}, lab...),
 			"a benchmark hides a real delay in a real recording",
@@ -132,6 +137,7 @@ func directions() []direction {
 					"control/adb",
 					"internal/atomicfile",
 					"internal/automation",
+					"internal/bisects",
 					"internal/credentials",
 					"internal/device",
 					"internal/doctor",
@@ -228,6 +234,8 @@ func directions() []direction {
 				"internal/store",
 				"internal/report",
 				"internal/automation",
+				"internal/bisection",
+				"internal/bisects",
 				"internal/export",
 				"internal/frames",
 				"internal/history",
