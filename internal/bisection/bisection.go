@@ -16,6 +16,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/stats"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 )
 
@@ -32,7 +33,7 @@ type Lab interface {
 }
 
 // Comparison is what Compare is asked for.
-type Comparison = lab.Compared
+type Comparison = revplan.Comparison
 
 // LabError says that the lab cannot work at present, whatever the revision: it ends the bisect, which may be gone on with, and
 // leaves no revision out.

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"eidetic/internal/bisection"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
@@ -90,7 +91,7 @@ const (
 // Request is what somebody asks for.
 type Request struct {
 	Name       string
-	Plan       lab.RevisionPlan
+	Plan       revplan.Plan
 	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
 	URL        string               // of the hook
 	Secret     string               // empty lets the box draw one
@@ -258,14 +259,16 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		return wrong("hook.limit_s: %v: from a second to a day", q.Limit)
 	}
 	// A recording that is made when a revision is deployed is not there yet.
-	sample := lab.RevisionPlan{}
+	sample := revplan.Plan{}
 	for name, value := range q.Plan {
 		if name != "archive" {
 			sample[name] = value
 		}
 	}
-	between := lab.Compared{Control: q.Revisions[0].Name, Treatment: q.Revisions[len(q.Revisions)-1].Name, Metric: q.Metric, Pairs: 5, Seed: 1}
-	for _, one := range []lab.RevisionPlan{sample.Recording(between.Control), sample.Between(between)} {
+	between := revplan.Comparison{
+		Control: q.Revisions[0].Name, Treatment: q.Revisions[len(q.Revisions)-1].Name, Metric: q.Metric, Pairs: 5, Seed: 1,
+	}
+	for _, one := range []revplan.Plan{sample.Recording(between.Control), sample.Between(between)} {
 		p, err := planOf(one)
 		if err == nil && k.Check != nil {
 			err = k.Check(p)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
@@ -43,7 +44,7 @@ func newBox(t *testing.T, w *world) *box {
 }
 
 func request(url string, n int) Request {
-	return Request{Plan: lab.RevisionPlan{"page": "https://a.test/"}, Revisions: revisions(n), URL: url, Secret: secret, By: "test"}
+	return Request{Plan: revplan.Plan{"page": "https://a.test/"}, Revisions: revisions(n), URL: url, Secret: secret, By: "test"}
 }
 
 func (b *box) make(t *testing.T, q Request) string {
@@ -268,7 +269,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"plan.treatment":              func(q *Request) { q.Plan["treatment"] = map[string]any{"link": "3g"} },
 		"plan.looks":                  func(q *Request) { q.Plan["looks"] = 4 },
 		"plan.archive: all revisions": func(q *Request) { q.Plan["archive"] = "shop.wacz" },
-		"plan.name: {revision}":       func(q *Request) { q.Plan["name"] = lab.RevisionMark },
+		"plan.name: {revision}":       func(q *Request) { q.Plan["name"] = revplan.Mark },
 		"confidence":                  func(q *Request) { q.Confidence = 1 },
 		"pairs: 3":                    func(q *Request) { q.Pairs = 3 },
 		"hook.limit_s":                func(q *Request) { q.Limit = time.Millisecond },
@@ -278,7 +279,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"of the box itself":           func(q *Request) { q.URL = "https://127.0.0.2/" },
 	} {
 		q := request(h.URL, 3)
-		q.Plan = lab.RevisionPlan{"page": "https://a.test/"}
+		q.Plan = revplan.Plan{"page": "https://a.test/"}
 		change(&q)
 		var wrong *WrongError
 		if _, _, err := b.keeper.Make(t.Context(), q); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
@@ -292,8 +293,8 @@ func TestRequestsThatAreWrong(t *testing.T) {
 
 // With an archive that has the revision in its name nothing is recorded, and both arms have their own.
 func TestRecordingsOfTheHook(t *testing.T) {
-	p := lab.RevisionPlan{"page": "https://{revision}.a.test/", "archive": "{revision}.wacz", "link": "lte"}
-	got, err := planOf(p.Between(lab.Compared{Control: "v1", Treatment: "v2", Metric: "m", Pairs: 7, Seed: 1<<64 - 1}))
+	p := revplan.Plan{"page": "https://{revision}.a.test/", "archive": "{revision}.wacz", "link": "lte"}
+	got, err := planOf(p.Between(revplan.Comparison{Control: "v1", Treatment: "v2", Metric: "m", Pairs: 7, Seed: 1<<64 - 1}))
 	if err != nil || p.Records() || got.Page != "https://v1.a.test/" || got.Archive != "v1.wacz" || got.Treatment.Page != "https://v2.a.test/" ||
 		got.Treatment.Archive != "v2.wacz" || got.Treatment.Link != "" || got.Trials != 7 || got.Seed != 1<<64-1 || got.Primary != "m" {
 		t.Errorf("Between() = %+v %+v, %v", got, got.Treatment, err)

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/atomicfile"
 	"eidetic/internal/bisection"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 )
 
@@ -40,7 +41,7 @@ type content struct {
 
 // asked is a request on the disk.
 type asked struct {
-	Plan       lab.RevisionPlan     `json:"plan"`
+	Plan       revplan.Plan         `json:"plan"`
 	Revisions  []bisection.Revision `json:"revisions"`
 	URL        string               `json:"url"`
 	Secret     string               `json:"secret"`
@@ -54,7 +55,8 @@ type asked struct {
 // save writes the bisect. Who calls it holds the keeper's lock.
 func (b *kept) save() error {
 	q := b.request
-	text, err := json.Marshal(content{b.Bisect, asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed}, 1})
+	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed}
+	text, err := json.Marshal(content{b.Bisect, a, 1})
 	if err == nil {
 		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
 	}
@@ -103,7 +105,7 @@ func readKept(dir string) (*kept, error) {
 }
 
 // planOf reads a plan from the fields that were written.
-func planOf(fields lab.RevisionPlan) (p lab.Plan, err error) {
+func planOf(fields revplan.Plan) (p lab.Plan, err error) {
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return p, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eidetic/internal/bisection"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
@@ -97,7 +98,7 @@ func (l *queueLab) cannot(format string, args ...any) error {
 
 // add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The queue refuses
 // runs while a device is away: it is asked again for a while.
-func (l *queueLab) add(ctx context.Context, fields lab.RevisionPlan, key string) (id string, err error) {
+func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id string, err error) {
 	plan, err := planOf(fields)
 	if err != nil {
 		return "", l.cannot("the plan: %w", err)

@@ -31,7 +31,16 @@ import (
 	"eidetic/internal/webhook"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(processDir); dir != "" {
+		if err := boxProcess(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testlab.NoLeaks(m)
+}
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -211,18 +220,14 @@ func (h *hook) count() map[string]int {
 
 const processDir = "EIDETIC_TEST_BISECTS" // of the box that a process is
 
-// TestBoxProcess is no test of its own: it is the box of [TestKilled], in a process that can be killed.
-func TestBoxProcess(t *testing.T) {
-	dir := os.Getenv(processDir)
-	if dir == "" {
-		t.Skip("it is started by TestKilled")
-	}
+// boxProcess is the box of [TestKilled], in a process that can be killed. It ends when the bisect has ended.
+func boxProcess(dir string) error {
 	runs := 0
 	w := &world{log: func(text string) {
 		runs++
 		f, err := os.OpenFile(filepath.Join(dir, "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		defer f.Close()
 		fmt.Fprintln(f, text)
@@ -235,14 +240,15 @@ func TestBoxProcess(t *testing.T) {
 			}
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	b, err := openBox(ctx, dir, w)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if url := os.Getenv("EIDETIC_TEST_HOOK"); url != "" {
-		if _, _, err := b.keeper.Make(ctx, Request{Plan: lab.RevisionPlan{"page": "https://a.test/"}, Revisions: revisions(17), URL: url, Secret: secret}); err != nil {
-			t.Fatal(err)
+		if _, _, err := b.keeper.Make(ctx, request(url, 17)); err != nil {
+			return err
 		}
 	}
 	done := make(chan error, 1)
@@ -255,9 +261,7 @@ func TestBoxProcess(t *testing.T) {
 		}
 	}
 	stop()
-	if err := errors.Join(<-done, b.close()); err != nil {
-		t.Error(err)
-	}
+	return errors.Join(<-done, b.close())
 }
 
 // TestKilled: a box is killed while its hook deploys, and again in the middle of a run. Each time it goes on after its next start: the
@@ -279,7 +283,7 @@ func TestKilled(t *testing.T) {
 	})
 	start := func(env ...string) (*exec.Cmd, *bufio.Scanner) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBoxProcess$")
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(append(os.Environ(), processDir+"="+dir), env...)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()

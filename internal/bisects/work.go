@@ -107,7 +107,8 @@ func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
 	digest := sha256.Sum256(text)
 	begun := time.Now()
 	return bisection.Run(ctx, bisection.Config{
-		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(), Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
+		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
+		Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
 		Problem:  bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
 		Deployer: func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) },
 		Lab:      &queueLab{Keeper: k, bisect: b},

@@ -76,7 +76,8 @@ type (
 // bisectRoutes registers the routes of bisects that the box makes by itself.
 func (p *Panel) bisectRoutes(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "make-bisect", Method: http.MethodPost, Path: "/api/v1/bisects", Summary: "Find the revision that changed a number", Tags: []string{tagAutomation},
+		OperationID: "make-bisect", Method: http.MethodPost, Path: "/api/v1/bisects", Summary: "Find the revision that changed a number",
+		Tags: []string{tagAutomation},
 		Description: "The hook is posted the revision that is to be deployed, signed as Standard Webhooks says. Any success but 202 means that it is deployed; " +
 			"202 that PUT …/deployment will say so; 422 that this revision cannot be tried. Another answer of 4xx or 3xx ends the bisect, others are asked again. " +
 			"The trials are runs of the queue. One bisect goes on at a time, and goes on after a restart.",
@@ -101,9 +102,12 @@ func (p *Panel) bisectRoutes(api huma.API) {
 		return &bisectBody{b}, p.bisectError(err, in.ID)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "answer-deployment", Method: http.MethodPut, Path: "/api/v1/bisects/{id}/deployment", Summary: "Say that a revision is deployed", Tags: []string{tagAutomation},
+		OperationID: "answer-deployment", Method: http.MethodPut, Path: "/api/v1/bisects/{id}/deployment",
+		Summary:       "Say that a revision is deployed",
+		Tags:          []string{tagAutomation},
 		Description:   "From a hook that answered 202, or whose answer was lost.",
-		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(_ context.Context, in *deployedInput) (*struct{}, error) {
 		reason := ""
 		if !in.Body.OK {
@@ -114,7 +118,8 @@ func (p *Panel) bisectRoutes(api huma.API) {
 		return nil, p.bisectError(p.Bisects.Deployed(in.ID, in.Body.Revision, reason), in.ID)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "resume-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/resume", Summary: "Let a bisect go on that has failed", Tags: []string{tagAutomation},
+		OperationID: "resume-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/resume", Summary: "Let a bisect go on that has failed",
+		Tags:        []string{tagAutomation},
 		Description: "From what it knows: nothing that was measured is measured again.",
 		Security:    needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict},
 	}, func(_ context.Context, in *ByBisect) (*bisectBody, error) {
@@ -122,7 +127,8 @@ func (p *Panel) bisectRoutes(api huma.API) {
 		return &bisectBody{b}, p.bisectError(err, in.ID)
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "cancel-bisect", Method: http.MethodDelete, Path: "/api/v1/bisects/{id}", Summary: "Cancel a bisect, or delete one that has ended", Tags: []string{tagAutomation},
+		OperationID: "cancel-bisect", Method: http.MethodDelete, Path: "/api/v1/bisects/{id}", Summary: "Cancel a bisect, or delete one that has ended",
+		Tags:          []string{tagAutomation},
 		Description:   "Its run in progress is cancelled too. With files=true a bisect that has ended is deleted; its runs stay.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict},
 	}, func(_ context.Context, in *cancelBisectInput) (*struct{}, error) {
@@ -136,8 +142,8 @@ func (p *Panel) bisectRoutes(api huma.API) {
 func (p *Panel) makeBisect(ctx context.Context, api huma.API, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
 		Name: in.Body.Name, Plan: in.Body.Plan, Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
-		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence, Least: in.Body.Least,
-		Pairs: in.Body.Pairs, Seed: in.Body.Seed, By: identityOf(ctx).Name,
+		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
+		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, By: identityOf(ctx).Name,
 	}
 	if err := checkFields(api, q); err != nil {
 		return nil, err
@@ -150,8 +156,8 @@ func (p *Panel) makeBisect(ctx context.Context, api huma.API, in *newBisectInput
 	return &newBisectBody{"/api/v1/bisects/" + b.ID, NewBisect{b, secret}}, nil
 }
 
-// checkFields checks the plan's fields by the schema of a plan, with the first revision in place of its mark: in a host the mark itself would be
-// no URL.
+// checkFields checks the plan's fields by the schema of a plan, with the first revision in place of its mark: in a host the mark
+// itself would be no URL.
 func checkFields(api huma.API, q bisects.Request) error {
 	registry := api.OpenAPI().Components.Schemas
 	schema := registry.Schema(reflect.TypeFor[lab.Plan](), true, "")

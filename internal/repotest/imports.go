@@ -163,7 +163,7 @@ func directions() []direction {
 		},
 		{
 			"internal/client",
-			[]string{"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
+			[]string{"internal/automation", "internal/bisection/revplan", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
 		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},

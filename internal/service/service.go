@@ -127,7 +127,8 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
-		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue, Automation: keeper, Bisects: bisecting,
+		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue,
+		Automation: keeper, Bisects: bisecting,
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,

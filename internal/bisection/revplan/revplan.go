@@ -1,24 +1,34 @@
-package lab
+// Package revplan makes the plans of a bisect's runs: out of one plan, in which a mark stands for the revision, and two
+// revisions, comes the plan of the run that compares them. The plan stays as somebody wrote it, so that a field that was left out is
+// the box's choice.
+package revplan
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+
+	"eidetic/internal/lab"
 )
 
-// RevisionMark stands in a plan for the revision that is loaded.
-const RevisionMark = "{revision}"
+// Mark stands in a plan for the revision that is loaded.
+const Mark = "{revision}"
 
-// RevisionPlan is a plan for each revision of a bisect, as JSON has it: in fields of text, [RevisionMark] stands for the revision.
-type RevisionPlan map[string]any
+// Plan is a plan for each revision of a bisect, as JSON has it: in fields of text, [Mark] stands for the revision.
+type Plan map[string]any
+
+func fieldError(field, format string, args ...any) error {
+	return &lab.StepError{Path: field, Err: fmt.Errorf(format, args...)}
+}
 
 // armFields are the fields in which the arms of a run may differ.
 func armFields() []string {
 	return []string{"page", "archive", "link", "match", "browser", "state", "inject"}
 }
 
-// Marked lists the fields of the plan in which [RevisionMark] stands.
-func (p RevisionPlan) Marked() (fields []string) {
+// Marked lists the fields of the plan in which [Mark] stands.
+func (p Plan) Marked() (fields []string) {
 	for name, value := range p {
 		if !reflect.DeepEqual(value, replaced(value, "")) {
 			fields = append(fields, name)
@@ -29,7 +39,7 @@ func (p RevisionPlan) Marked() (fields []string) {
 }
 
 // Check returns an error, which begins with the field, unless the plan can be carried out with any two revisions as its arms.
-func (p RevisionPlan) Check() error {
+func (p Plan) Check() error {
 	for _, list := range []string{"pages", "users"} {
 		if p[list] != nil {
 			return fieldError(list, "a bisect's plan is of one page: take the one that changed")
@@ -44,21 +54,21 @@ func (p RevisionPlan) Check() error {
 	marked := p.Marked()
 	for _, name := range marked {
 		if !slices.Contains(armFields(), name) {
-			return fieldError(name, "%s may stand in %s only, in which the arms of a run can differ", RevisionMark, strings.Join(armFields(), ", "))
+			return fieldError(name, "%s may stand in %s only, in which the arms of a run can differ", Mark, strings.Join(armFields(), ", "))
 		}
 	}
 	if p["archive"] != nil && len(marked) == 0 {
 		return fieldError("archive", "all revisions would be loaded from the same recording: write %s into its name and make it when a revision is "+
-			"deployed, or leave it out, so that each revision is recorded after it was deployed", RevisionMark)
+			"deployed, or leave it out, so that each revision is recorded after it was deployed", Mark)
 	}
 	return nil
 }
 
 // Records says whether each revision has to be recorded: the plan names no recording.
-func (p RevisionPlan) Records() bool { return p["archive"] == nil }
+func (p Plan) Records() bool { return p["archive"] == nil }
 
 // Metric is what a bisect looks at unless it is told.
-func (p RevisionPlan) Metric() string {
+func (p Plan) Metric() string {
 	if steps, _ := p["steps"].([]any); len(steps) > 0 {
 		return "journey_ms"
 	}
@@ -66,13 +76,13 @@ func (p RevisionPlan) Metric() string {
 }
 
 // Of returns the plan for one revision.
-func (p RevisionPlan) Of(revision string) RevisionPlan {
+func (p Plan) Of(revision string) Plan {
 	out, _ := replaced(map[string]any(p), revision).(map[string]any)
 	return out
 }
 
 // Recording returns the plan by which the page of a revision is recorded, and loaded once.
-func (p RevisionPlan) Recording(revision string) RevisionPlan {
+func (p Plan) Recording(revision string) Plan {
 	out := p.Of(revision)
 	out["trials"], out["name"] = 1, runName("record "+revision)
 	for _, field := range []string{"warmups", "traces", "margin_percent", "primary"} {
@@ -81,8 +91,8 @@ func (p RevisionPlan) Recording(revision string) RevisionPlan {
 	return out
 }
 
-// Compared is what two revisions are compared with.
-type Compared struct {
+// Comparison is what two revisions are compared with.
+type Comparison struct {
 	Control, Treatment               string // revisions
 	ControlArchive, TreatmentArchive string // their recordings; empty where the plan says what is loaded
 	Metric                           string // that decides
@@ -91,7 +101,7 @@ type Compared struct {
 }
 
 // Between returns the plan for a comparison of two revisions.
-func (p RevisionPlan) Between(c Compared) RevisionPlan {
+func (p Plan) Between(c Comparison) Plan {
 	out, other := p.Of(c.Control), p.Of(c.Treatment)
 	arm := map[string]any{}
 	for _, name := range armFields() {
@@ -124,7 +134,7 @@ func runName(text string) string {
 func replaced(value any, revision string) any {
 	switch v := value.(type) {
 	case string:
-		return strings.ReplaceAll(v, RevisionMark, revision)
+		return strings.ReplaceAll(v, Mark, revision)
 	case map[string]any:
 		out := map[string]any{}
 		for name, one := range v {
