@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/analysis/measure"
@@ -263,6 +264,14 @@ func (x *Execution) plan() experiment.Plan {
 	return p
 }
 
+// ofView begins a sentence about a page and user of a run of many.
+func ofView(run, view *lab.Run) string {
+	if !run.Plan.IsMany() {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(view.Name, run.Name), " · ") + ": "
+}
+
 // save writes the run in its current state.
 func (x *Execution) save() error {
 	x.run.Elapsed = x.before + time.Since(x.begun).Seconds()
@@ -287,8 +296,10 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 	if run.Comparison != nil {
 		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}
-	if run.Causes != nil {
-		x.News.say("%s", report.Why(run.Causes))
+	for _, view := range run.Views() {
+		if view.Causes != nil {
+			x.News.say("%s%s", ofView(run, view), report.Why(view.Causes))
+		}
 	}
 	err := cause
 	run.Elapsed = x.before + time.Since(x.begun).Seconds()

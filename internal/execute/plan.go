@@ -146,17 +146,18 @@ func checkTraces(p lab.Plan) error {
 	if p.Traces == 0 && !p.TraceAll {
 		return nil
 	}
-	switch arms := len(p.Arms()); {
-	case p.IsMany():
-		return errors.New("traces: a plan of several pages or users is not traced; trace one page in a run of its own")
+	cells := p.Cells()
+	arms := len(cells[0].Plan.Arms()) * len(cells)
+	switch {
 	case p.Traces != 0 && p.TraceAll:
 		return errors.New("traces and trace_all: with trace_all every trial is traced; leave traces out")
 	case p.Traces < 0 || p.Traces > store.MaxTrials || p.Total()+p.Traces*arms > store.MaxTrials:
-		return fmt.Errorf("traces: %d for each of %d arms: at least 1, and with the other trials at most %d in all", p.Traces, arms, store.MaxTrials)
+		return fmt.Errorf("traces: %d for each of %d arms%s: at least 1, and with the other trials at most %d in all", p.Traces,
+			len(cells[0].Plan.Arms()), ofCells(p), store.MaxTrials)
 	case p.Live:
 		return errors.New("traces: a live run replays nothing, so that its trials have no common cause; leave traces out")
 	}
-	for _, a := range p.Arms() {
+	for _, a := range cells[0].Plan.Arms() {
 		if a.IsStart() {
 			return fmt.Errorf("traces: state of the %s: a browser that the trial starts is not traced; use state: cold or warm", a.Name)
 		}

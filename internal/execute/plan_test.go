@@ -78,11 +78,17 @@ func TestCheckWarmups(t *testing.T) {
 // TestCheckTraces: traces that cannot be made are refused, with the field and what to do.
 func TestCheckTraces(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
-		"":                        func(p *lab.Plan) { p.Traces = 10 },
-		"leave traces out":        func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
-		"traces: -1":              func(p *lab.Plan) { p.Traces = -1 },
-		"at most 5000 in all":     func(p *lab.Plan) { p.Traces = store.MaxTrials },
-		"replays nothing":         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"":                    func(p *lab.Plan) { p.Traces = 10 },
+		"leave traces out":    func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
+		"traces: -1":          func(p *lab.Plan) { p.Traces = -1 },
+		"at most 5000 in all": func(p *lab.Plan) { p.Traces = store.MaxTrials },
+		"replays nothing":     func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"1 pages and 9 users: at least 1, and with": func(p *lab.Plan) {
+			for i := range 9 {
+				p.Users = append(p.Users, lab.PlanUser{Name: strings.Repeat("a", i+1)})
+			}
+			p.Traces = store.MaxTrials / 9
+		},
 		"use state: cold or warm": func(p *lab.Plan) { p.TraceAll, p.State = true, lab.StateAppCold },
 	} {
 		p := good()

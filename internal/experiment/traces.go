@@ -66,7 +66,7 @@ func (o *outing) traceExtra(ctx context.Context) error {
 	if o.plan.Traces == 0 || o.plan.TraceAll {
 		return nil
 	}
-	plan := Schedule(o.plan.Seed^tracedSeed, o.plan.Traces, len(o.arms))
+	plan := ScheduleCells(o.plan.Seed^tracedSeed, o.plan.Traces, o.each, len(o.arms)/o.each)
 	o.total = len(o.run.Trials) + len(plan)
 	o.plan.traced = true
 	for _, s := range plan {

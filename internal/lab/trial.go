@@ -293,6 +293,8 @@ type CellResult struct {
 	Report     string      `json:"report,omitempty"`
 	Summary    []Summary   `json:"summary"`
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Causes is as that of a run of one page.
+	Causes *Causes `json:"causes,omitempty"`
 }
 
 // Views lists the cells of a run, each as a run of one page. A run of one page is its only view.
@@ -314,7 +316,7 @@ func (r *Run) Views() []*Run {
 		}
 		if i < len(r.Cells) && r.Cells[i].Name == c.Name {
 			found := r.Cells[i]
-			v.Summary, v.Comparison = found.Summary, found.Comparison
+			v.Summary, v.Comparison, v.Causes = found.Summary, found.Comparison, found.Causes
 			if found.Archive != nil {
 				v.Archive = *found.Archive
 			}
