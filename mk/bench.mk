@@ -50,7 +50,7 @@ bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of tr
 
 .PHONY: bench-store
 bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
-	go test -run '^$$' -bench LargeStore -benchtime 20x ./internal/panel
+	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/panel
 
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
