@@ -53,6 +53,10 @@ bench-panel: ## Show the panel to a crowd while it measures: lost frames and slo
 	@scripts/deps.sh demo bench
 	go run ./internal/panel/bench $(PANEL_FLAGS)
 
+.PHONY: bench-store
+bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
+	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/panel
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)

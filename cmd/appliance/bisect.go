@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -158,15 +159,10 @@ func (c *BisectCmd) read() (*client.Request, string, error) {
 	if err := plan.CheckRevisions(); err != nil {
 		return nil, "", fmt.Errorf("--plan: %w", err)
 	}
-	p, err := plan.Plan()
-	if err != nil {
+	if _, err := plan.Plan(); err != nil {
 		return nil, "", fmt.Errorf("--plan: %w", err)
 	}
-	if c.Metric == "" {
-		if c.Metric = "speed_index_ms"; len(p.Steps) > 0 {
-			c.Metric = "journey_ms"
-		}
-	}
+	c.Metric = cmp.Or(c.Metric, plan.Metric())
 	body, err := plan.Body()
 	if err != nil {
 		return nil, "", err

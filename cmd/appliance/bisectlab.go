@@ -16,39 +16,6 @@ import (
 	"eidetic/internal/store"
 )
 
-// requestOf is the request for a comparison of two revisions.
-func requestOf(plan *client.Request, c bisection.Comparison) *client.Request {
-	q := plan.Between(c.Control, c.Treatment)
-	if c.ControlArchive != "" {
-		q.Set("archive", c.ControlArchive)
-		q.Set("treatment.archive", c.TreatmentArchive)
-	}
-	q.Set("trials", c.Pairs)
-	q.Set("seed", c.Seed)
-	if p, err := q.Plan(); err == nil && p.Primary == "" { // the report of each run is about what the bisect looks at
-		q.Set("primary", c.Metric)
-	}
-	q.Set("name", clipName("bisect "+c.Control+" "+c.Treatment))
-	return q
-}
-
-// recordingOf is the request that has the page of a revision recorded, and loaded once.
-func recordingOf(plan *client.Request, revision string) *client.Request {
-	q := plan.Of(revision)
-	q.Set("trials", 1)
-	q.Set("name", clipName("record "+revision))
-	return q
-}
-
-// clipName is a text as short as the name of a run may be.
-func clipName(text string) string {
-	const most = 90
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
-}
-
 // localPairs makes trials on this machine.
 type localPairs struct {
 	plan    *client.Request
@@ -59,7 +26,7 @@ type localPairs struct {
 
 // Record implements bisection.Lab.
 func (l *localPairs) Record(ctx context.Context, revision string) (string, error) {
-	run, folder, err := l.carryOut(ctx, recordingOf(l.plan, revision), nil)
+	run, folder, err := l.carryOut(ctx, l.plan.Recording(revision), nil)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +39,7 @@ func (l *localPairs) Record(ctx context.Context, revision string) (string, error
 
 // Compare implements bisection.Lab.
 func (l *localPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
-	run, _, err := l.carryOut(ctx, requestOf(l.plan, c), begun)
+	run, _, err := l.carryOut(ctx, l.plan.Between(c), begun)
 	return run, err
 }
 
@@ -131,7 +98,7 @@ type boxPairs struct {
 
 // Record implements bisection.Lab: a box finds a recording by the run that made it.
 func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) {
-	run, err := b.carryOut(ctx, recordingOf(b.plan, revision), nil)
+	run, err := b.carryOut(ctx, b.plan.Recording(revision), nil)
 	switch {
 	case err != nil:
 		return "", err
@@ -143,7 +110,7 @@ func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) 
 
 // Compare implements bisection.Lab.
 func (b *boxPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
-	return b.carryOut(ctx, requestOf(b.plan, c), begun)
+	return b.carryOut(ctx, b.plan.Between(c), begun)
 }
 
 // Ended implements bisection.Lab: a box goes on with a run whoever is killed.

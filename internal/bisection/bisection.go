@@ -1,4 +1,4 @@
-// Package bisection carries out a bisect: it deploys revisions with a person's command, has pairs of
+// Package bisection carries out a bisect: it has revisions deployed, by a person's command or a function, has pairs of
 // trials of two revisions made, and asks analysis/bisect what to do next, until the revision that
 // changed a number is found. A list of revisions, a command and a lab flow in; a [Result] flows out.
 //
@@ -16,6 +16,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/stats"
+	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"
 )
 
@@ -32,13 +33,19 @@ type Lab interface {
 }
 
 // Comparison is what Compare is asked for.
-type Comparison struct {
-	Control, Treatment               string // revisions
-	ControlArchive, TreatmentArchive string // by Record; empty where the plan says what is loaded
-	Metric                           string // that decides
-	Pairs                            int
-	Seed                             uint64
-}
+type Comparison = revplan.Comparison
+
+// LabError says that the lab cannot work at present, whatever the revision: it ends the bisect, which may be gone on with, and
+// leaves no revision out.
+type LabError struct{ Err error }
+
+func (e *LabError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *LabError) Unwrap() error { return e.Err }
+
+// interrupted is the state of a run that was stopped before its end; what it lacks says nothing about its revisions.
+const interrupted = "interrupted"
 
 // Config is a bisect.
 type Config struct {
@@ -46,13 +53,18 @@ type Config struct {
 	Revisions []Revision
 	Deploy    string // run by /bin/sh -c, with the revision as $1 and in REVISION
 	Limit     time.Duration
-	Metric    string
-	Records   bool   // the page of each revision is recorded after it was deployed
-	Plan      string // a digest: a journal of another plan is refused
-	Seed      uint64
-	Problem   bisect.Problem // its Revisions are filled in
-	Lab       Lab
-	Say       func(format string, args ...any)
+	// Deployer deploys in place of the command; Deploy then is what a journal of the same bisect is known again by. It returns why
+	// the revision cannot be tried, or "". An error ends the bisect, which may be gone on with.
+	Deployer func(ctx context.Context, r Revision) (reason string, err error)
+	Metric   string
+	Records  bool   // the page of each revision is recorded after it was deployed
+	Plan     string // a digest: a journal of another plan is refused
+	Seed     uint64
+	Problem  bisect.Problem // its Revisions are filled in
+	Lab      Lab
+	Say      func(format string, args ...any)
+	// Learned is told what is known whenever something was learned, as a Result without a kind and text; nil is told nothing.
+	Learned func(*Result)
 	// Since returns the time since some instant; tests have a clock of their own.
 	Since func() time.Duration
 }
@@ -86,6 +98,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		if d.Found != nil {
 			return h.result(d), nil
+		}
+		if h.Learned != nil {
+			h.Learned(h.known(d))
 		}
 		if len(j.visits) > 0 {
 			h.Say("%s", h.standing(d))
@@ -152,7 +167,7 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 	if err != nil {
 		return err
 	}
-	return h.keep(v, run, h.Since()-start, false)
+	return h.keep(v, run, h.Since()-start, run != nil && run.State == interrupted)
 }
 
 // keep puts the trials of a run into the journal. A run without a valid pair makes the revision untestable
@@ -176,7 +191,7 @@ func (h *hunt) keep(v begun, run *lab.Run, took time.Duration, isCutOff bool) er
 	}
 	reason := fmt.Sprintf("run %s has no pair of valid trials with %s", v.Run, h.Metric)
 	if missing > 0 {
-		reason += fmt.Sprintf(": %d valid trials do not have it; --metric names another", missing)
+		reason += fmt.Sprintf(": %d valid trials do not have it; choose another metric", missing)
 	}
 	if v.Control == 0 && v.Treatment < len(h.Revisions)-1 {
 		return h.skip(v.Treatment, reason)

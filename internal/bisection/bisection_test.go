@@ -219,7 +219,7 @@ func TestCannotGoOn(t *testing.T) {
 		{"bad fails", func(c *Config, _ *fakeLab) { c.Deploy = `test "$1" != r4` }, "r4 cannot be tried"},
 		{"no such command", func(c *Config, _ *fakeLab) { c.Deploy = "no-such-command-here" }, "the shell cannot run it (status 127)"},
 		{"too long", func(c *Config, _ *fakeLab) { c.Deploy, c.Limit = "sleep 1000 & wait", 50*time.Millisecond }, "did not end within 50ms"},
-		{"another metric", func(c *Config, _ *fakeLab) { c.Metric = "x" }, "valid trials do not have it; --metric names another"},
+		{"another metric", func(c *Config, _ *fakeLab) { c.Metric = "x" }, "valid trials do not have it; choose another metric"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

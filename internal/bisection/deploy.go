@@ -30,7 +30,11 @@ func (h *hunt) deploy(ctx context.Context, at int) (ok bool, err error) {
 	r := h.Revisions[at]
 	h.Say("Deploying %s", described(r))
 	start := h.Since()
-	reason, err := h.command(ctx, at)
+	deploy := func() (string, error) { return h.command(ctx, at) }
+	if h.Deployer != nil {
+		deploy = func() (string, error) { return h.Deployer(ctx, r) }
+	}
+	reason, err := deploy()
 	if err != nil {
 		return false, err
 	}
@@ -38,7 +42,8 @@ func (h *hunt) deploy(ctx context.Context, at int) (ok bool, err error) {
 	if reason == "" && h.Records {
 		h.Say("Recording the page of %s", r.Name)
 		if d.Archive, err = h.Lab.Record(ctx, r.Name); err != nil {
-			if ctx.Err() != nil {
+			var lab *LabError
+			if ctx.Err() != nil || errors.As(err, &lab) {
 				return false, err
 			}
 			reason = "its page could not be recorded: " + err.Error()

@@ -54,11 +54,10 @@ type Probability struct {
 	Probability float64 `json:"probability"`
 }
 
-// result turns a finding into words and names.
-func (h *hunt) result(d bisect.Decision) *Result {
-	f := d.Found
-	r := &Result{Kind: f.Kind, Metric: h.Metric, Effect: f.Effect, More: f.More, Pairs: d.Pairs, None: d.None, Several: d.Several,
-		Steps: []Step{}, Untestable: []Untestable{}}
+// known is what is known so far, in names.
+func (h *hunt) known(d bisect.Decision) *Result {
+	r := &Result{Metric: h.Metric, Pairs: d.Pairs, None: d.None, Several: d.Several, Steps: []Step{}, Untestable: []Untestable{},
+		Revisions: []Probability{}}
 	tried := map[int]bool{}
 	for _, v := range h.journal.visits {
 		r.Trials, r.Runs = r.Trials+v.Trials, r.Runs+1
@@ -71,6 +70,13 @@ func (h *hunt) result(d bisect.Decision) *Result {
 	for i, p := range d.Culprits {
 		r.Revisions = append(r.Revisions, Probability{h.Revisions[i], p})
 	}
+	return r
+}
+
+// result turns a finding into words and names.
+func (h *hunt) result(d bisect.Decision) *Result {
+	f, r := d.Found, h.known(d)
+	r.Kind, r.Effect, r.More = f.Kind, f.Effect, f.More
 	for _, s := range f.Steps {
 		step := Step{Before: h.Revisions[s.Before], Revisions: h.Revisions[s.First : s.Last+1], Probability: s.Probability, Size: s.Size,
 			Pairs: s.Pairs, Runs: []string{}}

@@ -62,6 +62,24 @@ func ReadRevisions(file string, r io.Reader, good, bad string) ([]Revision, erro
 	return all[first : last+1], nil
 }
 
+// CheckRevisions returns an error for a list that no bisect can have. The first is good, the last bad.
+func CheckRevisions(all []Revision) error {
+	if len(all) < 2 || len(all) > bisect.MaxRevisions {
+		return fmt.Errorf("%d revisions; from 2, the good one first and the bad one last, to %d", len(all), bisect.MaxRevisions)
+	}
+	seen := map[string]int{}
+	for i, r := range all {
+		if err := checkName(r.Name); err != nil {
+			return fmt.Errorf("revision %d, %.200q: %w", i+1, r.Name, err)
+		}
+		if before, twice := seen[r.Name]; twice {
+			return fmt.Errorf("revision %d, %s, is the %d. already", i+1, r.Name, before+1)
+		}
+		seen[r.Name] = i
+	}
+	return nil
+}
+
 // parseRevisions reads a whole list.
 func parseRevisions(file string, r io.Reader) (all []Revision, err error) {
 	in := bufio.NewScanner(io.LimitReader(r, maxList+1))

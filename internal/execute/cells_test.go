@@ -115,3 +115,30 @@ func TestUserOfAPluggedDevice(t *testing.T) {
 		t.Errorf("prepare() = %v; want errOwnBrowser", err)
 	}
 }
+
+// The traces of each page and user say why for it alone, and the run as a whole says nothing.
+func TestCausesOfCells(t *testing.T) {
+	run := &lab.Run{Plan: lab.Plan{
+		Treatment: &lab.Arm{Link: "3g"}, Pages: []lab.PlanPage{{Name: "home", Page: "https://a.test/"}, {Name: "cart", Page: "https://a.test/cart"}},
+	}}
+	run.Cells = newCells(run.Plan)
+	for i, cell := range []string{"home", "home", "cart", "cart", "cart"} {
+		one := &lab.Trial{Number: i + 1, Cell: cell, Arm: []string{lab.Control, lab.Treatment}[i%2]}
+		if cell == "cart" {
+			one.Traced, one.Trace = true, &lab.BrowserTrace{Void: "the buffer was full"}
+		}
+		run.Trials = append(run.Trials, one)
+	}
+	concludeCauses(t.TempDir(), run)
+	if run.Causes != nil || run.Cells[0].Causes != nil {
+		t.Errorf("causes of all %+v, and of a page without traces %+v; want none", run.Causes, run.Cells[0].Causes)
+	}
+	c := run.Cells[1].Causes
+	if c == nil || c.Control.Left != 2 || c.Treatment.Left != 1 {
+		t.Fatalf("causes of the page with traces: %+v; want those of its three trials, which cannot be used", c)
+	}
+	views := run.Views()
+	if views[1].Causes != c || views[0].Causes != nil || ofView(run, views[1]) != "cart: " {
+		t.Errorf("the views have the causes %+v and %+v, and begin with %q", views[0].Causes, views[1].Causes, ofView(run, views[1]))
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/analysis/measure"
@@ -254,13 +255,21 @@ func (x *Execution) usage() func() map[string]time.Duration {
 func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
-	p.Traces, p.TraceAll = x.Plan.Traces, x.Plan.TraceAll
+	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
 		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }
 	}
 	return p
+}
+
+// ofView begins a sentence about a page and user of a run of many.
+func ofView(run, view *lab.Run) string {
+	if !run.Plan.IsMany() {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(view.Name, run.Name), " · ") + ": "
 }
 
 // save writes the run in its current state.
@@ -287,8 +296,10 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 	if run.Comparison != nil {
 		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
 	}
-	if run.Causes != nil {
-		x.News.say("%s", report.Why(run.Causes))
+	for _, view := range run.Views() {
+		if view.Causes != nil {
+			x.News.say("%s%s", ofView(run, view), report.Why(view.Causes))
+		}
 	}
 	err := cause
 	run.Elapsed = x.before + time.Since(x.begun).Seconds()

@@ -23,6 +23,9 @@ const MinStill = 200 * time.Millisecond
 // MaxTolerance is the largest blur that a plan may allow.
 const MaxTolerance = time.Minute
 
+// maxWarmups bounds the warm-ups of each arm.
+const maxWarmups = 100
+
 // maxLoading bounds the sum of all trials' load times. The per-frame series are kept in
 // memory for the report until the run ends: at 60 frames a second, half a gigabyte.
 const maxLoading = store.MaxTrials * time.Minute
@@ -36,8 +39,11 @@ func Check(p lab.Plan, traces TraceOpener) error {
 	if err := p.CheckMany(); err != nil { // first, as it bounds what the rest goes through
 		return err
 	}
+	if p.Warmups < 0 || p.Warmups > maxWarmups {
+		return fmt.Errorf("warmups: %d: from 1 to %d, or none", p.Warmups, maxWarmups)
+	}
 	if p.Trials < 1 || p.Trials > store.MaxTrials || p.Total() > store.MaxTrials {
-		return fmt.Errorf("trials: %d for each of %d arms%s; at least 1, and at most %d in all", p.Trials, len(p.Cells()[0].Plan.Arms()),
+		return fmt.Errorf("trials: %d for each of %d arms%s; at least 1, and at most %d in all, with warm-ups", p.Trials, len(p.Cells()[0].Plan.Arms()),
 			ofCells(p), store.MaxTrials)
 	}
 	still, limit, tolerance := p.StillTime(), p.LimitTime(), p.ToleranceTime()
@@ -140,17 +146,18 @@ func checkTraces(p lab.Plan) error {
 	if p.Traces == 0 && !p.TraceAll {
 		return nil
 	}
-	switch arms := len(p.Arms()); {
-	case p.IsMany():
-		return errors.New("traces: a plan of several pages or users is not traced; trace one page in a run of its own")
+	cells := p.Cells()
+	arms := len(cells[0].Plan.Arms()) * len(cells)
+	switch {
 	case p.Traces != 0 && p.TraceAll:
 		return errors.New("traces and trace_all: with trace_all every trial is traced; leave traces out")
 	case p.Traces < 0 || p.Traces > store.MaxTrials || p.Total()+p.Traces*arms > store.MaxTrials:
-		return fmt.Errorf("traces: %d for each of %d arms: at least 1, and with the other trials at most %d in all", p.Traces, arms, store.MaxTrials)
+		return fmt.Errorf("traces: %d for each of %d arms%s: at least 1, and with the other trials at most %d in all", p.Traces,
+			len(cells[0].Plan.Arms()), ofCells(p), store.MaxTrials)
 	case p.Live:
 		return errors.New("traces: a live run replays nothing, so that its trials have no common cause; leave traces out")
 	}
-	for _, a := range p.Arms() {
+	for _, a := range cells[0].Plan.Arms() {
 		if a.IsStart() {
 			return fmt.Errorf("traces: state of the %s: a browser that the trial starts is not traced; use state: cold or warm", a.Name)
 		}

@@ -58,14 +58,37 @@ func TestCheckTolerance(t *testing.T) {
 	}
 }
 
+// TestCheckWarmups: warm-ups are bounded, and count towards the bounds of a run.
+func TestCheckWarmups(t *testing.T) {
+	for says, change := range map[string]func(*lab.Plan){
+		"":                         func(p *lab.Plan) { p.Warmups, p.Trials = 100, store.MaxTrials/2-100 },
+		"at most 5000 in all":      func(p *lab.Plan) { p.Warmups, p.Trials = 100, store.MaxTrials/2-99 },
+		"warmups: -1: from 1":      func(p *lab.Plan) { p.Warmups = -1 },
+		"warmups: 101: from 1 to ": func(p *lab.Plan) { p.Warmups = 101 },
+	} {
+		p := good()
+		p.Treatment, p.Limit = &lab.Arm{Link: "3g"}, 10
+		change(&p)
+		if err := Check(p, nil); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("Check(warmups %d, trials %d) = %v, want an error with %q", p.Warmups, p.Trials, err, says)
+		}
+	}
+}
+
 // TestCheckTraces: traces that cannot be made are refused, with the field and what to do.
 func TestCheckTraces(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
-		"":                        func(p *lab.Plan) { p.Traces = 10 },
-		"leave traces out":        func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
-		"traces: -1":              func(p *lab.Plan) { p.Traces = -1 },
-		"at most 5000 in all":     func(p *lab.Plan) { p.Traces = store.MaxTrials },
-		"replays nothing":         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"":                    func(p *lab.Plan) { p.Traces = 10 },
+		"leave traces out":    func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
+		"traces: -1":          func(p *lab.Plan) { p.Traces = -1 },
+		"at most 5000 in all": func(p *lab.Plan) { p.Traces = store.MaxTrials },
+		"replays nothing":     func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"1 pages and 9 users: at least 1, and with": func(p *lab.Plan) {
+			for i := range 9 {
+				p.Users = append(p.Users, lab.PlanUser{Name: strings.Repeat("a", i+1)})
+			}
+			p.Traces = store.MaxTrials / 9
+		},
 		"use state: cold or warm": func(p *lab.Plan) { p.TraceAll, p.State = true, lab.StateAppCold },
 	} {
 		p := good()

@@ -71,11 +71,18 @@ func keptOf(name string, t *lab.Trial) (*trace.Kept, error) {
 	return work, nil
 }
 
-// concludeCauses compares the traced trials of a run's arms.
+// concludeCauses compares the traced trials of a run's arms, those of each page and user for themselves.
 func concludeCauses(dir string, run *lab.Run) {
-	causes, err := kept.Causes(dir, run)
-	if err != nil {
-		run.Warnings = append(run.Warnings, "Why one arm is slower cannot be told: "+err.Error())
+	for i, view := range run.Views() {
+		causes, err := kept.Causes(dir, view)
+		if err != nil {
+			run.Warnings = append(run.Warnings, "Why one arm is slower cannot be told: "+err.Error())
+		}
+		switch {
+		case !run.Plan.IsMany():
+			run.Causes = causes
+		case i < len(run.Cells):
+			run.Cells[i].Causes = causes
+		}
 	}
-	run.Causes = causes
 }

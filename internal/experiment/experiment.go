@@ -186,6 +186,8 @@ type Plan struct {
 	Tolerance time.Duration
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
+	// Warmups is how many trials of each arm are made before the others; they enter no statistic.
+	Warmups int
 	// Traces is how many trials of each arm are made after the others for their browser's trace; they enter no statistic. With
 	// TraceAll every trial is traced.
 	Traces   int

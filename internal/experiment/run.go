@@ -43,13 +43,17 @@ type Arm struct {
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
 	each := armsOfCell(arms)
 	plan := ScheduleCells(p.Seed, p.Trials, each, len(arms)/each)
+	warmups := warmUps(p.Seed, p.Warmups, each, len(arms)/each)
 	p.traced = p.TraceAll
 	o := &outing{
 		Runner: r, each: each, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
-		total: len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
+		total: len(warmups) + len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
 		planned: len(plan),
 	}
 	run.Trials, run.Looks = nil, nil
+	if err := o.warmUp(ctx, warmups); err != nil {
+		return err
+	}
 	known := false
 	for len(plan) > 0 && !known {
 		for i, s := range plan {
@@ -106,8 +110,9 @@ type outing struct {
 	spare  int    // repetitions left
 	blocks int
 
-	planned int // slots of the plan, without those that make up for invalid trials
-	looked  int // looks that are over
+	warming bool // the trials are warm-ups
+	planned int  // slots of the plan, without those that make up for invalid trials
+	looked  int  // looks that are over
 }
 
 // knows looks at the comparison if it is time to, and says whether the run may end. It is asked
@@ -137,7 +142,7 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 	}
 	for take := 1; ; {
 		n := len(o.run.Trials) + 1
-		t, known, err := o.next(ctx, s, n)
+		t, known, err := o.next(ctx, s, n, o.nth(s.Arm))
 		if err != nil {
 			return fmt.Errorf("trial %d: %w", n, err)
 		}
@@ -169,9 +174,9 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 	}
 }
 
-// next returns the next trial for a slot: one of the interrupted run, or a new one.
-func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known bool, err error) {
-	if len(o.done) > 0 && o.done[0].Traced == (o.plan.traced && !o.plan.TraceAll) {
+// next returns the next trial for a slot, the nth of its arm: one of the interrupted run, or a new one.
+func (o *outing) next(ctx context.Context, s Slot, n, nth int) (t *lab.Trial, known bool, err error) {
+	if len(o.done) > 0 && o.done[0].Traced == (o.plan.traced && !o.plan.TraceAll) && o.done[0].Warmup == o.warming {
 		t, o.done = o.done[0], o.done[1:]
 		return t, true, nil
 	}
@@ -186,7 +191,7 @@ func (o *outing) next(ctx context.Context, s Slot, n int) (t *lab.Trial, known b
 	if arm.Cell != "" {
 		plan.Steps = arm.Steps
 	}
-	plan.Steps = lab.StepsOf(plan.Steps, o.nth(s.Arm))
+	plan.Steps = lab.StepsOf(plan.Steps, nth)
 	t, err = o.one(ctx, plan, arm, n, o.total, dir)
 	if err != nil {
 		return nil, false, err

@@ -66,7 +66,7 @@ func (o *outing) traceExtra(ctx context.Context) error {
 	if o.plan.Traces == 0 || o.plan.TraceAll {
 		return nil
 	}
-	plan := Schedule(o.plan.Seed^tracedSeed, o.plan.Traces, len(o.arms))
+	plan := ScheduleCells(o.plan.Seed^tracedSeed, o.plan.Traces, o.each, len(o.arms)/o.each)
 	o.total = len(o.run.Trials) + len(plan)
 	o.plan.traced = true
 	for _, s := range plan {
@@ -74,7 +74,7 @@ func (o *outing) traceExtra(ctx context.Context) error {
 		o.slots = append(o.slots, s)
 		for take := 1; ; take++ {
 			n := len(o.run.Trials) + 1
-			t, known, err := o.next(ctx, s, n)
+			t, known, err := o.next(ctx, s, n, o.nth(s.Arm))
 			if err != nil {
 				return fmt.Errorf("trial %d: %w", n, err)
 			}

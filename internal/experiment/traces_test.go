@@ -91,3 +91,40 @@ func TestTraces(t *testing.T) {
 		}
 	})
 }
+
+// TestTracesOfCells: each page and user has its traced trials of each arm, in blocks of its own.
+func TestTracesOfCells(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &tracedWorld{world: &world{changes: []time.Duration{time.Second}}}
+		r := w.runner()
+		r.Device = w
+		var all []Arm
+		for _, cell := range []string{"home", "checkout"} {
+			for _, a := range arms(w.world, lab.Control, lab.Treatment) {
+				a.Cell = cell
+				all = append(all, a)
+			}
+		}
+		p := plan()
+		p.Trials, p.Traces = 1, 2
+		run := &lab.Run{}
+		if err := r.Run(t.Context(), p, all, run, folder{root}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]int{}
+		for i, trial := range run.Trials {
+			if trial.Traced != (i >= 4) || trial.Cell == "" {
+				t.Errorf("trial %d: traced %t, of %q", trial.Number, trial.Traced, trial.Cell)
+			}
+			if trial.Traced {
+				made[trial.Cell+" "+trial.Arm]++
+			}
+		}
+		for arm, n := range made {
+			if n != 2 || len(made) != 4 || len(run.Trials) != 4+8 {
+				t.Errorf("%d traced trials of %s, of %d arms, in %d trials; want 2, 4, 12", n, arm, len(made), len(run.Trials))
+			}
+		}
+	})
+}

@@ -11,14 +11,24 @@ func Causes(w io.Writer, s *Source) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	head := []string{"run", "kind", "process", "thread", "group", "what", "after", "unit", "control", "treatment", "shift", "low", "high", "p", "adjusted", "named", "explains_ms"}
+	many := s.Run.Plan.IsMany()
+	if many {
+		head = append(head, "page_name", "user")
+	}
 	if err := out.Write(head); err != nil {
 		return err
 	}
-	if s.Run.Causes != nil {
-		for _, c := range s.Run.Causes.Rows {
+	for i, view := range s.Run.Views() {
+		if view.Causes == nil {
+			continue
+		}
+		for _, c := range view.Causes.Rows {
 			line := []string{cell(s.Run.ID), cell(c.Kind), cell(c.Process), cell(c.Thread), cell(c.Group), cell(c.What), cell(c.After), cell(c.Unit),
 				exact(c.Control), exact(c.Treatment), exact(c.Shift), exact(c.Low), exact(c.High), exact(c.P), exact(c.Adjusted),
 				strconv.FormatBool(c.Named), exact(c.Explains)}
+			if many {
+				line = append(line, cell(s.Run.Cells[i].Page), cell(s.Run.Cells[i].User))
+			}
 			if err := out.Write(line); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 )
 
@@ -59,6 +60,16 @@ func TestMany(t *testing.T) {
 	last := len(rows[0]) - 1
 	if rows[0][last-1] != "page_name" || rows[0][last] != "user" || rows[1][last-1] != "home" || rows[len(rows)-1][last] != "anna" {
 		t.Errorf("columns %q, first row %q", rows[0], rows[1])
+	}
+
+	run.Cells[3].Causes = &lab.Causes{Rows: []lab.Cause{{Kind: "wait", What: "https://www.shop.example/a.js"}}}
+	rows, err = csv.NewReader(strings.NewReader(written(t, "causes", s))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last = len(rows[0]) - 1
+	if c := run.Cells[3]; len(rows) != 2 || rows[0][last-1] != "page_name" || rows[1][last-1] != c.Page || rows[1][last] != c.User {
+		t.Errorf("causes %q; want one row, of %s and %s", rows, c.Page, c.User)
 	}
 
 	text := written(t, "markdown", s)

@@ -34,6 +34,8 @@ type Plan struct {
 	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
 	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
 	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
+	// Warmups are made before the measured trials.
+	Warmups int `json:"warmups,omitempty" minimum:"1" maximum:"100" doc:"How many trials more, of each arm, page and user, are made before the others, so that the first ones that count find the machine, its caches and its network as the later ones do. They are kept, and are in no statistic" example:"2"`
 	// Traces are made after the measured trials, as they cost time.
 	Traces   int  `json:"traces,omitempty" minimum:"1" maximum:"500" doc:"How many trials more, of each arm, are made for the browser's own trace, after the others: they tell why (docs/timeline.md), and are in no statistic. 10 name most causes" example:"10"`
 	TraceAll bool `json:"trace_all,omitempty" doc:"Whether every trial is traced, and counts: the trace costs both arms alike some time"`
@@ -149,13 +151,14 @@ func (p Plan) Compares() bool {
 	return p.Treatment != nil || len(p.Pages) > 0 && p.Pages[0].Treatment != nil
 }
 
-// Total is the number of trials that the plan asks for, of all arms, pages and users together.
+// Total is the number of trials that the plan asks for, of all arms, pages and users together, with warm-ups and without
+// the trials that are made for traces.
 func (p Plan) Total() int {
-	cells := max(len(p.Pages), 1) * max(len(p.Users), 1)
+	each := (p.Trials + p.Warmups) * max(len(p.Pages), 1) * max(len(p.Users), 1)
 	if p.Compares() {
-		return 2 * p.Trials * cells
+		return 2 * each
 	}
-	return p.Trials * cells
+	return each
 }
 
 // LooksAfter lists after how many pairs the run looks at its comparison: the last time after

@@ -73,7 +73,7 @@ type Trial struct {
 	// Cell is the name of the trial's cell, in a run of many pages or users.
 	Cell string `json:"cell,omitempty"`
 	// Block is the number, from 1, of the group of trials within which the order of the
-	// arms was randomised.
+	// arms was randomised; 0 for a warm-up.
 	Block int       `json:"block"`
 	Page  string    `json:"page"`
 	Wall  time.Time `json:"wall"` // start, for people
@@ -84,6 +84,9 @@ type Trial struct {
 	Invalid []string `json:"invalid,omitempty"`
 	// Faults are those reasons that do not depend on the tolerance.
 	Faults []string `json:"faults,omitempty"`
+
+	// Warmup says that the trial was made before those that are counted, to warm the machine up.
+	Warmup bool `json:"warmup,omitempty"`
 
 	// Traced says that the trial was made for its browser's trace, besides those that are counted; Trace is what became of the
 	// trace, nil where there is to be none.
@@ -265,10 +268,13 @@ type Run struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Measured counts the trials that were made to be counted: all but those that were made for a trace.
+// IsExtra says whether the trial was not made to be counted: a warm-up, or one for a trace.
+func (t *Trial) IsExtra() bool { return t.Traced || t.Warmup }
+
+// Measured counts the trials that were made to be counted.
 func (r *Run) Measured() (n int) {
 	for _, t := range r.Trials {
-		if !t.Traced {
+		if !t.IsExtra() {
 			n++
 		}
 	}
@@ -287,6 +293,8 @@ type CellResult struct {
 	Report     string      `json:"report,omitempty"`
 	Summary    []Summary   `json:"summary"`
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Causes is as that of a run of one page.
+	Causes *Causes `json:"causes,omitempty"`
 }
 
 // Views lists the cells of a run, each as a run of one page. A run of one page is its only view.
@@ -308,7 +316,7 @@ func (r *Run) Views() []*Run {
 		}
 		if i < len(r.Cells) && r.Cells[i].Name == c.Name {
 			found := r.Cells[i]
-			v.Summary, v.Comparison = found.Summary, found.Comparison
+			v.Summary, v.Comparison, v.Causes = found.Summary, found.Comparison, found.Causes
 			if found.Archive != nil {
 				v.Archive = *found.Archive
 			}

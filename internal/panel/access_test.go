@@ -81,7 +81,7 @@ func TestScopesOfTokens(t *testing.T) {
 	defer q.Close()
 	config, _, resets := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
 	config.Devices = func(context.Context) []Device {
 		return []Device{{Name: "air", WiFi: &WiFi{SSID: "lab", Passphrase: "secret-words", QR: "WIFI:P:secret-words"}}}
 	}
@@ -111,6 +111,9 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/alerts", "", "read"}, {"GET", "/api/v1/alerts/7", "", "read"}, {"POST", "/api/v1/alerts/7/acknowledgement", `{}`, "run"},
 		{"GET", "/api/v1/webhooks", "", "admin"}, {"GET", "/api/v1/deliveries", "", "admin"}, {"HEAD", "/api/v1/deliveries", "", "admin"},
 		{"POST", "/api/v1/webhooks", `{"name":"x","url":"https://10.0.0.1/"}`, "admin"}, {"PUT", "/api/v1/webhooks/nope", `{"paused":true}`, "admin"},
+		{"GET", "/api/v1/bisects", "", "read"}, {"GET", "/api/v1/bisects/nope", "", "read"}, {"POST", "/api/v1/bisects", `{}`, "run"},
+		{"PUT", "/api/v1/bisects/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"POST", "/api/v1/bisects/nope/resume", "", "run"},
+		{"DELETE", "/api/v1/bisects/nope", "", "run"}, {"DELETE", "/api/v1/bisects/nope?files=true", "", "admin"},
 		{"POST", "/api/v1/webhooks/nope/test", "", "admin"}, {"DELETE", "/api/v1/webhooks/nope", "", "admin"},
 	} {
 		for has, secret := range tokens {

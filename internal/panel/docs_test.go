@@ -27,7 +27,7 @@ func TestDocumentedExamples(t *testing.T) {
 	defer q.Close()
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
 	daily(t, config.Store, 30, 20) // a step, so that there is an alert
 	if err := config.Automation.Tell(t.Context()); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,11 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 	if err != nil {
 		return nil, p.internalError(err)
 	}
-	waiting, ended := p.withoutRun(jobs)
+	want, err := in.filter(jobs)
+	if err != nil {
+		return nil, err
+	}
+	waiting, ended := p.withoutRun(jobs, want)
 	var last *store.Entry // last run of the page before; nil for the first page
 	if in.Before != "" {
 		if i := slices.IndexFunc(waiting, func(e store.Entry) bool { return e.ID == in.Before }); i >= 0 {
@@ -27,7 +31,7 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 			waiting = waiting[:0]
 		}
 	}
-	entries, err := p.Store.RunsAfter(ctx, last, in.Limit+1)
+	entries, err := p.Store.RunsThat(ctx, want, last, in.Limit+1)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
@@ -36,12 +40,8 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 			entries = append(entries, e)
 		}
 	}
-	goOn := map[string]string{} // states of runs in the queue
-	for _, j := range jobs {
-		goOn[j.ID] = j.State
-	}
 	for i, e := range entries {
-		entries[i].State = stateIn(goOn[e.ID], e.State)
+		entries[i].State = stateIn(want.InQueue[e.ID], e.State)
 	}
 	slices.SortStableFunc(entries, newestFirst)
 	body := Runs{Runs: append(stillWaiting(waiting, entries), entries...)}
@@ -50,6 +50,25 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Next = body.Runs[in.Limit-1].ID
 	}
 	return &listBody{body}, nil
+}
+
+// filter is what the request asks for, with the states of the runs in the queue.
+func (in *listInput) filter(jobs []store.Job) (store.Filter, error) {
+	f := store.Filter{
+		Series: store.Series{Name: in.Name, Page: in.Page, Link: in.Link, Device: in.Device, Browser: in.Browser},
+		Key:    in.Series, State: in.State, Verdict: in.Verdict, Since: in.Since, Until: in.Until, InQueue: map[string]string{},
+	}
+	for _, j := range jobs {
+		if j.State == store.StateQueued || j.State == store.StateRunning {
+			f.InQueue[j.ID] = j.State
+		}
+	}
+	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, huma.Error422UnprocessableEntity("no run is both since and until", &huma.ErrorDetail{
+			Location: "query.until", Value: in.Until, Message: "it must be later than since",
+		})
+	}
+	return f, nil
 }
 
 // stateOf returns the state of a run, given that in its folder.
@@ -110,10 +129,10 @@ func (p *Panel) jobs(ctx context.Context) ([]store.Job, error) {
 
 // withoutRun lists the jobs that have no run folder: those that wait or were just taken,
 // and those that ended before they had one.
-func (p *Panel) withoutRun(jobs []store.Job) (waiting, ended []store.Entry) {
+func (p *Panel) withoutRun(jobs []store.Job, want store.Filter) (waiting, ended []store.Entry) {
 	waiting = []store.Entry{}
 	for _, j := range jobs {
-		if p.Store.Has(j.ID) { // also an interrupted one
+		if p.Store.Has(j.ID) || !want.Matches(j) { // also an interrupted one
 			continue
 		}
 		r := runOf(j)

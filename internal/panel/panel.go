@@ -25,6 +25,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/history"
 	"eidetic/internal/runqueue"
@@ -59,6 +60,8 @@ type Config struct {
 	Queue *runqueue.Queue
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
 	Automation *automation.Keeper
+	// Bisects are those that the box makes by itself; nil has no such routes.
+	Bisects *bisects.Keeper
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.

@@ -53,7 +53,7 @@ func addRun(t *testing.T, s *store.Store, run *lab.Run) {
 	}
 }
 
-func newServer(t *testing.T, c Config) *httptest.Server {
+func newServer(t testing.TB, c Config) *httptest.Server {
 	t.Helper()
 	p, err := New(c)
 	if err != nil {
@@ -69,7 +69,7 @@ type reply struct {
 	text string
 }
 
-func ask(t *testing.T, s *httptest.Server, method, path string, change func(*http.Request)) reply {
+func ask(t testing.TB, s *httptest.Server, method, path string, change func(*http.Request)) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
 	if err != nil {
@@ -361,7 +361,7 @@ func TestOpenAPI(t *testing.T) {
 	defer q.Close()
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -417,7 +417,8 @@ func TestOpenAPI(t *testing.T) {
 		"set-config", "get-update", "update", "reset", "log-in", "log-out", "get-session", "list-tokens", "create-token", "revoke-token",
 		"list-audit", "list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert"} {
+		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert", "make-bisect", "list-bisects", "get-bisect", "answer-deployment",
+		"resume-bisect", "cancel-bisect"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

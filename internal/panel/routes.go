@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -49,6 +50,18 @@ type (
 	listInput struct {
 		Before string `query:"before" maxLength:"128" doc:"ID of the last run of the page before"`
 		Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most runs in the response"`
+
+		// What the runs are filtered by.
+		Series  string    `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series of the history: its runs, which are done"`
+		Name    string    `query:"name" maxLength:"1000" doc:"Name of the run" example:"checkout"`
+		Page    string    `query:"page" maxLength:"8192" doc:"URL under test; of a run of many pages that is done, any of them" example:"https://www.shop.example/"`
+		Link    string    `query:"link" maxLength:"1000" doc:"Link of the control, as it was asked for" example:"4g"`
+		Device  string    `query:"device" maxLength:"1000" doc:"Name of the device"`
+		Browser string    `query:"browser" maxLength:"1000" doc:"Browser of the virtual device, if not Chromium as it is" example:"firefox-esr"`
+		State   string    `query:"state" enum:"queued,running,done,failed,interrupted" doc:"State of the run"`
+		Verdict string    `query:"verdict" enum:"slower,faster,mixed,none,equivalent,unknown" doc:"Verdict of the run's comparison"`
+		Since   time.Time `query:"since" doc:"Runs that started then or later (RFC 3339)" example:"2026-11-21T00:00:00Z"`
+		Until   time.Time `query:"until" doc:"Runs that started before (RFC 3339)" example:"2026-11-22T00:00:00Z"`
 	}
 	listBody struct{ Body Runs }
 	idInput  struct {
@@ -84,7 +97,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	}, p.health)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},
-		Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+		Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, p.list)
 	huma.Register(api, huma.Operation{
 		OperationID: "get-run", Method: http.MethodGet, Path: "/api/v1/runs/{id}", Summary: "One run, as in its run.json",
@@ -106,6 +119,9 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.schedules(api)
 			p.webhooks(api)
 			p.alerts(api)
+		}
+		if p.Bisects != nil {
+			p.bisectRoutes(api)
 		}
 	}
 	p.appliance(e, api)

@@ -24,16 +24,17 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		return credentials.Read
 	case http.MethodPost:
 		if path == "/api/v1/runs" || ofOne(path, "/api/v1/devices/", "/input") || ofOne(path, "/api/v1/runs/", "/annotations") ||
+			path == "/api/v1/bisects" || ofOne(path, "/api/v1/bisects/", "/resume") ||
 			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") {
 			return credentials.Run
 		}
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
-			strings.HasPrefix(path, "/api/v1/schedules/") || isTurn(path) {
+			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		if strings.HasPrefix(path, "/api/v1/runs/") && !deletesFiles(query) || isTurn(path) {
+		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) || isTurn(path) {
 			return credentials.Run
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -102,10 +103,13 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name.
+// has that name, and what a bisect finds.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
 		return "PlanStep"
+	}
+	if strings.HasSuffix(t.PkgPath(), "/bisection") {
+		return "Bisect" + huma.DefaultSchemaNamer(t, hint)
 	}
 	return huma.DefaultSchemaNamer(t, hint)
 }

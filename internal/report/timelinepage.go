@@ -43,6 +43,7 @@ type timelineTrial struct {
 	Arm    string
 	Valid  bool
 	Traced bool
+	Warmup bool
 	Data   template.JS
 }
 
@@ -101,7 +102,7 @@ func writeTimelines(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 			p.Left = len(run.Trials) - len(p.Trials)
 			continue
 		}
-		p.Trials = append(p.Trials, timelineTrial{t.Number, t.Arm, t.Valid, t.Trace != nil && t.Trace.Void == "", template.JS(data)})
+		p.Trials = append(p.Trials, timelineTrial{t.Number, t.Arm, t.Valid, t.Trace != nil && t.Trace.Void == "", t.Warmup, template.JS(data)})
 	}
 	for _, arm := range armsOf(run) {
 		one := timelineArm{Name: arm, Word: "Trial"}

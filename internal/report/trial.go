@@ -34,8 +34,17 @@ type trial struct {
 	ArmName  string // if the run has two arms
 }
 
-// IsTraced says that the trial was made for its browser's trace, and that nothing else is against it.
-func (t trial) IsTraced() bool { return t.Traced && len(t.Invalid) <= 1 }
+// Extra is what a trial is called that was not made to be counted; "" for one that was, and for one made for its browser's
+// trace that has faults.
+func (t trial) Extra() string {
+	switch {
+	case t.Warmup:
+		return "warm-up"
+	case t.Traced && len(t.Invalid) <= 1:
+		return "traced"
+	}
+	return ""
+}
 
 // shown is a value in a row, with the text before and after it for screen readers.
 type shown struct{ Label, Value, Unit string }

@@ -74,6 +74,11 @@ func directions() []direction {
 			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
 		},
 		{
+			"internal/bisects",
+			append([]string{"analysis", "capture/reel", "internal/atomicfile", "internal/bisection", "internal/experiment", "internal/runqueue", "internal/store", "internal/webhook"}, lab...),
+			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/bisection",
+		},
+		{
 			"internal/bisection/bench",
 			append([]string{"internal/bisection", "internal/benchrig", "internal/truth", "netlab/archive"}, lab...),
 			"a benchmark hides a real delay in a real recording",
@@ -132,6 +137,7 @@ func directions() []direction {
 					"control/adb",
 					"internal/atomicfile",
 					"internal/automation",
+					"internal/bisects",
 					"internal/credentials",
 					"internal/device",
 					"internal/doctor",
@@ -157,7 +163,7 @@ func directions() []direction {
 		},
 		{
 			"internal/client",
-			[]string{"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
+			[]string{"internal/automation", "internal/bisection/revplan", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
 		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
@@ -233,6 +239,8 @@ func directions() []direction {
 				"internal/store",
 				"internal/report",
 				"internal/automation",
+				"internal/bisection",
+				"internal/bisects",
 				"internal/export",
 				"internal/frames",
 				"internal/history",

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
@@ -23,18 +24,11 @@ const automationFile = "automation.db"
 func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (
 	k *automation.Keeper, warning []string,
 ) {
-	roots, err := sandbox.TrustedRoots(s.Roots)
-	if err != nil {
-		s.Log.Error("webhooks: the trusted certificates cannot be read", "error", err)
-	}
 	c := automation.Config{
 		File: filepath.Join(s.Data, automationFile), Runs: queue, Store: runs, Check: carrier.checkKept, Log: s.Log,
-		Sender: webhook.Sender{
-			Guard:    webhook.Guard{Allow: s.Config.Webhooks.Allow, Inside: network.prefixes},
-			Resolver: s.Config.Network.resolver(), Roots: roots, Agent: "eidetic/" + s.Version,
-		},
+		Sender: s.sender(network),
 	}
-	k, err = automation.Open(ctx, c)
+	k, err := automation.Open(ctx, c)
 	if err != nil && store.Damaged(err) {
 		aside := c.File + ".damaged"
 		s.Log.Error("workflows, schedules and webhooks are damaged; they are put aside and forgotten", "aside", aside, "error", err)
@@ -51,6 +45,25 @@ func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store
 		return nil, append(warning, "workflows, schedules, webhooks and alerts are off: their file cannot be opened")
 	}
 	return k, warning
+}
+
+// sender posts to the addresses that people gave.
+func (s *Service) sender(network *ports) webhook.Sender {
+	roots, err := sandbox.TrustedRoots(s.Roots)
+	if err != nil {
+		s.Log.Error("webhooks: the trusted certificates cannot be read", "error", err)
+	}
+	return webhook.Sender{
+		Guard:    webhook.Guard{Allow: s.Config.Webhooks.Allow, Inside: network.prefixes},
+		Resolver: s.Config.Network.resolver(), Roots: roots, Agent: "eidetic/" + s.Version,
+	}
+}
+
+// bisects opens the bisects that the box makes by itself.
+func (s *Service) bisects(queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (*bisects.Keeper, error) {
+	return bisects.Open(bisects.Config{
+		Dir: filepath.Join(s.Data, "bisects"), Runs: queue, Store: runs, Sender: s.sender(network), Check: carrier.checkKept, Log: s.Log,
+	})
 }
 
 // checkKept says what is wrong with a plan that is to be kept, wherever its device is now.

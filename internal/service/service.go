@@ -20,6 +20,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
@@ -119,9 +120,15 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if keeper != nil {
 		defer keeper.Close()
 	}
+	bisecting, err := s.bisects(queue, runs, carrier, network)
+	if err != nil {
+		s.Log.Error("bisects are off until the next start", "error", err)
+		warning = append(warning, "bisects are off: their folder cannot be opened")
+	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
-		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue, Automation: keeper,
+		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue,
+		Automation: keeper, Bisects: bisecting,
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
@@ -142,7 +149,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- serveAll(ctx, p, queue, keeper, listener, own) }()
+	go func() { ended <- serveAll(ctx, p, queue, keeper, bisecting, listener, own) }()
 	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
@@ -153,13 +160,18 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // serveAll serves the panel and carries out the queue, and what the box does by itself, until
-// ctx is done or one of them fails, and returns when all have ended. keeper may be nil.
-func serveAll(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, keeper *automation.Keeper, listeners ...net.Listener) error {
+// ctx is done or one of them fails, and returns when all have ended. keeper and bisecting may be nil.
+func serveAll(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, keeper *automation.Keeper, bisecting *bisects.Keeper,
+	listeners ...net.Listener,
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listeners...) })
 	group.Go(func() error { return queue.Work(ctx) })
 	if keeper != nil {
 		group.Go(func() error { return keeper.Work(ctx) })
+	}
+	if bisecting != nil {
+		group.Go(func() error { return bisecting.Work(ctx) })
 	}
 	return group.Wait()
 }

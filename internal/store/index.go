@@ -48,7 +48,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 6
+const schemaVersion = 7
 
 const schema = `
 CREATE TABLE runs (
@@ -56,6 +56,13 @@ CREATE TABLE runs (
 	wall   INTEGER NOT NULL, -- Unix ns
 	state  TEXT NOT NULL,
 	stamp  TEXT NOT NULL,    -- of the files that the entry was read from
+	-- What a list can be filtered by; see Filter.
+	name   TEXT NOT NULL,
+	page   TEXT NOT NULL,
+	link   TEXT NOT NULL,
+	device TEXT NOT NULL,
+	browser TEXT NOT NULL,
+	verdict TEXT NOT NULL,
 	entry  TEXT NOT NULL     -- JSON of Entry
 ) STRICT;
 CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
@@ -264,7 +271,8 @@ func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
 // row is what the index holds for one run.
 type row struct {
 	Entry
-	pasts []pastRow // of its pages and users; none where the run is not done
+	series Series    // of the run as a whole
+	pasts  []pastRow // of its pages and users; none where the run is not done
 }
 
 // pastRow is what a history reads of a page and user.
@@ -283,8 +291,13 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, entry) VALUES (?, ?, ?, ?, ?)`,
-		r.ID, r.Wall.UnixNano(), r.State, stamp, string(entry)); err != nil {
+	verdict := ""
+	if r.Comparison != nil {
+		verdict = r.Comparison.Verdict
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, wall, state, stamp, name, page, link, device, browser, verdict, entry)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, r.ID, r.Wall.UnixNano(), r.State, stamp, clip(r.series.Name), clip(r.series.Page), clip(r.series.Link),
+		clip(r.series.Device), clip(r.series.Browser), verdict, string(entry)); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM pasts WHERE id = ?`, r.ID); err != nil {
@@ -305,20 +318,18 @@ func (x *Index) put(ctx context.Context, r row, stamp string) error {
 	return tx.Commit()
 }
 
-// Runs returns at most limit entries, newest first, that follow last in that order. last
+// Runs returns at most limit entries that match, newest first, that follow last in that order. last
 // need not be in the index; nil starts at the newest. A limit of 0 returns all.
-func (x *Index) Runs(ctx context.Context, last *Entry, limit int) ([]Entry, error) {
+func (x *Index) Runs(ctx context.Context, last *Entry, limit int, want Filter) ([]Entry, error) {
 	if limit <= 0 {
 		limit = -1
 	}
-	var id string
-	var wall int64
+	condition, args := want.where()
 	if last != nil {
-		id, wall = last.ID, last.Wall.UnixNano()
+		condition += " AND (wall, id) < (?, ?)"
+		args = append(args, last.Wall.UnixNano(), last.ID)
 	}
-	rows, err := x.db.QueryContext(ctx, `SELECT entry FROM runs
-		WHERE ?1 = '' OR (wall, id) < (?2, ?1)
-		ORDER BY wall DESC, id DESC LIMIT ?3`, id, wall, limit)
+	rows, err := x.db.QueryContext(ctx, `SELECT entry FROM runs WHERE `+condition+` ORDER BY wall DESC, id DESC LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -410,10 +421,10 @@ func readRow(dir string) row {
 	if info, err := os.Lstat(filepath.Join(dir, "report.html")); err == nil {
 		e.Report = info.Mode().IsRegular()
 	}
+	r := row{Entry: e, series: seriesOf(run)}
 	if run.State != StateDone {
-		return row{Entry: e}
+		return r
 	}
-	r := row{Entry: e}
 	for _, view := range run.Views() {
 		series, past := pastOf(view, e.Report)
 		r.pasts = append(r.pasts, pastRow{series, past})

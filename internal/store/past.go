@@ -65,7 +65,7 @@ type Past struct {
 func pastOf(run *lab.Run, report bool) (Series, Past) {
 	p := Past{ID: run.ID, Wall: run.Wall, Report: report, Facts: factsOf(run), Summary: []lab.Summary{}}
 	for _, t := range run.Trials {
-		if t.Arm == lab.Control && !t.Traced {
+		if t.Arm == lab.Control && !t.IsExtra() {
 			p.Trials++
 			if t.Valid {
 				p.Valid++

@@ -31,7 +31,8 @@ func done(id, name string, hour int) *lab.Run {
 	run.Summary = append(run.Summary,
 		lab.Summary{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Treatment, N: 1, Median: 1},
 		lab.Summary{Metric: "time_to_stable_ms", Unit: "ms", Arm: lab.Control})
-	run.Trials = append(run.Trials, &lab.Trial{Number: 2, Arm: lab.Treatment, Valid: true}, &lab.Trial{Number: 3, Arm: lab.Control})
+	run.Trials = append(run.Trials, &lab.Trial{Number: 2, Arm: lab.Treatment, Valid: true}, &lab.Trial{Number: 3, Arm: lab.Control},
+		&lab.Trial{Number: 4, Arm: lab.Control, Warmup: true}) // which nothing counts
 	return run
 }
 

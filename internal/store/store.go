@@ -119,11 +119,16 @@ func (s *Store) Runs(ctx context.Context, before string, limit int) ([]Entry, er
 
 // RunsAfter lists the current runs; see Index.Runs.
 func (s *Store) RunsAfter(ctx context.Context, last *Entry, limit int) ([]Entry, error) {
+	return s.RunsThat(ctx, Filter{}, last, limit)
+}
+
+// RunsThat lists the current runs that match; see Index.Runs.
+func (s *Store) RunsThat(ctx context.Context, want Filter, last *Entry, limit int) ([]Entry, error) {
 	index, err := s.refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return index.Runs(ctx, last, limit)
+	return index.Runs(ctx, last, limit, want)
 }
 
 // Entry returns the list entry of one run, or ErrNotFound.

@@ -225,7 +225,7 @@ func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	slices.SortStableFunc(byNumber, func(a, b *lab.Trial) int { return cmp.Compare(a.Number, b.Number) })
 	known := map[int]*block{}
 	for _, t := range byNumber {
-		if t.Traced { // of no statistic, and in blocks of their own
+		if t.IsExtra() { // of no statistic, and in blocks of their own
 			continue
 		}
 		b := known[t.Block]

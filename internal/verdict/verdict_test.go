@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"eidetic/internal/lab"
 )
 
@@ -31,6 +33,23 @@ func run(pairs int, shift float64) *lab.Run {
 		r.Trials = append(r.Trials, t)
 	}
 	return r
+}
+
+// Warm-ups are in no block, no number and no count of what was left out, however extreme they are.
+func TestWarmupsCountNothing(t *testing.T) {
+	want := Of(run(10, 30), 1)
+	r := run(10, 30)
+	for _, arm := range []string{lab.Control, lab.Treatment} {
+		warm := &lab.Trial{Number: 100, Arm: arm, Warmup: true, Invalid: []string{"a warm-up"}}
+		for _, m := range r.Trials[0].Measurements {
+			m.Value *= 50
+			warm.Measurements = append(warm.Measurements, m)
+		}
+		r.Trials = append([]*lab.Trial{warm}, r.Trials...)
+	}
+	if diff := cmp.Diff(want, Of(r, 1)); diff != "" {
+		t.Errorf("the comparison with warm-ups, against that without:\n%s", diff)
+	}
 }
 
 func TestVerdicts(t *testing.T) {

@@ -1,0 +1,410 @@
+// Package bisects carries out bisects that a box makes by itself: a hook of the person's deploys a revision when the box
+// asks it to, and the box makes the trials. The search is that of package bisection; its runs go through the queue
+// like any other, and take their turns.
+//
+// Requests and the answers of hooks flow in; signed posts ([Standard Webhooks]), runs in the queue and what was found flow out.
+// Each bisect has a folder with its request, its journal and its result. What was learned is on the disk before the next step
+// begins, and a request for a run has a key: a box that is killed anywhere goes on after its next start, asks for no run twice,
+// and may ask a hook once more for the revision that it was deploying.
+//
+// [Standard Webhooks]: https://www.standardwebhooks.com
+package bisects
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/bisection"
+	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
+	"eidetic/internal/store"
+	"eidetic/internal/webhook"
+)
+
+// Runs is the queue of runs.
+type Runs interface {
+	Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error)
+	Get(ctx context.Context, id string) (store.Job, error)
+	Cancel(ctx context.Context, id string) error
+	Events() *runqueue.Events
+}
+
+// Sender posts to hooks; a webhook.Sender is one.
+type Sender interface {
+	CheckHost(ctx context.Context, url string) error
+	Post(ctx context.Context, p webhook.Post) (webhook.Answer, error)
+}
+
+// Config holds what a Keeper needs.
+type Config struct {
+	Dir    string // a folder for all bisects
+	Runs   Runs
+	Store  *store.Store
+	Sender Sender
+	// Check says what is wrong with a plan, without regard to whether its device is there now; nil checks nothing.
+	Check func(lab.Plan) error
+	Now   func() time.Time // the wall clock; nil is time.Now
+	// Pauses are the times between the attempts to reach a hook; nil are Pauses().
+	Pauses []time.Duration
+	// Patience is how long the queue may refuse a run, as it does while a device is away; 0 is five minutes.
+	Patience time.Duration
+	Log      *slog.Logger // nil discards
+}
+
+// Pauses are the times between the attempts to reach a hook, together half an hour.
+func Pauses() []time.Duration {
+	return []time.Duration{2 * time.Second, 10 * time.Second, time.Minute, 4 * time.Minute, 10 * time.Minute, 15 * time.Minute}
+}
+
+// Bounds.
+const (
+	mostBisects   = 100 // that are kept
+	mostGoing     = 20  // that wait or go on
+	mostRevisions = 1000
+	mostWords     = 200 // characters of what is said of a revision
+	mostPairs     = 10_000
+	defaultPairs  = 800
+	defaultLimit  = 15 * time.Minute
+)
+
+// The states of a bisect.
+const (
+	StateWaiting   = "waiting"
+	StateRunning   = "running"
+	StateDone      = "done"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+)
+
+// Request is what somebody asks for.
+type Request struct {
+	Name       string
+	Plan       revplan.Plan
+	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
+	URL        string               // of the hook
+	Secret     string               // empty lets the box draw one
+	Limit      time.Duration        // of a deployment; 0 is 15 minutes
+	Metric     string               // empty is the plan's
+	Confidence float64              // 0 is 0.95
+	Least      float64
+	Pairs      int // 0 is 800
+	Seed       uint64
+	By         string // name of the token
+}
+
+// Bisect is what is known of a bisect.
+type Bisect struct {
+	ID    string     `json:"id" example:"b3k7v2m9qxab"`
+	Name  string     `json:"name,omitempty" doc:"What you called it" example:"checkout, v41 to v42"`
+	State string     `json:"state" enum:"waiting,running,done,failed,cancelled" doc:"One bisect goes on at a time; done: see result.kind"`
+	Error string     `json:"error,omitempty" doc:"Why it failed"`
+	Doing string     `json:"doing,omitempty" doc:"What it is doing, or did last, in words"`
+	Made  time.Time  `json:"made"`
+	Ended *time.Time `json:"ended,omitempty"`
+	By    string     `json:"by" doc:"Name of the token that made it"`
+	// Hook is not the whole address, which may hold a secret.
+	Hook      string               `json:"hook" doc:"Host of the hook that deploys" example:"deploy.shop.example"`
+	Good      string               `json:"good" doc:"The revision before the change"`
+	Bad       string               `json:"bad" doc:"The revision after it"`
+	Count     int                  `json:"count" doc:"Revisions, with these two"`
+	Metric    string               `json:"metric" doc:"The number that changed" example:"speed_index_ms"`
+	Run       string               `json:"run,omitempty" doc:"The run that is going on"`
+	Deploying *Deploying           `json:"deploying,omitempty" doc:"The revision that the hook was asked for and is not known to be deployed"`
+	Result    *bisection.Result    `json:"result,omitempty" doc:"What is known so far: the revisions with their probabilities, the pairs and trials spent; and, when it is done, the kind and the text"`
+	Parts     *bisection.Parting   `json:"parts,omitempty" doc:"The frame where the culprit and the revision before it part"`
+	Revisions []bisection.Revision `json:"-"`
+}
+
+// Deploying is a deployment that is going on.
+type Deploying struct {
+	Revision string    `json:"revision"`
+	Since    time.Time `json:"since"`
+	Accepted bool      `json:"accepted" doc:"Whether the hook answered 202: the box waits for PUT /api/v1/bisects/{id}/deployment"`
+}
+
+// Going says whether the bisect has not ended.
+func (b Bisect) Going() bool { return b.State == StateWaiting || b.State == StateRunning }
+
+// Errors that callers tell apart.
+var (
+	ErrMany       = errors.New("there are too many bisects: delete some that have ended, or wait for those that go on")              // constant
+	ErrGoing      = errors.New("the bisect goes on: cancel it first, without files=true")                                            // constant
+	ErrOver       = errors.New("the bisect has ended: files=true deletes it")                                                        // constant
+	ErrNotFailed  = errors.New("the bisect has not failed: it goes on by itself, or has ended")                                      // constant
+	ErrNotAwaited = errors.New("the box does not wait for this revision: it asked for none, for another, or has the answer already") // constant
+)
+
+// WrongError says what is wrong with a request.
+type WrongError struct{ Err error }
+
+func (e *WrongError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *WrongError) Unwrap() error { return e.Err }
+
+func wrong(format string, args ...any) error { return &WrongError{fmt.Errorf(format, args...)} }
+
+// Keeper keeps bisects; they are carried out, one at a time, while [Keeper.Work] runs.
+type Keeper struct {
+	Config
+	wake chan struct{} // capacity 1: there may be something to do
+
+	mu  sync.Mutex
+	all map[string]*kept
+}
+
+// Open reads the bisects that there are.
+func Open(c Config) (*Keeper, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Pauses == nil {
+		c.Pauses = Pauses()
+	}
+	c.Patience = cmp.Or(c.Patience, 5*time.Minute)
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open bisects: %w", err)
+	}
+	k := &Keeper{Config: c, wake: make(chan struct{}, 1), all: map[string]*kept{}}
+	folders, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open bisects: %w", err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() || !store.ValidID(f.Name()) {
+			continue
+		}
+		b, err := readKept(filepath.Join(c.Dir, f.Name()))
+		if err != nil {
+			c.Log.Error("a bisect cannot be read, and is left out", "bisect", f.Name(), "error", err)
+			continue
+		}
+		k.all[b.ID] = b
+	}
+	return k, nil
+}
+
+// Make keeps a bisect, which begins when the others have ended. It returns the hook's secret, which cannot be read again.
+func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
+	if err := k.check(ctx, &q); err != nil {
+		return Bisect{}, "", err
+	}
+	host := q.URL
+	if u, err := url.Parse(q.URL); err == nil {
+		host = u.Host
+	}
+	b := &kept{Bisect: Bisect{
+		ID: "b" + strings.ToLower(rand.Text()[:12]), Name: q.Name, State: StateWaiting, Made: k.Now().UTC(), By: q.By, Hook: host,
+		Good: q.Revisions[0].Name, Bad: q.Revisions[len(q.Revisions)-1].Name, Count: len(q.Revisions), Metric: q.Metric, Revisions: q.Revisions,
+	}, request: q}
+	b.dir = filepath.Join(k.Dir, b.ID)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.all) >= mostBisects || k.going() >= mostGoing {
+		return Bisect{}, "", ErrMany
+	}
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		return Bisect{}, "", fmt.Errorf("keep bisect: %w", err)
+	}
+	if err := b.save(); err != nil {
+		return Bisect{}, "", errors.Join(err, os.RemoveAll(b.dir))
+	}
+	k.all[b.ID] = b
+	k.stir()
+	return b.Bisect, q.Secret, nil
+}
+
+// check returns an error for a request that cannot be carried out, and fills it in.
+func (k *Keeper) check(ctx context.Context, q *Request) error {
+	if len(q.Revisions) > mostRevisions {
+		return wrong("revisions: %d; at most %d", len(q.Revisions), mostRevisions)
+	}
+	if err := bisection.CheckRevisions(q.Revisions); err != nil {
+		return wrong("revisions: %w", err)
+	}
+	for i, r := range q.Revisions {
+		if len([]rune(r.Words)) > mostWords || strings.ContainsFunc(r.Words, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return wrong("revisions[%d].words: at most %d characters on one line", i, mostWords)
+		}
+	}
+	if err := q.Plan.Check(); err != nil {
+		return wrong("plan.%w", err)
+	}
+	q.Metric = cmp.Or(q.Metric, q.Plan.Metric())
+	q.Confidence, q.Pairs, q.Seed = cmp.Or(q.Confidence, 0.95), cmp.Or(q.Pairs, defaultPairs), cmp.Or(q.Seed, 1)
+	q.Limit = cmp.Or(q.Limit, defaultLimit)
+	switch {
+	case !(q.Confidence >= 0.5 && q.Confidence <= 0.9999):
+		return wrong("confidence: %v: from 0.5 to 0.9999", q.Confidence)
+	case !(q.Least >= 0 && q.Least < 1e9):
+		return wrong("least: %v: a number that is not negative", q.Least)
+	case q.Pairs < 10 || q.Pairs > mostPairs:
+		return wrong("pairs: %d: from 10, which good and bad alone take, to %d", q.Pairs, mostPairs)
+	case q.Limit < time.Second || q.Limit > 24*time.Hour:
+		return wrong("hook.limit_s: %v: from a second to a day", q.Limit)
+	}
+	// A recording that is made when a revision is deployed is not there yet.
+	sample := revplan.Plan{}
+	for name, value := range q.Plan {
+		if name != "archive" {
+			sample[name] = value
+		}
+	}
+	between := revplan.Comparison{
+		Control: q.Revisions[0].Name, Treatment: q.Revisions[len(q.Revisions)-1].Name, Metric: q.Metric, Pairs: 5, Seed: 1,
+	}
+	for _, one := range []revplan.Plan{sample.Recording(between.Control), sample.Between(between)} {
+		p, err := planOf(one)
+		if err == nil && k.Check != nil {
+			err = k.Check(p)
+		}
+		if err != nil {
+			return wrong("plan: %w", err)
+		}
+	}
+	if q.Secret == "" {
+		q.Secret = webhook.NewSecret()
+	}
+	if err := webhook.CheckSecret(q.Secret); err != nil {
+		return wrong("hook.secret: %w", err)
+	}
+	if err := k.Sender.CheckHost(ctx, q.URL); err != nil {
+		return wrong("hook.url: %w", err)
+	}
+	return nil
+}
+
+// List lists the bisects, the newest first, without the probabilities of their revisions.
+func (k *Keeper) List() []Bisect {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := []Bisect{}
+	for _, b := range k.all {
+		short := b.Bisect
+		if short.Result != nil {
+			r := *short.Result
+			r.Revisions = []bisection.Probability{}
+			short.Result = &r
+		}
+		all = append(all, short)
+	}
+	slices.SortFunc(all, func(a, b Bisect) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.ID, a.ID)) })
+	return all
+}
+
+// Get returns a bisect, or store.ErrNotFound.
+func (k *Keeper) Get(id string) (Bisect, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	if b == nil {
+		return Bisect{}, store.ErrNotFound
+	}
+	return b.Bisect, nil
+}
+
+// Cancel ends a bisect, and the run that it has in the queue. The error is store.ErrNotFound, or [ErrOver].
+func (k *Keeper) Cancel(id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return store.ErrNotFound
+	case !b.Going():
+		return ErrOver
+	}
+	if b.cancel != nil {
+		b.cancel(errCancelled)
+	}
+	return k.end(b, StateCancelled, "")
+}
+
+// Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or [ErrNotFailed].
+func (k *Keeper) Resume(id string) (Bisect, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return Bisect{}, store.ErrNotFound
+	case b.State != StateFailed:
+		return Bisect{}, ErrNotFailed
+	case k.going() >= mostGoing:
+		return Bisect{}, ErrMany
+	}
+	b.State, b.Error, b.Ended = StateWaiting, "", nil
+	k.stir()
+	return b.Bisect, b.save()
+}
+
+// going counts the bisects that have not ended.
+func (k *Keeper) going() (n int) {
+	for _, b := range k.all {
+		if b.Going() {
+			n++
+		}
+	}
+	return n
+}
+
+// Remove removes a bisect that has ended, with its journal. Its runs stay. The error is store.ErrNotFound, or [ErrGoing].
+func (k *Keeper) Remove(id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return store.ErrNotFound
+	case b.Going() || b.cancel != nil:
+		return ErrGoing
+	}
+	if err := os.RemoveAll(b.dir); err != nil {
+		return fmt.Errorf("remove bisect: %w", err)
+	}
+	delete(k.all, id)
+	return nil
+}
+
+// Deployed takes the answer of a hook that had accepted a deployment: reason says why the revision cannot be tried, "" that it is
+// deployed. The error is store.ErrNotFound, or [ErrNotAwaited].
+func (k *Keeper) Deployed(id, revision, reason string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return store.ErrNotFound
+	case b.Deploying == nil || b.Deploying.Revision != revision:
+		return ErrNotAwaited
+	}
+	select {
+	case b.answer <- reason:
+		return nil
+	default:
+		return ErrNotAwaited
+	}
+}
+
+// stir makes Work look for something to do.
+func (k *Keeper) stir() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}

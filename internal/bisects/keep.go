@@ -1,0 +1,115 @@
+package bisects
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/internal/atomicfile"
+	"eidetic/internal/bisection"
+	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/lab"
+)
+
+// file holds a bisect in its folder, beside its journal.
+const file = "bisect.json"
+
+// maxFile bounds that file.
+const maxFile = 16 << 20
+
+// kept is a bisect with its request.
+type kept struct {
+	Bisect
+	request Request
+	dir     string
+	cancel  context.CancelCauseFunc // while it is carried out
+	answer  chan string             // of the hook, while Deploying is set; capacity 1
+}
+
+// content is what the file has.
+type content struct {
+	Bisect  Bisect `json:"bisect"`
+	Request asked  `json:"request"`
+	Version int    `json:"version"`
+}
+
+// asked is a request on the disk.
+type asked struct {
+	Plan       revplan.Plan         `json:"plan"`
+	Revisions  []bisection.Revision `json:"revisions"`
+	URL        string               `json:"url"`
+	Secret     string               `json:"secret"`
+	Limit      time.Duration        `json:"limit_ns"`
+	Confidence float64              `json:"confidence"`
+	Least      float64              `json:"least"`
+	Pairs      int                  `json:"pairs"`
+	Seed       uint64               `json:"seed"`
+}
+
+// save writes the bisect. Who calls it holds the keeper's lock.
+func (b *kept) save() error {
+	q := b.request
+	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed}
+	text, err := json.Marshal(content{b.Bisect, a, 1})
+	if err == nil {
+		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("keep bisect: %w", err)
+	}
+	return nil
+}
+
+// readKept reads a bisect. One that was going on waits.
+func readKept(dir string) (*kept, error) {
+	f, err := os.Open(filepath.Join(dir, file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s has more than %d MiB", file, maxFile>>20)
+	}
+	var c content
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // a seed in the plan keeps its digits
+	if err := d.Decode(&c); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if c.Version != 1 || c.Bisect.ID != filepath.Base(dir) {
+		return nil, fmt.Errorf("%s is of version %d and bisect %.40q", file, c.Version, c.Bisect.ID)
+	}
+	if err := errors.Join(bisection.CheckRevisions(c.Request.Revisions), c.Request.Plan.Check()); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	q := c.Request
+	b := &kept{Bisect: c.Bisect, dir: dir, request: Request{
+		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: q.Secret, Limit: q.Limit, Metric: c.Bisect.Metric,
+		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, By: c.Bisect.By,
+	}}
+	b.Revisions = q.Revisions
+	if b.Going() {
+		b.State, b.Run, b.Deploying = StateWaiting, "", nil
+	}
+	return b, nil
+}
+
+// planOf reads a plan from the fields that were written.
+func planOf(fields revplan.Plan) (p lab.Plan, err error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return p, err
+	}
+	err = json.Unmarshal(text, &p)
+	return p.WithDefaults(), err
+}

@@ -1,0 +1,222 @@
+package bisects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"eidetic/analysis/bisect"
+	"eidetic/internal/bisection"
+	"eidetic/internal/webhook"
+)
+
+// errCancelled is the cause of a bisect's end that a person asked for.
+var errCancelled = errors.New("it was cancelled") // constant
+
+// Work carries the bisects out, one after another in the order in which they were made, until ctx is done.
+func (k *Keeper) Work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if b := k.next(); b != nil {
+			k.carryOut(ctx, b)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		}
+	}
+	return nil
+}
+
+// next returns the oldest bisect that waits, or nil.
+func (k *Keeper) next() (oldest *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.State == StateWaiting && (oldest == nil || b.Made.Before(oldest.Made)) {
+			oldest = b
+		}
+	}
+	return oldest
+}
+
+// change changes a bisect and keeps it. A bisect that has ended stays as it is.
+func (k *Keeper) change(b *kept, change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !b.Going() {
+		return
+	}
+	change()
+	if err := b.save(); err != nil { // the journal has what matters
+		k.Log.Error("a bisect cannot be kept", "bisect", b.ID, "error", err)
+	}
+}
+
+// end notes how a bisect ended. Who calls it holds the lock.
+func (k *Keeper) end(b *kept, state, reason string) error {
+	now := k.Now().UTC()
+	b.State, b.Error, b.Ended, b.Run, b.Deploying = state, reason, &now, "", nil
+	return b.save()
+}
+
+// carryOut carries a bisect out until it ends or ctx does.
+func (k *Keeper) carryOut(ctx context.Context, b *kept) {
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	k.change(b, func() { b.State, b.cancel = StateRunning, cancel })
+	found, err := k.hunt(own, b)
+	var part *bisection.Parting
+	if err == nil && found.Kind == bisect.Culprit && len(found.Steps) == 1 {
+		if part, err = PartOf(k.Store.Root(), found.Steps[0]); err != nil { // the culprit is known without it
+			k.Log.Warn("where the films of two revisions part is not known", "bisect", b.ID, "error", err)
+			err = nil
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b.cancel = nil
+	var failed error
+	switch {
+	case !b.Going(): // it was cancelled
+	case err == nil:
+		b.Result, b.Parts, b.Doing = found, part, ""
+		failed = k.end(b, StateDone, "")
+	case ctx.Err() != nil: // the box stops: it goes on after the next start
+		b.State = StateWaiting
+	default:
+		failed = k.end(b, StateFailed, err.Error())
+	}
+	if failed != nil {
+		k.Log.Error("the end of a bisect cannot be kept", "bisect", b.ID, "error", failed)
+	}
+}
+
+// hunt is the search itself.
+func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
+	q := b.request
+	text, err := json.Marshal(q.Plan)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(text)
+	begun := time.Now()
+	return bisection.Run(ctx, bisection.Config{
+		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
+		Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
+		Problem:  bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
+		Deployer: func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) },
+		Lab:      &queueLab{Keeper: k, bisect: b},
+		Say: func(format string, args ...any) {
+			k.change(b, func() { b.Doing = fmt.Sprintf(format, args...) })
+		},
+		Learned: func(r *bisection.Result) { k.change(b, func() { b.Result = r }) },
+		Since:   func() time.Duration { return time.Since(begun) },
+	})
+}
+
+// event is what is posted to a hook.
+type event struct {
+	Type string    `json:"type"`
+	Time time.Time `json:"timestamp"`
+	Data order     `json:"data"`
+}
+
+// order asks for a revision.
+type order struct {
+	Bisect   string `json:"bisect"`
+	Name     string `json:"name,omitempty"`
+	Revision string `json:"revision"`
+	Words    string `json:"words,omitempty"`
+	Answer   string `json:"answer"` // path on the box, for a hook that answers 202
+}
+
+// EventDeploy is the type of what is posted to a hook.
+const EventDeploy = "bisect.deploy"
+
+// deploy asks the hook for a revision, and waits until it is deployed. It returns why the revision cannot be tried, or "".
+func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision) (reason string, err error) {
+	answer := make(chan string, 1)
+	k.change(b, func() { b.Deploying, b.answer = &Deploying{Revision: r.Name, Since: k.Now().UTC()}, answer })
+	defer k.change(b, func() { b.Deploying = nil })
+	number := 0
+	for i, one := range b.request.Revisions {
+		if one.Name == r.Name {
+			number = i
+		}
+	}
+	body, err := json.Marshal(event{EventDeploy, k.Now().UTC(),
+		order{b.ID, b.Name, r.Name, r.Words, "/api/v1/bisects/" + b.ID + "/deployment"}})
+	if err != nil {
+		return "", err
+	}
+	post := webhook.Post{URL: b.request.URL, Secret: b.request.Secret, ID: "bisect_" + b.ID + "_" + strconv.Itoa(number), Body: body}
+	limited, done := context.WithTimeout(ctx, b.request.Limit)
+	defer done()
+	for attempt := 0; ; attempt++ {
+		post.At = k.Now()
+		got, postErr := k.Sender.Post(limited, post)
+		pause := time.Duration(0)
+		switch v := judge(got, postErr); {
+		case limited.Err() != nil:
+		case v.err != nil:
+			return "", &bisection.LabError{Err: fmt.Errorf("the hook cannot deploy %s: %w", r.Name, v.err)}
+		case v.done:
+			return v.reason, nil
+		case v.accepted:
+			k.change(b, func() { b.Deploying = &Deploying{b.Deploying.Revision, b.Deploying.Since, true} })
+			pause = b.request.Limit
+		case attempt == len(k.Pauses):
+			return "", &bisection.LabError{Err: fmt.Errorf("the hook did not deploy %s, though it was asked %d times: %w", r.Name, attempt+1, v.again)}
+		default:
+			pause = max(k.Pauses[attempt], got.RetryAfter)
+			k.change(b, func() { b.Doing = fmt.Sprintf("Asking the hook again for %s in %v: %v", r.Name, pause, v.again) })
+		}
+		wait := time.NewTimer(pause)
+		select {
+		case reason := <-answer:
+			wait.Stop()
+			return reason, nil
+		case <-limited.Done():
+			wait.Stop()
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			return fmt.Sprintf("the hook had not deployed it within %v", b.request.Limit), nil
+		case <-wait.C:
+		}
+	}
+}
+
+// verdict is what an answer of a hook means; one of its fields is set.
+type verdict struct {
+	done, accepted bool
+	reason         string // with done: why the revision cannot be tried
+	again          error  // it is asked again
+	err            error  // the hook is none
+}
+
+// judge reads an answer.
+func judge(a webhook.Answer, err error) verdict {
+	said := fmt.Errorf("it answered %d", a.Status)
+	switch {
+	case errors.Is(err, webhook.ErrForbidden):
+		return verdict{err: err}
+	case err != nil:
+		return verdict{again: err}
+	case a.Status == 202:
+		return verdict{accepted: true}
+	case a.Good():
+		return verdict{done: true}
+	case a.Status == 422:
+		return verdict{done: true, reason: "the hook says so, with status 422"}
+	case a.Status >= 500 || a.Status == 408 || a.Status == 425 || a.Status == 429:
+		return verdict{again: said}
+	}
+	return verdict{err: said}
+}
