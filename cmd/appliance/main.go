@@ -23,6 +23,8 @@ type CLI struct {
 	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
 	Box     BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
 	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Backup  BackupCmd    `cmd:"" help:"Write all that a box keeps into one file."`
+	Restore RestoreCmd   `cmd:"" help:"Put a backup in the place of what a data folder holds, or check one."`
 	Token   TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Bisect  BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`

@@ -134,6 +134,7 @@ func (b *testBox) start(t *testing.T) {
 			TLS:      service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
 			Version:  "v1",
 			Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
+			Backups:  service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {}),
 		},
 	)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
+	"syscall"
 
 	"eidetic/image/box"
 	"eidetic/internal/panel"
@@ -85,6 +87,9 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	defer held.Close()
+	if err := service.FinishRestore(data, log); err != nil {
+		return cannot(err)
+	}
 	token, file, err := service.Token(c.TokenFile, data)
 	if err != nil {
 		return cannot(err)
@@ -103,12 +108,20 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	}
 	o := service.Options{
 		Config: cfg, Data: data, Token: token, TLS: cert, Roots: roots, Version: version, Software: versionLine(),
-		Commands: ownCommands(), Notifier: notifier, Log: log,
+		Commands: ownCommands(), Notifier: notifier, Log: log, ConfigFile: c.Config,
 	}
 	if instead != "" {
 		o.Warnings = []string{instead}
 	}
-	return service.New(o).Serve(ctx, listener)
+	err = service.New(o).Serve(ctx, listener)
+	if !errors.Is(err, service.ErrRestart) || os.Getenv("NOTIFY_SOCKET") != "" { // systemd starts it again
+		if errors.Is(err, service.ErrRestart) {
+			err = nil
+		}
+		return err
+	}
+	_ = listener.Close() // the next one takes the same address
+	return cannot(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
 // config reads the configuration. On a box a mistake in it is logged, with what is

@@ -199,3 +199,14 @@ func (s *Store) saveLater() {
 		s.Log.Warn("the last use of a token was not written", "error", err)
 	}
 }
+
+// WithoutSessions returns the file of tokens and sessions without the sessions. It returns an
+// error for a file that this package did not write. Only digests of tokens are in it.
+func WithoutSessions(text []byte) ([]byte, error) {
+	all, err := decodeKept(text)
+	if err != nil {
+		return nil, fmt.Errorf("the file of tokens: %w", err)
+	}
+	all.Sessions = nil
+	return json.Marshal(all)
+}

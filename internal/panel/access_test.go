@@ -100,6 +100,7 @@ func TestScopesOfTokens(t *testing.T) {
 		{"DELETE", "/api/v1/runs/nope?files=true", "", "admin"}, {"DELETE", "/api/v1/runs/nope?files=T", "", "admin"},
 		{"DELETE", "/api/v1/archives/shop.wacz", "", "admin"}, {"GET", "/api/v1/config", "", "admin"}, {"PUT", "/api/v1/config", "x", "admin"},
 		{"POST", "/api/v1/reset", `{"delete":"nothing"}`, "admin"}, {"POST", "/api/v1/update", "", "admin"},
+		{"GET", "/api/v1/backup", "", "admin"}, {"HEAD", "/api/v1/backup", "", "admin"}, {"POST", "/api/v1/restore", "x", "admin"},
 		{"GET", "/api/v1/tokens", "", "admin"}, {"POST", "/api/v1/tokens", `{"name":"","scope":"admin"}`, "admin"},
 		{"DELETE", "/api/v1/tokens/nope", "", "admin"}, {"GET", "/api/v1/audit", "", "admin"},
 		{"PATCH", "/api/v1/anything", "", "admin"},

@@ -206,6 +206,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.System != nil {
 		p.system(e, api)
 	}
+	if p.Backups != nil {
+		p.backups(e, api)
+	}
 }
 
 // raw registers an operation whose body is not JSON.

@@ -132,7 +132,9 @@ func directions() []direction {
 					"control/adb",
 					"internal/atomicfile",
 					"internal/automation",
+					"internal/backup",
 					"internal/credentials",
+					"internal/redact",
 					"internal/device",
 					"internal/doctor",
 					"internal/seat",
@@ -160,6 +162,8 @@ func directions() []direction {
 			[]string{"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
 		},
+		{"internal/backup", []string{"internal/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
+		{"internal/redact", nil, "what a secret looks like does not depend on who has it"},
 		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
 		{"internal/credentials", []string{"internal/atomicfile"}, "who may do what is decided without knowing what there is to do"},
 		{

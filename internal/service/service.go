@@ -10,10 +10,12 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +49,9 @@ type Options struct {
 	Software string           // what runs name as the software that made them
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
-	Log      *slog.Logger
+	// ConfigFile is the file that Config came from; empty for the defaults.
+	ConfigFile string
+	Log        *slog.Logger
 }
 
 // Service is the running box.
@@ -130,6 +134,10 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
 	}
+	var restart atomic.Bool
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	config.Backups = s.Backups(runs, config.Settings, func() { restart.Store(true); stop() })
 	p, err := panel.New(config)
 	if err != nil {
 		return err
@@ -139,8 +147,6 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer remove()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
 	go func() { ended <- serveAll(ctx, p, queue, keeper, listener, own) }()
 	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
@@ -149,8 +155,16 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	go func() { network.watch(watching, networkPulse.Tick); close(down) }()
 	defer func() { unplug(); <-down }()
 	go func() { _ = s.Notifier.Run(ctx) }()
-	return s.announce(ctx, listener, ended)
+	err = s.announce(ctx, listener, ended)
+	if err == nil && restart.Load() {
+		return ErrRestart
+	}
+	return err
 }
+
+// ErrRestart is returned by a service that is to be started again: a backup takes the place of
+// what it kept.
+var ErrRestart = errors.New("the service starts again")
 
 // serveAll serves the panel and carries out the queue, and what the box does by itself, until
 // ctx is done or one of them fails, and returns when all have ended. keeper may be nil.

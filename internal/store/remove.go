@@ -14,6 +14,9 @@ import (
 // ErrHeld is returned for a run that another process is writing.
 var ErrHeld = errors.New("the run goes on")
 
+// ErrRead is returned for a run whose files are being copied, as by a backup.
+var ErrRead = errors.New("its files are being copied: try again in a while")
+
 // removedPrefix begins the names of folders that are being removed.
 const removedPrefix = ".gone-"
 
@@ -28,6 +31,10 @@ func (s *Store) Remove(id string) error {
 	if isLocked(dir) {
 		return ErrHeld
 	}
+	if !s.holds.take(id) {
+		return ErrRead
+	}
+	defer s.holds.free(id)
 	runs := filepath.Dir(dir)
 	gone := filepath.Join(runs, removedPrefix+id)
 	if err := os.RemoveAll(gone); err != nil {
