@@ -1,7 +1,13 @@
 package client
 
 import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+
 	"context"
+	"eidetic/internal/panel"
+	"eidetic/internal/retention"
 	"errors"
 	"io"
 	"net/http"
@@ -36,4 +42,44 @@ func (c *Client) download(ctx context.Context, path string, w io.Writer) error {
 		return c.outcome(err)
 	}
 	return nil
+}
+
+// Retention says what a policy would delete, or with apply deletes it. A policy that bounds nothing
+// stands for the box's own.
+func (c *Client) Retention(ctx context.Context, p retention.Policy, apply bool) (got panel.Retention, err error) {
+	query := url.Values{}
+	for name, v := range map[string]float64{"keep_days": float64(p.KeepDays), "keep_gb": p.KeepGB, "keep_free_gb": p.KeepFreeGB} {
+		if v > 0 {
+			query.Set(name, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+	method := http.MethodGet
+	if apply {
+		method = http.MethodPost
+	}
+	text, err := c.request(ctx, method, "/api/v1/retention?"+query.Encode(), nil, nil, maxAnswer)
+	if err != nil {
+		return got, c.outcome(err)
+	}
+	if json.Unmarshal(text, &got) != nil {
+		return got, c.garbled("the answer about retention cannot be read")
+	}
+	return got, nil
+}
+
+// Pin keeps a run with all its files.
+func (c *Client) Pin(ctx context.Context, id, why string) error {
+	body, err := json.Marshal(map[string]string{"why": why})
+	if err != nil {
+		return err
+	}
+	_, err = c.request(ctx, http.MethodPut, "/api/v1/runs/"+url.PathEscape(id)+"/pin", body,
+		func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, maxAnswer)
+	return c.outcome(err)
+}
+
+// Unpin removes the pin of a run.
+func (c *Client) Unpin(ctx context.Context, id string) error {
+	_, err := c.request(ctx, http.MethodDelete, "/api/v1/runs/"+url.PathEscape(id)+"/pin", nil, nil, maxAnswer)
+	return c.outcome(err)
 }

@@ -67,12 +67,13 @@ type Config struct {
 	Links []string
 	// Seats let people see and drive the devices; nil has no such routes.
 	Seats Seats
-	// Archives, Settings, System and Backups are what else can be read and changed; the routes of
+	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of
 	// a nil one do not exist.
 	Archives Archives
 	Settings Settings
 	System   System
 	Backups  Backups
+	Retainer Retainer
 	// Certificate is the authority that devices must trust, in PEM form.
 	Certificate []byte
 	// Parts returns the health of the service's parts; nil if nothing watches them.

@@ -96,6 +96,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.betweens(api)
 	p.annotations(api)
 	p.exports(api)
+	p.pins(api)
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)

@@ -123,13 +123,17 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	if keeper != nil {
 		defer keeper.Close()
 	}
+	carrier.retainer = &retainer{
+		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn,
+		clock: newSteadyClock(),
+	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue, Automation: keeper,
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
-		Hosts: s.Config.hostNames(),
+		Hosts: s.Config.hostNames(), Retainer: carrier.retainer,
 	}
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
@@ -149,6 +153,9 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	defer remove()
 	ended, down := make(chan error, 1), make(chan struct{})
 	go func() { ended <- serveAll(ctx, p, queue, keeper, listener, own) }()
+	retained := make(chan struct{})
+	go func() { carrier.retainer.work(ctx); close(retained) }()
+	defer func() { stop(); <-retained }()
 	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))

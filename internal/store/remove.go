@@ -21,7 +21,8 @@ var ErrRead = errors.New("its files are being copied: try again in a while")
 const removedPrefix = ".gone-"
 
 // Remove deletes a run's folder and its content, whether or not it can be read as a run.
-// It refuses a locked folder with ErrHeld. It needs no disk space. If Remove is
+// It refuses a locked folder with ErrHeld and a pinned
+// run with ErrPinned. It needs no disk space. If Remove is
 // interrupted, the folder is no longer listed, and the next Open removes the rest.
 func (s *Store) Remove(id string) error {
 	dir, err := s.dir(id)
@@ -30,6 +31,9 @@ func (s *Store) Remove(id string) error {
 	}
 	if isLocked(dir) {
 		return ErrHeld
+	}
+	if pin, err := s.Pinned(id); pin != nil && err == nil {
+		return ErrPinned
 	}
 	if !s.holds.take(id) {
 		return ErrRead
