@@ -52,7 +52,7 @@ func TestRetentionAndPinCommands(t *testing.T) {
 		{[]string{"retention", "--dry-run", "--keep-days", "30"}, exitGood, "to delete: the evidence of 1 runs, 500 MB", 0},
 		{[]string{"retention", "--keep-days", "30"}, exitGood, "it is pinned", 1},
 		{[]string{"retention", "--keep-gb", "1.5", "--json"}, exitGood, `"keep_gb": 1.5`, 2},
-		{[]string{"retention", "--keep-days", "-1"}, exitUsage, "keep_days", 2},
+		{[]string{"retention", "--keep-days=-1"}, exitUsage, "keep_days", 2},
 		{[]string{"pin", "20261121-091400-demo", "--why", "the release"}, exitGood, "is pinned", 2},
 		{[]string{"pin", "20261121-091400-demo", "--remove"}, exitGood, "not pinned any more", 2},
 		{[]string{"pin", "nope"}, exitUsage, "there is no run", 2},

@@ -63,6 +63,8 @@ type Config struct {
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.
 	PluggedIn func(context.Context) []PluggedPart
+	// Disk returns the room and the size of the data folder's disk; nil shows neither.
+	Disk func() (free, size int64, err error)
 	// Links are the names of access networks that a plan can use.
 	Links []string
 	// Seats let people see and drive the devices; nil has no such routes.

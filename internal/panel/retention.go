@@ -34,7 +34,7 @@ type Retention struct {
 
 type (
 	retentionInput struct {
-		KeepDays   int     `query:"keep_days" minimum:"0" maximum:"36500" doc:"In place of the configuration's policy"`
+		KeepDays int `query:"keep_days" minimum:"0" maximum:"36500" doc:"In place of the configuration's policy"`
 		// Texts: huma panics over a number that is NaN.
 		KeepGB     string `query:"keep_gb" pattern:"^[0-9]{1,6}([.][0-9]{1,6})?$" doc:"In place of the configuration's policy" example:"1.5"`
 		KeepFreeGB string `query:"keep_free_gb" pattern:"^[0-9]{1,6}([.][0-9]{1,6})?$" doc:"In place of the configuration's policy"`

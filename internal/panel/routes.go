@@ -109,6 +109,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.alerts(api)
 		}
 	}
+	p.metrics(e, api)
 	p.appliance(e, api)
 	p.access(e, api)
 	describeScopes(api.OpenAPI())

@@ -134,6 +134,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
 		Hosts: s.Config.hostNames(), Retainer: carrier.retainer,
+		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
 	}
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
