@@ -27,6 +27,7 @@ type CLI struct {
 	Restore   RestoreCmd   `cmd:"" help:"Put a backup in the place of what a data folder holds, or check one."`
 	Retention RetentionCmd `cmd:"" help:"Say what evidence of old runs a box would delete, and delete it."`
 	Pin       PinCmd       `cmd:"" help:"Keep a run of a box with all its files."`
+	Support   SupportCmd   `cmd:"" help:"Make a file for whoever helps with a box, without secrets."`
 	Token     TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Compare   CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
 	Bisect    BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`

@@ -130,13 +130,14 @@ func (b *testBox) start(t *testing.T) {
 	p, err := panel.New(
 		panel.Config{
 			Store: runs, Automation: b.keeper,
-			Queue:    queue,
-			Token:    b.token,
-			TLS:      service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
-			Version:  "v1",
-			Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
-			Retainer: oneOld{&b.retained},
-			Backups:  service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {}),
+			Queue:     queue,
+			Token:     b.token,
+			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
+			Version:   "v1",
+			Archives:  service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
+			Supporter: fixedBundle{},
+			Retainer:  oneOld{&b.retained},
+			Backups:   service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {}),
 		},
 	)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"eidetic/internal/panel"
 	"eidetic/internal/pin"
 	"eidetic/internal/service"
+	"eidetic/internal/support"
 	"eidetic/systemd"
 )
 
@@ -74,7 +76,8 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(fmt.Errorf("panel: %w", err))
 	}
 	defer listener.Close()
-	log := systemd.Logger(std.err, level)
+	recent := &support.Tail{}
+	log := slog.New(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), slog.NewTextHandler(recent, &slog.HandlerOptions{Level: level})))
 	if problem != nil {
 		log.Error(instead, "error", problem)
 	}
@@ -108,7 +111,7 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	}
 	o := service.Options{
 		Config: cfg, Data: data, Token: token, TLS: cert, Roots: roots, Version: version, Software: versionLine(),
-		Commands: ownCommands(), Notifier: notifier, Log: log, ConfigFile: c.Config,
+		Commands: ownCommands(), Notifier: notifier, Log: log, ConfigFile: c.Config, Recent: recent, Doctor: examine,
 	}
 	if instead != "" {
 		o.Warnings = []string{instead}

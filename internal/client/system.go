@@ -83,3 +83,8 @@ func (c *Client) Unpin(ctx context.Context, id string) error {
 	_, err := c.request(ctx, http.MethodDelete, "/api/v1/runs/"+url.PathEscape(id)+"/pin", nil, nil, maxAnswer)
 	return c.outcome(err)
 }
+
+// Support writes a support bundle to w.
+func (c *Client) Support(ctx context.Context, w io.Writer) error {
+	return c.download(ctx, "/api/v1/support", w)
+}

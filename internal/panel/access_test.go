@@ -103,6 +103,7 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/backup", "", "admin"}, {"HEAD", "/api/v1/backup", "", "admin"}, {"POST", "/api/v1/restore", "x", "admin"},
 		{"GET", "/api/v1/retention", "", "read"}, {"POST", "/api/v1/retention?keep_days=1", "", "admin"},
 		{"PUT", run + "/pin", `{}`, "run"}, {"GET", run + "/pin", "", "read"}, {"DELETE", run + "/pin", "", "run"},
+		{"GET", "/api/v1/support", "", "admin"}, {"HEAD", "/api/v1/support", "", "admin"},
 		{"GET", "/metrics", "", "read"}, {"HEAD", "/metrics", "", "read"},
 		{"GET", "/api/v1/tokens", "", "admin"}, {"POST", "/api/v1/tokens", `{"name":"","scope":"admin"}`, "admin"},
 		{"DELETE", "/api/v1/tokens/nope", "", "admin"}, {"GET", "/api/v1/audit", "", "admin"},

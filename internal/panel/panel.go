@@ -76,6 +76,8 @@ type Config struct {
 	System   System
 	Backups  Backups
 	Retainer Retainer
+	// Supporter makes support bundles; nil has no such route.
+	Supporter Supporter
 	// Certificate is the authority that devices must trust, in PEM form.
 	Certificate []byte
 	// Parts returns the health of the service's parts; nil if nothing watches them.

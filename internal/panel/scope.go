@@ -18,7 +18,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodGet, http.MethodHead:
 		switch path {
 		case "/api/v1/config", "/api/v1/tokens", "/api/v1/audit", // passwords, and what others do
-			"/api/v1/backup",                         // all of it
+			"/api/v1/backup", "/api/v1/support", // all of it
 			"/api/v1/webhooks", "/api/v1/deliveries": // addresses that often are secrets
 			return credentials.Admin
 		}

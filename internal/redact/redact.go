@@ -36,8 +36,8 @@ func New(known ...string) *Redactor {
 	return &Redactor{known: slices.Compact(known)}
 }
 
-// secretName matches names of fields whose values are secrets.
-var secretName = regexp.MustCompile(`(?i)pass(word|phrase|wd)?$|secret|token|cookie|authorization|api[_-]?key|private[_-]?key|psk$|credential|^storage$|^inject$|^files$|^qr$`) // constant
+// secretName matches names of fields whose values are secrets; type is what a journey types.
+var secretName = regexp.MustCompile(`(?i)pass(word|phrase|wd)?$|secret|token|cookie|authorization|api[_-]?key|private[_-]?key|psk$|credential|^storage$|^inject$|^files$|^qr$|^type$`) // constant
 
 // IsSecret says whether a field of this name holds a secret.
 func IsSecret(name string) bool { return secretName.MatchString(name) }

@@ -39,17 +39,25 @@ type backups struct {
 // Backups returns what backs the service up. settings is nil where there is no box; restart has
 // the service started again.
 func (s *Service) Backups(runs *store.Store, settings panel.Settings, restart func()) panel.Backups {
-	b := backups{data: s.Data, software: s.Software, runs: runs, restart: restart}
+	b := backups{data: s.Data, software: s.Software, runs: runs, restart: restart, config: s.configText(settings)}
+	if settings != nil {
+		b.configure = settings.Set
+	}
+	return b
+}
+
+// configText returns what reads the configuration; nil where there is none.
+func (s *Service) configText(settings panel.Settings) func() (string, error) {
 	switch {
 	case settings != nil:
-		b.config, b.configure = settings.Text, settings.Set
+		return settings.Text
 	case s.ConfigFile != "":
-		b.config = func() (string, error) {
+		return func() (string, error) {
 			text, err := os.ReadFile(s.ConfigFile)
 			return string(text), err
 		}
 	}
-	return b
+	return nil
 }
 
 // FinishRestore puts a backup that waits in the place of the data folder's content. It must

@@ -31,6 +31,7 @@ import (
 	"eidetic/internal/sandbox"
 	"eidetic/internal/seat"
 	"eidetic/internal/store"
+	"eidetic/internal/support"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
@@ -51,7 +52,10 @@ type Options struct {
 	Notifier *systemd.Notifier
 	// ConfigFile is the file that Config came from; empty for the defaults.
 	ConfigFile string
-	Log        *slog.Logger
+	// Recent is the end of the log, and Doctor looks at the machine: for support bundles. Without them they lack that.
+	Recent *support.Tail
+	Doctor func(context.Context) ([]doctor.Finding, error)
+	Log    *slog.Logger
 }
 
 // Service is the running box.
@@ -143,6 +147,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	config.Backups = s.Backups(runs, config.Settings, func() { restart.Store(true); stop() })
+	config.Supporter = supporter{s, runs, jobs, keeper, s.configText(config.Settings), devices.describe, inPlace.list}
 	p, err := panel.New(config)
 	if err != nil {
 		return err
