@@ -122,7 +122,7 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(describe(e))
+	p.handler = p.guard(conditional(describe(e)))
 	return p, nil
 }
 
