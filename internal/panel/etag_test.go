@@ -1,7 +1,11 @@
 package panel
 
 import (
+	"bufio"
+	"strings"
+
 	"bytes"
+	"eidetic/internal/store"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -51,5 +55,52 @@ func TestLargeAnswersHaveNoETag(t *testing.T) {
 	})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/runs", nil))
 	if w.Code != 200 || w.Body.Len() != 3*len(piece) || w.Header().Get("ETag") != "" {
 		t.Errorf("%d, %d bytes, ETag %q; want %d bytes and no ETag", w.Code, w.Body.Len(), w.Header().Get("ETag"), 3*len(piece))
+	}
+}
+
+// A reader of events that lost its connection learns how runs ended meanwhile.
+func TestEventsGoOn(t *testing.T) {
+	p, err := New(Config{Store: newStore(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(p)
+	t.Cleanup(s.Close)
+	read := func(last string, until string) (text string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+			if text += lines.Text() + "\n"; strings.Contains(lines.Text(), until) {
+				return text
+			}
+		}
+		t.Fatalf("the stream ended after %q, without %q", text, until)
+		return ""
+	}
+	p.events.Publish(Progress{Run: "a", State: store.StateRunning})
+	first := read("", `"run":"a"`)
+	_, id, ok := strings.Cut(first, "id: ")
+	id, _, _ = strings.Cut(id, "\n")
+	if !ok || id == "" {
+		t.Fatalf("the event has no ID: %q", first)
+	}
+	p.events.Publish(Progress{Run: "a", State: store.StateDone})
+	if got := read(id, `"state":"done"`); strings.Contains(got, "reset") {
+		t.Errorf("coming back after %s: %q, want the end and no reset", id, got)
+	}
+	p.events.Publish(Progress{Run: "b", State: store.StateRunning})
+	if got := read("other-7", `"run":"b"`); !strings.HasPrefix(got, "event: reset\n") {
+		t.Errorf("coming back after a restart: %q, want a reset first", got)
 	}
 }
