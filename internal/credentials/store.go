@@ -123,7 +123,18 @@ func (s *Store) load() {
 	}
 	s.tokens = all.Tokens
 	for _, one := range all.Sessions {
+		one.notLater(s.Now().UTC())
 		s.sessions[one.Digest] = one
+	}
+}
+
+// notLater moves the times of a session that are in the future to now: the clock was wrong when the
+// session was used, or is wrong now, and in either case it must not last for years.
+func (s *session) notLater(now time.Time) {
+	for _, at := range []*time.Time{&s.Opened, &s.Used} {
+		if at.After(now) {
+			*at = now
+		}
 	}
 }
 
