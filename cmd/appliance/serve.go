@@ -77,7 +77,8 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	}
 	defer listener.Close()
 	recent := &support.Tail{}
-	log := slog.New(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), slog.NewTextHandler(recent, &slog.HandlerOptions{Level: level})))
+	kept := slog.NewTextHandler(recent, &slog.HandlerOptions{Level: level})
+	log := slog.New(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), kept))
 	if problem != nil {
 		log.Error(instead, "error", problem)
 	}

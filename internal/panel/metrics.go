@@ -20,7 +20,9 @@ import (
 func (p *Panel) metrics(e *echo.Echo, api huma.API) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBoxCollector(p))
-	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{p}, MaxRequestsInFlight: 4})
+	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{p}, MaxRequestsInFlight: 4,
+	})
 	p.raw(e, api, &huma.Operation{
 		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Numbers for Prometheus", Tags: []string{tagSystem},
 		Description: "Prometheus's text format, or OpenMetrics where the client asks for it.",
@@ -68,7 +70,9 @@ func newBoxCollector(p *Panel) *boxCollector {
 
 // Describe implements prometheus.Collector.
 func (c *boxCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.build, c.runs, c.trials, c.waiting, c.running, c.free, c.size, c.deliveries, c.alerts, c.part, c.warnings, c.failed} {
+	for _, d := range []*prometheus.Desc{
+		c.build, c.runs, c.trials, c.waiting, c.running, c.free, c.size, c.deliveries, c.alerts, c.part, c.warnings, c.failed,
+	} {
 		out <- d
 	}
 }

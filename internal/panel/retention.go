@@ -59,13 +59,13 @@ func (p *Panel) retention(api huma.API) {
 		Description: "Deletes nothing. Without a policy in the request it is that of the configuration. Only evidence is ever deleted: films, pictures, recordings and logs of runs; their numbers and reports stay.",
 		Security:    needsToken(),
 	}, func(ctx context.Context, in *retentionInput) (*retentionBody, error) {
-		return p.retain(in, ctx, p.Retainer.Preview)
+		return p.retain(ctx, in, p.Retainer.Preview)
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "apply-retention", Method: http.MethodPost, Path: "/api/v1/retention", Summary: "Delete what retention would delete",
 		Tags: []string{tagSystem}, Description: "The answer has what was deleted.", Security: needsToken(),
 	}, func(ctx context.Context, in *retentionInput) (*retentionBody, error) {
-		body, err := p.retain(in, ctx, p.Retainer.Apply)
+		body, err := p.retain(ctx, in, p.Retainer.Apply)
 		if body != nil {
 			note(ctx, fmt.Sprintf("the evidence of %d runs, %d MB", len(body.Body.Delete)+body.Body.More, body.Body.Frees/1_000_000))
 		}
@@ -73,7 +73,7 @@ func (p *Panel) retention(api huma.API) {
 	})
 }
 
-func (p *Panel) retain(in *retentionInput, ctx context.Context, do func(context.Context, retention.Policy) (Retention, error)) (
+func (p *Panel) retain(ctx context.Context, in *retentionInput, do func(context.Context, retention.Policy) (Retention, error)) (
 	*retentionBody, error,
 ) {
 	policy := retention.Policy{KeepDays: in.KeepDays}

@@ -63,7 +63,9 @@ func (b *Bundle) Failed(name string, why error) error {
 }
 
 func (b *Bundle) write(name string, content []byte) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: "support/" + name, Size: int64(len(content)), Mode: 0o600, ModTime: b.made.Round(time.Second)}
+	h := &tar.Header{
+		Typeflag: tar.TypeReg, Name: "support/" + name, Size: int64(len(content)), Mode: 0o600, ModTime: b.made.Round(time.Second),
+	}
 	err := b.tar.WriteHeader(h)
 	if err == nil {
 		_, err = b.tar.Write(content)
