@@ -39,7 +39,9 @@ func TestSupportCommand(t *testing.T) {
 		t.Errorf("the file has %q (%v), want what the box sent", text, err)
 	}
 	var bundle bytes.Buffer
-	found := func(context.Context) ([]doctor.Finding, error) { return []doctor.Finding{{Name: "chromium", Found: "137.0"}}, nil }
+	found := func(context.Context) ([]doctor.Finding, error) {
+		return []doctor.Finding{{Name: "chromium", Found: "137.0"}}, nil
+	}
 	if err := here(t.Context(), support.New(&bundle, redact.New(), time.Unix(1, 0)), found); err != nil {
 		t.Fatal(err)
 	}
