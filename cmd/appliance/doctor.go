@@ -35,7 +35,7 @@ func (c *DoctorCmd) Run(ctx context.Context, std *streams) error {
 	if c.Inside {
 		return c.inside(ctx)
 	}
-	all, err := doctor.Check(ctx, []string{"doctor", "--inside"})
+	all, err := examine(ctx)
 	if err != nil {
 		return cannot(err)
 	}

@@ -17,32 +17,37 @@ import (
 
 // CLI is the command line; each field is a command, declared in the file of its name.
 type CLI struct {
-	Demo    DemoCmd      `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
-	Measure MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
-	Inside  InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
-	Serve   ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
-	Box     BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
-	Run     RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
-	Token   TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
-	Compare CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
-	Bisect  BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
-	Series  SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
-	Export  ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`
-	Record  RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
-	Replay  ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
-	Inspect InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
-	Visit   VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
-	Capture CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
-	Control ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
-	Gesture GestureCmd   `cmd:"" help:"Record a gesture of a person, to be repeated by a step: record, show."`
-	Reel    ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
-	Archive ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
-	Devices DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`
-	Analyze AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
-	Link    LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
-	Site    SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
-	Doctor  DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
-	Version VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
+	Demo      DemoCmd      `cmd:"" help:"Record a sample shop, replay it without its origins, film every load and measure it."`
+	Measure   MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
+	Inside    InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
+	Serve     ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
+	Box       BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
+	Run       RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Backup    BackupCmd    `cmd:"" help:"Write all that a box keeps into one file."`
+	Restore   RestoreCmd   `cmd:"" help:"Put a backup in the place of what a data folder holds, or check one."`
+	Retention RetentionCmd `cmd:"" help:"Say what evidence of old runs a box would delete, and delete it."`
+	Pin       PinCmd       `cmd:"" help:"Keep a run of a box with all its files."`
+	Support   SupportCmd   `cmd:"" help:"Make a file for whoever helps with a box, without secrets."`
+	Token     TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
+	Compare   CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
+	Bisect    BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
+	Series    SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
+	Export    ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`
+	Record    RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
+	Replay    ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
+	Inspect   InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
+	Visit     VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
+	Capture   CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
+	Control   ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
+	Gesture   GestureCmd   `cmd:"" help:"Record a gesture of a person, to be repeated by a step: record, show."`
+	Reel      ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
+	Archive   ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
+	Devices   DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`
+	Analyze   AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
+	Link      LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
+	Site      SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
+	Doctor    DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
+	Version   VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
 
 	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
 	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`

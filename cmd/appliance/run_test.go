@@ -92,6 +92,7 @@ type testBox struct {
 	queue           *store.Queue
 	keeper          *automation.Keeper
 	stop            func()
+	retained        int // how often retention was applied
 }
 
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
@@ -129,11 +130,14 @@ func (b *testBox) start(t *testing.T) {
 	p, err := panel.New(
 		panel.Config{
 			Store: runs, Automation: b.keeper,
-			Queue:    queue,
-			Token:    b.token,
-			TLS:      service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
-			Version:  "v1",
-			Archives: service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
+			Queue:     queue,
+			Token:     b.token,
+			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
+			Version:   "v1",
+			Archives:  service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
+			Supporter: fixedBundle{},
+			Retainer:  oneOld{&b.retained},
+			Backups:   service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {}),
 		},
 	)
 	if err != nil {

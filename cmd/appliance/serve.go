@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
+	"os"
+	"syscall"
 
 	"eidetic/image/box"
 	"eidetic/internal/panel"
 	"eidetic/internal/pin"
 	"eidetic/internal/service"
+	"eidetic/internal/support"
 	"eidetic/systemd"
 )
 
@@ -72,7 +76,9 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(fmt.Errorf("panel: %w", err))
 	}
 	defer listener.Close()
-	log := systemd.Logger(std.err, level)
+	recent := &support.Tail{}
+	kept := slog.NewTextHandler(recent, &slog.HandlerOptions{Level: level})
+	log := slog.New(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), kept))
 	if problem != nil {
 		log.Error(instead, "error", problem)
 	}
@@ -85,6 +91,9 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	defer held.Close()
+	if err := service.FinishRestore(data, log); err != nil {
+		return cannot(err)
+	}
 	token, file, err := service.Token(c.TokenFile, data)
 	if err != nil {
 		return cannot(err)
@@ -103,12 +112,20 @@ func (c ServeCmd) Run(ctx context.Context, std *streams) error {
 	}
 	o := service.Options{
 		Config: cfg, Data: data, Token: token, TLS: cert, Roots: roots, Version: version, Software: versionLine(),
-		Commands: ownCommands(), Notifier: notifier, Log: log,
+		Commands: ownCommands(), Notifier: notifier, Log: log, ConfigFile: c.Config, Recent: recent, Doctor: examine,
 	}
 	if instead != "" {
 		o.Warnings = []string{instead}
 	}
-	return service.New(o).Serve(ctx, listener)
+	err = service.New(o).Serve(ctx, listener)
+	if !errors.Is(err, service.ErrRestart) || os.Getenv("NOTIFY_SOCKET") != "" { // systemd starts it again
+		if errors.Is(err, service.ErrRestart) {
+			err = nil
+		}
+		return err
+	}
+	_ = listener.Close() // the next one takes the same address
+	return cannot(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
 // config reads the configuration. On a box a mistake in it is logged, with what is

@@ -206,3 +206,22 @@ func (m *postman) try(ctx context.Context, seq int64) error {
 		return execAll(ctx, tx, all)
 	})
 }
+
+// DeliveryCounts counts the deliveries that are kept, by state.
+func (k *Keeper) DeliveryCounts(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{DeliveryWaits: 0, DeliveryDone: 0, DeliveryFailed: 0}
+	rows, err := k.db.QueryContext(ctx, `SELECT state, count(*) FROM deliveries GROUP BY state`)
+	if err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var state string
+		var n int
+		if err := rows.Scan(&state, &n); err != nil {
+			return nil, fmt.Errorf("count deliveries: %w", err)
+		}
+		counts[state] = n
+	}
+	return counts, rows.Err()
+}

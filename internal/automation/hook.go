@@ -225,3 +225,21 @@ func (k *Keeper) post(ctx context.Context, tx *sql.Tx, e Event, hooks []string) 
 		SELECT seq FROM deliveries WHERE state <> ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`, DeliveryWaits, mostEnded)
 	return err
 }
+
+// Secrets lists the keys and addresses of all webhooks, so that they can be removed from what
+// leaves the box.
+func (k *Keeper) Secrets(ctx context.Context) (all []string, err error) {
+	rows, err := k.db.QueryContext(ctx, `SELECT secret, url FROM hooks`)
+	if err != nil {
+		return nil, fmt.Errorf("list secrets: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var secret, url string
+		if err := rows.Scan(&secret, &url); err != nil {
+			return nil, fmt.Errorf("list secrets: %w", err)
+		}
+		all = append(all, secret, url)
+	}
+	return all, rows.Err()
+}

@@ -278,3 +278,12 @@ func timeIf(ns int64) *time.Time {
 	t := timeOf(ns)
 	return &t
 }
+
+// CheckFile says why a file cannot be opened, or brings it to the newest version.
+func CheckFile(ctx context.Context, file string) error {
+	db, _, err := store.OpenDatabase(ctx, file, schema())
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}

@@ -249,3 +249,25 @@ func merged(all ...[]string) []string {
 	slices.Sort(out)
 	return append([]string{}, slices.Compact(out)...)
 }
+
+// Plans lists the plans of all versions of each workflow, by its name.
+func (k *Keeper) Plans(ctx context.Context) (map[string][]lab.Plan, error) {
+	rows, err := k.db.QueryContext(ctx, `SELECT v.name, v.plan FROM versions v JOIN workflows w ON w.name = v.name WHERE w.gone = 0`)
+	if err != nil {
+		return nil, fmt.Errorf("list plans: %w", err)
+	}
+	defer rows.Close()
+	all := map[string][]lab.Plan{}
+	for rows.Next() {
+		var name, text string
+		var plan lab.Plan
+		if err := rows.Scan(&name, &text); err != nil {
+			return nil, fmt.Errorf("list plans: %w", err)
+		}
+		if err := json.Unmarshal([]byte(text), &plan); err != nil {
+			return nil, fmt.Errorf("list plans: %s: %w", name, err)
+		}
+		all[name] = append(all[name], plan)
+	}
+	return all, rows.Err()
+}

@@ -353,6 +353,18 @@ func (k *Keeper) Resume(id string) (Bisect, error) {
 	return b.Bisect, b.save()
 }
 
+// Needs says since when runs may be those of a bisect that has not ended; the zero time is that there is none.
+func (k *Keeper) Needs() (since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.Going() && (since.IsZero() || b.Made.Before(since)) {
+			since = b.Made
+		}
+	}
+	return since
+}
+
 // going counts the bisects that have not ended.
 func (k *Keeper) going() (n int) {
 	for _, b := range k.all {

@@ -123,7 +123,18 @@ func (s *Store) load() {
 	}
 	s.tokens = all.Tokens
 	for _, one := range all.Sessions {
+		one.notLater(s.Now().UTC())
 		s.sessions[one.Digest] = one
+	}
+}
+
+// notLater moves the times of a session that are in the future to now: the clock was wrong when the
+// session was used, or is wrong now, and in either case it must not last for years.
+func (s *session) notLater(now time.Time) {
+	for _, at := range []*time.Time{&s.Opened, &s.Used} {
+		if at.After(now) {
+			*at = now
+		}
 	}
 }
 
@@ -198,4 +209,15 @@ func (s *Store) saveLater() {
 	if err := s.save(); err != nil {
 		s.Log.Warn("the last use of a token was not written", "error", err)
 	}
+}
+
+// WithoutSessions returns the file of tokens and sessions without the sessions. It returns an
+// error for a file that this package did not write. Only digests of tokens are in it.
+func WithoutSessions(text []byte) ([]byte, error) {
+	all, err := decodeKept(text)
+	if err != nil {
+		return nil, fmt.Errorf("the file of tokens: %w", err)
+	}
+	all.Sessions = nil
+	return json.Marshal(all)
 }

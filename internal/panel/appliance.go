@@ -206,6 +206,15 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.System != nil {
 		p.system(e, api)
 	}
+	if p.Supporter != nil {
+		p.support(e, api)
+	}
+	if p.Retainer != nil {
+		p.retention(api)
+	}
+	if p.Backups != nil {
+		p.backups(e, api)
+	}
 }
 
 // raw registers an operation whose body is not JSON.

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -77,6 +79,10 @@ func (p *Panel) artifact(c echo.Context) error {
 	}
 	defer root.Close()
 	f, info, err := store.OpenFile(root, name)
+	if thin, ok := p.Store.ThinnedAt(id); ok && errors.Is(err, fs.ErrNotExist) {
+		return echo.NewHTTPError(http.StatusGone, fmt.Sprintf("the run has no file %s any more: its evidence was deleted on %s, because %s",
+			clip(name), thin.At.Format(time.DateOnly), thin.Why))
+	}
 	if err != nil {
 		return p.openError(name, err)
 	}

@@ -39,8 +39,10 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	}
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: "/api/v1/events", Summary: "Progress of all runs", Tags: []string{tagRuns},
-		Description: "Server-sent events. The stream begins with the latest progress of each run that has not ended, and stays open.",
+		Description: "Server-sent events. The stream begins with the latest progress of each run that has not ended, and stays open. With the ID of the last event in Last-Event-ID it begins with the ends of runs since then, too; an event of the type reset says that some may be missing, and the list must be read again.",
 		Security:    needsToken(), Responses: answer,
+		Parameters: []*huma.Param{{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "The ID of the last event that was received"}},
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run",
@@ -68,7 +70,8 @@ func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
 func (p *Panel) stream(c echo.Context, run string) error {
 	ctx, w := c.Request().Context(), c.Response()
 	// Subscribe before reading the run's state, so that an end in between is not missed.
-	l := p.events.Listen(run)
+	last := c.Request().Header.Get("Last-Event-ID")
+	l, complete := p.events.ListenAfter(run, last)
 	defer l.Close()
 	var first *Progress
 	if run != "" {
@@ -84,17 +87,25 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	if isHead(c.Request()) {
 		return nil
 	}
-	send := func(s Progress) error {
+	if last != "" && !complete {
+		if _, err := fmt.Fprint(w, "event: reset\ndata: {}\n\n"); err != nil {
+			return nil
+		}
+	}
+	send := func(s Progress, place string) error {
 		b, err := json.Marshal(s)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "event: progress\ndata: %s\n\n", b)
+		if place != "" {
+			place = "id: " + place + "\n"
+		}
+		_, err = fmt.Fprintf(w, "%sevent: progress\ndata: %s\n\n", place, b)
 		w.Flush()
 		return err
 	}
 	if first != nil {
-		if err := send(*first); err != nil || first.Terminal() {
+		if err := send(*first, ""); err != nil || first.Terminal() {
 			return nil // the client has disconnected, or the run has ended
 		}
 	}
@@ -117,8 +128,13 @@ func (p *Panel) stream(c echo.Context, run string) error {
 			if !p.isStill(ctx) {
 				return nil
 			}
-			for _, s := range l.Take() {
-				if err := send(s); err != nil || run != "" && s.Terminal() {
+			all := l.Take()
+			for i, s := range all {
+				place := "" // only with the last may a reader say that it has all of them
+				if i == len(all)-1 {
+					place = l.Place()
+				}
+				if err := send(s, place); err != nil || run != "" && s.Terminal() {
 					return nil
 				}
 			}

@@ -66,15 +66,21 @@ type Config struct {
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.
 	PluggedIn func(context.Context) []PluggedPart
+	// Disk returns the room and the size of the data folder's disk; nil shows neither.
+	Disk func() (free, size int64, err error)
 	// Links are the names of access networks that a plan can use.
 	Links []string
 	// Seats let people see and drive the devices; nil has no such routes.
 	Seats Seats
-	// Archives, Settings and System are what else can be read and changed; the routes of
+	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of
 	// a nil one do not exist.
 	Archives Archives
 	Settings Settings
 	System   System
+	Backups  Backups
+	Retainer Retainer
+	// Supporter makes support bundles; nil has no such route.
+	Supporter Supporter
 	// Certificate is the authority that devices must trust, in PEM form.
 	Certificate []byte
 	// Parts returns the health of the service's parts; nil if nothing watches them.
@@ -119,7 +125,7 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(describe(e))
+	p.handler = p.guard(conditional(describe(e)))
 	return p, nil
 }
 

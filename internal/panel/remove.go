@@ -23,6 +23,10 @@ func (p *Panel) remove(id string) error {
 	switch err := p.Store.Remove(id); {
 	case errors.Is(err, store.ErrNotFound):
 		return huma.Error404NotFound("there is no run " + clip(id))
+	case errors.Is(err, store.ErrPinned):
+		return huma.NewError(http.StatusConflict, "the run is pinned: remove the pin first (DELETE /api/v1/runs/"+id+"/pin)")
+	case errors.Is(err, store.ErrRead):
+		return huma.NewError(http.StatusConflict, err.Error())
 	case errors.Is(err, store.ErrHeld):
 		return huma.NewError(http.StatusConflict, "the run goes on: cancel it first, without files=true")
 	case err != nil:

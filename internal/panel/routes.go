@@ -109,6 +109,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.betweens(api)
 	p.annotations(api)
 	p.exports(api)
+	p.pins(api)
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)
@@ -124,6 +125,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.bisectRoutes(api)
 		}
 	}
+	p.metrics(e, api)
 	p.appliance(e, api)
 	p.access(e, api)
 	describeScopes(api.OpenAPI())

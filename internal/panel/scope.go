@@ -18,6 +18,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodGet, http.MethodHead:
 		switch path {
 		case "/api/v1/config", "/api/v1/tokens", "/api/v1/audit", // passwords, and what others do
+			"/api/v1/backup", "/api/v1/support", // all of it
 			"/api/v1/webhooks", "/api/v1/deliveries": // addresses that often are secrets
 			return credentials.Admin
 		}
@@ -30,7 +31,8 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		}
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
-			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") || isTurn(path) {
+			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
+			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodDelete:

@@ -19,6 +19,8 @@ import (
 
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
 
+func backupType() reflect.Type { return reflect.TypeFor[Backup]() }
+
 func archiveType() reflect.Type { return reflect.TypeFor[Archive]() }
 
 type (

@@ -1,6 +1,11 @@
 package runqueue
 
 import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"eidetic/internal/store"
@@ -28,11 +33,24 @@ type Events struct {
 	mu        sync.Mutex
 	latest    map[string]Progress // of the runs that have not ended
 	listeners map[*Listener]struct{}
+	process   string // differs from that of any other process
+	seq       uint64 // of the newest progress
+	ends      []end  // the newest, at most mostEnds
+	forgotten uint64 // the newest end that is not in ends any more
 }
+
+// end is how a run ended, and its place among all progress.
+type end struct {
+	Progress
+	seq uint64
+}
+
+// mostEnds bounds the ends that are kept for listeners that come back.
+const mostEnds = 500
 
 // NewEvents returns events without a listener.
 func NewEvents() *Events {
-	return &Events{latest: map[string]Progress{}, listeners: map[*Listener]struct{}{}}
+	return &Events{latest: map[string]Progress{}, listeners: map[*Listener]struct{}{}, process: strings.ToLower(rand.Text()[:8])}
 }
 
 // Publish tells everyone who listens how a run goes. It never blocks: a slow
@@ -40,8 +58,12 @@ func NewEvents() *Events {
 func (e *Events) Publish(s Progress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.seq++
 	if s.Terminal() {
 		delete(e.latest, s.Run)
+		if e.ends = append(e.ends, end{s, e.seq}); len(e.ends) > mostEnds {
+			e.forgotten, e.ends = e.ends[0].seq, slices.Delete(e.ends, 0, 1)
+		}
 	} else {
 		e.latest[s.Run] = s
 	}
@@ -57,6 +79,7 @@ type Listener struct {
 	pending map[string]Progress
 	order   []string
 	wake    chan struct{} // capacity 1
+	place   string        // as of the last Take
 }
 
 // Listen begins with the newest progress of the runs that have not ended; run ""
@@ -70,6 +93,34 @@ func (e *Events) Listen(run string) *Listener {
 		l.offer(s)
 	}
 	return l
+}
+
+// ListenAfter is [Events.Listen] for somebody who was told the ID last, as [Listener.Place] gave it. It
+// begins with the ends since then. complete says whether none of them is missing: after a
+// restart, and after very many ends, the list of runs must be read again.
+func (e *Events) ListenAfter(run, last string) (l *Listener, complete bool) {
+	process, number, _ := strings.Cut(last, "-")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	l = e.Listen(run)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil || process != e.process || seq > e.seq || seq < e.forgotten {
+		return l, false
+	}
+	for _, one := range e.ends {
+		if _, again := e.latest[one.Run]; one.seq > seq && !again {
+			l.offer(one.Progress)
+		}
+	}
+	return l, true
+}
+
+// Place is the ID of what was published last: whoever has got all that Take returned before may
+// go on after it.
+func (l *Listener) Place() string {
+	l.events.mu.Lock()
+	defer l.events.mu.Unlock()
+	return l.place
 }
 
 // Close ends the listening.
@@ -91,6 +142,7 @@ func (l *Listener) Take() []Progress {
 		out = append(out, l.pending[run])
 	}
 	l.order, l.pending = nil, map[string]Progress{}
+	l.place = fmt.Sprintf("%s-%d", l.events.process, l.events.seq)
 	return out
 }
 

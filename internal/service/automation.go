@@ -59,10 +59,13 @@ func (s *Service) sender(network *ports) webhook.Sender {
 	}
 }
 
+// bisectsDir is the folder of bisects in the data folder.
+const bisectsDir = "bisects"
+
 // bisects opens the bisects that the box makes by itself.
 func (s *Service) bisects(queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (*bisects.Keeper, error) {
 	return bisects.Open(bisects.Config{
-		Dir: filepath.Join(s.Data, "bisects"), Runs: queue, Store: runs, Sender: s.sender(network), Check: carrier.checkKept, Log: s.Log,
+		Dir: filepath.Join(s.Data, bisectsDir), Runs: queue, Store: runs, Sender: s.sender(network), Check: carrier.checkKept, Log: s.Log,
 	})
 }
 

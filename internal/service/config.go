@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/internal/retention"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/archive"
 
@@ -26,6 +27,8 @@ type Config struct {
 	Network networkConfig `yaml:"network"`
 	// Recordings says what reading one may take.
 	Recordings recordingsConfig `yaml:"recordings"`
+	// Retention says how long the evidence of runs is kept.
+	Retention retention.Policy `yaml:"retention"`
 	// Virtual is for the browsers of this machine, which a box does not have.
 	Virtual virtualConfig `yaml:"virtual"`
 	// Devices are what is plugged into network ports; a box knows its ports by
@@ -235,6 +238,9 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	if m := cfg.Recordings.Memory; m < 0 || m > 80 {
 		return atField(file, text, "$.recordings.memory_percent",
 			fmt.Errorf("%d is outside 1 … 80: the browser and the recorder need the rest; leave it out for %.0f", m, 100*archive.DefaultShare))
+	}
+	if field, err := cfg.Retention.Check(); err != nil {
+		return atField(file, text, "$.retention."+field, err)
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

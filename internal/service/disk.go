@@ -42,6 +42,7 @@ type disk struct {
 	mu     sync.Mutex
 	looked time.Time // the last look ended
 	wrong  error     // of the last look
+	low    error     // warns that the disk will be full
 	began  time.Time // of the look that goes on
 	done   chan struct{}
 }
@@ -81,9 +82,9 @@ func (d *disk) begin() <-chan struct{} {
 	if d.done == nil && time.Since(d.looked) > diskPeriod {
 		d.began, d.done = time.Now(), make(chan struct{})
 		go func(done chan struct{}) {
-			wrong := d.look(d.data)
+			wrong, low := d.look(d.data), lowOn(d.data)
 			d.mu.Lock()
-			d.wrong, d.looked, d.done = wrong, time.Now(), nil
+			d.wrong, d.low, d.looked, d.done = wrong, low, time.Now(), nil
 			d.mu.Unlock()
 			close(done)
 		}(d.done)
@@ -114,6 +115,36 @@ func lookAtDisk(dir string) error {
 	return nil
 }
 
+const (
+	// lowShare is the share of the disk, and lowRoom the room in bytes, below both of which a warning
+	// says that the disk will be full: a run of a hundred trials has some gigabytes.
+	lowShare, lowRoom = 0.1, 10_000_000_000
+)
+
+// lowOn warns of a disk that will be full.
+func lowOn(dir string) error {
+	free, total, err := roomOn(dir)
+	if err != nil || free >= lowRoom || float64(free) >= lowShare*float64(total) {
+		return nil // of what is wrong with the disk, look tells
+	}
+	return fmt.Errorf("the disk is nearly full: %d MB of %d MB are free, and below %d MB no run begins; delete runs or recordings, or set retention in the configuration",
+		free/1_000_000, total/1_000_000, leastFree/1_000_000)
+}
+
+// warning returns what will be a problem, or nil.
+func (d *disk) warning() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.low
+}
+
+// again makes the next answer wait for a new look.
+func (d *disk) again() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looked = time.Time{}
+}
+
 // removeWriteTests removes what an earlier process left.
 func (d *disk) removeWriteTests() {
 	left, _ := filepath.Glob(filepath.Join(d.data, ".write-test-*")) // the pattern is constant and valid
@@ -134,6 +165,8 @@ func (d *disk) refusal() error {
 func (s *Service) alerts(d *disk, p *ports) (all []string) {
 	if err := d.problem(); err != nil {
 		all = append(all, "no run can be started: "+err.Error())
+	} else if low := d.warning(); low != nil {
+		all = append(all, low.Error())
 	}
 	if roles, err := p.roles(); err == nil && roles.Warning() != "" {
 		all = append(all, roles.Warning())

@@ -129,3 +129,14 @@ func withDevice(p lab.Plan) lab.Plan {
 	p.Device = "port"
 	return p
 }
+
+// mountSmall mounts a file system of 20 MB in the test's own mounts.
+func mountSmall(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=20m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}

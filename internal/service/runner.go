@@ -26,12 +26,20 @@ type runner struct {
 	devices  *deviceList
 	notifier *systemd.Notifier
 	disk     *disk // nil is one that is well
+	retainer *retainer
 }
 
 // Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if err := r.disk.refusal(); err != nil {
-		return p, err
+		if r.retainer == nil || !r.retainer.policy.Set() {
+			return p, err
+		}
+		r.retainer.makeRoom(ctx)
+		r.disk.again()
+		if err := r.disk.refusal(); err != nil {
+			return p, err
+		}
 	}
 	if p.Device == "" {
 		all := r.devices.describe(ctx)

@@ -10,10 +10,12 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +32,7 @@ import (
 	"eidetic/internal/sandbox"
 	"eidetic/internal/seat"
 	"eidetic/internal/store"
+	"eidetic/internal/support"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
@@ -48,7 +51,12 @@ type Options struct {
 	Software string           // what runs name as the software that made them
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
-	Log      *slog.Logger
+	// ConfigFile is the file that Config came from; empty for the defaults.
+	ConfigFile string
+	// Recent is the end of the log, and Doctor looks at the machine: for support bundles. Without them they lack that.
+	Recent *support.Tail
+	Doctor func(context.Context) ([]doctor.Finding, error)
+	Log    *slog.Logger
 }
 
 // Service is the running box.
@@ -125,6 +133,13 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warning = append(warning, "bisects are off: their folder cannot be opened")
 	}
+	carrier.retainer = &retainer{
+		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn,
+		clock: newSteadyClock(),
+	}
+	if bisecting != nil {
+		carrier.retainer.bisecting = bisecting.Needs
+	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
 		Version: s.Version, Log: s.Log, Parts: s.parts, Warnings: slices.Concat(s.Warnings, warning), Queue: queue,
@@ -132,11 +147,17 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Alerts:  func() []string { return s.alerts(disk, network) },
 		Devices: devices.describe, PluggedIn: inPlace.list, Seats: seats{devices},
 		Links: link.Names(), Certificate: authority.PEM(), Archives: uploads,
-		Hosts: s.Config.hostNames(),
+		Hosts: s.Config.hostNames(), Retainer: carrier.retainer,
+		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
 	}
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
 	}
+	var restart atomic.Bool
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	config.Backups = s.Backups(runs, config.Settings, func() { restart.Store(true); stop() })
+	config.Supporter = supporter{s, runs, jobs, keeper, s.configText(config.Settings), devices.describe, inPlace.list}
 	p, err := panel.New(config)
 	if err != nil {
 		return err
@@ -146,18 +167,27 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer remove()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	ended, down := make(chan error, 1), make(chan struct{})
 	go func() { ended <- serveAll(ctx, p, queue, keeper, bisecting, listener, own) }()
+	retained := make(chan struct{})
+	go func() { carrier.retainer.work(ctx); close(retained) }()
+	defer func() { stop(); <-retained }()
 	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), panelPulse, s.Log)
 	// The network stays until the runs that use it have ended.
 	watching, unplug := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { network.watch(watching, networkPulse.Tick); close(down) }()
 	defer func() { unplug(); <-down }()
 	go func() { _ = s.Notifier.Run(ctx) }()
-	return s.announce(ctx, listener, ended)
+	err = s.announce(ctx, listener, ended)
+	if err == nil && restart.Load() {
+		return ErrRestart
+	}
+	return err
 }
+
+// ErrRestart is returned by a service that is to be started again: a backup takes the place of
+// what it kept.
+var ErrRestart = errors.New("the service starts again")
 
 // serveAll serves the panel and carries out the queue, and what the box does by itself, until
 // ctx is done or one of them fails, and returns when all have ended. keeper and bisecting may be nil.

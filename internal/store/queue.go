@@ -38,6 +38,10 @@ var ErrFull = fmt.Errorf("%d runs wait already, which is the most: cancel some o
 // ErrExists is returned for a job whose ID is in the queue already.
 var ErrExists = errors.New("there is a job of this name already")
 
+// queueSteps lead to the newest version. Files had none until version 2, so the first two
+// steps also go through where their tables are there.
+func queueSteps() []string { return []string{queueSchema, onceSchema} }
+
 const queueSchema = `
 CREATE TABLE IF NOT EXISTS jobs (
 	seq     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -81,12 +85,14 @@ func MemoryQueue(ctx context.Context) (*Queue, error) {
 func Damaged(err error) bool { return isDamaged(err) }
 
 func openQueue(ctx context.Context, db *sql.DB, path string) (*Queue, error) {
-	for _, statement := range []string{queueSchema, onceSchema,
-		`UPDATE jobs SET state = 'interrupted', error = 'the appliance was stopped while it ran' WHERE state = 'running'`} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			_ = db.Close()
-			return nil, fmt.Errorf("open queue %s: %w", path, asNoSpace(err))
-		}
+	_, err := migrate(ctx, db, queueSteps())
+	if err == nil {
+		_, err = db.ExecContext(ctx,
+			`UPDATE jobs SET state = 'interrupted', error = 'the appliance was stopped while it ran' WHERE state = 'running'`)
+	}
+	if err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("open queue %s: %w", path, asNoSpace(err))
 	}
 	return &Queue{db}, nil
 }

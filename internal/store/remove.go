@@ -14,11 +14,15 @@ import (
 // ErrHeld is returned for a run that another process is writing.
 var ErrHeld = errors.New("the run goes on")
 
+// ErrRead is returned for a run whose files are being copied, as by a backup.
+var ErrRead = errors.New("its files are being copied: try again in a while")
+
 // removedPrefix begins the names of folders that are being removed.
 const removedPrefix = ".gone-"
 
 // Remove deletes a run's folder and its content, whether or not it can be read as a run.
-// It refuses a locked folder with ErrHeld. It needs no disk space. If Remove is
+// It refuses a locked folder with ErrHeld and a pinned
+// run with ErrPinned. It needs no disk space. If Remove is
 // interrupted, the folder is no longer listed, and the next Open removes the rest.
 func (s *Store) Remove(id string) error {
 	dir, err := s.dir(id)
@@ -28,6 +32,13 @@ func (s *Store) Remove(id string) error {
 	if isLocked(dir) {
 		return ErrHeld
 	}
+	if pin, err := s.Pinned(id); pin != nil && err == nil {
+		return ErrPinned
+	}
+	if !s.holds.take(id) {
+		return ErrRead
+	}
+	defer s.holds.free(id)
 	runs := filepath.Dir(dir)
 	gone := filepath.Join(runs, removedPrefix+id)
 	if err := os.RemoveAll(gone); err != nil {

@@ -22,6 +22,7 @@ type Store struct {
 	mu    sync.Mutex
 	index *Index
 	past  []*Index // indexes replaced after an error; queries may still use them
+	holds holds
 }
 
 // Open opens a store, creating it if there is none. A missing or damaged index is
