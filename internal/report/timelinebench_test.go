@@ -42,10 +42,9 @@ func heavy(b *testing.B) (dir string) {
 	}
 	var all trace.Kept
 	for i := range 4000 {
-		at := trial.StartTime + lab.Time(i)*5e5
+		at, url := trial.StartTime+lab.Time(i)*5e5, fmt.Sprintf("https://www.shop.test/js/%d.js?%s", i, strings.Repeat("long", 270))
 		all.Shown = append(all.Shown, trace.Shown{Process: "Renderer", Thread: fmt.Sprint("thread ", i%8), Number: i % 8, Main: i%8 == 0,
-			Name: fmt.Sprint("FunctionCall ", i), Group: trace.ScriptGroup, URL: fmt.Sprintf("https://www.shop.test/js/%d.js?%s", i, strings.Repeat("long", 270)),
-			Start: at, End: at + 3e6})
+			Name: fmt.Sprint("FunctionCall ", i), Group: trace.ScriptGroup, URL: url, Start: at, End: at + 3e6})
 	}
 	work, err := json.Marshal(all)
 	if err != nil {
