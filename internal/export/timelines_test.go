@@ -75,6 +75,36 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
+// TestPaths: critical paths step by step, and their rows among the causes; text of pages runs nothing in a spreadsheet.
+func TestPaths(t *testing.T) {
+	run := reporttest.Run(1, 1)
+	run.Causes = &lab.Causes{
+		Rows: []lab.Cause{{Kind: lab.CauseWait, What: "GET /", Unit: "ms"}},
+		Paths: &lab.CriticalPaths{
+			Share: 10, Rows: []lab.Cause{{Kind: lab.CausePath, Thread: lab.PathWork, What: "=1+1", Unit: "ms", Shift: 5}},
+			Control: lab.Path{Trial: 1, Frame: 7, Steps: []lab.PathStep{{Kind: lab.PathStart, ToMS: 5, Inferred: true}, {Kind: lab.PathWork, What: "=1+1", FromMS: 5, ToMS: 9}}},
+		},
+	}
+	read := func(format string) [][]string {
+		rows, err := csv.NewReader(strings.NewReader(written(t, format, &Source{Run: run}))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	rows := read("paths")
+	if len(rows) != 3 || strings.Join(rows[2][1:11], ",") != "control,1,7,10,2,5,9,4,work," || rows[2][11] != "'=1+1" || rows[1][12] != "true" {
+		t.Errorf("paths are %q", rows)
+	}
+	if rows := read("causes"); len(rows) != 3 || rows[2][1] != "path" || rows[2][3] != "work" || rows[2][10] != "5" {
+		t.Errorf("causes are %q", rows)
+	}
+	run.Causes.Paths = nil
+	if rows := read("paths"); len(rows) != 1 {
+		t.Errorf("without paths: %q", rows)
+	}
+}
+
 func TestOneTrial(t *testing.T) {
 	s := stored(t, reporttest.Run(1, 3))
 	s.Trial = 2
