@@ -48,6 +48,11 @@ bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of tr
 	@scripts/deps.sh demo bench
 	go run ./internal/truth/tracecost $(COST_FLAGS)
 
+.PHONY: bench-observer-cost
+bench-observer-cost: ## Measure what the script of measure.page_marks costs a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20")
+	@scripts/deps.sh demo bench
+	go run ./internal/truth/tracecost -of observer -out out/bench/observercost.json $(COST_FLAGS)
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)

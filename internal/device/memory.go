@@ -88,7 +88,8 @@ func (m *Memory) name(dir string, pid int, p procStat) string {
 	if err != nil {
 		return p.name
 	}
-	name := roleOf(p.name, bytes.Split(command, []byte{0}))
+	// What Chromium's zygote starts writes its arguments anew, with spaces between them.
+	name := roleOf(p.name, bytes.FieldsFunc(command, func(r rune) bool { return r == 0 || r == ' ' }))
 	if len(m.names) < 10*mostProcesses {
 		m.names[key] = name
 	}

@@ -22,15 +22,15 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		stat := fmt.Sprintf("%d (%s) S 1 %s", pid, comm, strings.Repeat("1 ", 20))
-		for name, text := range map[string]string{"stat": stat, "cmdline": strings.ReplaceAll(command, " ", "\x00"), "statm": statm, "smaps_rollup": rollup} {
+		for name, text := range map[string]string{"stat": stat, "cmdline": command, "statm": statm, "smaps_rollup": rollup} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	add(4, "chromium", "/usr/lib/chromium/chromium --kiosk", "900 300 10 1 0 50 0", "00-ff ---p 00000000 00:00 0 [rollup]\nRss:  1200 kB\nPss:  700 kB\n")
+	add(4, "chromium", "/usr/lib/chromium/chromium\x00--kiosk\x00", "900 300 10 1 0 50 0", "00-ff ---p 00000000 00:00 0 [rollup]\nRss:  1200 kB\nPss:  700 kB\n")
 	add(5, "chromium", "/usr/lib/chromium/chromium --type=renderer --lang=de", "900 200 10", "")
-	add(6, "chromium", "chromium --type=utility --utility-sub-type=network.mojom.NetworkService", "900 100 10", "Pss: many kB\n")
+	add(6, "chromium", "chromium\x00--type=utility\x00--utility-sub-type=network.mojom.NetworkService", "900 100 10", "Pss: many kB\n")
 	add(7, "Isolated Web Co", "firefox -contentproc", "900 50 10", "Pss: 4 kB\n")
 	add(8, "Xvfb", "Xvfb :1", "900 50 10", "")
 	add(9, "chromium", "", "0 0 0", "")
