@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/analysis/stats"
 	"eidetic/internal/benchrig"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
@@ -145,6 +146,7 @@ func inside(ctx context.Context, text string) error {
 			fmt.Printf("trial %d of %d\n", step.Trial, step.Of)
 		}
 	}
+	rig.Runner.Usage = rig.Usage
 	run := &lab.Run{}
 	const still = 500 * time.Millisecond
 	plan := benchrig.Plan(s.Pairs, still, s.Seed)
@@ -174,9 +176,50 @@ func inside(ctx context.Context, text string) error {
 			list = append(list, result{name, e.Shift.Value, e.Shift.Low, e.Shift.High, e.Unit, "lower", e.Pairs})
 		}
 	}
+	e, err := processorTime(run, s.Seed)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("processor time of the browser, from the key to the end of the trial: %+.1f ms (95 %%: %+.1f to %+.1f)\n", e.Value, e.Low, e.High)
+	list = append(list, result{"cost of the " + s.Of + ", " + s.Browser + ", browser_processor_ms", e.Value, e.Low, e.High, "ms", "lower", c.Pairs})
 	content, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Dir, resultFile), append(content, '\n'), 0o644)
+}
+
+// processorTime is by how much the browser computes longer from the input to the trial's end. Who else uses the machine
+// changes it less than times on the clock.
+func processorTime(run *lab.Run, seed uint64) (stats.Interval, error) {
+	at := map[int]int{}
+	var blocks []stats.Block
+	for _, t := range run.Trials {
+		used, known := 0.0, false
+		for _, p := range t.Parts {
+			if p.Name == experiment.PartLoad || p.Name == experiment.PartStill {
+				ms, ok := p.Processor["browser"]
+				used, known = used+ms, known || ok
+			}
+		}
+		if !t.Valid || !known {
+			continue
+		}
+		n, ok := at[t.Block]
+		if !ok {
+			n = len(blocks)
+			at[t.Block], blocks = n, append(blocks, stats.Block{})
+		}
+		if t.Arm == lab.Treatment {
+			blocks[n].Treatment = append(blocks[n].Treatment, used)
+		} else {
+			blocks[n].Control = append(blocks[n].Control, used)
+		}
+	}
+	const permutations = 9999
+	shift, _, err := stats.ShiftInBlocks(blocks, 0.95, permutations, seed)
+	if err != nil {
+		return shift, fmt.Errorf("processor time of the browser: %w", err)
+	}
+	return shift, nil
 }
