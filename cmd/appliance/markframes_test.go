@@ -164,7 +164,8 @@ func checkMarks(t *testing.T, dir string, trial *lab.Trial, coded bool) {
 				t.Errorf("%s: %v: before it was made", name, l)
 			}
 		}
-		if near < n/2 || keptPace && near == 0 && n > 0 {
+		// The clocks are apart by the same all the time: one that is near, and none that is late, say that they are joined well.
+		if near == 0 && (n > 1 || n == 1 && keptPace) {
 			t.Errorf("%s: %d of %d are within a frame of the picture that shows them", name, near, n)
 		}
 	}
