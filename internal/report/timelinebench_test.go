@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,6 +90,9 @@ const opener = `<!doctype html><title>opener</title><link rel="icon" href="data:
 // BenchmarkTimelinePage opens the page of timelines of a trial of 10,000 annotations and 5 MB of trace in real browsers.
 func BenchmarkTimelinePage(b *testing.B) {
 	dir := heavy(b)
+	if page, err := os.ReadFile(filepath.Join(dir, TimelineName)); err != nil || !bytes.Contains(page, []byte("FunctionCall 3999")) {
+		b.Fatalf("the page lacks the browser's trace (%v)", err)
+	}
 	if st, err := os.Stat(filepath.Join(dir, TimelineName)); err == nil {
 		b.Logf("%s has %d bytes", TimelineName, st.Size())
 	}

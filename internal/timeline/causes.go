@@ -17,7 +17,7 @@ const (
 	WorkRole = "work"
 )
 
-const maxWork = 4 << 20
+const maxWork = 16 << 20 // bytes
 
 // Causes compares what browsers, servers and network did in the traced trials of a run's arms. It is nil for a run that has no
 // second arm, or no trace.
