@@ -57,6 +57,11 @@ bench-panel: ## Show the panel to a crowd while it measures: lost frames and slo
 bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
 	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/panel
 
+.PHONY: bench-observer-cost
+bench-observer-cost: ## Measure what the script of measure.page_marks costs a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20")
+	@scripts/deps.sh demo bench
+	go run ./internal/truth/tracecost -of observer -out out/bench/observercost.json $(COST_FLAGS)
+
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)

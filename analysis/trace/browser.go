@@ -36,6 +36,9 @@ type Shown struct {
 type Kept struct {
 	Work  []Work  `json:"work"`
 	Shown []Shown `json:"shown"`
+	// Stretches are what the page's thread did, and Fetches when it asked for what; for critical paths.
+	Stretches []Stretch `json:"stretches,omitempty"`
+	Fetches   []Fetch   `json:"fetches,omitempty"`
 }
 
 // Shown lists the longest stretches between two instants.

@@ -34,6 +34,14 @@ type Observed struct {
 	WindowMS float64
 	Work     []Work
 	Served   []lab.Served
+
+	// What critical paths are found in; a trial without Stretches has none.
+	Number     int
+	StartFrame int
+	FrameMS    []float64 // times of the frames from StartFrame on
+	Progress   []float64 // their visual progress, in percent
+	Stretches  []Stretch
+	Fetches    []Fetch
 }
 
 // Causes compares the traced trials of two arms, row by row: self time of threads by group and URL; the server's wait, the
@@ -99,6 +107,7 @@ func Causes(trials []Observed, seed uint64) *lab.Causes {
 	for _, r := range tested[:min(len(tested), mostCauses)] {
 		c.Rows = append(c.Rows, r.Cause)
 	}
+	c.Paths = paths(trials, seed)
 	return c
 }
 

@@ -178,15 +178,17 @@ func Beside(control, treatment *Graph, most int) (rows []*GraphRow, left int) {
 		others = treatment.Roots()
 	}
 	rows = beside(control.Roots(), others, 0)
-	var totals []float64
-	each(rows, func(r *GraphRow) { totals = append(totals, r.Total()) })
-	if len(totals) > most {
-		slices.Sort(totals)
-		left = len(totals) - most
-		rows = largest(rows, totals[left])
-		shown := 0
-		each(rows, func(*GraphRow) { shown++ })
-		left = len(totals) - shown
+	var all []*GraphRow
+	each(rows, func(r *GraphRow) { all = append(all, r) })
+	if len(all) > most {
+		// A row comes before those in it, which do not take longer; ties are decided by order.
+		slices.SortStableFunc(all, func(a, b *GraphRow) int { return cmp.Compare(b.Total(), a.Total()) })
+		kept := map[*GraphRow]bool{}
+		for _, r := range all[:most] {
+			kept[r] = true
+		}
+		rows, left = only(rows, kept), len(all)
+		each(rows, func(*GraphRow) { left-- })
 	}
 	if treatment != nil {
 		each(rows, func(r *GraphRow) { r.Difference = difference(control, treatment, r.Control, r.Treatment) })
@@ -201,11 +203,11 @@ func each(rows []*GraphRow, do func(*GraphRow)) {
 	}
 }
 
-// largest drops rows with less than a total, and what lies in them.
-func largest(rows []*GraphRow, least float64) []*GraphRow {
-	rows = slices.DeleteFunc(rows, func(r *GraphRow) bool { return r.Total() <= 0 || r.Total() < least })
+// only drops all rows but some, and what lies in those that are dropped.
+func only(rows []*GraphRow, kept map[*GraphRow]bool) []*GraphRow {
+	rows = slices.DeleteFunc(rows, func(r *GraphRow) bool { return !kept[r] })
 	for _, r := range rows {
-		r.Children = largest(r.Children, least)
+		r.Children = only(r.Children, kept)
 	}
 	return rows
 }

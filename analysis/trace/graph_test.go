@@ -60,22 +60,24 @@ func TestGraphsBeside(t *testing.T) {
 	}
 }
 
-// A page that annotates without end costs a bounded graph and few rows.
+// A page that annotates without end costs a bounded graph and few rows, also where all take as long as each other.
 func TestGraphIsBounded(t *testing.T) {
-	tl := &Timeline{}
-	for group := range 2 {
-		track := Track{Kind: Annotation, Name: fmt.Sprint("group ", group)}
-		for i := range mostNodes {
-			track.Events = append(track.Events, Event{Name: fmt.Sprint(i), Start: lab.Time(i) * 1e6, End: lab.Time(i+1+i%7) * 1e6})
+	for _, lengths := range []int{7, 1} {
+		tl := &Timeline{}
+		for group := range 2 {
+			track := Track{Kind: Annotation, Name: fmt.Sprint("group ", group)}
+			for i := range mostNodes {
+				track.Events = append(track.Events, Event{Name: fmt.Sprint(i), Start: lab.Time(i) * 1e6, End: lab.Time(i+1+i%lengths) * 1e6})
+			}
+			tl.Tracks = append(tl.Tracks, track)
 		}
-		tl.Tracks = append(tl.Tracks, track)
-	}
-	var g Graph
-	g.Add(tl, 1)
-	rows, left := Beside(&g, nil, 40)
-	shown := 0
-	each(rows, func(*GraphRow) { shown++ })
-	if g.Left != mostNodes+1 || shown == 0 || shown+left > mostNodes+1 || left == 0 {
-		t.Errorf("%d intervals left out, %d rows shown, %d not", g.Left, shown, left)
+		var g Graph
+		g.Add(tl, 1)
+		rows, left := Beside(&g, nil, 40)
+		shown := 0
+		each(rows, func(*GraphRow) { shown++ })
+		if g.Left != mostNodes+1 || shown != 40 || left != mostNodes-40 {
+			t.Errorf("%d lengths: %d intervals left out, %d rows shown, %d not; want %d, 40, %d", lengths, g.Left, shown, left, mostNodes+1, mostNodes-40)
+		}
 	}
 }

@@ -45,6 +45,8 @@ type Profile struct {
 	// Slices are the stretches of all threads: by thread, then by beginning, those that hold others first. Times are
 	// the browser's until Shift.
 	Slices []Slice
+	// Fetches are what pages asked for, where the browser says when.
+	Fetches []Fetch
 	// Sampled says that the slices were made of samples.
 	Sampled bool
 	// Synced holds when the browser noted each mark of its clock, by the mark's name.
@@ -85,6 +87,12 @@ func (p *Profile) Shift(by time.Duration) {
 	}
 	for name, at := range p.Synced {
 		p.Synced[name] = at.Add(by)
+	}
+	for i := range p.Fetches {
+		f := &p.Fetches[i]
+		if f.Sent = f.Sent.Add(by); f.Done != 0 {
+			f.Done = f.Done.Add(by)
+		}
 	}
 	if p.Complete != 0 {
 		p.Complete = p.Complete.Add(by)

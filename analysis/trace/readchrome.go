@@ -61,6 +61,7 @@ type chromeArgs struct {
 	Data, BeginData struct {
 		URL           string `json:"url"`
 		StyleSheetURL string `json:"styleSheetUrl"`
+		RequestID     string `json:"requestId"`
 	}
 	FileName     string          `json:"fileName"`
 	Name         string          `json:"name"`
@@ -73,7 +74,7 @@ type chromeArgs struct {
 func ReadChrome(r io.Reader) (*Profile, error) {
 	in := &rationed{r: r, all: MaxTrace, item: maxTraceItem}
 	c := &chromeReader{p: &Profile{Browser: "Chromium", Synced: map[string]lab.Time{}}, threads: map[thread]int{}, processes: map[int]string{},
-		begun: map[int][]Slice{}}
+		begun: map[int][]Slice{}, fetches: map[string]int{}}
 	d := json.NewDecoder(in)
 	err := eachField(d, in, func(name string) error {
 		switch name {
@@ -164,6 +165,7 @@ type chromeReader struct {
 	begun     map[int][]Slice // those whose end has not come, by thread
 	durations int             // slices and those that have begun
 	pixels    []pixelNote
+	fetches   map[string]int // by the browser's number of the request
 }
 
 // pixelNote is an event that joins a picture's drawing to its decoding.
@@ -230,6 +232,15 @@ func (c *chromeReader) event(e chromeRecord) error {
 	}
 	url := shortURL(cmp.Or(args.Data.URL, args.Data.StyleSheetURL, args.BeginData.URL, args.FileName))
 	switch e.Name {
+	case "ResourceSendRequest":
+		if _, known := c.fetches[args.Data.RequestID]; !known && url != "" && len(c.p.Fetches) < mostFetches {
+			c.fetches[lab.OneLine(args.Data.RequestID, 80)] = len(c.p.Fetches)
+			c.p.Fetches = append(c.p.Fetches, Fetch{URL: url, Sent: chromeTime(e.TS)})
+		}
+	case "ResourceFinish":
+		if i, known := c.fetches[args.Data.RequestID]; known {
+			c.p.Fetches[i].Done = chromeTime(e.TS)
+		}
 	case "PaintImage", "Draw LazyPixelRef", "Decode LazyPixelRef":
 		if len(c.pixels) < mostSlices {
 			ref := string(args.LazyPixelRef[:min(len(args.LazyPixelRef), 40)])
@@ -263,7 +274,7 @@ func isTelling(name string) bool {
 	switch name {
 	case "thread_name", "process_name", "clock_sync",
 		"EvaluateScript", "FunctionCall", "v8.compile", "v8.compileModule", "v8.evaluateModule", "v8.parseOnBackground", "v8.produceCache", "ParseHTML",
-		"ParseAuthorStyleSheet", "XHRReadyStateChange", "XHRLoad", "PaintImage", "Draw LazyPixelRef", "Decode LazyPixelRef", "Decode Image":
+		"ResourceSendRequest", "ResourceFinish", "ParseAuthorStyleSheet", "XHRReadyStateChange", "XHRLoad", "PaintImage", "Draw LazyPixelRef", "Decode LazyPixelRef", "Decode Image":
 		return true
 	}
 	return false

@@ -41,6 +41,7 @@ type Source struct {
 	Annotations []lab.Annotation // of the trial, in the order of their arrival
 	Link        []LinkBin        // what left the link in each tenth of a second, from the start
 	Browser     []Shown          // of the browser's own trace
+	Memory      []lab.ProcessMemory
 }
 
 // LinkBin is a tenth of a second of the link.
@@ -131,11 +132,18 @@ func Of(s Source) *Timeline {
 	for _, track := range browserTracks(s.Browser) {
 		add(track)
 	}
+	held, memoryNote := memory(s.Memory)
+	for _, track := range held {
+		add(track)
+	}
 	add(link(s.Link, tl.Zero))
 	tl.extent()
 	tl.flows()
 	if note := clockNote(t, s.Annotations); note != "" {
 		tl.Notes = append(tl.Notes, note)
+	}
+	if memoryNote != "" {
+		tl.Notes = append(tl.Notes, memoryNote)
 	}
 	switch b := t.Trace; {
 	case b == nil:

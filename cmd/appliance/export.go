@@ -23,7 +23,7 @@ type ExportCmd struct {
 	boxFlags
 	Source  string `arg:"" name:"run" help:"The run: its folder, run.json or report.json, or the ID of a run on a box."`
 	Format  string `required:"" placeholder:"NAME" help:"The format, see above."`
-	Trial   int    `placeholder:"N" help:"With trace, har and spans: this trial alone; without it all."`
+	Trial   int    `placeholder:"N" help:"With trace, har, spans and memory: this trial alone; without it all."`
 	Report  string `placeholder:"URL" help:"Address of the run's report, for a link to it; of a run on a box the box's own."`
 	Picture string `placeholder:"FILE" help:"With markdown: put the picture of both arms into this PNG, and show it."`
 	Link    string `placeholder:"URL" help:"With --picture: where a reader of the summary finds it; without it FILE, as it was given."`
@@ -53,8 +53,8 @@ func (c *ExportCmd) Validate() error {
 	if _, err := export.Find(c.Format); err != nil {
 		return err
 	}
-	if c.Trial < 0 || c.Trial > 0 && c.Format != "trace" && c.Format != "har" && c.Format != "spans" {
-		return errors.New("--trial names a trial, with --format trace, har or spans")
+	if c.Trial < 0 || c.Trial > 0 && c.Format != "trace" && c.Format != "har" && c.Format != "spans" && c.Format != "memory" {
+		return errors.New("--trial names a trial, with --format trace, har, spans or memory")
 	}
 	if c.Picture != "" && c.Format != "markdown" {
 		return errors.New("--picture goes with --format markdown; the picture alone is --format picture")

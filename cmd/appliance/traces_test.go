@@ -58,10 +58,22 @@ func TestTraces(t *testing.T) {
 		if !slices.ContainsFunc(tl.Tracks, func(track trace.Track) bool { return track.Kind == trace.Browser && len(track.Events) > 10 }) {
 			t.Errorf("the timeline of trial %d has no thread of the browser: %q", trial.Number, tl.Notes)
 		}
+		page := map[string]string{lab.Control: "Memory: renderer ", lab.Treatment: "Memory: Isolated Web"}[trial.Arm]
+		if !slices.ContainsFunc(tl.Tracks, func(track trace.Track) bool { return track.Kind == trace.Memory && strings.HasPrefix(track.Name, page) }) {
+			t.Errorf("the timeline of trial %d has no %sprocess: %q", trial.Number, page, tl.Notes)
+		}
+	}
+	if steps := finishCmd(t, appliance(t, "export", "--format", "paths", dir)); steps.status != exitGood || !strings.HasPrefix(steps.out, "run,arm,") {
+		t.Errorf("export --format paths: %d %s%s", steps.status, steps.out, steps.err)
 	}
 	exported := finishCmd(t, appliance(t, "export", "--format", "trace", dir))
 	if n, err := trace.CheckChrome(strings.NewReader(exported.out)); err != nil || !strings.Contains(exported.out, `"cat":"browser"`) {
 		t.Errorf("export --format trace: %d events, %v; want some of the browser", n, err)
+	}
+	readings := finishCmd(t, appliance(t, "export", "--format", "memory", dir))
+	lines := strings.Split(strings.TrimSpace(readings.out), "\r\n")
+	if last := strings.Split(lines[len(lines)-1], ","); len(lines) < 50 || len(last) != 8 || last[7] == "" {
+		t.Errorf("export --format memory: %d lines, the last %q; want its share, too", len(lines), last)
 	}
 	if table := finishCmd(t, appliance(t, "export", "--format", "causes", dir)); table.status != exitGood || !strings.HasPrefix(table.out, "run,kind,") {
 		t.Errorf("export --format causes: %d %s%s", table.status, table.out, table.err)

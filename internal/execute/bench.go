@@ -31,6 +31,14 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
+// ReplayObserved returns a network that replays an archive as Replay does, with the observer of measure.page_marks in its pages.
+func (r Rig) ReplayObserved(a *archive.Archive) experiment.Network {
+	marked := lab.Plan{Measure: &lab.Measure{PageMarks: true}}
+	return &replaying{
+		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, inject: injected(marked, ""), local: true,
+	}
+}
+
 // SetFlags adds flags to the browsers of later trials, which get the files as their descriptors 3, 4, ….
 func (v *Virtual) SetFlags(extra []string, files ...*os.File) {
 	v.device.Extra, v.device.Files = extra, files

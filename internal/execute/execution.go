@@ -60,6 +60,8 @@ type Rig struct {
 	Usage func() map[string]time.Duration
 	// MainThreads is that of the experiment's runner; nil if it is unknown.
 	MainThreads func() map[int]time.Duration
+	// Memory is that of the experiment's runner; nil if it is unknown.
+	Memory func(shares bool) []lab.ProcessMemory
 	// Describe fills in the device's part of a run's environment; it is called at the
 	// beginning and at the end.
 	Describe func(*lab.Environment)
@@ -217,7 +219,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
-		Usage: x.usage(), MainThreads: x.Rig.MainThreads,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}

@@ -64,7 +64,7 @@ func keptOf(name string, t *lab.Trial) (*trace.Kept, error) {
 	if p.Complete > from {
 		return nil, fmt.Errorf("%w: its buffer was too small, and what came before %.0f ms is forgotten", trace.ErrVoid, float64(p.Complete-from)/1e6)
 	}
-	work := &trace.Kept{Work: p.Work(from, to), Shown: p.Shown(from, to.Add(afterEnd))}
+	work := &trace.Kept{Work: p.Work(from, to), Shown: p.Shown(from, to.Add(afterEnd)), Stretches: p.Stretches(from, to), Fetches: p.Fetches}
 	if len(work.Work) == 0 {
 		return nil, fmt.Errorf("%w: nothing in it is of the time of the load", trace.ErrVoid)
 	}

@@ -149,7 +149,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		return x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
 	}}
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
-	v.MainThreads = device.MainThreads
+	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
 	return v, nil
 }
 

@@ -228,6 +228,8 @@ type Runner struct {
 	Usage func() map[string]time.Duration
 	// MainThreads is that of Rest; nil if it is unknown.
 	MainThreads func() map[int]time.Duration
+	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
+	Memory func(shares bool) []lab.ProcessMemory
 	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }

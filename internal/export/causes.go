@@ -3,10 +3,12 @@ package export
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 )
 
-// Causes writes a line for each row of the run's causes, the first of which explains most; none for a run without traced trials.
+// Causes writes a line for each row of the run's causes, the first of which explains most, and then
+// for those of its critical paths; none for a run without traced trials.
 func Causes(w io.Writer, s *Source) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -22,7 +24,11 @@ func Causes(w io.Writer, s *Source) error {
 		if view.Causes == nil {
 			continue
 		}
-		for _, c := range view.Causes.Rows {
+		rows := view.Causes.Rows
+		if p := view.Causes.Paths; p != nil {
+			rows = slices.Concat(rows, p.Rows)
+		}
+		for _, c := range rows {
 			line := []string{cell(s.Run.ID), cell(c.Kind), cell(c.Process), cell(c.Thread), cell(c.Group), cell(c.What), cell(c.After), cell(c.Unit),
 				exact(c.Control), exact(c.Treatment), exact(c.Shift), exact(c.Low), exact(c.High), exact(c.P), exact(c.Adjusted),
 				strconv.FormatBool(c.Named), exact(c.Explains)}

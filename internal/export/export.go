@@ -50,6 +50,8 @@ func Formats() []Format {
 		{"trace", "application/json", "trace.json", "timelines as Chrome's trace events, for Perfetto and developer tools", true, Trace},
 		{"har", "application/json", "run.har", "HAR: the requests of the trials, with the box's times", true, HAR},
 		{"causes", "text/csv; charset=utf-8", "causes.csv", "CSV: why the arms differ, from the traced trials", false, Causes},
+		{"paths", "text/csv; charset=utf-8", "paths.csv", "CSV: the critical path of a typical trial of each arm, step by step", false, Paths},
+		{"memory", "text/csv; charset=utf-8", "memory.csv", "CSV: the memory of each process of traced browsers, over each trial", true, Memory},
 		{"spans", "text/csv; charset=utf-8", "spans.csv", "CSV: steps and annotated intervals of each arm, summed", true, Spans},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,56 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
+// TestPaths: critical paths step by step, and their rows among the causes; text of pages runs nothing in a spreadsheet.
+func TestPaths(t *testing.T) {
+	run := reporttest.Run(1, 1)
+	run.Causes = &lab.Causes{
+		Rows: []lab.Cause{{Kind: lab.CauseWait, What: "GET /", Unit: "ms"}},
+		Paths: &lab.CriticalPaths{
+			Share: 10, Rows: []lab.Cause{{Kind: lab.CausePath, Thread: lab.PathWork, What: "=1+1", Unit: "ms", Shift: 5}},
+			Control: lab.Path{Trial: 1, Frame: 7, Steps: []lab.PathStep{{Kind: lab.PathStart, ToMS: 5, Inferred: true}, {Kind: lab.PathWork, What: "=1+1", FromMS: 5, ToMS: 9}}},
+		},
+	}
+	read := func(format string) [][]string {
+		rows, err := csv.NewReader(strings.NewReader(written(t, format, &Source{Run: run}))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	rows := read("paths")
+	if len(rows) != 3 || strings.Join(rows[2][1:11], ",") != "control,1,7,10,2,5,9,4,work," || rows[2][11] != "'=1+1" || rows[1][12] != "true" {
+		t.Errorf("paths are %q", rows)
+	}
+	if rows := read("causes"); len(rows) != 3 || rows[2][1] != "path" || rows[2][3] != "work" || rows[2][10] != "5" {
+		t.Errorf("causes are %q", rows)
+	}
+	run.Causes.Paths = nil
+	if rows := read("paths"); len(rows) != 1 {
+		t.Errorf("without paths: %q", rows)
+	}
+}
+
+// TestMemory: a line for each reading, in ms from the trial's start; a trial without readings has none.
+func TestMemory(t *testing.T) {
+	s := stored(t, reporttest.Run(1, 2))
+	trial := s.Run.Trials[1]
+	from, _ := trace.Window(trial)
+	reading := fmt.Sprintf(`{"t_ns":%d,"pid":7,"name":"=renderer","rss_bytes":9000,"pss_bytes":5000}`+"\n", from+25e5)
+	trial.Files["memory"] = "memory.jsonl"
+	if err := s.Files.WriteFile(fmt.Sprintf("trials/%03d/memory.jsonl", trial.Number), []byte(reading), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := "control,2,2.5,7,'=renderer,9000,5000"
+	if text := written(t, "memory", s); !strings.Contains(text, want) || strings.Count(text, "\n") != 2 {
+		t.Errorf("the table is %q; want a line with %q", text, want)
+	}
+	s.Trial = 1
+	if text := written(t, "memory", s); strings.Count(text, "\n") != 1 {
+		t.Errorf("the table of trial 1 is %q; want its head alone", text)
+	}
+}
+
 func TestOneTrial(t *testing.T) {
 	s := stored(t, reporttest.Run(1, 3))
 	s.Trial = 2
@@ -100,6 +151,12 @@ func TestDeveloperToolsRead(t *testing.T) {
 	s.Run.Trials[0].PageMarks = []lab.PageMark{
 		{Kind: "paint", Name: "first-contentful-paint", PageMS: 200, Earliest: s.Run.Trials[0].StartTime + 200e6, Latest: s.Run.Trials[0].StartTime + 202e6, Frame: -1},
 		{Kind: "longtask", Name: "self", PageMS: 100, DurationMS: 60, Earliest: s.Run.Trials[0].StartTime + 100e6, Latest: s.Run.Trials[0].StartTime + 102e6, Frame: -1},
+	}
+	trial := s.Run.Trials[0]
+	reading := fmt.Sprintf(`{"t_ns":%d,"pid":7,"name":"renderer","rss_bytes":9000000}`+"\n", trial.StartTime+1e6)
+	trial.Files["memory"] = "memory.jsonl"
+	if err := s.Files.WriteFile(fmt.Sprintf("trials/%03d/memory.jsonl", trial.Number), []byte(reading), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	args := []string{"npm/accept.mjs", engine}
 	for s.Trial = 1; s.Trial <= 2; s.Trial++ {

@@ -35,7 +35,56 @@ type Causes struct {
 	Tested int      `json:"tested"`
 	Level  float64  `json:"level"`
 	Notes  []string `json:"notes,omitempty"`
+	// Paths are the critical paths to the first picture in which the arms part; nil where they are not known.
+	Paths *CriticalPaths `json:"paths,omitempty"`
 }
+
+// CriticalPaths compares how the arms come to the first share of the page that one shows later than the other.
+type CriticalPaths struct {
+	// Share is that share of the visual progress, in percent; 0 is the first change. −1 if the arms part nowhere beyond chance.
+	Share float64 `json:"share_percent"`
+	// Parting is when the arms show it, in ms, with the difference.
+	Parting Cause `json:"parting"`
+	// Control and Treatment are the paths of a typical trial each: the one nearest to its arm's median.
+	Control   Path `json:"control"`
+	Treatment Path `json:"treatment"`
+	// Rows sum up the steps of all traced trials by what they are; those that are named hold although Tested rows were looked at.
+	Rows   []Cause  `json:"rows"`
+	Tested int      `json:"tested"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+// Path is the critical path of one trial.
+type Path struct {
+	Trial int        `json:"trial"`
+	Frame int        `json:"frame"`
+	Steps []PathStep `json:"steps"` // from the input to the picture, without gaps
+}
+
+// PathStep is a stretch of a critical path, in ms from the trial's start.
+type PathStep struct {
+	Kind   string  `json:"kind"`
+	Group  string  `json:"group,omitempty"` // of work
+	What   string  `json:"what,omitempty"`  // a URL, that of the page's own origin without the origin
+	FromMS float64 `json:"from_ms"`
+	ToMS   float64 `json:"to_ms"`
+	// Inferred says that nothing measured says that this was waited for; Why is by what it was chosen.
+	Inferred bool   `json:"inferred,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+// The kinds of steps.
+const (
+	PathStart   = "start"   // from the input to the first request
+	PathSend    = "send"    // from the page's asking to the box: names, connections, the link
+	PathWait    = "wait"    // for the first byte of the answer, at the box
+	PathReceive = "receive" // from the first byte to the last, at the box
+	PathDeliver = "deliver" // from the box's last byte to the page
+	PathWork    = "work"    // of the page's thread
+	PathIdle    = "idle"    // the page's thread waits
+	PathScreen  = "screen"  // from painting to the picture
+	PathShort   = "short"   // several short steps; their sorts are in Why
+)
 
 // CausesArm is one arm of Causes.
 type CausesArm struct {
@@ -53,6 +102,7 @@ const (
 	CauseCount   = "count"   // how often something is requested
 	CauseBytes   = "bytes"   // of an answer
 	CauseEnd     = "end"     // of the window
+	CausePath    = "path"    // of the critical path; Thread is the kind of its steps
 )
 
 // Cause is one row: what it is, how much of it each arm has, and the difference.

@@ -20,7 +20,7 @@ type (
 		ID      string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261122-091400-demo"`
 		Format  string `query:"format" required:"true" maxLength:"40" doc:"Name of the format" example:"junit"`
 		Report  string `query:"report" maxLength:"2000" doc:"Address of the run's report, for formats with a link to it"`
-		Trial   int    `query:"trial" minimum:"0" maximum:"100000" doc:"Of the formats trace, har and spans: this trial alone; without it, or 0, all"`
+		Trial   int    `query:"trial" minimum:"0" maximum:"100000" doc:"Of the formats trace, har, spans and memory: this trial alone; without it, or 0, all"`
 		Picture string `query:"picture" maxLength:"2000" doc:"Address of the picture of both arms, for formats that show it"`
 	}
 	exportBody struct {

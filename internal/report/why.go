@@ -15,6 +15,7 @@ type why struct {
 	Says  string
 	Named []whyRow
 	Other []whyRow
+	Paths *whyPaths
 }
 
 type whyRow struct {
@@ -32,24 +33,29 @@ func whyOf(run *lab.Run) *why {
 		return nil
 	}
 	w := &why{Causes: run.Causes, Says: sentence(strings.TrimPrefix(Why(run.Causes), "Why: "))}
+	w.Paths = pathsOf(run.Causes.Paths)
 	for i := range run.Causes.Rows {
-		c := &run.Causes.Rows[i]
-		row := whyRow{Cause: c, Control: number(c.Control, c.Unit), Treatment: number(c.Treatment, c.Unit), Shift: signed(c.Shift, c.Unit),
-			Low: signed(c.Low, c.Unit), High: signed(c.High, c.Unit), Explains: "–", Chance: number(c.Adjusted, "")}
-		row.What, row.Where = causeWords(c)
-		if c.Adjusted < 0.001 {
-			row.Chance = "< 0.001"
-		}
-		if c.Named {
-			if c.Explains > 0 {
-				row.Explains = number(c.Explains, "ms")
-			}
+		row := whyRowOf(&run.Causes.Rows[i])
+		if row.Named {
 			w.Named = append(w.Named, row)
 		} else {
 			w.Other = append(w.Other, row)
 		}
 	}
 	return w
+}
+
+func whyRowOf(c *lab.Cause) whyRow {
+	row := whyRow{Cause: c, Control: number(c.Control, c.Unit), Treatment: number(c.Treatment, c.Unit), Shift: signed(c.Shift, c.Unit),
+		Low: signed(c.Low, c.Unit), High: signed(c.High, c.Unit), Explains: "–", Chance: number(c.Adjusted, "")}
+	row.What, row.Where = causeWords(c)
+	if c.Adjusted < 0.001 {
+		row.Chance = "< 0.001"
+	}
+	if c.Named && c.Explains > 0 {
+		row.Explains = number(c.Explains, "ms")
+	}
+	return row
 }
 
 // mostNamedURL bounds a URL in a sentence.
@@ -77,6 +83,8 @@ func causeWords(c *lab.Cause) (what, where string) {
 		return "start of " + of, "after " + lab.OneLine(c.After, mostNamedURL)
 	case lab.CauseCount:
 		return "number of requests " + of, "network"
+	case lab.CausePath:
+		return stepWords(c.Thread, c.Group, c.What), pathWhere(c.Thread)
 	case lab.CauseBytes:
 		return "size of " + of, "network"
 	}

@@ -18,6 +18,18 @@ func causes() *lab.Causes {
 			{Kind: lab.CauseStart, What: "GET /font", After: "the end of GET /", Unit: "ms", Shift: 31, Low: 20, High: 40, Adjusted: 0.01, Named: true},
 			{Kind: lab.CauseWait, What: "GET /", Unit: "ms", Shift: 1, Low: -1, High: 3, Adjusted: 1},
 		},
+		Paths: &lab.CriticalPaths{
+			Share: 30, Parting: lab.Cause{Control: 500, Treatment: 545, Shift: 45, Low: 40, High: 52, Unit: "ms", Named: true}, Tested: 12,
+			Rows: []lab.Cause{
+				{Kind: lab.CausePath, Thread: lab.PathWork, Group: "run scripts", What: "/js/<b>app</b>.js", Unit: "ms", Control: 10, Treatment: 51, Shift: 41,
+					Low: 38, High: 44, Adjusted: 0.001, Named: true},
+				{Kind: lab.CausePath, Thread: lab.PathScreen, Unit: "ms", Shift: 4, Low: -8, High: 9, Adjusted: 1},
+			},
+			Control: lab.Path{Trial: 3, Frame: 41, Steps: []lab.PathStep{
+				{Kind: lab.PathStart, ToMS: 90, Inferred: true, Why: "before the first request"}, {Kind: lab.PathWait, What: "/", FromMS: 90, ToMS: 500},
+			}},
+			Treatment: lab.Path{Trial: 4, Frame: 44, Steps: []lab.PathStep{{Kind: lab.PathIdle, What: "/<i>", ToMS: 545, Inferred: true}}},
+		},
 	}
 }
 
@@ -57,9 +69,23 @@ func TestWhySection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="why"`, "/js/&lt;b&gt;app&lt;/b&gt;.js", "&#43;28 to &#43;33", "1 row that does not differ", "; 1 more is not used", "931 ms in the treatment"} {
+	for _, want := range []string{`id="why"`, "/js/&lt;b&gt;app&lt;/b&gt;.js", "&#43;28 to &#43;33", "1 row that does not differ", "; 1 more is not used", "931 ms in the treatment",
+		"part at the first picture that is 30 % visually complete: the control shows it after 500 ms, the treatment after 545", "1 sort of steps that does not differ",
+		"Control, trial 3, to frame 41", "wait for the first byte: /<", "inferred: before the first request", "the page’s thread waits: /&lt;i&gt;",
+		"run scripts: /js/&lt;b&gt;app&lt;/b&gt;.js"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the report lacks %q", want)
 		}
+	}
+}
+
+// TestPathsNowhere: arms that part nowhere have no paths, and the report says so.
+func TestPathsNowhere(t *testing.T) {
+	p := pathsOf(&lab.CriticalPaths{Share: -1, Notes: []string{"over 10 pairs the arms part nowhere"}})
+	if want := "Over 10 pairs the arms part nowhere. So there is no picture that their critical paths could lead to."; p.Says != want || len(p.Arms) != 0 {
+		t.Errorf("says %q, %d paths; want %q and none", p.Says, len(p.Arms), want)
+	}
+	if pathsOf(nil) != nil {
+		t.Error("a run without paths has some")
 	}
 }

@@ -17,7 +17,7 @@ const (
 	WorkRole = "work"
 )
 
-const maxWork = 4 << 20
+const maxWork = 16 << 20 // bytes
 
 // Causes compares what browsers, servers and network did in the traced trials of a run's arms. It is nil for a run that has no
 // second arm, or no trace.
@@ -69,7 +69,13 @@ func (r *Reader) observed(t *lab.Trial) (*trace.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Work = kept.Work
+	o.Work, o.Stretches, o.Fetches = kept.Work, kept.Stretches, kept.Fetches
+	if len(t.FrameTimes) == 0 { // run.json has no curves
+		if whole, err := store.ReadTrial(r.files, t.Number); err == nil {
+			t = whole
+		}
+	}
+	o.Number, o.StartFrame, o.FrameMS, o.Progress = t.Number, t.StartFrame, t.FrameTimes, t.VisualProgress
 	log := r.open(t, "replay")
 	if log == nil {
 		return nil, fmt.Errorf("trial %d has no replay log", t.Number)

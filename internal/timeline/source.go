@@ -47,7 +47,7 @@ func NewReader(files *os.Root) *Reader {
 
 func said(notes []string, name string, left int, err error) []string {
 	if left > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d lines are no annotations, or too many, and are left out", name, left))
+		notes = append(notes, fmt.Sprintf("%s: %d lines cannot be read, or are too many, and are left out", name, left))
 	}
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("%s: %v", name, err))
@@ -82,6 +82,8 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	}
 	s.Annotations = append(s.Annotations, ownOf(t, r.own)...)
 	s.Link = r.link(t)
+	list, left, err := r.Memory(t)
+	s.Memory, notes = list, said(notes, "memory.jsonl", left, err)
 	if t.Trace != nil && t.Trace.Void == "" {
 		kept, err := r.kept(t)
 		if err != nil {
@@ -105,6 +107,16 @@ func (r *Reader) open(t *lab.Trial, role string) *os.File {
 		return nil
 	}
 	return f
+}
+
+// Memory reads what memory the processes of a trial's browser had; nothing where that was not read.
+func (r *Reader) Memory(t *lab.Trial) (list []lab.ProcessMemory, left int, err error) {
+	f := r.open(t, "memory")
+	if f == nil {
+		return nil, 0, nil
+	}
+	defer f.Close()
+	return store.ReadMemory(f)
 }
 
 // link reads what left the link; nil where nothing was kept of it.

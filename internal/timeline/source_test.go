@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,8 @@ func TestReader(t *testing.T) {
 	write("trials/001/annotations.jsonl", `{"op":"mark","text":"from the page","source":"page","earliest_ns":1,"latest_ns":2}`+"\n{ damaged\n")
 	write("trials/001/link.json", `{"bins":[{"down_bytes":7}]}`)
 	first := run.Trials[0]
-	first.Files["annotations"], first.Files["link"] = "annotations.jsonl", "link.json"
+	write("trials/001/memory.jsonl", fmt.Sprintf(`{"t_ns":%d,"pid":7,"name":"renderer","rss_bytes":1048576}`, first.FirstFrame)+"\nno reading\n")
+	first.Files["annotations"], first.Files["link"], first.Files["memory"] = "annotations.jsonl", "link.json", "memory.jsonl"
 	end := first.FirstFrame
 	for _, e := range first.Events {
 		end = max(end, e.Latest)
@@ -75,7 +77,10 @@ func TestReader(t *testing.T) {
 	if got := namesOf(tl, trace.Link); len(got) != 1 || got[0] != "7 bytes down, 0 up" {
 		t.Errorf("link %q", got)
 	}
-	if !slices.ContainsFunc(tl.Notes, func(n string) bool { return strings.Contains(n, "1 lines are no annotations") }) {
+	if got := namesOf(tl, trace.Memory); len(got) != 1 || got[0] != "1.0 MiB" || !slices.Contains(tl.Notes, "memory.jsonl: 1 lines cannot be read, or are too many, and are left out") {
+		t.Errorf("memory %q, notes %q", got, tl.Notes)
+	}
+	if !slices.ContainsFunc(tl.Notes, func(n string) bool { return strings.Contains(n, "annotations.jsonl: 1 lines cannot be read") }) {
 		t.Errorf("notes %q, want one about the damaged line", tl.Notes)
 	}
 	first.Files["replay"] = "../../../etc/passwd"

@@ -1,13 +1,15 @@
-// Command tracecost measures what a browser's trace costs a load: it loads the recorded sample page in pairs of trials, in an order
-// drawn by lot, of which the treatment's browser traces itself, and prints by how much each load time is longer, with its 95 % interval.
+// Command tracecost measures what a browser's trace costs a load, or with -of observer the script that measure.page_marks puts into pages:
+// it loads the recorded sample page in pairs of trials, in an order drawn by lot, of which the treatment's has it, and prints by how
+// much each load time is longer, with its 95 % interval.
 //
-//	go run ./internal/truth/tracecost [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
+//	go run ./internal/truth/tracecost [-of trace] [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
 //	    [-out out/bench/tracecost.json]
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -17,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/analysis/stats"
 	"eidetic/internal/benchrig"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
@@ -42,10 +45,16 @@ func main() {
 
 // settings are those of the half in namespaces.
 type settings struct {
-	Dir, Appliance, Link, Browser string
-	Pairs                         int
-	Seed                          uint64
+	Dir, Appliance, Link, Browser, Of string
+	Pairs                             int
+	Seed                              uint64
 }
+
+// What is measured.
+const (
+	ofTrace    = "trace"
+	ofObserver = "observer"
+)
 
 const (
 	recordingFile = "recording.wacz"
@@ -66,12 +75,16 @@ type result struct {
 func run(ctx context.Context) (err error) {
 	var s settings
 	dir := flag.String("dir", "out/bench/tracecost", "folder for the recording")
+	flag.StringVar(&s.Of, "of", ofTrace, "what costs: trace or observer")
 	flag.IntVar(&s.Pairs, "pairs", 50, "of trials")
 	flag.StringVar(&s.Link, "link", "native", "access network")
 	flag.StringVar(&s.Browser, "browser", lab.Chromium, "chromium or firefox-esr")
 	flag.Uint64Var(&s.Seed, "seed", 1, "of the order")
 	out := flag.String("out", "out/bench/tracecost.json", "file for the list of results")
 	flag.Parse()
+	if s.Of != ofTrace && s.Of != ofObserver {
+		return fmt.Errorf("-of %q: %s or %s", s.Of, ofTrace, ofObserver)
+	}
 	if s.Pairs < verdict.Least {
 		return fmt.Errorf("-pairs %d: at least %d", s.Pairs, verdict.Least)
 	}
@@ -123,12 +136,17 @@ func inside(ctx context.Context, text string) error {
 		return err
 	}
 	arms := []experiment.Arm{rig.Arm(lab.Control, recorded), rig.Arm(lab.Treatment, recorded)}
-	arms[1].Traced = true
+	if s.Of == ofTrace {
+		arms[1].Traced = true
+	} else {
+		arms[1].Network = rig.ReplayObserved(recorded)
+	}
 	rig.Runner.Progress = func(step experiment.Step) {
 		if step.Done != nil {
 			fmt.Printf("trial %d of %d\n", step.Trial, step.Of)
 		}
 	}
+	rig.Runner.Usage = rig.Usage
 	run := &lab.Run{}
 	const still = 500 * time.Millisecond
 	plan := benchrig.Plan(s.Pairs, still, s.Seed)
@@ -136,25 +154,72 @@ func inside(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	void := 0
+	void, told := 0, 0
 	for _, t := range run.Trials {
+		if len(t.PageMarks) > 0 {
+			told++
+		}
 		if t.Trace != nil && t.Trace.Void != "" {
 			void++
 		}
 	}
 	c := verdict.Of(run, s.Seed)
-	fmt.Printf("%s, link %s, %d pairs, %d traces void: a trace adds\n", rig.Browser(), s.Link, c.Pairs, void)
+	if s.Of == ofObserver && told == 0 {
+		return errors.New("no page told of anything: the observer was not in the pages")
+	}
+	fmt.Printf("%s, link %s, %d pairs, %d traces void, %d trials with marks: the %s adds\n", rig.Browser(), s.Link, c.Pairs, void, told, s.Of)
 	var list []result
 	for _, e := range c.Effects {
 		if e.Guard {
 			fmt.Printf("%s: %+.1f %s (95 %%: %+.1f to %+.1f), of %.0f\n", e.Metric, e.Shift.Value, e.Unit, e.Shift.Low, e.Shift.High, e.Control)
-			name := "cost of a trace, " + s.Browser + ", " + e.Metric
+			name := "cost of the " + s.Of + ", " + s.Browser + ", " + e.Metric
 			list = append(list, result{name, e.Shift.Value, e.Shift.Low, e.Shift.High, e.Unit, "lower", e.Pairs})
 		}
 	}
+	e, err := processorTime(run, s.Seed)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("processor time of the browser, from the key to the end of the trial: %+.1f ms (95 %%: %+.1f to %+.1f)\n", e.Value, e.Low, e.High)
+	list = append(list, result{"cost of the " + s.Of + ", " + s.Browser + ", browser_processor_ms", e.Value, e.Low, e.High, "ms", "lower", c.Pairs})
 	content, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Dir, resultFile), append(content, '\n'), 0o644)
+}
+
+// processorTime is by how much the browser computes longer from the input to the trial's end. Who else uses the machine
+// changes it less than times on the clock.
+func processorTime(run *lab.Run, seed uint64) (stats.Interval, error) {
+	at := map[int]int{}
+	var blocks []stats.Block
+	for _, t := range run.Trials {
+		used, known := 0.0, false
+		for _, p := range t.Parts {
+			if p.Name == experiment.PartLoad || p.Name == experiment.PartStill {
+				ms, ok := p.Processor["browser"]
+				used, known = used+ms, known || ok
+			}
+		}
+		if !t.Valid || !known {
+			continue
+		}
+		n, ok := at[t.Block]
+		if !ok {
+			n = len(blocks)
+			at[t.Block], blocks = n, append(blocks, stats.Block{})
+		}
+		if t.Arm == lab.Treatment {
+			blocks[n].Treatment = append(blocks[n].Treatment, used)
+		} else {
+			blocks[n].Control = append(blocks[n].Control, used)
+		}
+	}
+	const permutations = 9999
+	shift, _, err := stats.ShiftInBlocks(blocks, 0.95, permutations, seed)
+	if err != nil {
+		return shift, fmt.Errorf("processor time of the browser: %w", err)
+	}
+	return shift, nil
 }

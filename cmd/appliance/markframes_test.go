@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"eidetic/analysis/trace"
+	"eidetic/analysis/visual"
+	"eidetic/capture/reel"
+	"eidetic/internal/experiment"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+	"eidetic/internal/testlab"
+	"eidetic/internal/timeline"
+)
+
+// The page of codes shows so many colours, one after the other: those that animation frames mark and annotate, those of long
+// tasks, and those of elements that are the largest so far.
+const (
+	markedCodes  = 8
+	taskCodes    = markedCodes + 4
+	largestCodes = taskCodes + 4
+)
+
+// codeColour is the colour that shows a code.
+func codeColour(i int) color.RGBA {
+	return color.RGBA{uint8(20 + 40*(i%6)), uint8(20 + 40*(i/6)), 150, 255}
+}
+
+const pageOfCodes = `<!doctype html><title>codes</title><link rel="icon" href="data:,">
+<body style="margin:0;background:#fff;font:10px sans-serif">page of codes
+<script>
+const colour = i => "rgb(" + (20 + 40 * (i % 6)) + "," + (20 + 40 * Math.floor(i / 6)) + ",150)";
+const tell = i => { performance.mark("code " + i); if (window.lab) lab.annotate("code " + i, {group: "codes"}); };
+const show = i => {
+	tell(i);
+	if (i < 12) {
+		document.body.style.background = colour(i);
+		for (const end = performance.now() + 150; i >= 8 && performance.now() < end;);
+		return;
+	}
+	const e = document.createElement("div");
+	e.id = "largest" + i;
+	e.style.cssText = "position:fixed;inset:0;font-size:30px;line-height:36px;color:#fff;background:" + colour(i);
+	e.textContent = "largest ".repeat(12 * 2 ** (i - 12));
+	document.body.append(e);
+};
+const next = i => setTimeout(() => {
+	if (i === 16) return window.lab && lab.done();
+	if (i < 8) return requestAnimationFrame(() => { show(i); next(i + 1); });
+	show(i);
+	next(i + 1);
+}, i === 16 ? 1000 : 150);
+addEventListener("load", () => next(0));
+</script>`
+
+// TestMarksLandOnFrames: what a page marks, annotates, computes and paints in one animation frame is on the timeline where the
+// captured frames show its colour, in Chromium and Firefox.
+func TestMarksLandOnFrames(t *testing.T) {
+	needLab(t)
+	testlab.NeedProgram(t, "firefox-esr")
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, pageOfCodes)
+	}))
+	defer site.Close()
+	for _, how := range []string{"page_marks", "frame_codes"} {
+		out := t.TempDir()
+		plan := filepath.Join(out, "plan.yaml")
+		text := "page: " + site.URL + "/\nstill_s: 3\nlimit_s: 60\ntrials: 1\nmeasure:\n  " + how + ": true\ntreatment:\n  browser: firefox-esr\n"
+		if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := finishCmd(t, appliance(t, "run", "--plan", plan, "--out", out))
+		dir, run := readRun(t, out)
+		if len(run.Trials) < 2 {
+			t.Fatalf("status %d, %d trials: %s%s", got.status, len(run.Trials), got.out, got.err)
+		}
+		for _, trial := range run.Trials {
+			t.Run(fmt.Sprint(how, " ", trial.Arm, " ", trial.Number), func(t *testing.T) { checkMarks(t, dir, trial, how == "frame_codes") })
+		}
+	}
+}
+
+// landing is how an event of the timeline lies to the frames: the first that shows its colour, and the one before it.
+type landing struct {
+	code           int
+	early, late    float64 // of the event, in ms
+	before, showed float64 // of the frames
+}
+
+func (l landing) String() string {
+	return fmt.Sprintf("code %d at %.1f to %.1f ms, not yet shown at %.1f, shown at %.1f", l.code, l.early, l.late, l.before, l.showed)
+}
+
+// isNear says whether the event is within a frame of the picture's change, as far as both are known. A browser that had
+// to wait for a processor shows later what it has done.
+func (l landing) isNear() bool { return l.late >= l.before-refresh && l.early <= l.showed+refresh }
+
+const refresh = 1000.0 / 60
+
+func checkMarks(t *testing.T, dir string, trial *lab.Trial, coded bool) {
+	r, err := reel.Open(filepath.Join(dir, "trials", store.TrialName(trial.Number), experiment.ReelFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	shown := firstShown(t, r, trial)
+	files, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	tl := timeline.NewReader(files).Of(trial)
+	ms := func(at lab.Time) float64 { return float64(at-tl.Zero) / 1e6 }
+	all, made := map[string][]landing{}, map[int]lab.Time{}
+	for _, track := range tl.Tracks {
+		for _, e := range track.Events {
+			code, ok := codeOf(track, e, made)
+			if !ok || shown[code] < 1 {
+				continue
+			}
+			last := r.Info(shown[code] - 1)
+			l := landing{code, ms(e.Earliest), ms(e.Latest), ms(last.Time.Add(-last.Uncertainty)), ms(r.Info(shown[code]).Time)}
+			if track.Name == "Long tasks" { // what a task changes is shown when it is over
+				lasts := float64(e.End-e.Start) / 1e6
+				l.early, l.late = l.early+lasts, l.late+lasts
+			}
+			all[track.Name] = append(all[track.Name], l)
+			if frame, ok := factOf(e, "frame"); ok && track.Name == "Marks" {
+				if n, err := strconv.Atoi(frame); err != nil || n < shown[code]-1 || n > shown[code]+1 {
+					t.Errorf("%s is placed on frame %s, and frame %d is the first that shows it", e.Name, frame, shown[code])
+				}
+			} else if coded && track.Name == "Marks" {
+				t.Errorf("%s has no frame, and pages draw codes", e.Name)
+			}
+		}
+	}
+	t.Logf("%q", tl.Notes)
+	want := map[string]int{
+		"Marks": markedCodes, "codes": markedCodes, "Long tasks": taskCodes - markedCodes, "Largest paint": largestCodes - taskCodes,
+	}
+	if trial.Arm == lab.Treatment {
+		// Firefox tells of no long tasks and of no second largest element.
+		want["Long tasks"], want["Largest paint"] = 0, 1
+	}
+	keptPace := !slices.ContainsFunc(all["Marks"], func(l landing) bool { return !l.isNear() })
+	for name, n := range want {
+		near := 0
+		for _, l := range all[name] {
+			t.Logf("%s: %v", name, l)
+			if l.isNear() {
+				near++
+			}
+			if name != "Largest paint" && l.early > l.showed {
+				t.Errorf("%s: %v: before it was made", name, l)
+			}
+		}
+		// The clocks are apart by the same all the time: one that is near, and none that is late, say that they are joined well.
+		if near == 0 && (n > 1 || n == 1 && keptPace) {
+			t.Errorf("%s: %d of %d are within a frame of the picture that shows them", name, near, n)
+		}
+	}
+}
+
+// codeOf is the code of a mark, an annotation or an element by its name, and of a long task by the mark that was made in it.
+func codeOf(track trace.Track, e trace.Event, made map[int]lab.Time) (code int, ok bool) {
+	from, to, text := 0, markedCodes, ""
+	switch track.Name {
+	case "Marks", "codes":
+		text, ok = strings.CutPrefix(e.Name, "code ")
+	case "Largest paint":
+		from, to = taskCodes, largestCodes
+		text, ok = strings.CutPrefix(e.Name, "div#largest")
+	case "Long tasks":
+		for i := markedCodes; i < taskCodes; i++ {
+			if at := made[i]; e.Start <= at+2e6 && at < e.End {
+				return i, true
+			}
+		}
+	}
+	code, err := strconv.Atoi(text)
+	if track.Name == "Marks" && ok && err == nil {
+		made[code] = e.Start
+	}
+	return code, ok && err == nil && code >= from && code < to
+}
+
+func factOf(e trace.Event, name string) (value string, ok bool) {
+	i := slices.IndexFunc(e.Facts, func(f trace.Fact) bool { return f.Name == name })
+	if i < 0 {
+		return "", false
+	}
+	return e.Facts[i].Value, true
+}
+
+// firstShown is the first frame that shows each colour, −1 where none does.
+func firstShown(t *testing.T, r *reel.Reader, trial *lab.Trial) []int {
+	t.Helper()
+	access, err := visual.NewAccess(r.Format())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := slices.Repeat([]int{-1}, largestCodes)
+	var pixel [1]uint32
+	for i := trial.StartFrame; i < r.Len(); i++ {
+		pix, err := access.Read(r, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		access.Row(pixel[:], pix, trial.ContentY+trial.ContentH/2, trial.ContentX+trial.ContentW-2)
+		for c := range first {
+			if first[c] < 0 && visual.IsNear(access.RGB(pixel[0]), codeColour(c)) {
+				first[c] = i
+			}
+		}
+	}
+	return first
+}
