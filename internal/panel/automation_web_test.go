@@ -81,5 +81,12 @@ func automationPage() pageTest {
 		`delivery: webhook.test{ "type": "webhook.test", time, "data": { "webhook": "chat", "by": "this machine" } }; chat; waiting`,
 		"acknowledged: 2; true; /history?series=KEY&metric=time_to_stable_ms",
 		"left: 1",
-	}}
+	}, "", `
+	await send("PUT", "/api/v1/workflows/checkout", { plan: { page: "https://www.shop.example/" }, tags: ["team-checkout"] });
+	await send("PUT", "/api/v1/schedules/nightly", { workflow: "checkout", cron: "30 2 * * 1-5", zone: "Europe/Berlin" });
+	await send("POST", "/api/v1/webhooks", { name: "chat", url: "http://127.0.0.1:1/eidetic" });
+	await until(() => $("hooks").rows.length && $("schedules").rows.length);
+	press($("hooks"), "Test");
+	await until(() => $("deliveries").rows.length);
+	$("did").textContent = ""`}
 }

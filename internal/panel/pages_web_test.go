@@ -25,9 +25,11 @@ type pageTest struct {
 	path   string
 	script string // that fills says
 	want   []string
+	// query and show make the page's picture for docs/img, after the page was opened anew.
+	query, show string
 }
 
-func pageTests() []pageTest { return []pageTest{automationPage()} }
+func pageTests() []pageTest { return []pageTest{automationPage(), recordingsPage(), planPage()} }
 
 // onPage begins each script. evil is a text that would change the page's title if it became markup.
 const onPage = `
@@ -53,7 +55,9 @@ const endPage = `
 
 func (p pageTest) code() string { return onPage + p.script + endPage }
 
-func (p pageTest) expect() string { return strings.Join(append(slices.Clone(p.want), "no markup"), "\n") }
+func (p pageTest) expect() string {
+	return strings.Join(append(slices.Clone(p.want), "no markup"), "\n")
+}
 
 // pagesConfig is a box with runs, an alert and a device.
 func pagesConfig(t *testing.T) Config {
@@ -64,7 +68,11 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{}, Links: []string{"native", "lte"}, Seats: &fakeSeats{}, Certificate: []byte("x"),
+	file := filepath.Join(t.TempDir(), "shop.wacz")
+	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: &fakeSeats{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
 			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true}}
 		}}
@@ -85,7 +93,7 @@ func TestPagesInChromium(t *testing.T) {
 	s := newServer(t, config)
 	b := reporttest.NewBrowser(t)
 	for _, p := range pageTests() {
-		t.Run(p.path, func(t *testing.T) {
+		t.Run(strings.TrimPrefix(p.path, "/"), func(t *testing.T) {
 			if err := b.View(1100, 900, "light"); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +104,7 @@ func TestPagesInChromium(t *testing.T) {
 			if err != nil || plain(got) != p.expect() {
 				t.Errorf("the page says (%v)\n%s\nwant\n%s", err, plain(got), p.expect())
 			}
-			pictures(t, b, p.path)
+			pictures(t, b, s.URL, p)
 		})
 	}
 	// What the scripts get wrong on purpose is in the log; a broken page has exceptions.
@@ -111,27 +119,32 @@ func TestPagesInChromium(t *testing.T) {
 	t.Run("axe", func(t *testing.T) { accessible(t, b, s.URL, "/runs/"+run.ID+"/report.html") })
 }
 
-// pictures writes what the page looks like, for a person to look at.
-func pictures(t *testing.T, b *reporttest.Browser, path string) {
+// pictures writes what the page looks like into the folder PANEL_SHOTS: with docs/img it makes the documentation's.
+func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 	t.Helper()
 	dir := os.Getenv("PANEL_SHOTS")
 	if dir == "" {
 		return
 	}
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{390, 1100} {
-			err := b.View(width, 2400, scheme)
-			var shot []byte
-			if err == nil {
-				shot, err = b.Shot()
-			}
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", strings.Trim(path, "/"), width, scheme)), shot, 0o600)
-			}
-			if err != nil {
-				t.Error(err)
-			}
+	err := b.Open(address + p.path + p.query)
+	if err == nil {
+		_, err = reporttest.Eval[bool](b, `(async () => {`+onPage+p.show+`; document.activeElement.blur(); scrollTo(0, 0); return true; })()`)
+	}
+	var tall int64
+	if err == nil {
+		tall, err = reporttest.Eval[int64](b, `Math.ceil(document.querySelector("main").getBoundingClientRect().bottom)`)
+	}
+	if err == nil {
+		err = b.View(1100, tall, "light")
+	}
+	if err == nil {
+		var shot []byte
+		if shot, err = b.Shot(); err == nil {
+			err = os.WriteFile(filepath.Join(dir, strings.TrimPrefix(p.path, "/")+".png"), shot, 0o644)
 		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -417,7 +417,7 @@ func TestOpenAPI(t *testing.T) {
 		"set-config", "get-update", "update", "reset", "log-in", "log-out", "get-session", "list-tokens", "create-token", "revoke-token",
 		"list-audit", "list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert"} {
+		"get-archive-contents", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}
