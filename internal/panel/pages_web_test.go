@@ -78,6 +78,11 @@ func pagesConfig(t *testing.T) Config {
 		}}
 	config.Queue = queueOf(st, q, &fakeRunner{})
 	config.Automation = keeperOf(t, config)
+	run := reporttest.Compared(3, 6, 800)
+	addRun(t, st, run)
+	if err := os.WriteFile(filepath.Join(st.Root(), "runs", run.ID, recordingName), []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	daily(t, st, 30, 20) // a step, so that there is an alert
 	if err := config.Automation.Tell(t.Context()); err != nil {
 		t.Fatal(err)
@@ -87,10 +92,7 @@ func pagesConfig(t *testing.T) Config {
 
 // TestPagesInChromium does it, and looks for what keeps people out: on all pages, with axe-core, in both themes.
 func TestPagesInChromium(t *testing.T) {
-	config := pagesConfig(t)
-	run := reporttest.Compared(3, 6, 800)
-	addRun(t, config.Store, run)
-	s := newServer(t, config)
+	s := newServer(t, pagesConfig(t))
 	b := reporttest.NewBrowser(t)
 	for _, p := range pageTests() {
 		t.Run(strings.TrimPrefix(p.path, "/"), func(t *testing.T) {
@@ -116,7 +118,9 @@ func TestPagesInChromium(t *testing.T) {
 	if got := b.Foreign(s.URL+"/", "about:", "chrome:", "data:", "blob:"); len(got) > 0 {
 		t.Errorf("requests to others: %q", got)
 	}
-	t.Run("axe", func(t *testing.T) { accessible(t, b, s.URL, "/runs/"+run.ID+"/report.html") })
+	t.Run("axe", func(t *testing.T) {
+		accessible(t, b, s.URL, "/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links")
+	})
 }
 
 // pictures writes what the page looks like into the folder PANEL_SHOTS: with docs/img it makes the documentation's.
@@ -135,7 +139,7 @@ func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 		tall, err = reporttest.Eval[int64](b, `Math.ceil(document.querySelector("main").getBoundingClientRect().bottom)`)
 	}
 	if err == nil {
-		err = b.View(1100, tall, "light")
+		err = b.View(1100, min(tall, 1500), "light")
 	}
 	if err == nil {
 		var shot []byte

@@ -41,6 +41,8 @@ func TestPlanIsCheckedWithItsPlace(t *testing.T) {
 		{"page: https://a.test/\nseed: 9007199254740993", "seed", 2, "count to"},
 		{"a: &a [x,x]\npage: *a\n", "", 2, "alias"},
 		{"- 1", "", 1, ""},
+		{"page: https://a.test/\n---\npage: https://b.test/", "", 0, "more than one document"},
+		{"steps:\n !00000 00", "", 0, "cannot be read"}, // the reader's own panic
 	} {
 		got := checkedAs(t, a, PlanText{YAML: c.yaml})
 		if len(got.Problems) == 0 {
@@ -78,6 +80,17 @@ func TestPlansGoBothWays(t *testing.T) {
 		if len(written.Problems)+len(again.Problems) > 0 || !reflect.DeepEqual(again.Plan, first.Plan) {
 			t.Errorf("%s comes back as\n%s\n%+v %+v", file, written.YAML, written.Problems, again.Problems)
 		}
+	}
+}
+
+// A target with the sign of a comment, and texts that look like numbers, survive both ways.
+func TestPlanTextIsQuoted(t *testing.T) {
+	a := newAutomated(t)
+	want := map[string]any{"page": "https://a.test/#top", "name": "- 3: # %", "steps": []any{
+		map[string]any{"open": "https://a.test/"}, map[string]any{"click": "css #buy"}, map[string]any{"type": "007"}, map[string]any{"type": "two\nlines: yes"}}}
+	written := checkedAs(t, a, PlanText{Plan: want})
+	if got := checkedAs(t, a, PlanText{YAML: written.YAML}); !reflect.DeepEqual(got.Plan, want) || len(got.Problems) > 0 {
+		t.Errorf("it comes back as %v, %+v, from\n%s", got.Plan, got.Problems, written.YAML)
 	}
 }
 

@@ -86,6 +86,9 @@ func (p *Panel) contents(ctx context.Context, in *nameInput) (*contentsBody, err
 	if err != nil {
 		return nil, p.toHTTPError(err)
 	}
+	// A list without elements is a list, too.
+	c.Pages, c.Hosts, c.Warnings = append([]ArchivedPage{}, c.Pages...), append([]string{}, c.Hosts...), append([]string{}, c.Warnings...)
+	c.Requests, c.Quality.Problems = append([]ArchivedRequest{}, c.Requests...), append([]ArchiveProblem{}, c.Quality.Problems...)
 	if c.Last, err = p.lastReplay(ctx, c.SHA256); err != nil {
 		return nil, p.internalError(err)
 	}

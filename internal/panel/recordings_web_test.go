@@ -48,6 +48,6 @@ func recordingsPage() pageTest {
 		"found: 1 of 2 requests.; 404; 4",
 		`needed: That did not work: the recording "shop.wacz" is needed: workflow keeps replays it: change the workflow or remove it first.`,
 		"deleted: shop.wacz is deleted.",
-	}, "?name=shop.wacz", `
+	}, "?name=20261121-101400-links", `
 	await until(() => $("requests").rows.length)`}
 }

@@ -162,9 +162,8 @@ func (a Uploads) Contents(ctx context.Context, file string) (c panel.ArchiveCont
 		return c, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, file, filepath.Base(file)))
 	}
 	c = panel.ArchiveContents{
-		Pages: []panel.ArchivedPage{}, Exchanges: report.Info.Exchanges, Bytes: report.Info.Bytes, BodyBytes: report.Info.BodyBytes,
-		Hosts: report.Info.Hosts, SHA256: report.Info.SHA256, Warnings: append([]string{}, report.Warnings...), Quality: qualityOf(report),
-		Requests: []panel.ArchivedRequest{},
+		Exchanges: report.Info.Exchanges, Bytes: report.Info.Bytes, BodyBytes: report.Info.BodyBytes,
+		Hosts: report.Info.Hosts, SHA256: report.Info.SHA256, Warnings: report.Warnings, Quality: qualityOf(report),
 	}
 	for _, p := range report.Pages {
 		c.Pages = append(c.Pages, panel.ArchivedPage{URL: p.URL, Wall: p.Wall})

@@ -9,7 +9,7 @@ const at = name => `/api/v1/archives/${encodeURIComponent(name)}`;
 const size = bytes => bytes >= 1e6 ? `${number(bytes / 1e6)} MB` : `${number(bytes / 1e3)} kB`;
 const say = text => { $("did").textContent = text; };
 const few = 200; // requests that are drawn before somebody asks for all
-let open = "", contents = null, everything = false, runs = 50, uploads = [];
+let open = "", contents = null, everything = false, runs = 10, uploads = [];
 
 const linkOf = name => make("a", { href: `?${new URLSearchParams({ name })}`, textContent: name });
 const save = (href, name, text = "Download") => make("a", { href, download: name, textContent: text, ariaLabel: `Download ${name}` });
