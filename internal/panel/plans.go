@@ -147,7 +147,8 @@ const maxSeed = 1<<53 - 1
 func (p *Panel) judge(fields map[string]any) (plan lab.Plan, problems []PlanProblem) {
 	known := p.api.OpenAPI().Components.Schemas
 	result := &huma.ValidateResult{}
-	huma.Validate(known, known.Schema(reflect.TypeFor[lab.Plan](), true, "Plan"), huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, any(fields), result)
+	schema := known.Schema(reflect.TypeFor[lab.Plan](), true, "Plan")
+	huma.Validate(known, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, any(fields), result)
 	for _, err := range result.Errors {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {

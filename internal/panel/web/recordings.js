@@ -79,27 +79,27 @@ const bad = r => r.status >= 400 || r.truncated;
 function fall() {
   const text = $("find").value.toLowerCase();
   const found = contents.requests.filter(r => [r.method, r.url, r.status, r.type, r.protocol, r.truncated || ""].join(" ").toLowerCase().includes(text));
-  const ends = r => r.start_ms + Math.max(r.first_byte_ms, r.end_ms), last = Math.max(1, ...contents.requests.map(ends));
-  $("scale").textContent = `When (0 to ${number(last)} ms)`;
+  const ends = r => r.start_ms + Math.max(r.first_byte_ms, r.end_ms), first = Math.min(...contents.requests.map(r => r.start_ms)), last = Math.max(first + 1, ...contents.requests.map(ends));
+  $("scale").textContent = contents.requests.length ? `When (${number(first)} to ${number(last)} ms)` : "When";
   $("count").textContent = `${found.length} of ${contents.exchanges} requests.`;
   const drawn = everything ? found : found.slice(0, few);
   $("requests").replaceChildren(...drawn.map(r => {
     const tr = row(r.id, [[`${r.method === "GET" ? "" : `${r.method} `}${address(r.url)}`, ...r.truncated ? [make("small", { textContent: `cut off: ${r.truncated}` })] : []],
-      String(r.status), r.type, number(r.bytes).replace(/\.0+$/, ""), number(r.start_ms), number(Math.max(r.first_byte_ms, r.end_ms)), bars(r, last)], bad(r) ? "bad" : "");
+      String(r.status), r.type, number(r.bytes).replace(/\.0+$/, ""), number(r.start_ms), number(Math.max(r.first_byte_ms, r.end_ms)), bars(r, first, last)], bad(r) ? "bad" : "");
     return tr;
   }));
   $("rest").hidden = drawn.length === found.length;
   $("rest").textContent = `Show all ${found.length}`;
 }
 
-function bars(r, last) {
+function bars(r, begin, last) {
   const svg = (tag, props, ...kids) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(props)) e.setAttribute(name, value);
     e.append(...kids);
     return e;
   };
-  const part = (from, to, name) => svg("rect", { class: name, x: `${100 * from / last}%`, width: `${Math.max(0.3, 100 * (to - from) / last)}%`, y: 3, height: 11 });
+  const part = (from, to, name) => svg("rect", { class: name, x: `${100 * (from - begin) / (last - begin)}%`, width: `${Math.max(0.3, 100 * (to - from) / (last - begin))}%`, y: 3, height: 11 });
   const first = r.start_ms + r.first_byte_ms;
   return svg("svg", { "aria-hidden": "true" }, part(r.start_ms, first, "wait"), part(first, Math.max(first, r.start_ms + r.end_ms), "take"));
 }
