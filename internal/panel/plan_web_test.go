@@ -29,6 +29,9 @@ func planPage() pageTest {
 	set($("yaml"), $("yaml").value + "colour: red\n");
 	await until(() => $("problems").children.length);
 	says.push("unknown: " + $("problems").textContent);
+	press($("all"), "Start a run");
+	await until(() => $("refused").textContent);
+	says.push("not started: " + $("refused").textContent);
 	set($("yaml"), "page: https://b.test/\nsteps:\n  - open: https://b.test/\n  - scroll: 5\n    end: stil 1s\n");
 	await until(() => form("steps[1].scroll") && form("page").value === "https://b.test/" && form("steps[1].end").ariaInvalid === "true");
 	says.push("form: " + [form("steps[1].scroll").value, seen("treatment"), $("problems").children.length].join("; ") + "; " + [...$("problems").children].map(p => p.textContent.slice(0, 30)).join("; "));
@@ -55,6 +58,7 @@ func planPage() pageTest {
 		`target: target "50%,": write pixels (640,360), a share of the content area (50%,40%), picture FILE, or css SELECTOR`,
 		"text: name: checkout | page: https://a.test/ | trials: 4 | steps: | - open: https://a.test/ | - name: buy |   click: 50%,40% | treatment: |   link: lte",
 		`unknown: line 10: unknown field "colour"`,
+		"not started: The run was not started: the text cannot be read: mend it first",
 		`form: 5; false; 1; line 5: steps[1].end: end "sti`,
 		"moved: key",
 		"started: Run ID waits in the queue: see its progress.",

@@ -7,7 +7,7 @@ import { visit, when, json, sends } from "./visit.js";
 const verbs = { open: "https://www.shop.example/", click: "css #buy, 50%,40% or picture lamp.png", type: "a text", key: "Enter or Ctrl+L", scroll: "5", drag: "50%,80% to 50%,20%", pan: "50%,80% to 50%,20%",
   move: "50%,40%", wait: "500ms or still 1s", replay: "fling.jsonl", launch: "https://www.shop.example/", idle: "5s", mark: "a name" };
 const query = new URLSearchParams(location.search);
-let plan = {}, sent = 0, waits = null, kept = null, begun = false;
+let plan = {}, sent = 0, waits = null, asks = null, flight = null, unread = false, kept = null, begun = false;
 
 const parts = path => path.match(/[^.[\]]+/g);
 const get = path => parts(path).reduce((at, name) => at?.[name], plan);
@@ -60,10 +60,13 @@ async function check(body) {
   const turn = ++sent;
   let answer;
   try { answer = await call("/api/v1/plan", json("POST", body)); } catch (problem) {
-    if (turn === sent) problems([{ what: problem.message }]);
+    if (turn !== sent) return;
+    unread = true;
+    problems([{ what: problem.message }]);
     return;
   }
   if (turn !== sent) return; // something was written meanwhile
+  unread = !answer.plan;
   if (body.plan) $("yaml").value = answer.yaml;
   else if (answer.plan) { plan = answer.plan; fill(); }
   problems(answer.problems);
@@ -82,7 +85,16 @@ function problems(all) {
   $("problems").replaceChildren(...all.map(p => make("li", { textContent: [p.line && `line ${p.line}`, p.field, p.what].filter(Boolean).join(": ") })));
 }
 
-const soon = body => { clearTimeout(waits); sent++; waits = setTimeout(() => check(body()), 250); };
+const soon = body => { clearTimeout(waits); sent++; asks = body; waits = setTimeout(() => settle().catch(() => {}), 250); };
+
+// settle waits until the plan is what was written last, and fails if that cannot be read.
+async function settle() {
+  clearTimeout(waits);
+  if (asks) flight = check(asks());
+  asks = null;
+  await flight;
+  if (unread) throw new Error("the text cannot be read: mend it first");
+}
 const changed = () => { fill(); soon(() => ({ plan })); };
 
 $("form").addEventListener("input", e => {
@@ -139,6 +151,7 @@ $("start").addEventListener("click", async () => {
   starting = true;
   $("did").textContent = $("refused").textContent = "";
   try {
+    await settle();
     const run = await call("/api/v1/runs", json("POST", plan));
     $("did").replaceChildren(`Run ${run.id} waits in the queue: `, make("a", { href: "/", textContent: "see its progress" }), ".");
   } catch (problem) { $("refused").textContent = `The run was not started: ${refused(problem)}`; }
@@ -148,6 +161,7 @@ $("start").addEventListener("click", async () => {
 sends($("keep"), async f => {
   const name = f.name.value, every = f.every.value, tags = f.tags.value.split(/[\s,]+/).filter(Boolean);
   $("did").textContent = "";
+  await settle();
   const known = kept?.name === name ? kept : await call(`/api/v1/workflows/${encodeURIComponent(name)}`).catch(problem => { if (problem.status === 404) return null; throw problem; });
   if (known && kept?.name !== name && !confirmed(name)) throw new Error(`There is a workflow ${name} already. Press Keep again to give it this plan as version ${known.version + 1}.`);
   try {
