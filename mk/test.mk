@@ -36,6 +36,18 @@ $(trace_engine): internal/export/npm/package.json internal/export/npm/package-lo
 	cd out/trace-engine && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
+# axe-core, which looks for what keeps people out, in the version of internal/panel/npm/package-lock.json, which names no host.
+axe = out/axe/node_modules/.package-lock.json
+
+.PHONY: axe
+axe: deps-test $(axe) ## Install npm's axe-core, which looks at the panel's pages in a test (4 MB)
+
+$(axe): internal/panel/npm/package.json internal/panel/npm/package-lock.json
+	@mkdir -p out/axe
+	@cp $^ out/axe/
+	cd out/axe && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
+	@touch $@
+
 TEST_APPS ?= --trials 10
 
 .PHONY: test-apps
@@ -43,7 +55,7 @@ test-apps: apps build ## Record other people's applications, end them, and repla
 	@go run ./internal/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
-test: deps-test testrun $(trace_engine) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: deps-test testrun $(trace_engine) $(axe) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 

@@ -35,12 +35,21 @@ type Report struct {
 	Info     lab.ArchiveInfo `json:"info"`
 	Warnings []string        `json:"warnings"`
 	Quality  archive.Quality `json:"quality"`
+	// Pages are the recording's, and Requests its first ones. Long addresses are cut off.
+	Pages    []archive.Page  `json:"pages"`
+	Requests []archive.Entry `json:"requests"`
 	// Refused says why the file cannot be read.
 	Refused string `json:"refused,omitempty"`
 }
 
-// maxProblems bounds the problems of a report.
-const maxProblems = 500
+// Bounds of a report.
+const (
+	maxProblems = 500
+	maxPages    = 100
+	maxRequests = 3000
+	maxURL      = 400
+	maxWord     = 80
+)
 
 // Inspect judges a recording in this process.
 func Inspect(file string, memory int64) Report {
@@ -54,8 +63,23 @@ func Inspect(file string, memory int64) Report {
 			Kind: "more", What: fmt.Sprintf("%d more problems are not listed", n),
 		})
 	}
+	for _, p := range a.Pages()[:min(len(a.Pages()), maxPages)] {
+		p.URL, p.Title = cut(p.URL, maxURL), cut(p.Title, maxURL)
+		r.Pages = append(r.Pages, p)
+	}
+	for _, e := range a.Exchanges()[:min(len(a.Exchanges()), maxRequests)] {
+		entry := archive.EntryOf(e)
+		entry.URL = cut(entry.URL, maxURL)
+		for _, text := range []*string{&entry.Method, &entry.Type, &entry.ID, &entry.Protocol, &entry.Truncated} {
+			*text = cut(*text, maxWord)
+		}
+		r.Requests = append(r.Requests, entry)
+	}
 	return r
 }
+
+// cut shortens a text of a recording.
+func cut(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 // Checker judges recordings in processes of their own.
 type Checker struct {

@@ -93,8 +93,8 @@ func TestScopesOfTokens(t *testing.T) {
 		needs              string
 	}{
 		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
-		{"GET", "/api/v1/session", "", "read"},
-		{"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
+		{"GET", "/api/v1/session", "", "read"}, {"GET", "/api/v1/archives/nope/contents", "", "read"},
+		{"POST", "/api/v1/plan", `{"yaml":"trials: 3"}`, "run"}, {"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=false", "", "run"},
 		{"PUT", "/api/v1/archives/a.wacz", "PK", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=true", "", "admin"}, {"DELETE", "/api/v1/runs/nope?files=T", "", "admin"},

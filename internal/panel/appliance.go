@@ -93,6 +93,8 @@ type Archives interface {
 	// if match is that one's ETag, or "*".
 	Put(ctx context.Context, name, match string, content io.Reader) (Archive, error)
 	Open(name string) (*os.File, error)
+	// Contents looks into the recording in a file.
+	Contents(ctx context.Context, file string) (ArchiveContents, error)
 	Remove(name string) error
 }
 
@@ -252,10 +254,11 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "remove-archive", Method: http.MethodDelete, Path: "/api/v1/archives/{name}", Summary: "Remove a recording",
 		Tags:          []string{tagArchives},
-		DefaultStatus: http.StatusNoContent, Security: needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
-	}, func(_ context.Context, in *nameInput) (*struct{}, error) {
-		return nil, p.toHTTPError(p.Archives.Remove(in.Name))
-	})
+		Description:   "One that a waiting run or a workflow replays is kept: the answer is 409 and says which.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
+	}, p.removeArchive)
+	p.recordings(api)
 	name := []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 		Description: "Name of the recording", Example: "shop.wacz"}}
 	p.raw(e, api, &huma.Operation{

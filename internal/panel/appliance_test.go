@@ -31,6 +31,28 @@ func (fakeArchives) Put(_ context.Context, name, _ string, content io.Reader) (A
 
 func (a fakeArchives) Open(string) (*os.File, error) { return os.Open(a.file) }
 
+// Contents has a request for each kind of bar, and hostile texts.
+func (fakeArchives) Contents(_ context.Context, file string) (ArchiveContents, error) {
+	if strings.Contains(file, "/runs/") { // one that a run made, as it should be
+		c := ArchiveContents{Pages: []ArchivedPage{{URL: "https://www.shop.example/"}}, Exchanges: 9, Bytes: 1_480_000, SHA256: "none",
+			Hosts: []string{"www.shop.example", "cdn.shop.example"}, Quality: Quality{Score: 1}}
+		for i, name := range []string{"www.shop.example/", "cdn.shop.example/site.css", "cdn.shop.example/site.js", "cdn.shop.example/lamp.webp",
+			"cdn.shop.example/vase.webp", "cdn.shop.example/chair.webp", "www.shop.example/api/basket", "cdn.shop.example/inter.woff2", "cdn.shop.example/late.js"} {
+			at := float64(i)
+			c.Requests = append(c.Requests, ArchivedRequest{Order: i + 1, ID: name, Method: "GET", URL: "https://" + name, Status: 200, Protocol: "h2",
+				Type: []string{"text/html", "text/css", "text/javascript", "image/webp"}[i%4], Bytes: 9000 + 7000*i, Start: 60*at + 4*at*at, FirstByte: 40 + 5*at, End: 90 + 20*at})
+		}
+		return c, nil
+	}
+	return ArchiveContents{Pages: []ArchivedPage{{URL: `https://a.test/<img src=x onerror="document.title='owned'">`}}, Exchanges: 2, Bytes: 1_500_000, SHA256: "none",
+		Hosts: []string{"a.test"}, Warnings: []string{"<b>repaired</b>"},
+		Quality: Quality{Score: 0.5, Problems: []ArchiveProblem{{Kind: "truncated", URL: "https://a.test/b.js", What: "the body was cut off after 10 bytes", Grave: true}}},
+		Requests: []ArchivedRequest{
+			{Order: 1, ID: "1", Method: "GET", URL: `https://a.test/<img src=x onerror="document.title='owned'">`, Status: 200, Protocol: "h2", Type: "text/html", Bytes: 5000, FirstByte: 100, End: 300},
+			{Order: 2, ID: "2", Method: "GET", URL: "https://a.test/b.js", Status: 404, Protocol: "h2", Type: "<b>", Bytes: 10, Start: 200, FirstByte: 50, End: 200, Truncated: "length"},
+		}}, nil
+}
+
 func (fakeArchives) Remove(name string) error {
 	if name != "shop.wacz" {
 		return &Refusal{http.StatusNotFound, errors.New("there is no recording " + name)}

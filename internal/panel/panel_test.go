@@ -415,10 +415,11 @@ func TestOpenAPI(t *testing.T) {
 	for _, want := range []string{"health", "list-runs", "get-run", "get-artifact", "start-run", "cancel-run", "stream-events",
 		"stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config",
 		"set-config", "get-update", "update", "reset", "log-in", "log-out", "get-session", "list-tokens", "create-token", "revoke-token",
-		"list-audit", "backup", "restore", "support", "metrics", "preview-retention", "apply-retention", "pin-run", "get-pin", "unpin-run", "list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
+		"list-audit", "backup", "restore", "support", "metrics", "preview-retention", "apply-retention", "pin-run", "get-pin", "unpin-run",
+		"list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"list-deliveries", "list-alerts", "get-alert", "acknowledge-alert", "make-bisect", "list-bisects", "get-bisect", "answer-deployment",
-		"resume-bisect", "cancel-bisect"} {
+		"get-archive-contents", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
+		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

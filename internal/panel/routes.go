@@ -115,6 +115,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.streams(e, api)
 	if p.Queue != nil {
 		p.starts(api)
+		p.plans(api)
 		if p.Automation != nil {
 			p.workflows(api)
 			p.schedules(api)

@@ -64,7 +64,7 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
-	if in.Body.Arms()[0].Page == "" && len(in.Body.Pages) == 0 { // a plan with steps has that of its first
+	if opensNothing(in.Body) {
 		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
 			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body",
 		})
@@ -83,6 +83,9 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	note(ctx, id)
 	return startedAs(id), nil
 }
+
+// opensNothing says whether a plan has no page. One with steps has that of its first.
+func opensNothing(p lab.Plan) bool { return p.Arms()[0].Page == "" && p.FirstPage() == "" }
 
 // startError is the answer to a run that the queue does not take.
 func (p *Panel) startError(err error) error {

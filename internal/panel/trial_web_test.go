@@ -10,11 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -329,25 +327,7 @@ func TestTrialInFirefox(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	profile := testlab.TempDir(t)
-	prefs := `user_pref("browser.shell.checkDefaultBrowser", false);
-user_pref("browser.startup.homepage_override.mstone", "ignore");
-user_pref("datareporting.policy.dataSubmissionEnabled", false);
-user_pref("app.normandy.enabled", false);
-`
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "--headless", "--no-remote", "--profile", profile, s.URL+"/trial?run="+run.ID+"&trial=1")
-	cmd.Env = append(os.Environ(), "HOME="+testlab.TempDir(t), "MOZ_CRASHREPORTER_DISABLE=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := testlab.Start(t, cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its helpers too
-		_ = cmd.Wait()
-	})
+	startFirefox(t, program, s.URL+"/trial?run="+run.ID+"&trial=1")
 	select {
 	case got := <-answer:
 		if plain(got) != wantOfTrialPage {

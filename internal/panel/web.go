@@ -29,12 +29,15 @@ func (p *Panel) web(e *echo.Echo) {
 		file string
 		page
 	}{
-		"/":        {"index.html", page{Title: "Runs", Script: "app.js"}},
-		"/history": {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
-		"/access":  {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
-		"/trial":   {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"trial.css"}}},
-		"/device":  {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
-		"/gesture": {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
+		"/":           {"index.html", page{Title: "Runs", Script: "app.js"}},
+		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
+		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}}},
+		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}}},
+		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
+		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
+		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"trial.css"}}},
+		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
+		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
 	} {
 		e.GET(route, func(c echo.Context) error {
 			var b bytes.Buffer

@@ -118,7 +118,7 @@ func (p *Panel) workflows(api huma.API) {
 }
 
 func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflowBody, error) {
-	if in.Body.Plan.FirstPage() == "" {
+	if opensNothing(in.Body.Plan) {
 		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
 			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body.plan",
 		})

@@ -139,12 +139,39 @@ func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader)
 	if err != nil {
 		return panel.Archive{}, err
 	}
-	out := archiveOf(info)
-	out.Warnings, out.Quality = report.Warnings, &panel.Quality{Score: report.Quality.Score, Problems: []panel.ArchiveProblem{}}
-	for _, p := range report.Quality.Problems {
-		out.Quality.Problems = append(out.Quality.Problems, panel.ArchiveProblem{Kind: p.Kind, URL: p.URL, What: p.What, Grave: p.Grave})
-	}
+	out, quality := archiveOf(info), qualityOf(report)
+	out.Warnings, out.Quality = report.Warnings, &quality
 	return out, nil
+}
+
+func qualityOf(r inspect.Report) panel.Quality {
+	q := panel.Quality{Score: r.Quality.Score, Problems: []panel.ArchiveProblem{}}
+	for _, p := range r.Quality.Problems {
+		q.Problems = append(q.Problems, panel.ArchiveProblem{Kind: p.Kind, URL: p.URL, What: p.What, Grave: p.Grave})
+	}
+	return q
+}
+
+// Contents implements panel.Archives.
+func (a Uploads) Contents(ctx context.Context, file string) (c panel.ArchiveContents, err error) {
+	report, err := a.Check.Check(ctx, file)
+	if err != nil {
+		return c, err
+	}
+	if report.Refused != "" {
+		return c, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, file, filepath.Base(file)))
+	}
+	c = panel.ArchiveContents{
+		Exchanges: report.Info.Exchanges, Bytes: report.Info.Bytes, BodyBytes: report.Info.BodyBytes,
+		Hosts: report.Info.Hosts, SHA256: report.Info.SHA256, Warnings: report.Warnings, Quality: qualityOf(report),
+	}
+	for _, p := range report.Pages {
+		c.Pages = append(c.Pages, panel.ArchivedPage{URL: p.URL, Wall: p.Wall})
+	}
+	for _, e := range report.Requests {
+		c.Requests = append(c.Requests, panel.ArchivedRequest(e))
+	}
+	return c, nil
 }
 
 // archiveOf is what a list says of a recording's file.

@@ -99,3 +99,25 @@ func TestUploadThatTheCheckerRefuses(t *testing.T) {
 		t.Errorf("Put() = %v, want 422", err)
 	}
 }
+
+// What is in a recording is found out in a process of its own, and a file that is none is refused by its name.
+func TestContents(t *testing.T) {
+	dir := t.TempDir()
+	a := Uploads{Dir: dir}
+	file := filepath.Join(dir, "shop.wacz")
+	if err := os.WriteFile(file, wacz(t, "one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Contents(t.Context(), file)
+	if err != nil || c.Exchanges != 1 || len(c.SHA256) != 64 || c.Quality.Score != 1 || len(c.Requests) != 1 || c.Requests[0].URL != "http://a.test/" ||
+		c.Requests[0].Bytes != 3 {
+		t.Errorf("Contents() = %+v, %v; want the one request", c, err)
+	}
+	if err := os.WriteFile(file, []byte("no recording"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *panel.Refusal
+	if _, err = a.Contents(t.Context(), file); !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity || strings.Contains(err.Error(), dir) {
+		t.Errorf("a file that is none: %v; want it refused, without its folder", err)
+	}
+}

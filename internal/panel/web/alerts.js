@@ -2,13 +2,15 @@
 // text, never as markup.
 import { make, call } from "./common.js";
 
-// alerting shows them; what changed at each step is below, beside the step.
-export function alerting(alerts, when) {
+// alerting shows them. where, if given, makes what says which series an alert is of; on the page of one series
+// what changed at each step is below, beside the step.
+export function alerting(alerts, when, where = () => []) {
   if (!alerts?.length) return "";
   return make("ul", { className: "alerts", ariaLabel: "Open alerts" }, ...alerts.map(a => {
-    const note = make("input", { type: "text", maxLength: 1000, ariaLabel: "Note" }), done = make("button", { textContent: "Acknowledge" });
+    const note = make("input", { type: "text", maxLength: 1000 }), done = make("button", { textContent: "Acknowledge" });
     const says = make("span", { role: "status", className: "near" });
     const item = make("li", {}, make("strong", { className: a.trend, textContent: `Alert ${a.id}: ${a.text}` }),
+      make("span", { className: "near" }, ...where(a)),
       make("span", { className: "near", textContent: [`raised ${when(a.raised)}`, ...a.tags].join(" · ") }));
     const form = make("form", {}, make("label", { textContent: "Note " }, note), done);
     form.addEventListener("submit", async e => {

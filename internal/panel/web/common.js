@@ -7,7 +7,7 @@ export const call = async (path, options) => {
   if (answer.ok) return answer.status === 204 ? null : answer.json();
   const problem = await answer.json().catch(() => ({}));
   const places = (problem.errors || []).map(e => `${e.location}: ${e.message}`);
-  throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status });
+  throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status, errors: problem.errors || [] });
 };
 
 // number formats with at least three digits, separated thousands and a true minus.
@@ -35,3 +35,9 @@ export function signIn(done) {
     } catch (problem) { $("wrong").textContent = problem.message; }
   };
 }
+
+// csv is the address of a table (RFC 4180). A cell that a spreadsheet would take for a formula is a text.
+export const csv = rows => "data:text/csv;charset=utf-8," + encodeURIComponent(rows.map(row => row.map(cell => {
+  const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) ? `'${cell}` : String(cell);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}).join(",")).join("\r\n") + "\r\n");

@@ -1,6 +1,6 @@
 // The history of runs: for each series a chart, its changes in words, and the numbers
 // as a table.
-import { $, make, call, number, address, reportOf, signIn } from "./common.js";
+import { $, make, call, number, address, reportOf, signIn, csv } from "./common.js";
 import { chart, together } from "./chart.js";
 import { comparing } from "./compare.js";
 import { alerting } from "./alerts.js";
@@ -139,12 +139,6 @@ function table(s, metric) {
       make("caption", { textContent: `${metric.label} of ${title(s)}, the newest run first` }),
       make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))), make("tbody", {}, ...rows))));
 }
-
-// csv is the address of a table (RFC 4180). A cell that a spreadsheet would take for a formula is a text.
-const csv = rows => "data:text/csv;charset=utf-8," + encodeURIComponent(rows.map(row => row.map(cell => {
-  const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) ? `'${cell}` : String(cell);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}).join(",")).join("\r\n") + "\r\n");
 
 // go applies a change to the query and updates the address.
 function go(change) {

@@ -1,0 +1,263 @@
+package panel
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"eidetic/internal/report/reporttest"
+	"eidetic/internal/store"
+	"eidetic/internal/testlab"
+)
+
+// pageTest is what a person does on a page. What the page answers is the same in each browser.
+type pageTest struct {
+	path   string
+	script string // that fills says
+	want   []string
+	// query and show make the page's picture for docs/img, after the page was opened anew.
+	query, show string
+}
+
+func pageTests() []pageTest { return []pageTest{automationPage(), recordingsPage(), planPage()} }
+
+// onPage begins each script. evil is a text that would change the page's title if it became markup.
+const onPage = `
+	const until = async test => {
+		for (const end = performance.now() + 60000; !test();) {
+			if (performance.now() > end) throw new Error("never: " + test + " after " + says.join("; "));
+			await new Promise(yes => setTimeout(yes, 20));
+		}
+	};
+	const $ = id => document.getElementById(id), says = [], title = document.title;
+	const evil = '<img src=x onerror="document.title=\'owned\'">';
+	const send = (method, path, body, headers) => fetch(path, { method, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) }).then(a => a.text());
+	const set = (input, value) => { input.value = value; input.dispatchEvent(new Event("input", { bubbles: true })); input.dispatchEvent(new Event("change", { bubbles: true })); };
+	const press = (where, text) => [...where.querySelectorAll("button")].find(b => b.checkVisibility() && b.textContent === text).click();
+	const seen = id => $(id).checkVisibility();
+	await until(() => seen("all"));
+`
+
+// endPage says what no hostile text may have changed.
+const endPage = `
+	says.push(document.title === title && !document.querySelector("main img[src=x]") ? "no markup" : "markup");
+	return says.join("\n");`
+
+func (p pageTest) code() string { return onPage + p.script + endPage }
+
+func (p pageTest) expect() string {
+	return strings.Join(append(slices.Clone(p.want), "no markup"), "\n")
+}
+
+// pagesConfig is a box with runs, an alert and a device.
+func pagesConfig(t *testing.T) Config {
+	t.Helper()
+	st := emptyStore(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	file := filepath.Join(t.TempDir(), "shop.wacz")
+	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: &fakeSeats{}, Certificate: []byte("x"),
+		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
+			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true}}
+		}}
+	config.Queue = queueOf(st, q, &fakeRunner{})
+	config.Automation = keeperOf(t, config)
+	run := reporttest.Compared(3, 6, 800)
+	addRun(t, st, run)
+	if err := os.WriteFile(filepath.Join(st.Root(), "runs", run.ID, recordingName), []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daily(t, st, 30, 20) // a step, so that there is an alert
+	if err := config.Automation.Tell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// TestPagesInChromium does it, and looks for what keeps people out: on all pages, with axe-core, in both themes.
+func TestPagesInChromium(t *testing.T) {
+	s := newServer(t, pagesConfig(t))
+	b := reporttest.NewBrowser(t)
+	for _, p := range pageTests() {
+		t.Run(strings.TrimPrefix(p.path, "/"), func(t *testing.T) {
+			if err := b.View(1100, 900, "light"); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Open(s.URL + p.path); err != nil {
+				t.Fatal(err)
+			}
+			got, err := reporttest.Eval[string](b, `(async () => {`+p.code()+`})()`)
+			if err != nil || plain(got) != p.expect() {
+				t.Errorf("the page says (%v)\n%s\nwant\n%s", err, plain(got), p.expect())
+			}
+			pictures(t, b, s.URL, p)
+		})
+	}
+	// What the scripts get wrong on purpose is in the log; a broken page has exceptions.
+	for _, problem := range b.Problems() {
+		if !strings.Contains(problem, "the server responded with a status of 4") {
+			t.Errorf("the pages complain: %q", problem)
+		}
+	}
+	if got := b.Foreign(s.URL+"/", "about:", "chrome:", "data:", "blob:"); len(got) > 0 {
+		t.Errorf("requests to others: %q", got)
+	}
+	t.Run("axe", func(t *testing.T) {
+		accessible(t, b, s.URL, "/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links")
+	})
+}
+
+// pictures writes what the page looks like into the folder PANEL_SHOTS: with docs/img it makes the documentation's.
+func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
+	t.Helper()
+	dir := os.Getenv("PANEL_SHOTS")
+	if dir == "" {
+		return
+	}
+	err := b.Open(address + p.path + p.query)
+	if err == nil {
+		_, err = reporttest.Eval[bool](b, `(async () => {`+onPage+p.show+`; document.activeElement.blur(); scrollTo(0, 0); return true; })()`)
+	}
+	var tall int64
+	if err == nil {
+		tall, err = reporttest.Eval[int64](b, `Math.ceil(document.querySelector("main").getBoundingClientRect().bottom)`)
+	}
+	if err == nil {
+		err = b.View(1100, min(tall, 1500), "light")
+	}
+	if err == nil {
+		var shot []byte
+		if shot, err = b.Shot(); err == nil {
+			err = os.WriteFile(filepath.Join(dir, strings.TrimPrefix(p.path, "/")+".png"), shot, 0o644)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// accessible has axe-core look at all pages.
+func accessible(t *testing.T, b *reporttest.Browser, address string, more ...string) {
+	t.Helper()
+	axe, err := os.ReadFile("../../out/axe/node_modules/axe-core/axe.min.js")
+	testlab.Need(t, err == nil, "npm's axe-core: run make axe")
+	paths := append([]string{"/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial"}, more...)
+	for _, p := range pageTests() {
+		paths = append(paths, p.path)
+	}
+	for _, path := range paths {
+		for _, scheme := range []string{"light", "dark"} {
+			if err := b.View(390, 844, scheme); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Open(address + path); err != nil {
+				t.Fatal(err)
+			}
+			got, err := reporttest.Eval[[]string](b, `(async () => {`+until+string(axe)+`;
+				await until(() => !document.querySelector("#all[hidden]") || document.querySelector("#none:not([hidden])"));
+				const found = await axe.run({ resultTypes: ["violations"] });
+				const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways: " + [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".scroll, .wide-table")).map(e => e.outerHTML.slice(0, 80)).slice(0, 3)] : [];
+				return found.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide);
+			})()`)
+			if err != nil || len(got) > 0 {
+				t.Errorf("%s, %s: %q (%v)", path, scheme, got, err)
+			}
+		}
+	}
+}
+
+// TestPagesInFirefox does the same in one Firefox. A script that the test's server adds to each page sends what
+// it saw, and goes on to the next page.
+func TestPagesInFirefox(t *testing.T) {
+	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
+	p, err := New(pagesConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := pageTests()
+	answers := make(chan string, len(tests))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at := slices.IndexFunc(tests, func(p pageTest) bool { return r.URL.Path == "/probe"+p.path+".js" }); at >= 0 {
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprintf(w, `(async () => {%s})().catch(e => "failed: " + e).then(body => fetch("/probe", { method: "POST", body })).then(a => a.text()).then(next => { if (next) location = next; });`,
+				tests[at].code())
+			return
+		}
+		if r.URL.Path == "/probe" {
+			body, _ := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+			select {
+			case answers <- string(body):
+				if n := len(answers); n < len(tests) {
+					fmt.Fprint(w, tests[n].path)
+				}
+			default:
+			}
+			return
+		}
+		if !slices.ContainsFunc(tests, func(p pageTest) bool { return r.URL.Path == p.path }) {
+			p.ServeHTTP(w, r)
+			return
+		}
+		page := httptest.NewRecorder()
+		p.ServeHTTP(page, r)
+		for name, values := range page.Header() {
+			w.Header()[name] = values
+		}
+		fmt.Fprint(w, strings.Replace(page.Body.String(), "</body>", `<script type="module" src="/probe`+r.URL.Path+`.js"></script></body>`, 1))
+	}))
+	t.Cleanup(s.Close)
+	startFirefox(t, program, s.URL+tests[0].path)
+	deadline := time.After(testlab.Hang)
+	for len(answers) < len(tests) {
+		select {
+		case <-deadline:
+			t.Fatalf("Firefox was on %d of %d pages", len(answers), len(tests))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	for _, p := range tests {
+		if got := <-answers; plain(got) != p.expect() {
+			t.Errorf("%s says\n%s\nwant\n%s", p.path, plain(got), p.expect())
+		}
+	}
+}
+
+// startFirefox opens an address in a Firefox that ends with the test.
+func startFirefox(t *testing.T, program, address string) {
+	t.Helper()
+	profile := testlab.TempDir(t)
+	prefs := `user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("browser.startup.homepage_override.mstone", "ignore");
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("app.normandy.enabled", false);
+`
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "--headless", "--no-remote", "--profile", profile, address)
+	cmd.Env = append(os.Environ(), "HOME="+testlab.TempDir(t), "MOZ_CRASHREPORTER_DISABLE=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := testlab.Start(t, cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its helpers too
+		_ = cmd.Wait()
+	})
+}

@@ -1,0 +1,118 @@
+package panel
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// checkedAs sends a plan to be checked.
+func checkedAs(t *testing.T, a automated, body PlanText) (c CheckedPlan) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.ask(t, call{method: "POST", path: "/api/v1/plan", body: string(text)})
+	if err := json.Unmarshal([]byte(got.text), &c); err != nil || got.StatusCode != 200 {
+		t.Fatalf("POST /api/v1/plan %s = %d %s", text, got.StatusCode, got.text)
+	}
+	return c
+}
+
+func TestPlanIsCheckedWithItsPlace(t *testing.T) {
+	a := newAutomated(t)
+	for _, c := range []struct {
+		yaml  string
+		field string
+		line  int
+		what  string
+	}{
+		{"", "page", 0, "a plan opens a page"},
+		{"page: https://a.test/\ntrials: 0", "trials", 2, ">= 1"},
+		{"page: https://a.test/\ntrails: 3", "", 2, `unknown field "trails"`},
+		{"page: https://a.test/\ntreatment:\n  match: lose\n", "treatment.match", 3, "strict"},
+		{"page: https://a.test/\nsteps:\n  - open: https://a.test/\n  - scroll: 5\n    end: stil 1s\n", "steps[1].end", 5, "stil"},
+		{"steps:\n  - click: 5%,5%\n", "steps[0]", 2, "the first step opens a page"},
+		{"page: [", "", 1, ""},
+		{"page: https://a.test/\nseed: 9007199254740993", "seed", 2, "count to"},
+		{"a: &a [x,x]\npage: *a\n", "", 2, "alias"},
+		{"- 1", "", 1, ""},
+		{"page: https://a.test/\n---\npage: https://b.test/", "", 0, "more than one document"},
+		{"steps:\n !00000 00", "", 0, "cannot be read"}, // the reader's own panic
+	} {
+		got := checkedAs(t, a, PlanText{YAML: c.yaml})
+		if len(got.Problems) == 0 {
+			t.Errorf("%q has no problem; want one at %q", c.yaml, c.field)
+			continue
+		}
+		if p := got.Problems[0]; p.Field != c.field || p.Line != c.line || !strings.Contains(p.What, c.what) {
+			t.Errorf("%q: %+v; want %q, line %d, with %q", c.yaml, p, c.field, c.line, c.what)
+		}
+	}
+	both := a.ask(t, call{method: "POST", path: "/api/v1/plan", body: `{"yaml":"page: x","plan":{}}`})
+	if both.StatusCode != 422 {
+		t.Errorf("a plan in both forms = %d; want 422", both.StatusCode)
+	}
+}
+
+// The plans of the documentation are good, and come back as they were from text to object, to text and to object again.
+func TestPlansGoBothWays(t *testing.T) {
+	a := newAutomated(t)
+	files, err := filepath.Glob("../../docs/plans/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d plans, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := checkedAs(t, a, PlanText{YAML: string(text)})
+		if len(first.Problems) > 0 || first.YAML != string(text) {
+			t.Errorf("%s: %+v; want no problem, and the text as it was", file, first.Problems)
+		}
+		written := checkedAs(t, a, PlanText{Plan: first.Plan})
+		again := checkedAs(t, a, PlanText{YAML: written.YAML})
+		if len(written.Problems)+len(again.Problems) > 0 || !reflect.DeepEqual(again.Plan, first.Plan) {
+			t.Errorf("%s comes back as\n%s\n%+v %+v", file, written.YAML, written.Problems, again.Problems)
+		}
+	}
+}
+
+// A target with the sign of a comment, and texts that look like numbers, survive both ways.
+func TestPlanTextIsQuoted(t *testing.T) {
+	a := newAutomated(t)
+	want := map[string]any{"page": "https://a.test/#top", "name": "- 3: # %", "steps": []any{
+		map[string]any{"open": "https://a.test/"}, map[string]any{"click": "css #buy"}, map[string]any{"type": "007"}, map[string]any{"type": "two\nlines: yes"}}}
+	written := checkedAs(t, a, PlanText{Plan: want})
+	if got := checkedAs(t, a, PlanText{YAML: written.YAML}); !reflect.DeepEqual(got.Plan, want) || len(got.Problems) > 0 {
+		t.Errorf("it comes back as %v, %+v, from\n%s", got.Plan, got.Problems, written.YAML)
+	}
+}
+
+func FuzzReadPlan(f *testing.F) {
+	for _, seed := range []string{"page: https://a.test/\ntrials: 3", "steps:\n - open: x\n   steps: [{click: 1}]", "a: &a [*a]", "{", "? [a]\n: b", "seed: 1e999", "trials: .nan"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4096 {
+			return
+		}
+		file, fields, problem := readPlan(text)
+		if problem == nil && fields == nil {
+			t.Errorf("%q: neither a plan nor a problem", text)
+		}
+		if problem != nil {
+			return
+		}
+		for _, field := range []string{"page", "steps[0].click", "treatment.link", "steps[0"} {
+			if line := lineOf(file, field); line < 0 || line > strings.Count(text, "\n")+2 {
+				t.Errorf("%q: %s is in line %d", text, field, line)
+			}
+		}
+	})
+}
