@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/automation"
-	"eidetic/internal/client"
 )
 
 // AlertsCmd shows and acknowledges the alerts of a box.

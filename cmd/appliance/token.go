@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/credentials"
 )
 

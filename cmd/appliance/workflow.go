@@ -14,7 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.

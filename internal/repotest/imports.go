@@ -156,9 +156,12 @@ func directions() []direction {
 			"the queue carries out what a Runner is, and knows neither HTTP nor devices",
 		},
 		{
-			"internal/client",
-			[]string{"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store"},
-			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
+			"cmd/appliance/client",
+			[]string{
+				"internal/automation", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report", "internal/store",
+				"internal/runqueue", "internal/service", "internal/webhook",
+			},
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
 		{"internal/credentials", []string{"internal/atomicfile"}, "who may do what is decided without knowing what there is to do"},
