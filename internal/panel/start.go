@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -102,12 +103,17 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name.
+// has that name. Clients that are generated have these names, so the parts that only say how
+// huma takes a body are left out.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
 		return "PlanStep"
 	}
-	return huma.DefaultSchemaNamer(t, hint)
+	name := huma.DefaultSchemaNamer(t, hint)
+	if input, ok := strings.CutSuffix(name, "InputBody"); ok {
+		return input + "Input"
+	}
+	return strings.TrimSuffix(name, "BodyBody")
 }
 
 // allowNames lets the schema of a browser be a name, too, as lab.Browser reads it.

@@ -41,7 +41,7 @@ const boxPackage = module + "image/boottest"
 // little processor time: they run with the packages that need nothing.
 func fileTools() []string {
 	return []string{
-		"analysis/stats/reference", "capture/file", "capture/video", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
+		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
 		"internal/lab", "internal/report",
 		"internal/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
 	}

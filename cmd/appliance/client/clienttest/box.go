@@ -135,6 +135,9 @@ func (r runner) Run(ctx context.Context, id string, q lab.Plan, news func(panel.
 		}
 	}
 	run.State = store.StateDone
+	if err := reporttest.Files(folder.Path(), run, reporttest.Options{}); err != nil {
+		return err
+	}
 	if err := report.Write(folder.Path(), run); err != nil {
 		return err
 	}
