@@ -23,12 +23,15 @@ import (
 	"eidetic/image/pack"
 )
 
+// Mirror is the mirror unless another one is named.
+const Mirror = "http://deb.debian.org"
+
 // Root is a file system that is to be fetched.
 type Root struct {
 	Packages []string // besides the essential ones; recommended packages are left out
 	// Components of Debian's archive, such as "main".
 	Components string
-	Mirror     string   // such as http://deb.debian.org
+	Mirror     string
 	Arguments  []string // of mmdebstrap, besides
 	Env        func(archive string) ([]string, error)
 	Out        string // folder that keeps the archive

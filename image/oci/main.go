@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.binary, "binary", "bin/appliance", "the static binary")
 	flags.StringVar(&o.version, "version", "0.0.0", "version of the image, one of its labels")
 	flags.StringVar(&o.revision, "revision", "", "commit that the binary was made from, one of its labels")
-	flags.StringVar(&o.mirror, "mirror", "http://deb.debian.org", "Debian mirror")
+	flags.StringVar(&o.mirror, "mirror", debian.Mirror, "Debian mirror")
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")
 	flags.BoolVar(&o.refresh, "refresh", false, "fetch the packages again even if their list did not change")
 	// 1 January 2026: the image does not depend on the time of the build.
