@@ -101,7 +101,7 @@ func config(o options) v1.Config {
 func ourFiles(binary []byte) pack.Tree {
 	tree := make(pack.Tree)
 	tree.Add("usr/bin/appliance", 0o755, binary)
-	tree.Folder(data, 0o755)
+	tree.Folder(data, 0o700) // the token is in it
 	tree[data].UID, tree[data].GID = user, user
 	return tree
 }
