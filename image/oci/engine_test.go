@@ -74,15 +74,18 @@ type podman struct{ dir, runtime string }
 // guest is a user that no Debian package has.
 const guest = 61187
 
-// asGuest prepares the namespaces, as their root, and becomes the user. A process that an
-// earlier call left in its namespace of processes is gone, so its notes are removed.
+// asGuest prepares the namespaces, as their root, and calls podman as the user. A process that
+// an earlier call left in its namespace of processes is gone, so its notes are removed. The
+// shell stays, as the first process of the namespace: unshare's child is killed with unshare
+// only for as long as its user does not change (PR_SET_PDEATHSIG).
 const asGuest = `
 cd "$DIR"
 for f in passwd group subuid subgid; do mount --bind "etc/$f" "/etc/$f"; done
 rm -rf run && mkdir -m 700 run && chown $GUEST run
 cd home
-exec setpriv --reuid $GUEST --regid $GUEST --clear-groups \
-	env -i PATH="$PATH" HOME="$DIR/home" XDG_RUNTIME_DIR="$DIR/run" STORAGE_DRIVER=overlay podman "$@"
+setpriv --reuid $GUEST --regid $GUEST --clear-groups \
+	env -i PATH="$PATH" HOME="$DIR/home" XDG_RUNTIME_DIR="$DIR/run" STORAGE_DRIVER=overlay podman "$@" || exit
+exit 0
 `
 
 // newPodman loads the image, unless it is loaded, and tries a container of it.
@@ -179,8 +182,9 @@ mount -t tmpfs -o mode=1777 shm dev/shm
 mount -t tmpfs -o mode=1777 tmp tmp
 pivot_root . .
 umount -l .
-exec setpriv --reuid "$ID" --regid "$ID" --clear-groups --no-new-privs --inh-caps -all --bounding-set -all,+sys_chroot \
-	sh -c 'cd "$DIR" && unset ROOT ID DIR && exec "$@"' sh "$@"
+setpriv --reuid "$ID" --regid "$ID" --clear-groups --no-new-privs --inh-caps -all --bounding-set -all,+sys_chroot \
+	sh -c 'cd "$DIR" && unset ROOT ID DIR && exec "$@"' sh "$@" || exit
+exit 0
 `
 
 // unpack makes the file system.

@@ -155,6 +155,13 @@ func start(t *testing.T, e engine, options, command []string) *bufio.Scanner {
 	t.Cleanup(func() {
 		cancel()
 		_ = cmd.Wait() // it was killed
+		// The pipe ends when the last process of the container has ended.
+		if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			t.Errorf("processes of the container are left: %v", err)
+		}
 		_ = r.Close()
 	})
 	return bufio.NewScanner(r)
