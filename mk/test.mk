@@ -48,6 +48,21 @@ $(axe): internal/panel/npm/package.json internal/panel/npm/package-lock.json
 	cd out/axe && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
+# The generators of clients from the OpenAPI document, in the versions of
+# clienttest/testdata, whose locks name no host.
+sessions = cmd/appliance/client/clienttest/testdata
+client_generators = out/clients/node_modules/.package-lock.json
+
+.PHONY: clients
+clients: deps-test $(client_generators) ## Fetch the programs that make clients of the OpenAPI document in a test (60 MB)
+
+$(client_generators): $(addprefix $(sessions)/,typescript/package.json typescript/package-lock.json go/go.mod go/go.sum)
+	cd $(sessions)/go && go mod download
+	@mkdir -p out/clients
+	@cp $(filter %.json,$^) out/clients/
+	cd out/clients && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
+	@touch $@
+
 TEST_APPS ?= --trials 10
 
 .PHONY: test-apps
@@ -55,7 +70,7 @@ test-apps: apps build ## Record other people's applications, end them, and repla
 	@go run ./internal/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
-test: deps-test testrun $(trace_engine) $(axe) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: deps-test testrun $(trace_engine) $(axe) $(client_generators) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 

@@ -56,6 +56,9 @@ needs() {
 		test|syncthing|syncthing|an application that is recorded
 		test|python3-doc|/usr/share/doc/python3-doc/html/index.html|a site that is recorded
 		test|python3-scipy|/usr/lib/python3/dist-packages/scipy/__init__.py|the statistics are compared with its
+		test|podman|podman|runs the container image
+		test|uidmap|newuidmap|gives podman its users, without root
+		test|runc|runc|podman's, which works where control groups are of both versions
 		test|nodejs|node|runs other projects' readers of archives
 		test|npm|npm|fetches them, and the applications that are recorded
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of

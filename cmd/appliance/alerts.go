@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/automation"
-	"eidetic/internal/client"
 	"eidetic/internal/lab"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/execute"
 	"eidetic/internal/store"
 )

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"

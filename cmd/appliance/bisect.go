@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/atomicfile"
 	"eidetic/internal/bisection"
-	"eidetic/internal/client"
 )
 
 // BisectCmd finds the revision that changed a number.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/bisection"
-	"eidetic/internal/client"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/pin"
 	"eidetic/internal/service"
 )

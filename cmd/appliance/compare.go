@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/compare"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/atomicfile"
-	"eidetic/internal/client"
 	"eidetic/internal/export"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 )

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 )
 
 // listing is a list of a box's for a person.

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/execute"
 	"eidetic/netlab/link"
 )

@@ -6,7 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/panel"
 	"eidetic/internal/retention"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 )

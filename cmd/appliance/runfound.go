@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/atomicfile"
-	"eidetic/internal/client"
 	"eidetic/internal/device"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"

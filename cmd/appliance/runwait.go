@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/experiment"
 	"eidetic/internal/store"
 )

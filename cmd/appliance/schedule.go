@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/automation"
-	"eidetic/internal/client"
 )
 
 // ScheduleCmd manages what starts the workflows of a box.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/client"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/credentials"
 )
 

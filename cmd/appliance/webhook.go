@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/automation"
-	"eidetic/internal/client"
 )
 
 // WebhookCmd manages the addresses that a box tells of events.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/automation"
-	"eidetic/internal/client"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.

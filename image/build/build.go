@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/image/debian"
 	"eidetic/image/pack"
 	"eidetic/systemd/units"
 
@@ -82,7 +83,7 @@ func build(ctx context.Context, o options, w io.Writer) error {
 
 // assembleAll makes the images from the fetched packages.
 func assembleAll(ctx context.Context, o options, archive string, trusted []byte, say func(string, ...any)) error {
-	tree, err := load(archive, filepath.Join(o.source, "prune.txt"))
+	tree, err := debian.Load(archive, filepath.Join(o.source, "prune.txt"))
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func assembleAll(ctx context.Context, o options, archive string, trusted []byte,
 func prune(ctx context.Context, tree pack.Tree, source string, lists []string, say func(string, ...any)) error {
 	var patterns []string
 	for _, list := range lists {
-		more, err := readList(filepath.Join(source, list))
+		more, err := debian.ReadList(filepath.Join(source, list))
 		if err != nil {
 			return err
 		}
@@ -358,19 +359,4 @@ func writeUKI(ctx context.Context, o options, file string, kernel, initrd []byte
 		Kernel:    kernel,
 		Initrd:    initrd,
 	}.Write(ctx, file, o.epoch)
-}
-
-func readList(file string) ([]string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return pack.ReadList(f)
-}
-
-// tail returns the last n lines.
-func tail(text []byte, n int) []byte {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return bytes.Join(lines[max(0, len(lines)-n):], []byte("\n"))
 }

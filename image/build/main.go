@@ -18,6 +18,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"eidetic/image/debian"
 )
 
 // options are the command line.
@@ -44,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.out, "out", "out/image", "folder for what is made")
 	flags.StringVar(&o.binary, "binary", "bin/appliance", "the static binary")
 	flags.StringVar(&o.version, "version", "0.0.0", "version of the image, numbers and dots: the boot loader sorts by it")
-	flags.StringVar(&o.mirror, "mirror", "http://deb.debian.org", "Debian mirror")
+	flags.StringVar(&o.mirror, "mirror", debian.Mirror, "Debian mirror")
 	flags.StringVar(
 		&o.key,
 		"key",

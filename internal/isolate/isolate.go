@@ -26,10 +26,11 @@ const stopGrace = 20 * time.Second
 func Available(ctx context.Context) error {
 	if err := unshare.Run(exec.CommandContext(ctx, "/bin/true"), namespaces); err != nil {
 		if os.Geteuid() == 0 {
-			return fmt.Errorf("this machine does not let root make namespaces (%w): a container needs --privileged", err)
+			return fmt.Errorf("this machine does not let root make namespaces (%w): a container needs the options of docs/container.md", err)
 		}
 		return fmt.Errorf("this machine does not let an ordinary user make namespaces (%w): run as root, or allow it "+
-			"with 'sysctl kernel.unprivileged_userns_clone=1' or 'sysctl kernel.apparmor_restrict_unprivileged_userns=0'", err)
+			"with 'sysctl kernel.unprivileged_userns_clone=1' or 'sysctl kernel.apparmor_restrict_unprivileged_userns=0'; "+
+			"a container needs the options of docs/container.md", err)
 	}
 	return nil
 }

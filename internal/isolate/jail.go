@@ -134,8 +134,8 @@ func ProbeSandbox(ctx context.Context, on Thread) (Sandbox, error) {
 	if err := probe(ctx, on, home, "true"); err != nil {
 		return SandboxNone, &Refusal{err}
 	}
-	// Chromium and Firefox make these namespaces for the processes that work for pages.
-	if err := probe(ctx, on, home, "unshare", "--user", "--map-root-user", "--pid", "--net", "--fork", "true"); err != nil {
+	// Chromium and Firefox make these namespaces for the processes that work for pages, and Chromium changes their root.
+	if err := probe(ctx, on, home, "unshare", "--user", "--map-root-user", "--pid", "--net", "--fork", "--root=/", "true"); err != nil {
 		return SandboxOurs, &Refusal{err}
 	}
 	return SandboxFull, nil
@@ -201,5 +201,5 @@ func (r *Refusal) Remedy() string {
 			return "allow it, as root, with '" + s.remedy + "'"
 		}
 	}
-	return "in a container, start that with --privileged"
+	return "in a container, start that with the options of docs/container.md"
 }

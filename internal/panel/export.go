@@ -44,6 +44,9 @@ func (p *Panel) exports(api huma.API) {
 		Description: "The formats:" + text,
 		Security:    needsToken(), Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict,
 			http.StatusUnprocessableEntity},
+		// A []byte would be described as a text in JSON, in Base64.
+		Responses: map[string]*huma.Response{"200": {Description: "The run in that format, of the media type of the format",
+			Content: map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}},
 	}, p.export)
 	for _, param := range api.OpenAPI().Paths["/api/v1/runs/{id}/export"].Get.Parameters {
 		if param.Name == "format" {

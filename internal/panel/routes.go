@@ -93,7 +93,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	huma.Register(api, huma.Operation{
 		OperationID: "health", Method: http.MethodGet, Path: "/api/v1/health", Summary: "Is the appliance up?", Tags: []string{tagSystem},
 		Description: "Needs no token and reveals nothing about runs.",
-		Responses:   map[string]*huma.Response{"503": {Description: "A part of the service gives no sign of life; the body is the same"}},
+		Responses: map[string]*huma.Response{"503": {Description: "A part of the service gives no sign of life; the body is the same",
+			Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Health"}}}}},
 	}, p.health)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-runs", Method: http.MethodGet, Path: "/api/v1/runs", Summary: "List runs", Tags: []string{tagRuns},

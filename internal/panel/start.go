@@ -108,15 +108,20 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name, and what a bisect finds.
+// has that name, and what a bisect finds. Clients that are generated have these names, so the parts that only say how
+// huma takes a body are left out.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
 		return "PlanStep"
 	}
+	name := huma.DefaultSchemaNamer(t, hint)
 	if strings.HasSuffix(t.PkgPath(), "/bisection") {
-		return "Bisect" + huma.DefaultSchemaNamer(t, hint)
+		return "Bisect" + name
 	}
-	return huma.DefaultSchemaNamer(t, hint)
+	if input, ok := strings.CutSuffix(name, "InputBody"); ok {
+		return input + "Input"
+	}
+	return strings.TrimSuffix(name, "BodyBody")
 }
 
 // allowNames lets the schema of a browser be a name, too, as lab.Browser reads it.

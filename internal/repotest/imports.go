@@ -166,12 +166,12 @@ func directions() []direction {
 			"the queue carries out what a Runner is, and knows neither HTTP nor devices",
 		},
 		{
-			"internal/client",
+			"cmd/appliance/client",
 			[]string{
 				"internal/automation", "internal/bisection/revplan", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report",
-				"internal/retention", "internal/store",
+				"internal/retention", "internal/store", "internal/runqueue", "internal/service", "internal/webhook",
 			},
-			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds",
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/backup", []string{"internal/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
 		{"internal/redact", nil, "what a secret looks like does not depend on who has it"},

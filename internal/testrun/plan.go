@@ -41,7 +41,7 @@ const boxPackage = module + "image/boottest"
 // little processor time: they run with the packages that need nothing.
 func fileTools() []string {
 	return []string{
-		"analysis/stats/reference", "capture/file", "capture/video", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
+		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
 		"internal/lab", "internal/report",
 		"internal/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
 	}
@@ -116,7 +116,7 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 		// themselves.
 		const yielding = 5
 		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
-		beside := slices.Concat([]job{check}, p.unit(yielding), p.companions(yielding))
+		beside := slices.Concat([]job{check}, p.unit(yielding), p.companions(yielding), p.container(yielding))
 		return []stage{
 			{"box, and what minds no company", [][]job{p.box(), beside}},
 			{"films, links and browsers, one at a time", [][]job{p.quiet()}},
@@ -212,6 +212,14 @@ func (p planner) box() []job {
 		return []job{boot}
 	}
 	return []job{{name: "image", command: []string{"make", "image-test"}, needed: true}, boot}
+}
+
+// container builds the container image, which a test of the second stage runs. Only root can.
+func (p planner) container(nice int) []job {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return []job{{name: "container", command: []string{"make", "oci"}, nice: nice}}
 }
 
 // order puts the packages first that have failed most often on this machine.

@@ -1,10 +1,11 @@
-// Package client is the other side of package panel: it asks a box over REST for
-// runs, follows them to their end, and brings and fetches files. Requests that a
+// Package client is the public Go client of a box, and the other side of package panel: it asks
+// a box over REST for runs, follows them to their end, brings and fetches files, and keeps
+// workflows, schedules, webhooks and alerts. appliance's own commands use it. Requests that a
 // lost connection or a restarting box may have swallowed are made again, and
 // start nothing twice. What comes back is bounded in size, and text in it is
-// made fit for a terminal. Errors are typed, so that a command can tell a
+// made fit for a terminal. Errors are typed, so that a program can tell a
 // request that is wrong ([RefusedError], [UnsuitableError]) from a box that does
-// not answer ([UnreachableError]).
+// not answer ([UnreachableError]) and from one that is not the box ([UntrustedError]).
 package client
 
 import (
@@ -85,20 +86,12 @@ func (c *Client) ReportURL(id string) string {
 // CheckReady returns nil if there is a panel that takes runs. It asks once,
 // because an address that is wrong does not get better.
 func (c *Client) CheckReady(ctx context.Context) error {
-	limited, done := context.WithTimeout(ctx, answerLimit)
-	defer done()
-	answer, err := c.do(limited, http.MethodGet, "/api/v1/health", nil, nil)
-	var refused *RefusedError
-	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
+	health, err := c.Health(ctx)
+	if isFailing(err) {
 		return nil // a part of the service hangs; the answer to the run says whether that matters
 	}
 	if err != nil {
-		return c.outcome(err)
-	}
-	defer answer.Body.Close()
-	var health panel.Health
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&health); err != nil || health.Status == "" {
-		return &UnsuitableError{c.config.Base, "is not a panel of the appliance"}
+		return err
 	}
 	switch {
 	case health.Token && c.config.Token == "":
@@ -203,6 +196,19 @@ func (c *Client) retry(ctx context.Context, try func() error) error {
 
 // do makes a request once. The caller closes the body of an answer without an error.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, change func(*http.Request)) (*http.Response, error) {
+	answer, err := c.ask(ctx, method, path, body, change)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, c.refusal(answer)
+}
+
+// ask is do, with an answer of any status.
+func (c *Client) ask(ctx context.Context, method, path string, body io.Reader, change func(*http.Request)) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.config.Base+path, body)
 	if err != nil {
 		return nil, err
@@ -221,11 +227,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ch
 		}
 		return nil, err
 	}
-	if answer.StatusCode/100 == 2 {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	return nil, c.refusal(answer)
+	return answer, nil
 }
 
 // refusal reads why an answer says no.

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"eidetic/internal/automation"
+	"eidetic/internal/credentials"
+	"eidetic/internal/lab"
+	"eidetic/internal/panel"
+	"eidetic/internal/store"
+)
+
+// The types that come over REST, under names that programs outside this module may use: Go
+// keeps the packages below internal from them, but not these aliases. docs/api.md explains
+// the fields.
+type (
+	Health     = panel.Health
+	Device     = panel.Device
+	Plan       = lab.Plan
+	Arm        = lab.Arm
+	Step       = lab.Step
+	Run        = lab.Run
+	Trial      = lab.Trial
+	Note       = panel.Note
+	Runs       = panel.Runs
+	RunEntry   = store.Entry
+	File       = panel.File
+	Archive    = panel.Archive
+	Workflow   = automation.Workflow
+	Schedule   = automation.Schedule
+	Timing     = automation.Timing
+	Firing     = automation.Firing
+	Webhook    = automation.Hook
+	NewWebhook = panel.NewWebhook
+	Delivery   = automation.Delivery
+	Alert      = automation.Alert
+	Token      = credentials.Token
+	NewToken   = panel.NewToken
+	Scope      = credentials.Scope
+	History    = panel.Histories
+)
+
+// The scopes of tokens.
+const (
+	ScopeRead  = credentials.Read
+	ScopeRun   = credentials.Run
+	ScopeAdmin = credentials.Admin
+)
+
+// The states of a run.
+const (
+	StateQueued      = store.StateQueued
+	StateRunning     = store.StateRunning
+	StateDone        = store.StateDone
+	StateFailed      = store.StateFailed
+	StateInterrupted = store.StateInterrupted
+)
