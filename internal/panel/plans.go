@@ -20,6 +20,7 @@ import (
 	yamltoken "github.com/goccy/go-yaml/token"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/yamlguard"
 )
 
 // PlanText is a plan that is to be checked: as a person writes it, or as an object.
@@ -84,12 +85,18 @@ func (p *Panel) checkPlan(_ context.Context, in *planTextInput) (*checkedPlanBod
 
 // readPlan reads a plan's text. It keeps the fields that were written and not a lab.Plan, in which a 0 that was
 // written and a field that was not are the same.
-func readPlan(text string) (_ *ast.File, _ map[string]any, problem *PlanProblem) {
-	defer func() {
-		if recover() != nil { // the YAML's reader panics on a few texts that are not YAML
-			problem = &PlanProblem{What: "the text cannot be read as YAML"}
-		}
-	}()
+func readPlan(text string) (file *ast.File, fields map[string]any, problem *PlanProblem) {
+	err := yamlguard.Try(func() error {
+		file, fields, problem = parsePlan(text)
+		return nil
+	})
+	if err != nil {
+		problem = &PlanProblem{What: err.Error()}
+	}
+	return file, fields, problem
+}
+
+func parsePlan(text string) (*ast.File, map[string]any, *PlanProblem) {
 	// A few aliases of aliases are a text of gigabytes.
 	for _, t := range lexer.Tokenize(text) {
 		if t.Type == yamltoken.AliasType {

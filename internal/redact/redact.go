@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/internal/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 
@@ -107,7 +108,7 @@ const maxNesting = 50
 // and says which they were. Comments are gone, since anything may be in them.
 func YAML(text []byte) (clean []byte, removed []string, err error) {
 	var all yaml.MapSlice
-	if err := yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()); err != nil {
+	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
 		return nil, nil, errors.New("it is not YAML with fields") // the error would quote it
 	}
 	if len(all) == 0 {

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/archive"
 
+	"eidetic/internal/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 
@@ -213,10 +214,10 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 // ParseConfig decodes text over cfg; file is its name, for errors.
 func ParseConfig(file string, text []byte, cfg *Config) error {
 	var anything any
-	if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+	if err := yamlguard.Try(func() error { return yaml.Unmarshal(text, &anything) }); err == nil && anything == nil {
 		return nil // there are only comments, and decoding them would zero cfg
 	}
-	if err := yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()); err != nil {
+	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()) }); err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
 	if _, err := cfg.Level(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/redact"
 	"eidetic/internal/store"
 	"eidetic/internal/support"
+	"eidetic/internal/yamlguard"
 )
 
 // supporter makes support bundles; it implements [panel.Supporter].
@@ -119,7 +120,7 @@ func (p supporter) secrets(ctx context.Context) []string {
 	if p.config != nil {
 		if text, err := p.config(); err == nil {
 			var v any
-			if yaml.Unmarshal([]byte(text), &v) == nil {
+			if yamlguard.Try(func() error { return yaml.Unmarshal([]byte(text), &v) }) == nil {
 				known = append(known, secretsIn("", v)...)
 			}
 		}

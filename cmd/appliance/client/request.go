@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"eidetic/internal/lab"
 
+	"eidetic/internal/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 
@@ -53,10 +55,9 @@ func ReadRequest(file string) (*Request, error) {
 func parseRequest(file string, text []byte) (*Request, error) {
 	r := &Request{file: file, text: text}
 	var checked lab.Plan
-	err := yaml.UnmarshalWithOptions(text, &checked, yaml.Strict())
-	if err == nil {
-		err = yaml.Unmarshal(text, &r.body)
-	}
+	err := yamlguard.Try(func() error {
+		return cmp.Or(yaml.UnmarshalWithOptions(text, &checked, yaml.Strict()), yaml.Unmarshal(text, &r.body))
+	})
 	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: a file without a value
 		return nil, fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
