@@ -44,11 +44,13 @@ func TestCompareRuns(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"new/comparison?reference=old&margin=300": "200 No difference of more than 300 %",
-		"new/comparison":                         "422 reference",
-		"new/comparison?reference=nope":          "404 nope",
-		"nope/comparison?reference=old":          "404 nope",
-		"failed/comparison?reference=old":        "409 run failed: it is failed: only one that is done can be compared",
-		"new/comparison?reference=old&margin=-1": "422 margin",
+		"new/comparison":                           "422 reference",
+		"new/comparison?reference=nope":            "404 nope",
+		"nope/comparison?reference=old":            "404 nope",
+		"failed/comparison?reference=old":          "409 run failed: it is failed: only one that is done can be compared",
+		"new/comparison?reference=old&margin=-1":   "422 margin",
+		"new/comparison?reference=old&margin=NaN":  "422 margin: it must be a finite number",
+		"new/comparison?reference=old&margin=-Inf": "422 margin: it must be a finite number",
 	} {
 		got := ask(t, s, http.MethodGet, "/api/v1/runs/"+query, nil)
 		status, text, _ := strings.Cut(want, " ")

@@ -3,8 +3,10 @@ package panel
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -90,6 +92,13 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
 	}
 	api := humaecho.New(e, config)
+	api.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
+		if name := notANumber(ctx); name != "" {
+			_ = huma.WriteErr(api, ctx, http.StatusUnprocessableEntity, name+": it must be a finite number") // the client has gone
+			return
+		}
+		next(ctx)
+	})
 	huma.Register(api, huma.Operation{
 		OperationID: "health", Method: http.MethodGet, Path: "/api/v1/health", Summary: "Is the appliance up?", Tags: []string{tagSystem},
 		Description: "Needs no token and reveals nothing about runs.",
@@ -192,4 +201,18 @@ func (p *Panel) internalError(err error) error {
 		return huma.NewError(http.StatusInsufficientStorage, noSpace)
 	}
 	return huma.Error500InternalServerError("something went wrong on our side; the log says what")
+}
+
+// notANumber names a parameter of a request that is no finite number and is read as one: huma cannot answer what is wrong with it,
+// since JSON has no such numbers.
+func notANumber(ctx huma.Context) string {
+	for _, p := range ctx.Operation().Parameters {
+		if p.In != "query" || p.Schema == nil || p.Schema.Type != huma.TypeNumber {
+			continue
+		}
+		if v, err := strconv.ParseFloat(ctx.Query(p.Name), 64); err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			return p.Name
+		}
+	}
+	return ""
 }
