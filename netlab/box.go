@@ -16,9 +16,16 @@ import (
 // BoxHost is the box's own name in the device's network.
 const BoxHost = "box.test"
 
+// TrustedPath is the path of a picture that only a device which trusts the box's certificate gets.
+const TrustedPath = "/trusted"
+
+// onePixel is a GIF of one transparent pixel.
+const onePixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+
 // NewBox returns the pages of http://box.test/: / (how to install the
-// certificate, with a QR code of the page itself for the next device), /ca.crt
-// (DER), /ca.pem, /ca.mobileconfig, /sync?next=URL (pure
+// certificate, with a QR code of the page itself for the next device, and whether this
+// device trusts it), /ca.crt (DER), /ca.pem, /ca.mobileconfig, /trusted (a picture, by https
+// alone: a device that gets it trusts the certificate), /sync?next=URL (pure
 // green #00ff00 without a cursor; Enter goes on to the URL) and /red (#ff0000).
 func NewBox(authority *ca.Authority) http.Handler {
 	mux := http.NewServeMux()
@@ -41,6 +48,15 @@ func NewBox(authority *ca.Authority) http.Handler {
 			Name, Fingerprint string
 			Code              template.URL
 		}{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint()), pictureOf("http://" + BoxHost + "/")})
+	})
+	mux.HandleFunc("GET "+TrustedPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Scheme != "https" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "image/gif")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write([]byte(onePixel)) // the device went away
 	})
 	mux.HandleFunc("GET /red", func(w http.ResponseWriter, r *http.Request) {
 		page(w, colourPage, colour{Title: "red", Colour: "#ff0000"})
@@ -81,7 +97,7 @@ func page(w http.ResponseWriter, t func() *template.Template, data any) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: https://"+BoxHost)
 	h.Set("X-Content-Type-Options", "nosniff")
 	_ = t().Execute(w, data) // the templates are constant; what fails is the device's connection
 }
@@ -126,11 +142,14 @@ func certificatePage() *template.Template {
 body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
 a.button{display:inline-block;padding:.6rem 1rem;margin:.2rem .4rem .2rem 0;border-radius:.4rem;
 background:#0b5cad;color:#fff;text-decoration:none}
+#trust{padding:.6rem 1rem;border-radius:.4rem;background:#fff3cd}
+#trust.yes{background:#d1f0dc}
 code{overflow-wrap:anywhere;background:#f2f2f2;padding:.1rem .2rem}
 </style></head><body>
 <h1>Set up this device</h1>
 <p>This network answers for every web server, so that pages can be recorded and replayed. The device must trust the box's
 certificate first. Use a device that is for tests, and remove the certificate when they are over.</p>
+<p id="trust" role="status">Whether this device trusts the certificate is being tried …</p>
 <p><a class="button" href="/ca.crt">Certificate (Android, Windows, Linux)</a>
 <a class="button" href="/ca.mobileconfig">Profile (iPhone, iPad, Mac)</a></p>
 <ul>
@@ -145,6 +164,22 @@ Settings → General → About → Certificate Trust Settings.</li>
 {{with .Code}}<p><img src="{{.}}" width="116" height="116" alt="QR code of http://box.test/"><br>
 The address of this page, for another device in this network.</p>
 {{end}}<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
+<script>
+const trust = document.getElementById("trust");
+let tries = 0;
+(function look() {
+  const picture = new Image();
+  picture.onload = () => {
+    trust.className = "yes";
+    trust.textContent = "This device trusts the certificate. It is ready.";
+  };
+  picture.onerror = () => {
+    trust.textContent = "This device does not trust the certificate yet. This line changes when it does; some browsers must be restarted first.";
+    setTimeout(look, 3000);
+  };
+  picture.src = "https://box.test/trusted?" + ++tries;
+})();
+</script>
 </body></html>
 `))
 }

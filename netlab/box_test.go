@@ -37,6 +37,7 @@ func TestBoxPages(t *testing.T) {
 		{"/ca.crt", "application/x-x509-ca-cert", 200, []string{string(authority.DER())}},
 		{"/ca.pem", "application/x-pem-file", 200, []string{"BEGIN CERTIFICATE"}},
 		{"/ca.mobileconfig", "application/x-apple-aspen-config", 200, []string{"com.apple.security.root"}},
+		{"/trusted", "", 404, nil},
 		{"/red", "text/html; charset=utf-8", 200, []string{"background:#ff0000", "cursor:none"}},
 		{"/sync", "text/html; charset=utf-8", 200, []string{"background:#00ff00", "cursor:none", "<title>sync</title>"}},
 		{"/sync?next=https://www.shop.test/?a=1%26b=%3Cx%3E", "text/html; charset=utf-8", 200,

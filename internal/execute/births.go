@@ -12,6 +12,7 @@ import (
 	"eidetic/control"
 	"eidetic/internal/device"
 	"eidetic/internal/experiment"
+	"eidetic/netlab"
 )
 
 // StartURL is the page that the browser of a plugged-in device opens whenever it starts. It
@@ -26,9 +27,44 @@ const boxURL = "http://box.test"
 type StartPage struct {
 	pages http.Handler // the box's other pages
 
-	mu   sync.Mutex
-	next string
-	came chan struct{} // closed when the device requests next
+	mu    sync.Mutex
+	next  string
+	came  chan struct{} // closed when the device requests next
+	setUp SetUp
+	owner string // whose it is
+}
+
+// SetUp is how far a device has been set up, as far as it has shown.
+type SetUp struct {
+	Opened  time.Time // the box's first page; the zero time is never
+	Trusted time.Time // the box's certificate
+}
+
+// note remembers what a request says of the device's set-up.
+func (s *StartPage) note(r *http.Request) {
+	trusted := r.URL.Path == netlab.TrustedPath && r.URL.Scheme == "https"
+	if r.Method != http.MethodGet || r.URL.Path != "/" && !trusted {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if trusted {
+		s.setUp.Trusted = time.Now()
+	} else {
+		s.setUp.Opened = time.Now()
+	}
+}
+
+// SetUp returns what the device with a hardware address has shown. What another one has shown is forgotten. Addresses of the network
+// would not tell: a device asks by IPv6, too, from addresses of its own choice.
+func (s *StartPage) SetUp(owner string) SetUp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner != "" && s.owner != owner {
+		s.setUp = SetUp{}
+	}
+	s.owner = owner
+	return s.setUp
 }
 
 // NewStartPage makes a handler that serves the start page, and pages for all other paths.
@@ -42,6 +78,7 @@ func (s *StartPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(device.KioskScript(boxURL, StartURL)) // the device has disconnected
 		return
 	case r.Method != http.MethodGet || r.URL.Path != "/start":
+		s.note(r)
 		s.pages.ServeHTTP(w, r)
 		return
 	}

@@ -69,6 +69,20 @@ func TestStartPage(t *testing.T) {
 		}
 	}
 	<-came
+	if one := s.SetUp("a"); one.Opened.IsZero() || !one.Trusted.IsZero() {
+		t.Errorf("after / by http: %+v, want opened and not trusted", one)
+	}
+	get(s, "/trusted")
+	if one := s.SetUp("a"); !one.Trusted.IsZero() {
+		t.Error("a picture by http shows trust")
+	}
+	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "https://box.test/trusted?2", nil))
+	if one := s.SetUp("a"); one.Trusted.IsZero() || one.Opened.IsZero() {
+		t.Errorf("after the picture by https: %+v", one)
+	}
+	if one := s.SetUp("b"); one != (SetUp{}) {
+		t.Errorf("another device has %+v", one)
+	}
 	if got := get(s, "/kiosk.sh").Body.String(); !strings.HasPrefix(got, "#!/bin/sh") {
 		t.Errorf("the script is %.40q", got)
 	}

@@ -31,8 +31,16 @@ type Device struct {
 	Host    string `json:"host,omitempty" doc:"Host name that the device announces"`
 	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"VNC at its port 5900"`
 	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
+	// SetUp is that of a device at a port.
+	SetUp *SetUp `json:"set_up,omitempty" doc:"What the device has shown since the service started"`
 	// Parts are those of a device at a port.
 	Parts []DevicePart `json:"parts,omitempty" doc:"What its screen is seen by and what gives it input"`
+}
+
+// SetUp is how far a device at a port has been set up.
+type SetUp struct {
+	Opened  *time.Time `json:"opened,omitempty" doc:"When it last opened http://box.test/, where it gets the certificate"`
+	Trusted *time.Time `json:"trusted,omitempty" doc:"When it last showed that it trusts the certificate: that page tries it"`
 }
 
 // DevicePart is a part of a device at a port.
@@ -188,6 +196,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 			}
 			return body, nil
 		})
+	}
+	if p.Devices != nil {
+		p.codes(e, api)
 	}
 	if p.Seats != nil {
 		p.seats(e, api)

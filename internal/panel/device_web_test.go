@@ -27,6 +27,8 @@ type fakeSeats struct {
 	run    bool
 	driver Driver
 	steps  []string
+	// released counts how often the controls were given back: a script's way to have the devices go on.
+	released int
 }
 
 func (f *fakeSeats) Screen(_ context.Context, device string) (ScreenPicture, error) {
@@ -67,6 +69,7 @@ func (f *fakeSeats) Release(device string, who Driver) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.released++
 	if f.driver == who {
 		f.driver = Driver{}
 	}

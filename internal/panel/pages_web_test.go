@@ -29,7 +29,15 @@ type pageTest struct {
 	query, show string
 }
 
-func pageTests() []pageTest { return []pageTest{automationPage(), recordingsPage(), planPage()} }
+func pageTests() []pageTest {
+	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage()}
+}
+
+// route is the path without its query.
+func (p pageTest) route() string {
+	route, _, _ := strings.Cut(p.path, "?")
+	return route
+}
 
 // onPage begins each script. evil is a text that would change the page's title if it became markup.
 const onPage = `
@@ -39,7 +47,7 @@ const onPage = `
 			await new Promise(yes => setTimeout(yes, 20));
 		}
 	};
-	const $ = id => document.getElementById(id), says = [], title = document.title;
+	const $ = id => document.getElementById(id), says = [];
 	const evil = '<img src=x onerror="document.title=\'owned\'">';
 	const send = (method, path, body, headers) => fetch(path, { method, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) }).then(a => a.text());
 	const set = (input, value) => { input.value = value; input.dispatchEvent(new Event("input", { bubbles: true })); input.dispatchEvent(new Event("change", { bubbles: true })); };
@@ -50,7 +58,7 @@ const onPage = `
 
 // endPage says what no hostile text may have changed.
 const endPage = `
-	says.push(document.title === title && !document.querySelector("main img[src=x]") ? "no markup" : "markup");
+	says.push(document.title !== "owned" && !document.querySelector("main img[src=x]") ? "no markup" : "markup");
 	return says.join("\n");`
 
 func (p pageTest) code() string { return onPage + p.script + endPage }
@@ -72,9 +80,11 @@ func pagesConfig(t *testing.T) Config {
 	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: &fakeSeats{}, Certificate: []byte("x"),
+	seats := &fakeSeats{}
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
-			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true}}
+			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true},
+				seats.phone()}
 		}}
 	config.Queue = queueOf(st, q, &fakeRunner{})
 	config.Automation = keeperOf(t, config)
@@ -95,7 +105,7 @@ func TestPagesInChromium(t *testing.T) {
 	s := newServer(t, pagesConfig(t))
 	b := reporttest.NewBrowser(t)
 	for _, p := range pageTests() {
-		t.Run(strings.TrimPrefix(p.path, "/"), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(p.route(), "/"), func(t *testing.T) {
 			if err := b.View(1100, 900, "light"); err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +154,7 @@ func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 	if err == nil {
 		var shot []byte
 		if shot, err = b.Shot(); err == nil {
-			err = os.WriteFile(filepath.Join(dir, strings.TrimPrefix(p.path, "/")+".png"), shot, 0o644)
+			err = os.WriteFile(filepath.Join(dir, strings.TrimPrefix(p.route(), "/")+".png"), shot, 0o644)
 		}
 	}
 	if err != nil {
@@ -193,7 +203,7 @@ func TestPagesInFirefox(t *testing.T) {
 	tests := pageTests()
 	answers := make(chan string, len(tests))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if at := slices.IndexFunc(tests, func(p pageTest) bool { return r.URL.Path == "/probe"+p.path+".js" }); at >= 0 {
+		if at := slices.IndexFunc(tests, func(p pageTest) bool { return r.URL.Path == "/probe"+p.route()+".js" }); at >= 0 {
 			w.Header().Set("Content-Type", "text/javascript")
 			fmt.Fprintf(w, `(async () => {%s})().catch(e => "failed: " + e).then(body => fetch("/probe", { method: "POST", body })).then(a => a.text()).then(next => { if (next) location = next; });`,
 				tests[at].code())
@@ -210,7 +220,7 @@ func TestPagesInFirefox(t *testing.T) {
 			}
 			return
 		}
-		if !slices.ContainsFunc(tests, func(p pageTest) bool { return r.URL.Path == p.path }) {
+		if !slices.ContainsFunc(tests, func(p pageTest) bool { return r.URL.Path == p.route() }) {
 			p.ServeHTTP(w, r)
 			return
 		}

@@ -418,7 +418,7 @@ func TestOpenAPI(t *testing.T) {
 		"list-audit", "backup", "restore", "support", "metrics", "preview-retention", "apply-retention", "pin-run", "get-pin", "unpin-run",
 		"list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"get-archive-contents", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
+		"get-archive-contents", "get-device-code", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
 		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"eidetic/internal/execute"
 	"eidetic/internal/inspect"
@@ -162,7 +163,7 @@ func (d *portDevice) describeNetwork() panel.Device {
 	c := d.config
 	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen)}
 	d.mu.Lock()
-	running, point, err := d.running, d.point, d.err
+	running, point, start, err := d.running, d.point, d.start, d.err
 	out.WiFi, out.Gateway = d.wifi, d.gateway
 	d.mu.Unlock()
 	if running == nil {
@@ -194,6 +195,9 @@ func (d *portDevice) describeNetwork() panel.Device {
 			}
 		}
 		out.Ready, out.Address, out.MAC, out.Host = true, lease.Addr.String(), lease.MAC, lease.Name
+		if start != nil {
+			out.SetUp = setUpOf(start.SetUp(lease.MAC))
+		}
 	}
 	return out
 }
@@ -227,4 +231,16 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 		ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.Live, News: news, Log: d.log, Software: d.software, Check: d.checker,
 	}
 	return x.Run(ctx)
+}
+
+// setUpOf is what the panel shows of a device's set-up.
+func setUpOf(s execute.SetUp) *panel.SetUp {
+	when := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC()
+		return &t
+	}
+	return &panel.SetUp{Opened: when(s.Opened), Trusted: when(s.Trusted)}
 }

@@ -68,28 +68,41 @@ func (p *Panel) Artifact(t testing.TB, run, name string) []byte {
 // AwaitDevice waits until a device at a port of the box is ready.
 func (p *Panel) AwaitDevice(t testing.TB) (name string) {
 	t.Helper()
+	return p.await(t, "became ready", func(d listed) bool { return d.Ready })
+}
+
+// AwaitSetUp waits until a device at a port has opened the box's first page, and has shown that it trusts the box.
+func (p *Panel) AwaitSetUp(t testing.TB) {
+	t.Helper()
+	p.await(t, "showed that it trusts the box", func(d listed) bool { return d.SetUp.Opened != nil && d.SetUp.Trusted != nil })
+}
+
+// listed is a device in the panel's list.
+type listed struct {
+	Name, Kind string
+	Ready      bool
+	SetUp      struct{ Opened, Trusted *time.Time } `json:"set_up"`
+}
+
+func (p *Panel) await(t testing.TB, what string, is func(listed) bool) (name string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var last []byte
 	for {
 		status, body, err := p.Do(ctx, http.MethodGet, "/api/v1/devices", nil)
-		var list struct {
-			Devices []struct {
-				Name, Kind string
-				Ready      bool
-			}
-		}
+		var list struct{ Devices []listed }
 		if err == nil && status == http.StatusOK && json.Unmarshal(body, &list) == nil {
 			last = body
 			for _, d := range list.Devices {
-				if d.Kind == "port" && d.Ready {
+				if d.Kind == "port" && is(d) {
 					return d.Name
 				}
 			}
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("no device became ready: %s (%v)", last, err)
+			t.Fatalf("no device %s: %s (%v)", what, last, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

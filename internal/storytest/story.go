@@ -40,6 +40,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	t.Helper()
 	p := s.Panel
 	device := p.AwaitDevice(t)
+	p.AwaitSetUp(t)
 	recorded = p.Start(
 		t,
 		map[string]any{

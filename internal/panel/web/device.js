@@ -1,6 +1,6 @@
 // What a device shows now, and input for it between runs. Everybody sees the picture; one window at a
 // time has the controls. All text from the device is inserted as text.
-import { $, call, signIn } from "./common.js";
+import { $, call, make, signIn } from "./common.js";
 
 const name = new URLSearchParams(location.search).get("name") || "";
 const device = `/api/v1/devices/${encodeURIComponent(name)}`;
@@ -142,17 +142,71 @@ $("press").addEventListener("click", () => { if ($("text").value) give(`key ${$(
 document.addEventListener("visibilitychange", show);
 addEventListener("pagehide", () => { if (mine) fetch(`${device}/driver?window=${own}`, { method: "DELETE", keepalive: true, credentials: "same-origin" }); });
 
+// checks are the steps of a set-up: each with what to do, what is known of it, and whether it is done.
+function checks(d) {
+  const { wifi, set_up: seen = {}, parts = [] } = d;
+  const code = (of, alt) => make("img", { className: "code", src: `${device}/code?of=${of}`, width: 132, height: 132, alt });
+  const at = time => time ? `at ${new Date(time).toLocaleTimeString()}` : "";
+  const all = [
+    { id: "join", done: !!d.address, says: d.address ? `It has the address ${d.address}${d.host ? `, and calls itself ${d.host}` : ""}.` : d.problem || "",
+      what: wifi ? ["Join the Wi-Fi ", make("b", { textContent: wifi.ssid }), wifi.passphrase ? " with the passphrase " : " (a token of the scope run sees the passphrase)", wifi.passphrase ? make("code", { textContent: wifi.passphrase }) : "", "."] : [`Plug it into the port ${d.port}.`],
+      code: wifi && wifi.passphrase ? code("wifi", `QR code of the Wi-Fi ${wifi.ssid}`) : null },
+    { id: "open", done: !!seen.opened, says: at(seen.opened), what: ["On the device, open ", make("code", { textContent: "http://box.test/" }), "."], code: code("page", "QR code of http://box.test/") },
+    { id: "trust", done: !!seen.trusted, says: at(seen.trusted), what: ["Install the certificate from that page, and trust it."] },
+  ];
+  for (const part of parts) {
+    const what = part.part === "screen" ? "Its screen is seen by " : "Its input comes from ";
+    all.push({ id: part.part, done: part.ready, says: part.ready ? part.state || "" : part.problem || "", what: [what, make("code", { textContent: part.use }), "."] });
+  }
+  return all;
+}
+
+let looked = 0, before = "";
+// setUp shows how far the device is set up, and again after a while until all is done.
+function setUp(d) {
+  clearTimeout(looked);
+  const port = d && d.kind !== "virtual";
+  $("setup").hidden = !port;
+  if (!port) return;
+  const all = checks(d), text = JSON.stringify([d.wifi, all.map(c => [c.done, c.says])]);
+  if (text !== before) {
+    before = text;
+    $("checks").replaceChildren(...all.map(c => make("li", { id: `check-${c.id}`, className: c.done ? "done" : "" },
+      make("span", { className: "mark", textContent: c.done ? "done" : "to do" }), make("span", {}, ...c.what), make("span", { className: "hint", textContent: c.says }), ...!c.done && c.code ? [c.code] : [])));
+    $("how").hidden = all.every(c => c.done);
+    $("ready").replaceChildren(...all.every(c => c.done) ? ["All is set up: ", make("a", { href: "/", textContent: "start a run" }), "."] : []);
+  }
+  looked = setTimeout(again, 3000);
+}
+
+async function again() {
+  if (stopped) return;
+  if (document.hidden) { looked = setTimeout(again, 3000); return; }
+  try {
+    const { devices } = await call("/api/v1/devices");
+    const d = devices.find(one => one.name === name);
+    if (d) { facts(d); setUp(d); } else looked = setTimeout(again, 3000);
+  } catch (e) {
+    if (e.status === 401) { stopped = true; $("all").hidden = true; signIn(begin); } else looked = setTimeout(again, 5000);
+  }
+}
+
+function facts(d) {
+  $("facts").textContent = [d.kind === "virtual" ? "a browser on this machine" : d.port && `port ${d.port}`, d.host, d.address, d.screen, d.ready ? "ready" : d.problem].filter(Boolean).join(" · ");
+}
+
 async function begin() {
   stopped = false;
   try {
     const { devices } = await call("/api/v1/devices");
     const d = devices.find(one => one.name === name);
+    setUp(d);
     $("all").hidden = false;
     $("title").textContent = name || "Device";
     document.title = `${name || "Device"} – Eidetic`;
     $("drive").hidden = $("view").hidden = !d;
     if (!d) { say(name ? `There is no device ${name}: the page Runs has the list of devices.` : "No device is named: choose one on the page Runs."); return; }
-    $("facts").textContent = [d.kind === "virtual" ? "a browser on this machine" : d.port && `port ${d.port}`, d.host, d.address, d.screen, d.ready ? "ready" : d.problem].filter(Boolean).join(" · ");
+    facts(d);
     $("drive").hidden = d.kind === "virtual";
     show();
   } catch (e) {
