@@ -222,6 +222,15 @@ func (p Plan) MapArchives(to func(field, name string) (string, error)) (Plan, er
 	return p, first
 }
 
+// Archives lists the names of the recordings that the plan replays.
+func (p Plan) Archives() (names []string) {
+	_, _ = p.MapArchives(func(_, name string) (string, error) { // the function never fails
+		names = append(names, name)
+		return name, nil
+	})
+	return names
+}
+
 // CheckMany returns an error, a *StepError with the field, for lists of pages and users that cannot be run.
 // The plans of the cells are not checked.
 func (p Plan) CheckMany() error {

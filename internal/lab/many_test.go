@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,5 +178,16 @@ func TestViews(t *testing.T) {
 	one := &Run{Plan: Plan{Arm: Arm{Page: "p"}}}
 	if views := one.Views(); len(views) != 1 || views[0] != one {
 		t.Error("a run of one page is not its own view")
+	}
+}
+
+// TestArchives: the recordings of all arms and pages are listed, wherever a plan names them.
+func TestArchives(t *testing.T) {
+	p := Plan{Arm: Arm{Archive: "a"}, Treatment: &Arm{Archive: "b"}, Pages: []PlanPage{{Archive: "c", Treatment: &PageTreatment{Archive: "d"}}, {}}}
+	if got := p.Archives(); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
+		t.Errorf("Archives() = %q", got)
+	}
+	if got := (Plan{}).Archives(); len(got) > 0 {
+		t.Errorf("Archives() of nothing = %q", got)
 	}
 }

@@ -168,16 +168,7 @@ func (p *Panel) neededBy(ctx context.Context, name string) (string, error) {
 	}
 	defer f.Close()
 	needs := func(plan lab.Plan) bool {
-		names := []string{plan.Archive}
-		if plan.Treatment != nil {
-			names = append(names, plan.Treatment.Archive)
-		}
-		for _, page := range plan.Pages {
-			names = append(names, page.Archive)
-			if page.Treatment != nil {
-				names = append(names, page.Treatment.Archive)
-			}
-		}
+		names := plan.Archives()
 		// The queue has the path of the file in place of the name.
 		return slices.Contains(names, name) || slices.Contains(names, f.Name())
 	}

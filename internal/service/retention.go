@@ -147,12 +147,11 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
 	recordings := func(p lab.Plan, why string) {
-		_, _ = p.MapArchives(func(_, name string) (string, error) { // the function never fails
+		for _, name := range p.Archives() {
 			if needed[name] == "" {
 				needed[name] = why
 			}
-			return name, nil
-		})
+		}
 	}
 	jobs, err := r.jobs.Jobs(ctx)
 	if err != nil {
