@@ -143,6 +143,7 @@ func (c *RestoreCmd) Run(ctx context.Context, std *streams) error {
 		printContent(std.out, m)
 		return nil
 	}
+	_, missing := os.Lstat(c.Data)
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return cannot(err)
 	}
@@ -167,6 +168,9 @@ func (c *RestoreCmd) Run(ctx context.Context, std *streams) error {
 	}
 	switch {
 	case errors.Is(err, backup.ErrHostile):
+		if missing != nil {
+			_ = os.Remove(c.Data) // it was made for this, and is empty
+		}
 		return failed(fmt.Errorf("%s: %w; nothing was changed", c.File, err))
 	case err != nil:
 		return cannot(err)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +64,13 @@ func TestBackupAndRestoreCommands(t *testing.T) {
 	}
 	if status, _, said := command("restore", file, "--data", data, "--replace"); status != exitFailed || !strings.Contains(said, "nothing was changed") {
 		t.Errorf("restore of half a file: status %d, %q; want a failure that says that nothing was changed", status, said)
+	}
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	if status, _, said := command("restore", file, "--data", fresh); status != exitFailed {
+		t.Errorf("restore of half a file into a new folder: status %d, %q", status, said)
+	}
+	if _, err := os.Lstat(fresh); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was made and left: %v", err)
 	}
 	if status, _, said := command("restore", file); status != exitUsage || !strings.Contains(said, "--check") {
 		t.Errorf("restore without a folder: status %d, %q", status, said)
