@@ -21,6 +21,7 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 )
 
@@ -97,7 +98,7 @@ type raw struct {
 }
 
 // compare runs the peers and ours on the same loads.
-func compare(dir, cache string, loads int) ([]row, error) {
+func compare(dir, cache string, loads int) ([]benchtable.Result, error) {
 	if err := fetch(cache); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func compare(dir, cache string, loads int) ([]row, error) {
 	if err := os.WriteFile(driver, portableDriver, 0o600); err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rows []benchtable.Result
 	for _, script := range []struct{ peer, path, contentful string }{
 		{portableName, portable, "1"},
 		{wpoName, wpoScript, "0"},
@@ -420,7 +421,7 @@ func lines(cmd *exec.Cmd) (out []numbers, err error) {
 
 // judge counts the loads on which both agree, and compares the time of a frame: from the form in which each gets a
 // recording, a reel and a folder of PNG files; from those files on both sides; and from pictures in memory on both.
-func (s *sides) judge(peer string, theirs []numbers, slack float64) ([]row, error) {
+func (s *sides) judge(peer string, theirs []numbers, slack float64) ([]benchtable.Result, error) {
 	if len(s.reels) != len(theirs) {
 		return nil, fmt.Errorf("%s answered for %d of %d loads", peer, len(theirs), len(s.reels))
 	}
@@ -442,18 +443,15 @@ func (s *sides) judge(peer string, theirs []numbers, slack float64) ([]row, erro
 	}
 	perFrame := func(s float64) float64 { return 1e3 * s / float64(frames) }
 	n := len(theirs)
-	rows := []row{
-		{Name: fmt.Sprintf("loads of %d whose numbers, from reels, equal those of %s", n, peer), Value: float64(equal[0]), Unit: "loads",
-			Better: "higher", Goal: float64(n)},
-		{Name: "the same from its files", Value: float64(equal[1]), Unit: "loads", Better: "higher", Goal: float64(n)},
-		{Name: "processor time of a frame, the metrics of " + peer + ", reel against its files", Value: perFrame(reels), Unit: "ms",
-			Better: "lower", Peer: peer, PeerV: perFrame(their), Ratio: their / reels, Goal: 20},
-		{Name: "the same, its files on both sides", Value: perFrame(files), Unit: "ms", Better: "lower", Peer: peer, PeerV: perFrame(their),
-			Ratio: their / files},
+	rows := []benchtable.Result{
+		benchtable.More(fmt.Sprintf("loads of %d whose numbers, from reels, equal those of %s", n, peer), float64(equal[0]), "loads").Aim(float64(n)),
+		benchtable.More("the same from its files", float64(equal[1]), "loads").Aim(float64(n)),
+		benchtable.Less("processor time of a frame, the metrics of "+peer+", reel against its files", perFrame(reels), "ms").
+			Against(peer, perFrame(their)).Aim(20),
+		benchtable.Less("the same, its files on both sides", perFrame(files), "ms").Against(peer, perFrame(their)),
 	}
 	if theirDecoded > 0 {
-		rows = append(rows, row{Name: "the same, decoded pictures on both sides", Value: perFrame(decoded), Unit: "ms", Better: "lower",
-			Peer: peer, PeerV: perFrame(theirDecoded), Ratio: theirDecoded / decoded})
+		rows = append(rows, benchtable.Less("the same, decoded pictures on both sides", perFrame(decoded), "ms").Against(peer, perFrame(theirDecoded)))
 	}
 	return rows, nil
 }

@@ -9,7 +9,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -23,20 +22,9 @@ import (
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 )
-
-// row is one line of the benchmark's list.
-type row struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer,omitempty"`
-	PeerV  float64 `json:"peer_value,omitempty"`
-	Ratio  float64 `json:"ratio,omitempty"`
-	Goal   float64 `json:"goal,omitempty"`
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -82,29 +70,16 @@ func run() error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "what\tours\tpeer\tratio\tgoal")
 	for _, r := range rows {
-		peer, ratio, goal := "", "", ""
-		if r.Peer != "" {
-			peer = fmt.Sprintf("%s: %.3g", r.Peer, r.PeerV)
-		}
+		ratio := ""
 		if r.Ratio > 0 {
 			ratio = fmt.Sprintf("%.1f", r.Ratio)
 		}
-		if r.Goal > 0 {
-			goal = fmt.Sprintf("%g", r.Goal)
-		}
-		fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\n", r.Name, r.Value, r.Unit, peer, ratio, goal)
+		fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\n", r.Name, r.Value, r.Unit, r.PeerText(), ratio, r.AimText())
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(*out, 0o755); err != nil {
-		return err
-	}
-	data, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(*out, "analysis.json"), append(data, '\n'), 0o644)
+	return benchtable.Write(filepath.Join(*out, "analysis.json"), rows)
 }
 
 const (
@@ -113,7 +88,7 @@ const (
 )
 
 // speed measures the metric sets on reels.
-func speed(dir string, seconds int) ([]row, error) {
+func speed(dir string, seconds int) ([]benchtable.Result, error) {
 	page := filmtest.NewPage(width, 12000, 1)
 	scrolled := func(pix []byte, n int) { page.Show(pix, width, height, 0, (n*8)%(12000-height)) }
 	painted := func(pix []byte, n int) {
@@ -127,7 +102,7 @@ func speed(dir string, seconds int) ([]row, error) {
 	for i := range load {
 		load[i].State = min(i/2, 120) // four seconds of painting, then still
 	}
-	var rows []row
+	var rows []benchtable.Result
 	for _, m := range []struct {
 		name    string
 		scene   filmtest.Scene
@@ -167,7 +142,7 @@ func speed(dir string, seconds int) ([]row, error) {
 		}
 		took := time.Since(began).Seconds() * m.scale
 		together := (processor() - used) * m.scale
-		rows = append(rows, row{Name: m.name + ": processor time of all together", Value: together, Unit: "s", Better: "lower"})
+		rows = append(rows, benchtable.Less(m.name+": processor time of all together", together, "s"))
 		for _, g := range m.groups { // each alone, for the table
 			at := processor()
 			if err := run(g); err != nil {
@@ -175,11 +150,11 @@ func speed(dir string, seconds int) ([]row, error) {
 			}
 			parts[g] = processor() - at
 		}
-		rows = append(rows, row{Name: fmt.Sprintf("five minutes of 1080p60, %s, all metrics, %d cores", m.name, runtime.GOMAXPROCS(0)),
-			Value: took, Unit: "s", Better: "lower", Goal: m.goal, Ratio: m.goal / took})
+		whole := fmt.Sprintf("five minutes of 1080p60, %s, all metrics, %d cores", m.name, runtime.GOMAXPROCS(0))
+		rows = append(rows, benchtable.Less(whole, took, "s").Aim(m.goal))
 		for _, g := range append([]string{"indices"}, m.groups...) {
 			if parts[g] > 0.001 {
-				rows = append(rows, row{Name: m.name + ": processor time of " + g + " alone", Value: parts[g] * m.scale, Unit: "s", Better: "lower"})
+				rows = append(rows, benchtable.Less(m.name+": processor time of "+g+" alone", parts[g]*m.scale, "s"))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/analysis/stats"
+	"eidetic/internal/benchtable"
 )
 
 // target is the metric whose spread is explained.
@@ -249,23 +250,12 @@ func write(w io.Writer, title string, rows [][]string, markdown bool) error {
 	return out.Flush()
 }
 
-// Result is a line of the benchmark's list.
-type Result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer,omitempty"`
-	PeerV  float64 `json:"peer_value,omitempty"`
-	Ratio  float64 `json:"ratio,omitempty"`
-}
-
 // Results lists the spread of each variant beside that of the first.
-func (r Report) Results() (list []Result) {
+func (r Report) Results() (list []benchtable.Result) {
 	for i, v := range r.Variants {
-		one := Result{Name: v.Name + ": first visual change, standard deviation", Value: v.Spread, Unit: "ms", Better: "lower"}
+		one := benchtable.Less(v.Name+": first visual change, standard deviation", v.Spread, "ms")
 		if i > 0 && v.Spread > 0 {
-			one.Peer, one.PeerV, one.Ratio = r.Variants[0].Name, r.Variants[0].Spread, r.Variants[0].Spread/v.Spread
+			one = one.Against(r.Variants[0].Name, r.Variants[0].Spread)
 		}
 		list = append(list, one)
 	}

@@ -6,12 +6,10 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,17 +19,8 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/bisect/virtual"
+	"eidetic/internal/benchtable"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string   `json:"name"`
-	Value  float64  `json:"value"`
-	Unit   string   `json:"unit"`
-	Better string   `json:"better"`
-	Peer   string   `json:"peer,omitempty"`
-	PeerV  *float64 `json:"peer_value,omitempty"`
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -90,7 +79,7 @@ func run() error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "ms\tsearch\tright\twrong\tno difference\tseveral steps\tnot sure\ttrials: median\t90 %\t\n")
-	var list []result
+	var list []benchtable.Result
 	for text := range strings.SplitSeq(*effects, ",") {
 		size, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -113,8 +102,8 @@ func run() error {
 			}
 			peer := &tallies[len(tallies)-1]
 			add := func(what, unit, better string, ours, theirs float64) {
-				list = append(list, result{fmt.Sprintf("bisect %g ms, %s", size, what), ours, unit, better,
-					fmt.Sprintf("binary search, %d pairs a step", sizes[len(sizes)-1]), &theirs})
+				one := benchtable.Result{Name: fmt.Sprintf("bisect %g ms, %s", size, what), Value: ours, Unit: unit, Better: better}
+				list = append(list, one.Against(fmt.Sprintf("binary search, %d pairs a step", sizes[len(sizes)-1]), theirs))
 			}
 			add("wrong culprit", "%", "lower", share(t.wrong), share(peer.wrong))
 			add("right culprit", "%", "higher", share(t.right), share(peer.right))
@@ -124,14 +113,7 @@ func run() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, list)
 }
 
 // try bisects on all processors; the result does not depend on their number.

@@ -7,29 +7,17 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"text/tabwriter"
 
 	"eidetic/analysis/change"
 	"eidetic/analysis/change/known"
+	"eidetic/internal/benchtable"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string   `json:"name"`
-	Value  float64  `json:"value"`
-	Unit   string   `json:"unit"`
-	Better string   `json:"better"`
-	Peer   string   `json:"peer,omitempty"`
-	PeerV  *float64 `json:"peer_value,omitempty"`
-	Goal   float64  `json:"goal"`
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -66,7 +54,7 @@ func run() error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "noise\tmethod\tsteps\tpoints\tprecision\trecall\tflat series with a point\t\n")
-	var list []result
+	var list []benchtable.Result
 	for _, noise := range []known.Noise{known.Normal, known.Heavy} {
 		var scores []score
 		for _, f := range finders {
@@ -79,7 +67,8 @@ func run() error {
 		}
 		add := func(name, unit, better string, goal, ours, theirs float64) {
 			name = fmt.Sprintf("%s, steps of %g SD, %s noise", name, *step, noise)
-			list = append(list, result{name, ours, unit, better, finders[1].name, &theirs, goal})
+			one := benchtable.Result{Name: name, Value: ours, Unit: unit, Better: better}
+			list = append(list, one.Against(finders[1].name, theirs).Aim(goal))
 		}
 		add("precision", "", "higher", 0.95, scores[0].Precision(), scores[1].Precision())
 		add("recall", "", "higher", 0.95, scores[0].Recall(), scores[1].Recall())
@@ -88,14 +77,7 @@ func run() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, list)
 }
 
 // score adds the false alarms.

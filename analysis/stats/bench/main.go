@@ -7,13 +7,11 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,18 +21,8 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/peers"
 	"eidetic/analysis/stats/simulate"
+	"eidetic/internal/benchtable"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string   `json:"name"`
-	Value  float64  `json:"value"`
-	Unit   string   `json:"unit"`
-	Better string   `json:"better"`
-	Peer   string   `json:"peer,omitempty"`
-	PeerV  *float64 `json:"peer_value,omitempty"`
-	Ratio  float64  `json:"ratio,omitempty"`
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -250,7 +238,7 @@ func hasInterval(i int) bool { return i < 2 || peers.All()[i-2].Interval != nil 
 
 // write writes our numbers, beside those of the rule that this comparison replaced.
 func write(file string, lines []line, shift float64) error {
-	var list []result
+	var list []benchtable.Result
 	for _, l := range lines {
 		for _, v := range []struct {
 			name, better string
@@ -260,24 +248,10 @@ func write(file string, lines []line, shift float64) error {
 			{"equal arms told apart", "lower", l.alarms},
 			{fmt.Sprintf("%g ms found", shift), "higher", l.found},
 		} {
-			other := l.percent(v.counts[1])
-			one := result{Name: fmt.Sprintf("%s, %d pairs, %s", v.name, l.pairs, l.machine), Value: l.percent(v.counts[0]), Unit: "%",
-				Better: v.better, Peer: before, PeerV: &other}
-			if one.Ratio = one.Value / other; v.better == "lower" {
-				one.Ratio = other / one.Value
-			}
-			if math.IsNaN(one.Ratio) || math.IsInf(one.Ratio, 0) {
-				one.Ratio = 0
-			}
-			list = append(list, one)
+			one := benchtable.Result{Name: fmt.Sprintf("%s, %d pairs, %s", v.name, l.pairs, l.machine), Value: l.percent(v.counts[0]), Unit: "%",
+				Better: v.better}
+			list = append(list, one.Against(before, l.percent(v.counts[1])))
 		}
 	}
-	text, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return benchtable.Write(file, list)
 }

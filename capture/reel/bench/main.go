@@ -9,7 +9,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -19,20 +18,9 @@ import (
 	"strings"
 
 	"eidetic/capture/synthetic/scene"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer,omitempty"`
-	PeerV  float64 `json:"peer_value,omitempty"`
-	Ratio  float64 `json:"ratio,omitempty"`
-	Goal   float64 `json:"goal,omitempty"`
-}
 
 // measured is the result of one codec for one class.
 type measured struct {
@@ -108,11 +96,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(results(classes), "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(*out, "capture.json"), append(data, '\n'), 0o644); err != nil {
+	if err := benchtable.Write(filepath.Join(*out, "capture.json"), results(classes)); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(*out, "capture.svg"), plot(classes), 0o644)

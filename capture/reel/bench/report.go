@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 )
 
@@ -85,8 +86,8 @@ func (c class) above() []string {
 }
 
 // results are the lines of capture.json; the peer is the fastest one.
-func results(classes []class) []result {
-	var list []result
+func results(classes []class) []benchtable.Result {
+	var list []benchtable.Result
 	for _, c := range classes {
 		var best measured
 		for _, m := range c.all {
@@ -100,13 +101,12 @@ func results(classes []class) []result {
 			}
 			speedGoal, ratioGoal := c.goal(m.threads)
 			name := fmt.Sprintf("reel-%s-%s-%d", c.scene, strings.ToLower(string(c.format.Pixels)), m.threads)
-			speed := result{Name: name + "-speed", Value: m.speed, Unit: "MB/s", Better: "higher", Goal: speedGoal}
-			ratio := result{Name: name + "-ratio", Value: m.ratio, Unit: "1", Better: "higher", Goal: ratioGoal}
+			speed := benchtable.More(name+"-speed", m.speed, "MB/s").AimAbove(speedGoal)
+			ratio := benchtable.More(name+"-ratio", m.ratio, "1").AimAbove(ratioGoal)
 			if best.speed > 0 {
-				speed.Peer, speed.PeerV, speed.Ratio = "ffmpeg "+best.codec, best.speed, m.speed/best.speed
-				ratio.Peer, ratio.PeerV, ratio.Ratio = "ffmpeg "+best.codec, best.ratio, m.ratio/best.ratio
+				speed, ratio = speed.Against("ffmpeg "+best.codec, best.speed), ratio.Against("ffmpeg "+best.codec, best.ratio)
 			}
-			list = append(list, speed, ratio, result{Name: name + "-seek", Value: m.seek, Unit: "ms", Better: "lower", Goal: goalSeek})
+			list = append(list, speed, ratio, benchtable.Less(name+"-seek", m.seek, "ms").Aim(goalSeek))
 		}
 	}
 	return list

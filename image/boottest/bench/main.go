@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -24,17 +23,8 @@ import (
 	"time"
 
 	"eidetic/image/boottest"
+	"eidetic/internal/benchtable"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Goal   float64 `json:"goal,omitempty"`
-	Peer   string  `json:"peer,omitempty"`
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -63,11 +53,11 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			return err
 		}
 	}
-	results := []result{
-		{Name: "power-on to healthy", Value: median(all.healthy), Unit: "s", Better: "lower", Goal: 40},
-		{Name: "processors that others kept busy meanwhile", Value: median(all.others), Unit: "cores", Better: "lower"},
-		{Name: "memory in use when idle", Value: median(all.memory), Unit: "MiB", Better: "lower", Goal: 600},
-		{Name: "hung service to healthy", Value: median(all.hung), Unit: "s", Better: "lower"},
+	results := []benchtable.Result{
+		benchtable.Less("power-on to healthy", median(all.healthy), "s").Aim(40),
+		benchtable.Less("processors that others kept busy meanwhile", median(all.others), "cores"),
+		benchtable.Less("memory in use when idle", median(all.memory), "MiB").Aim(600),
+		benchtable.Less("hung service to healthy", median(all.hung), "s"),
 	}
 	for _, image := range []struct {
 		name string
@@ -77,30 +67,17 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%w; make it with: make image-test", err)
 		}
-		results = append(
-			results,
-			result{Name: image.name, Value: float64(info.Size()) / 1e6, Unit: "MB", Better: "lower", Goal: image.goal},
-		)
+		results = append(results, benchtable.Less(image.name, float64(info.Size())/1e6, "MB").Aim(image.goal))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\tvalue\tgoal")
 	for _, r := range results {
-		goal := ""
-		if r.Goal > 0 {
-			goal = fmt.Sprintf("goal %g", r.Goal)
-		}
-		fmt.Fprintf(table, "%s\t%.1f %s\t%s\n", r.Name, r.Value, r.Unit, goal)
+		fmt.Fprintf(table, "%s\t%.1f %s\t%s\n", r.Name, r.Value, r.Unit, r.AimText())
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(text, '\n'), 0o644)
+	return benchtable.Write(*out, results)
 }
 
 // samples are the measured values, one per boot.

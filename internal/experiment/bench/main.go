@@ -22,6 +22,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"eidetic/internal/benchtable"
 	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 )
@@ -33,18 +34,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "trial:", err)
 		os.Exit(1)
 	}
-}
-
-// result is one entry of the benchmark's list. Its Peer is the goal, if there is one.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer"`
-	PeerV  float64 `json:"peer_value"`
-	Ratio  float64 `json:"ratio,omitempty"`
-	Goal   float64 `json:"goal,omitempty"`
 }
 
 // Goals on two idle cores: besides is the time of a trial in ms besides its load and its
@@ -84,23 +73,16 @@ func run(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "trial: the demo failed, which says nothing of its cost: %v\n", demoErr)
 	}
 	results := measure(list)
-	results = append(results, result{Name: "trials that are valid", Value: float64(valid(list)), Unit: "1", Better: "higher"})
-	all := result{Name: fmt.Sprintf("demo of %d trials", *trials), Value: elapsed.Seconds(), Unit: "s", Better: "lower"}
+	results = append(results, benchtable.More("trials that are valid", float64(valid(list)), "1"))
+	all := benchtable.Less(fmt.Sprintf("demo of %d trials", *trials), elapsed.Seconds(), "s")
 	if *trials == 10 {
-		all.Goal = whole
+		all = all.Aim(whole)
 	}
 	results = append(results, all)
 	if err := show(os.Stdout, list, results); err != nil {
 		return err
 	}
-	content, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, results)
 }
 
 // demo runs the demo and returns its output.
@@ -145,7 +127,7 @@ func valid(list []*lab.Trial) (n int) {
 }
 
 // measure computes the medians.
-func measure(list []*lab.Trial) (results []result) {
+func measure(list []*lab.Trial) (results []benchtable.Result) {
 	var rest []float64
 	for _, t := range list {
 		sum := 0.0
@@ -157,7 +139,7 @@ func measure(list []*lab.Trial) (results []result) {
 		rest = append(rest, sum)
 	}
 	for _, name := range experiment.Parts() {
-		results = append(results, result{Name: name, Value: median(list, name, ""), Unit: "ms", Better: "lower"})
+		results = append(results, benchtable.Less(name, median(list, name, ""), "ms"))
 	}
 	// The time from one start to the next includes saving the trial.
 	var between []float64
@@ -170,14 +152,14 @@ func measure(list []*lab.Trial) (results []result) {
 	}
 	saved := middle(between)
 	results = append(results,
-		result{Name: "save", Value: saved, Unit: "ms", Better: "lower"},
-		result{Name: "besides load and stillness", Value: middle(rest) + saved, Unit: "ms", Better: "lower", Goal: besides})
+		benchtable.Less("save", saved, "ms"),
+		benchtable.Less("besides load and stillness", middle(rest)+saved, "ms").Aim(besides))
 	for _, who := range takers(list) {
 		sum := 0.0
 		for _, name := range experiment.Parts() {
 			sum += median(list, name, who)
 		}
-		results = append(results, result{Name: "processor time: " + who, Value: sum, Unit: "ms", Better: "lower"})
+		results = append(results, benchtable.Less("processor time: "+who, sum, "ms"))
 	}
 	return results
 }
@@ -222,7 +204,7 @@ func middle(values []float64) float64 {
 }
 
 // show prints the table: a row for each part, a column for each consumer of processor time.
-func show(w io.Writer, list []*lab.Trial, results []result) error {
+func show(w io.Writer, list []*lab.Trial, results []benchtable.Result) error {
 	who := takers(list)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "medians of %d trials\tms\t", len(list))
@@ -246,8 +228,8 @@ func show(w io.Writer, list []*lab.Trial, results []result) error {
 	fmt.Fprintln(w, "Processor time, in ms: that of the birth is with the settling, and that of the load with the stillness.")
 	for _, r := range results {
 		goal := ""
-		if r.Goal > 0 {
-			goal = fmt.Sprintf(", the aim is %g", r.Goal)
+		if aim := r.AimText(); aim != "" {
+			goal = ", the aim is " + aim
 		}
 		fmt.Fprintf(w, "%s: %.1f %s%s\n", r.Name, r.Value, r.Unit, goal)
 	}

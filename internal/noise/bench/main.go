@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"eidetic/internal/benchrig"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/isolate"
 	"eidetic/internal/noise"
 )
@@ -115,10 +116,7 @@ func run(ctx context.Context) (err error) {
 	if err := report.Print(os.Stdout, *markdown); err != nil {
 		return err
 	}
-	if content, err = json.MarshalIndent(report.Results(), "", "  "); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, report.Results())
 }
 
 // load loads the page, in namespaces of its own.

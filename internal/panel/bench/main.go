@@ -28,6 +28,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/benchrig"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 )
 
@@ -38,15 +39,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Goal   float64 `json:"goal"`
 }
 
 type bench struct {
@@ -95,7 +87,7 @@ func run(ctx context.Context) (err error) {
 			trials[kind], waits[kind] = append(trials[kind], done...), append(waits[kind], took...)
 		}
 	}
-	var list []result
+	var list []benchtable.Result
 	for kind, name := range names {
 		lost, valid, drawn, frames, interval := 0, 0, 0, 0, 0.0
 		for _, t := range trials[kind] {
@@ -114,16 +106,12 @@ func run(ctx context.Context) (err error) {
 		fmt.Printf("99 %% of intervals within %.1f ms; %d answers of the panel, %.1f ms in the middle, 99 %% within %.1f ms\n",
 			interval, len(waits[kind]), stats.Quantile(waits[kind], 0.5), p99)
 		list = append(list,
-			result{"frames lost, " + name, float64(lost), "frames", "lower", 0},
-			result{"ticks missed while the screen changed, " + name, float64(drawn), "ticks", "lower", 0},
-			result{"panel's answer in 99 %, " + name, p99, "ms", "lower", 100})
+			benchtable.Less("frames lost, "+name, float64(lost), "frames").Aim(0),
+			benchtable.Less("ticks missed while the screen changed, "+name, float64(drawn), "ticks").Aim(0),
+			benchtable.Less("panel's answer in 99 %, "+name, p99, "ms").Aim(100))
 	}
 	fmt.Printf("the crowd got %d events and %d pictures; %d streams broke\n", b.events.Load(), b.pictures.Load(), b.broken.Load())
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, list)
 }
 
 // serve starts the appliance; stop ends it.

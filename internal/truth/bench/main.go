@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/isolate"
 	"eidetic/internal/truth"
 	"eidetic/netlab/archive"
@@ -106,14 +107,7 @@ func run(ctx context.Context) error {
 	if err := e.Print(os.Stdout, *markdown); err != nil {
 		return err
 	}
-	content, err := json.MarshalIndent(e.Results(), "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, e.Results())
 }
 
 // measure carries out the missing trials of the plan, in namespaces of its own.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 	"eidetic/internal/truth"
 	"eidetic/netlab/archive"
@@ -50,15 +51,6 @@ type outcome struct {
 	First   *lab.Cause `json:"first,omitempty"`
 	Right   bool       `json:"right"`
 	Seconds float64    `json:"seconds"`
-}
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Goal   float64 `json:"goal"`
 }
 
 type bench struct {
@@ -100,7 +92,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var list []result
+	var list []benchtable.Result
 	for _, r := range truth.Regressions() {
 		if *cases != "" && !slices.Contains(strings.Split(*cases, ","), r.Name) {
 			continue
@@ -122,14 +114,10 @@ func run(ctx context.Context) error {
 		}
 		if n > 0 {
 			fmt.Printf("%s: %d of %d right\n", r.Name, right, n)
-			list = append(list, result{"causes: " + r.Name + ", experiments that are right", float64(right) / float64(n), "share", "higher", goal})
+			list = append(list, benchtable.More("causes: "+r.Name+", experiments that are right", float64(right)/float64(n), "share").Aim(goal))
 		}
 	}
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, list)
 }
 
 func (o outcome) String() string {

@@ -21,6 +21,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/benchrig"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/experiment"
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
@@ -60,17 +61,6 @@ const (
 	recordingFile = "recording.wacz"
 	resultFile    = "result.json"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Pairs  int     `json:"pairs"`
-}
 
 func run(ctx context.Context) (err error) {
 	var s settings
@@ -168,12 +158,12 @@ func inside(ctx context.Context, text string) error {
 		return errors.New("no page told of anything: the observer was not in the pages")
 	}
 	fmt.Printf("%s, link %s, %d pairs, %d traces void, %d trials with marks: the %s adds\n", rig.Browser(), s.Link, c.Pairs, void, told, s.Of)
-	var list []result
+	var list []benchtable.Result
 	for _, e := range c.Effects {
 		if e.Guard {
 			fmt.Printf("%s: %+.1f %s (95 %%: %+.1f to %+.1f), of %.0f\n", e.Metric, e.Shift.Value, e.Unit, e.Shift.Low, e.Shift.High, e.Control)
 			name := "cost of the " + s.Of + ", " + s.Browser + ", " + e.Metric
-			list = append(list, result{name, e.Shift.Value, e.Shift.Low, e.Shift.High, e.Unit, "lower", e.Pairs})
+			list = append(list, benchtable.Less(name, e.Shift.Value, e.Unit).Within(e.Shift.Low, e.Shift.High, e.Pairs))
 		}
 	}
 	e, err := processorTime(run, s.Seed)
@@ -181,12 +171,9 @@ func inside(ctx context.Context, text string) error {
 		return err
 	}
 	fmt.Printf("processor time of the browser, from the key to the end of the trial: %+.1f ms (95 %%: %+.1f to %+.1f)\n", e.Value, e.Low, e.High)
-	list = append(list, result{"cost of the " + s.Of + ", " + s.Browser + ", browser_processor_ms", e.Value, e.Low, e.High, "ms", "lower", c.Pairs})
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(s.Dir, resultFile), append(content, '\n'), 0o644)
+	what := "cost of the " + s.Of + ", " + s.Browser + ", browser_processor_ms"
+	list = append(list, benchtable.Less(what, e.Value, "ms").Within(e.Low, e.High, c.Pairs))
+	return benchtable.Write(filepath.Join(s.Dir, resultFile), list)
 }
 
 // processorTime is by how much the browser computes longer from the input to the trial's end. Who else uses the machine

@@ -8,13 +8,11 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -25,17 +23,10 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/simulate"
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 	"eidetic/internal/verdict"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -89,7 +80,7 @@ func run() error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "margin\ttrue shift\trule\tslower or faster\tequivalent\tnot known\twrong\tmean pairs\tpairs saved\t\n")
-	var results []result
+	var results []benchtable.Result
 	for text := range strings.SplitSeq(*margins, ",") {
 		margin, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -111,7 +102,8 @@ func run() error {
 				fmt.Fprintf(w, "%g %%\t%g ms\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f\t%.0f %%\t\n", margin, shift, r.name,
 					100*float64(c.different)/n, 100*float64(c.equivalent)/n, 100*float64(c.open)/n, 100*wrong/n, mean, 100*(1-mean/float64(*pairs)))
 				name := fmt.Sprintf("margin %g %%, shift %g ms, %s", margin, shift, r.name)
-				results = append(results, result{name + ": wrong verdicts", 100 * wrong / n, "%", "lower"}, result{name + ": pairs", mean, "pairs", "lower"})
+				results = append(results, benchtable.Less(name+": wrong verdicts", 100*wrong/n, "%"),
+					benchtable.Less(name+": pairs", mean, "pairs"))
 			}
 		}
 	}
@@ -119,14 +111,7 @@ func run() error {
 		return err
 	}
 	fmt.Printf("%d runs a line; the binomial 95 %% band of 5 %% is ±%.1f %%\n", *runs, 196*math.Sqrt(0.05*0.95/float64(*runs)))
-	text, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(text, '\n'), 0o644)
+	return benchtable.Write(*out, results)
 }
 
 // byTests counts the runs in which the test's p-value is at most the level of a look, and the pairs

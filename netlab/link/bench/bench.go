@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/internal/benchtable"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/measure"
 )
@@ -17,7 +18,7 @@ type bench struct {
 	parts     *regexp.Regexp
 	peers     bool
 	toxiproxy string
-	results   []result
+	results   []benchtable.Result
 }
 
 const (
@@ -37,18 +38,12 @@ func at(sorted []time.Duration, q float64) time.Duration {
 
 // add adds a result; NaN as goal or peerValue leaves it out.
 func (b *bench) add(name string, value float64, unit, better string, goal float64, peer string, peerValue float64) {
-	r := result{Name: name, Value: value, Unit: unit, Better: better}
+	r := benchtable.Result{Name: name, Value: value, Unit: unit, Better: better}
 	if !math.IsNaN(goal) {
-		r.Goal = &goal
+		r = r.Aim(goal)
 	}
 	if !math.IsNaN(peerValue) {
-		r.Peer, r.PeerV = peer, &peerValue
-		if ours, theirs := math.Abs(value), math.Abs(peerValue); ours > 0 && theirs > 0 {
-			r.Ratio = theirs / ours
-			if better == "higher" {
-				r.Ratio = ours / theirs
-			}
-		}
+		r = r.Against(peer, peerValue)
 	}
 	b.results = append(b.results, r)
 }

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,22 +19,11 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
 	"eidetic/internal/unshare"
 	"eidetic/netlab/link/packet"
 )
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string   `json:"name"`
-	Value  float64  `json:"value"`
-	Unit   string   `json:"unit"`
-	Better string   `json:"better"`
-	Peer   string   `json:"peer,omitempty"`
-	PeerV  *float64 `json:"peer_value,omitempty"`
-	Ratio  float64  `json:"ratio,omitempty"`
-	Goal   *float64 `json:"goal,omitempty"`
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -107,24 +95,10 @@ func (b *bench) write(file string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tlink\tunit\tgoal\tpeer\t")
 	for _, r := range b.results {
-		goal, peer := "", ""
-		if r.Goal != nil {
-			goal = fmt.Sprintf("%g", *r.Goal)
-		}
-		if r.PeerV != nil {
-			peer = fmt.Sprintf("%.3f  %s", *r.PeerV, r.Peer)
-		}
-		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%s\t\n", r.Name, r.Value, r.Unit, goal, peer)
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%s\t\n", r.Name, r.Value, r.Unit, r.AimText(), r.PeerText())
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	content, err := json.MarshalIndent(b.results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(content, '\n'), 0o644)
+	return benchtable.Write(file, b.results)
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eidetic/internal/benchtable"
 )
 
 const dnsNames = 1000
@@ -72,14 +74,14 @@ func measureDNS(ctx context.Context, o options, t *table) error {
 			per[s.name] = append(per[s.name], rate)
 		}
 	}
-	ours := result{Name: "dns", Value: median(per["appliance"]), Unit: "questions/core-s", Better: "higher"}
+	ours := benchtable.More("dns", median(per["appliance"]), "questions/core-s")
 	for _, s := range servers {
 		if s.name != "appliance" && !missing.has(s.name) {
-			t.add(ours.against(s.name, median(per[s.name]), goals[s.name]))
+			t.add(ours.Against(s.name, median(per[s.name])).AimAbove(goals[s.name]))
 		}
 	}
 	for _, m := range missing {
-		t.add(ours.without(m, goals[m.name]))
+		t.add(ours.Without(m.name, m.why).AimAbove(goals[m.name]))
 	}
 	return nil
 }

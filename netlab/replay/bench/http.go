@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eidetic/internal/benchtable"
 )
 
 // modes are the ways to send requests; goals are for the ratio to the peer.
@@ -54,18 +56,18 @@ func measureHTTP(ctx context.Context, o options, t *table) error {
 				wall[s.name] = append(wall[s.name], float64(r.answers)/r.asked.Seconds())
 			}
 		}
-		ours := result{Name: mode.name, Value: median(per["appliance"]), Unit: "requests/core-s", Better: "higher"}
+		ours := benchtable.More(mode.name, median(per["appliance"]), "requests/core-s")
 		for _, s := range servers {
 			if missing.has(s.name) {
 				continue
 			}
-			t.add(result{Name: mode.name + "-" + s.name + "-rate", Value: median(wall[s.name]), Unit: "requests/s", Better: "higher"})
+			t.add(benchtable.More(mode.name+"-"+s.name+"-rate", median(wall[s.name]), "requests/s"))
 			if s.name != "appliance" {
-				t.add(ours.against(s.name, median(per[s.name]), mode.goals[s.name]))
+				t.add(ours.Against(s.name, median(per[s.name])).AimAbove(mode.goals[s.name]))
 			}
 		}
 		for _, m := range missing {
-			t.add(ours.without(m, mode.goals[m.name]))
+			t.add(ours.Without(m.name, m.why).AimAbove(mode.goals[m.name]))
 		}
 	}
 	return nil
@@ -197,10 +199,7 @@ func measureLatency(ctx context.Context, o options, t *table) error {
 				rounds[s.name] = append(rounds[s.name], median(us))
 			}
 		}
-		t.add(result{
-			Name: mode.name + "-latency", Value: median(rounds["appliance"]), Unit: "µs", Better: "lower",
-			Peer: "go", PeerV: median(rounds["go"]), Goal: 1 / 1.1,
-		})
+		t.add(benchtable.Less(mode.name+"-latency", median(rounds["appliance"]), "µs").Against("go", median(rounds["go"])).Aim(1 / 1.1))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/benchtable"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/replay"
@@ -72,8 +73,8 @@ func measureMatch(_ context.Context, o options, t *table) error {
 			}
 			used = processorTime() - before // of the last call, which has the most rounds
 		})
-		t.add(result{Name: c.name, Value: float64(used.Nanoseconds()) / float64(b.N) / 1e3, Unit: "µs", Better: "lower", Goal: c.goal})
-		t.add(result{Name: c.name + "-allocations", Value: float64(b.AllocsPerOp()), Unit: "1", Better: "lower"})
+		t.add(benchtable.Less(c.name, float64(used.Nanoseconds())/float64(b.N)/1e3, "µs").AimAbove(c.goal))
+		t.add(benchtable.Less(c.name+"-allocations", float64(b.AllocsPerOp()), "1"))
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func measureLeaf(_ context.Context, _ options, t *table) error {
 			}
 		}
 	})
-	t.add(result{Name: "leaf", Value: float64(used.Nanoseconds()) / float64(b.N) / 1e6, Unit: "ms", Better: "lower", Goal: 0.15})
+	t.add(benchtable.Less("leaf", float64(used.Nanoseconds())/float64(b.N)/1e6, "ms").Aim(0.15))
 	return failed
 }
 
@@ -133,10 +134,10 @@ func measureLoad(ctx context.Context, o options, t *table) error {
 		}
 	}
 	const decoded = exchanges * size / 1024 // KiB
-	t.add(result{Name: "load-1GB", Value: median(seconds), Unit: "s", Better: "lower", Goal: 5})
-	t.add(result{Name: "load-1GB-processor", Value: median(processor), Unit: "s", Better: "lower"})
-	t.add(result{Name: "load-1GB-memory", Value: median(rss) / decoded, Unit: "decoded size", Better: "lower", Goal: 1.3})
-	t.add(result{Name: "load-1GB-peak-memory", Value: median(peak) / decoded, Unit: "decoded size", Better: "lower"})
+	t.add(benchtable.Less("load-1GB", median(seconds), "s").Aim(5))
+	t.add(benchtable.Less("load-1GB-processor", median(processor), "s"))
+	t.add(benchtable.Less("load-1GB-memory", median(rss)/decoded, "decoded size").Aim(1.3))
+	t.add(benchtable.Less("load-1GB-peak-memory", median(peak)/decoded, "decoded size"))
 	return nil
 }
 

@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"eidetic/internal/benchtable"
 )
 
 // options are the command's flags.
@@ -86,48 +87,22 @@ func run() error {
 			return fmt.Errorf("%s: %w", part, err)
 		}
 	}
-	return t.write(*out)
+	return benchtable.Write(*out, t.results)
 }
 
 // wants reports whether a server is to be measured.
 func (o options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer,omitempty"`
-	PeerV  float64 `json:"peer_value,omitempty"`
-	Ratio  float64 `json:"ratio,omitempty"` // how many times better we are
-	Goal   float64 `json:"goal,omitempty"`  // of the ratio where there is a peer, else of the value
-	// Missing says why the peer was not measured; then there is no ratio.
-	Missing string `json:"missing,omitempty"`
-}
-
-// against returns r compared with a peer's value.
-func (r result) against(peer string, value, goal float64) result {
-	r.Peer, r.PeerV, r.Goal = peer, value, goal
-	return r
-}
-
-// without returns r for a peer that could not be measured.
-func (r result) without(m absence, goal float64) result {
-	r.Peer, r.Goal, r.Missing = m.name, goal, m.why.Error()
-	return r
-}
-
-// verdict returns whether the goal is met, as text.
-func (r result) verdict() string {
-	met := r.Value >= r.Goal
+// judge returns whether the goal is met, as text. It is of the ratio where there is a peer, else of the value.
+func judge(r benchtable.Result) string {
+	met := r.Value >= *r.Goal
 	switch {
 	case r.Missing != "":
 		return "not measured"
 	case r.Peer != "":
-		met = r.Ratio >= r.Goal
-	case r.Better == "lower":
-		met = r.Value <= r.Goal
+		met = r.Ratio >= *r.Goal
+	case r.Better == benchtable.Lower:
+		met = r.Value <= *r.Goal
 	}
 	if met {
 		return "met"
@@ -136,41 +111,24 @@ func (r result) verdict() string {
 }
 
 // table collects the results and prints each as it comes.
-type table struct{ results []result }
+type table struct{ results []benchtable.Result }
 
-func (t *table) add(r result) {
-	if r.PeerV > 0 && r.Value > 0 {
-		r.Ratio = r.Value / r.PeerV
-		if r.Better == "lower" {
-			r.Ratio = r.PeerV / r.Value
-		}
-	}
+func (t *table) add(r benchtable.Result) {
 	t.results = append(t.results, r)
 	line := fmt.Sprintf("%-42s %10.6g %-16s", r.Name, r.Value, r.Unit)
 	switch {
 	case r.Missing != "":
 		line += fmt.Sprintf("     ? × %-10s", r.Peer)
 	case r.Peer != "":
-		line += fmt.Sprintf(" %5.2f × %-10s (%.6g)", r.Ratio, r.Peer, r.PeerV)
+		line += fmt.Sprintf(" %5.2f × %-10s (%.6g)", r.Ratio, r.Peer, *r.PeerV)
 	}
-	if r.Goal != 0 {
-		line += fmt.Sprintf("  goal %.3g: %s", r.Goal, r.verdict())
+	if r.Goal != nil {
+		line += fmt.Sprintf("  goal %.3g: %s", *r.Goal, judge(r))
 	}
 	if r.Missing != "" {
 		line += ": " + strings.Join(strings.Fields(r.Missing), " ")
 	}
 	fmt.Println(line)
-}
-
-func (t *table) write(path string) error {
-	data, err := json.MarshalIndent(t.results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
 func median(v []float64) float64 {

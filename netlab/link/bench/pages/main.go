@@ -23,6 +23,8 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+
+	"eidetic/internal/benchtable"
 )
 
 func main() {
@@ -32,19 +34,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "pages:", err)
 		os.Exit(1)
 	}
-}
-
-// result is one line of the benchmark's list.
-type result struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Better string  `json:"better"`
-	Peer   string  `json:"peer"`
-	PeerV  float64 `json:"peer_value"`
-	Ratio  float64 `json:"ratio,omitempty"`
-	// P is how often spreads would differ as much if both back ends had the same.
-	P *float64 `json:"p,omitempty"`
 }
 
 // metrics are those whose spread is compared.
@@ -84,7 +73,7 @@ func run(ctx context.Context) error {
 	if err := b.record(ctx); err != nil {
 		return err
 	}
-	var results []result
+	var results []benchtable.Result
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "link\tmetric\tpacket: mean\tspread\tvalid\tconn: mean\tspread\tvalid\tp\t")
 	var means []float64
@@ -115,10 +104,10 @@ func run(ctx context.Context) error {
 			if metric == "speed_index_ms" {
 				means = append(means, mean)
 			}
+			deviation := benchtable.Less(name+" "+metric+": standard deviation", spread, "ms").Against("conn", peerSpread)
+			deviation.P = &p
 			results = append(results,
-				result{Name: name + " " + metric + ": standard deviation", Value: spread, Unit: "ms", Better: "lower",
-					Peer: "conn", PeerV: peerSpread, Ratio: ratio(peerSpread, spread), P: &p},
-				result{Name: name + " " + metric + ": mean", Value: mean, Unit: "ms", Better: "lower", Peer: "conn", PeerV: peerMean})
+				deviation, benchtable.Less(name+" "+metric+": mean", mean, "ms").Against("conn", peerMean))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -127,14 +116,7 @@ func run(ctx context.Context) error {
 	if !slices.IsSortedFunc(means, cmp.Compare[float64]) {
 		fmt.Println("the means of SpeedIndex are not in the order of the links")
 	}
-	content, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(content, '\n'), 0o644)
+	return benchtable.Write(*out, results)
 }
 
 type bench struct {
@@ -264,11 +246,4 @@ func sameSpread(a, b [][]float64) float64 {
 		}
 	}
 	return float64(times) / (draws + 1)
-}
-
-func ratio(theirs, ours float64) float64 {
-	if ours == 0 {
-		return 0
-	}
-	return theirs / ours
 }
