@@ -6,6 +6,8 @@ import "time"
 // left out.
 type Environment struct {
 	Appliance string `json:"appliance,omitempty"` // version of the appliance
+	// Box is set by the head of a fleet.
+	Box *BoxState `json:"box,omitempty"`
 	Host
 	Browser   string        `json:"browser,omitempty"`
 	Sandbox   string        `json:"sandbox,omitempty"`  // of a virtual device's browser

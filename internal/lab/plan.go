@@ -48,6 +48,8 @@ type Plan struct {
 	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
 	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
 	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
+	// On is for the head of a fleet.
+	On *On `json:"on,omitempty" doc:"For the head of a fleet: which boxes may carry the plan out, and how urgently"`
 	// From is set only by the box.
 	From *Origin `json:"from,omitempty" hidden:"true" doc:"The workflow of the box that the run came from"`
 	// Live is set only by the demo; the service refuses it.

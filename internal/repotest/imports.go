@@ -230,6 +230,31 @@ func directions() []direction {
 			append([]string{"analysis/change", "analysis/stats", "internal/store"}, lab...),
 			"a history is made of what the store's index holds and of statistics, so that it can be made again",
 		},
+		{"internal/fleet", lab, "head and boxes share words, as a wire format does; they import nobody who speaks them"},
+		{
+			"internal/fleet/ledger",
+			append([]string{"internal/fleet", "internal/store"}, lab...),
+			"the ledger keeps who does what in a database; it knows neither HTTP nor files",
+		},
+		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
+		{
+			"internal/fleet/metrology",
+			append([]string{"internal/fleet", "analysis/change", "analysis/stats"}, lab...),
+			"a box is judged by its readings alone, so that it can be judged again, and in simulations",
+		},
+		{
+			"internal/fleet/member",
+			append([]string{"internal/fleet", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
+			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
+		},
+		{
+			"internal/fleet/head",
+			append([]string{
+				"internal/fleet", "internal/atomicfile", "internal/compare", "internal/credentials", "internal/execute", "internal/history", "internal/panel",
+				"internal/pin", "internal/report", "internal/runqueue", "internal/store", "internal/verdict",
+			}, lab...),
+			"the head is the panel of a box with a ledger in place of the queue; it has no instrument",
+		},
 		{"internal/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
 		{
 			"internal/automation",

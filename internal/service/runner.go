@@ -52,6 +52,9 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if d == nil {
 		return p, fmt.Errorf("device: there is no %q; there are: %s", p.Device, strings.Join(r.devices.list(), ", "))
 	}
+	if p.On != nil {
+		return p, errors.New("on: this is one box; only the head of a fleet chooses among several (appliance head)")
+	}
 	if p.Live {
 		return p, errors.New("live: the box has no such runs; appliance demo --live makes one")
 	}
