@@ -112,7 +112,7 @@ func TestBisectOverREST(t *testing.T) {
 	at := "/api/v1/bisects/" + made.ID
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 2)
-	go func() { done <- config.Queue.Work(ctx) }()
+	go func() { done <- config.Queue.(*runqueue.Queue).Work(ctx) }()
 	go func() { done <- config.Bisects.Work(ctx) }()
 	defer func() { stop(); <-done; <-done }()
 	read := func() (b bisects.Bisect) {

@@ -28,6 +28,7 @@ import (
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/history"
+	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )
@@ -57,7 +58,9 @@ type Config struct {
 	// addresses. Other names are refused against DNS rebinding.
 	Hosts []string
 	// Queue lets runs be started; nil makes the panel read-only.
-	Queue *runqueue.Queue
+	Queue Queue
+	// Boxes are those of a fleet, whose head this is; nil has no such routes.
+	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
 	Automation *automation.Keeper
 	// Bisects are those that the box makes by itself; nil has no such routes.
@@ -91,6 +94,16 @@ type Config struct {
 	Alerts func() []string
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
+}
+
+// Queue takes runs: that of this box, a [runqueue.Queue], or that of a fleet's head.
+type Queue interface {
+	Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error)
+	Cancel(ctx context.Context, id string) error
+	Get(ctx context.Context, id string) (store.Job, error)
+	List(ctx context.Context) ([]store.Job, error)
+	InProgress(ctx context.Context) (id string, err error)
+	Events() *runqueue.Events
 }
 
 // Panel is the HTTP handler.

@@ -1,0 +1,105 @@
+package panel
+
+import (
+	"context"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Boxes are the boxes of a fleet, as its head knows them. Errors are shown to the client if they are a [Refusal].
+type Boxes interface {
+	// List lists the boxes by name.
+	List(ctx context.Context) ([]Box, error)
+	// NewCode makes a code with which one box can join.
+	NewCode(ctx context.Context, by string) (JoinCode, error)
+	// Change changes what people may change of a box.
+	Change(ctx context.Context, name string, c BoxChange) (Box, error)
+	// Remove forgets a box: its certificate is worth nothing from then on, and its parts go back into the queue.
+	Remove(ctx context.Context, name string) error
+	// Readings are what a device of a box measured of the reference, oldest first.
+	Readings(ctx context.Context, name, device string) (BoxReadings, error)
+	// Reference is what all boxes measure; nil if there is none.
+	Reference(ctx context.Context) (*Reference, error)
+	SetReference(ctx context.Context, r Reference) error
+	// Measure has a device of a box measure the reference now; it returns the run.
+	Measure(ctx context.Context, name, device string) (run string, err error)
+	// Rebase accepts a box's level as it is now.
+	Rebase(ctx context.Context, name, device string) error
+}
+
+// Box is a box of a fleet.
+type Box struct {
+	Name     string            `json:"name" doc:"Its name" example:"lab-1"`
+	ID       string            `json:"id"`
+	State    string            `json:"state" enum:"idle,reserved,running,lost" doc:"idle; reserved: its devices are busy with runs of its own; running: it carries out runs of the fleet; lost: nothing was heard of it for a while"`
+	Health   string            `json:"health" enum:"unknown,good,drifting,bad,maintenance" doc:"What its measurements of the reference say, or what a person said"`
+	Reason   string            `json:"reason,omitempty" doc:"Why, in words"`
+	Joined   time.Time         `json:"joined"`
+	Seen     time.Time         `json:"seen" doc:"When it was last heard of"`
+	Software string            `json:"software" doc:"Version of its appliance"`
+	Cores    int               `json:"cores"`
+	Memory   int64             `json:"memory_bytes"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"Its own, and those that were given here"`
+	Devices  []BoxDevice       `json:"devices"`
+	Pin      string            `json:"fingerprint" doc:"SHA-256 of its certificate"`
+}
+
+// BoxDevice is a device of a box.
+type BoxDevice struct {
+	Name     string            `json:"name" example:"virtual"`
+	Kind     string            `json:"kind" enum:"virtual,port"`
+	Ready    bool              `json:"ready"`
+	Problem  string            `json:"problem,omitempty"`
+	Screen   string            `json:"screen,omitempty"`
+	Controls string            `json:"controls,omitempty"`
+	Browsers []string          `json:"browsers,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Run      string            `json:"run,omitempty" doc:"The fleet's run that it carries out"`
+	Doing    string            `json:"doing,omitempty" doc:"How far that is, in words"`
+	Health   string            `json:"health" enum:"unknown,good,drifting,bad,maintenance"`
+	Reason   string            `json:"reason,omitempty"`
+}
+
+// JoinCode lets one box join.
+type JoinCode struct {
+	Link    string    `json:"link" doc:"What the box is given: appliance join LINK. It holds the code and the fingerprint of the head's certificate, and can be used once" example:"eidetic-head://head.example:8443/K7QM3VTD9XW2?pin=3b1c…"`
+	Expires time.Time `json:"expires"`
+}
+
+// BoxChange is what is to change of a box; what is nil stays.
+type BoxChange struct {
+	Maintenance *bool              `json:"maintenance,omitempty" doc:"Whether it gets no runs but those of the reference"`
+	Bad         *bool              `json:"bad,omitempty" doc:"Whether it gets no runs; false accepts a box again that was found bad"`
+	Reason      *string            `json:"reason,omitempty" maxLength:"300" doc:"Why, for others"`
+	Labels      *map[string]string `json:"labels,omitempty" doc:"Labels that are added to its own, in place of those that were given before"`
+}
+
+// BoxReadings are what a device of a box measured of the reference.
+type BoxReadings struct {
+	Box         string           `json:"box"`
+	Device      string           `json:"device"`
+	Health      string           `json:"health" enum:"unknown,good,drifting,bad,maintenance"`
+	Why         string           `json:"why" doc:"In words"`
+	Since       *time.Time       `json:"since,omitempty" doc:"Since when it is so"`
+	Changed     []string         `json:"changed" doc:"What else changed then: versions, settings"`
+	Calibration *lab.Calibration `json:"calibration,omitempty"`
+	Readings    []BoxReading     `json:"readings"`
+}
+
+// BoxReading is one run of the reference.
+type BoxReading struct {
+	Run     string                 `json:"run"`
+	At      time.Time              `json:"at"`
+	Levels  []lab.CalibrationLevel `json:"levels" doc:"Of each metric: the median of the run's valid trials, and within it their spread"`
+	Thrown  float64                `json:"thrown_percent" doc:"Share of trials that were not valid"`
+	Stolen  float64                `json:"stolen_percent" doc:"Processor time that a hypervisor took"`
+	ClockMS float64                `json:"clock_ms" doc:"By how much the box's wall clock differs from the head's"`
+}
+
+// Reference is what all boxes of a fleet measure regularly, so that their numbers can be compared.
+type Reference struct {
+	Plan  lab.Plan `json:"plan" doc:"A plan of one page with a recording, without a treatment and without device"`
+	Every string   `json:"every" doc:"How often each device measures it" example:"6h"`
+	ID    string   `json:"id,omitempty" doc:"Identifies plan and recording; readings of another reference are not compared with"`
+}
