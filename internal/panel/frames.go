@@ -153,7 +153,11 @@ func (p *Panel) trialReel(ctx context.Context, id string, number int) (*lab.Run,
 		return nil, nil, nil, p.internalError(err)
 	}
 	defer root.Close()
-	f, info, err := store.OpenFile(root, name)
+	f, info, err := p.openFile(ctx, root, id, name)
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		return nil, nil, nil, huma.NewError(refused.Status, refused.Error())
+	}
 	if err != nil {
 		return nil, nil, nil, none
 	}

@@ -65,6 +65,12 @@ type Config struct {
 	Automation *automation.Keeper
 	// Bisects are those that the box makes by itself; nil has no such routes.
 	Bisects *bisects.Keeper
+	// Machines answers the boxes of a fleet; nil for nobody but people and scripts.
+	Machines *Machines
+	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil brings none.
+	Fetch func(ctx context.Context, run, name string) error
+	// Removed is told when the files of a run were deleted; nil is not.
+	Removed func(ctx context.Context, run string) error
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.
