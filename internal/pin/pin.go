@@ -100,7 +100,9 @@ func load(dir string, now func() time.Time) (*tls.Certificate, error) {
 }
 
 // create makes a certificate for one use, and its files.
-func create(subject string, usage x509.ExtKeyUsage, names []string, now time.Time) (cert *tls.Certificate, certPEM, keyPEM []byte, err error) {
+func create(subject string, usage x509.ExtKeyUsage, names []string, now time.Time) (
+	cert *tls.Certificate, certPEM, keyPEM []byte, err error,
+) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("make a key: %w", err)

@@ -51,7 +51,10 @@ func TestBoxCertificateIsNeverReplaced(t *testing.T) {
 	}
 	for _, again := range []func() (string, error){
 		func() (string, error) { c, err := LoadBox(dir); return Of(c.Leaf), err },
-		func() (string, error) { c, err := LoadOrCreateBox(dir, fixed(time.Now().Add(2 * lifetime))); return Of(c.Leaf), err },
+		func() (string, error) {
+			c, err := LoadOrCreateBox(dir, fixed(time.Now().Add(2*lifetime)))
+			return Of(c.Leaf), err
+		},
 	} {
 		if got, err := again(); err != nil || got != Of(first.Leaf) {
 			t.Errorf("the certificate is %s, %v; want the first one", got, err)
