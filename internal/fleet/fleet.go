@@ -57,6 +57,9 @@ type Assignment struct {
 	// Plan is the part's; its recordings are named by the digests of Archives, as DIGEST.wacz.
 	Plan     lab.Plan      `json:"plan"`
 	Archives []ArchiveFile `json:"archives,omitempty"`
+	// Stay are patterns of path.Match for the last elements of files whose content stays on the box until somebody wants it,
+	// such as "reel".
+	Stay []string `json:"stay,omitempty"`
 }
 
 // ArchiveFile is a recording that a part replays.

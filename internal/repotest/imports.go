@@ -244,8 +244,12 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
+		},
+		{
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/pin"}, lab...),
+			"the fake head has the protocol and nothing behind it; only tests import it",
 		},
 		{
 			"internal/fleet/head",
