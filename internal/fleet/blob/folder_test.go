@@ -15,7 +15,9 @@ import (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveEnv); dir != "" {
 		serveUploads(dir)
-		return
+	}
+	if url := os.Getenv(sendEnv); url != "" {
+		sendAsBox(url)
 	}
 	testlab.NoLeaks(m)
 }

@@ -246,7 +246,9 @@ func (s *S3) sweep(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-func isMissing(err error) bool { return err != nil && minio.ToErrorResponse(err).Code == minio.NoSuchKey }
+func isMissing(err error) bool {
+	return err != nil && minio.ToErrorResponse(err).Code == minio.NoSuchKey
+}
 
 // explain says what to do about an error of the store.
 func (s *S3) explain(what string, err error) error {
