@@ -101,11 +101,10 @@ func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, repeated b
 	if err := q.row(ctx, `SELECT count(*) FROM fleet_attempts WHERE box = ? AND request = ?`, b.ID, hashOf(c.Request)).Scan(&n); err != nil {
 		return nil, false, err
 	}
-	if n > 0 || len(c.Free) == 0 {
-		return nil, n > 0, nil
+	if len(c.Free) > 0 {
+		all, err = l.candidates(ctx, q, b, c.Free)
 	}
-	all, err = l.candidates(ctx, q, b, c.Free)
-	return all, false, err
+	return all, n > 0, err
 }
 
 func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string) (all []candidate, err error) {

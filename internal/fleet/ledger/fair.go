@@ -57,6 +57,12 @@ func (tx *tx) forgetSeries(ctx context.Context) error {
 	if err := tx.lock(ctx, `SELECT n FROM fleet_state WHERE name = 'adding'`).Scan(&n); err != nil {
 		return err
 	}
+	// When nothing waits any more, virtual time goes on to the end of what was served (rule 3 of the paper).
+	if _, err := tx.exec(ctx, `UPDATE fleet_state SET n = (SELECT max(s.finish) FROM fleet_series s WHERE 'clock-' || s.priority = fleet_state.name)
+		WHERE n < (SELECT max(s.finish) FROM fleet_series s WHERE 'clock-' || s.priority = fleet_state.name)
+		AND NOT EXISTS (SELECT 1 FROM fleet_parts p WHERE p.state = 'queued' AND 'clock-' || p.priority = fleet_state.name)`); err != nil {
+		return err
+	}
 	_, err := tx.exec(ctx, `DELETE FROM fleet_series
 		WHERE finish <= (SELECT n FROM fleet_state WHERE name = 'clock-' || fleet_series.priority)
 		AND NOT EXISTS (SELECT 1 FROM fleet_runs r WHERE r.state IN ('queued', 'running') AND r.series = fleet_series.series)`)

@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +37,7 @@ func (c *clock) move(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// lab is a ledger under test.
+// bench is a ledger under test.
 type bench struct {
 	*Ledger
 	clock    *clock
@@ -79,23 +77,57 @@ func startPostgres(t testing.TB) *pgtest.Cluster {
 	return c
 }
 
-// onBoth runs a test on SQLite and on PostgreSQL.
-func onBoth(t *testing.T, f func(t *testing.T, b *bench)) {
-	t.Helper()
-	t.Run("postgres", func(t *testing.T) {
-		address, err := startPostgres(t).Database(t.Context())
-		if err != nil {
-			t.Fatal(err)
+// TestFleetLedger is what a ledger promises, on SQLite and on PostgreSQL.
+func TestFleetLedger(t *testing.T) {
+	cases := []struct {
+		name string
+		try  func(*testing.T, *bench)
+	}{
+		{"lease", tryLease},
+		{"expired", tryExpired},
+		{"late", tryLate},
+		{"repeated", tryRepeated},
+		{"exhausted", tryExhausted},
+		{"returned", tryReturned},
+		{"cancelled", tryCancelled},
+		{"turns", tryTurns},
+		{"health", tryHealth},
+		{"many at once", tryManyAtOnce},
+		{"two heads", tryTwoHeads},
+		{"outage", tryOutage},
+		{"codes", tryCodes},
+		{"boxes", tryBoxes},
+		{"adding", tryAdding},
+		{"lists", tryLists},
+		{"assembling", tryAssembling},
+		{"assembling fails", tryAssemblingFails},
+		{"wants", tryWants},
+		{"readings", tryReadings},
+		{"housekeeping", tryHousekeeping},
+	}
+	all := func(t *testing.T, database func() string) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				b := &bench{clock: newClock(), database: database()}
+				b.Ledger = openLedger(t, b.database, b.clock)
+				c.try(t, b)
+			})
 		}
-		b := &bench{clock: newClock(), database: address}
-		b.Ledger = openLedger(t, b.database, b.clock)
-		f(t, b)
+	}
+	t.Run("sqlite", func(t *testing.T) { all(t, func() string { return sqliteFile(t) }) })
+	t.Run("postgres", func(t *testing.T) {
+		server := startPostgres(t)
+		all(t, func() string { return emptyDatabase(t, server) })
 	})
-	t.Run("sqlite", func(t *testing.T) {
-		b := &bench{clock: newClock(), database: sqliteFile(t)}
-		b.Ledger = openLedger(t, b.database, b.clock)
-		f(t, b)
-	})
+}
+
+func emptyDatabase(t testing.TB, server *pgtest.Cluster) string {
+	t.Helper()
+	address, err := server.Database(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 func offer(devices ...string) fleet.Offer {
@@ -205,6 +237,3 @@ func wantErr(t testing.TB, what string, got, want error) {
 		t.Errorf("%s = %v; want %v", what, got, want)
 	}
 }
-
-var _ = strings.Join
-var _ = context.Background

@@ -23,6 +23,7 @@ import (
 // Cluster is a server and its files.
 type Cluster struct {
 	dir, programs string
+	settings      []string
 	server        *exec.Cmd
 	over          chan struct{} // closed when the server has ended
 	databases     int
@@ -38,9 +39,13 @@ func Programs() string {
 	return filepath.Dir(all[len(all)-1])
 }
 
-// Start makes a cluster in an empty folder and starts its server.
-func Start(ctx context.Context, dir string) (*Cluster, error) {
-	c := &Cluster{dir: dir, programs: Programs()}
+// Lasting is the setting of a server whose commits survive a power cut. A test does without: what a killed
+// process has written is in the kernel.
+const Lasting = "fsync=on"
+
+// Start makes a cluster in an empty folder and starts its server, with more settings, such as Lasting.
+func Start(ctx context.Context, dir string, settings ...string) (*Cluster, error) {
+	c := &Cluster{dir: dir, programs: Programs(), settings: append([]string{"fsync=off", "listen_addresses=", "max_connections=100"}, settings...)}
 	if c.programs == "" {
 		return nil, errors.New("PostgreSQL is not installed")
 	}
@@ -87,7 +92,11 @@ func (c *Cluster) launch() error {
 		return err
 	}
 	defer log.Close()
-	c.server = exec.Command(filepath.Join(c.programs, "postgres"), "-D", c.data(), "-k", c.dir, "-c", "listen_addresses=", "-c", "max_connections=100")
+	args := []string{"-D", c.data(), "-k", c.dir}
+	for _, setting := range c.settings {
+		args = append(args, "-c", setting)
+	}
+	c.server = exec.Command(filepath.Join(c.programs, "postgres"), args...)
 	c.server.Stdout, c.server.Stderr, c.server.SysProcAttr = log, log, noRoot()
 	c.over = make(chan struct{})
 	started := make(chan error, 1)
