@@ -21,6 +21,7 @@ type CLI struct {
 	Measure   MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
 	Inside    InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
 	Serve     ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
+	Head      HeadCmd      `cmd:"" help:"Be the head of a fleet: one queue and one history for many boxes."`
 	Box       BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
 	Run       RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
 	Backup    BackupCmd    `cmd:"" help:"Write all that a box keeps into one file."`

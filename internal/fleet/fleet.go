@@ -31,6 +31,7 @@ type OfferedDevice struct {
 	Kind     string            `json:"kind"` // virtual or port, as in the panel's list
 	Ready    bool              `json:"ready"`
 	Problem  string            `json:"problem,omitempty"`
+	Busy     bool              `json:"busy,omitempty"` // a run of the box's own uses it
 	Screen   string            `json:"screen,omitempty"`
 	Controls string            `json:"controls,omitempty"`
 	Browsers []string          `json:"browsers,omitempty"` // programs of a virtual device: chromium, firefox-esr

@@ -96,6 +96,16 @@ func (n Need) Fits(box string, o Offer) (devices []string) {
 	return devices
 }
 
+// Could lists the devices of a box that could carry out a part with the need if they were ready.
+func (n Need) Could(box string, o Offer) []string {
+	devices := slices.Clone(o.Devices)
+	for i := range devices {
+		devices[i].Ready = true
+	}
+	o.Devices = devices
+	return n.Fits(box, o)
+}
+
 func (n Need) fitsDevice(o Offer, d OfferedDevice) bool {
 	if len(n.Devices) > 0 && !slices.Contains(n.Devices, d.Name) {
 		return false

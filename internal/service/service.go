@@ -124,11 +124,11 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}()
 	carrier := &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}
 	queue := runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier, Log: s.Log})
-	keeper, warning := s.keeper(ctx, queue, runs, carrier, network)
+	keeper, warning := s.keeper(ctx, queue, runs, carrier, network.prefixes)
 	if keeper != nil {
 		defer keeper.Close()
 	}
-	bisecting, err := s.bisects(queue, runs, carrier, network)
+	bisecting, err := s.bisects(queue, runs, carrier, network.prefixes)
 	if err != nil {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warning = append(warning, "bisects are off: their folder cannot be opened")

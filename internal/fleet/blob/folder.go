@@ -238,7 +238,7 @@ func (f *Folder) link(ctx context.Context, digest, path string) error {
 		return err
 	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EMLINK), errors.Is(err, syscall.ENOTSUP),
 		errors.Is(err, fs.ErrNotExist): // of the blob or of the path's folder: the copy says which
-		return copyTo(ctx, f, digest, path)
+		return Copy(ctx, f, digest, path)
 	}
 	return err
 }

@@ -80,10 +80,11 @@ func Place(ctx context.Context, s Store, digest, path string) error {
 	if f, ok := s.(*Folder); ok {
 		return f.link(ctx, digest, path)
 	}
-	return copyTo(ctx, s, digest, path)
+	return Copy(ctx, s, digest, path)
 }
 
-func copyTo(ctx context.Context, s Store, digest, path string) error {
+// Copy gives a blob a path as a file of its own, which may be written into. A file that is at the path is replaced.
+func Copy(ctx context.Context, s Store, digest, path string) error {
 	b, err := s.Open(ctx, digest)
 	if err != nil {
 		return err

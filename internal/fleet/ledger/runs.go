@@ -286,7 +286,9 @@ func (q querier) run(ctx context.Context, id string) (Run, error) {
 type Filter struct {
 	States []string // any of these; without, all
 	Before string   // only runs that are older than the run of this name
-	Limit  int      // 0 is 100
+	// Reference lists only runs that measure a box.
+	Reference bool
+	Limit     int // 0 is 100
 }
 
 // Runs lists runs, the newest first, without their parts.
@@ -297,6 +299,9 @@ func (l *Ledger) Runs(ctx context.Context, f Filter) (all []Run, err error) {
 		for _, s := range f.States {
 			args = append(args, s)
 		}
+	}
+	if f.Reference {
+		where += " AND reference <> ''"
 	}
 	if f.Before != "" {
 		var created int64

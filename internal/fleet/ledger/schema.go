@@ -10,7 +10,7 @@ import (
 
 // steps lead our own tables to the newest version: steps[i] leads from version i to i+1. River's own tables have versions
 // of their own. The text is for SQLite and PostgreSQL alike; times are Unix nanoseconds.
-func steps() []string { return []string{first} }
+func steps() []string { return []string{first, second} }
 
 const first = `
 CREATE TABLE fleet_state ( -- what there is one of: counters and times
@@ -134,6 +134,14 @@ CREATE TABLE fleet_readings (
 	at      BIGINT NOT NULL,
 	reading TEXT NOT NULL,
 	PRIMARY KEY (box, device, n)
+);
+`
+
+// second adds what people decide for the whole fleet.
+const second = `
+CREATE TABLE fleet_settings (
+	name  TEXT PRIMARY KEY,
+	value TEXT NOT NULL -- JSON
 );
 `
 
