@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"syscall"
@@ -19,7 +20,10 @@ func isNoSpace(err error) bool {
 }
 
 // remove deletes the files of a run that has ended.
-func (p *Panel) remove(id string) error {
+func (p *Panel) remove(ctx context.Context, id string) error {
+	if err := p.free(ctx, id, p.neededBy); err != nil {
+		return err
+	}
 	switch err := p.Store.Remove(id); {
 	case errors.Is(err, store.ErrNotFound):
 		return huma.Error404NotFound("there is no run " + clip(id))

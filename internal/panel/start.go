@@ -57,7 +57,7 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
-		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone.",
+		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone. A run whose recording is needed is kept: the answer is 409 and says by what.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.cancel)
@@ -163,7 +163,7 @@ func onceFor(key string, body any) (store.Once, error) {
 func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
 	job, err := p.Queue.Get(ctx, in.ID)
 	if errors.Is(err, store.ErrNotFound) && in.Files {
-		return nil, p.remove(in.ID)
+		return nil, p.remove(ctx, in.ID)
 	}
 	if err == nil && in.Files && (job.State == store.StateQueued || job.State == store.StateRunning) {
 		return nil, huma.NewError(http.StatusConflict, "the run waits or goes on: cancel it first, without files=true")
@@ -178,7 +178,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 		return nil, p.internalError(err)
 	}
 	if in.Files && p.Store.Has(in.ID) { // an interrupted run may be in the queue as well
-		if err := p.remove(in.ID); err != nil {
+		if err := p.remove(ctx, in.ID); err != nil {
 			return nil, err
 		}
 	}
