@@ -125,7 +125,7 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(conditional(describe(e)))
+	p.handler = p.guard(p.once(conditional(describe(e))))
 	return p, nil
 }
 

@@ -89,7 +89,9 @@ func TestNeededRecordings(t *testing.T) {
 			}
 		}
 	}
-	plan := func(archive string) lab.Plan { return lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: archive}} }
+	plan := func(archive string) lab.Plan {
+		return lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: archive}}
+	}
 	if _, err := config.Automation.PutWorkflow(t.Context(), "nightly", plan("shop.wacz"), nil, "box", automation.Expect{}); err != nil {
 		t.Fatal(err)
 	}
