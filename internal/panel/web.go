@@ -34,6 +34,7 @@ func (p *Panel) web(e *echo.Echo) {
 		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}}},
 		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}}},
 		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
+		"/storage":    {"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}},
 		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
 		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"trial.css"}}},
 		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},

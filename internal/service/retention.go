@@ -136,7 +136,7 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 		} else if id := r.heldBy(e.ID); id != "" {
 			run.Needed = "the bisect " + id + " replays its recording"
 		} else if pin, err := r.runs.Pinned(e.ID); pin != nil || err != nil {
-			run.Needed = "it is pinned"
+			run.Needed = pinnedBy(pin)
 		}
 		list = append(list, run)
 	}
@@ -146,6 +146,17 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 	}
 	d.Decision = retention.Decide(p, list, d.Free, now, aged)
 	return d, nil
+}
+
+// pinnedBy says who pinned a run, and why. A pin that cannot be read is nil, and one all the same.
+func pinnedBy(pin *store.Pin) string {
+	switch {
+	case pin == nil:
+		return "it is pinned, and the pin cannot be read"
+	case pin.Why == "":
+		return "it is pinned by " + pin.By
+	}
+	return "it is pinned by " + pin.By + ": " + pin.Why
 }
 
 // heldBy names the bisect that needs a run, or "".
