@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
@@ -30,7 +31,7 @@ type pageTest struct {
 }
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage()}
+	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage()}
 }
 
 // route is the path without its query.
@@ -94,6 +95,7 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	daily(t, st, 30, 20) // a step, so that there is an alert
+	dailyIn(t, st, &lab.Browser{Name: lab.FirefoxESR}, 3, 3)
 	if err := config.Automation.Tell(t.Context()); err != nil {
 		t.Fatal(err)
 	}
