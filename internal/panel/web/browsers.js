@@ -85,7 +85,7 @@ function picture(lines, label, unit) {
   for (const t of ticks(low, high, 5)) p.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height }), svg("text", { class: "tick", x: x(t), y: height + 17, "text-anchor": t === low ? "start" : "middle" }, `${+t.toPrecision(6)}${t === low ? ` ${unit}` : ""}`));
   lines.forEach(({ s, value }, i) => {
     const y = i * step + 32;
-    p.append(svg("text", { x: 0, y: y - 14 }, [browserOf(s), s.device].filter(Boolean).join(" on ")), svg("line", { class: "interval", x1: x(value.low), x2: x(value.high), y1: y, y2: y }), svg("circle", { cx: x(value.median), cy: y, r: 5 }));
+    p.append(svg("text", { x: 6, y: y - 14 }, [browserOf(s), s.device].filter(Boolean).join(" on ")), svg("line", { class: "interval", x1: x(value.low), x2: x(value.high), y1: y, y2: y }), svg("circle", { cx: x(value.median), cy: y, r: 5 }));
   });
   return p;
 }
