@@ -72,7 +72,9 @@ func (p *Panel) recordingEdits(api huma.API) {
 		Description: "Of an upload, or of the recording of a run, whose ID is the name then. The new one is complete before it takes its name. " +
 			"A recording is changed in place, or another one replaced, only with If-Match, and not while a run or a bisect replays it.",
 		DefaultStatus: http.StatusCreated, Security: needsToken(), MaxBodyBytes: maxPlanBody,
-		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
+		Errors: []int{
+			http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity, http.StatusInsufficientStorage,
+		},
 	}, p.editArchive)
 	huma.Register(api, huma.Operation{
 		OperationID: "rename-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}/name", Summary: "Rename a recording",

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,8 +15,6 @@ import (
 	"time"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
@@ -80,9 +79,11 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, deployKey, err := bisecting.Make(t.Context(), bisects.Request{
-		Name: "which release", Plan: revplan.Plan{"page": "https://x.test/?bisect-query-10"}, Revisions: []bisection.Revision{{Name: "v1"}, {Name: "v2"}}, URL: hook,
-	})
+	asked := bisects.Request{Name: "which release", Plan: map[string]any{"page": "https://x.test/?bisect-query-10"}, URL: hook}
+	if err := json.Unmarshal([]byte(`[{"name":"v1"},{"name":"v2"}]`), &asked.Revisions); err != nil {
+		t.Fatal(err)
+	}
+	made, deployKey, err := bisecting.Make(t.Context(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ func (a *Archive) keeps(c Change) (func(*lab.Exchange) bool, error) {
 	}
 	leave, keep := Selection{URL: c.LeaveOut}, Selection{URL: c.Keep}
 	return func(e *lab.Exchange) bool {
-		return !leave.Has(e) && (keep.Empty() || keep.Has(e)) && ofPages(e) && (c.Until <= 0 || e.Start <= c.Until) && (len(c.Used) == 0 || used[e.ID])
+		return !leave.Has(e) && (keep.Empty() || keep.Has(e)) && ofPages(e) && (c.Until <= 0 || e.Start <= c.Until) &&
+			(len(c.Used) == 0 || used[e.ID])
 	}, nil
 }
 
