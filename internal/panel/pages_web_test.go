@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
@@ -30,7 +31,7 @@ type pageTest struct {
 }
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage()}
+	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage()}
 }
 
 // route is the path without its query.
@@ -81,7 +82,7 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	seats := &fakeSeats{}
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Certificate: []byte("x"),
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Retainer: fakeRetainer{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
 			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true},
 				seats.phone()}
@@ -94,6 +95,7 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	daily(t, st, 30, 20) // a step, so that there is an alert
+	dailyIn(t, st, &lab.Browser{Name: lab.FirefoxESR}, 3, 3)
 	if err := config.Automation.Tell(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -59,6 +60,8 @@ type Config struct {
 	Hosts []string
 	// Queue lets runs be started; nil makes the panel read-only.
 	Queue Queue
+	// Answers keeps what was answered to requests with a key; nil is the database of Queue, if that is a box's.
+	Answers Answers
 	// Boxes are those of a fleet, whose head this is; nil has no such routes.
 	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
@@ -112,6 +115,13 @@ type Queue interface {
 	Events() *runqueue.Events
 }
 
+// Answers keeps what was answered to requests with a key; a [store.Queue] does.
+type Answers interface {
+	Claim(ctx context.Context, o store.Once, now time.Time) (*store.Answer, error)
+	Unclaim(ctx context.Context, key string) error
+	Answer(ctx context.Context, key string, a store.Answer) error
+}
+
 // Panel is the HTTP handler.
 type Panel struct {
 	Config
@@ -137,6 +147,9 @@ func New(c Config) (*Panel, error) {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
+	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
+		p.Answers = own.Jobs
+	}
 	if c.Queue != nil {
 		p.events = c.Queue.Events()
 	}
@@ -144,7 +157,7 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(conditional(describe(e)))
+	p.handler = p.guard(p.once(conditional(describe(e))))
 	return p, nil
 }
 

@@ -21,6 +21,9 @@ func isNoSpace(err error) bool {
 
 // remove deletes the files of a run that has ended.
 func (p *Panel) remove(ctx context.Context, id string) error {
+	if err := p.free(ctx, id, p.neededBy); err != nil {
+		return err
+	}
 	err := p.Store.Remove(id)
 	if err == nil && p.Removed != nil {
 		err = p.Removed(ctx, id)

@@ -140,6 +140,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.appliance(e, api)
 	p.access(e, api)
 	describeScopes(api.OpenAPI())
+	describeKeys(api.OpenAPI())
 	return api
 }
 

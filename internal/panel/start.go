@@ -57,7 +57,7 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
-		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone.",
+		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone. A run whose recording is needed is kept: the answer is 409 and says by what.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.cancel)

@@ -138,7 +138,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		clock: newSteadyClock(),
 	}
 	if bisecting != nil {
-		carrier.retainer.bisecting = bisecting.Needs
+		carrier.retainer.bisecting, carrier.retainer.holds = bisecting.Needs, bisecting.Holds
 	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
@@ -157,7 +157,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	config.Backups = s.Backups(runs, config.Settings, func() { restart.Store(true); stop() })
-	config.Supporter = supporter{s, runs, jobs, keeper, s.configText(config.Settings), devices.describe, inPlace.list}
+	config.Supporter = supporter{s, runs, jobs, keeper, bisecting, s.configText(config.Settings), devices.describe, inPlace.list}
 	p, err := panel.New(config)
 	if err != nil {
 		return err
