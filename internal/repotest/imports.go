@@ -230,6 +230,11 @@ func directions() []direction {
 			append([]string{"analysis/change", "analysis/stats", "internal/store"}, lab...),
 			"a history is made of what the store's index holds and of statistics, so that it can be made again",
 		},
+		{
+			"internal/runview",
+			[]string{"internal/lab", "internal/report", "internal/verdict", "analysis/stats", "internal/report/reporttest"},
+			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
+		},
 		{"internal/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
 		{
 			"internal/automation",
@@ -263,6 +268,7 @@ func directions() []direction {
 				"internal/experiment",
 				"internal/retention",
 				"internal/runqueue",
+				"internal/runview",
 				"internal/credentials",
 				"internal/pin",
 				"capture/reel",
