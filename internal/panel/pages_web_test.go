@@ -130,7 +130,8 @@ func TestPagesInChromium(t *testing.T) {
 		t.Errorf("requests to others: %q", got)
 	}
 	t.Run("axe", func(t *testing.T) {
-		accessible(t, b, s.URL, "/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links")
+		accessible(t, b, s.URL, "/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
+			"/run?run=20261123-091400-pairs&pair=1&lock=progress")
 	})
 }
 

@@ -1,7 +1,11 @@
 package panel
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,5 +125,90 @@ func TestRunStatesInChromium(t *testing.T) {
 	got, err := reporttest.Eval[string](b, `(async () => {`+until+`const e = document.getElementById("trouble"); await until(() => !e.hidden); return e.textContent; })()`)
 	if want := `there is no run "nope". The list of runs has those that exist. All runs`; err != nil || got != want {
 		t.Errorf("the page of no run says %q (%v), want %q", got, err, want)
+	}
+}
+
+// A link holds pair, place, lock, zoom, outline and region, on every width and in both themes.
+func TestRunLinkInChromium(t *testing.T) {
+	st := emptyStore(t)
+	run := filmedPairs(t, st)
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	b := reporttest.NewBrowser(t)
+	for _, look := range []struct {
+		width  int64
+		scheme string
+	}{{390, "light"}, {390, "dark"}, {1100, "dark"}} {
+		if err := b.View(look.width, 5000, look.scheme); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Open(s.URL + "/run?run=" + run.ID + "&pair=2&at=50&lock=progress&zoom=1&outline=arms&region=20,30,100,60"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := reporttest.Eval[string](b, `(async () => {`+onPage+`
+			await until(() => $("views").dataset.place && document.querySelectorAll("#place img").length);
+			await until(() => [...document.querySelectorAll("#place img")].every(i => i.naturalWidth));
+			const unnamed = [...document.querySelectorAll("button, select, input, [role=slider], [tabindex='0']")].filter(e => e.checkVisibility() && !e.ariaLabel && !e.textContent.trim() && !e.labels?.length && !e.getAttribute("aria-label"));
+			return [$("pair").value, $("readout").textContent.split(":")[0], $("zoom").value, $("outline").value, $("region").value, [...document.querySelectorAll("#views canvas[role]")].map(c => c.dataset.frame).join("+"),
+				[...document.querySelectorAll(".halves, #views")].map(e => getComputedStyle(e).gridTemplateColumns.split(" ").length).join(""), document.documentElement.scrollWidth <= innerWidth, unnamed.length].join(" ");
+		})()`)
+		columns := "2222" + "2"
+		if look.width == 390 {
+			columns = "11111"
+		}
+		if want := "2 At 50 % of visual progress 1 arms 20,30,100,60 59+89 " + columns + " true 0"; err != nil || got != want {
+			t.Errorf("%d pixels wide, %s: the link's page has %q (%v), want %q", look.width, look.scheme, got, err, want)
+		}
+		if dir := os.Getenv("PANEL_SHOTS"); dir != "" { // for a person to look at
+			shot, err := b.Shot()
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("run-%d-%s.png", look.width, look.scheme)), shot, 0o600)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	// The list, the report and the frames of a trial lead to the page.
+	for from, script := range map[string]string{
+		"/":                                 `await until(() => document.querySelector(".run a")); return document.querySelector(".run a").getAttribute("href");`,
+		"/runs/" + run.ID + "/report.html":  `await until(() => !document.getElementById("back").hidden); return document.querySelectorAll("#back a")[1].getAttribute("href");`,
+		"/trial?run=" + run.ID + "&trial=1": `await until(() => document.getElementById("whole").href); return document.getElementById("whole").getAttribute("href");`,
+	} {
+		if err := b.Open(s.URL + from); err != nil {
+			t.Fatal(err)
+		}
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+script+`})()`)
+		if want := "/run?run=" + run.ID; err != nil || got != want {
+			t.Errorf("%s leads to %q (%v), want %q", from, got, err, want)
+		}
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the pages complain: %q", got)
+	}
+}
+
+// A page that is open while a run goes on shows its progress, and its end, by itself.
+func TestRunLiveInChromium(t *testing.T) {
+	st := emptyStore(t)
+	box := newBox(t, st, filepath.Join(t.TempDir(), "queue.db"))
+	box.do(t, http.MethodPost, "/api/v1/runs", request)
+	id := <-box.runner.started
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(box.url + "/run?run=" + id); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ script, want string }{
+		{`await until(() => !$("doing").hidden); return $("state").textContent + ": " + $("doing").textContent + " " + $("doing").querySelector("progress").max;`,
+			"running: filming, trial 1 of 3 3"},
+		{`await until(() => $("state").textContent === "failed" && $("news").childElementCount); return [$("next").textContent, $("doing").hidden, $("news").textContent].join(" | ");`,
+			"The run failed: the browser died. Mend what it names, then: Plan a new run | true | The run: failed. the browser died"},
+	} {
+		got, err := reporttest.Eval[string](b, `(async () => {`+until+`const $ = id => document.getElementById(id); `+step.script+`})()`)
+		if err != nil || got != step.want {
+			t.Fatalf("the page says %q (%v), want %q", got, err, step.want)
+		}
+		if strings.HasPrefix(step.want, "running") {
+			box.runner.release <- errors.New("the browser died")
+		}
 	}
 }

@@ -185,7 +185,7 @@ func runPage() pageTest {
 	set($("outline"), "arms");
 	const marks = i => { const c = document.querySelectorAll("#views .marks")[i], d = whole(c); let n = 0; for (let k = 3; k < d.length; k += 4) if (d[k]) n++; return n; };
 	await until(() => marks(0) && marks(1));
-	says.push("between: " + (marks(0) === marks(1)));
+	says.push("between: " + (marks(0) === marks(1)) + " " + $("differ").textContent);
 	set($("zoom"), "2");
 	says.push("zoom " + one.getBoundingClientRect().width * devicePixelRatio + " " + two.getBoundingClientRect().width * devicePixelRatio);
 	set($("region"), "0,0,320,9999");
@@ -219,7 +219,7 @@ func runPage() pageTest {
 		`level: At 5 % of visual progress: control frame 50, 500 ms, visual progress 5 %; treatment frame 80, 1000 ms, visual progress 5 %; the treatment +500 ms true,true`,
 		`address 1 5 progress fit before`,
 		`levels: 21 5 500.0 1000.0 500.0`,
-		`between: true`,
+		`between: true 3200 pixels differ between the films.`,
 		`zoom 640 640`,
 		`refused: The region is not inside the frame of 320 × 200 pixels: write X,Y,WIDTH,HEIGHT.`,
 		`region: /trial?run=20261123-091400-pairs&trial=2&frame=50&region=0%2C0%2C320%2C100`,

@@ -39,7 +39,7 @@ func (p *Panel) view(ctx context.Context, in *viewInput) (*viewBody, error) {
 		return nil, err
 	}
 	v, err := runview.Of(found.Body, runview.Choice{Cell: in.Cell, Step: in.Step, Metric: in.Metric})
-	if unknown := (*runview.ErrUnknown)(nil); errors.As(err, &unknown) {
+	if unknown := (*runview.UnknownError)(nil); errors.As(err, &unknown) {
 		return nil, huma.Error404NotFound(err.Error())
 	}
 	if err != nil {

@@ -117,10 +117,10 @@ type Effect struct {
 	Words string `json:"words" example:"no difference found"`
 }
 
-// ErrUnknown is returned for a cell, step or metric that the run does not have.
-type ErrUnknown struct{ What, Name string }
+// UnknownError is returned for a cell, step or metric that the run does not have.
+type UnknownError struct{ What, Name string }
 
-func (e *ErrUnknown) Error() string { return fmt.Sprintf("the run has no %s %.100q", e.What, e.Name) }
+func (e *UnknownError) Error() string { return fmt.Sprintf("the run has no %s %.100q", e.What, e.Name) }
 
 // Choice is what of a run is to be shown.
 type Choice struct{ Cell, Step, Metric string }
@@ -142,7 +142,7 @@ func Of(run *lab.Run, c Choice) (*View, error) {
 	if c.Cell != "" {
 		i := slices.IndexFunc(v.Cells, func(one Cell) bool { return one.Name == c.Cell })
 		if i < 0 {
-			return nil, &ErrUnknown{"page or user", c.Cell}
+			return nil, &UnknownError{"page or user", c.Cell}
 		}
 		shown, v.Report = views[i], report.CellName(i)
 		v.Page, v.Warnings = shown.Page, report.Warnings(shown)
@@ -219,11 +219,11 @@ func (v *View) addMetrics(run *lab.Run, c Choice) error {
 		}
 	}
 	if c.Step != "" && !slices.Contains(v.Steps, c.Step) {
-		return &ErrUnknown{"measured step", c.Step}
+		return &UnknownError{"measured step", c.Step}
 	}
 	asked := slices.IndexFunc(all, func(m known) bool { return m.name == c.Metric })
 	if c.Metric != "" && asked < 0 {
-		return &ErrUnknown{"metric", c.Metric}
+		return &UnknownError{"metric", c.Metric}
 	}
 	guarded := slices.ContainsFunc(all, func(m known) bool { return m.guard })
 	for i, m := range all {

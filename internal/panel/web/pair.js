@@ -9,7 +9,6 @@ import { numbers } from "./numbers.js";
 
 const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
 const kept = ["pair", "at", "lock", "zoom", "outline", "region"]; // in the address
-const inStrip = 54; // height of a picture of a strip
 
 // films shows pairs of a run below the element films. query is the address's, and keep writes it.
 export function films({ run, query, keep }) {
@@ -120,13 +119,13 @@ export function films({ run, query, keep }) {
 
   // pictures shows those of a film's strip that fit, each where it begins.
   function pictures(i) {
-    const curve = curves[i], list = lists[i], width = Math.round(inStrip * list.width / list.height);
+    const curve = curves[i], list = lists[i], height = curve.box.clientWidth < 500 ? 32 : 54, width = Math.round(height * list.width / list.height);
     let free = -Infinity;
     side("place", i).querySelector(".pictures").replaceChildren(...list.strip.flatMap(p => {
       const x = curve.at(p.time_ms);
       if (p.time_ms < span()[0] || x < free || x + width > curve.box.clientWidth) return [];
       free = x + width + 2;
-      const img = make("img", { src: `/runs/${encodeURIComponent(run)}/${p.file.split("/").map(encodeURIComponent).join("/")}`, alt: "", width, height: inStrip, loading: "lazy" });
+      const img = make("img", { src: `/runs/${encodeURIComponent(run)}/${p.file.split("/").map(encodeURIComponent).join("/")}`, alt: "", width, height, loading: "lazy" });
       img.style.left = `${x}px`;
       return [img];
     }));
@@ -178,17 +177,19 @@ export function films({ run, query, keep }) {
   // between is the rectangle in which two films differ, with the pixels that do.
   function between(a, b) {
     const { width, height } = lists[0];
-    let top = height, bottom = -1, from = width, to = -1;
+    let top = height, bottom = 0, from = width, to = 0, count = 0;
     for (let y = 0, i = 0; y < height; y++) {
       for (let x = 0; x < width; x++, i++) {
         if (a.words[i] === b.words[i]) continue;
+        count++;
         if (y < top) top = y;
         bottom = y;
         if (x < from) from = x;
         if (x > to) to = x;
       }
     }
-    if (bottom < 0) return [];
+    $("differ").textContent = count ? `${count} pixels differ between the films.` : "The films show the same picture, to the last pixel.";
+    if (!count) return [];
     const w = to - from + 1, h = bottom - top + 1, pixels = new Uint32Array(w * h);
     for (let y = 0, i = 0; y < h; y++) for (let x = 0, k = (top + y) * width + from; x < w; x++) pixels[i++] = a.words[k] ^ b.words[k++];
     return [{ x: from, y: top, w, h, pixels }];
@@ -206,6 +207,7 @@ export function films({ run, query, keep }) {
   function outlines() {
     const what = $("outline").value;
     sheets.forEach(s => Object.assign(s, { outline: what !== "none", held: what === "arms" }));
+    $("differ").textContent = "";
     query.set("outline", what);
   }
   function zoomed() {
