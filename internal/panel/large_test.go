@@ -215,6 +215,7 @@ func BenchmarkLargeStore(b *testing.B) {
 		{"history of a name", "/api/v1/history?name=page+3"},
 		{"open a run of 20 trials", "/api/v1/runs/20260301-000000-0"},
 		{"open a run of 1000 trials", "/api/v1/runs/" + one.ID},
+		{"view a run of 1000 trials", "/api/v1/runs/" + one.ID + "/view"},
 		{"export a run of 1000 trials", "/api/v1/runs/" + one.ID + "/export?format=csv"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
