@@ -151,7 +151,11 @@ func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 		tall, err = reporttest.Eval[int64](b, `Math.ceil(document.querySelector("main").getBoundingClientRect().bottom)`)
 	}
 	if err == nil {
-		err = b.View(1100, min(tall, 1500), "light")
+		most := int64(1500)
+		if p.route() == "/run" { // its films are at the end
+			most = 2300
+		}
+		err = b.View(1100, min(tall, most), "light")
 	}
 	if err == nil {
 		var shot []byte

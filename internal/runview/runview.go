@@ -288,7 +288,10 @@ func isGuard(run *lab.Run, name string) bool {
 }
 
 func (v *View) metric(run *lab.Run, m known) Metric {
-	out := Metric{Name: Name{m.name, report.Label(m.name, m.unit)}, Unit: m.unit, Guard: m.guard, Values: make([]*float64, len(run.Trials)), Arms: []Spread{}}
+	out := Metric{
+		Name: Name{m.name, report.Label(m.name, m.unit)}, Unit: m.unit, Guard: m.guard,
+		Values: make([]*float64, len(run.Trials)), Arms: []Spread{},
+	}
 	counted := map[string][]float64{}
 	for i, t := range run.Trials {
 		for _, one := range t.Measurements {

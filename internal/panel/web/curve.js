@@ -2,7 +2,7 @@
 // scale, and visual progress as a line. The frames stand side by side, or, where a span of time is given, at their times.
 import { svg, ticks } from "./svg.js";
 
-const height = 190, top = 10, bottom = 24, left = 52, right = 40;
+const top = 10, bottom = 24, left = 52, right = 40;
 const least = 1e-4; // %, where the scale begins
 
 // level places a share in % between 0 and 1.
@@ -26,7 +26,7 @@ export class Curve {
   constructor(box) {
     this.box = box;
     this.span = this.flag = null;
-    this.cursor = svg("line", { class: "cursor", y1: top, y2: height - bottom });
+    this.cursor = svg("line", { class: "cursor", y1: top });
     new ResizeObserver(() => this.draw()).observe(box);
   }
 
@@ -39,7 +39,7 @@ export class Curve {
   x(i) { return this.span ? this.at(this.list.time_ms[i]) : left + (i + 0.5) * this.scale; }
 
   draw() {
-    const { list } = this, width = Math.round(this.box.clientWidth);
+    const { list } = this, width = Math.round(this.box.clientWidth), height = this.box.clientHeight;
     if (!list || !width) return;
     const n = list.changed.length;
     const first = this.span ? frameAt(list, this.span[0]) : 0, inside = width - left - right;
@@ -71,6 +71,7 @@ export class Curve {
     const points = list.progress.flatMap((p, k) => list.start_frame + k < n ? [`${this.x(list.start_frame + k)} ${y(p / 100)}`] : []);
     if (points.length) picture.append(svg("path", { class: "progress", d: `M${points.join("L")}` }), svg("line", { class: "start", x1: this.x(list.start_frame), x2: this.x(list.start_frame), y1: top, y2: height - bottom }));
     if (this.flag !== null) picture.append(svg("line", { class: "flag", x1: this.at(this.flag), x2: this.at(this.flag), y1: top, y2: height - bottom }));
+    this.cursor.setAttribute("y2", height - bottom);
     picture.append(this.cursor);
     this.box.replaceChildren(picture);
     if (this.marked !== undefined) this.mark(this.marked);

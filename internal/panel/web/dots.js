@@ -47,7 +47,7 @@ export function distribution(of) {
   return chart("A dot for each trial; its link opens the trial's frames. Hollow: left out.", (width, back, points, tell) => {
     const { metric, rows } = of(), all = rows.flatMap(r => r.dots.map(d => d.value)), [low, high] = range(all.length ? all : [0]), height = rows.length * row + bottom;
     const label = [metric.label, ...rows.map(r => `${r.name}: ${r.spread ? `median ${number(r.spread.median)} ${metric.unit}, ${r.spread.confident ? "95 % interval" : "smallest and largest"} ${number(r.spread.low)} to ${number(r.spread.high)}` : "no valid trial"}`)].join(". ");
-    const x = v => left + (width - left - right) * (v - low) / (high - low), marks = ticks(low, high, Math.max(3, Math.floor(width / 90)));
+    const x = v => left + (width - left - right) * (v - low) / (high - low), marks = ticks(low, high, Math.max(3, Math.floor(width / 70)));
     for (const v of marks) back.append(svg("line", { class: "grid", x1: x(v), x2: x(v), y1: 0, y2: height - bottom }), svg("text", { x: x(v), y: height - 8, "text-anchor": "middle" }, `${round(marks, v)} ${metric.unit}`));
     rows.forEach((r, i) => {
       const top = i * row, middle = top + 38;
