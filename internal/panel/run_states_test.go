@@ -97,8 +97,9 @@ func TestRunStatesInChromium(t *testing.T) {
 			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then: Plan a new run", "/plan?page=ht", "3", "Trial 1 (control): " + evil}},
 		{"waits", next, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"many", `await until(() => document.querySelectorAll("#together .run-point").length === 7);
-			says.push($("together").querySelectorAll("tbody tr").length, $("together").querySelector("tbody a").getAttribute("href"), seen("of-cell"), seen("films"));`,
-			[]string{"6", "/run?run=20261122-000000-many&cell=home+%2F+new", "true", "false"}},
+			says.push($("together").querySelectorAll("tbody tr").length, $("together").querySelector("tbody a").getAttribute("href"), seen("of-cell"), seen("films"),
+				$("found").textContent.includes(document.querySelector("#together .run-point").ariaLabel.match(/^All together, (.+):/)[1] + " +")); // the same number`,
+			[]string{"6", "/run?run=20261122-000000-many&cell=home+%2F+new", "true", "false", "true"}},
 		{"many&cell=" + url.QueryEscape("checkout / "+evil), `await until(() => document.querySelectorAll(".metric svg").length === 8 && $("pair").options.length);
 			says.push($("cell").value, $("found").textContent.split(".")[0], $("pair").options.length);`,
 			[]string{"checkout / " + evil, "▲ Treatment (link 3g) is slower", "11"}},

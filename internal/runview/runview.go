@@ -38,11 +38,11 @@ type View struct {
 
 	Arms []Arm `json:"arms" doc:"The control first"`
 	// Cells are the pages and users of a run of many; Together is then what was found over all of them, in percent.
-	Cells    []Cell       `json:"cells,omitempty" doc:"Pages and users of a run of many, in the plan's order"`
-	Together []lab.Effect `json:"together,omitempty" doc:"Of a run of many: the effects on all of them together, in percent"`
-	Cell     string       `json:"cell,omitempty" doc:"The one that is shown; without it only what all have together"`
-	Steps    []string     `json:"steps,omitempty" doc:"Measured steps of a journey"`
-	Step     string       `json:"step,omitempty" doc:"The one whose metrics are shown"`
+	Cells    []Cell   `json:"cells,omitempty" doc:"Pages and users of a run of many, in the plan's order"`
+	Together []Effect `json:"together,omitempty" doc:"Of a run of many: the effects on all of them together, in percent; that which tells most first"`
+	Cell     string   `json:"cell,omitempty" doc:"The one that is shown; without it only what all have together"`
+	Steps    []string `json:"steps,omitempty" doc:"Measured steps of a journey"`
+	Step     string   `json:"step,omitempty" doc:"The one whose metrics are shown"`
 
 	Trials  []Trial  `json:"trials" doc:"In the order in which they were made"`
 	Pairs   []Pair   `json:"pairs" doc:"Valid trials that are compared with each other, in the order of the run"`
@@ -114,6 +114,7 @@ type Spread struct {
 // Effect is a comparison's effect on a metric, and the finding in words.
 type Effect struct {
 	lab.Effect
+	Label string `json:"label" doc:"Of the metric" example:"SpeedIndex"`
 	Words string `json:"words" example:"no difference found"`
 }
 
@@ -150,19 +151,34 @@ func Of(run *lab.Run, c Choice) (*View, error) {
 	v.Words = report.WordsOf(shown)
 	v.addTrials(shown)
 	if run.Plan.IsMany() && c.Cell == "" {
-		if run.Comparison != nil {
-			for _, e := range run.Comparison.Effects {
-				if e.Guard {
-					v.Together = append(v.Together, e)
-				}
-			}
-		}
+		v.addTogether(run)
 		return v, nil
 	}
 	for _, p := range verdict.Pairs(shown.Trials) {
 		v.Pairs = append(v.Pairs, Pair{p[0].Number, p[1].Number})
 	}
 	return v, v.addMetrics(shown, c)
+}
+
+// addTogether adds the guards' effects on all cells; that which tells most is first.
+func (v *View) addTogether(run *lab.Run) {
+	if run.Comparison == nil {
+		return
+	}
+	telling := run.Comparison.Telling()
+	for i := range run.Comparison.Effects {
+		e := &run.Comparison.Effects[i]
+		switch one := effectOf(run, e); {
+		case e == telling:
+			v.Together = slices.Insert(v.Together, 0, one)
+		case e.Guard:
+			v.Together = append(v.Together, one)
+		}
+	}
+}
+
+func effectOf(run *lab.Run, e *lab.Effect) Effect {
+	return Effect{*e, report.Label(e.Metric, e.Unit), report.Finding(run, e)}
 }
 
 func cellOf(name string, view *lab.Run) Cell {
@@ -312,10 +328,9 @@ func (v *View) metric(run *lab.Run, m known) Metric {
 		}
 	}
 	if c := run.Comparison; c != nil {
-		for _, e := range c.Effects {
-			if e.Metric == m.name {
-				out.Effect = &Effect{e, report.Finding(run, &e)}
-			}
+		if i := slices.IndexFunc(c.Effects, func(e lab.Effect) bool { return e.Metric == m.name }); i >= 0 {
+			e := effectOf(run, &c.Effects[i])
+			out.Effect = &e
 		}
 	}
 	return out

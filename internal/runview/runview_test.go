@@ -78,6 +78,9 @@ func TestMany(t *testing.T) {
 	if err != nil || len(v.Cells) != 6 || len(v.Metrics) != 0 || len(v.Together) == 0 || len(v.Pairs) != 0 || v.Report != "report.html" {
 		t.Fatalf("%+v, %v; want six cells and what they have together", v, err)
 	}
+	if got, want := v.Together[0], run.Comparison.Telling(); got.Metric != want.Metric || got.Unit != "%" || got.Shift != want.Shift {
+		t.Errorf("the first effect on all together is %+v, want %+v", got, want)
+	}
 	for i, c := range v.Cells {
 		one, err := runview.Of(run, runview.Choice{Cell: c.Name})
 		if err != nil || one.Headline != c.Headline || len(one.Trials) != 16 || len(one.Metrics) != 4 || one.Report != fmt.Sprintf("cell-%02d.html", i+1) || one.Page != c.URL {

@@ -113,15 +113,15 @@ function together() {
   if (!shown) { $("together").replaceChildren(); return; }
   const range = e => e?.unit === "%" && e.shift.confidence > 0 ? e.shift : e?.percent?.confidence > 0 ? e.percent : null;
   const says = (name, e) => range(e) ? `${name}: ${signed(range(e).value)} %, ${percent(range(e).confidence)} interval ${signed(range(e).low)} to ${signed(range(e).high)} %` : name;
-  const rows = () => [...(view.together || []).slice(0, 1).map(e => ({ name: "All together", range: range(e), says: says("All together", e) })),
-    ...view.cells.map(c => ({ name: c.name, range: range(c.effect), says: says(`${c.name}, ${c.label}`, c.effect), href: choosing({ cell: c.name }) }))];
+  const all = [...(view.together || []).slice(0, 1).map(e => ({ name: "All together", label: e.label, effect: e })), ...view.cells.map(c => ({ ...c, href: choosing({ cell: c.name }) }))];
+  const rows = () => all.map(c => ({ name: c.name, range: range(c.effect), says: says([c.name, c.label].filter(Boolean).join(", "), c.effect), href: c.href }));
   const table = make("table", {}, make("caption", { textContent: "Each page and user; its name opens its distributions" }), make("thead", {}, make("tr", {}, ...["Page and user", "Valid trials", "Verdict"].map(textContent => make("th", { scope: "col", textContent })))),
     make("tbody", {}, ...view.cells.map(c => make("tr", {}, make("th", { scope: "row" }, link(choosing({ cell: c.name }), c.name)), make("td", { textContent: `${c.valid} of ${c.trials}` }), make("td", { textContent: c.headline || "–" })))));
   const card = make("section", { className: "card" }, make("h2", { textContent: "Pages and users" }));
   if (view.cells.some(c => range(c.effect))) {
     card.append(percents("Changes of all pages and users in percent", rows), numbers("Numbers", "Changes in percent", `${run}-pages`, () => ({
-      head: ["Page and user", "Metric", "Change, %", "Low", "High"], rows: view.cells.map(c => [c.name, c.label, ...["value", "low", "high"].map(k => range(c.effect) ? signed(range(c.effect)[k]) : null)]),
-      csv: [["cell", "metric", "change_percent", "low_percent", "high_percent"], ...view.cells.map(c => [c.name, c.effect?.metric || "", ...["value", "low", "high"].map(k => range(c.effect)?.[k] ?? "")])],
+      head: ["Page and user", "Metric", "Change, %", "Low", "High"], rows: all.map(c => [c.name, c.label, ...["value", "low", "high"].map(k => range(c.effect) ? signed(range(c.effect)[k]) : null)]),
+      csv: [["cell", "metric", "change_percent", "low_percent", "high_percent"], ...all.map(c => [c.name, c.effect?.metric || "", ...["value", "low", "high"].map(k => range(c.effect)?.[k] ?? "")])],
     })));
   }
   card.append(make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: "Pages and users" }, table));
