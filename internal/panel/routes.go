@@ -120,6 +120,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.annotations(api)
 	p.exports(api)
 	p.pins(api)
+	p.runViews(api)
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)

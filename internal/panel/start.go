@@ -108,15 +108,21 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name, and what a bisect finds. Clients that are generated have these names, so the parts that only say how
-// huma takes a body are left out.
+// has that name, what a bisect finds, and what the page of a run shows. Clients that are generated have these names, so
+// the parts that only say how huma takes a body are left out.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
 		return "PlanStep"
 	}
 	name := huma.DefaultSchemaNamer(t, hint)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if strings.HasSuffix(t.PkgPath(), "/bisection") {
 		return "Bisect" + name
+	}
+	if strings.HasSuffix(t.PkgPath(), "/runview") {
+		return "RunView" + strings.TrimPrefix(name, "View")
 	}
 	if input, ok := strings.CutSuffix(name, "InputBody"); ok {
 		return input + "Input"

@@ -37,7 +37,8 @@ func (p *Panel) web(e *echo.Echo) {
 		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
 		"/storage":    {"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}},
 		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
-		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"trial.css"}}},
+		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}}},
+		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}}},
 		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
 		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
 	} {

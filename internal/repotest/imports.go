@@ -259,6 +259,11 @@ func directions() []direction {
 			}, lab...),
 			"the head is the panel of a box with a ledger in place of the queue; it has no instrument",
 		},
+		{
+			"internal/runview",
+			[]string{"internal/lab", "internal/report", "internal/verdict", "analysis/stats", "internal/report/reporttest"},
+			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
+		},
 		{"internal/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
 		{
 			"internal/automation",
@@ -292,6 +297,7 @@ func directions() []direction {
 				"internal/experiment",
 				"internal/retention",
 				"internal/runqueue",
+				"internal/runview",
 				"internal/credentials",
 				"internal/pin",
 				"capture/reel",

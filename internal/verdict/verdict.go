@@ -245,6 +245,18 @@ func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	return all, leftOut
 }
 
+// Pairs lists the pairs of valid trials, control and treatment, in the order of the run: in each block the first of both arms,
+// the second of both, and so on.
+func Pairs(trials []*lab.Trial) (all [][2]*lab.Trial) {
+	blocks, _ := sorted(trials)
+	for _, b := range blocks {
+		for i := range min(len(b.control), len(b.treatment)) {
+			all = append(all, [2]*lab.Trial{b.control[i], b.treatment[i]})
+		}
+	}
+	return all
+}
+
 // metric is a metric that can be compared.
 type metric struct {
 	lab.Guard
