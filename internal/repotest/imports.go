@@ -248,7 +248,7 @@ func directions() []direction {
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
-			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/pin"}, lab...),
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/pin"}, lab...),
 			"the fake head has the protocol and nothing behind it; only tests import it",
 		},
 		{
