@@ -140,6 +140,8 @@ func directions() []direction {
 					"internal/backup",
 					"internal/bisects",
 					"internal/credentials",
+					"internal/fleet",
+					"internal/programs",
 					"internal/redact",
 					"internal/retention",
 					"internal/support",

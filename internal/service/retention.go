@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -39,10 +40,12 @@ type retainer struct {
 	keeper *automation.Keeper // nil keeps no workflows
 	// bisecting says since when runs may be a bisect's that has not ended, zero for none; nil knows none.
 	bisecting func() time.Time
-	tokens    *credentials.Store
-	log       *slog.Logger
-	clock     steadyClock
-	room      func(dir string) (free, total int64, err error)
+	// fleet says which runs the head of the fleet has not got yet, and why they are needed; nil knows none.
+	fleet  func() map[string]string
+	tokens *credentials.Store
+	log    *slog.Logger
+	clock  steadyClock
+	room   func(dir string) (free, total int64, err error)
 
 	mu sync.Mutex // one at a time decides and deletes
 }
@@ -152,6 +155,9 @@ func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 				needed[name] = why
 			}
 		}
+	}
+	if r.fleet != nil {
+		maps.Copy(needed, r.fleet())
 	}
 	jobs, err := r.jobs.Jobs(ctx)
 	if err != nil {
