@@ -230,6 +230,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.Retainer != nil {
 		p.retention(api)
 	}
+	if p.Fleet != nil {
+		p.fleet(api)
+	}
 	if p.Backups != nil {
 		p.backups(e, api)
 	}

@@ -91,6 +91,8 @@ type Config struct {
 	System   System
 	Backups  Backups
 	Retainer Retainer
+	// Fleet is the box's place in a fleet; nil has no such routes.
+	Fleet Fleet
 	// Supporter makes support bundles; nil has no such route.
 	Supporter Supporter
 	// Certificate is the authority that devices must trust, in PEM form.

@@ -140,6 +140,8 @@ func directions() []direction {
 					"internal/backup",
 					"internal/bisects",
 					"internal/credentials",
+					"internal/fleet",
+					"internal/programs",
 					"internal/redact",
 					"internal/retention",
 					"internal/support",
@@ -248,7 +250,7 @@ func directions() []direction {
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
-			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/pin"}, lab...),
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/pin"}, lab...),
 			"the fake head has the protocol and nothing behind it; only tests import it",
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -41,7 +42,9 @@ type retainer struct {
 	// bisecting says since when runs may be a bisect's that has not ended, zero for none; nil knows none.
 	bisecting func() time.Time
 	// holds names the bisect that needs the recording of a run; nil knows none.
-	holds  func(run string) string
+	holds func(run string) string
+	// fleet says which runs the head of the fleet has not got yet, and why they are needed; nil knows none.
+	fleet  func() map[string]string
 	tokens *credentials.Store
 	log    *slog.Logger
 	clock  steadyClock
@@ -179,6 +182,9 @@ func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 				needed[name] = why
 			}
 		}
+	}
+	if r.fleet != nil {
+		maps.Copy(needed, r.fleet())
 	}
 	jobs, err := r.jobs.Jobs(ctx)
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/fleet/blob"
 	"eidetic/internal/pin"
 )
 
@@ -47,7 +48,6 @@ type Head struct {
 	sync.Mutex
 	Lease   time.Duration
 	Parts   []*Part
-	Blobs   map[string][]byte // whole, and the beginnings of others
 	Sources map[string][]byte // recordings, by digest
 	Offers  map[string]fleet.Offer
 	Wanted  []fleet.Wanted
@@ -57,6 +57,8 @@ type Head struct {
 	// Hostile answers in place of the head, where it returns true.
 	Hostile func(w http.ResponseWriter, r *http.Request) bool
 
+	store    blob.Store
+	uploads  *blob.Uploads
 	codes    map[string]string // code: the fingerprint that used it
 	names    map[string]string // fingerprint: name
 	cert     *tls.Certificate
@@ -82,8 +84,17 @@ func NewHead(t *testing.T) *Head {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := t.TempDir()
+	store, err := blob.OpenFolder(filepath.Join(folder, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	uploads, err := blob.OpenUploads(blob.UploadsConfig{Store: store, Dir: filepath.Join(folder, "uploads"), Silence: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &Head{
-		Lease: time.Minute, Blobs: map[string][]byte{}, Sources: map[string][]byte{}, Offers: map[string]fleet.Offer{}, Calls: map[string]int{},
+		Lease: time.Minute, store: store, uploads: uploads, Sources: map[string][]byte{}, Offers: map[string]fleet.Offer{}, Calls: map[string]int{},
 		codes: map[string]string{}, names: map[string]string{}, cert: cert, changed: make(chan struct{}),
 	}
 	h.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
@@ -454,65 +465,34 @@ func (h *Head) missing(files []fleet.File) []string {
 }
 
 func (h *Head) whole(digest string) bool {
-	content, ok := h.Blobs[digest]
-	return ok && isDigestOf(digest, content)
+	_, has, err := h.store.Has(context.Background(), digest)
+	return has && err == nil
 }
 
-func isDigestOf(digest string, content []byte) bool {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]) == digest
+// Content returns the content of a file that was handed in.
+func (h *Head) Content(digest string) ([]byte, error) {
+	b, err := h.store.Open(context.Background(), digest)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return io.ReadAll(b)
 }
 
 // blob takes uploads.
 func (h *Head) blob(w http.ResponseWriter, r *http.Request, box, digest string) {
 	h.Lock()
-	may := fleet.IsDigest(digest) && (slices.ContainsFunc(h.Wanted, func(one fleet.Wanted) bool { return one.SHA256 == digest }) ||
+	may := slices.ContainsFunc(h.Wanted, func(one fleet.Wanted) bool { return one.SHA256 == digest }) ||
 		slices.ContainsFunc(h.Parts, func(p *Part) bool {
 			return p.ID == r.URL.Query().Get("part") && p.Box == box && p.Token != "" && p.Token == r.Header.Get(fleet.LeaseHeader)
-		}))
-	at, there := h.Blobs[digest]
-	whole := h.whole(digest)
+		})
 	h.Unlock()
 	if !may {
 		lost(w)
 		return
 	}
-	w.Header().Set("Upload-Offset", strconv.Itoa(len(at)))
-	switch {
-	case r.Method == http.MethodHead && !there:
-		w.WriteHeader(http.StatusNotFound)
-	case r.Method == http.MethodHead && whole:
-		w.Header().Set("Upload-Complete", "?1")
-	case r.Method == http.MethodHead:
-	case r.Method == http.MethodPatch && r.Header.Get("Upload-Offset") != strconv.Itoa(len(at)):
-		problem(w, http.StatusConflict, "", "the upload is at another place", nil)
-	case r.Method == http.MethodPatch:
-		h.append(w, r, digest, at)
-	default:
-		problem(w, http.StatusMethodNotAllowed, "", "this cannot be done", nil)
-	}
-}
-
-func (h *Head) append(w http.ResponseWriter, r *http.Request, digest string, at []byte) {
-	length, err := strconv.Atoi(r.Header.Get("Upload-Length"))
-	if err != nil || length > maxBody {
-		problem(w, http.StatusBadRequest, "", "Upload-Length is wrong", nil)
-		return
-	}
-	content, readErr := io.ReadAll(io.LimitReader(r.Body, int64(length-len(at))))
-	content = append(slices.Clone(at), content...)
+	h.uploads.Handler(func(*http.Request) string { return box }).ServeHTTP(w, r)
 	h.Lock()
 	defer h.Unlock()
-	defer h.tell()
-	h.Blobs[digest] = content // also what came of an upload that was cut off
-	if len(content) == length && !isDigestOf(digest, content) {
-		delete(h.Blobs, digest)
-		problem(w, http.StatusUnprocessableEntity, "", "the content has another digest", nil)
-		return
-	}
-	if readErr != nil {
-		return
-	}
-	w.Header().Set("Upload-Offset", strconv.Itoa(len(content)))
-	w.WriteHeader(http.StatusNoContent)
+	h.tell()
 }

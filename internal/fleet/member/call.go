@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,11 +38,9 @@ var errLost = errors.New("the lease of the part is lost") // constant
 
 // statusError is an answer that is no success.
 type statusError struct {
-	status int
-	detail string
-	// missing are the digests of files that the head wants first, and offset where an upload goes on.
-	missing []string
-	offset  int64
+	status  int
+	detail  string
+	missing []string // digests of files that the head wants first
 }
 
 func (e *statusError) Error() string {
@@ -163,8 +160,7 @@ func problemOf(res *http.Response) error {
 	if detail == "" {
 		detail = p.Title
 	}
-	offset, _ := strconv.ParseInt(res.Header.Get("Upload-Offset"), 10, 64) // 0 begins anew
-	return &statusError{res.StatusCode, clip(detail, maxProblem), p.Missing, offset}
+	return &statusError{res.StatusCode, clip(detail, maxProblem), p.Missing}
 }
 
 func clip(text string, most int) string {

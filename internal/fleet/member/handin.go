@@ -226,12 +226,12 @@ func (s *session) send(ctx context.Context, part, token string, all *files, miss
 
 func (s *session) sendOne(ctx context.Context, part, token string, all *files, f fleet.File) error {
 	if content, ok := all.taken[f.SHA256]; ok {
-		return s.call.upload(ctx, part, token, f.SHA256, f.Bytes, bytes.NewReader(content))
+		return s.call.upload(ctx, s.Times, part, token, f.SHA256, f.Bytes, bytes.NewReader(content))
 	}
 	file, _, err := store.OpenFile(all.root, f.Path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return s.call.upload(ctx, part, token, f.SHA256, f.Bytes, file)
+	return s.call.upload(ctx, s.Times, part, token, f.SHA256, f.Bytes, file)
 }

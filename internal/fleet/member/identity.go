@@ -31,11 +31,11 @@ const (
 	maxIdentity = 16 << 10
 )
 
-// readIdentity returns what the box keeps of its head in DATA/fleet, or errNotJoined.
+// readIdentity returns what the box keeps of its head in DATA/fleet, or ErrNotJoined.
 func readIdentity(dir string) (id Identity, err error) {
 	text, err := readBounded(filepath.Join(dir, identityFile), maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
-		return id, errNotJoined
+		return id, ErrNotJoined
 	}
 	if err != nil {
 		return id, err
@@ -62,8 +62,8 @@ func Join(ctx context.Context, link, name string, offer fleet.Offer, dir string)
 	}
 	switch old, err := readIdentity(dir); {
 	case err == nil && (old.Pin != to.Pin || old.Name != name):
-		return none, fmt.Errorf("this box belongs to the head %s, as %s: leave it first (appliance leave)", old.Head, old.Name)
-	case err != nil && !errors.Is(err, errNotJoined):
+		return none, fmt.Errorf("%w, %s, as %s: leave it first (appliance leave)", ErrJoined, old.Head, old.Name)
+	case err != nil && !errors.Is(err, ErrNotJoined):
 		return none, err
 	}
 	if _, err := pin.LoadOrCreateBox(dir, time.Now); err != nil {
@@ -99,7 +99,7 @@ func (e *HoldsError) Error() string {
 // Leave forgets the head of the box whose folder DATA/fleet is dir, while no service works in it. With force it does so
 // while the box holds parts; their runs stay on the box. The head is not told: it removes the box by itself.
 func Leave(dir string, force bool) error {
-	if _, err := readIdentity(dir); errors.Is(err, errNotJoined) {
+	if _, err := readIdentity(dir); errors.Is(err, ErrNotJoined) {
 		return err
 	}
 	parts, err := heldIn(dir)
@@ -143,7 +143,7 @@ func (k *Keeper) Leave(ctx context.Context, force bool) error {
 		k.wake() // where it could not leave, it goes on
 	}()
 	if s != nil {
-		s.stop(errNotJoined)
+		s.stop(ErrNotJoined)
 		select {
 		case <-s.ended:
 		case <-ctx.Done():

@@ -108,8 +108,11 @@ func Open(c Config) (*Keeper, error) {
 	return &Keeper{Config: c, changed: make(chan struct{}, 1)}, nil
 }
 
-// errNotJoined ends a session whose box has left its head.
-var errNotJoined = errors.New("this box belongs to no head") // constant
+var (
+	// ErrNotJoined is of a box that belongs to no head, and ErrJoined of one that belongs to another one.
+	ErrNotJoined = errors.New("this box belongs to no head")        // constant
+	ErrJoined    = errors.New("this box belongs to a head already") // constant
+)
 
 // Work is a member of the fleet, whenever the box belongs to a head, until the context ends.
 func (k *Keeper) Work(ctx context.Context) error {
@@ -118,7 +121,7 @@ func (k *Keeper) Work(ctx context.Context) error {
 	said := ""
 	for ctx.Err() == nil {
 		err := k.workOnce(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errNotJoined) && err.Error() != said {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotJoined) && err.Error() != said {
 			said = err.Error()
 			k.Log.Error("the box is not a member of its fleet", "error", err)
 		}
@@ -155,7 +158,7 @@ func (k *Keeper) workOnce(ctx context.Context) error {
 	}
 	k.mu.Unlock()
 	if leaving {
-		return errNotJoined
+		return ErrNotJoined
 	}
 	defer func() {
 		k.mu.Lock()

@@ -25,13 +25,11 @@ func checkWhole(t *testing.T, h *fleettest.Head, p fleettest.Part, trials int) {
 		t.Errorf("part %s ended %d times, as %+v; want once, done, %d trials, %d thrown", p.ID, p.Ends, p.Outcome, trials, trials/3)
 		return
 	}
-	h.Lock()
-	defer h.Unlock()
 	got := map[string]string{}
 	for _, f := range p.Outcome.Files {
-		content, ok := h.Blobs[f.SHA256]
-		if !ok || int64(len(content)) != f.Bytes {
-			t.Errorf("%s of part %s has %d bytes at the head; want %d", f.Path, p.ID, len(content), f.Bytes)
+		content, err := h.Content(f.SHA256)
+		if err != nil || int64(len(content)) != f.Bytes {
+			t.Errorf("%s of part %s has %d bytes at the head, %v; want %d", f.Path, p.ID, len(content), err, f.Bytes)
 		}
 		got[f.Path] = string(content)
 	}

@@ -121,7 +121,7 @@ func (s *session) give(ctx context.Context, w fleet.Wanted) error {
 		if release, ok := s.Store.Hold(id); ok {
 			f, size, err := openIf(s.Store, id, w)
 			if err == nil {
-				err = s.call.upload(ctx, "", "", w.SHA256, size, f)
+				err = s.call.upload(ctx, s.Times, "", "", w.SHA256, size, f)
 				_ = f.Close() // it was only read
 			}
 			release()
