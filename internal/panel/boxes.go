@@ -22,6 +22,8 @@ type Boxes interface {
 	// Reference is what all boxes measure; nil if there is none.
 	Reference(ctx context.Context) (*Reference, error)
 	SetReference(ctx context.Context, r Reference) error
+	// RemoveReference ends the measurements; the readings stay.
+	RemoveReference(ctx context.Context) error
 	// Measure has a device of a box measure the reference now; it returns the run.
 	Measure(ctx context.Context, name, device string) (run string, err error)
 	// Rebase accepts a box's level as it is now.
@@ -31,15 +33,15 @@ type Boxes interface {
 // Box is a box of a fleet.
 type Box struct {
 	Name     string            `json:"name" doc:"Its name" example:"lab-1"`
-	ID       string            `json:"id"`
+	ID       string            `json:"id" doc:"Identifier that the head gave it"`
 	State    string            `json:"state" enum:"idle,reserved,running,lost" doc:"idle; reserved: its devices are busy with runs of its own; running: it carries out runs of the fleet; lost: nothing was heard of it for a while"`
 	Health   string            `json:"health" enum:"unknown,good,drifting,bad,maintenance" doc:"What its measurements of the reference say, or what a person said"`
 	Reason   string            `json:"reason,omitempty" doc:"Why, in words"`
-	Joined   time.Time         `json:"joined"`
+	Joined   time.Time         `json:"joined" doc:"When it joined"`
 	Seen     time.Time         `json:"seen" doc:"When it was last heard of"`
 	Software string            `json:"software" doc:"Version of its appliance"`
-	Cores    int               `json:"cores"`
-	Memory   int64             `json:"memory_bytes"`
+	Cores    int               `json:"cores" doc:"Its processors"`
+	Memory   int64             `json:"memory_bytes" doc:"Its memory"`
 	Labels   map[string]string `json:"labels,omitempty" doc:"Its own, and those that were given here"`
 	Devices  []BoxDevice       `json:"devices"`
 	Pin      string            `json:"fingerprint" doc:"SHA-256 of its certificate"`
@@ -59,12 +61,20 @@ type BoxDevice struct {
 	Doing    string            `json:"doing,omitempty" doc:"How far that is, in words"`
 	Health   string            `json:"health" enum:"unknown,good,drifting,bad,maintenance"`
 	Reason   string            `json:"reason,omitempty"`
+	// Levels are for a list and for Prometheus; BoxReadings have what they rest on.
+	Levels []BoxLevel `json:"levels,omitempty" doc:"By how much its measurements of the reference differ from its baseline; absent without a baseline"`
+}
+
+// BoxLevel is by how much the level of a metric differs from the baseline.
+type BoxLevel struct {
+	Metric  string  `json:"metric" example:"time_to_stable_ms"`
+	Percent float64 `json:"percent" doc:"Above 0: it is slower, or larger, than it was" example:"0.4"`
 }
 
 // JoinCode lets one box join.
 type JoinCode struct {
 	Link    string    `json:"link" doc:"What the box is given: appliance join LINK. It holds the code and the fingerprint of the head's certificate, and can be used once" example:"eidetic-head://head.example:8443/K7QM3VTD9XW2?pin=3b1c…"`
-	Expires time.Time `json:"expires"`
+	Expires time.Time `json:"expires" doc:"When it is worth nothing any more"`
 }
 
 // BoxChange is what is to change of a box; what is nil stays.
@@ -83,14 +93,27 @@ type BoxReadings struct {
 	Why         string           `json:"why" doc:"In words"`
 	Since       *time.Time       `json:"since,omitempty" doc:"Since when it is so"`
 	Changed     []string         `json:"changed" doc:"What else changed then: versions, settings"`
-	Calibration *lab.Calibration `json:"calibration,omitempty"`
-	Readings    []BoxReading     `json:"readings"`
+	Calibration *lab.Calibration `json:"calibration,omitempty" doc:"What a run on it is given, so that it can be compared with runs on other boxes"`
+	Baselines   []BoxBaseline    `json:"baselines" doc:"Of each metric: what is normal for it; none while it has measured too seldom"`
+	Readings    []BoxReading     `json:"readings" doc:"Oldest first"`
+}
+
+// BoxBaseline is what is normal for a device: the level of a metric when it was accepted, and the band in which a steady box's
+// reference runs lie.
+type BoxBaseline struct {
+	Metric string  `json:"metric" example:"time_to_stable_ms"`
+	Unit   string  `json:"unit" example:"ms"`
+	Median float64 `json:"median" doc:"The level"`
+	Low    float64 `json:"low" doc:"Lower edge of the band"`
+	High   float64 `json:"high" doc:"Upper edge of the band"`
+	// Drifted says that Since is of this metric.
+	Drifted bool `json:"drifted" doc:"Whether the level is another one now"`
 }
 
 // BoxReading is one run of the reference.
 type BoxReading struct {
-	Run     string                 `json:"run"`
-	At      time.Time              `json:"at"`
+	Run     string                 `json:"run" doc:"Identifier of the run"`
+	At      time.Time              `json:"at" doc:"When it was made"`
 	Levels  []lab.CalibrationLevel `json:"levels" doc:"Of each metric: the median of the run's valid trials, and within it their spread"`
 	Thrown  float64                `json:"thrown_percent" doc:"Share of trials that were not valid"`
 	Stolen  float64                `json:"stolen_percent" doc:"Processor time that a hypervisor took"`

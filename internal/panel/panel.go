@@ -114,6 +114,7 @@ type Panel struct {
 	events  *runqueue.Events
 	finder  *history.Finder
 	counted counting
+	fleet   fleetCounts
 }
 
 // New makes a panel. Use Serve, or pass the panel as a handler to another server.

@@ -4,13 +4,13 @@
 // together() lays the same metric of several browsers over each other, by date.
 import { make, number, reportOf } from "./common.js";
 
-const svg = (tag, attributes = {}, ...kids) => {
+export const svg = (tag, attributes = {}, ...kids) => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
   e.append(...kids);
   return e;
 };
-const height = 260, top = 26, bottom = 34, left = 62, right = 14;
+export const height = 260, top = 26, bottom = 34, left = 62, right = 14;
 
 // ticks returns round numbers between two values.
 export function ticks(low, high, most) {
@@ -85,7 +85,7 @@ function draw(width, s, metric, runs, tell, current) {
 }
 
 // axes draws the grid with its numbers, and days or, within a single day, times: only as many as fit.
-function axes(back, unit, low, high, y, walls, x, width) {
+export function axes(back, unit, low, high, y, walls, x, width) {
   const marks = ticks(low, high, 4), digits = marks.length > 1 && marks[1] - marks[0] < 1 ? 2 : 0;
   for (const v of marks) {
     back.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }),
@@ -104,7 +104,7 @@ function axes(back, unit, low, high, y, walls, x, width) {
 }
 
 // walk lets keys go from point to point.
-function walk(points) {
+export function walk(points) {
   points.addEventListener("keydown", e => {
     const all = [...points.querySelectorAll("a")], last = all.length - 1, at = all.indexOf(e.target.closest("a"));
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[e.key];
