@@ -85,6 +85,7 @@ func TestScopesOfTokens(t *testing.T) {
 	config.Devices = func(context.Context) []Device {
 		return []Device{{Name: "air", WiFi: &WiFi{SSID: "lab", Passphrase: "secret-words", QR: "WIFI:P:secret-words"}}}
 	}
+	config, _ = headOf(t, config)
 	s := newServer(t, config)
 	tokens := map[string]string{"read": newToken(t, s, "looks", "read").Secret, "run": newToken(t, s, "nightly", "run").Secret, "admin": token}
 	const run = "/api/v1/runs/20261121-091400-demo"
@@ -119,6 +120,10 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/bisects", "", "read"}, {"GET", "/api/v1/bisects/nope", "", "read"}, {"POST", "/api/v1/bisects", `{}`, "run"},
 		{"PUT", "/api/v1/bisects/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"POST", "/api/v1/bisects/nope/resume", "", "run"},
 		{"DELETE", "/api/v1/bisects/nope", "", "run"}, {"DELETE", "/api/v1/bisects/nope?files=true", "", "admin"},
+		{"GET", "/api/v1/boxes", "", "read"}, {"GET", "/api/v1/boxes/lab-1", "", "read"}, {"PATCH", "/api/v1/boxes/lab-1", `{"maintenance":true}`, "run"},
+		{"DELETE", "/api/v1/boxes/nope", "", "admin"}, {"POST", "/api/v1/boxes/codes", "", "admin"}, {"GET", "/api/v1/boxes/lab-1/devices/virtual/readings", "", "read"},
+		{"POST", "/api/v1/boxes/lab-1/devices/virtual/measurements", "", "run"}, {"PUT", "/api/v1/boxes/lab-1/devices/virtual/level", "", "admin"},
+		{"GET", "/api/v1/reference", "", "read"}, {"PUT", "/api/v1/reference", `{}`, "admin"}, {"DELETE", "/api/v1/reference", "", "admin"},
 		{"POST", "/api/v1/webhooks/nope/test", "", "admin"}, {"DELETE", "/api/v1/webhooks/nope", "", "admin"},
 	} {
 		for has, secret := range tokens {

@@ -231,7 +231,7 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 		p.retention(api)
 	}
 	if p.Fleet != nil {
-		p.fleet(api)
+		p.membership(api)
 	}
 	if p.Backups != nil {
 		p.backups(e, api)

@@ -15,7 +15,8 @@ const maxTagged = 8 << 20
 // states that scripts and pages ask for again and again.
 func isTagged(path string) bool {
 	switch path {
-	case "/api/v1/runs", "/api/v1/archives", "/api/v1/history", "/api/v1/alerts", "/api/v1/schedules", "/api/v1/retention":
+	case "/api/v1/runs", "/api/v1/archives", "/api/v1/history", "/api/v1/alerts", "/api/v1/schedules", "/api/v1/retention",
+		"/api/v1/boxes":
 		return true
 	}
 	id, ok := strings.CutPrefix(path, "/api/v1/runs/")

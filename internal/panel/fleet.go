@@ -8,8 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-const tagFleet = "fleet"
-
 // Fleet is the box's place in a fleet, if it has one.
 type Fleet interface {
 	Status() (FleetStatus, error)
@@ -60,8 +58,8 @@ type (
 	}
 )
 
-// fleet registers the routes of the box's place in a fleet.
-func (p *Panel) fleet(api huma.API) {
+// membership registers the routes of the box's place in a fleet.
+func (p *Panel) membership(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-fleet", Method: http.MethodGet, Path: "/api/v1/fleet", Summary: "Whether the box belongs to the head of a fleet",
 		Tags: []string{tagFleet}, Security: needsToken(),

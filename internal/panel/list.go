@@ -49,6 +49,9 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Runs = body.Runs[:in.Limit]
 		body.Next = body.Runs[in.Limit-1].ID
 	}
+	if err := p.addBoxes(ctx, body.Runs); err != nil {
+		return nil, p.internalError(err)
+	}
 	return &listBody{body}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // metrics registers the numbers of the box for Prometheus. Their labels are states and names of
-// parts, which are few: nothing is counted by page, run or token.
+// parts, which are few, and on the head of a fleet of its boxes: nothing is counted by page, run or token.
 func (p *Panel) metrics(e *echo.Echo, api huma.API) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBoxCollector(p))
@@ -45,6 +45,7 @@ type boxCollector struct {
 	p                                                 *Panel
 	build, runs, trials, waiting, running, free, size *prometheus.Desc
 	deliveries, alerts, part, failed, warnings        *prometheus.Desc
+	fleet                                             fleetDescs
 }
 
 func newBoxCollector(p *Panel) *boxCollector {
@@ -65,14 +66,14 @@ func newBoxCollector(p *Panel) *boxCollector {
 		part:       desc("part_up", "Whether a watched part of the service gave a sign of life in time.", "part"),
 		warnings:   desc("warnings", "Problems that somebody should mend, as in health."),
 		failed:     desc("scrape_failed", "Whether a part of these numbers could not be read.", "part"),
+		fleet:      newFleetDescs(desc),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *boxCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		c.build, c.runs, c.trials, c.waiting, c.running, c.free, c.size, c.deliveries, c.alerts, c.part, c.warnings, c.failed,
-	} {
+	for _, d := range append(c.fleet.all(), c.build, c.runs, c.trials, c.waiting, c.running, c.free, c.size, c.deliveries, c.alerts, c.part,
+		c.warnings, c.failed) {
 		out <- d
 	}
 }
@@ -87,6 +88,7 @@ func (c *boxCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(c.build, 1, c.p.Version)
 	for part, collect := range map[string]func(context.Context, func(*prometheus.Desc, float64, ...string)) error{
 		"runs": c.collectRuns, "queue": c.collectQueue, "disk": c.collectDisk, "automation": c.collectAutomation,
+		"fleet": c.collectFleet,
 	} {
 		failed := 0.0
 		if err := collect(ctx, gauge); err != nil {

@@ -105,9 +105,18 @@ func pagesConfig(t *testing.T) Config {
 
 // TestPagesInChromium does it, and looks for what keeps people out: on all pages, with axe-core, in both themes.
 func TestPagesInChromium(t *testing.T) {
-	s := newServer(t, pagesConfig(t))
+	pagesInChromium(t, pagesConfig(t), pageTests(), "/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial",
+		"/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
+		"/run?run=20261123-091400-pairs&pair=1&lock=progress")
+}
+
+// pagesInChromium makes the tests, and has axe-core look at their pages and at others.
+func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...string) {
+	t.Helper()
+	s := newServer(t, config)
 	b := reporttest.NewBrowser(t)
-	for _, p := range pageTests() {
+	for _, p := range tests {
+		others = append(others, p.path)
 		t.Run(strings.TrimPrefix(p.route(), "/"), func(t *testing.T) {
 			if err := b.View(1100, 900, "light"); err != nil {
 				t.Fatal(err)
@@ -132,8 +141,7 @@ func TestPagesInChromium(t *testing.T) {
 		t.Errorf("requests to others: %q", got)
 	}
 	t.Run("axe", func(t *testing.T) {
-		accessible(t, b, s.URL, "/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
-			"/run?run=20261123-091400-pairs&pair=1&lock=progress")
+		accessible(t, b, s.URL, others)
 	})
 }
 
@@ -170,15 +178,11 @@ func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 	}
 }
 
-// accessible has axe-core look at all pages.
-func accessible(t *testing.T, b *reporttest.Browser, address string, more ...string) {
+// accessible has axe-core look at pages.
+func accessible(t *testing.T, b *reporttest.Browser, address string, paths []string) {
 	t.Helper()
 	axe, err := os.ReadFile("../../out/axe/node_modules/axe-core/axe.min.js")
 	testlab.Need(t, err == nil, "npm's axe-core: run make axe")
-	paths := append([]string{"/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial"}, more...)
-	for _, p := range pageTests() {
-		paths = append(paths, p.path)
-	}
 	for _, path := range paths {
 		for _, scheme := range []string{"light", "dark"} {
 			if err := b.View(390, 844, scheme); err != nil {
@@ -202,13 +206,15 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, more ...str
 
 // TestPagesInFirefox does the same in one Firefox. A script that the test's server adds to each page sends what
 // it saw, and goes on to the next page.
-func TestPagesInFirefox(t *testing.T) {
+func TestPagesInFirefox(t *testing.T) { pagesInFirefox(t, pagesConfig(t), pageTests()) }
+
+func pagesInFirefox(t *testing.T, config Config, tests []pageTest) {
+	t.Helper()
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
-	p, err := New(pagesConfig(t))
+	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := pageTests()
 	answers := make(chan string, len(tests))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at := slices.IndexFunc(tests, func(p pageTest) bool { return r.URL.Path == "/probe"+p.route()+".js" }); at >= 0 {

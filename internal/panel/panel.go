@@ -127,11 +127,12 @@ type Answers interface {
 // Panel is the HTTP handler.
 type Panel struct {
 	Config
-	handler http.Handler
-	api     huma.API
-	events  *runqueue.Events
-	finder  *history.Finder
-	counted counting
+	handler   http.Handler
+	api       huma.API
+	events    *runqueue.Events
+	finder    *history.Finder
+	counted   counting
+	boxCounts fleetCounts
 }
 
 // New makes a panel. Use Serve, or pass the panel as a handler to another server.

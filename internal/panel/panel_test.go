@@ -362,6 +362,7 @@ func TestOpenAPI(t *testing.T) {
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
+	config, _ = headOf(t, config)
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -419,7 +420,9 @@ func TestOpenAPI(t *testing.T) {
 		"list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
 		"get-archive-contents", "get-device-code", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
-		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect"} {
+		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect",
+		"list-boxes", "get-box", "change-box", "remove-box", "make-join-code", "get-readings", "measure-reference", "accept-level",
+		"get-reference", "put-reference", "remove-reference"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

@@ -28,6 +28,8 @@ type Health struct {
 	Warnings []string `json:"warnings,omitempty" doc:"Problems to fix, in spite of which the service works" example:"the configuration has a mistake: the defaults are used"`
 	// Fingerprint lets the console show it; whoever is connected has seen the certificate.
 	Fingerprint string `json:"fingerprint,omitempty" doc:"SHA-256 of the panel's certificate; absent if it has none. Compare it with the box's screen, not with this" example:"3b1c…"`
+	// Fleet has no names, which are nobody's business without a token.
+	Fleet *FleetHealth `json:"fleet,omitempty" doc:"Of the head of a fleet: how many boxes are in which state"`
 }
 
 // Part is a part of the service that a watchdog observes.
@@ -137,6 +139,10 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.bisectRoutes(api)
 		}
 	}
+	if p.Boxes != nil {
+		p.boxes(api)
+		p.reference(api)
+	}
 	p.metrics(e, api)
 	p.appliance(e, api)
 	p.access(e, api)
@@ -148,11 +154,16 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 // OpenAPI is the description of the REST interface.
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
-func (p *Panel) health(context.Context, *noInput) (*healthBody, error) {
+func (p *Panel) health(ctx context.Context, _ *noInput) (*healthBody, error) {
 	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
 		Fingerprint: p.Fingerprint}
 	if p.Alerts != nil {
 		answer.Warnings = append(slices.Clone(answer.Warnings), p.Alerts()...)
+	}
+	if p.Boxes != nil {
+		var warnings []string
+		answer.Fleet, warnings = p.boxCounts.health(ctx, p.Boxes)
+		answer.Warnings = append(slices.Clone(answer.Warnings), warnings...)
 	}
 	status := http.StatusOK
 	if p.Parts != nil {

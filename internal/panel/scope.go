@@ -26,13 +26,18 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPost:
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") ||
 			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
-			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") {
+			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") ||
+			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
 		}
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
 			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
 			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
+			return credentials.Run
+		}
+	case http.MethodPatch:
+		if strings.HasPrefix(path, "/api/v1/boxes/") { // changeBox asks for more where more is changed than maintenance
 			return credentials.Run
 		}
 	case http.MethodDelete:
@@ -70,6 +75,7 @@ func describeScopes(api *huma.OpenAPI) {
 	for path, item := range api.Paths {
 		for method, op := range map[string]*huma.Operation{
 			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+			http.MethodPatch: item.Patch,
 		} {
 			if op == nil || op.Security == nil {
 				continue

@@ -20,15 +20,17 @@ type page struct {
 	Title  string
 	Script string
 	Styles []string
+	Fleet  bool // the panel is that of a fleet's head
 }
 
 // web serves the pages and their assets.
 func (p *Panel) web(e *echo.Echo) {
 	templates := template.Must(template.ParseFS(webFiles, "web/*.html"))
-	for route, page := range map[string]struct {
+	type route struct {
 		file string
 		page
-	}{
+	}
+	pages := map[string]route{
 		"/":           {"index.html", page{Title: "Runs", Script: "app.js"}},
 		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
 		"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}}},
@@ -41,7 +43,12 @@ func (p *Panel) web(e *echo.Echo) {
 		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}}},
 		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
 		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
-	} {
+	}
+	if p.Boxes != nil {
+		pages["/boxes"] = route{"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}}}
+	}
+	for route, page := range pages {
+		page.Fleet = p.Boxes != nil
 		e.GET(route, func(c echo.Context) error {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, page.file, page.page); err != nil {

@@ -37,6 +37,8 @@ type Entry struct {
 	Comparison *Found `json:"comparison,omitempty"`
 	// Report says whether the folder has a report.html.
 	Report bool `json:"report"`
+	// On is of runs on the head of a fleet.
+	On []string `json:"on,omitempty" doc:"Boxes and devices of a fleet that carried it out, or do so now" example:"lab-1/virtual"`
 }
 
 // Found is the verdict of a comparison and its words.
@@ -48,7 +50,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 7
+const schemaVersion = 8
 
 const schema = `
 CREATE TABLE runs (
@@ -404,7 +406,7 @@ func readRow(dir string) row {
 	// Entries are short, whatever the run holds.
 	e := Entry{
 		ID: id, Name: clip(run.Name), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
-		Page: clip(run.Page), Trials: run.Measured(), Summary: []lab.Summary{},
+		Page: clip(run.Page), Trials: run.Measured(), Summary: []lab.Summary{}, On: onOf(run),
 	}
 	for _, s := range run.Summary[:min(len(run.Summary), 64)] {
 		s.Metric, s.Unit, s.Arm, s.Warnings = clip(s.Metric), clip(s.Unit), clip(s.Arm), nil

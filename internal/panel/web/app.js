@@ -35,6 +35,7 @@ function item(run) {
   const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), when);
   if (run.name) facts.append(` · ${run.name}`);
   if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
+  if (run.on) facts.append(` · ${run.on.join(", ")}`);
   if (run.report) facts.append(" · ", make("a", { href: reportOf(run.id), textContent: "report" }));
   if (run.state === "done") facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
   const left = make("div", {}, title, facts);

@@ -5,7 +5,7 @@
 import { make, number, reportOf } from "./common.js";
 import { fitted, kindOf, mark, svg, ticks, walk } from "./svg.js";
 
-const height = 260, top = 26, bottom = 34, left = 62, right = 14;
+export const height = 260, top = 26, bottom = 34, left = 62, right = 14;
 
 // range is the range of the axis: all medians, and their intervals unless these are so
 // long that the medians would look flat.
@@ -62,7 +62,7 @@ function draw(width, s, metric, runs, tell, current) {
 }
 
 // axes draws the grid with its numbers, and days or, within a single day, times: only as many as fit.
-function axes(back, unit, low, high, y, walls, x, width) {
+export function axes(back, unit, low, high, y, walls, x, width) {
   const marks = ticks(low, high, 4), digits = marks.length > 1 && marks[1] - marks[0] < 1 ? 2 : 0;
   for (const v of marks) {
     back.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }),

@@ -28,7 +28,8 @@ function fill() {
   $("compares").checked = Boolean(plan.treatment);
   $("treatment").hidden = !plan.treatment;
   for (const input of inputs()) {
-    const value = get(input.dataset.path), plain = value === undefined || typeof value !== "object";
+    const field = get(input.dataset.path), value = input.hasAttribute("data-list") && Array.isArray(field) ? field.join(", ") : field;
+    const plain = value === undefined || typeof value !== "object";
     input.disabled = !plain;
     if (input !== document.activeElement) input.value = plain ? value ?? "" : "as in the text";
   }
@@ -101,7 +102,9 @@ $("form").addEventListener("input", e => {
   const path = e.target.dataset.path;
   if (!path) return;
   const text = e.target.value;
-  put(path, text === "" ? undefined : e.target.type === "number" ? Number(text) : text);
+  const list = e.target.hasAttribute("data-list") && text.split(",").map(one => one.trim()).filter(Boolean), number = e.target.type === "number" || e.target.hasAttribute("data-number");
+  put(path, text === "" || list && !list.length ? undefined : list || (number ? Number(text) : text));
+  if (plan.on && !Object.keys(plan.on).length) delete plan.on;
   if (path.startsWith("steps[") && text === "" && !/\.(name|end)$/.test(path)) put(path, ""); // a step keeps its verb
   soon(() => ({ plan }));
 });
@@ -191,6 +194,7 @@ visit(async me => {
   $("devices").replaceChildren(...d.devices.map(d => option(d.name)));
   $("links").replaceChildren(...d.links.map(option));
   $("archives").replaceChildren(...a.archives.map(a => option(a.name)), ...r.runs.filter(r => r.state === "done").map(r => make("option", { value: r.id, textContent: `of ${r.name || r.page}, ${when(r.wall)}` })));
+  if ($("boxes")) $("boxes").replaceChildren(...(await call("/api/v1/boxes")).boxes.map(b => option(b.name)));
   if (begun) return;
   begun = true;
   if (query.get("workflow")) {
