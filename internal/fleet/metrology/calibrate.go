@@ -49,7 +49,7 @@ func Calibrate(readings []Reading) lab.Calibration {
 			continue
 		}
 		out.Levels = append(out.Levels, lab.CalibrationLevel{
-			Metric: l.Metric, Unit: l.Unit, Median: middle(medians), Between: gini(medians), Within: middle(spreads),
+			Metric: l.Metric, Unit: l.Unit, Median: middle(medians), Between: Deviation(medians), Within: middle(spreads),
 			Runs: len(medians), Trials: int(middle(counts)),
 		})
 	}
