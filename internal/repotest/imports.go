@@ -263,7 +263,7 @@ func directions() []direction {
 		},
 		{
 			"internal/compare",
-			append([]string{"analysis/stats", "internal/fleet", "internal/verdict", "internal/store", "internal/history"}, lab...),
+			append([]string{"analysis/stats", "internal/fleet", "internal/verdict", "internal/store", "internal/history", "internal/report/reporttest"}, lab...),
 			"two runs are compared from what was kept of them; it measures nothing",
 		},
 		{

@@ -195,8 +195,8 @@ func (b *bench) derive() error {
 		fmt.Fprint(b.table, box.Name, "\t")
 	}
 	fmt.Fprint(b.table, "5 % slower, spread 1.5 %\t\n")
-	for _, errs := range []float64{1.5, 2, 2.5} {
-		for _, threshold := range []float64{8, 9, 10, 11, 12} {
+	for _, errs := range []float64{2, 2.5, 3} {
+		for _, threshold := range []float64{9, 10, 11, 12} {
 			l := metrology.Usual()
 			l.BaselineErrors, l.Threshold = errs, threshold
 			fmt.Fprintf(b.table, "%g\t%g\t", errs, threshold)
