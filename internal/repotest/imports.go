@@ -241,7 +241,7 @@ func directions() []direction {
 		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
 		{
 			"internal/fleet/metrology",
-			append([]string{"internal/fleet", "analysis/change", "analysis/stats"}, lab...),
+			append([]string{"internal/fleet", "internal/history", "internal/store", "analysis/stats"}, lab...),
 			"a box is judged by its readings alone, so that it can be judged again, and in simulations",
 		},
 		{
@@ -274,7 +274,7 @@ func directions() []direction {
 		},
 		{
 			"internal/compare",
-			append([]string{"internal/verdict", "internal/store", "internal/history"}, lab...),
+			append([]string{"analysis/stats", "internal/fleet", "internal/verdict", "internal/store", "internal/history", "internal/report/reporttest"}, lab...),
 			"two runs are compared from what was kept of them; it measures nothing",
 		},
 		{

@@ -49,7 +49,7 @@ func Calibrate(readings []Reading) lab.Calibration {
 			continue
 		}
 		out.Levels = append(out.Levels, lab.CalibrationLevel{
-			Metric: l.Metric, Unit: l.Unit, Median: middle(medians), Between: gini(medians), Within: middle(spreads),
+			Metric: l.Metric, Unit: l.Unit, Median: middle(medians), Between: Deviation(medians), Within: middle(spreads),
 			Runs: len(medians), Trials: int(middle(counts)),
 		})
 	}
@@ -158,12 +158,13 @@ func levelOf(c lab.Calibration, metric string) (lab.CalibrationLevel, bool) {
 	return lab.CalibrationLevel{}, false
 }
 
-// variance is what a box contributes to that of the logarithm of a ratio: of the median of its runs, and of the difference between a run
-// and that level, apart from what the run's own trials explain. Runs that lie together more closely than their trials allow have
-// the trials' standard error.
+// variance is what a box contributes to that of the logarithm of a ratio: of the median of its runs, whose neighbours may correlate, and of
+// the difference between a run and that level, apart from what the run's own trials explain. Of that, no more is taken off than the mean of
+// as many trials would have: the median of trials with heavy tails is hardly less precise. Runs that lie together more closely than their
+// trials allow have the trials' standard error.
 func variance(l lab.CalibrationLevel) float64 {
 	between, within := l.Between/l.Median, l.Within/l.Median
-	own := math.Pi / 2 * within * within / float64(max(l.Trials, 1))
 	between *= between
-	return math.Pi/2*max(between, own)/float64(l.Runs) + max(between-own, 0)
+	own := within * within / float64(max(l.Trials, 1))
+	return Usual().LongRun*math.Pi/2*max(between, own)/float64(l.Runs) + max(between-own, 0)
 }

@@ -5,29 +5,31 @@ import (
 	"slices"
 )
 
-// limits are the parameters of a chart. Sums and deviations are in standard deviations of a reading.
-type limits struct {
-	// baseline is how many readings there must be before anything can be called changed.
-	baseline int
-	// allowance is half of the smallest change that a chart looks for (Page 1954; Moustakides 1986 shows it to be the best).
-	allowance float64
-	// baselineErrors is by how many standard errors of the baseline the allowance is larger.
-	baselineErrors float64
-	// longRun is the variance of a mean of readings, over what it would be if they were independent: (1+φ)÷(1−φ) where
+// Limits are the parameters of a chart. Sums and deviations are in standard deviations of a reading.
+type Limits struct {
+	// Baseline is how many readings there must be before anything can be called changed.
+	Baseline int
+	// Allowance is half of the smallest change that a chart looks for (Page 1954; Moustakides 1986 shows it to be the best).
+	Allowance float64
+	// BaselineErrors is by how many standard errors of the baseline the allowance is larger.
+	BaselineErrors float64
+	// LongRun is the variance of a mean of readings, over what it would be if they were independent: (1+φ)÷(1−φ) where
 	// neighbours correlate by φ.
-	longRun float64
-	// clip bounds what one reading may add, so that no single one can raise an alarm.
-	clip float64
-	// threshold is the sum at which a change is called.
-	threshold float64
+	LongRun float64
+	// Clip bounds what one reading may add, so that no single one can raise an alarm.
+	Clip float64
+	// Inflate is by how many of its standard errors the spread of the baseline is taken for larger, as it may be by chance.
+	Inflate float64
+	// Threshold is the sum at which a change is called.
+	Threshold float64
 }
 
-// usual are the limits that Judge has. baseline, allowance, longRun and clip follow from what is asked for; baselineErrors and
+// Usual are the limits that Judge has. baseline, allowance, longRun and clip follow from what is asked for; baselineErrors and
 // threshold are what `make bench-health` finds for them, see Derive.
-func usual() limits {
+func Usual() Limits {
 	const correlation = 0.3
-	return limits{
-		baseline: Baseline, allowance: 1, baselineErrors: 1.5, longRun: (1 + correlation) / (1 - correlation), clip: 4, threshold: 8,
+	return Limits{
+		Baseline: Baseline, Allowance: 1, BaselineErrors: 2, LongRun: (1 + correlation) / (1 - correlation), Clip: 4, Inflate: 1, Threshold: 9,
 	}
 }
 
@@ -36,7 +38,7 @@ const Baseline = 10
 
 // chart watches one number of the readings. Values are on a scale on which changes add: logarithms.
 type chart struct {
-	limits
+	Limits
 	both  bool    // whether it looks for decreases too
 	least float64 // smallest standard deviation of a reading that is believed
 
@@ -62,10 +64,10 @@ func (c *chart) add(value, err float64, reading int) {
 	c.step(len(c.values) - 1)
 }
 
-func (c *chart) known() bool { return len(c.base) >= c.baseline }
+func (c *chart) known() bool { return len(c.base) >= c.Baseline }
 
 func (c *chart) step(i int) {
-	if len(c.base) < c.baseline {
+	if len(c.base) < c.Baseline {
 		c.accept(i)
 		return
 	}
@@ -75,17 +77,17 @@ func (c *chart) step(i int) {
 	}
 	centre, deviation := c.level()
 	z := (c.values[i] - centre) / deviation
-	z = min(max(z, -c.clip), c.clip)
-	allowance := c.allowance + float64(c.baselineErrors*math.Sqrt(c.longRun/float64(len(c.base))))
+	z = min(max(z, -c.Clip), c.Clip)
+	allowance := c.Allowance + float64(c.BaselineErrors*math.Sqrt(c.LongRun/float64(len(c.base))))
 	c.up, c.upFrom = sum(c.up, z-allowance, c.upFrom, i)
 	if c.both {
 		c.down, c.downFrom = sum(c.down, -z-allowance, c.downFrom, i)
 	}
 	c.pending = append(c.pending, i)
 	switch {
-	case c.up >= c.threshold:
+	case c.up >= c.Threshold:
 		c.begin(1, c.upFrom)
-	case c.down >= c.threshold:
+	case c.down >= c.Threshold:
 		c.begin(-1, c.downFrom)
 	default:
 		c.absorb(i)
@@ -143,10 +145,10 @@ func insert(sorted []float64, v float64) []float64 {
 // changed to. The values since then are looked at again, since they may be of a third level.
 func (c *chart) recover(i int) {
 	centre, deviation := c.level()
-	shift := max(float64(c.drift)*(c.now(i)-centre)/deviation, 2*c.allowance)
+	shift := max(float64(c.drift)*(c.now(i)-centre)/deviation, 2*c.Allowance)
 	z := float64(c.drift) * (c.values[i] - centre) / deviation
-	c.back, c.backFrom = sum(c.back, min(max(shift/2-z, -c.clip), c.clip), c.backFrom, i)
-	if c.back < c.threshold {
+	c.back, c.backFrom = sum(c.back, min(max(shift/2-z, -c.Clip), c.Clip), c.backFrom, i)
+	if c.back < c.Threshold {
 		return
 	}
 	c.drift, c.back = 0, 0
@@ -175,5 +177,5 @@ func (c *chart) level() (centre, deviation float64) {
 	for _, v := range c.base[cut : n-cut] {
 		centre += v
 	}
-	return centre / float64(n-2*cut), max(giniOfSorted(c.base), c.baseErr[n/2], c.least)
+	return centre / float64(n-2*cut), max(giniOfSorted(c.base)*(1+c.Inflate/math.Sqrt(float64(2*n-2))), c.baseErr[n/2], c.least)
 }

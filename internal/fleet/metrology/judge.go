@@ -52,7 +52,7 @@ const (
 
 // Judge judges a box's device by its readings, in any order. Those of an earlier reference than the newest one's do not count.
 func Judge(readings []Reading) Judgement {
-	w := Watch{limits: usual()}
+	w := NewWatch()
 	for _, r := range current(readings) {
 		w.Add(r)
 	}
@@ -92,7 +92,7 @@ func Rebase(readings []Reading, run string) ([]Reading, error) {
 
 // Watch judges readings as they come, in order of time.
 type Watch struct {
-	limits   limits
+	limits   Limits
 	readings []Reading
 	level    map[string]*chart
 	spread   map[string]*chart
@@ -100,7 +100,10 @@ type Watch struct {
 }
 
 // NewWatch returns a watch that judges as Judge does.
-func NewWatch() *Watch { return &Watch{limits: usual()} }
+func NewWatch() *Watch { return NewWatchWith(Usual()) }
+
+// NewWatchWith returns a watch with limits of its own, for simulations.
+func NewWatchWith(l Limits) *Watch { return &Watch{limits: l} }
 
 // Smallest standard deviations of a reading that charts believe. A level is known no better than to half a percent, so that a change
 // below 1 % is never called; the others have the standard errors of their numbers of trials.
@@ -110,7 +113,7 @@ const leastDeviation = 0.005
 func (w *Watch) Add(r Reading) {
 	if w.thrown == nil {
 		w.level, w.spread = map[string]*chart{}, map[string]*chart{}
-		w.thrown = &chart{limits: w.limits}
+		w.thrown = &chart{Limits: w.limits}
 	}
 	i := len(w.readings)
 	w.readings = append(w.readings, r)
@@ -123,20 +126,45 @@ func (w *Watch) Add(r Reading) {
 		}
 		level, spread := w.level[l.Metric], w.spread[l.Metric]
 		if level == nil {
-			level, spread = &chart{limits: w.limits, both: true, least: leastDeviation}, &chart{limits: w.limits}
+			level, spread = &chart{Limits: w.limits, both: true, least: leastDeviation}, &chart{Limits: w.limits}
 			w.level[l.Metric], w.spread[l.Metric] = level, spread
 		}
 		of := l.Spread / l.Median
 		level.add(math.Log(l.Median), math.Sqrt(math.Pi/2)*of/math.Sqrt(float64(l.N)), i)
 		spread.add(math.Log(max(of, leastDeviation)), math.Sqrt(0.5/float64(l.N-1)), i)
 	}
+	w.addTogether(r, i)
+}
+
+// together is the chart of what the guards of a load have in common: the mean of their logarithms, which is steadier than each of them.
+const together = "all guards"
+
+// addTogether adds to that chart, if the reading has all of them.
+func (w *Watch) addTogether(r Reading, i int) {
+	var sum, err float64
+	guards := lab.Guards()
+	for _, g := range guards {
+		l, ok := r.level(g.Metric)
+		if !ok || l.N < leastTrials || !(l.Median > 0) {
+			return
+		}
+		sum += math.Log(l.Median)
+		err += math.Sqrt(math.Pi/2) * l.Spread / l.Median / math.Sqrt(float64(l.N))
+	}
+	c := w.level[together]
+	if c == nil {
+		c = &chart{Limits: w.limits, both: true, least: leastDeviation}
+		w.level[together] = c
+	}
+	n := float64(len(guards))
+	c.add(sum/n, err/n/math.Sqrt2, i)
 }
 
 // Judgement is that of the readings so far.
 func (w *Watch) Judgement() Judgement {
 	j := Judgement{Health: fleet.HealthUnknown, Changed: []history.Fact{}, Readings: len(w.readings)}
 	if len(w.readings) == 0 {
-		j.Why = fmt.Sprintf("the box has not measured the reference yet; its health is known from %d reference runs on", Baseline)
+		j.Why = fmt.Sprintf("the box has not measured the reference yet; its health is known from %d reference runs on", w.limits.Baseline)
 		return j
 	}
 	newest := w.readings[len(w.readings)-1]
@@ -152,7 +180,7 @@ func (w *Watch) Judgement() Judgement {
 		}
 		most = max(most, len(c.base))
 	}
-	j.Why = fmt.Sprintf("%d of the %d reference runs that a baseline needs", most, Baseline)
+	j.Why = fmt.Sprintf("%d of the %d reference runs that a baseline needs", most, w.limits.Baseline)
 	return j
 }
 

@@ -141,7 +141,7 @@ func levelsOf(run *lab.Run) []Level {
 	levels := make([]Level, 0, len(names))
 	for _, name := range names {
 		v := values[name]
-		levels = append(levels, Level{Metric: name, Unit: units[name], Median: middle(v), Spread: gini(v), N: len(v)})
+		levels = append(levels, Level{Metric: name, Unit: units[name], Median: middle(v), Spread: Deviation(v), N: len(v)})
 	}
 	return levels
 }
@@ -208,9 +208,9 @@ func middle(values []float64) float64 {
 	return stats.Quantile(slices.Sorted(slices.Values(values)), 0.5)
 }
 
-// gini estimates the standard deviation by Gini's mean difference, √π÷2 times the mean distance of two values: it is almost as
+// Deviation estimates the standard deviation by Gini's mean difference, √π÷2 times the mean distance of two values: it is almost as
 // efficient as the root of the mean square, and an outlier weighs less (Gerstenberger and Vogel 2015).
-func gini(values []float64) float64 { return giniOfSorted(slices.Sorted(slices.Values(values))) }
+func Deviation(values []float64) float64 { return giniOfSorted(slices.Sorted(slices.Values(values))) }
 
 func giniOfSorted(sorted []float64) float64 {
 	n := len(sorted)
