@@ -31,7 +31,7 @@ type pageTest struct {
 }
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), runPage()}
+	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), runPage(), fleetSection()}
 }
 
 // route is the path without its query.
@@ -82,7 +82,7 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	seats := &fakeSeats{}
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Retainer: fakeRetainer{}, Certificate: []byte("x"),
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Retainer: fakeRetainer{}, Fleet: &fakeFleet{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
 			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true},
 				seats.phone()}
