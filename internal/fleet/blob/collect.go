@@ -24,9 +24,9 @@ type Collection struct {
 // puts that never ended. It lists the blobs before it reads the references, and looks at each one's time again when it
 // removes it: a blob that is being put, or that somebody has just been told of, stays. An error of the references removes
 // nothing. say, unless nil, is told of each blob that goes; a dry run removes none.
-func Collect(ctx context.Context, s Store, referenced iter.Seq2[string, error], now time.Time, grace time.Duration, dry bool, say func(Info)) (
-	c Collection, err error,
-) {
+func Collect(
+	ctx context.Context, s Store, referenced iter.Seq2[string, error], now time.Time, grace time.Duration, dry bool, say func(Info),
+) (c Collection, err error) {
 	if grace < MinGrace {
 		return c, fmt.Errorf("collect blobs: a grace time of %s is shorter than %s", grace, MinGrace)
 	}

@@ -160,7 +160,9 @@ func (x *exchange) patch() {
 		return
 	}
 	control := http.NewResponseController(x.w)
-	// A writer that knows no deadlines is a test's; its reads end by themselves.
+	// A writer that knows no deadlines is a test's; its reads end by themselves. The server's own limits are for short requests:
+	// each read has a limit of its own here.
+	_ = control.SetWriteDeadline(time.Time{})
 	h, release, err := x.u.hold(x.r.Context(), x.key, func(at time.Time) { _ = control.SetReadDeadline(at) })
 	if err != nil {
 		x.fail(err)

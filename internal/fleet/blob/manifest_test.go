@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -142,7 +143,7 @@ func TestManifestRefuses(t *testing.T) {
 func TestManifestOfTooMany(t *testing.T) {
 	dir := t.TempDir()
 	for i := range fleet.MaxFiles + 1 {
-		f, err := os.Create(filepath.Join(dir, "f"+strings.Repeat("0", i%7)+"-"+time.Duration(i).String()))
+		f, err := os.Create(filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			t.Fatal(err)
 		}

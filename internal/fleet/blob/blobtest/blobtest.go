@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -311,7 +312,7 @@ func (c Suite) list(t *testing.T, s blob.Store) {
 		want[digest] = int64(i)
 	}
 	all := List(t, s)
-	if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b blob.Info) int { return bytes.Compare([]byte(a.Digest), []byte(b.Digest)) }) {
+	if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b blob.Info) int { return strings.Compare(a.Digest, b.Digest) }) {
 		t.Errorf("List() has %d blobs; want %d, in order", len(all), len(want))
 	}
 	for _, info := range all {

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,10 +78,11 @@ type server struct {
 	caFile   string
 }
 
-// start starts a gateway over a folder, with TLS by an authority of its own.
-func start(t *testing.T, dir string) server {
+// start starts a gateway over a folder, with TLS by an authority of its own. The arguments in front, if any, are a command that
+// starts it.
+func start(t *testing.T, front ...string) server {
 	t.Helper()
-	path := build(t)
+	path, dir := build(t), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, bucket), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +93,10 @@ func start(t *testing.T, dir string) server {
 	}
 	address := l.Addr().String()
 	l.Close() // the gateway takes no open socket
-	cmd := exec.Command(path, "--port", address, "--access", key, "--secret", secret, "--cert", certFile, "--key", keyFile, "--quiet", "--keep-alive",
+	args := append(front, path, "--port", address, "--access", key, "--secret", secret, "--cert", certFile, "--key", keyFile, "--quiet", "--keep-alive",
 		"posix", "--sidecar", t.TempDir(), dir)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "BUCKETS="+dir)
 	cmd.Stderr = t.Output()
 	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
@@ -179,7 +184,7 @@ func open(t *testing.T, c blob.S3Config) *blob.S3 {
 }
 
 func TestS3(t *testing.T) {
-	gateway := start(t, t.TempDir())
+	gateway := start(t)
 	stores := map[blob.Store]string{} // their folders
 	n := 0
 	blobtest.Suite{
@@ -256,6 +261,27 @@ func (gateway server) wrongSettings(t *testing.T) {
 	}
 }
 
+// A head with a bucket in place of a folder receives uploads.
+func TestUploadIntoS3(t *testing.T) {
+	gateway := start(t)
+	s := open(t, gateway.config(t, "fleet"))
+	u, err := blob.OpenUploads(blob.UploadsConfig{Store: s, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := httptest.NewServer(u.Handler(func(*http.Request) string { return "box" }))
+	defer head.Close()
+	for i, n := range []int{0, 1000, 16<<20 + 1} {
+		digest, content := blobtest.Content(uint64(i), n)
+		if err := blob.Send(t.Context(), head.Client(), head.URL+"/"+digest, nil, bytes.NewReader(content), int64(n), blob.Policy{}); err != nil {
+			t.Fatalf("Send(%d bytes) = %v; want nil", n, err)
+		}
+		if got, err := blobtest.Read(t.Context(), s, digest); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("the bucket has %d bytes, %v; want the %d that were sent", len(got), err, n)
+		}
+	}
+}
+
 // Collect removes blobs and what a killed head has left of a large one.
 func (gateway server) collect(t *testing.T) {
 	config := gateway.config(t, "fleet/collect")
@@ -314,16 +340,8 @@ func (gateway server) client(t *testing.T) (minio.Core, func()) {
 // A server that is full says so, and what was put stays whole.
 func TestS3WithoutRoom(t *testing.T) {
 	testlab.NeedRoot(t)
-	dir := t.TempDir()
-	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "eidetic-test", dir)
-	out, err := mount.CombinedOutput()
-	testlab.Need(t, err == nil, fmt.Sprintf("the right to mount a tmpfs, but: %v: %s; run it as root of the machine", err, out))
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
-		}
-	})
-	s := open(t, start(t, dir).config(t, ""))
+	unshare := testlab.NeedProgram(t, "unshare")
+	s := open(t, start(t, unshare, "--mount", "sh", "-c", `mount -t tmpfs -o size=1m eidetic-test "$BUCKETS" && mkdir "$BUCKETS/runs" && exec "$0" "$@"`).config(t, ""))
 	digest, content := blobtest.Content(1, 100_000)
 	blobtest.Put(t, s, digest, content)
 	large, more := blobtest.Content(2, 3<<20)
