@@ -122,9 +122,6 @@ func TestThirdLevel(t *testing.T) {
 
 // The numbers of docs/fleet-health.md, with fewer boxes: fixed seeds give the same counts everywhere.
 func TestRates(t *testing.T) {
-	if testing.Short() {
-		t.Skip("simulates some thousand readings")
-	}
 	l := metrology.Usual()
 	for _, box := range simulate.Steady() {
 		if n := simulate.False(l, box, 200, 100, rand.New(rand.NewPCG(11, 12))); n > 1 {
