@@ -66,6 +66,10 @@ bench-observer-cost: ## Measure what the script of measure.page_marks costs a lo
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
 	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
 
+.PHONY: bench-health
+bench-health: ## Simulate boxes of a fleet: steady ones that are called drifting, slower ones that are found (some minutes; HEALTH_FLAGS="-boxes 10000")
+	go run ./internal/fleet/metrology/bench $(HEALTH_FLAGS)
+
 .PHONY: bench-noise
 bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLAGS="-try 'NAME=--flag'")
 	@scripts/deps.sh demo bench

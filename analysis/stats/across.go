@@ -20,9 +20,9 @@ type Scale struct {
 // The shift is that of the logarithms, by the Hodges–Lehmann estimate with the interval of Wilcoxon's rank sum test. The interval of the
 // ratio, by Student's t, is added to it as in Zou and Donner (2008, Statistics in Medicine 27, "Construction of confidence limits
 // about effect measures: a general approach"): each limit is as far from the estimate as the root of the sum of the squares
-// of both limits' distances. That needs no symmetry of the rank test's interval. P is the level at which the interval reaches the margin, or that
-// of Independent's rank test, whichever is larger. The result's unit is that of the control's instrument. margin is a share of
-// the control, such as 0.05.
+// of both limits' distances. That needs no symmetry of the rank test's interval. P is the level at which the interval reaches the
+// margin, or that of Independent's rank test, whichever is larger. The result's unit is that of the control's instrument. margin is
+// a share of the control, such as 0.05.
 func Across(control, treatment []float64, margin float64, p Plan) (Comparison, error) {
 	s := p.Scale
 	switch {

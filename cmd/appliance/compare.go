@@ -27,6 +27,9 @@ alike in their environments is listed, since two runs differ by all that changed
 but also the machine's load, the browser, the hour. The margin is for these; a run with two arms, which take turns, needs none
 (appliance run --treatment-link, --treatment-page or --treatment-archive).
 
+Runs of two boxes of a fleet are compared if both boxes have measured the same reference: the run's numbers are adjusted to those of
+the reference's box, and the intervals include what is not known of that. Otherwise they are refused.
+
 The status is 0 when no difference beyond the margin was found, or the run is faster; 1 when it is slower or mixed; 2 when the
 command line or a file is wrong; 3 when there is no verdict: fewer than six valid trials, or a run that did not end well.
 
@@ -64,7 +67,14 @@ func (c *CompareCmd) Run(std *streams) error {
 		return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
 	}
 	fmt.Fprintf(std.out, "%s: %s\n", client.Plain(found.Comparison.Headline), client.Plain(found.Comparison.Detail))
-	printEffects(std.out, found.Comparison, "reference", "run")
+	judged := "run"
+	if found.Adjusted != nil {
+		judged = "run, adjusted"
+	}
+	printEffects(std.out, found.Comparison, "reference", judged)
+	for _, w := range found.Warnings {
+		fmt.Fprintf(std.out, "Warning: %s\n", client.Plain(w))
+	}
 	if len(found.Different) > 0 {
 		fmt.Fprintln(std.out, "Besides, these are not alike, and may be the reason:")
 		for _, f := range found.Different {

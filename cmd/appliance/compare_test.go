@@ -61,6 +61,18 @@ func TestCompare(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{\n\"id\": 3}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	calibrated := func(name, box string, slower float64) string {
+		run := later(12, slower)
+		run.ID, run.Plan.Device = name, "virtual"
+		level := 800 + slower
+		run.Environment.Box = &lab.BoxState{Name: box, ID: box, Health: "drifting", Calibration: &lab.Calibration{
+			Reference: "r", Until: run.Wall, Runs: 10, Levels: []lab.CalibrationLevel{
+				{Metric: "speed_index_ms", Unit: "ms", Median: level, Between: 8, Within: 20, Runs: 10, Trials: 8},
+			},
+		}}
+		return writeResult(t, filepath.Join(dir, name, "run.json"), run)
+	}
+	ofOne, ofTwo := calibrated("one", "lab-1", 0), calibrated("two", "lab-2", 400)
 	for name, c := range map[string]struct {
 		args   []string
 		status int
@@ -73,6 +85,8 @@ func TestCompare(t *testing.T) {
 		"faster":        {[]string{"--reference", slower, old}, exitGood, []string{"The run is faster"}},
 		"few":           {[]string{"--reference", old, few}, exitCannot, []string{"Too few trials", "whether the run is slower is not known", "make the runs with more trials"}},
 		"going on":      {[]string{"--reference", old, unfinished}, exitCannot, []string{"run 20261122-091400-demo: it is running: only one that is done can be compared"}},
+		"two boxes":     {[]string{"--reference", ofOne, ofTwo}, exitGood, []string{"adjusted to lab-1/virtual: lab-2/virtual measures +50 %", "run, adjusted", "Warning: lab-2/virtual was drifting when run two ended"}},
+		"uncalibrated":  {[]string{"--reference", old, ofTwo}, exitCannot, []string{"by how much these differ is not known", "compare runs of one box"}},
 		"broken":        {[]string{"--reference", old, broken}, exitUsage, []string{"broken.json is not a run.json or report.json: line 2: "}},
 		"overflow":      {[]string{"--reference", old, huge}, exitCannot, []string{"which nothing takes"}},
 		"no file":       {[]string{"--reference", filepath.Join(dir, "nope"), slower}, exitUsage, []string{"--reference: ", "no such file"}},

@@ -24,12 +24,14 @@ type Limits struct {
 	Threshold float64
 }
 
-// Usual are the limits that Judge has. baseline, allowance, longRun and clip follow from what is asked for; baselineErrors and
-// threshold are what `make bench-health` finds for them, see Derive.
+// Usual are the limits that Judge has. Allowance is half of two standard deviations, LongRun follows from the correlation that steady
+// boxes may have, Clip lets no fewer than four readings call a change. BaselineErrors and Threshold are those with which no more
+// than one in 200 steady boxes of any kind is called in 100 readings, and that call a slower box soonest: see
+// `make bench-health HEALTH_FLAGS=-derive`.
 func Usual() Limits {
 	const correlation = 0.3
 	return Limits{
-		Baseline: Baseline, Allowance: 1, BaselineErrors: 2, LongRun: (1 + correlation) / (1 - correlation), Clip: 4, Inflate: 1, Threshold: 9,
+		Baseline: Baseline, Allowance: 1, BaselineErrors: 2.5, LongRun: (1 + correlation) / (1 - correlation), Clip: 4, Inflate: 1, Threshold: 11,
 	}
 }
 
@@ -48,7 +50,6 @@ type chart struct {
 
 	base    []float64 // sorted: the values of the baseline
 	baseErr []float64 // sorted: their standard errors
-	last    int       // index of the newest value of the baseline
 	pending []int     // values since the candidate of a change, which are not of the baseline
 
 	up, down, back             float64
@@ -133,7 +134,6 @@ func (c *chart) absorb(i int) {
 // accept makes a value part of the baseline.
 func (c *chart) accept(i int) {
 	c.base, c.baseErr = insert(c.base, c.values[i]), insert(c.baseErr, c.errs[i])
-	c.last = i
 }
 
 func insert(sorted []float64, v float64) []float64 {

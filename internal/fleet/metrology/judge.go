@@ -26,7 +26,7 @@ const (
 type Judgement struct {
 	Health string `json:"health" enum:"unknown,good,drifting,bad"`
 	Of     string `json:"of,omitempty" enum:"level,spread,thrown,clock" doc:"What changed"`
-	Metric string `json:"metric,omitempty" doc:"The guarded metric that changed most"`
+	Metric string `json:"metric,omitempty" doc:"The guarded metric that changed most; all guards is the mean of the four of a load"`
 	// Percent is relative to the baseline. Its interval takes readings for independent.
 	Percent  *lab.Range     `json:"percent,omitempty" doc:"By how many percent the level or the spread is larger than the baseline; of thrown trials, by how many percentage points"`
 	Since    time.Time      `json:"since,omitzero" doc:"When the first run after the change started, as well as it is known"`
@@ -280,8 +280,8 @@ func (w *Watch) tell(j *Judgement, shift lab.Range, at int) {
 		if percent.Value < 0 {
 			trend = "faster"
 		}
-		if lab.DirectionOf(j.Metric) <= 0 {
-			trend = "another"
+		if lab.DirectionOf(j.Metric) <= 0 && j.Metric != together {
+			trend = "not as it was"
 		}
 		j.Why = fmt.Sprintf("the box is %s: %s %s %% against its baseline (95 %% interval %s to %s) since %s", trend, label,
 			lab.Signed(percent.Value, 1), lab.Signed(percent.Low, 1), lab.Signed(percent.High, 1), j.SinceRun)

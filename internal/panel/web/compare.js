@@ -20,7 +20,8 @@ export function comparing(s, when) {
     try {
       const answer = await call(`/api/v1/runs/${encodeURIComponent(run.value)}/comparison?${new URLSearchParams({ reference: reference.value, margin: margin.value })}`);
       const other = answer.different.map(f => make("li", { textContent: `${f.name}: ${f.before}, then ${f.after}` }));
-      says.replaceChildren(found(answer.comparison), ...(other.length ? [make("p", { className: "hint", textContent: "Besides, these are not alike, and may be the reason:" }), make("ul", {}, ...other)] : []));
+      const warnings = (answer.warnings ?? []).map(text => make("p", { className: "hint", textContent: `Warning: ${text}.` }));
+      says.replaceChildren(found(answer.comparison), ...warnings, ...(other.length ? [make("p", { className: "hint", textContent: "Besides, these are not alike, and may be the reason:" }), make("ul", {}, ...other)] : []));
     } catch (problem) { says.replaceChildren(make("p", { className: "slower", textContent: `The runs could not be compared: ${problem.message}.` })); }
     ask.disabled = false;
   });
