@@ -43,7 +43,7 @@ func (p pageTest) route() string {
 const onPage = `
 	const until = async test => {
 		for (const end = performance.now() + 60000; !test();) {
-			if (performance.now() > end) throw new Error("never: " + test + " after " + says.join("; "));
+			if (performance.now() > end) throw new Error("never: " + test + " " + document.getElementById("trouble").textContent + " after " + says.join("; "));
 			await new Promise(yes => setTimeout(yes, 20));
 		}
 	};

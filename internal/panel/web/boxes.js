@@ -47,7 +47,7 @@ function one(b) {
   $("one").hidden = !b;
   if (!b) return;
   write($("one-head"), b.name);
-  refresh($("one-state"), [pill(b.state, "What the box does"), pill(b.health, "How well it measures"), ...b.reason ? [` ${b.reason}`] : []]);
+  refresh($("one-state"), [pill(b.state, "What the box does"), pill(b.health, "How well it measures"), make("span", { textContent: b.reason || "" })]);
   const facts = [["Joined", when(b.joined)], ["Heard of", `${heard(b.seen)}, ${when(b.seen)}`], ["Software", b.software], ["Fingerprint of its certificate", b.fingerprint], ["Labels", labelsOf(b.labels).join(", ") || "none"]];
   refresh($("facts"), facts.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
   $("reading").hidden = !b.devices.length;
