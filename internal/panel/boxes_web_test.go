@@ -2,6 +2,8 @@ package panel
 
 import (
 	"testing"
+
+	"eidetic/internal/report/reporttest"
 )
 
 // headPages are the pages that a fleet's head has, or shows otherwise.
@@ -13,6 +15,13 @@ func TestPagesOfAHeadInChromium(t *testing.T) {
 	if len(fleet.measured) != 1 || fleet.measured[0] != "lab-2/virtual" || !fleet.rebased {
 		t.Errorf("measured %q, level accepted %v; want lab-2/virtual, true", fleet.measured, fleet.rebased)
 	}
+	shown, calm := headOf(t, config) // as it was before, and with names as people give them
+	phone := &calm.boxes[1].Devices[1]
+	phone.Name, phone.Problem, calm.boxes[2].Reason = "pixel", "no lease yet: is it plugged in?", ""
+	pictures(t, reporttest.NewBrowser(t), newServer(t, shown).URL, pageTest{path: "/boxes", query: "?box=lab-1", show: `
+		await until(() => $("levels").querySelector("svg"));
+		press($("join"), "Make a link");
+		await until(() => seen("made"));`})
 }
 
 func TestPagesOfAHeadInFirefox(t *testing.T) {
@@ -53,7 +62,7 @@ func boxesPage() pageTest {
 	press($("one"), "Accept this level");
 	await until(() => $("sure").open);
 	press($("sure"), "Accept");
-	await until(() => $("did").textContent.includes("baseline now") && $("why").textContent.includes("as it did"));
+	await until(() => $("did").textContent.includes("baseline now") && $("why").textContent.includes("as it did") && document.activeElement.id === "one-head");
 	says.push("accepted: " + [$("did").textContent, $("why").textContent, document.activeElement.id].join("; "));
 
 	cards()[1].querySelector("h2 a").click();
@@ -132,7 +141,7 @@ func boxesPage() pageTest {
 		"set: The reference is measured every 2h.",
 		"link: appliance join 'eidetic-head://head.example:8443/K7QM3…?pin=3b1c'; true",
 		"left: lab-1,lab-2; false; ?box=lab-1",
-	}, "", ``}
+	}, "", noPicture}
 }
 
 // planOfAHead: a plan says which boxes may carry it out.
@@ -158,5 +167,5 @@ func planOfAHead() pageTest {
 		"problems: 0",
 		"none: page: https://a.test/",
 		"form: 3",
-	}, "", ``}
+	}, "", noPicture}
 }
