@@ -13,6 +13,7 @@ type Plan struct {
 	Confidence   float64 // of the interval; zero: 0.95
 	Family       int     // how many metrics share the level of significance; zero: 1
 	Step         float64 // of one frame, in the metric's unit, where values are quantised to frames; zero: they are not
+	Scale        *Scale  // of the two instruments that measured the arms, for Across; nil where it was one
 }
 
 // Comparison is what one metric says about two arms.

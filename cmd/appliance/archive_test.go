@@ -120,6 +120,7 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"edit", path, "--url", "shop.example", "--ignore", "sid"}, exitGood, "1 matching rules"},
 		{[]string{"edit", path, "--id", "0", "--status", "500"}, exitGood, "edited"},
 		{[]string{"trim", path}, exitUsage, "say what to keep"},
+		{[]string{"trim", path, "--page", "https://none.example/"}, exitUsage, "has no page https://none.example/"},
 		{[]string{"trim", path, "--until", "500ms"}, exitGood, "1 of 2 exchanges dropped"},
 		{[]string{"ls", path}, exitGood, "1 of 1 exchanges"},
 	}

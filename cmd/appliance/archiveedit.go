@@ -25,16 +25,22 @@ func (c *ArchiveRmCmd) Run(std *streams) error {
 	if c.chosen().Empty() {
 		return usage(errors.New("say what to remove, with --url or --id"))
 	}
-	return rewrite(std, c.partial, c.File, c.DryRun, "removed", func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
+	return rewrite(std, c.partial, c.File, c.DryRun, "removed", nil, func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
 }
 
-// rewrite keeps the exchanges for which keep is true, and prints the others.
-func rewrite(std *streams, may partial, path string, dry bool, verb string, keep func(*lab.Exchange) bool) error {
+// rewrite keeps the exchanges of these pages, or of all, for which keep is true, and prints the others.
+func rewrite(std *streams, may partial, path string, dry bool, verb string, pages []string, keep func(*lab.Exchange) bool) error {
 	a, err := may.read(std, path, archive.Limits{})
 	if err != nil {
 		return err
 	}
-	kept, others := a.Split(keep)
+	ofPages := func(*lab.Exchange) bool { return true }
+	if len(pages) > 0 {
+		if ofPages, err = a.OfPages(pages); err != nil {
+			return usage(fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	kept, others := a.Split(func(e *lab.Exchange) bool { return ofPages(e) && keep(e) })
 	if len(others) == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", path))
 	}
@@ -45,7 +51,7 @@ func rewrite(std *streams, may partial, path string, dry bool, verb string, keep
 		_, err = fmt.Fprintf(std.out, "%d of %d exchanges would be %s\n", len(others), len(a.Exchanges()), verb)
 		return err
 	}
-	if err := archive.Save(path, a.With(kept)); err != nil {
+	if err := archive.Save(path, a.With(kept).WithPages(pages)); err != nil {
 		return cannot(err)
 	}
 	_, err = fmt.Fprintf(std.out, "%d of %d exchanges %s\n", len(others), len(a.Exchanges()), verb)
@@ -146,6 +152,7 @@ type ArchiveTrimCmd struct {
 	File string `arg:"" help:"The archive; it is replaced only when the new one is whole."`
 	selection
 	Used  []string      `help:"Keep what this replay log says was served. Repeatable." placeholder:"replay.jsonl"`
+	Page  []string      `help:"Keep the requests of this page of the recording: from its document to that of the next page. Repeatable." placeholder:"URL"`
 	Until time.Duration `help:"Keep what was asked for in the first so long." placeholder:"30s"`
 	partial
 	DryRun bool `help:"Say what would be dropped, and leave the file."`
@@ -153,8 +160,8 @@ type ArchiveTrimCmd struct {
 
 // Run rewrites the archive with what is kept.
 func (c *ArchiveTrimCmd) Run(std *streams) error {
-	if c.chosen().Empty() && len(c.Used) == 0 && c.Until <= 0 {
-		return usage(errors.New("say what to keep, with --url, --id, --used or --until"))
+	if c.chosen().Empty() && len(c.Used)+len(c.Page) == 0 && c.Until <= 0 {
+		return usage(errors.New("say what to keep, with --url, --id, --page, --used or --until"))
 	}
 	used := map[string]bool{}
 	for _, path := range c.Used {
@@ -162,7 +169,7 @@ func (c *ArchiveTrimCmd) Run(std *streams) error {
 			return usage(err)
 		}
 	}
-	return rewrite(std, c.partial, c.File, c.DryRun, "dropped", func(e *lab.Exchange) bool {
+	return rewrite(std, c.partial, c.File, c.DryRun, "dropped", c.Page, func(e *lab.Exchange) bool {
 		return (c.chosen().Empty() || c.chosen().Has(e)) && (len(c.Used) == 0 || used[e.ID]) && (c.Until <= 0 || e.Start <= c.Until)
 	})
 }

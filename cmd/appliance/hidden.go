@@ -69,15 +69,22 @@ func insideError(ctx context.Context, err error) error {
 	return cannot(err)
 }
 
-// InspectCmd checks a recording, within limits that it sets for itself.
+// InspectCmd checks a recording, or makes a changed one of it, within limits that it sets for itself.
 type InspectCmd struct {
 	File   string `arg:""`
 	Memory int64  `arg:""`
+	Out    string `arg:"" optional:""`
 }
 
 // Run prints the report, in JSON.
 func (c *InspectCmd) Run(std *streams) error {
-	if err := inspect.Serve(std.out, c.File, c.Memory); err != nil {
+	var err error
+	if c.Out == "" {
+		err = inspect.Serve(std.out, c.File, c.Memory)
+	} else {
+		err = inspect.ServeChange(std.out, std.in, c.File, c.Out, c.Memory)
+	}
+	if err != nil {
 		return cannot(err)
 	}
 	return nil

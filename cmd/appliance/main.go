@@ -21,8 +21,11 @@ type CLI struct {
 	Measure   MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
 	Inside    InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
 	Serve     ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
+	Head      HeadCmd      `cmd:"" help:"Be the head of a fleet: one queue and one history for many boxes."`
 	Box       BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
 	Run       RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Join      JoinCmd      `cmd:"" help:"Make a box a member of a fleet, by the link that the head shows."`
+	Leave     LeaveCmd     `cmd:"" help:"Make a box leave its fleet."`
 	Backup    BackupCmd    `cmd:"" help:"Write all that a box keeps into one file."`
 	Restore   RestoreCmd   `cmd:"" help:"Put a backup in the place of what a data folder holds, or check one."`
 	Retention RetentionCmd `cmd:"" help:"Say what evidence of old runs a box would delete, and delete it."`

@@ -365,6 +365,39 @@ func (k *Keeper) Needs() (since time.Time) {
 	return since
 }
 
+// Holds names a bisect that has not ended and needs a recording: by the name of an upload, which its plan replays, or by a run that
+// it made. It is "" if there is none.
+func (k *Keeper) Holds(name string) (id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.Going() && b.holds(name) && (id == "" || b.ID < id) {
+			id = b.ID
+		}
+	}
+	return id
+}
+
+func (b *kept) holds(name string) bool {
+	if slices.Contains(b.runs, name) {
+		return true
+	}
+	archive, _ := b.request.Plan["archive"].(string)
+	return archive != "" && slices.ContainsFunc(b.Revisions, func(r bisection.Revision) bool {
+		return strings.ReplaceAll(archive, revplan.Mark, r.Name) == name
+	})
+}
+
+// Secrets lists the keys and addresses of all hooks, so that they can be removed from what leaves the box.
+func (k *Keeper) Secrets() (all []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		all = append(all, b.request.Secret, strings.TrimPrefix(b.request.Secret, "whsec_"), b.request.URL)
+	}
+	return all
+}
+
 // going counts the bisects that have not ended.
 func (k *Keeper) going() (n int) {
 	for _, b := range k.all {

@@ -316,3 +316,39 @@ func TestDamagedFile(t *testing.T) {
 		}
 	}
 }
+
+// A bisect that goes on holds what its plan replays, for each revision, and the runs that it asked for, also after a restart.
+func TestHolds(t *testing.T) {
+	dir := t.TempDir()
+	b, err := openBox(t.Context(), dir, &world{log: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := request(newHook(t).URL, 3)
+	q.Plan["archive"] = "shop-" + revplan.Mark + ".wacz"
+	id := b.make(t, q)
+	b.keeper.change(b.keeper.all[id], func() { b.keeper.all[id].runs = []string{"20260101-100000-record"} })
+	check := func(k *Keeper, want string) {
+		t.Helper()
+		for name, held := range map[string]bool{
+			"shop-r0000.wacz": true, "shop-r0002.wacz": true, "20260101-100000-record": true, "shop-r0003.wacz": false, "shop.wacz": false, "": false,
+		} {
+			if got := k.Holds(name); held && got != want || !held && got != "" {
+				t.Errorf("Holds(%q) = %q; want %q, if held: %v", name, got, want, held)
+			}
+		}
+	}
+	check(b.keeper, id)
+	again, err := Open(Config{Dir: b.keeper.Dir, Runs: b.keeper.Runs, Store: b.keeper.Store, Sender: b.keeper.Sender})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(again, id)
+	if err := b.keeper.Cancel(id); err != nil {
+		t.Fatal(err)
+	}
+	check(b.keeper, "")
+	if err := b.close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -28,6 +28,7 @@ type kept struct {
 	Bisect
 	request Request
 	dir     string
+	runs    []string                // that it asked for
 	cancel  context.CancelCauseFunc // while it is carried out
 	answer  chan string             // of the hook, while Deploying is set; capacity 1
 }
@@ -36,7 +37,9 @@ type kept struct {
 type content struct {
 	Bisect  Bisect `json:"bisect"`
 	Request asked  `json:"request"`
-	Version int    `json:"version"`
+	// Runs may be absent: earlier versions did not write them.
+	Runs    []string `json:"runs,omitempty"`
+	Version int      `json:"version"`
 }
 
 // asked is a request on the disk.
@@ -56,7 +59,7 @@ type asked struct {
 func (b *kept) save() error {
 	q := b.request
 	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed}
-	text, err := json.Marshal(content{b.Bisect, a, 1})
+	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
 		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
 	}
@@ -93,7 +96,7 @@ func readKept(dir string) (*kept, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	q := c.Request
-	b := &kept{Bisect: c.Bisect, dir: dir, request: Request{
+	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
 		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: q.Secret, Limit: q.Limit, Metric: c.Bisect.Metric,
 		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, By: c.Bisect.By,
 	}}

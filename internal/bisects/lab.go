@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"eidetic/internal/bisection"
@@ -116,7 +117,11 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 		var rejected *runqueue.RejectedError
 		switch {
 		case err == nil:
-			l.change(l.bisect, func() { l.bisect.Run = id })
+			l.change(l.bisect, func() {
+				if l.bisect.Run = id; !slices.Contains(l.bisect.runs, id) {
+					l.bisect.runs = append(l.bisect.runs, id)
+				}
+			})
 			return id, nil
 		case ctx.Err() != nil:
 			return "", ctx.Err()

@@ -1,6 +1,7 @@
 // Package compare compares a run with an earlier one: is it slower, and what else
 // differs between the two? Its input is two runs, from the store or from files; its
-// output is the verdict of package verdict and the facts of package history.
+// output is the verdict of package verdict and the facts of package history. Runs of two boxes of a fleet are compared if both boxes
+// have measured the same reference.
 package compare
 
 import (
@@ -22,6 +23,9 @@ type Between struct {
 	// Different is an empty list, not null, if nothing differs.
 	Different  []history.Fact  `json:"different" doc:"What in environment, link, plan and recording is not alike, and may be the reason"`
 	Comparison *lab.Comparison `json:"comparison" doc:"The reference as control, the run as treatment"`
+	// Adjusted is set if two boxes of a fleet measured the runs.
+	Adjusted *Adjusted `json:"adjusted,omitempty" doc:"How the run's numbers were adjusted, where another box measured it than the reference: the comparison's numbers are those that the reference's box would have measured"`
+	Warnings []string  `json:"warnings,omitempty" doc:"What lowers the trust in the comparison, such as a box that drifts"`
 }
 
 // mostCompared bounds the valid trials of each run: every trial of one run is compared
@@ -36,10 +40,21 @@ func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error
 			return nil, fmt.Errorf("run %s: %w", r.ID, err)
 		}
 	}
-	return &Between{
+	b := &Between{
 		Reference: reference.ID, Run: run.ID, Margin: margin, Different: history.Differences(store.Facts(reference), store.Facts(run)),
-		Comparison: verdict.Between(reference, run, margin, seed),
-	}, nil
+		Warnings: warnings(reference, run),
+	}
+	adjusted, scales, err := adjust(reference, run)
+	if err != nil {
+		return nil, err
+	}
+	if adjusted == nil {
+		b.Comparison = verdict.Between(reference, run, margin, seed)
+		return b, nil
+	}
+	b.Adjusted, b.Comparison = adjusted, verdict.Across(reference, run, margin, seed, scales)
+	b.Comparison.Detail += "; " + adjusted.Text
+	return b, nil
 }
 
 // canCompare refuses a run that did not end well, one with too many trials, and values so

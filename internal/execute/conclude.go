@@ -97,6 +97,18 @@ func Conclude(dir, reason string) error {
 	return folder.Save(run)
 }
 
+// Complete writes a run whose state is final, with its report. With again it first computes its results from its trials.
+func Complete(folder *store.Folder, run *lab.Run, again bool) error {
+	if again {
+		conclude(run)
+		concludeCauses(folder.Path(), run)
+	}
+	if err := report.Write(folder.Path(), run); err != nil {
+		return err
+	}
+	return folder.Save(run) // the last, so that a run whose state is final is complete
+}
+
 // ConcludeAll concludes the interrupted runs of a store but those, by their IDs, that will go on. It
 // logs errors and continues: a damaged folder must not stop the service.
 func ConcludeAll(ctx context.Context, runs *store.Store, goOn []string, log *slog.Logger) {

@@ -102,6 +102,17 @@ func Resumable(run *lab.Run, software string) error {
 	return nil
 }
 
+// SamePlan says whether a run was made of a plan whose recordings are named by their files.
+func SamePlan(run *lab.Run, p lab.Plan) bool {
+	if err := p.CheckMany(); err != nil { // it bounds the cells
+		return false
+	}
+	if !p.IsMany() {
+		p = p.WithArms(p.Arms())
+	}
+	return samePlan(run.Plan, p)
+}
+
 // samePlan says whether a run's plan is that of another execution. A run notes how it matched, where its
 // plan leaves that open.
 func samePlan(kept, asked lab.Plan) bool {

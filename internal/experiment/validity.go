@@ -61,7 +61,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, unrest(t, f))
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {
-		reasons = append(reasons, fmt.Sprintf("the wall clock stepped by %v", step.Round(time.Millisecond)))
+		reasons = append(reasons, fmt.Sprintf("%s by %v", lab.ClockStepped, step.Round(time.Millisecond)))
 	}
 	return reasons
 }

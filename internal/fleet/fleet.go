@@ -31,6 +31,7 @@ type OfferedDevice struct {
 	Kind     string            `json:"kind"` // virtual or port, as in the panel's list
 	Ready    bool              `json:"ready"`
 	Problem  string            `json:"problem,omitempty"`
+	Busy     bool              `json:"busy,omitempty"` // a run of the box's own uses it
 	Screen   string            `json:"screen,omitempty"`
 	Controls string            `json:"controls,omitempty"`
 	Browsers []string          `json:"browsers,omitempty"` // programs of a virtual device: chromium, firefox-esr
@@ -57,6 +58,9 @@ type Assignment struct {
 	// Plan is the part's; its recordings are named by the digests of Archives, as DIGEST.wacz.
 	Plan     lab.Plan      `json:"plan"`
 	Archives []ArchiveFile `json:"archives,omitempty"`
+	// Stay are patterns of path.Match for the last elements of files whose content stays on the box until somebody wants it,
+	// such as "reel".
+	Stay []string `json:"stay,omitempty"`
 }
 
 // ArchiveFile is a recording that a part replays.

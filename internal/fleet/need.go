@@ -96,6 +96,16 @@ func (n Need) Fits(box string, o Offer) (devices []string) {
 	return devices
 }
 
+// Could lists the devices of a box that could carry out a part with the need if they were ready.
+func (n Need) Could(box string, o Offer) []string {
+	devices := slices.Clone(o.Devices)
+	for i := range devices {
+		devices[i].Ready = true
+	}
+	o.Devices = devices
+	return n.Fits(box, o)
+}
+
 func (n Need) fitsDevice(o Offer, d OfferedDevice) bool {
 	if len(n.Devices) > 0 && !slices.Contains(n.Devices, d.Name) {
 		return false
@@ -176,7 +186,8 @@ func checkLabelPattern(text string) error {
 	return nil
 }
 
-func checkLabels(labels map[string]string) error {
+// CheckLabels returns an error for labels that no box or device may have.
+func CheckLabels(labels map[string]string) error {
 	if len(labels) > MaxLabels {
 		return fmt.Errorf("%d labels are more than %d", len(labels), MaxLabels)
 	}
@@ -193,7 +204,7 @@ func (o Offer) Check() error {
 	if len(o.Devices) > MaxDevices {
 		return fmt.Errorf("%d devices are more than %d", len(o.Devices), MaxDevices)
 	}
-	if err := checkLabels(o.Labels); err != nil {
+	if err := CheckLabels(o.Labels); err != nil {
 		return err
 	}
 	if len(o.Software) > 200 || o.Cores < 0 || o.Memory < 0 {
@@ -209,7 +220,7 @@ func (o Offer) Check() error {
 			len(d.Kind)+len(d.Problem)+len(d.Screen)+len(d.Controls) > 4096 {
 			return fmt.Errorf("devices[%d]: its texts are too long", i)
 		}
-		if err := checkLabels(d.Labels); err != nil {
+		if err := CheckLabels(d.Labels); err != nil {
 			return fmt.Errorf("devices[%d]: %w", i, err)
 		}
 	}

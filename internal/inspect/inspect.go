@@ -81,10 +81,10 @@ func Inspect(file string, memory int64) Report {
 // cut shortens a text of a recording.
 func cut(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
-// Checker judges recordings in processes of their own.
+// Checker judges and changes recordings in processes of their own.
 type Checker struct {
 	// Command starts this program's half in the process ([Serve]); the file and its memory in bytes are
-	// appended. Without a command the check is made in this process, for tests.
+	// appended, and of a change the new file. Without a command the work is done in this process, for tests.
 	Command []string
 	// Memory is what a reading may take; 0 is archive's default.
 	Memory int64
@@ -109,34 +109,42 @@ func (c Checker) Check(ctx context.Context, file string) (Report, error) {
 	if len(c.Command) == 0 {
 		return Inspect(file, memory), nil
 	}
+	var r Report
+	died, err := c.start(ctx, &r, nil, file, strconv.FormatInt(memory, 10))
+	if died != "" {
+		return Report{Refused: died}, err
+	}
+	return r, err
+}
+
+// start has a process of its own fill an answer in. died says why it ended without one.
+func (c Checker) start(ctx context.Context, answer any, input []byte, args ...string) (died string, err error) {
 	if c.Turn != nil {
 		select {
 		case c.Turn <- struct{}{}:
 			defer func() { <-c.Turn }()
 		case <-ctx.Done():
-			return Report{}, ctx.Err()
+			return "", ctx.Err()
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], file, strconv.FormatInt(memory, 10))...)
+	cmd := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], args...)...)
 	out, words := &bounded{left: maxReport}, &bounded{left: 4 << 10}
-	cmd.Stdout, cmd.Stderr = out, words
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, words
 	cmd.Env = append(os.Environ(), "GOTRACEBACK=none")
-	err := cmd.Run()
+	err = cmd.Run()
 	if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
-		return Report{}, cause
+		return "", cause
 	}
-	var r Report
 	if err == nil && out.left >= 0 {
-		err = json.Unmarshal(out.Bytes(), &r)
-		return r, err
+		return "", json.Unmarshal(out.Bytes(), answer)
 	}
-	return Report{Refused: died(ctx, cmd.ProcessState, words.String(), err)}, nil
+	return whyDied(ctx, cmd.ProcessState, words.String(), err), nil
 }
 
-// died says why a process ended without a report.
-func died(ctx context.Context, state *os.ProcessState, words string, err error) string {
+// whyDied says why a process ended without a report.
+func whyDied(ctx context.Context, state *os.ProcessState, words string, err error) string {
 	reason := fmt.Sprint(err)
 	if status, ok := state.Sys().(syscall.WaitStatus); ok {
 		switch {
@@ -173,6 +181,14 @@ func (b *bounded) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ 
 
 // Serve is the half of Check in the process of its own.
 func Serve(w io.Writer, file string, memory int64) error {
+	if err := confine(file, memory); err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(Inspect(file, memory))
+}
+
+// confine gives this process the limits under which it may read a file.
+func confine(file string, memory int64) error {
 	st, err := os.Stat(file)
 	if err != nil {
 		return err
@@ -181,12 +197,19 @@ func Serve(w io.Writer, file string, memory int64) error {
 	soft := 2*archive.MemoryFor(st.Size(), memory) + 64<<20
 	debug.SetMemoryLimit(soft)
 	hard := uint64(soft + soft/2 + 256<<20)
-	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: hard, Max: hard}); err != nil {
-		return fmt.Errorf("limit the memory: %w", err)
-	}
 	seconds := uint64(2 * limit / time.Second)
-	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds + 5}); err != nil {
-		return fmt.Errorf("limit the processor time: %w", err)
+	for _, l := range []struct {
+		what     string
+		resource int
+		cur, max uint64
+	}{
+		{"memory", unix.RLIMIT_DATA, hard, hard},
+		{"processor time", unix.RLIMIT_CPU, seconds, seconds + 5},
+		{"size of files", unix.RLIMIT_FSIZE, maxFile, maxFile},
+	} {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.cur, Max: l.max}); err != nil {
+			return fmt.Errorf("limit the %s: %w", l.what, err)
+		}
 	}
-	return json.NewEncoder(w).Encode(Inspect(file, memory))
+	return nil
 }

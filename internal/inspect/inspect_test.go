@@ -22,7 +22,11 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(half) {
 	case "serve":
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
-		if err == nil {
+		switch {
+		case err != nil:
+		case len(os.Args) > 3:
+			err = ServeChange(os.Stdout, os.Stdin, os.Args[1], os.Args[3], memory)
+		default:
 			err = Serve(os.Stdout, os.Args[1], memory)
 		}
 		if err != nil {

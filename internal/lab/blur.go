@@ -64,6 +64,9 @@ type Machine struct {
 	Others []Consumer `json:"others,omitempty"`
 }
 
+// ClockStepped is how the reason begins that makes a trial invalid whose wall clock stepped.
+const ClockStepped = "the wall clock stepped"
+
 // Consumer is the processor use of all processes of one name. PID is the one that used
 // most.
 type Consumer struct {

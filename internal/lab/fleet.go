@@ -37,4 +37,6 @@ type CalibrationLevel struct {
 	// Between is what a difference of two boxes must take into account.
 	Between float64 `json:"between" doc:"Standard deviation of the runs' medians, robust"`
 	Within  float64 `json:"within" doc:"Median of the runs' standard deviations"`
+	Runs    int     `json:"runs" doc:"How many runs have the metric"`
+	Trials  int     `json:"trials" doc:"Median of their numbers of valid trials"`
 }

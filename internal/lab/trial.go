@@ -295,6 +295,8 @@ type CellResult struct {
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// Causes is as that of a run of one page.
 	Causes *Causes `json:"causes,omitempty"`
+	// Box is the one of a fleet that made the cell's trials, where a run's pages went to several.
+	Box *BoxState `json:"box,omitempty"`
 }
 
 // Views lists the cells of a run, each as a run of one page. A run of one page is its only view.

@@ -93,7 +93,7 @@ func TestScopesOfTokens(t *testing.T) {
 		method, path, body string
 		needs              string
 	}{
-		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
+		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"GET", run + "/view", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
 		{"GET", "/api/v1/session", "", "read"}, {"GET", "/api/v1/archives/nope/contents", "", "read"},
 		{"POST", "/api/v1/plan", `{"yaml":"trials: 3"}`, "run"}, {"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=false", "", "run"},
@@ -103,6 +103,7 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/api/v1/reset", `{"delete":"nothing"}`, "admin"}, {"POST", "/api/v1/update", "", "admin"},
 		{"GET", "/api/v1/backup", "", "admin"}, {"HEAD", "/api/v1/backup", "", "admin"}, {"POST", "/api/v1/restore", "x", "admin"},
 		{"GET", "/api/v1/retention", "", "read"}, {"POST", "/api/v1/retention?keep_days=1", "", "admin"},
+		{"GET", "/api/v1/fleet", "", "read"}, {"PUT", "/api/v1/fleet", `{"link":"x"}`, "admin"}, {"DELETE", "/api/v1/fleet", "", "admin"},
 		{"PUT", run + "/pin", `{}`, "run"}, {"GET", run + "/pin", "", "read"}, {"DELETE", run + "/pin", "", "run"},
 		{"GET", "/api/v1/support", "", "admin"}, {"HEAD", "/api/v1/support", "", "admin"},
 		{"GET", "/metrics", "", "read"}, {"HEAD", "/metrics", "", "read"},

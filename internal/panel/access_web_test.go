@@ -73,3 +73,26 @@ func TestAccessInBrowser(t *testing.T) {
 		await until(() => !document.getElementById("login").hidden);
 		return [document.getElementById("all").hidden, document.querySelector("#me").textContent].join(" | ");`, "true | ")
 }
+
+// fleetSection is how the box stands with its head: what it holds, leaving, a wrong link, joining.
+func fleetSection() pageTest {
+	return pageTest{path: "/access", script: `
+		await until(() => document.querySelectorAll("#parts tr").length === 2);
+		says.push($("belongs").textContent.includes("head.example.org:8443, as lab-1"), $("fleetProblem").textContent.includes("connection refused"));
+		says.push([...document.querySelectorAll("#parts tr")].map(r => r.children[2].textContent).join(", "), seen("join"));
+		press(document, "Leave the fleet");
+		await until(() => $("sure").open);
+		says.push($("consequence").textContent.includes("their runs are stopped"));
+		$("yes").click();
+		await until(() => seen("join"));
+		await until(() => document.activeElement === $("fleetTitle"));
+		says.push(seen("part"), seen("held"));
+		set($("join").elements.link, evil);
+		$("join").requestSubmit();
+		await until(() => $("fleetRefused").textContent.includes("does not begin with"));
+		set($("join").elements.link, "  eidetic-head://head.example.org:8443/mJxk2Vq8LwPzR4tYbN7c?pin=3b1c ");
+		$("join").requestSubmit();
+		await until(() => document.querySelectorAll("#parts tr").length === 2);
+		says.push(seen("join"), $("fleetRefused").textContent);`,
+		want: []string{"true", "true", "running, trial 3 of 40, handing in", "false", "true", "false", "false", "false", ""}}
+}

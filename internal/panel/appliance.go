@@ -104,6 +104,11 @@ type Archives interface {
 	// Contents looks into the recording in a file.
 	Contents(ctx context.Context, file string) (ArchiveContents, error)
 	Remove(name string) error
+	// Rename refuses a name that is taken.
+	Rename(name, to string) (Archive, error)
+	// Edit makes a changed recording of that in a file. It replaces one of the name into as Put does.
+	// logs are the replay logs of the run that the change names.
+	Edit(ctx context.Context, file, into, match string, e ArchiveEdit, logs []string) (EditedArchive, error)
 }
 
 // Settings is the configuration, a text in YAML.
@@ -225,6 +230,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	if p.Retainer != nil {
 		p.retention(api)
 	}
+	if p.Fleet != nil {
+		p.membership(api)
+	}
 	if p.Backups != nil {
 		p.backups(e, api)
 	}
@@ -265,11 +273,12 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "remove-archive", Method: http.MethodDelete, Path: "/api/v1/archives/{name}", Summary: "Remove a recording",
 		Tags:          []string{tagArchives},
-		Description:   "One that a waiting run or a workflow replays is kept: the answer is 409 and says which.",
+		Description:   "One that a waiting run, a bisect that goes on or a workflow replays is kept: the answer is 409 and says which.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.removeArchive)
 	p.recordings(api)
+	p.recordingEdits(api)
 	name := []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 		Description: "Name of the recording", Example: "shop.wacz"}}
 	p.raw(e, api, &huma.Operation{
@@ -283,7 +292,11 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 			Content: map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(archiveType(), true,
 				"Archive")}}}},
 	}, func(c echo.Context) error {
-		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), c.Request().Header.Get("If-Match"), c.Request().Body)
+		match := c.Request().Header.Get("If-Match")
+		if p.Bisects != nil && match != "" && p.Bisects.Holds(c.Param("name")) != "" { // its later trials would be of something else
+			return p.free(c.Request().Context(), c.Param("name"), p.inUse)
+		}
+		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), match, c.Request().Body)
 		if err != nil {
 			return err
 		}

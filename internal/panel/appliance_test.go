@@ -53,6 +53,20 @@ func (fakeArchives) Contents(_ context.Context, file string) (ArchiveContents, e
 		}}, nil
 }
 
+func (fakeArchives) Rename(name, to string) (Archive, error) {
+	if to == "taken.wacz" {
+		return Archive{}, &Refusal{http.StatusConflict, errors.New("there is a recording taken.wacz already")}
+	}
+	return Archive{Name: to, Bytes: 1_500_000, Modified: time.Unix(1_800_000_000, 0).UTC()}, nil
+}
+
+func (fakeArchives) Edit(_ context.Context, _, into, _ string, e ArchiveEdit, _ []string) (EditedArchive, error) {
+	if len(e.LeaveOut) == 0 {
+		return EditedArchive{}, &Refusal{http.StatusUnprocessableEntity, errors.New("no request matches, so nothing is changed")}
+	}
+	return EditedArchive{Archive: Archive{Name: into, Bytes: 900_000, Modified: time.Unix(1_800_000_000, 0).UTC()}, Left: 1}, nil
+}
+
 func (fakeArchives) Remove(name string) error {
 	if name != "shop.wacz" {
 		return &Refusal{http.StatusNotFound, errors.New("there is no recording " + name)}
@@ -113,7 +127,7 @@ func whole(t *testing.T) (Config, *string, *int) {
 				Address: "192.168.77.100", MAC: "52:54:00:00:00:02", Host: "laptop", Screen: "VNC at its port 5900",
 			}}
 		},
-		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{},
+		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeFleet{},
 		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
 	}, &settings, &resets
 }

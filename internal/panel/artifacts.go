@@ -78,10 +78,15 @@ func (p *Panel) artifact(c echo.Context) error {
 		return err
 	}
 	defer root.Close()
-	f, info, err := store.OpenFile(root, name)
+	f, info, err := p.openFile(c.Request().Context(), root, id, name)
 	if thin, ok := p.Store.ThinnedAt(id); ok && errors.Is(err, fs.ErrNotExist) {
 		return echo.NewHTTPError(http.StatusGone, fmt.Sprintf("the run has no file %s any more: its evidence was deleted on %s, because %s",
 			clip(name), thin.At.Format(time.DateOnly), thin.Why))
+	}
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		c.Response().Header().Set("Retry-After", "10")
+		return err
 	}
 	if err != nil {
 		return p.openError(name, err)

@@ -20,7 +20,7 @@ func isTagged(path string) bool {
 		return true
 	}
 	id, ok := strings.CutPrefix(path, "/api/v1/runs/")
-	return ok && id != "" && !strings.Contains(id, "/")
+	return ok && id != "" && !strings.Contains(strings.TrimSuffix(id, "/view"), "/")
 }
 
 // conditional gives answers an ETag, and answers 304 to a client that has the content (RFC 9110,

@@ -17,7 +17,8 @@ func TestETags(t *testing.T) {
 	config, _, _ := whole(t)
 	config.Token = ""
 	s := newServer(t, config)
-	for _, path := range []string{"/api/v1/runs", "/api/v1/runs?limit=1", "/api/v1/runs/20261121-091400-demo", "/api/v1/archives", "/api/v1/history"} {
+	for _, path := range []string{"/api/v1/runs", "/api/v1/runs?limit=1", "/api/v1/runs/20261121-091400-demo",
+		"/api/v1/runs/20261121-091400-demo/view", "/api/v1/runs/20261121-091400-demo/view?metric=unique_fps", "/api/v1/archives", "/api/v1/history"} {
 		first := ask(t, s, http.MethodGet, path, nil)
 		tag := first.Header.Get("ETag")
 		if first.StatusCode != 200 || tag == "" || first.Header.Get("Cache-Control") != "private, no-cache" {
@@ -37,7 +38,7 @@ func TestETags(t *testing.T) {
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs", header("If-None-Match", list)); got.StatusCode != 200 {
 		t.Errorf("the list with one more run = %d, want 200", got.StatusCode)
 	}
-	for _, path := range []string{"/api/v1/runs/nope", "/api/v1/runs?limit=0", "/api/v1/health"} {
+	for _, path := range []string{"/api/v1/runs/nope", "/api/v1/runs/nope/view", "/api/v1/runs?limit=0", "/api/v1/health"} {
 		if got := ask(t, s, http.MethodGet, path, header("If-None-Match", "*")); got.StatusCode == 304 || got.Header.Get("ETag") != "" {
 			t.Errorf("GET %s = %d, ETag %q; want none", path, got.StatusCode, got.Header.Get("ETag"))
 		}

@@ -10,13 +10,11 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/klauspost/compress/gzip"
@@ -25,6 +23,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/internal/frames"
 	"eidetic/internal/lab"
+	"eidetic/internal/report"
 	"eidetic/internal/store"
 )
 
@@ -44,8 +43,15 @@ type TrialFrames struct {
 	TimeMS  []float64 `json:"time_ms" doc:"Of each frame, since the start of the trial"`
 	Changed []int     `json:"changed" doc:"Of each frame, pixels of the region that differ from the frame before"`
 	// Progress is SpeedIndex's own, in %; it begins with the start frame.
-	Progress []float64 `json:"progress" doc:"Visual progress in %, from the start frame on"`
-	Pieces   []int     `json:"pieces" doc:"The first frame of each piece, as get-frame-differences has it"`
+	Progress []float64      `json:"progress" doc:"Visual progress in %, from the start frame on"`
+	Pieces   []int          `json:"pieces" doc:"The first frame of each piece, as get-frame-differences has it"`
+	Strip    []StripPicture `json:"strip" doc:"The pictures of the trial's filmstrip; empty where it has none"`
+}
+
+// StripPicture is a small picture of the screen at one instant.
+type StripPicture struct {
+	TimeMS float64 `json:"time_ms"`
+	File   string  `json:"file" doc:"Its path below the run's folder" example:"trials/001/strip/strip-003.jpg"`
 }
 
 // FrameArea is a rectangle of a frame, in pixels.
@@ -74,14 +80,8 @@ type counting struct {
 	keys []string
 	done map[string]*frames.List
 
-	// recent is the reel of which a piece was asked for last: the next piece goes on where that one ends.
-	recent   *openReel
-	recentOf string
-	closing  *time.Timer
+	recent recentReels
 }
-
-// recentKept is how long the recent reel stays open.
-const recentKept = 20 * time.Second
 
 const keptLists = 16
 
@@ -153,7 +153,11 @@ func (p *Panel) trialReel(ctx context.Context, id string, number int) (*lab.Run,
 		return nil, nil, nil, p.internalError(err)
 	}
 	defer root.Close()
-	f, info, err := store.OpenFile(root, name)
+	f, info, err := p.openFile(ctx, root, id, name)
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		return nil, nil, nil, huma.NewError(refused.Status, refused.Error())
+	}
 	if err != nil {
 		return nil, nil, nil, none
 	}
@@ -165,17 +169,8 @@ func (p *Panel) trialReel(ctx context.Context, id string, number int) (*lab.Run,
 	if whole, err := store.ReadTrial(root, number); err == nil { // run.json has no curves
 		trial = whole
 	}
-	return found.Body, trial, &openReel{r, f, ETagOf(info)}, nil
+	return found.Body, trial, &openReel{Reader: r, file: f, tag: ETagOf(info)}, nil
 }
-
-// openReel is a reel in a run's folder.
-type openReel struct {
-	*reel.Reader
-	file *os.File
-	tag  string
-}
-
-func (r *openReel) Close() { _ = r.file.Close() }
 
 func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, error) {
 	run, trial, r, err := p.trialReel(ctx, in.ID, in.Trial)
@@ -200,7 +195,13 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		Run: in.ID, Trial: in.Trial, Arm: trial.Arm, Valid: trial.Valid, Width: list.Width, Height: list.Height, Start: trial.StartFrame,
 		Content: FrameArea{trial.ContentX, trial.ContentY, trial.ContentW, trial.ContentH},
 		Region:  areaOf(list.Region), Pixels: list.Region.Dx() * list.Region.Dy(), Changed: list.Changed, Pieces: list.Pieces,
-		Progress: append([]float64{}, trial.VisualProgress...),
+		Progress: append([]float64{}, trial.VisualProgress...), Strip: []StripPicture{},
+	}
+	if root, err := p.Store.Files(in.ID); err == nil {
+		for _, shot := range report.FilmstripOf(root, trial) {
+			out.Strip = append(out.Strip, StripPicture{shot.TimeMS, shot.File})
+		}
+		_ = root.Close()
 	}
 	for _, t := range run.Trials {
 		out.Trials = append(out.Trials, t.Number)
@@ -283,49 +284,6 @@ func (p *Panel) framesTable(c echo.Context) error {
 	}
 	c.Response().Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=\"%s-trial-%d-frames.csv\"", list.Run, trial))
 	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", b.Bytes())
-}
-
-// forget closes the recent reel.
-func (c *counting) forget() {
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	c.close()
-}
-
-func (c *counting) close() {
-	if c.recent != nil {
-		c.recent.Close()
-		c.closing.Stop()
-	}
-	c.recent, c.recentOf = nil, ""
-}
-
-// reelOf returns the reel and the frame that a request names. The caller has the turn until it has done with the reel.
-func (p *Panel) reelOf(c echo.Context) (r *openReel, frame int, err error) {
-	trial, err := strconv.Atoi(c.Param("trial"))
-	if err != nil {
-		return nil, 0, missing(c.Param("trial"))
-	}
-	if frame, err = strconv.Atoi(c.Param("frame")); err != nil {
-		return nil, 0, missing(c.Param("frame"))
-	}
-	k, key := &p.counted, fmt.Sprint(c.Param("id"), "/", trial)
-	if k.recentOf != key {
-		if _, _, r, err = p.trialReel(c.Request().Context(), c.Param("id"), trial); err != nil {
-			return nil, 0, err
-		}
-		k.close()
-		k.recent, k.recentOf, k.closing = r, key, time.AfterFunc(recentKept, k.forget)
-	}
-	r = k.recent
-	k.closing.Reset(recentKept)
-	if frame < 0 || frame >= r.Len() {
-		return nil, 0, echo.NewHTTPError(http.StatusNotFound, fmt.Sprintf("the reel has frames 0 … %d", r.Len()-1))
-	}
-	h := c.Response().Header()
-	h.Set("Cache-Control", "private, no-cache")
-	h.Set("ETag", r.tag)
-	return r, frame, nil
 }
 
 func (p *Panel) framePicture(c echo.Context) error {

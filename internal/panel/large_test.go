@@ -215,6 +215,7 @@ func BenchmarkLargeStore(b *testing.B) {
 		{"history of a name", "/api/v1/history?name=page+3"},
 		{"open a run of 20 trials", "/api/v1/runs/20260301-000000-0"},
 		{"open a run of 1000 trials", "/api/v1/runs/" + one.ID},
+		{"view a run of 1000 trials", "/api/v1/runs/" + one.ID + "/view"},
 		{"export a run of 1000 trials", "/api/v1/runs/" + one.ID + "/export?format=csv"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -246,4 +247,59 @@ func BenchmarkLargeStore(b *testing.B) {
 			_ = again.Close()
 		}
 	})
+}
+
+// BenchmarkRunPage: what somebody waits for who opens the page of a run of 100 trials, in a store of 10,000, until its charts are
+// drawn and take keys, and how much is sent for that.
+func BenchmarkRunPage(b *testing.B) {
+	st := largeStore(b, 500, 20)
+	one := reporttest.Compared(7, 50, 40)
+	one.ID = "20260401-090000-hundred"
+	putRun(b, st.Root(), one)
+	s := newServer(b, Config{Store: st, Version: "v1"})
+	browser := reporttest.NewBrowser(b)
+	var took, sent, least float64
+	n := 0.0
+	for b.Loop() {
+		if err := browser.Open(s.URL + "/run?run=" + one.ID); err != nil {
+			b.Fatal(err)
+		}
+		got, err := reporttest.Eval[[]float64](browser, runPageReady)
+		if err != nil || len(got) != 2 {
+			b.Fatalf("%v, %v", got, err)
+		}
+		if took, sent, n = took+got[0], sent+got[1], n+1; n == 1 || got[0] < least {
+			least = got[0]
+		}
+	}
+	b.ReportMetric(took/n, "ms/page")
+	b.ReportMetric(least, "ms-least")
+	b.ReportMetric(sent/n/1e3, "kB")
+}
+
+// runPageReady waits until the page is drawn, and returns when that was, in ms since the navigation, and what was sent, in bytes.
+const runPageReady = `(async () => {` + until + `
+	await until(() => document.querySelectorAll(".metric svg a[tabindex='0']").length === 8 && document.getElementById("pair").options.length);
+	const drawn = performance.mark("drawn").startTime, all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+	return [drawn, all.reduce((sum, e) => sum + e.decodedBodySize, 0)];
+})()`
+
+// All that the page of a run of 100 trials needs is less than 300 kB, without any compression.
+func TestRunPageIsSmall(t *testing.T) {
+	st := emptyStore(t)
+	one := reporttest.Compared(7, 50, 40)
+	putRun(t, st.Root(), one)
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/run?run=" + one.ID); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reporttest.Eval[[]float64](b, runPageReady)
+	if err != nil || len(got) != 2 || got[1] < 10_000 || got[1] > 300_000 {
+		t.Errorf("the page is ready, and its bytes: %v (%v); want less than 300 kB", got, err)
+	}
+	t.Logf("ready after %.0f ms, with %.0f kB", got[0], got[1]/1e3)
+	if dots, err := reporttest.Eval[int](b, `document.querySelectorAll(".metric svg a").length`); err != nil || dots != 4*(100+50) {
+		t.Errorf("%d dots (%v), want 600", dots, err)
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -59,12 +60,20 @@ type Config struct {
 	Hosts []string
 	// Queue lets runs be started; nil makes the panel read-only.
 	Queue Queue
+	// Answers keeps what was answered to requests with a key; nil is the database of Queue, if that is a box's.
+	Answers Answers
 	// Boxes are those of a fleet, whose head this is; nil has no such routes.
 	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
 	Automation *automation.Keeper
 	// Bisects are those that the box makes by itself; nil has no such routes.
 	Bisects *bisects.Keeper
+	// Machines answers the boxes of a fleet; nil for nobody but people and scripts.
+	Machines *Machines
+	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil brings none.
+	Fetch func(ctx context.Context, run, name string) error
+	// Removed is told when the files of a run were deleted; nil is not.
+	Removed func(ctx context.Context, run string) error
 	// Devices lists the devices; nil if nothing can be measured.
 	Devices func(context.Context) []Device
 	// PluggedIn lists the parts of which devices can be made; nil lists none.
@@ -82,6 +91,8 @@ type Config struct {
 	System   System
 	Backups  Backups
 	Retainer Retainer
+	// Fleet is the box's place in a fleet; nil has no such routes.
+	Fleet Fleet
 	// Supporter makes support bundles; nil has no such route.
 	Supporter Supporter
 	// Certificate is the authority that devices must trust, in PEM form.
@@ -106,15 +117,22 @@ type Queue interface {
 	Events() *runqueue.Events
 }
 
+// Answers keeps what was answered to requests with a key; a [store.Queue] does.
+type Answers interface {
+	Claim(ctx context.Context, o store.Once, now time.Time) (*store.Answer, error)
+	Unclaim(ctx context.Context, key string) error
+	Answer(ctx context.Context, key string, a store.Answer) error
+}
+
 // Panel is the HTTP handler.
 type Panel struct {
 	Config
-	handler http.Handler
-	api     huma.API
-	events  *runqueue.Events
-	finder  *history.Finder
-	counted counting
-	fleet   fleetCounts
+	handler   http.Handler
+	api       huma.API
+	events    *runqueue.Events
+	finder    *history.Finder
+	counted   counting
+	boxCounts fleetCounts
 }
 
 // New makes a panel. Use Serve, or pass the panel as a handler to another server.
@@ -132,6 +150,9 @@ func New(c Config) (*Panel, error) {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
+	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
+		p.Answers = own.Jobs
+	}
 	if c.Queue != nil {
 		p.events = c.Queue.Events()
 	}
@@ -139,7 +160,7 @@ func New(c Config) (*Panel, error) {
 	e.HTTPErrorHandler = p.fail
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(conditional(describe(e)))
+	p.handler = p.guard(p.once(conditional(describe(e))))
 	return p, nil
 }
 

@@ -417,6 +417,7 @@ func TestOpenAPI(t *testing.T) {
 		"stream-run-events", "list-devices", "get-certificate", "list-archives", "put-archive", "get-archive", "remove-archive", "get-config",
 		"set-config", "get-update", "update", "reset", "log-in", "log-out", "get-session", "list-tokens", "create-token", "revoke-token",
 		"list-audit", "backup", "restore", "support", "metrics", "preview-retention", "apply-retention", "pin-run", "get-pin", "unpin-run",
+		"get-fleet", "join-fleet", "leave-fleet",
 		"list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
 		"get-archive-contents", "get-device-code", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -154,56 +153,4 @@ func (p *Panel) lastReplay(ctx context.Context, digest string) (*Replayed, error
 		return r, nil
 	}
 	return nil, nil
-}
-
-// neededBy says what a recording is still needed by: a run that waits or goes on, or a workflow. It is ""
-// if nothing needs it.
-func (p *Panel) neededBy(ctx context.Context, name string) (string, error) {
-	if p.Queue == nil {
-		return "", nil
-	}
-	f, err := p.Archives.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	needs := func(plan lab.Plan) bool {
-		names := plan.Archives()
-		// The queue has the path of the file in place of the name.
-		return slices.Contains(names, name) || slices.Contains(names, f.Name())
-	}
-	jobs, err := p.Queue.List(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, j := range jobs {
-		if (j.State == store.StateQueued || j.State == store.StateRunning) && needs(j.Plan) {
-			return "run " + j.ID + " replays it: wait for its end, or cancel it", nil
-		}
-	}
-	if p.Automation == nil {
-		return "", nil
-	}
-	all, err := p.Automation.Workflows(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, w := range all {
-		full, err := p.Automation.Workflow(ctx, w.Name, 0)
-		if err == nil && full.Plan != nil && needs(*full.Plan) {
-			return "workflow " + w.Name + " replays it: change the workflow or remove it first", nil
-		}
-	}
-	return "", nil
-}
-
-func (p *Panel) removeArchive(ctx context.Context, in *nameInput) (*struct{}, error) {
-	why, err := p.neededBy(ctx, in.Name)
-	if err != nil {
-		return nil, p.toHTTPError(err)
-	}
-	if why != "" {
-		return nil, huma.Error409Conflict("the recording " + clip(in.Name) + " is needed: " + why)
-	}
-	return nil, p.toHTTPError(p.Archives.Remove(in.Name))
 }

@@ -26,6 +26,30 @@ func recordingsPage() pageTest {
 	set($("find"), "404");
 	await until(() => $("requests").rows.length === 1);
 	says.push("found: " + [$("count").textContent, new URLSearchParams(location.search).get("find"), decodeURIComponent($("csv").href).split("\n").length].join("; "));
+	const changed = $("change"), make = changed.elements;
+	says.push("change: " + [seen("rename"), seen("change"), make.into.value, seen("pages")].join("; "));
+	set(make.leave, "*/b.js");
+	says.push("effect: " + $("effect").textContent);
+	set(make.leave, "");
+	press(changed, "Make it");
+	await until(() => changed.querySelector("[role=alert]").textContent);
+	says.push("not changed: " + changed.querySelector("[role=alert]").textContent);
+	set(make.leave, "*/b.js\n");
+	set(make.into, "small.wacz");
+	press(changed, "Make it");
+	await until(() => $("did").textContent.startsWith("small.wacz") && document.activeElement.id === "one-head" && seen("inside"));
+	says.push("changed: " + [$("did").textContent, new URLSearchParams(location.search).get("name")].join("; "));
+	press($("uploads"), "Rename");
+	await until(() => document.activeElement === $("rename").elements.name && seen("inside"));
+	says.push("rename: " + $("rename").elements.name.value);
+	set($("rename").elements.name, "taken.wacz");
+	press($("rename"), "Rename");
+	await until(() => $("rename").querySelector("[role=alert]").textContent);
+	says.push("not renamed: " + $("rename").querySelector("[role=alert]").textContent);
+	set($("rename").elements.name, "other.wacz");
+	press($("rename"), "Rename");
+	await until(() => $("did").textContent.includes("is called"));
+	says.push("renamed: " + $("did").textContent);
 	await send("PUT", "/api/v1/workflows/keeps", { plan: { page: "https://a.test/", archive: "shop.wacz" } });
 	press($("uploads"), "Delete");
 	press($("sure"), "Delete");
@@ -46,6 +70,13 @@ func recordingsPage() pageTest {
 		"last: None of the last hundred runs replayed it.",
 		"waterfall: a.test/b.jscut off: length; 404; <b>; 10; 200; 200; bad; 50%+12.5%, 62.5%+37.5%",
 		"found: 1 of 2 requests.; 404; 4",
+		"change: true; true; shop-changed.wacz; false",
+		"effect: They leave out 1 of 2 requests.",
+		"not changed: no request matches, so nothing is changed",
+		"changed: small.wacz is stored, 900 kB: 1 request is left out.; small.wacz",
+		"rename: shop.wacz",
+		"not renamed: there is a recording taken.wacz already",
+		"renamed: shop.wacz is called other.wacz now.",
 		`needed: That did not work: the recording "shop.wacz" is needed: workflow keeps replays it: change the workflow or remove it first.`,
 		"deleted: shop.wacz is deleted.",
 	}, "?name=20261121-101400-links", `

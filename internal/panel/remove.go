@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"syscall"
@@ -19,8 +20,15 @@ func isNoSpace(err error) bool {
 }
 
 // remove deletes the files of a run that has ended.
-func (p *Panel) remove(id string) error {
-	switch err := p.Store.Remove(id); {
+func (p *Panel) remove(ctx context.Context, id string) error {
+	if err := p.free(ctx, id, p.neededBy); err != nil {
+		return err
+	}
+	err := p.Store.Remove(id)
+	if err == nil && p.Removed != nil {
+		err = p.Removed(ctx, id)
+	}
+	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return huma.Error404NotFound("there is no run " + clip(id))
 	case errors.Is(err, store.ErrPinned):

@@ -89,7 +89,7 @@ func (p *Panel) retain(ctx context.Context, in *retentionInput, do func(context.
 	for n := len(got.Delete) - mostRetained; n > 0; n = 0 {
 		got.Delete, got.More = got.Delete[:mostRetained], n
 	}
-	got.Kept = got.Kept[:min(len(got.Kept), mostRetained)]
+	got.Kept, got.Held = got.Kept[:min(len(got.Kept), mostRetained)], got.Held[:min(len(got.Held), mostRetained)]
 	return &retentionBody{got}, nil
 }
 

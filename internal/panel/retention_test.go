@@ -20,7 +20,8 @@ func (fakeRetainer) Policy() retention.Policy { return retention.Policy{KeepDays
 func (fakeRetainer) Preview(_ context.Context, p retention.Policy) (Retention, error) {
 	return Retention{Policy: p, Free: 7e11, Disk: 1e12, Decision: retention.Decision{
 		Delete: []retention.Deletion{{Run: "20260101-000000-old", Wall: time.Unix(1_767_225_600, 0).UTC(), Bytes: 5e8, Why: "older than 90 days"}},
-		Kept:   []retention.Kept{{Run: "20260102-000000-release", Bytes: 4e8, Needed: "it is pinned"}}, Bytes: 2e9, Frees: 5e8,
+		Kept:   []retention.Kept{{Run: "20260102-000000-release", Bytes: 4e8, Needed: "it is pinned"}},
+		Held:   []retention.Kept{{Run: "20260102-000000-release", Bytes: 4e8, Needed: "it is pinned"}, {Run: "20261121-091400-demo", Bytes: 3e8, Needed: "<b>the workflow"}}, Bytes: 2e9, Frees: 5e8,
 	}}, nil
 }
 

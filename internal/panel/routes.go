@@ -23,6 +23,7 @@ type Health struct {
 	Version string `json:"version" doc:"Version of the appliance"`
 	Token   bool   `json:"token" doc:"Whether the other calls need a token"`
 	Starts  bool   `json:"starts" doc:"Whether runs can be started here"`
+	Joins   bool   `json:"joins" doc:"Whether this is a box that can belong to the head of a fleet"`
 	Parts   []Part `json:"parts" doc:"The watched parts of the service: panel, network, capture"`
 	// Warnings do not make the health fail: the service works in spite of them.
 	Warnings []string `json:"warnings,omitempty" doc:"Problems to fix, in spite of which the service works" example:"the configuration has a mistake: the defaults are used"`
@@ -122,6 +123,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.annotations(api)
 	p.exports(api)
 	p.pins(api)
+	p.runViews(api)
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)
@@ -146,6 +148,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.appliance(e, api)
 	p.access(e, api)
 	describeScopes(api.OpenAPI())
+	describeKeys(api.OpenAPI())
 	return api
 }
 
@@ -154,13 +157,13 @@ func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(ctx context.Context, _ *noInput) (*healthBody, error) {
 	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
-		Fingerprint: p.Fingerprint}
+		Fingerprint: p.Fingerprint, Joins: p.Fleet != nil}
 	if p.Alerts != nil {
 		answer.Warnings = append(slices.Clone(answer.Warnings), p.Alerts()...)
 	}
 	if p.Boxes != nil {
 		var warnings []string
-		answer.Fleet, warnings = p.fleet.health(ctx, p.Boxes)
+		answer.Fleet, warnings = p.boxCounts.health(ctx, p.Boxes)
 		answer.Warnings = append(slices.Clone(answer.Warnings), warnings...)
 	}
 	status := http.StatusOK

@@ -26,7 +26,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPost:
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") ||
 			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
-			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") ||
+			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
 		}

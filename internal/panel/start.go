@@ -57,7 +57,7 @@ func (p *Panel) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
-		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone.",
+		Description:   "A waiting run is removed from the queue. A run in progress is stopped and stays listed as interrupted. With files=true a run that has ended is deleted with all its files, and so is the recording that it made; this cannot be undone. A run whose recording is needed is kept: the answer is 409 and says by what.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.cancel)
@@ -108,15 +108,21 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name, and what a bisect finds. Clients that are generated have these names, so the parts that only say how
-// huma takes a body are left out.
+// has that name, what a bisect finds, and what the page of a run shows. Clients that are generated have these names, so
+// the parts that only say how huma takes a body are left out.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
 		return "PlanStep"
 	}
 	name := huma.DefaultSchemaNamer(t, hint)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if strings.HasSuffix(t.PkgPath(), "/bisection") {
 		return "Bisect" + name
+	}
+	if strings.HasSuffix(t.PkgPath(), "/runview") {
+		return "RunView" + strings.TrimPrefix(name, "View")
 	}
 	if input, ok := strings.CutSuffix(name, "InputBody"); ok {
 		return input + "Input"
@@ -163,7 +169,7 @@ func onceFor(key string, body any) (store.Once, error) {
 func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
 	job, err := p.Queue.Get(ctx, in.ID)
 	if errors.Is(err, store.ErrNotFound) && in.Files {
-		return nil, p.remove(in.ID)
+		return nil, p.remove(ctx, in.ID)
 	}
 	if err == nil && in.Files && (job.State == store.StateQueued || job.State == store.StateRunning) {
 		return nil, huma.NewError(http.StatusConflict, "the run waits or goes on: cancel it first, without files=true")
@@ -178,7 +184,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 		return nil, p.internalError(err)
 	}
 	if in.Files && p.Store.Has(in.ID) { // an interrupted run may be in the queue as well
-		if err := p.remove(in.ID); err != nil {
+		if err := p.remove(ctx, in.ID); err != nil {
 			return nil, err
 		}
 	}

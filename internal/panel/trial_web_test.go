@@ -76,7 +76,20 @@ func filmed(t testing.TB, st *store.Store, f *filmtest.Film, content image.Recta
 		t.Fatal(err)
 	}
 	defer folder.Close()
-	dir := filepath.Join(folder.Path(), "trials", store.TrialName(1))
+	writeReel(t, folder.Path(), 1, f)
+	if err := report.Write(folder.Path(), run); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Save(run); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// writeReel keeps a film as the reel of a trial.
+func writeReel(t testing.TB, run string, trial int, f *filmtest.Film) {
+	t.Helper()
+	dir := filepath.Join(run, "trials", store.TrialName(trial))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +109,6 @@ func filmed(t testing.TB, st *store.Store, f *filmtest.Film, content image.Recta
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Write(folder.Path(), run); err != nil {
-		t.Fatal(err)
-	}
-	if err := folder.Save(run); err != nil {
-		t.Fatal(err)
-	}
-	return run
 }
 
 // onTrialPage is what a person does on the page. Its answer is in one line for each thing that is looked at.

@@ -33,11 +33,14 @@ func (p *Panel) web(e *echo.Echo) {
 	pages := map[string]route{
 		"/":           {"index.html", page{Title: "Runs", Script: "app.js"}},
 		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
+		"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}}},
 		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}}},
 		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}}},
 		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
+		"/storage":    {"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}},
 		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
-		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"trial.css"}}},
+		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}}},
+		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}}},
 		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
 		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
 	}

@@ -58,8 +58,8 @@ func TestPageInBrowser(t *testing.T) {
 		await until(() => document.querySelectorAll(".run").length === 3);
 		return [document.title, document.querySelectorAll(".run").length, document.querySelectorAll(".run img, .run script").length, document.querySelector(".run a").getAttribute("href")].join(" | ");
 	})()`, until, token))
-	if want := "Runs – Eidetic | 3 | 0 | /runs/20261121-091400-demo/report.html"; err != nil || got != want &&
-		got != "Runs – Eidetic | 3 | 0 | /runs/20261121-101500-evil/report.html" {
+	if want := "Runs – Eidetic | 3 | 0 | /run?run=20261121-091400-demo"; err != nil || got != want &&
+		got != "Runs – Eidetic | 3 | 0 | /run?run=20261121-101500-evil" {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 	got, err = reporttest.Eval[string](b, `(() => {
@@ -98,7 +98,7 @@ func TestPageInBrowser(t *testing.T) {
 		const back = [...document.querySelectorAll("#back a")].filter(a => a.checkVisibility()).map(a => a.getAttribute("href"));
 		return [document.querySelector("#chart").dataset.drawn, document.querySelectorAll("#trial-1 .log-table td.url").length, seen, ...back].join(" ");
 	})()`)
-	if err != nil || got != "2 62 true / /history?name=demo&page=https%3A%2F%2Fwww.shop.example%2F" {
+	if err != nil || got != "2 62 true / /run?run=20261121-091400-demo /history?name=demo&page=https%3A%2F%2Fwww.shop.example%2F" {
 		t.Errorf("the report under the panel: %q (%v)", got, err)
 	}
 	exports, err := reporttest.Eval[[]string](b, `[...document.querySelectorAll("#exports a")].filter(a => a.checkVisibility()).map(a => a.getAttribute("href"))`)

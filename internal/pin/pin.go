@@ -32,7 +32,8 @@ import (
 )
 
 const (
-	certFile, keyFile = "panel.crt", "panel.key"
+	certFile, keyFile       = "panel.crt", "panel.key"
+	boxCertFile, boxKeyFile = "box.crt", "box.key"
 	// lifetime is long, because every change of the certificate alarms every client.
 	lifetime = 10 * 365 * 24 * time.Hour
 	// renewBefore is how long before its end a certificate is replaced.
@@ -54,14 +55,37 @@ func LoadOrCreate(dir string, names []string, now func() time.Time) (cert *tls.C
 	if !errors.Is(err, fs.ErrNotExist) {
 		why = fmt.Errorf("the panel's certificate is made anew, and clients will ask why it changed: %w", err)
 	}
-	cert, certPEM, keyPEM, err := create(names, now())
+	cert, certPEM, keyPEM, err := create("Eidetic panel", x509.ExtKeyUsageServerAuth, names, now())
 	if err != nil {
 		return nil, err
 	}
-	if err := save(dir, certPEM, keyPEM); err != nil {
+	if err := save(dir, certFile, certPEM, keyFile, keyPEM); err != nil {
 		why = errors.Join(why, fmt.Errorf("the panel's certificate lasts until the next start: %w", err))
 	}
 	return cert, why
+}
+
+// LoadBox returns the certificate by which the head of a fleet knows this box again. It is in files of its own, and is
+// never replaced: another one would be a stranger's.
+func LoadBox(dir string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, boxCertFile), filepath.Join(dir, boxKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("the box's certificate for the fleet: %w", err)
+	}
+	return &pair, nil
+}
+
+// LoadOrCreateBox is [LoadBox], and makes the certificate where there is none.
+func LoadOrCreateBox(dir string, now func() time.Time) (*tls.Certificate, error) {
+	cert, err := LoadBox(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return cert, err
+	}
+	cert, certPEM, keyPEM, err := create("Eidetic box", x509.ExtKeyUsageClientAuth, nil, now())
+	if err != nil {
+		return nil, err
+	}
+	return cert, save(dir, boxCertFile, certPEM, boxKeyFile, keyPEM)
 }
 
 func load(dir string, now func() time.Time) (*tls.Certificate, error) {
@@ -75,27 +99,29 @@ func load(dir string, now func() time.Time) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// create makes a certificate, and its files.
-func create(names []string, now time.Time) (cert *tls.Certificate, certPEM, keyPEM []byte, err error) {
+// create makes a certificate for one use, and its files.
+func create(subject string, usage x509.ExtKeyUsage, names []string, now time.Time) (
+	cert *tls.Certificate, certPEM, keyPEM []byte, err error,
+) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("make the panel's key: %w", err)
+		return nil, nil, nil, fmt.Errorf("make a key: %w", err)
 	}
 	serial := make([]byte, 16)
 	_, _ = rand.Read(serial) // crypto/rand never returns an error
 	serial[0] = serial[0]&0x7f | 0x40
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial),
-		Subject:      pkix.Name{CommonName: "Eidetic panel", Organization: []string{"Eidetic"}},
+		Subject:      pkix.Name{CommonName: subject, Organization: []string{"Eidetic"}},
 		NotBefore:    now.Add(-backdate), NotAfter: now.Add(lifetime),
 		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		DNSNames:    append([]string{"localhost"}, names...),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("sign the panel's certificate: %w", err)
+		return nil, nil, nil, fmt.Errorf("sign a certificate: %w", err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -111,7 +137,7 @@ func create(names []string, now time.Time) (cert *tls.Certificate, certPEM, keyP
 
 // save writes the key last: a power cut between the two leaves a pair that does not fit,
 // which the next start replaces.
-func save(dir string, certPEM, keyPEM []byte) error {
+func save(dir, certFile string, certPEM []byte, keyFile string, keyPEM []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

@@ -39,6 +39,38 @@ func TestCertificateIsKept(t *testing.T) {
 	}
 }
 
+// The certificate of a box is kept, only the box can read its key, and a damaged one is no reason for another.
+func TestBoxCertificateIsNeverReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	if cert, err := LoadBox(dir); err == nil {
+		t.Errorf("LoadBox() of an empty folder = %v; want an error", cert)
+	}
+	first, err := LoadOrCreateBox(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []func() (string, error){
+		func() (string, error) { c, err := LoadBox(dir); return Of(c.Leaf), err },
+		func() (string, error) {
+			c, err := LoadOrCreateBox(dir, fixed(time.Now().Add(2*lifetime)))
+			return Of(c.Leaf), err
+		},
+	} {
+		if got, err := again(); err != nil || got != Of(first.Leaf) {
+			t.Errorf("the certificate is %s, %v; want the first one", got, err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, boxKeyFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of the key = %v, %v; want 0600", info.Mode(), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, boxCertFile), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cert, err := LoadOrCreateBox(dir, time.Now); err == nil {
+		t.Errorf("LoadOrCreateBox() over a damaged one = %v; want an error", cert)
+	}
+}
+
 func TestFolderThatCannotBeMade(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -119,19 +119,12 @@ func changesOf(run *lab.Run) []change {
 				}
 			}
 		}
-		c.Finding, c.Kind = e.Finding, "plain"
+		c.Finding, c.Kind = Finding(run, e), "plain"
 		switch e.Finding {
 		case lab.Slower:
 			c.Kind = "bad"
 		case lab.Faster, lab.Equivalent:
 			c.Kind = "good"
-		case lab.NoChange:
-			c.Finding = "no difference found"
-		case lab.Unknown:
-			c.Finding = "too few trials"
-			if run.Comparison.Margin > 0 && e.Shift.Confidence > 0 {
-				c.Finding = "not known"
-			}
 		}
 		out = append(out, c)
 	}

@@ -52,6 +52,7 @@ func Write(dir string, run *lab.Run) error {
 type place struct {
 	Report, Timeline string // files in the run's folder
 	Up               string // the report of the whole run; "" for that itself
+	Cell             string // the name of the cell; "" for the whole run
 }
 
 // writeOne writes the report of a run of one page.

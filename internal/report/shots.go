@@ -88,3 +88,14 @@ func tellingStep(run *lab.Run) (step string) {
 	}
 	return step
 }
+
+// FilmstripOf lists the pictures of a trial's filmstrip, in the order of time.
+func FilmstripOf(files *os.Root, t *lab.Trial) (all []Shot) {
+	thumbs, _ := filmstrip(files, t)
+	for _, one := range thumbs {
+		if file, err := url.PathUnescape(one.URL); err == nil {
+			all = append(all, Shot{one.TimeMS, file})
+		}
+	}
+	return all
+}

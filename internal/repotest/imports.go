@@ -140,6 +140,8 @@ func directions() []direction {
 					"internal/backup",
 					"internal/bisects",
 					"internal/credentials",
+					"internal/fleet",
+					"internal/programs",
 					"internal/redact",
 					"internal/retention",
 					"internal/support",
@@ -239,13 +241,17 @@ func directions() []direction {
 		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
 		{
 			"internal/fleet/metrology",
-			append([]string{"internal/fleet", "analysis/change", "analysis/stats"}, lab...),
+			append([]string{"internal/fleet", "internal/history", "internal/store", "analysis/stats"}, lab...),
 			"a box is judged by its readings alone, so that it can be judged again, and in simulations",
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
+		},
+		{
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/pin"}, lab...),
+			"the fake head has the protocol and nothing behind it; only tests import it",
 		},
 		{
 			"internal/fleet/head",
@@ -255,6 +261,11 @@ func directions() []direction {
 			}, lab...),
 			"the head is the panel of a box with a ledger in place of the queue; it has no instrument",
 		},
+		{
+			"internal/runview",
+			[]string{"internal/lab", "internal/report", "internal/verdict", "analysis/stats", "internal/report/reporttest"},
+			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
+		},
 		{"internal/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
 		{
 			"internal/automation",
@@ -263,7 +274,7 @@ func directions() []direction {
 		},
 		{
 			"internal/compare",
-			append([]string{"internal/verdict", "internal/store", "internal/history"}, lab...),
+			append([]string{"analysis/stats", "internal/fleet", "internal/verdict", "internal/store", "internal/history", "internal/report/reporttest"}, lab...),
 			"two runs are compared from what was kept of them; it measures nothing",
 		},
 		{
@@ -288,6 +299,7 @@ func directions() []direction {
 				"internal/experiment",
 				"internal/retention",
 				"internal/runqueue",
+				"internal/runview",
 				"internal/credentials",
 				"internal/pin",
 				"capture/reel",

@@ -65,6 +65,7 @@ type Kept struct {
 type Decision struct {
 	Delete []Deletion `json:"delete" doc:"Runs whose evidence goes, the oldest first"`
 	Kept   []Kept     `json:"kept" doc:"Runs that the policy would take, and that are needed"`
+	Held   []Kept     `json:"held" doc:"All runs whose evidence is needed, whether or not the policy would take it"`
 	Bytes  int64      `json:"bytes" doc:"Of all files of all runs"`
 	Frees  int64      `json:"frees" doc:"Bytes that are deleted"`
 	Short  int64      `json:"short" doc:"Bytes that the policy wants besides, and that are needed or no evidence"`
@@ -80,7 +81,7 @@ const (
 func Decide(p Policy, runs []Run, free int64, now time.Time, aged bool) Decision {
 	runs = slices.Clone(runs)
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Or(a.Wall.Compare(b.Wall), strings.Compare(a.ID, b.ID)) })
-	d := Decision{Delete: []Deletion{}, Kept: []Kept{}}
+	d := Decision{Delete: []Deletion{}, Kept: []Kept{}, Held: []Kept{}}
 	for _, r := range runs {
 		d.Bytes += r.Bytes
 	}
@@ -94,6 +95,9 @@ func Decide(p Policy, runs []Run, free int64, now time.Time, aged bool) Decision
 		return bytes, why
 	}
 	for _, r := range runs {
+		if r.Needed != "" && r.Evidence > 0 {
+			d.Held = append(d.Held, Kept{r.ID, r.Evidence, r.Needed})
+		}
 		_, why := excess()
 		if aged && p.KeepDays > 0 && now.Sub(r.Wall) > time.Duration(p.KeepDays)*day {
 			why = fmt.Sprintf("older than %d days", p.KeepDays)

@@ -126,6 +126,34 @@ func (q *Queue) Add(ctx context.Context, plan lab.Plan, once store.Once) (id str
 	return job.ID, nil
 }
 
+// AddAs is [Queue.Add] for a run whose ID somebody else has chosen. A job of that ID that the queue has already, in
+// whatever state, stays the only one. The caller sees to it that no run of that ID has come to an end of its own.
+func (q *Queue) AddAs(ctx context.Context, id string, plan lab.Plan) error {
+	if !store.ValidID(id) {
+		return &RejectedError{fmt.Errorf("%.130q is no ID of a run", id)}
+	}
+	if _, err := q.Jobs.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	accepted, err := q.Runner.Accept(ctx, plan)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &RejectedError{err}
+	}
+	err = q.Jobs.Add(ctx, store.Job{ID: id, Device: accepted.Device, Created: q.Now(), Plan: accepted})
+	if errors.Is(err, store.ErrExists) { // it came twice at the same time
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	q.events.Publish(Progress{Run: id, State: store.StateQueued, Of: accepted.Total()})
+	q.worker.wake()
+	return nil
+}
+
 func (q *Queue) add(ctx context.Context, job store.Job, once store.Once) (string, error) {
 	if once.Key == "" {
 		return job.ID, q.Jobs.Add(ctx, job)

@@ -242,6 +242,35 @@ func TestAddOnce(t *testing.T) {
 	}
 }
 
+// A run whose ID somebody else has chosen is one job, however often it comes.
+func TestAddAs(t *testing.T) {
+	q, r := newQueue(t)
+	for range 3 {
+		if err := q.AddAs(t.Context(), "20270115-080000-x.01", planOf("a", "x")); err != nil {
+			t.Fatalf("AddAs() = %v; want nil", err)
+		}
+	}
+	var rejected *RejectedError
+	for id, p := range map[string]lab.Plan{"../x": planOf("a", "x"), "y": {}} {
+		if err := q.AddAs(t.Context(), id, p); !errors.As(err, &rejected) {
+			t.Errorf("AddAs(%q) = %v; want a RejectedError", id, err)
+		}
+	}
+	if jobs, err := q.List(t.Context()); err != nil || len(jobs) != 1 || jobs[0].Device != "a" {
+		t.Errorf("jobs: %+v, %v; want one of device a", jobs, err)
+	}
+	l := q.Events().Listen("20270115-080000-x.01")
+	defer l.Close()
+	work(t, q)
+	if got := <-r.started; got != "20270115-080000-x.01" {
+		t.Errorf("the run %s begins; want that with the given ID", got)
+	}
+	r.release <- nil
+	if got := awaitEnd(t, l); got.State != store.StateDone {
+		t.Errorf("the run ended as %+v; want done", got)
+	}
+}
+
 func TestCancelAJobThatWaits(t *testing.T) {
 	q, _ := newQueue(t)
 	id := add(t, q, planOf("a", "x"))

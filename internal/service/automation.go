@@ -10,7 +10,7 @@ import (
 	"eidetic/internal/bisects"
 	"eidetic/internal/execute"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
+	"eidetic/internal/panel"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/internal/webhook"
@@ -21,12 +21,12 @@ const automationFile = "automation.db"
 
 // keeper opens what the box does by itself. A box without it still measures: where the file
 // cannot be opened the result is nil, with a warning for people. A damaged file is put aside.
-func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (
+func (s *Service) keeper(ctx context.Context, queue panel.Queue, runs *store.Store, carrier *runner, inside func() []netip.Prefix) (
 	k *automation.Keeper, warning []string,
 ) {
 	c := automation.Config{
 		File: filepath.Join(s.Data, automationFile), Runs: queue, Store: runs, Check: carrier.checkKept, Log: s.Log,
-		Sender: s.sender(network),
+		Sender: s.sender(inside),
 	}
 	k, err := automation.Open(ctx, c)
 	if err != nil && store.Damaged(err) {
@@ -47,14 +47,14 @@ func (s *Service) keeper(ctx context.Context, queue *runqueue.Queue, runs *store
 	return k, warning
 }
 
-// sender posts to the addresses that people gave.
-func (s *Service) sender(network *ports) webhook.Sender {
+// sender posts to the addresses that people gave; inside are the networks of devices.
+func (s *Service) sender(inside func() []netip.Prefix) webhook.Sender {
 	roots, err := sandbox.TrustedRoots(s.Roots)
 	if err != nil {
 		s.Log.Error("webhooks: the trusted certificates cannot be read", "error", err)
 	}
 	return webhook.Sender{
-		Guard:    webhook.Guard{Allow: s.Config.Webhooks.Allow, Inside: network.prefixes},
+		Guard:    webhook.Guard{Allow: s.Config.Webhooks.Allow, Inside: inside},
 		Resolver: s.Config.Network.resolver(), Roots: roots, Agent: "eidetic/" + s.Version,
 	}
 }
@@ -63,9 +63,9 @@ func (s *Service) sender(network *ports) webhook.Sender {
 const bisectsDir = "bisects"
 
 // bisects opens the bisects that the box makes by itself.
-func (s *Service) bisects(queue *runqueue.Queue, runs *store.Store, carrier *runner, network *ports) (*bisects.Keeper, error) {
+func (s *Service) bisects(queue panel.Queue, runs *store.Store, carrier *runner, inside func() []netip.Prefix) (*bisects.Keeper, error) {
 	return bisects.Open(bisects.Config{
-		Dir: filepath.Join(s.Data, bisectsDir), Runs: queue, Store: runs, Sender: s.sender(network), Check: carrier.checkKept, Log: s.Log,
+		Dir: filepath.Join(s.Data, bisectsDir), Runs: queue, Store: runs, Sender: s.sender(inside), Check: carrier.checkKept, Log: s.Log,
 	})
 }
 

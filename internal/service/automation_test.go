@@ -30,7 +30,7 @@ func newKeeper(t *testing.T, dir string) (k *automation.Keeper, warning []string
 	s := New(Options{Config: DefaultConfig(), Data: dir, Log: slog.New(slog.DiscardHandler)})
 	carrier := &runner{data: dir, runs: runs, devices: &deviceList{}}
 	network := &ports{config: []deviceConfig{{Name: "laptop", Port: "eth9", Gateway: "203.0.112.1/24"}}}
-	k, warning = s.keeper(t.Context(), runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier}), runs, carrier, network)
+	k, warning = s.keeper(t.Context(), runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier}), runs, carrier, network.prefixes)
 	t.Cleanup(func() {
 		var closed error
 		if k != nil {

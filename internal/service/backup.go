@@ -146,6 +146,11 @@ func (s stopping) Write(p []byte) (int, error) {
 // forgetHooks removes webhooks, whose addresses and keys are secrets, and what was to be told them.
 func forgetHooks() []string { return []string{`DELETE FROM hooks`, `DELETE FROM deliveries`} }
 
+// forgetAnswers removes what was answered to requests with a key: it may name what is left out.
+func forgetAnswers() []string {
+	return []string{`DELETE FROM answers`, `DELETE FROM keys WHERE job = ''`}
+}
+
 func (b backups) snapshot(ctx context.Context, secrets bool) (s snapshot, err error) {
 	s.manifest = backup.Manifest{Made: time.Now().UTC().Truncate(time.Second), Software: b.software, Secrets: secrets}
 	// The runs first: one that begins after this is in the copy of the queue, and waits there.
@@ -169,7 +174,7 @@ func (b backups) snapshot(ctx context.Context, secrets bool) (s snapshot, err er
 			_ = os.RemoveAll(s.dir) // the error before says what is wrong
 		}
 	}()
-	for name, clean := range map[string][]string{queueFile: nil, automationFile: forgetHooks()} {
+	for name, clean := range map[string][]string{queueFile: forgetAnswers(), automationFile: forgetHooks()} {
 		if secrets {
 			clean = nil
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/internal/fleet"
 	"eidetic/internal/retention"
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/archive"
@@ -38,6 +39,8 @@ type Config struct {
 	Box     box.Config     `yaml:"box"`
 	// Webhooks says what the box may call.
 	Webhooks webhooksConfig `yaml:"webhooks"`
+	// Fleet is for a box that belongs to a head.
+	Fleet fleetConfig `yaml:"fleet"`
 }
 
 // webhooksConfig says which addresses webhooks may call besides public ones.
@@ -74,6 +77,8 @@ type networkConfig struct {
 type virtualConfig struct {
 	// NoSandbox lets browsers work without their own sandbox, where the machine refuses that.
 	NoSandbox bool `yaml:"no_sandbox"`
+	// Labels are what plans of a fleet may ask for.
+	Labels map[string]string `yaml:"labels"`
 }
 
 // reach says how origins are reached; roots are those of Roots.
@@ -245,6 +250,12 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)
+	}
+	if err := fleet.CheckLabels(cfg.Fleet.Labels); err != nil {
+		return atField(file, text, "$.fleet.labels", err)
+	}
+	if err := fleet.CheckLabels(cfg.Virtual.Labels); err != nil {
+		return atField(file, text, "$.virtual.labels", err)
 	}
 	var field *box.FieldError
 	if err := cfg.Box.Validate(); errors.As(err, &field) {

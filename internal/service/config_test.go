@@ -44,6 +44,9 @@ func TestConfigSaysWhere(t *testing.T) {
 			"webhooks:\n  allow:\n    - 192.168.3.7\n    - ci.example.org:8080\n",
 			[]string{"box.yaml", "4 |", "webhooks.allow[1]", "without a port"},
 		},
+		{"label of the box", "fleet:\n  labels:\n    Room: north\n", []string{"box.yaml", "fleet.labels", `"Room"="north"`, "a label has a key of a-z"}},
+		{"label of a device", "devices:\n  - port: eth1\n    labels: {model: " + strings.Repeat("x", 101) + "}\n", []string{"box.yaml", "devices[0].labels"}},
+		{"label of the browsers", "virtual: {labels: {'a b': c}}\n", []string{"box.yaml", "virtual.labels"}},
 		{"address", "panel:\n  listen: \"8080\"\n", []string{"box.yaml", "2 |", "panel.listen", "write host:port"}},
 	}
 	for _, c := range cases {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"eidetic/internal/execute"
+	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
 	"eidetic/netlab/port"
 )
@@ -38,6 +39,8 @@ type deviceConfig struct {
 	// Fresh are the keys that make it fresh before each trial: "key Ctrl+W"
 	// presses, "text WORDS" types. Its browser must open http://box.test/start after them.
 	Fresh []string `yaml:"fresh"`
+	// Labels are what plans of a fleet may ask for, such as model: Pixel 8.
+	Labels map[string]string `yaml:"labels"`
 }
 
 // withDefaults fills in what the n-th device, from 0, leaves out.
@@ -151,6 +154,9 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 		}
 		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)
+		}
+		if err := fleet.CheckLabels(c.Labels); err != nil {
+			return wrong("labels", "%w", err)
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -39,10 +41,14 @@ type retainer struct {
 	keeper *automation.Keeper // nil keeps no workflows
 	// bisecting says since when runs may be a bisect's that has not ended, zero for none; nil knows none.
 	bisecting func() time.Time
-	tokens    *credentials.Store
-	log       *slog.Logger
-	clock     steadyClock
-	room      func(dir string) (free, total int64, err error)
+	// holds names the bisect that needs the recording of a run; nil knows none.
+	holds func(run string) string
+	// fleet says which runs the head of the fleet has not got yet, and why they are needed; nil knows none.
+	fleet  func() map[string]string
+	tokens *credentials.Store
+	log    *slog.Logger
+	clock  steadyClock
+	room   func(dir string) (free, total int64, err error)
 
 	mu sync.Mutex // one at a time decides and deletes
 }
@@ -130,8 +136,10 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 			run.Needed = "it goes on"
 		} else if !bisect.IsZero() && !e.Wall.Before(bisect) {
 			run.Needed = "it may be of the bisect that goes on"
+		} else if id := r.heldBy(e.ID); id != "" {
+			run.Needed = "the bisect " + id + " replays its recording"
 		} else if pin, err := r.runs.Pinned(e.ID); pin != nil || err != nil {
-			run.Needed = "it is pinned"
+			run.Needed = pinnedBy(pin)
 		}
 		list = append(list, run)
 	}
@@ -143,15 +151,40 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 	return d, nil
 }
 
+// pinnedBy says who pinned a run, and why. A pin that cannot be read is nil, and one all the same.
+func pinnedBy(pin *store.Pin) string {
+	switch {
+	case pin == nil:
+		return "it is pinned, and the pin cannot be read"
+	case pin.Why == "":
+		return "it is pinned by " + pin.By
+	}
+	return "it is pinned by " + pin.By + ": " + pin.Why
+}
+
+// heldBy names the bisect that needs a run, or "".
+func (r *retainer) heldBy(run string) string {
+	if r.holds == nil {
+		return ""
+	}
+	return r.holds(run)
+}
+
 // needed says what the evidence of runs is needed for, by their IDs.
 func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
 	recordings := func(p lab.Plan, why string) {
 		for _, name := range p.Archives() {
+			if filepath.IsAbs(name) { // the queue has the path of the run's file
+				name = filepath.Base(filepath.Dir(name))
+			}
 			if needed[name] == "" {
 				needed[name] = why
 			}
 		}
+	}
+	if r.fleet != nil {
+		maps.Copy(needed, r.fleet())
 	}
 	jobs, err := r.jobs.Jobs(ctx)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/execute"
+	"eidetic/internal/fleet/member"
 	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
 	"eidetic/internal/runqueue"
@@ -124,11 +125,11 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}()
 	carrier := &runner{data: s.Data, runs: runs, devices: devices, notifier: s.Notifier, disk: disk}
 	queue := runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier, Log: s.Log})
-	keeper, warning := s.keeper(ctx, queue, runs, carrier, network)
+	keeper, warning := s.keeper(ctx, queue, runs, carrier, network.prefixes)
 	if keeper != nil {
 		defer keeper.Close()
 	}
-	bisecting, err := s.bisects(queue, runs, carrier, network)
+	bisecting, err := s.bisects(queue, runs, carrier, network.prefixes)
 	if err != nil {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warning = append(warning, "bisects are off: their folder cannot be opened")
@@ -138,7 +139,14 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		clock: newSteadyClock(),
 	}
 	if bisecting != nil {
-		carrier.retainer.bisecting = bisecting.Needs
+		carrier.retainer.bisecting, carrier.retainer.holds = bisecting.Needs, bisecting.Holds
+	}
+	belongs, err := s.member(queue, runs, carrier, uploads)
+	if err != nil {
+		s.Log.Error("the box is no member of a fleet until the next start", "error", err)
+		warning = append(warning, "the box is no member of a fleet: its folder cannot be opened")
+	} else {
+		carrier.retainer.fleet = belongs.Needed
 	}
 	config := panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS),
@@ -150,6 +158,9 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		Hosts: s.Config.hostNames(), Retainer: carrier.retainer,
 		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
 	}
+	if belongs != nil {
+		config.Fleet = boxFleet{belongs}
+	}
 	if box.Is(root) {
 		config.System, config.Settings = boxSystem{root}, boxSettings{root}
 	}
@@ -157,7 +168,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	config.Backups = s.Backups(runs, config.Settings, func() { restart.Store(true); stop() })
-	config.Supporter = supporter{s, runs, jobs, keeper, s.configText(config.Settings), devices.describe, inPlace.list}
+	config.Supporter = supporter{s, runs, jobs, keeper, bisecting, s.configText(config.Settings), devices.describe, inPlace.list}
 	p, err := panel.New(config)
 	if err != nil {
 		return err
@@ -168,7 +179,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	defer remove()
 	ended, down := make(chan error, 1), make(chan struct{})
-	go func() { ended <- serveAll(ctx, p, queue, keeper, bisecting, listener, own) }()
+	go func() { ended <- serveAll(ctx, p, queue, keeper, bisecting, belongs, listener, own) }()
 	retained := make(chan struct{})
 	go func() { carrier.retainer.work(ctx); close(retained) }()
 	defer func() { stop(); <-retained }()
@@ -190,9 +201,9 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 var ErrRestart = errors.New("the service starts again")
 
 // serveAll serves the panel and carries out the queue, and what the box does by itself, until
-// ctx is done or one of them fails, and returns when all have ended. keeper and bisecting may be nil.
+// ctx is done or one of them fails, and returns when all have ended. keeper, bisecting and belongs may be nil.
 func serveAll(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, keeper *automation.Keeper, bisecting *bisects.Keeper,
-	listeners ...net.Listener,
+	belongs *member.Keeper, listeners ...net.Listener,
 ) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listeners...) })
@@ -202,6 +213,9 @@ func serveAll(ctx context.Context, p *panel.Panel, queue *runqueue.Queue, keeper
 	}
 	if bisecting != nil {
 		group.Go(func() error { return bisecting.Work(ctx) })
+	}
+	if belongs != nil {
+		group.Go(func() error { return belongs.Work(ctx) })
 	}
 	return group.Wait()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/panel"
 	"eidetic/internal/redact"
 	"eidetic/internal/store"
@@ -25,6 +26,7 @@ type supporter struct {
 	runs    *store.Store
 	jobs    *store.Queue
 	keeper  *automation.Keeper // nil keeps nothing
+	bisects *bisects.Keeper    // nil keeps none
 	config  func() (string, error)
 	devices func(context.Context) []panel.Device
 	parts   func(context.Context) []panel.PluggedPart
@@ -49,6 +51,7 @@ func (p supporter) Support(ctx context.Context, w io.Writer, health panel.Health
 		}),
 		b.JSON("devices.json", map[string]any{"devices": p.devices(ctx), "parts": p.parts(ctx)}),
 		p.addAutomation(ctx, b),
+		p.addBisects(b),
 		p.addDoctor(ctx, b),
 	}
 	if p.s.Recent != nil {
@@ -91,6 +94,13 @@ func (p supporter) addAutomation(ctx context.Context, b *support.Bundle) error {
 	)
 }
 
+func (p supporter) addBisects(b *support.Bundle) error {
+	if p.bisects == nil {
+		return nil
+	}
+	return b.JSON("bisects.json", p.bisects.List())
+}
+
 // doctorLimit is how long the doctor may take: it tries things out.
 const doctorLimit = time.Minute
 
@@ -110,6 +120,9 @@ func (p supporter) secrets(ctx context.Context) []string {
 		if all, err := p.keeper.Secrets(ctx); err == nil {
 			known = append(known, all...)
 		}
+	}
+	if p.bisects != nil {
+		known = append(known, p.bisects.Secrets()...)
 	}
 	if text, err := os.ReadFile(filepath.Join(p.s.Data, "wifi.json")); err == nil {
 		var v any

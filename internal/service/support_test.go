@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
 	"eidetic/internal/lab"
@@ -71,6 +73,20 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
+	hook := "https://127.0.0.1:1/deploy/hook-path-9"
+	bisecting, err := bisects.Open(bisects.Config{Dir: filepath.Join(data, bisectsDir), Runs: runqueue.New(runqueue.Config{Jobs: jobs, Store: b.runs}),
+		Store: b.runs, Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := bisects.Request{Name: "which release", Plan: map[string]any{"page": "https://x.test/?bisect-query-10"}, URL: hook}
+	if err := json.Unmarshal([]byte(`[{"name":"v1"},{"name":"v2"}]`), &asked.Revisions); err != nil {
+		t.Fatal(err)
+	}
+	made, deployKey, err := bisecting.Make(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tokens := credentials.Open(credentials.Options{Dir: filepath.Join(data, "credentials")})
 	_, named, err := tokens.Create("other", credentials.Read)
 	if err := errors.Join(err, tokens.Close()); err != nil {
@@ -80,11 +96,12 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(recent, nil))
 	log.Info("a request", "url", "https://x.test/?key=logged-query-6", "header", "Authorization: Bearer "+named, "cookie", "sid=logged-cookie-7")
 	log.Warn("hook " + "https://127.0.0.1:1/hooks.shop.example failed, key " + secret["webhook"] + ", box " + secret["token"] + ", Wi-Fi " + secret["Wi-Fi"])
+	log.Warn("the hook of bisect " + made.ID + " does not answer: post " + hook + ": refused, signed with " + deployKey + " of " + deployKey[len("whsec_"):])
 	s := &Service{Options{Data: data, Token: secret["token"], Software: "appliance test", Version: "v1", Recent: recent,
 		Doctor: func(context.Context) ([]doctor.Finding, error) {
 			return []doctor.Finding{{Name: "chromium", Found: "with " + secret["password"]}}, nil
 		}}}
-	p := supporter{s, b.runs, jobs, k, b.config,
+	p := supporter{s, b.runs, jobs, k, bisecting, b.config,
 		func(context.Context) []panel.Device {
 			return []panel.Device{{Name: "laptop", WiFi: &panel.WiFi{SSID: "lab", Passphrase: secret["Wi-Fi"], QR: "WIFI:T:WPA;S:lab;P:" + secret["Wi-Fi"] + ";;"}}}
 		},
@@ -98,7 +115,8 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	for what, value := range map[string]string{
 		"a URL's user": "user-info-1", "a URL's query": "query-token-2", "a URL's fragment": "fragment-3", "a plan's file": "file-secret-4", "a user's cookie": "cookie-value-5",
 		"a query in the log": "logged-query-6", "a cookie in the log": "logged-cookie-7", "a named token": strings.TrimPrefix(named, "eid_"),
-		"a typed text": "typed-password-8", "a plan's file in Base64": "ZmlsZS1zZWNyZXQtNA",
+		"a typed text": "typed-password-8", "the key of a bisect's hook": deployKey[len("whsec_"):], "the address of a bisect's hook": "hook-path-9",
+		"the page of a bisect's plan": "bisect-query-10", "a plan's file in Base64": "ZmlsZS1zZWNyZXQtNA",
 	} {
 		secret[what] = value
 	}
@@ -108,12 +126,13 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 			t.Errorf("%s is in the bundle: …%s…", what, text[max(0, at-80):at+len(value)])
 		}
 	}
-	for _, want := range []string{"appliance test", "the disk is nearly full", "20270104-000000-ann", "20270101-000000-done", "enp2s0", "chromium", "x.test", "a request"} {
+	for _, want := range []string{"appliance test", "the disk is nearly full", "20270104-000000-ann", "20270101-000000-done", "enp2s0", "chromium", "x.test", "a request",
+		made.ID, "which release"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the bundle does not tell of %q", want)
 		}
 	}
-	for _, want := range []string{"version.txt", "health.json", "hardware.txt", "appliance.yaml", "queue.json", "runs.json", "doctor.json", "log.txt",
+	for _, want := range []string{"version.txt", "health.json", "hardware.txt", "appliance.yaml", "queue.json", "runs.json", "doctor.json", "log.txt", "bisects.json",
 		"devices.json", "README.txt"} {
 		if !strings.Contains(names, "support/"+want+" ") {
 			t.Errorf("the bundle has no %s: %s", want, names)

@@ -32,7 +32,7 @@ type Uploads struct {
 // maxUpload bounds an upload.
 const maxUpload = 4 << 30
 
-// incoming is the prefix of the names of uploads that are not complete yet.
+// incoming is the prefix of the names of uploads, and of folders of changed recordings, that are not complete yet.
 const incoming = ".incoming-"
 
 // removeIncomplete removes the uploads during which an earlier service ended. It is
@@ -40,7 +40,7 @@ const incoming = ".incoming-"
 func (a Uploads) removeIncomplete(log *slog.Logger) {
 	left, _ := filepath.Glob(filepath.Join(a.Dir, incoming+"*")) // the pattern is constant and valid
 	for _, file := range left {
-		if err := os.Remove(file); err != nil {
+		if err := os.RemoveAll(file); err != nil {
 			log.Warn("an incomplete upload cannot be removed", "error", err)
 			continue
 		}
@@ -123,16 +123,21 @@ func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader)
 	case n > maxUpload:
 		return panel.Archive{}, refuse(http.StatusRequestEntityTooLarge, "a recording of more than %d GiB is not accepted", maxUpload>>30)
 	}
-	report, err := a.Check.Check(ctx, f.Name())
+	return a.accept(ctx, f.Name(), path, match)
+}
+
+// accept gives a complete file its name if it can be read.
+func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Archive, error) {
+	report, err := a.Check.Check(ctx, file)
 	if err != nil {
 		return panel.Archive{}, err
 	}
 	if report.Refused != "" {
 		// The error must not show the name of our temporary file.
-		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, f.Name(), name))
+		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, file, filepath.Base(path)))
 	}
 	// A recording that was acknowledged must survive a power cut.
-	if err := errors.Join(a.settle(f.Name(), path, match), atomicfile.SyncDir(a.Dir)); err != nil {
+	if err := errors.Join(a.settle(file, path, match), atomicfile.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)

@@ -69,16 +69,8 @@ func (q *Queue) AddOnce(ctx context.Context, j Job, o Once) (id string, err erro
 	if err := add(ctx, tx, j); err != nil {
 		return "", err
 	}
-	for _, s := range []struct {
-		text string
-		args []any
-	}{
-		{`INSERT INTO keys (key, request, job, created) VALUES (?, ?, ?, ?)`, []any{o.Key, o.Request, j.ID, j.Created.UnixNano()}},
-		{`DELETE FROM keys WHERE created < ? OR seq <= (SELECT max(seq) FROM keys) - ?`, []any{j.Created.Add(-keysKept).UnixNano(), mostKeys}},
-	} {
-		if _, err := tx.ExecContext(ctx, s.text, s.args...); err != nil {
-			return "", fmt.Errorf("add job: %w", asNoSpace(err))
-		}
+	if err := keep(ctx, tx, o, j.ID, j.Created); err != nil {
+		return "", fmt.Errorf("add job: %w", asNoSpace(err))
 	}
 	if err := tx.Commit(); err != nil {
 		return "", fmt.Errorf("add job: %w", asNoSpace(err))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -20,7 +21,7 @@ type Series struct {
 	Name   string `json:"name" doc:"What the person called the runs"`
 	Page   string `json:"page" doc:"URL under test"`
 	Link   string `json:"link" doc:"Access network of the control, as it was asked for"`
-	Device string `json:"device,omitempty" doc:"The device, where the run says it"`
+	Device string `json:"device,omitempty" doc:"The device, where the run says it; BOX/DEVICE in a fleet"`
 	// Browser is "" for Chromium as it is.
 	Browser string `json:"browser,omitempty" doc:"The virtual device's browser with its flags and viewport, where the plan names another than Chromium" example:"firefox-esr"`
 }
@@ -87,10 +88,21 @@ func SeriesOf(run *lab.Run) Series { return seriesOf(run) }
 // seriesOf returns the series that a run belongs to.
 func seriesOf(run *lab.Run) Series {
 	s := Series{Name: run.Name, Page: run.Page, Link: cmp.Or(run.Plan.Link, run.Link.Name), Device: run.Plan.Device}
+	if box := run.Environment.Box; box != nil {
+		s.Device = ofBox(box.Name, s.Device)
+	}
 	if browser := run.Plan.Browser.String(); browser != lab.Chromium {
 		s.Browser = browser
 	}
 	return s
+}
+
+// ofBox is the name of a box's device in a fleet, so that no series mixes two boxes.
+func ofBox(box, device string) string {
+	if device == "" || strings.HasPrefix(device, box+"/") {
+		return cmp.Or(device, box)
+	}
+	return box + "/" + device
 }
 
 // Facts returns what could explain a difference between the controls of two runs, by
@@ -147,7 +159,7 @@ type watchedPlan struct {
 // factsOf returns the settings of a run that stay equal until somebody changes them.
 func factsOf(run *lab.Run) facts {
 	e := run.Environment
-	e.LoadAverage, e.Port, e.Isolation = "", nil, nil // vary from run to run by themselves
+	e.LoadAverage, e.Port, e.Isolation, e.Box = "", nil, nil, nil // vary from run to run by themselves
 	w := watched{
 		Environment: e, Link: run.Link,
 		Plan: watchedPlan{run.Plan.Timing, run.Plan.Match, run.Plan.Miss, run.Plan.Still, run.Plan.Limit, run.Plan.Seed, run.Plan.Live, ""},

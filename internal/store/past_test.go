@@ -170,3 +170,35 @@ func TestPastIsShort(t *testing.T) {
 		t.Errorf("Past() has %d facts, %d summaries; want short facts and 64 summaries", len(p.Facts), len(p.Summary))
 	}
 }
+
+// Runs of two boxes of a fleet are not of one series; those without a box have the key that they had before there were fleets.
+func TestSeriesOfBoxes(t *testing.T) {
+	run := done("a", "checkout", 0)
+	alone := seriesOf(run)
+	if got, want := alone.Key(), "363b73c5effa5a3a"; got != want {
+		t.Errorf("Key() of a run without a box = %s; want %s", got, want)
+	}
+	keys := map[string]bool{alone.Key(): true}
+	for _, box := range []string{"lab-1", "lab-2"} {
+		run.Environment.Box = &lab.BoxState{Name: box, ID: "id", Health: "good", Calibration: &lab.Calibration{Runs: 7}}
+		run.Plan.Device = "virtual"
+		short := seriesOf(run)
+		run.Plan.Device = box + "/virtual"
+		if long := seriesOf(run); short != long || short.Device != box+"/virtual" {
+			t.Errorf("seriesOf() = %+v and, with the box in the plan, %+v; want device %s/virtual", short, long, box)
+		}
+		keys[short.Key()] = true
+		for name := range factsOf(run) {
+			if strings.HasPrefix(name, "box") {
+				t.Errorf("factsOf() has %s, which differs from run to run by itself", name)
+			}
+		}
+	}
+	if len(keys) != 3 {
+		t.Errorf("%d keys of runs of no box and of two; want 3", len(keys))
+	}
+	run.Plan.Device = ""
+	if got := seriesOf(run).Device; got != "lab-2" {
+		t.Errorf("Device of a run whose plan names none = %q; want the box", got)
+	}
+}

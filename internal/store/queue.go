@@ -40,7 +40,7 @@ var ErrExists = errors.New("there is a job of this name already")
 
 // queueSteps lead to the newest version. Files had none until version 2, so the first two
 // steps also go through where their tables are there.
-func queueSteps() []string { return []string{queueSchema, onceSchema} }
+func queueSteps() []string { return []string{queueSchema, onceSchema, answerSchema} }
 
 const queueSchema = `
 CREATE TABLE IF NOT EXISTS jobs (

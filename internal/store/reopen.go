@@ -127,6 +127,19 @@ func (f *Folder) dropCutOff(run *lab.Run) error {
 	return nil
 }
 
+// ReadWhole reads the run in a folder as [ReadRun] does, with the series of its trials as far as their files can be read.
+func ReadWhole(dir string) (*lab.Run, error) {
+	run, err := ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{dir: dir, trials: map[int][sha256.Size]byte{}}
+	if err := f.loadSeries(run); err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	return run, nil
+}
+
 // loadSeries adds to the trials of a run their series, and records the digests of the trial.json files.
 func (f *Folder) loadSeries(run *lab.Run) error {
 	root, err := os.OpenRoot(f.dir)

@@ -39,7 +39,7 @@ func change(t *testing.T, path, statements string) {
 
 // A queue of each schema that was released opens with its jobs and keys, twice.
 func TestQueueOfEachSchema(t *testing.T) {
-	for _, script := range []string{"queue-1.sql", "queue-2.sql"} {
+	for _, script := range []string{"queue-1.sql", "queue-2.sql", "queue-3.sql"} {
 		t.Run(script, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "queue.db")
 			made(t, path, script)
@@ -82,11 +82,11 @@ func checkOldQueue(t *testing.T, path string, keys bool) {
 // A queue of a later version is refused, and stays as it is, byte for byte.
 func TestLaterQueueIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "queue.db")
-	made(t, path, "queue-2.sql")
+	made(t, path, "queue-3.sql")
 	change(t, path, fmt.Sprintf(`PRAGMA journal_mode=WAL; PRAGMA user_version = %d; ALTER TABLE jobs ADD COLUMN colour TEXT`, len(queueSteps())+1))
 	before := sumOf(t, path)
 	_, err := OpenQueue(t.Context(), path)
-	if err == nil || !strings.Contains(err.Error(), "its version is 3, and this appliance knows 2: it was written by a newer one") || Damaged(err) {
+	if err == nil || !strings.Contains(err.Error(), "its version is 4, and this appliance knows 3: it was written by a newer one") || Damaged(err) {
 		t.Errorf("OpenQueue() = %v (damaged: %v); want a refusal that names both versions", err, Damaged(err))
 	}
 	if after := sumOf(t, path); after != before {

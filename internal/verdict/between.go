@@ -14,6 +14,19 @@ import (
 // in percent of the reference, counts as none: the machine, the hour or the browser
 // may have changed between the runs.
 func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparison {
+	return between(reference, run, margin, seed, nil)
+}
+
+// Across is Between where two boxes measured the runs: scales has, by metric, the ratio of what the run's box measures to what that
+// of the reference does. The treatment's numbers are divided by it. Metrics without a ratio cannot be compared, and are left out.
+func Across(reference, run *lab.Run, margin float64, seed uint64, scales map[string]stats.Scale) *lab.Comparison {
+	if scales == nil {
+		scales = map[string]stats.Scale{}
+	}
+	return between(reference, run, margin, seed, scales)
+}
+
+func between(reference, run *lab.Run, margin float64, seed uint64, scales map[string]stats.Scale) *lab.Comparison {
 	b := &block{}
 	c := &lab.Comparison{Level: Level, Seed: seed, Effects: []lab.Effect{}, Control: reference.ID, Treatment: run.ID}
 	for _, one := range []struct {
@@ -31,8 +44,11 @@ func Between(reference, run *lab.Run, margin float64, seed uint64) *lab.Comparis
 		}
 	}
 	c.Pairs = min(len(b.control), len(b.treatment))
-	r := rule{level: Level, margin: margin, asked: asked(run)}
+	r := rule{level: Level, margin: margin, asked: asked(run), scales: scales}
 	judge(c, []*block{b}, r, func(values []stats.Block, p stats.Plan) (stats.Comparison, error) {
+		if p.Scale != nil {
+			return stats.Across(values[0].Control, values[0].Treatment, margin/100, p)
+		}
 		base := stats.Quantile(slices.Sorted(slices.Values(values[0].Control)), 0.5)
 		return stats.Independent(values[0].Control, values[0].Treatment, margin/100*math.Abs(base), p)
 	})

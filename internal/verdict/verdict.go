@@ -95,6 +95,8 @@ type rule struct {
 	primary string   // the only guard; "" for all
 	asked   []string // further guards
 	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
+	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box measured both.
+	scales map[string]stats.Scale
 }
 
 // ruleOf is the rule of a run's plan.
@@ -142,6 +144,9 @@ func test(
 // measure adds the effect on a metric, which shares the level with others.
 func (t *tested) measure(m metric, family int, of func(stats.Plan) (lab.Effect, bool)) {
 	plan := stats.Plan{Seed: t.Seed, Family: family, Confidence: 1 - t.level}
+	if scale, ok := t.scales[m.Metric]; ok {
+		plan.Scale = &scale
+	}
 	e, ok := of(plan)
 	if !ok && !m.guarded {
 		return
@@ -245,6 +250,18 @@ func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	return all, leftOut
 }
 
+// Pairs lists the pairs of valid trials, control and treatment, in the order of the run: in each block the first of both arms,
+// the second of both, and so on.
+func Pairs(trials []*lab.Trial) (all [][2]*lab.Trial) {
+	blocks, _ := sorted(trials)
+	for _, b := range blocks {
+		for i := range min(len(b.control), len(b.treatment)) {
+			all = append(all, [2]*lab.Trial{b.control[i], b.treatment[i]})
+		}
+	}
+	return all
+}
+
 // metric is a metric that can be compared.
 type metric struct {
 	lab.Guard
@@ -256,6 +273,9 @@ type metric struct {
 // valid trials. If one is the primary one, it comes first and is the only guard.
 func metrics(blocks []*block, r rule) []metric {
 	out := everyMetric(blocks, r.asked)
+	if r.scales != nil {
+		out = slices.DeleteFunc(out, func(m metric) bool { _, ok := r.scales[m.Metric]; return !ok })
+	}
 	if r.primary == "" {
 		return out
 	}

@@ -12,15 +12,15 @@ import (
 
 // Edit is a change of a recorded answer; what is zero stays as it is.
 type Edit struct {
-	Status int
+	Status int `json:"status,omitempty"`
 	// Set holds response header fields, as "Name: value"; a field replaces those of its name.
-	Set []string
+	Set []string `json:"set,omitempty"`
 	// Drop names response header fields.
-	Drop []string
+	Drop []string `json:"drop,omitempty"`
 	// Body takes the place of the body, without a content coding; nil keeps the body.
-	Body []byte
+	Body []byte `json:"body,omitempty"`
 	// FirstByte is the time to first byte; later chunks move along.
-	FirstByte time.Duration
+	FirstByte time.Duration `json:"first_byte_ns,omitempty"`
 }
 
 // Empty says that the edit changes nothing.

@@ -1,5 +1,5 @@
 // The list of runs. All content from runs is inserted as text, never as markup.
-import { $, make, call, number, address, found, reportOf, signIn } from "./common.js";
+import { $, make, call, number, address, found, reportOf, runOf, signIn } from "./common.js";
 import { become, refresh, write } from "./refresh.js";
 import { ask } from "./ask.js";
 
@@ -30,12 +30,13 @@ function item(run) {
   const li = make("li", { className: "run" });
   li.dataset.key = run.id;
   const title = make("h2");
-  title.append(run.report ? make("a", { href: reportOf(run.id), textContent: named(run) }) : named(run));
+  title.append(make("a", { href: runOf(run.id), textContent: named(run) }));
   const when = make("time", { dateTime: run.wall, textContent: new Date(run.wall).toLocaleString() });
   const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), when);
   if (run.name) facts.append(` · ${run.name}`);
   if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
   if (run.on) facts.append(` · ${run.on.join(", ")}`);
+  if (run.report) facts.append(" · ", make("a", { href: reportOf(run.id), textContent: "report" }));
   if (run.state === "done") facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
   const left = make("div", {}, title, facts);
   if (run.trials) facts.append(" · ", make("a", { href: `/trial?run=${encodeURIComponent(run.id)}`, textContent: "frames" }));

@@ -3,23 +3,9 @@
 // tab stop; arrow keys go from run to run, Enter opens the report.
 // together() lays the same metric of several browsers over each other, by date.
 import { make, number, reportOf } from "./common.js";
+import { fitted, kindOf, mark, svg, ticks, walk } from "./svg.js";
 
-export const svg = (tag, attributes = {}, ...kids) => {
-  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-  e.append(...kids);
-  return e;
-};
 export const height = 260, top = 26, bottom = 34, left = 62, right = 14;
-
-// ticks returns round numbers between two values.
-export function ticks(low, high, most) {
-  const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map(f => f * power).find(s => s >= raw) || raw;
-  const out = [];
-  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9) && out.length < 20; i++) out.push(i * step);
-  return out;
-}
 
 // range is the range of the axis: all medians, and their intervals unless these are so
 // long that the medians would look flat.
@@ -43,17 +29,8 @@ export function chart(s, metric) {
   const runs = new Map(s.runs.map(r => [r.id, r]));
   const help = "Arrow keys or the pointer show a run's numbers; Enter opens its report.";
   readout.textContent = help;
-  let current = metric.values.length - 1, width = 0;
-  const paint = () => {
-    const had = figure.contains(document.activeElement);
-    const picture = draw(width, s, metric, runs, i => { current = i; readout.textContent = says(metric.values[i], runs.get(metric.values[i].run), metric); }, () => current);
-    figure.replaceChildren(picture, readout);
-    if (had) picture.querySelectorAll("a")[current].focus();
-  };
-  new ResizeObserver(([seen]) => {
-    const now = Math.round(seen.contentRect.width);
-    if (now && now !== width) { width = now; paint(); }
-  }).observe(figure);
+  let current = metric.values.length - 1;
+  fitted(figure, width => [draw(width, s, metric, runs, i => { current = i; readout.textContent = says(metric.values[i], runs.get(metric.values[i].run), metric); }, () => current), readout]);
   figure.append(readout);
   return figure;
 }
@@ -76,7 +53,7 @@ function draw(width, s, metric, runs, tell, current) {
       svg("circle", { cx: x(i), cy: y(v.median), r: small }));
     if (run.report) a.setAttribute("href", reportOf(v.run));
     a.addEventListener("pointerenter", () => tell(i));
-    a.addEventListener("focus", () => { points.querySelectorAll("a").forEach((o, j) => o.setAttribute("tabindex", i === j ? 0 : -1)); tell(i); });
+    a.addEventListener("focus", () => tell(i));
     points.append(a);
   });
   walk(points);
@@ -103,23 +80,6 @@ export function axes(back, unit, low, high, y, walls, x, width) {
   });
 }
 
-// walk lets keys go from point to point.
-export function walk(points) {
-  points.addEventListener("keydown", e => {
-    const all = [...points.querySelectorAll("a")], last = all.length - 1, at = all.indexOf(e.target.closest("a"));
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[e.key];
-    if (to === undefined || e.altKey || e.ctrlKey || e.metaKey) return;
-    e.preventDefault();
-    all[Math.min(Math.max(to, 0), last)].focus();
-  });
-}
-
-// Marks of the browsers in a common chart: in form as well as in colour.
-const shapes = [r => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`, r => `M${-r} ${-r}h${2 * r}v${2 * r}h${-2 * r}z`,
-  r => `M0 ${-1.3 * r}L${1.2 * r} ${r}H${-1.2 * r}z`, r => `M0 ${-1.4 * r}L${1.4 * r} 0L0 ${1.4 * r}L${-1.4 * r} 0z`];
-const kindOf = i => `b${i % shapes.length}`;
-const mark = (i, r) => svg("path", { class: "mark", d: shapes[i % shapes.length](r) });
-
 // together draws one line for each series: lines are { label, metric, runs }.
 export function together(lines) {
   const figure = make("figure", { className: "chart" }), readout = make("figcaption", { className: "hint" });
@@ -128,17 +88,8 @@ export function together(lines) {
     const sample = svg("svg", { class: kindOf(i), width: 28, height: 12, viewBox: "-14 -6 28 12", "aria-hidden": "true" }, svg("path", { class: "way", d: "M-14 0H14" }), mark(i, 4));
     return make("span", {}, sample, ` ${line.label}`);
   }));
-  let width = 0, current = -1;
-  const paint = () => {
-    const had = figure.contains(document.activeElement);
-    const picture = drawTogether(width, lines, (i, text) => { current = i; readout.textContent = text; }, () => current);
-    figure.replaceChildren(legend, picture, readout);
-    if (had) picture.querySelectorAll("a")[current]?.focus();
-  };
-  new ResizeObserver(([seen]) => {
-    const now = Math.round(seen.contentRect.width);
-    if (now && now !== width) { width = now; paint(); }
-  }).observe(figure);
+  let current = -1;
+  fitted(figure, width => [legend, drawTogether(width, lines, (i, text) => { current = i; readout.textContent = text; }, () => current), readout]);
   figure.append(legend, readout);
   return figure;
 }
@@ -166,7 +117,7 @@ function drawTogether(width, lines, tell, current) {
       svg("line", { class: "interval", x1: x(i), x2: x(i), y1: y(p.v.low), y2: y(p.v.high) }), place);
     if (p.run.report) a.setAttribute("href", reportOf(p.v.run));
     a.addEventListener("pointerenter", () => tell(i, p.text));
-    a.addEventListener("focus", () => { points.querySelectorAll("a").forEach((o, j) => o.setAttribute("tabindex", i === j ? 0 : -1)); tell(i, p.text); });
+    a.addEventListener("focus", () => tell(i, p.text));
     points.append(a);
   });
   walk(points);

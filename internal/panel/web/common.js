@@ -14,6 +14,7 @@ export const call = async (path, options) => {
 export const number = v => (Math.abs(v) >= 100 ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f") : v.toFixed(Math.abs(v) < 10 ? 2 : 1)).replace(/^-/, "−");
 // address is a URL without its scheme and final slash.
 export const address = page => page.replace(/^https?:\/\//, "").replace(/\/$/, "");
+export const runOf = id => `/run?run=${encodeURIComponent(id)}`;
 export const reportOf = id => `/runs/${encodeURIComponent(id)}/report.html`;
 
 // found shows the result of a comparison: a sign, and the same in words.

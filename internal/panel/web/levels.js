@@ -1,7 +1,8 @@
 // What a device measured of the fleet's reference: a chart of a metric's level over the reference runs, with the band
 // in which a steady device stays, and the same as a table.
 import { make, number, csv } from "./common.js";
-import { svg, axes, walk, height, top, bottom, left, right } from "./chart.js";
+import { axes, height, top, bottom, left, right } from "./chart.js";
+import { svg, walk } from "./svg.js";
 
 const of = (readings, metric) => readings.readings.flatMap(r => { const l = r.levels.find(l => l.metric === metric); return l ? [{ ...r, ...l }] : []; });
 const outside = (band, v) => band && (v < band.low || v > band.high);

@@ -156,7 +156,7 @@ $("start").addEventListener("click", async () => {
   try {
     await settle();
     const run = await call("/api/v1/runs", json("POST", plan));
-    $("did").replaceChildren(`Run ${run.id} waits in the queue: `, make("a", { href: "/", textContent: "see its progress" }), ".");
+    $("did").replaceChildren(`Run ${run.id} waits in the queue: `, make("a", { href: "/#heading", textContent: "see its progress" }), ".");
   } catch (problem) { $("refused").textContent = `The run was not started: ${refused(problem)}`; }
   starting = false;
 });

@@ -2,6 +2,7 @@
 // text, never as markup: a page that was recorded chooses its addresses.
 import { $, make, call, number, address, csv } from "./common.js";
 import { refresh } from "./refresh.js";
+import { changing } from "./recordingedit.js";
 import { visit, when, button, row, clicked, sure, sends } from "./visit.js";
 
 const query = new URLSearchParams(location.search);
@@ -9,7 +10,7 @@ const at = name => `/api/v1/archives/${encodeURIComponent(name)}`;
 const size = bytes => bytes >= 1e6 ? `${number(bytes / 1e6)} MB` : `${number(bytes / 1e3)} kB`;
 const say = text => { $("did").textContent = text; };
 const few = 200; // requests that are drawn before somebody asks for all
-let open = "", contents = null, everything = false, runs = 10, uploads = [];
+let open = "", contents = null, everything = false, runs = 10, uploads = [], may = () => false;
 
 const linkOf = name => make("a", { href: `?${new URLSearchParams({ name })}`, textContent: name });
 const save = (href, name, text = "Download") => make("a", { href, download: name, textContent: text, ariaLabel: `Download ${name}` });
@@ -17,11 +18,12 @@ const save = (href, name, text = "Download") => make("a", { href, download: name
 const load = visit(async me => {
   const [{ archives }, list] = await Promise.all([call("/api/v1/archives"), call(`/api/v1/runs?limit=${runs}`)]);
   uploads = archives;
+  may = me.may;
   $("uploads-table").hidden = !archives.length;
   $("no-uploads").hidden = archives.length > 0;
   $("upload").hidden = !me.may("run");
   refresh($("uploads"), archives.map(a => row(a.name, [linkOf(a.name), size(a.bytes), when(a.modified),
-    [save(at(a.name), a.name), " ", ...me.may("admin") ? [button("Delete", `recording ${a.name}`, "remove")] : []]])), $("kept-head"));
+    [save(at(a.name), a.name), " ", ...me.may("run") ? [button("Rename", `recording ${a.name}`, "rename")] : [], ...me.may("admin") ? [button("Delete", `recording ${a.name}`, "remove")] : []]])), $("kept-head"));
   const done = list.runs.filter(r => r.state === "done");
   $("runs-table").hidden = !done.length;
   $("no-runs").hidden = done.length > 0;
@@ -67,6 +69,7 @@ function show(c) {
   $("use").href = `/plan?${new URLSearchParams({ archive: open, page: c.pages[0]?.url || "" })}`;
   $("csv").href = csv([["order", "method", "url", "status", "protocol", "type", "bytes", "start_ms", "first_byte_ms", "end_ms", "truncated"],
     ...c.requests.map(r => [r.order, r.method, r.url, r.status, r.protocol, r.type, r.bytes, r.start_ms, r.first_byte_ms, r.end_ms, r.truncated || ""])]);
+  change.show(open, run ? null : uploads.find(a => a.name === open), c, may("run"));
   $("inside").hidden = false;
   everything = false;
   $("find").value = query.get("find") || "";
@@ -111,7 +114,23 @@ $("find").addEventListener("input", () => {
 });
 $("rest").addEventListener("click", () => { everything = true; fall(); });
 $("more").addEventListener("click", () => { runs = Math.min(runs * 3, 500); load(); });
+// become looks at a recording that has just been made or renamed.
+async function become(name, text) {
+  say(text);
+  query.delete("find");
+  query.set("name", name);
+  history.replaceState(null, "", `?${query}`);
+  open = "";
+  await load();
+  $("one-head").focus();
+}
+const change = changing({ at, become, size });
+
 clicked($("uploads"), {
+  async rename(name) {
+    if (open !== name) await become(name, "");
+    $("rename").elements.name.focus();
+  },
   remove: name => sure(`Delete the recording ${name}?`, "Plans that name it can no longer be run. This cannot be undone.", "Delete",
     () => call(at(name), { method: "DELETE" }), async () => { say(`${name} is deleted.`); if (open === name) $("one").hidden = true; await load(); $("kept-head").focus(); }),
 });
@@ -124,13 +143,7 @@ sends($("upload"), async f => {
   say(`${name}, ${size(file.size)}, is on its way …`);
   try {
     const a = await call(at(name), { method: "PUT", headers: { "Content-Type": "application/wacz", ...f.replace.checked && { "If-Match": "*" } }, body: file });
-    say(`${a.name} is stored.`);
+    f.name.form.reset();
+    await become(name, `${a.name} is stored.`);
   } catch (problem) { say(""); throw problem; }
-  f.name.form.reset();
-  query.delete("find");
-  query.set("name", name);
-  history.replaceState(null, "", `?${query}`);
-  open = "";
-  await load();
-  $("one-head").focus();
 });

@@ -1,21 +1,21 @@
 // The frames of a trial: the curve of differences, the frame at the cursor, a region for a plan. The address holds
 // run, trial, frame, region and zoom.
-import { $, make, call, number, reportOf, signIn } from "./common.js";
-import { Film, outlined } from "./film.js";
-import { Curve, progressOf, shareOf } from "./curve.js";
+import { $, make, call, number, reportOf, runOf, signIn } from "./common.js";
+import { Sheet, regionOf, textOf } from "./sheet.js";
+import { Curve, keys, progressOf, shareOf } from "./curve.js";
 
 const query = new URLSearchParams(location.search);
 const run = query.get("run") || "", mostRows = 500;
-const picture = $("picture").getContext("2d", { alpha: false }), marks = $("marks").getContext("2d");
 const curve = new Curve($("curve"));
-let list = null, film = null; // null until they are loaded
-let pinned = 0, wanted = 0, stepping = null, drawing = null; // frames; the loop that shows the wanted one; a drag
-let region = (sides => sides.length === 4 && sides.every(Number.isInteger) ? { x: sides[0], y: sides[1], w: sides[2], h: sides[3] } : null)((query.get("region") || "").split(",").map(Number)); // in pixels of the frame
+const sheet = new Sheet($("sheet"), {
+  shown: i => { $("picture").ariaLabel = `The screen, ${says(i)}`; }, failed, drawn: choose, chosen,
+});
+let list = null, pinned = 0; // null until it is loaded; the frame that is kept
+sheet.region = regionOf(query.get("region"));
 
 const base = () => `/api/v1/runs/${encodeURIComponent(run)}/trials/${encodeURIComponent(query.get("trial") || "1")}/frames`;
 const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
 const last = () => list.changed.length - 1;
-const regionText = () => region && [region.x, region.y, region.w, region.h].join(",");
 
 function failed(e) {
   $("busy").hidden = true;
@@ -27,8 +27,8 @@ function failed(e) {
 // keep writes what is seen into the address.
 function keep() {
   query.set("frame", pinned);
-  if (region) query.set("region", regionText()); else query.delete("region");
-  if ($("region").elements.only.checked && region) query.set("only", "1"); else query.delete("only");
+  if (sheet.region) query.set("region", textOf(sheet.region)); else query.delete("region");
+  if ($("region").elements.only.checked && sheet.region) query.set("only", "1"); else query.delete("only");
   query.set("zoom", $("zoom").value);
   history.replaceState(null, "", `?${query}`);
 }
@@ -52,15 +52,15 @@ async function load() {
 
 // begin shows another trial.
 function begin() {
-  film = new Film(list, base());
-  for (const canvas of [$("picture"), $("marks")]) Object.assign(canvas, { width: list.width, height: list.height });
+  sheet.use(list, base());
   $("report").href = `${reportOf(run)}#trial-${list.trial}`;
+  $("whole").href = runOf(run);
   $("trial").replaceChildren(...list.trials.map(n => make("option", { value: n, textContent: n, selected: n === list.trial })));
   $("facts").textContent = [run, list.arm, list.valid ? "valid" : "invalid", `${list.changed.length} frames of ${list.width} × ${list.height}`].filter(Boolean).join(" · ");
   $("curve").ariaValueMax = last();
   const biggest = list.changed.reduce((best, n, i) => i > list.start_frame && n > list.changed[best] ? i : best, Math.min(list.start_frame + 1, last()));
   pinned = query.has("frame") ? clamp(Math.round(Number(query.get("frame"))) || 0, 0, last()) : biggest;
-  choose(inside(region) ? region : null);
+  choose(sheet.holds(sheet.region) ? sheet.region : null);
   zoomed();
 }
 
@@ -75,71 +75,18 @@ function go(i) {
   keep();
 }
 
-// look shows a frame. One that comes while another is being shown waits, and only the newest waits.
+// look shows a frame.
 function look(i) {
-  wanted = i;
   curve.mark(i);
   $("readout").textContent = says(i);
   $("curve").ariaValueNow = i;
   $("curve").ariaValueText = says(i);
   $("png").href = `${base()}/${i}`;
   $("png").download = `${run}-trial-${list.trial}-frame-${i}.png`;
-  return stepping ||= (async () => {
-    try {
-      for (let shown = -1; shown !== wanted;) {
-        const i = wanted, one = film;
-        const rects = await one.show(i, picture);
-        if (one !== film) continue;
-        shown = i;
-        mark(rects);
-        one.ahead(i);
-        $("picture").ariaLabel = `The screen, ${says(i)}`;
-        $("picture").dataset.frame = i;
-      }
-    } catch (e) { failed(e); } finally { stepping = null; }
-  })();
+  return sheet.show(i);
 }
 
-// mark draws the boxes of what changed, at once; the outlines of the pixels when nobody steps on.
-let later = null, changed = [];
-function mark(rects = changed) {
-  changed = rects;
-  clearTimeout(later);
-  const unit = Math.max(1, list.width / ($("picture").clientWidth || list.width));
-  marks.clearRect(0, 0, list.width, list.height);
-  const box = (r, colour, dash) => {
-    marks.strokeStyle = colour;
-    marks.lineWidth = 2 * unit;
-    marks.setLineDash(dash.map(d => d * unit));
-    marks.strokeRect(r.x - unit, r.y - unit, r.w + 2 * unit, r.h + 2 * unit);
-  };
-  if ($("outline").checked) {
-    for (const r of rects) box(r, "#ff00c8", []);
-    later = setTimeout(() => {
-      for (const r of rects) marks.drawImage(bitmapOf(outlined(r, 0xffc800ff)), r.x, r.y);
-      if (region) box(region, "#ff8a00", [6, 4]);
-    }, 120);
-  }
-  if (region) box(region, "#ff8a00", [6, 4]);
-}
-
-// bitmapOf makes of an image what can be drawn over something else.
-function bitmapOf(image) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  return canvas;
-}
-
-function zoomed() {
-  const zoom = Number($("zoom").value);
-  $("sheet").classList.toggle("fit", !zoom);
-  for (const canvas of [$("picture"), $("marks")]) {
-    // One pixel of the frame is one of the screen, or several, whatever the scale of the page.
-    canvas.style.width = zoom ? `${list.width * zoom / devicePixelRatio}px` : "";
-    canvas.style.height = zoom ? `${list.height * zoom / devicePixelRatio}px` : "";
-  }
-  mark();
-}
+function zoomed() { sheet.zoomTo(Number($("zoom").value) || 0); }
 
 // beside is the nearest frame with a change in a direction.
 function beside(way) {
@@ -151,7 +98,6 @@ function beside(way) {
 const moves = {
   back: () => pinned - 1, on: () => pinned + 1, first: () => 0, last, before: () => beside(-1), after: () => beside(1),
 };
-const keys = { ArrowLeft: -1, ArrowRight: 1, Home: "first", End: "last", PageUp: "before", PageDown: "after" };
 
 addEventListener("keydown", e => {
   const step = keys[e.key], busy = e.target.closest?.("input, select, textarea, dialog, summary, .wide-table, pre");
@@ -170,42 +116,22 @@ $("curve").addEventListener("pointerleave", () => look(pinned));
 $("curve").addEventListener("click", e => go(curve.under(e.clientX)));
 
 $("zoom").addEventListener("change", () => { zoomed(); keep(); });
-$("outline").addEventListener("change", () => mark());
+$("outline").addEventListener("change", () => { sheet.outline = $("outline").checked; sheet.mark(); });
 $("trial").addEventListener("change", () => {
   query.set("trial", $("trial").value);
   query.delete("frame");
   load();
 });
 
-// The region.
-const place = e => {
-  const box = $("picture").getBoundingClientRect();
-  return { x: clamp(Math.floor((e.clientX - box.left) / box.width * list.width), 0, list.width), y: clamp(Math.floor((e.clientY - box.top) / box.height * list.height), 0, list.height) };
-};
-$("sheet").addEventListener("pointerdown", e => {
-  if (e.button || e.pointerType === "touch") return; // a finger scrolls
-  drawing = place(e);
-  $("sheet").setPointerCapture(e.pointerId);
-});
-$("sheet").addEventListener("pointermove", e => {
-  if (!drawing) return;
-  const to = place(e), [x, y] = [Math.min(drawing.x, to.x), Math.min(drawing.y, to.y)];
-  const w = Math.abs(drawing.x - to.x), h = Math.abs(drawing.y - to.y);
-  if (w > 2 && h > 2) choose({ x, y, w, h });
-});
-for (const end of ["pointerup", "pointercancel"]) $("sheet").addEventListener(end, () => { if (drawing) { drawing = null; chosen(); } });
-
-const inside = box => box && [box.x, box.y, box.w, box.h].every(Number.isInteger) && box.x >= 0 && box.y >= 0 && box.w > 0 && box.h > 0 && box.x + box.w <= list.width && box.y + box.h <= list.height;
-
 // choose takes a region and shows it; chosen follows when it will not change at once.
 function choose(box) {
-  region = box;
+  sheet.region = box;
   const form = $("region").elements;
   for (const side of ["x", "y", "w", "h"]) form[side].value = box ? box[side] : "";
   $("refused").textContent = "";
   $("yaml").hidden = !box;
   write();
-  mark();
+  sheet.mark();
 }
 
 function chosen() {
@@ -216,6 +142,7 @@ function chosen() {
 
 // write shows the region as lines of a plan, whose regions are relative to the content area.
 function write() {
+  const { region } = sheet;
   if (!region) return;
   const { content } = list, text = [region.x - content.x, region.y - content.y, region.w, region.h].join(",");
   const outside = content.width > 0 && (region.x < content.x || region.y < content.y || region.x + region.w > content.x + content.width || region.y + region.h > content.y + content.height);
@@ -230,7 +157,7 @@ function write() {
 $("region").addEventListener("change", () => {
   const form = $("region").elements, [x, y, w, h] = ["x", "y", "w", "h"].map(side => Number(form[side].value || NaN));
   if ([x, y, w, h].some(Number.isNaN)) return; // not all are entered yet
-  if (!inside({ x, y, w, h })) {
+  if (!sheet.holds({ x, y, w, h })) {
     $("refused").textContent = `The region is not inside the frame of ${list.width} × ${list.height} pixels.`;
     return;
   }

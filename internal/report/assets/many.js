@@ -3,6 +3,7 @@
 const back = document.querySelector("#back");
 if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(location.pathname)) {
   back.firstElementChild.href = "/";
+  back.children[1].href = `/run?run=${location.pathname.split("/")[2]}`;
   back.lastElementChild.href = back.dataset.name ? `/history?${new URLSearchParams({ name: back.dataset.name })}` : "/history";
   back.hidden = false;
   const run = location.pathname.split("/")[2], exports = document.querySelector("#exports");

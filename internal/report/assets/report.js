@@ -13,10 +13,11 @@ const back = $("#back");
 if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/(report|cell-\d+)\.html$/.test(location.pathname)) {
   const series = ["name", "page"].filter(kind => back.dataset[kind]).map(kind => [kind, back.dataset[kind]]);
   back.firstElementChild.href = "/";
+  const run = location.pathname.split("/")[2];
+  back.children[1].href = `/run?run=${run}${back.dataset.cell ? `&cell=${encodeURIComponent(back.dataset.cell)}` : ""}`;
   back.lastElementChild.href = `/history?${new URLSearchParams(series)}`;
   back.hidden = false;
   const formats = [["junit", "JUnit"], ["csv", "CSV"], ["markdown", "Markdown"], ["perfherder", "Perfherder"], ["picture", "Picture"]];
-  const run = location.pathname.split("/")[2];
   formats.forEach(([format, textContent], i) => $("#exports").append(i ? ", " : "", make("a", { href: `/api/v1/runs/${run}/export?format=${format}&report=${encodeURIComponent(location.href.split("#")[0])}`, textContent })));
   $("#exports").hidden = false;
   document.querySelectorAll(".stepwise").forEach(p => { p.firstElementChild.href = `/trial?run=${run}&trial=${p.dataset.trial}`; p.hidden = false; });

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"eidetic/internal/panel"
+	"eidetic/internal/pin"
+	"eidetic/internal/service"
+	"eidetic/systemd"
+)
+
+// HeadCmd is the head of a fleet.
+type HeadCmd struct {
+	Data      string   `default:"out/head" type:"path" help:"Folder for runs, recordings, files of boxes and, without --database, the queue (${default})."`
+	Database  string   `placeholder:"postgres://…" help:"PostgreSQL in place of a file in --data: then several heads share one queue and one history."`
+	Files     string   `placeholder:"URL" help:"S3-compatible store for what boxes hand in, in place of a folder in --data: s3://BUCKET/PREFIX?endpoint=https://HOST. Several heads need one. The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."`
+	Listen    string   `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Where panel and boxes reach the head (${default}: this machine alone)."`
+	Address   string   `placeholder:"HOST:PORT" help:"By what boxes reach the head, for the links with which they join; without the flag where it listens."`
+	Host      []string `placeholder:"NAME" help:"Name by which the panel may be called besides addresses and localhost; once for each."`
+	Webhook   []string `placeholder:"HOST" help:"Host in a private network that webhooks may call; once for each."`
+	TokenFile string   `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
+}
+
+// Help is shown by appliance head --help.
+func (HeadCmd) Help() string {
+	return `A head has one queue and one history for many boxes, which pull runs from it.
+
+Example:
+
+  appliance head --data out/head --listen 0.0.0.0:8443 --address 192.0.2.10:8443
+  appliance boxes code --box https://192.0.2.10:8443        # prints a link
+  appliance join LINK --name lab-1 --data out/box           # on the box
+  appliance run --plan plan.yaml --box https://192.0.2.10:8443`
+}
+
+// Validate checks what kong cannot.
+func (c HeadCmd) Validate() error {
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		return fmt.Errorf("--listen %s: give HOST:PORT, such as 0.0.0.0:8443 for all of this machine's addresses", c.Listen)
+	}
+	if c.Database != "" && !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
+		return fmt.Errorf("--database: it begins with postgres://; without the flag the queue is a file in --data")
+	}
+	return nil
+}
+
+// Run serves until ctx is done.
+func (c HeadCmd) Run(ctx context.Context, std *streams) error {
+	notifier, err := systemd.FromEnvironment()
+	if err != nil {
+		return cannot(err)
+	}
+	log := systemd.Logger(std.err, slog.LevelInfo)
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return cannot(fmt.Errorf("data folder: %w", err))
+	}
+	held, err := service.HoldFolder(c.Data)
+	if err != nil {
+		return cannot(err)
+	}
+	defer held.Close()
+	files, err := service.FilesStore(ctx, c.Files)
+	if err != nil {
+		return usage(fmt.Errorf("--files: %w", err))
+	}
+	listener, err := panel.Listen(ctx, c.Listen, "--listen")
+	if err != nil {
+		return cannot(err)
+	}
+	defer listener.Close()
+	address := c.Address
+	if address == "" {
+		address = listener.Addr().String()
+	}
+	if err := service.CheckAddress(address); err != nil {
+		return usage(fmt.Errorf("--address %w", err))
+	}
+	cert, err := service.HeadCertificate(c.Data, c.Host, log)
+	if err != nil {
+		return cannot(err)
+	}
+	token, file, err := service.Token(c.TokenFile, c.Data)
+	if err != nil {
+		return cannot(err)
+	}
+	if c.TokenFile == "" {
+		fmt.Fprintf(std.out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", service.Address(listener.Addr(), cert), token, file)
+	}
+	first, second := pin.Text(pin.Of(cert.Leaf))
+	fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)
+	return service.NewHead(service.HeadOptions{
+		Data: c.Data, Database: c.Database, Files: files, Address: address, Hosts: c.Host, Token: token, TLS: cert, Version: version,
+		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log,
+	}).Serve(ctx, listener)
+}

@@ -1,0 +1,164 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"eidetic/internal/fleet"
+	"eidetic/internal/fleet/blob"
+	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// assemble is the ledger's: it makes the run of parts that have all ended, keeps its files as blobs, and moves its folder into the
+// store. It may be called again for the same run, here or by another head, and gives the same.
+func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, error) {
+	root := filepath.Join(h.staging(), r.ID)
+	if err := os.RemoveAll(root); err != nil {
+		return ledger.Assembled{}, err
+	}
+	defer os.RemoveAll(root)
+	parts := make([]partFolder, len(r.Parts))
+	for i, p := range r.Parts {
+		box, err := h.boxState(ctx, p)
+		if err != nil {
+			return ledger.Assembled{}, err
+		}
+		parts[i] = partFolder{dir: filepath.Join(root, "parts", p.ID), plan: p.Plan, box: box, device: p.Device, state: p.State}
+		if p.Outcome != nil {
+			parts[i].err = p.Outcome.Error
+			if err := h.lay(ctx, p.Outcome.Files, parts[i].dir); err != nil {
+				return ledger.Assembled{}, fmt.Errorf("part %s: %w", p.ID, err)
+			}
+		}
+	}
+	made, err := assemble(filepath.Join(root, "whole"), r.ID, r.Plan, r.Created, parts)
+	if errors.Is(err, errNoFolder) {
+		return ledger.Assembled{State: endOf(r), Error: reasonOf(r, err), Files: earlier(r)}, nil
+	}
+	if err != nil {
+		return ledger.Assembled{}, err
+	}
+	files, err := (&blob.Lister{}).Manifest(ctx, made.dir)
+	if err != nil {
+		return ledger.Assembled{}, err
+	}
+	for _, f := range files {
+		if _, _, err := h.keep(ctx, filepath.Join(made.dir, filepath.FromSlash(f.Path))); err != nil {
+			return ledger.Assembled{}, fmt.Errorf("keep %s: %w", f.Path, err)
+		}
+	}
+	files = append(append(files, stayed(r, made.before)...), earlier(r)...)
+	if err := h.takeReading(ctx, r, made.run); err != nil {
+		return ledger.Assembled{}, err
+	}
+	if err := h.Store.Adopt(made.dir, made.run); err != nil && !errors.Is(err, store.ErrPinned) {
+		return ledger.Assembled{}, err
+	}
+	h.ended.ring()
+	return ledger.Assembled{State: made.run.State, Error: made.run.Error, Files: files}, nil
+}
+
+// lay puts the files of a part into a folder, as far as their content is here. Large ones that nobody writes into cost no room.
+func (h *Head) lay(ctx context.Context, files []fleet.File, dir string) error {
+	if err := fleet.CheckFiles(files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Stays {
+			continue
+		}
+		if err := h.place(ctx, f, filepath.Join(dir, filepath.FromSlash(f.Path))); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// place gives a file its path. What may be written into later is a copy of its own.
+func (h *Head) place(ctx context.Context, f fleet.File, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if strings.Contains(f.Path, "/") || path.Ext(f.Path) == ".wacz" {
+		return blob.Place(ctx, h.Blobs, f.SHA256, to)
+	}
+	return blob.Copy(ctx, h.Blobs, f.SHA256, to)
+}
+
+// endOf is the state of a run that left nothing.
+func endOf(r ledger.Run) string {
+	for _, p := range r.Parts {
+		if p.State == store.StateFailed {
+			return store.StateFailed
+		}
+	}
+	return store.StateInterrupted
+}
+
+func reasonOf(r ledger.Run, err error) string {
+	if r.Cancel {
+		return "it was cancelled before anything was measured"
+	}
+	return err.Error()
+}
+
+// stayed lists the files that boxes keep until somebody wants them, at their places in the run's folder.
+func stayed(r ledger.Run, before []int) (all []fleet.File) {
+	cells := 0
+	for i, p := range r.Parts {
+		if p.Outcome != nil {
+			for _, f := range p.Outcome.Files {
+				if !f.Stays {
+					continue
+				}
+				if place, keep := placeOf(f.Path, len(r.Parts) > 1, i, cells, before[i]); keep {
+					f.Path = place
+					all = append(all, f)
+				}
+			}
+		}
+		cells += len(p.Plan.Cells())
+	}
+	return all
+}
+
+// earlier lists what attempts handed in that were given back: nothing whole is lost.
+func earlier(r ledger.Run) (all []fleet.File) {
+	for _, p := range r.Parts {
+		for _, a := range p.Attempts {
+			for _, f := range a.Files {
+				f.Path = path.Join(attemptsDir, fmt.Sprintf("%s-%d", p.ID, a.Attempt), f.Path)
+				all = append(all, f)
+			}
+		}
+	}
+	if len(all) > fleet.MaxFiles {
+		all = all[:fleet.MaxFiles]
+	}
+	return all
+}
+
+// boxState is what a run says of the box that made a part.
+func (h *Head) boxState(ctx context.Context, p ledger.Part) (*lab.BoxState, error) {
+	if p.BoxID == "" {
+		return nil, nil
+	}
+	s := &lab.BoxState{Name: p.Box, ID: p.BoxID, Health: fleet.HealthUnknown}
+	readings, err := h.readings(ctx, p.BoxID, p.Device)
+	if err != nil {
+		return nil, err
+	}
+	s.Health = metrology.Judge(readings).Health
+	if c := metrology.Calibrate(readings); c.Runs > 0 {
+		s.Calibration = &c
+	}
+	return s, nil
+}

@@ -1,0 +1,147 @@
+// Package head is the head of a fleet: one queue and one history for many boxes.
+//
+// In go plans, as a box gets them, and what boxes hand in; out come the same run folders that a box makes. It works in these
+// steps:
+//
+//  1. [Queue] takes a plan for a box's panel, divides it into parts (fleet.Split), keeps its recordings as blobs, and puts it
+//     into the ledger.
+//  2. [Head.BoxHandler] is HTTP for boxes, which are known by their certificates: they join, describe themselves, claim parts,
+//     renew leases, hand files in and end parts. Every call on a part carries its lease's token, which the ledger checks.
+//  3. When all parts of a run have ended, [Head.assemble] makes one run folder of them, with one verdict and one report. Its
+//     files are kept as blobs, and the ledger commits their list together with the run's end.
+//  4. Each head moves runs that have ended into its own store (known.go), from which the panel shows them. A file that stayed on a
+//     box, or is large and in another place, comes when somebody asks for it (fetch.go).
+//  5. Boxes measure a reference from time to time (reference.go); package metrology judges what they measure.
+package head
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"eidetic/internal/fleet/blob"
+	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
+	"eidetic/internal/store"
+)
+
+// Config is what a head is made of.
+type Config struct {
+	Data     string        // folder of this head: runs, uploads, staged files
+	Database string        // as ledger.Config has it
+	Lease    time.Duration // as ledger.Config has it
+	Blobs    blob.Store
+	Store    *store.Store
+	// Check says what is wrong with a plan, whatever the boxes are; Archive finds the file of a recording that a plan names.
+	Check   func(lab.Plan) error
+	Archive func(name string) (file string, err error)
+	// Address is how boxes reach the head, HOST:PORT, and Pin the SHA-256 of its certificate: for the links with which they join.
+	Address, Pin string
+	Now          func() time.Time // nil is time.Now
+	Log          *slog.Logger     // nil discards
+}
+
+// Head is the head of a fleet. It works while [Head.Work] runs.
+type Head struct {
+	Config
+	ledger  *ledger.Ledger
+	uploads *blob.Uploads
+	events  *runqueue.Events
+	bell    *bell // rings when there may be something to claim
+	ended   *bell // rings when a run may have ended
+	judging sync.Mutex
+	digests digestCache
+}
+
+// Open opens the ledger, and nothing works yet. The caller closes the head.
+func Open(ctx context.Context, c Config) (*Head, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell()}
+	for _, dir := range []string{h.staging()} {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+			return nil, fmt.Errorf("head: %w", err)
+		}
+	}
+	var err error
+	if h.uploads, err = blob.OpenUploads(blob.UploadsConfig{Dir: filepath.Join(c.Data, "uploading"), Store: c.Blobs}); err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
+	h.ledger, err = ledger.Open(ctx, ledger.Config{Database: c.Database, Lease: c.Lease, Now: c.Now, Log: c.Log, Assemble: h.assemble})
+	if err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
+	return h, nil
+}
+
+// Close closes the ledger.
+func (h *Head) Close() error { return h.ledger.Close() }
+
+// Events tell how runs go.
+func (h *Head) Events() *runqueue.Events { return h.events }
+
+// staging is where run folders are made; what a killed head left there is made anew.
+func (h *Head) staging() string { return filepath.Join(h.Data, "assembling") }
+
+// Work keeps the ledger, the store and the reference going until the context ends.
+func (h *Head) Work(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.ledger.Work(ctx) })
+	group.Go(func() error { h.follow(ctx); return nil })
+	group.Go(func() error { h.keepMeasuring(ctx); return nil })
+	group.Go(func() error { h.keepTidy(ctx); return nil })
+	return group.Wait()
+}
+
+// every calls f at once and then regularly until the context ends; a bell rings it earlier.
+func (h *Head) every(ctx context.Context, period time.Duration, rings *bell, what string, f func(context.Context) error) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		var rung <-chan struct{}
+		if rings != nil {
+			rung = rings.wait() // before f looks, so that nothing is missed
+		}
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			h.Log.Error(what, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-rung:
+		}
+	}
+}
+
+// bell wakes all who wait.
+type bell struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+func newBell() *bell { return &bell{next: make(chan struct{})} }
+
+// wait returns a channel that is closed when the bell is rung.
+func (b *bell) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.next)
+	b.next = make(chan struct{})
+}

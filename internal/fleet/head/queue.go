@@ -1,0 +1,352 @@
+package head
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/fleet"
+	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/lab"
+	"eidetic/internal/runqueue"
+	"eidetic/internal/store"
+)
+
+// Bounds of what is asked for and listed at once.
+const (
+	mostListed = 1000 // runs that wait
+	mostIDs    = 1000 // runs of one name in one second
+	mostEach   = 50   // runs of one plan
+)
+
+// Add puts a plan into the queue, and returns the ID of its run; of several, that of the first. Its errors are as those of
+// [runqueue.Queue.Add].
+func (h *Head) Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error) {
+	plans, err := h.spread(ctx, plan)
+	if err != nil {
+		return "", rejected(ctx, err)
+	}
+	for i, p := range plans {
+		own := once
+		if i > 0 && once.Key != "" {
+			own.Key += "#" + strconv.Itoa(i+1)
+		}
+		one, err := h.add(ctx, p, own)
+		if err != nil {
+			return "", err
+		}
+		id = cmp.Or(id, one)
+	}
+	return id, nil
+}
+
+// rejected marks an error as one of the plan, unless nobody listens any more.
+func rejected(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &runqueue.RejectedError{Err: err}
+}
+
+// spread returns the plans that on.each makes of one.
+func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
+	need, err := fleet.NeedOf(p)
+	if err != nil {
+		return nil, err
+	}
+	boxes, err := h.ledger.Boxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fits := slices.DeleteFunc(boxes, func(b ledger.Box) bool { return len(need.Could(b.Name, b.Offer)) == 0 })
+	if len(fits) == 0 {
+		return nil, h.nobody(ctx, need)
+	}
+	each := ""
+	if p.On != nil {
+		each = p.On.Each
+	}
+	var plans []lab.Plan
+	switch each {
+	case "":
+		return []lab.Plan{p}, nil
+	case "box":
+		for _, b := range fits {
+			one, on := p, *p.On
+			on.Each, on.Boxes = "", []string{b.Name}
+			one.On, one.Name = &on, named(p.Name, b.Name)
+			plans = append(plans, one)
+		}
+	case "browser":
+		for _, name := range browsersOf(need, fits) {
+			one, on := p, *p.On
+			on.Each = ""
+			one.On, one.Name = &on, named(p.Name, name)
+			browser := lab.Browser{Name: name}
+			if p.Browser != nil {
+				browser = *p.Browser
+				browser.Name, browser.Command = name, ""
+			}
+			one.Browser = &browser
+			plans = append(plans, one)
+		}
+	default:
+		return nil, fmt.Errorf("on.each: %.40q is neither box nor browser", each)
+	}
+	if len(plans) == 0 || len(plans) > mostEach {
+		return nil, fmt.Errorf("on.each: it makes %d runs; at least 1 and at most %d are possible", len(plans), mostEach)
+	}
+	return plans, nil
+}
+
+func named(name, of string) string { return strings.TrimSpace(name + " " + of) }
+
+// browsersOf lists the browsers of the devices that fit.
+func browsersOf(need fleet.Need, boxes []ledger.Box) (all []string) {
+	for _, b := range boxes {
+		names := need.Could(b.Name, b.Offer)
+		for _, d := range b.Offer.Devices {
+			if slices.Contains(names, d.Name) {
+				all = append(all, d.Browsers...)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// nobody says that no box fits a need: a run that nobody can carry out would wait for ever.
+func (h *Head) nobody(ctx context.Context, need fleet.Need) error {
+	boxes, err := h.ledger.Boxes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(boxes) == 0 {
+		return errors.New("there is no box yet: appliance boxes code makes a link with which one joins")
+	}
+	var asked, has []string
+	for what, list := range map[string][]string{"box": need.Boxes, "device": need.Devices, "label": need.Labels, "browser": need.Browsers} {
+		if len(list) > 0 {
+			asked = append(asked, what+" "+strings.Join(list, " or "))
+		}
+	}
+	slices.Sort(asked)
+	for _, b := range boxes {
+		for _, d := range b.Offer.Devices {
+			has = append(has, b.Name+fleet.DeviceMark+d.Name)
+		}
+	}
+	return fmt.Errorf("no box has what the plan asks for (%s); there are: %s", strings.Join(asked, ", "), clip(strings.Join(has, ", "), 500))
+}
+
+// add puts one run into the ledger.
+func (h *Head) add(ctx context.Context, p lab.Plan, once store.Once) (string, error) {
+	bare := p
+	bare.On, bare.Device = nil, ""
+	if err := h.Check(bare); err != nil {
+		return "", rejected(ctx, err)
+	}
+	need, err := fleet.NeedOf(p)
+	if err != nil {
+		return "", rejected(ctx, err)
+	}
+	r := ledger.NewRun{Plan: p, Series: cmp.Or(p.Name, p.FirstPage()), Once: once}
+	if len(r.Series) > 200 {
+		r.Series = r.Series[:200]
+	}
+	if p.On != nil {
+		r.Priority = p.On.Priority
+	}
+	for _, part := range fleet.Split(p) {
+		own, files, err := h.withRecordings(ctx, part)
+		if err != nil {
+			return "", rejected(ctx, err)
+		}
+		r.Parts = append(r.Parts, ledger.NewPart{Plan: own, Need: need, Archives: files})
+	}
+	return h.insert(ctx, r)
+}
+
+// insert gives a run an ID and puts it into the ledger.
+func (h *Head) insert(ctx context.Context, r ledger.NewRun) (string, error) {
+	base := h.Store.FreeID(h.Now(), r.Plan.Name)
+	for n := 1; ; n++ {
+		if r.ID = base; n > 1 {
+			r.ID = base + "-" + strconv.Itoa(n)
+		}
+		id, err := h.ledger.AddRun(ctx, r)
+		if errors.Is(err, store.ErrExists) && n < mostIDs {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if id == r.ID {
+			h.events.Publish(runqueue.Progress{Run: id, State: store.StateQueued, Of: r.Plan.Total()})
+			h.bell.ring()
+		}
+		return id, nil
+	}
+}
+
+// withRecordings keeps the recordings that a plan replays as blobs, and names them by their digests: they are what they were
+// when the run was asked for, whatever becomes of the names.
+func (h *Head) withRecordings(ctx context.Context, p lab.Plan) (lab.Plan, []fleet.ArchiveFile, error) {
+	var files []fleet.ArchiveFile
+	p, err := p.MapArchives(func(field, name string) (string, error) {
+		file, err := h.Archive(name)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", field, err)
+		}
+		digest, size, err := h.keep(ctx, file)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", field, err)
+		}
+		one := fleet.ArchiveFile{Name: digest + ".wacz", SHA256: digest, Bytes: size}
+		if !slices.Contains(files, one) {
+			files = append(files, one)
+		}
+		return one.Name, nil
+	})
+	return p, files, err
+}
+
+// digestCache knows the digests of files that have not changed.
+type digestCache struct {
+	mu    sync.Mutex
+	known map[string]fileDigest
+}
+
+type fileDigest struct {
+	size   int64
+	change time.Time
+	digest string
+}
+
+// keep puts a file into the blobs.
+func (h *Head) keep(ctx context.Context, path string) (digest string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	h.digests.mu.Lock()
+	known, ok := h.digests.known[path]
+	h.digests.mu.Unlock()
+	if !ok || known.size != info.Size() || !known.change.Equal(info.ModTime()) {
+		sum := sha256.New()
+		n, err := io.Copy(sum, f)
+		if err != nil {
+			return "", 0, err
+		}
+		known = fileDigest{n, info.ModTime(), hex.EncodeToString(sum.Sum(nil))}
+		h.digests.mu.Lock()
+		if h.digests.known == nil || len(h.digests.known) > 1000 {
+			h.digests.known = map[string]fileDigest{}
+		}
+		h.digests.known[path] = known
+		h.digests.mu.Unlock()
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return "", 0, err
+		}
+	}
+	if _, has, err := h.Blobs.Has(ctx, known.digest); err != nil || has {
+		return known.digest, known.size, err
+	}
+	return known.digest, known.size, h.Blobs.Put(ctx, known.digest, known.size, f)
+}
+
+// Get returns a run that has not ended, or that ended and left nothing, as a job; or store.ErrNotFound.
+func (h *Head) Get(ctx context.Context, id string) (store.Job, error) {
+	r, err := h.ledger.Run(ctx, id)
+	if err != nil {
+		return store.Job{}, err
+	}
+	if isEnd(r.State) && h.Store.Has(id) {
+		return store.Job{}, store.ErrNotFound
+	}
+	return jobOf(r), nil
+}
+
+// List lists the jobs, the newest first: all runs that have begun, and the newest that wait.
+func (h *Head) List(ctx context.Context) ([]store.Job, error) {
+	var jobs []store.Job
+	for _, f := range []ledger.Filter{
+		{States: []string{store.StateQueued}, Limit: mostListed},
+		{States: []string{store.StateRunning, stateAssembling}, Limit: mostListed},
+		{States: []string{store.StateFailed, store.StateInterrupted, store.StateDone}, Limit: 200},
+	} {
+		runs, err := h.ledger.Runs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range runs {
+			if !isEnd(r.State) || !h.Store.Has(r.ID) {
+				jobs = append(jobs, jobOf(r))
+			}
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b store.Job) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID)) })
+	return jobs, nil
+}
+
+// stateAssembling is the ledger's state of a run whose parts have all ended.
+const stateAssembling = "assembling"
+
+func jobOf(r ledger.Run) store.Job {
+	j := store.Job{ID: r.ID, Device: r.Plan.Device, Created: r.Created, State: r.State, Error: r.Error, Plan: r.Plan}
+	switch r.State {
+	case stateAssembling:
+		j.State = store.StateRunning
+	case store.StateDone: // its files are on their way
+		j.State = store.StateRunning
+	}
+	return j
+}
+
+// Cancel is [runqueue.Queue.Cancel] for the fleet: a run that is in progress ends when its box has heard of it.
+func (h *Head) Cancel(ctx context.Context, id string) error {
+	r, err := h.ledger.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isEnd(r.State) && h.Store.Has(id):
+		return store.ErrNotFound
+	case isEnd(r.State):
+		return h.ledger.RemoveRun(ctx, id)
+	case r.State == stateAssembling:
+		return runqueue.ErrEnding
+	}
+	if err := h.ledger.CancelRun(ctx, id); err != nil {
+		return err
+	}
+	h.ended.ring()
+	return nil
+}
+
+// Removed is called when a person or the retention has deleted the files of a run.
+func (h *Head) Removed(ctx context.Context, id string) error {
+	err := h.ledger.RemoveRun(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// InProgress is empty: a head may be restarted at any time, as its boxes go on.
+func (h *Head) InProgress(context.Context) (string, error) { return "", nil }

@@ -1,0 +1,36 @@
+package head
+
+import (
+	"context"
+	"time"
+
+	"eidetic/internal/fleet/blob"
+)
+
+const (
+	// tidyPeriod is how often what nobody needs is looked for.
+	tidyPeriod = time.Hour
+	// youngBlob is how long a blob may be there before something refers to it: a part hands its files in before it lists them.
+	youngBlob = 24 * time.Hour
+)
+
+// keepTidy removes uploads that nobody goes on with, and blobs that no run refers to.
+func (h *Head) keepTidy(ctx context.Context) {
+	first := time.NewTimer(time.Minute) // not while everything starts
+	defer first.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-first.C:
+	}
+	h.every(ctx, tidyPeriod, nil, "files that nobody needs cannot be removed", func(ctx context.Context) error {
+		if err := h.uploads.Sweep(h.Now()); err != nil {
+			return err
+		}
+		removed, err := blob.Collect(ctx, h.Blobs, h.ledger.Digests(ctx), h.Now(), youngBlob, false, nil)
+		if removed.Removed > 0 {
+			h.Log.Info("files were removed that no run refers to", "files", removed.Removed, "bytes", removed.RemovedBytes)
+		}
+		return err
+	})
+}

@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"eidetic/internal/store"
+)
+
+// maxSetting bounds a setting.
+const maxSetting = 8 << 20
+
+// Setting returns what people decided for the whole fleet, as JSON, or store.ErrNotFound.
+func (l *Ledger) Setting(ctx context.Context, name string) (json.RawMessage, error) {
+	var value string
+	err := l.reader().row(ctx, `SELECT value FROM fleet_settings WHERE name = ?`, name).Scan(&value)
+	if err != nil {
+		return nil, named("read a setting", found(err, store.ErrNotFound))
+	}
+	return json.RawMessage(value), nil
+}
+
+// SetSetting keeps a setting; nil forgets it.
+func (l *Ledger) SetSetting(ctx context.Context, name string, value json.RawMessage) error {
+	if len(value) > maxSetting || value != nil && !json.Valid(value) {
+		return fmt.Errorf("%w: a setting is JSON of at most %d bytes", errInvalid, maxSetting)
+	}
+	return l.update(ctx, "keep a setting", func(tx *tx) error {
+		if value == nil {
+			_, err := tx.exec(ctx, `DELETE FROM fleet_settings WHERE name = ?`, name)
+			return err
+		}
+		_, err := tx.exec(ctx, `INSERT INTO fleet_settings (name, value) VALUES (?, ?)
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, string(value))
+		return err
+	})
+}
+
+// SetReadings replaces what is kept of a device, the oldest first: a person has decided something about it.
+func (l *Ledger) SetReadings(ctx context.Context, boxID, device string, readings []json.RawMessage) error {
+	if len(readings) > mostReadings {
+		return fmt.Errorf("%w: more than %d readings", errInvalid, mostReadings)
+	}
+	return l.update(ctx, "replace readings", func(tx *tx) error {
+		if _, err := tx.holdBox(ctx, boxID); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `DELETE FROM fleet_readings WHERE box = ? AND device = ?`, boxID, device); err != nil {
+			return err
+		}
+		for i, r := range readings {
+			if len(r) > maxReading || !json.Valid(r) {
+				return fmt.Errorf("%w: a reading is JSON of at most %d bytes", errInvalid, maxReading)
+			}
+			if _, err := tx.exec(ctx, `INSERT INTO fleet_readings (box, device, n, at, reading) VALUES (?, ?, ?, ?, ?)`,
+				boxID, device, i+1, at(tx.now), string(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Leased lists the parts that boxes carry out now.
+func (l *Ledger) Leased(ctx context.Context) ([]Part, error) {
+	all, err := l.reader().parts(ctx, `p.state = 'running'`)
+	return all, named("list parts", err)
+}

@@ -1,0 +1,88 @@
+package panel
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/store"
+)
+
+// inUse says what replays a recording now, or will for certain: a run that waits or goes on, or a bisect. The recording is an
+// upload, or that of a run. The answer is "" if nothing does.
+func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
+	if p.Bisects != nil {
+		if id := p.Bisects.Holds(name); id != "" {
+			return "bisect " + id + " replays it: wait for its end, or cancel it", nil
+		}
+	}
+	if p.Queue == nil {
+		return "", nil
+	}
+	jobs, err := p.Queue.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, j := range jobs {
+		if (j.State == store.StateQueued || j.State == store.StateRunning) && p.replays(j.Plan, name) {
+			return "run " + j.ID + " replays it: wait for its end, or cancel it", nil
+		}
+	}
+	return "", nil
+}
+
+// neededBy says what a recording is needed for under its name: its use, or a workflow. It is "" if nothing needs it.
+func (p *Panel) neededBy(ctx context.Context, name string) (string, error) {
+	if why, err := p.inUse(ctx, name); why != "" || err != nil || p.Automation == nil {
+		return why, err
+	}
+	all, err := p.Automation.Workflows(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range all {
+		full, err := p.Automation.Workflow(ctx, w.Name, 0)
+		if err == nil && full.Plan != nil && p.replays(*full.Plan, name) {
+			return "workflow " + w.Name + " replays it: change the workflow or remove it first", nil
+		}
+	}
+	return "", nil
+}
+
+// replays says whether a plan replays a recording. The queue has the path of the file in place of the name.
+func (p *Panel) replays(plan lab.Plan, name string) bool {
+	return slices.ContainsFunc(plan.Archives(), func(one string) bool {
+		if one == name {
+			return true
+		}
+		if !filepath.IsAbs(one) {
+			return false
+		}
+		folder := filepath.Dir(one)
+		return filepath.Base(one) == name || filepath.Base(one) == recordingName && folder == filepath.Join(p.Store.Root(), "runs", name)
+	})
+}
+
+// free returns an error, 409, for a recording that is needed as check says.
+func (p *Panel) free(ctx context.Context, name string, check func(context.Context, string) (string, error)) error {
+	why, err := check(ctx, name)
+	if err != nil {
+		return p.toHTTPError(err)
+	}
+	if why != "" {
+		return huma.NewError(http.StatusConflict, fmt.Sprintf("the recording %s is needed: %s", clip(name), why))
+	}
+	return nil
+}
+
+func (p *Panel) removeArchive(ctx context.Context, in *nameInput) (*struct{}, error) {
+	if err := p.free(ctx, in.Name, p.neededBy); err != nil {
+		return nil, err
+	}
+	return nil, p.toHTTPError(p.Archives.Remove(in.Name))
+}

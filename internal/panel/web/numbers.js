@@ -1,0 +1,22 @@
+// A table below a chart, closed until somebody opens it, with a download. Its rows are made when it is opened: those of 100 trials
+// in a dozen tables would make the page slow.
+import { make, csv } from "./common.js";
+
+const most = 500;
+
+// numbers: of returns { head, rows, csv, count }: rows of cells, which are text or nodes, and those of the file.
+export function numbers(summary, caption, file, of) {
+  const box = make("details", { className: "numbers" }, make("summary", { textContent: summary }));
+  const fill = () => {
+    if (!box.open) return;
+    const { head, rows, csv: lines } = of(), shown = rows.slice(0, most);
+    const save = make("a", { textContent: "Download as CSV", download: `${file.replace(/[^\w.-]+/g, "-")}.csv`, href: csv(lines) });
+    const table = make("table", {}, make("caption", { textContent: caption + (rows.length > shown.length ? `; the first ${shown.length} of ${rows.length}` : "") }),
+      make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))),
+      make("tbody", {}, ...shown.map(([first, ...cells]) => make("tr", {}, make("th", { scope: "row" }, first), ...cells.map(c => make("td", {}, c ?? "–"))))));
+    box.replaceChildren(box.firstChild, make("p", { className: "hint" }, save), make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: caption }, table));
+  };
+  box.addEventListener("toggle", fill);
+  box.update = fill;
+  return box;
+}

@@ -1,0 +1,41 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"eidetic/internal/fleet/blob"
+)
+
+// FilesStore opens the store of a fleet's files that a URL names: s3://BUCKET/PREFIX?endpoint=https://HOST, with region,
+// credentials, profile and ca as further parameters. Without one it is nil: a folder of the head's.
+func FilesStore(ctx context.Context, text string) (blob.Store, error) {
+	if text == "" {
+		return nil, nil
+	}
+	const example = "write s3://BUCKET/PREFIX?endpoint=https://HOST"
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, fmt.Errorf("%.200q is no address of a store: %s", text, example)
+	}
+	c := blob.S3Config{Bucket: u.Host, Prefix: strings.TrimPrefix(u.Path, "/")}
+	if c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/") {
+		c.Prefix += "/"
+	}
+	query := u.Query()
+	for name, to := range map[string]*string{
+		"endpoint": &c.Endpoint, "region": &c.Region, "credentials": &c.CredentialsFile, "profile": &c.Profile, "ca": &c.CAFile,
+	} {
+		*to = query.Get(name)
+		query.Del(name)
+	}
+	for name := range query {
+		return nil, fmt.Errorf("%.40q is no parameter of a store: there are endpoint, region, credentials, profile and ca", name)
+	}
+	if c.Endpoint == "" {
+		return nil, fmt.Errorf("the endpoint is missing: %s", example)
+	}
+	return blob.OpenS3(ctx, c)
+}
