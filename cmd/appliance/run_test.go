@@ -93,9 +93,16 @@ type testBox struct {
 	keeper          *automation.Keeper
 	stop            func()
 	retained        int // how often retention was applied
+	boxes           panel.Boxes
 }
 
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
+	t.Helper()
+	return newTestBoxOf(t, run, nil)
+}
+
+// newTestBoxOf makes a box that is the head of a fleet, if boxes is not nil.
+func newTestBoxOf(t *testing.T, run func() *lab.Run, boxes panel.Boxes) *testBox {
 	t.Helper()
 	data := t.TempDir()
 	b := &testBox{
@@ -103,6 +110,7 @@ func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
 		data:     data,
 		token:    "0123456789abcdefghij",
 		at:       "127.0.0.1:0",
+		boxes:    boxes,
 	}
 	b.start(t)
 	return b
@@ -129,7 +137,7 @@ func (b *testBox) start(t *testing.T) {
 	}
 	p, err := panel.New(
 		panel.Config{
-			Store: runs, Automation: b.keeper,
+			Store: runs, Automation: b.keeper, Boxes: b.boxes,
 			Queue:     queue,
 			Token:     b.token,
 			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),

@@ -129,7 +129,7 @@ func boxError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, client.ErrNoArchive):
+	case errors.Is(err, client.ErrNoArchive), errors.Is(err, errNoHead):
 		return usage(err)
 	case errors.As(err, &untrusted):
 		return usage(err)

@@ -26,9 +26,11 @@ type pageTest struct {
 	path   string
 	script string // that fills says
 	want   []string
-	// query and show make the page's picture for docs/img, after the page was opened anew.
+	// query and show make the page's picture for docs/img, after the page was opened anew; show may be noPicture.
 	query, show string
 }
+
+const noPicture = "none"
 
 func pageTests() []pageTest {
 	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), runPage(), fleetSection()}
@@ -44,7 +46,7 @@ func (p pageTest) route() string {
 const onPage = `
 	const until = async test => {
 		for (const end = performance.now() + 60000; !test();) {
-			if (performance.now() > end) throw new Error("never: " + test + " after " + says.join("; "));
+			if (performance.now() > end) throw new Error("never: " + test + " " + document.getElementById("trouble").textContent + " after " + says.join("; "));
 			await new Promise(yes => setTimeout(yes, 20));
 		}
 	};
@@ -149,7 +151,7 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 	t.Helper()
 	dir := os.Getenv("PANEL_SHOTS")
-	if dir == "" {
+	if dir == "" || p.show == noPicture {
 		return
 	}
 	err := b.Open(address + p.path + p.query)

@@ -8,7 +8,7 @@ import { level, numbers } from "./levels.js";
 const query = new URLSearchParams(location.search);
 const at = (name, part = "") => `/api/v1/boxes/${encodeURIComponent(name)}${part}`;
 const ofDevice = (name, device, part) => at(name, `/devices/${encodeURIComponent(device)}/${part}`);
-const tone = { good: "done", drifting: "queued", bad: "failed", maintenance: "running", unknown: "plain", idle: "plain", reserved: "running", running: "running", lost: "failed" };
+const tone = { good: "done", drifting: "drifting", bad: "failed", maintenance: "running", unknown: "plain", idle: "plain", reserved: "running", running: "running", lost: "failed" };
 const pill = (text, what) => make("em", { className: `state ${tone[text] || "plain"}`, textContent: text === "unknown" ? "health unknown" : text, title: what });
 const state = (d, what) => d.ready ? d.run ? pill("running", what) : make("em", { className: "state plain", textContent: "ready" }) : make("em", { className: "state failed", textContent: "not ready" });
 const labelsOf = labels => Object.entries(labels || {}).map(([key, value]) => `${key}=${value}`);
@@ -47,7 +47,7 @@ function one(b) {
   $("one").hidden = !b;
   if (!b) return;
   write($("one-head"), b.name);
-  refresh($("one-state"), [pill(b.state, "What the box does"), pill(b.health, "How well it measures"), ...b.reason ? [` ${b.reason}`] : []]);
+  refresh($("one-state"), [pill(b.state, "What the box does"), pill(b.health, "How well it measures"), make("span", { textContent: b.reason || "" })]);
   const facts = [["Joined", when(b.joined)], ["Heard of", `${heard(b.seen)}, ${when(b.seen)}`], ["Software", b.software], ["Fingerprint of its certificate", b.fingerprint], ["Labels", labelsOf(b.labels).join(", ") || "none"]];
   refresh($("facts"), facts.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
   $("reading").hidden = !b.devices.length;
@@ -80,7 +80,8 @@ async function measured(b) {
   options($("of-metric"), metrics.map(m => [m, m]));
   write($("why"), `${readings.why || `Its health is ${readings.health}.`}${readings.since ? ` Since ${when(readings.since)}.` : ""}`);
   refresh($("changed"), readings.changed.map(text => make("li", { textContent: `Changed then: ${text}` })));
-  $("accept").hidden = !may("admin") || !readings.readings.length;
+  $("of-metric").parentNode.hidden = !metrics.length;
+  $("accept").hidden = $("accept-help").hidden = !may("admin") || !metrics.length;
   draw();
 }
 

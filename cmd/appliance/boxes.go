@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"eidetic/cmd/appliance/client"
+)
+
+// BoxesCmd manages the boxes of a fleet.
+type BoxesCmd struct {
+	Ls        BoxesLsCmd        `cmd:"" default:"withargs" help:"List the boxes: what each does, and how well it measures."`
+	Code      BoxesCodeCmd      `cmd:"" help:"Print a link with which one box can join, once."`
+	Show      BoxesShowCmd      `cmd:"" help:"Show a box: its devices, and what each measured of the reference."`
+	Set       BoxesSetCmd       `cmd:"" help:"Begin or end the maintenance of a box, call it bad or good, give it labels."`
+	Remove    BoxesRemoveCmd    `cmd:"" help:"Remove a box from the fleet."`
+	Measure   BoxesMeasureCmd   `cmd:"" help:"Have a device measure the reference now."`
+	Accept    BoxesAcceptCmd    `cmd:"" help:"Accept what a device measures now as its baseline."`
+	Reference BoxesReferenceCmd `cmd:"" help:"Show, set or remove what all devices measure regularly."`
+}
+
+// Help is shown by appliance boxes --help.
+func (BoxesCmd) Help() string {
+	return `The boxes of a fleet, as its head knows them; --box is the address of the head. Code, remove, accept, reference and set with --bad, --good
+or --label need a token of the scope admin, measure and set --maintenance one of the scope run.
+
+Example:
+  appliance boxes code --box https://head.local:8080
+  appliance boxes
+  appliance boxes set lab-1 --maintenance --reason "new disk"
+  appliance boxes reference --plan reference.yaml --every 6h`
+}
+
+// BoxesLsCmd lists the boxes.
+type BoxesLsCmd struct {
+	JSON bool `name:"json" help:"Print the list as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *BoxesLsCmd) Run(ctx context.Context, std *streams) error {
+	return listOf(std, &c.boxFlags, c.JSON, listing[client.Box]{
+		get: func(box *client.Client) ([]client.Box, error) {
+			all, err := box.Boxes(ctx)
+			if isMissing(err) {
+				return nil, errNoHead
+			}
+			return all, err
+		},
+		empty: "No box has joined yet. Make a link with: appliance boxes code",
+		head:  []string{"BOX", "STATE", "HEALTH", "DEVICES", "HEARD OF", "RUNS", "WHY"},
+		row: func(b client.Box) []string {
+			var devices, runs []string
+			for _, d := range b.Devices {
+				devices = append(devices, d.Name)
+				if d.Run != "" {
+					runs = append(runs, d.Run)
+				}
+			}
+			return []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), clock(b.Seen), strings.Join(runs, ", "), b.Reason}
+		},
+	})
+}
+
+// errNoHead is about a panel that knows no boxes.
+var errNoHead = errors.New("--box: this is the panel of a box, and not of a fleet's head; appliance head starts one") // constant
+
+// onHead asks a head.
+func (f *boxFlags) onHead(std *streams, ask func(*client.Client) error) error {
+	box, err := f.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	if err := ask(box); err != nil {
+		return boxError(err)
+	}
+	return nil
+}
+
+// BoxesCodeCmd makes a link.
+type BoxesCodeCmd struct {
+	JSON bool `name:"json" help:"Print the answer of the head as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *BoxesCodeCmd) Run(ctx context.Context, std *streams) error {
+	return c.onHead(std, func(head *client.Client) error {
+		made, err := head.MakeJoinCode(ctx)
+		switch {
+		case isMissing(err):
+			return errNoHead
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, made)
+		}
+		fmt.Fprintf(std.err, "One box can join with this link until %s. On the box: appliance join 'LINK'\n", clock(made.Expires))
+		_, err = fmt.Fprintln(std.out, made.Link)
+		return err
+	})
+}
+
+// BoxesShowCmd shows a box.
+type BoxesShowCmd struct {
+	Name string `arg:"" help:"Name of the box."`
+	JSON bool   `name:"json" help:"Print the box as JSON."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
+	return c.onHead(std, func(head *client.Client) error {
+		b, err := head.GetBox(ctx, c.Name)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, b)
+		}
+		rows := [][]string{
+			{"box", b.Name}, {"state", b.State}, {"health", because(b.Health, b.Reason)}, {"heard of", clock(b.Seen)}, {"joined", clock(b.Joined)},
+			{"software", b.Software}, {"machine", fmt.Sprintf("%d cores, %d GB", b.Cores, (b.Memory+1<<29)>>30)}, {"labels", labelWords(b.Labels)}, {"fingerprint", b.Pin},
+		}
+		if err := printRows(std.out, rows); err != nil {
+			return err
+		}
+		for _, d := range b.Devices {
+			r, err := head.Readings(ctx, b.Name, d.Name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(std.out)
+			if err := printRows(std.out, deviceRows(d, r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// because is a health with its reason.
+func because(health, reason string) string {
+	if reason == "" {
+		return health
+	}
+	return health + ": " + reason
+}
