@@ -24,7 +24,7 @@ func (s *simulation) box(ctx context.Context, b ledger.Box, random *rand.Rand) {
 		c := ledger.Claim{BoxID: b.ID, Request: fmt.Sprintf("%s-%d-%d", b.Name, n, random.Uint64()), Free: []string{b.Offer.Devices[0].Name}}
 		var a fleet.Assignment
 		s.until(ctx, random, func() (err error) {
-			a, err = send(s, ctx, random, func(h Head) (fleet.Assignment, error) { return s.claim(ctx, h, c) })
+			a, err = send(ctx, s, random, func(h Head) (fleet.Assignment, error) { return s.claim(ctx, h, c) })
 			return err
 		})
 		if a.Part == "" {
@@ -46,7 +46,7 @@ func (s *simulation) carryOut(ctx context.Context, a fleet.Assignment, l ledger.
 		if work -= step; work <= 0 {
 			break
 		}
-		_, err := send(s, ctx, random, func(h Head) (fleet.Renewal, error) {
+		_, err := send(ctx, s, random, func(h Head) (fleet.Renewal, error) {
 			return h.Renew(ctx, l, fleet.Progress{Trial: trial, Doing: "measure"})
 		})
 		if errors.Is(err, ledger.ErrLost) {
@@ -58,7 +58,7 @@ func (s *simulation) carryOut(ctx context.Context, a fleet.Assignment, l ledger.
 		files = append(files, fleet.File{Path: fmt.Sprintf("trials/%03d/trial.json", n+1), Bytes: 10_000, SHA256: digestOf(a.Token, n+1)})
 	}
 	s.until(ctx, random, func() error {
-		_, err := send(s, ctx, random, func(h Head) (struct{}, error) {
+		_, err := send(ctx, s, random, func(h Head) (struct{}, error) {
 			err := h.End(ctx, l, fleet.Outcome{State: store.StateDone, Files: files, Trials: 4})
 			if err == nil {
 				s.accepted(l)
@@ -115,7 +115,7 @@ func (s *simulation) accepted(l ledger.Lease) {
 }
 
 // send carries a call out as a bad network does.
-func send[T any](s *simulation, ctx context.Context, random *rand.Rand, call func(Head) (T, error)) (answer T, err error) {
+func send[T any](ctx context.Context, s *simulation, random *rand.Rand, call func(Head) (T, error)) (answer T, err error) {
 	kind, later := int(random.Float64()/max(s.Faults, 1e-9)), time.Duration(random.Int64N(int64(s.Delay)+1))
 	s.mu.Lock()
 	s.result.Calls++
