@@ -9,7 +9,8 @@ bench_analysis := ./analysis/bench
 bench_stats    := ./analysis/stats/bench
 bench_bisect   := ./analysis/bisect/bench
 bench_change   := ./analysis/change/bench
-bench_areas    := $(strip $(foreach area,replay link capture analysis stats bisect change,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
+bench_fleet    := ./internal/fleet/ledger/bench
+bench_areas    := $(strip $(foreach area,replay link capture analysis stats bisect change fleet,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
 
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Run every area's benchmark: our results beside those of our peers
@@ -75,7 +76,7 @@ bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLA
 	@scripts/deps.sh demo bench
 	go run ./internal/noise/bench $(NOISE_FLAGS)
 
-bench-%: ## Run one area's benchmark: replay, link, capture, analysis, stats, bisect or change
+bench-%: ## Run one area's benchmark: replay, link, capture, analysis, stats, bisect, change or fleet
 	$(if $(filter $*,$(bench_areas)),,$(error there is no benchmark "$*"; choose one of: $(or $(bench_areas),none yet)))
 	@scripts/deps.sh bench
 	@mkdir -p out/bench

@@ -46,6 +46,7 @@ needs() {
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine
 		test|mitmproxy|mitmdump mitmweb|exports recordings that tests import, and is an application that is recorded
+		test|postgresql|/usr/lib/postgresql/15/bin/initdb|the other database of a fleet, which tests start and kill
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		test|nginx-light|nginx|serves the applications that are recorded
 		test|php-fpm|php-fpm8.2|runs the applications that are recorded
@@ -68,6 +69,7 @@ needs() {
 		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/systemd-bootx64.efi|the boot loader that the image starts with
 		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
 		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
+		bench|postgresql|/usr/lib/postgresql/15/bin/initdb|the other database of a simulated fleet
 		bench|iputils-ping|ping|the link's round trips are measured with it
 		bench|tcpdump|tcpdump|the link's packets are timed with it
 		bench|iperf3|iperf3|the link's rates are measured with it

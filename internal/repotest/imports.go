@@ -238,6 +238,11 @@ func directions() []direction {
 			append([]string{"internal/fleet", "internal/store"}, lab...),
 			"the ledger keeps who does what in a database; it knows neither HTTP nor files",
 		},
+		{
+			"internal/fleet/ledger/bench",
+			[]string{"internal/fleet", "internal/benchtable"},
+			"a benchmark starts the database that it measures, and lists its results as the others do",
+		},
 		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
 		{
 			"internal/fleet/metrology",

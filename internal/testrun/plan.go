@@ -42,7 +42,7 @@ const boxPackage = module + "image/boottest"
 func fileTools() []string {
 	return []string{
 		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
-		"internal/fleet/blob", "internal/fleet/blob/versity", "internal/lab", "internal/report",
+		"internal/fleet/blob", "internal/fleet/blob/versity", "internal/fleet/ledger", "internal/lab", "internal/report",
 		"internal/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
 	}
 }

@@ -245,7 +245,9 @@ func (l *Ledger) take(ctx context.Context, tx *tx, b Box, c Claim, all []candida
 const maxAttemptedBy = 10
 
 // lend writes the lease of a part whose job was taken.
-func (tx *tx) lend(ctx context.Context, part string, attempt int, box, device, request string, lease time.Duration) (fleet.Assignment, error) {
+func (tx *tx) lend(
+	ctx context.Context, part string, attempt int, box, device, request string, lease time.Duration,
+) (fleet.Assignment, error) {
 	nonce := make([]byte, sha256.Size)
 	_, _ = rand.Read(nonce) // never fails
 	token := tokenOf(hex.EncodeToString(nonce), request)
@@ -276,7 +278,9 @@ func tokenOf(nonce, request string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (tx *tx) assignment(ctx context.Context, part string, attempt int, device, token string, lease time.Duration) (fleet.Assignment, error) {
+func (tx *tx) assignment(
+	ctx context.Context, part string, attempt int, device, token string, lease time.Duration,
+) (fleet.Assignment, error) {
 	a := fleet.Assignment{Part: part, Attempt: attempt, Device: device, Token: token, LeaseFor: lease}
 	var plan, archives string
 	if err := tx.row(ctx, `SELECT run, plan, archives FROM fleet_parts WHERE id = ?`, part).Scan(&a.Run, &plan, &archives); err != nil {

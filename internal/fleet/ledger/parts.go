@@ -68,7 +68,8 @@ func (q querier) parts(ctx context.Context, where string, args ...any) (all []Pa
 		if err := scan(&p.ID, &p.Run, &p.Index, &plan, &archives, &need, &p.State, &p.Attempt, &outcome); err != nil {
 			return err
 		}
-		err := errors.Join(json.Unmarshal([]byte(plan), &p.Plan), json.Unmarshal([]byte(archives), &p.Archives), json.Unmarshal([]byte(need), &p.Need))
+		err := errors.Join(
+			json.Unmarshal([]byte(plan), &p.Plan), json.Unmarshal([]byte(archives), &p.Archives), json.Unmarshal([]byte(need), &p.Need))
 		if outcome != "" {
 			p.Outcome = &fleet.Outcome{}
 			err = errors.Join(err, json.Unmarshal([]byte(outcome), p.Outcome))

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/fleet/ledger/pgtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/pgtest"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

@@ -25,6 +25,8 @@ const (
 	// assembleLimit bounds one assembly, so that River's rescuer ends it if our own sweep does not.
 	assembleLimit = time.Hour
 	stopLimit     = 20 * time.Second
+	// fetchCooldown is how soon after an assembly the next is fetched.
+	fetchCooldown = 20 * time.Millisecond
 )
 
 // partArgs are the arguments of a job that is a part. Boxes carry it out; no worker of River ever does.
@@ -183,7 +185,7 @@ func (l *Ledger) startRiver(ctx context.Context) (*river.Client[*sql.Tx], error)
 	river.AddWorker(workers, &partWorker{})
 	river.AddWorker(workers, &assembleWorker{l: l})
 	client, err := river.NewClient(l.driver, &river.Config{
-		Logger: l.log, PollOnly: true, Workers: workers, RescueStuckJobsAfter: assembleLimit,
+		Logger: l.log, PollOnly: true, Workers: workers, RescueStuckJobsAfter: assembleLimit, FetchCooldown: fetchCooldown,
 		Queues: map[string]river.QueueConfig{assembleQueue: {MaxWorkers: assembleWorkers}},
 	})
 	if err != nil {
