@@ -127,7 +127,7 @@ func whole(t *testing.T) (Config, *string, *int) {
 				Address: "192.168.77.100", MAC: "52:54:00:00:00:02", Host: "laptop", Screen: "VNC at its port 5900",
 			}}
 		},
-		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeFleet{},
+		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeMembership{},
 		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
 	}, &settings, &resets
 }

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// fakeFleet is a box that belongs to a head, holds a part, and waits for the head.
-type fakeFleet struct {
+// fakeMembership is a box that belongs to a head, holds a part, and waits for the head.
+type fakeMembership struct {
 	mu   sync.Mutex
 	left bool
 }
 
-func (f *fakeFleet) Status() (FleetStatus, error) {
+func (f *fakeMembership) Status() (FleetStatus, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.left {
@@ -34,7 +34,7 @@ func (f *fakeFleet) Status() (FleetStatus, error) {
 	}, nil
 }
 
-func (f *fakeFleet) Join(_ context.Context, link, _ string) error {
+func (f *fakeMembership) Join(_ context.Context, link, _ string) error {
 	if !strings.HasPrefix(link, "eidetic-head://") {
 		return &Refusal{Status: http.StatusUnprocessableEntity, Err: errors.New("the join link: it does not begin with eidetic-head://")}
 	}
@@ -44,7 +44,7 @@ func (f *fakeFleet) Join(_ context.Context, link, _ string) error {
 	return nil
 }
 
-func (f *fakeFleet) Leave(_ context.Context, force bool) error {
+func (f *fakeMembership) Leave(_ context.Context, force bool) error {
 	if !force {
 		return &Refusal{Status: http.StatusConflict, Err: errors.New("the box holds 2 parts of its head's runs")}
 	}
