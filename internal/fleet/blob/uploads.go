@@ -261,7 +261,7 @@ func lockFile(path string, flag int) (*os.File, error) {
 	mine, err := f.Stat()
 	if err == nil {
 		var at fs.FileInfo
-		if at, err = os.Stat(path); err == nil || os.SameFile(mine, at) {
+		if at, err = os.Stat(path); err == nil && os.SameFile(mine, at) {
 			return f, nil
 		}
 	}
