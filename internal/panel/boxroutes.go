@@ -104,7 +104,8 @@ func (p *Panel) boxes(api huma.API) {
 		OperationID: "measure-reference", Method: http.MethodPost, Path: "/api/v1/boxes/{name}/devices/{device}/measurements",
 		Summary: "Have a device measure the reference now", Tags: []string{tagFleet},
 		Description:   "The run is the first in the queue of its device, in maintenance as well.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
 	}, func(ctx context.Context, in *boxDeviceInput) (*startBody, error) {
 		id, err := p.Boxes.Measure(ctx, in.Name, deviceName(in.Device))
 		if err != nil {

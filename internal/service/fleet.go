@@ -99,7 +99,8 @@ func (o *offerer) offer(ctx context.Context) fleet.Offer {
 			continue
 		}
 		one := fleet.OfferedDevice{
-			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: bounded(d.Problem, maxProblem), Screen: bounded(d.Screen, maxProblem), Labels: o.labels[d.Name],
+			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: bounded(d.Problem, maxProblem), Screen: bounded(d.Screen, maxProblem),
+			Labels: o.labels[d.Name],
 		}
 		for _, p := range d.Parts {
 			if p.Part == "controls" {

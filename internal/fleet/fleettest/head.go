@@ -94,7 +94,8 @@ func NewHead(t *testing.T) *Head {
 		t.Fatal(err)
 	}
 	h := &Head{
-		Lease: time.Minute, store: store, uploads: uploads, Sources: map[string][]byte{}, Offers: map[string]fleet.Offer{}, Calls: map[string]int{},
+		Lease: time.Minute, store: store, uploads: uploads, Sources: map[string][]byte{},
+		Offers: map[string]fleet.Offer{}, Calls: map[string]int{},
 		codes: map[string]string{}, names: map[string]string{}, cert: cert, changed: make(chan struct{}),
 	}
 	h.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{

@@ -358,7 +358,9 @@ func (h *Head) Devices(ctx context.Context) []panel.Device {
 	for _, b := range boxes {
 		lost := h.Now().Sub(b.Seen) > lostAfter
 		for _, d := range b.Offer.Devices {
-			one := panel.Device{Name: b.Name + fleet.DeviceMark + d.Name, Kind: d.Kind, Ready: d.Ready && !lost, Problem: d.Problem, Screen: d.Screen}
+			one := panel.Device{
+				Name: b.Name + fleet.DeviceMark + d.Name, Kind: d.Kind, Ready: d.Ready && !lost, Problem: d.Problem, Screen: d.Screen,
+			}
 			if lost {
 				one.Problem = fmt.Sprintf("nothing was heard of the box since %s", b.Seen.UTC().Format(time.DateTime))
 			}
@@ -397,7 +399,9 @@ func readingOf(r metrology.Reading) panel.BoxReading {
 		one.Thrown = 100 * float64(r.Thrown) / float64(r.Trials)
 	}
 	for _, l := range r.Levels {
-		one.Levels = append(one.Levels, lab.CalibrationLevel{Metric: l.Metric, Unit: l.Unit, Median: l.Median, Within: l.Spread, Runs: 1, Trials: l.N})
+		one.Levels = append(one.Levels, lab.CalibrationLevel{
+			Metric: l.Metric, Unit: l.Unit, Median: l.Median, Within: l.Spread, Runs: 1, Trials: l.N,
+		})
 	}
 	return one
 }
