@@ -111,3 +111,38 @@ func TestCollectAfterCrash(t *testing.T) {
 		t.Errorf("tmp has %v, %v; want what is being put", left, err)
 	}
 }
+
+// Whoever was told that a blob is there finds it, however close a Remove is.
+func TestRemoveBesideHas(t *testing.T) {
+	f := openFolder(t)
+	digest, content := blobtest.Content(1, 10)
+	blobtest.Put(t, f, digest, content)
+	long, before := time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
+	told := 0
+	for range 5000 {
+		if err := os.WriteFile(f.path(digest), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(f.path(digest), long, long); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Remove(t.Context(), digest, before)
+			done <- err
+		}()
+		_, has, err := f.Has(t.Context(), digest)
+		if removed := <-done; err != nil || removed != nil {
+			t.Fatalf("Has() and Remove() at once = %v and %v; want nil", err, removed)
+		}
+		if has {
+			told++
+			if _, err := os.Stat(f.path(digest)); err != nil {
+				t.Fatalf("Has() said that there is a blob, and Remove() removed it: %v", err)
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("Has() never found the blob; want that it does now and then")
+	}
+}

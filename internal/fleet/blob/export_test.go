@@ -9,3 +9,6 @@ func (l *Lister) Known() int {
 
 // ParsePatch is parsePatch.
 var ParsePatch = parsePatch // constant
+
+// LockFile is lockFile.
+var LockFile = lockFile // constant

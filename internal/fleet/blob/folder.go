@@ -45,7 +45,10 @@ func (f *Folder) Has(_ context.Context, digest string) (int64, bool, error) {
 	info, err := os.Stat(f.path(digest))
 	if err == nil && time.Since(info.ModTime()) > Renewal {
 		now := time.Now()
-		err = os.Chtimes(f.path(digest), now, now)
+		if err = os.Chtimes(f.path(digest), now, now); err == nil {
+			// The kernel looks the file up before it sets the time: Remove may have taken it away, and seen the old time, in between.
+			info, err = os.Stat(f.path(digest))
+		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // never there, or Remove was faster

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,7 +184,7 @@ func TestUploadsAtOnce(t *testing.T) {
 
 // Two heads that share their folders, behind one address that takes them by turns, do not mix uploads either.
 func TestTwoHeadsWithOneFolder(t *testing.T) {
-	h := newHead(t, nil)
+	h := newHead(t, func(c *blob.UploadsConfig) { c.Silence = 10 * time.Second }) // a request waits in the middle below
 	u, _, err := uploads(h.dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +214,38 @@ func TestTwoHeadsWithOneFolder(t *testing.T) {
 			t.Errorf("the heads have %d bytes, %v; want the content", len(got), err)
 		}
 	}
+	// While a request of one head is in the middle, the other head keeps off.
+	digest, content := blobtest.Content(100, 1<<20)
+	body, more := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, h.address(digest), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/offset+octet-stream"}, "Upload-Offset": {"0"}, "Upload-Length": {strconv.Itoa(len(content))}}
+	first := make(chan error, 1)
+	go func() {
+		response, err := h.Client().Do(r)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		first <- err
+	}()
+	if _, err := more.Write(content[:1000]); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the first bytes", func() bool { return stagedBytes(h.dir) > 0 })
+	other := &head{Server: second, dir: h.dir}
+	says(t, "look at the other head", headOf(t, other, digest, ""), "423 Upload-Offset=")
+	late, _ := patch(t, other, digest, 0, len(content), content[:10], "")
+	says(t, "begin at the other head", late, "423 Upload-Offset=")
+	if _, err := more.Write(content[1000:]); err != nil {
+		t.Fatal(err)
+	}
+	more.Close()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	arrived(t, h, digest, content)
 }
 
 // A request that is silent loses its upload to the next one, and what it sent is not lost.
@@ -443,4 +476,45 @@ func TestNoRoom(t *testing.T) {
 	if err := blob.Send(t.Context(), h.Client(), h.address(digest), nil, bytes.NewReader(content), 100, p); !errors.Is(err, blob.ErrNoRoom) {
 		t.Errorf("Send() = %v; want ErrNoRoom", err)
 	}
+}
+
+// A lock on a file that has left its path is of something else: of a blob.
+func TestLockOfAnUploadThatBecameABlob(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "upload")
+	over := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() { // another head, which finishes the upload and begins the next one
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			f, err := blob.LockFile(path, os.O_CREATE)
+			if err != nil {
+				continue
+			}
+			if err := os.Rename(path, filepath.Join(dir, "blob")); err != nil {
+				t.Error(err)
+			}
+			f.Close()
+		}
+	})
+	for range 100_000 {
+		f, err := blob.LockFile(path, 0)
+		if err != nil {
+			continue
+		}
+		mine, errMine := f.Stat()
+		at, errAt := os.Stat(path)
+		if errMine != nil || errAt != nil || !os.SameFile(mine, at) {
+			t.Errorf("the locked file is not the one at its path: %v, %v", errMine, errAt)
+			f.Close()
+			break
+		}
+		f.Close()
+	}
+	close(over)
+	others.Wait()
 }
