@@ -246,7 +246,7 @@ func TestHealthOfAHungPart(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t), Version: "v1",
 		Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
 	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
-	want := `{"status":"failing","version":"v1","token":false,"starts":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
+	want := `{"status":"failing","version":"v1","token":false,"starts":false,"joins":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
 	if got.StatusCode != http.StatusServiceUnavailable || strings.TrimSpace(got.text) != want {
 		t.Errorf("GET health = %d %s; want 503 %s", got.StatusCode, got.text, want)
 	}

@@ -1,7 +1,7 @@
 // The same page in several browsers and on several devices: the median of each one's newest run, side by side. All content from runs is
 // inserted as text, never as markup.
 import { $, make, call, number, address, reportOf, csv } from "./common.js";
-import { ticks } from "./chart.js";
+import { ticks } from "./svg.js";
 import { refresh } from "./refresh.js";
 import { visit, when, row } from "./visit.js";
 
