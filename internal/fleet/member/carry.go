@@ -23,6 +23,12 @@ func (r *returned) Error() string { return r.why }
 // it. It returns false if the box still holds it, because the context ended.
 func (s *session) carry(ctx context.Context, p *part, again bool) (gone bool) {
 	own, stop := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	p.lose = stop
+	if p.next != nil {
+		stop(errLost)
+	}
+	p.mu.Unlock()
 	renewing := make(chan struct{})
 	go func() { defer close(renewing); s.keepRenewing(own, p, again, stop) }()
 	var failed retry
@@ -204,6 +210,9 @@ func (s *session) choose(ctx context.Context, k kept) (run string, done bool, er
 		job, err := s.Queue.Get(ctx, id)
 		switch {
 		case err == nil && (job.State == store.StateQueued || job.State == store.StateRunning):
+			if job.Device == k.Device { // an earlier attempt's, which the box was killed before it could stop
+				return id, false, nil
+			}
 			continue
 		case err == nil && !s.Store.Has(id): // it left nothing behind
 			if err := s.Queue.Cancel(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {

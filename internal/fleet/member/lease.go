@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,9 +51,14 @@ type part struct {
 	progress fleet.Progress
 	state    string
 	problem  string
-	measured bool          // its device is free again
-	cancel   chan struct{} // closed when the head wants it to stop
-	digests  map[string]digested
+	measured bool // its device is free again
+	// next is a newer attempt of the part, which the head has given to this box before it was done with this one: it is on
+	// the disk already. gone says that nothing is kept of the part any more. lose ends the work on this attempt.
+	next    *kept
+	gone    bool
+	lose    context.CancelCauseFunc
+	cancel  chan struct{} // closed when the head wants it to stop
+	digests map[string]digested
 }
 
 // The states of a part, for people.
@@ -99,11 +105,34 @@ func (p *part) change(f func(*kept)) error {
 	defer p.mu.Unlock()
 	next := p.kept
 	f(&next)
-	if err := next.write(p.dir); err != nil {
-		return err
+	if p.next == nil {
+		if err := next.write(p.dir); err != nil {
+			return err
+		}
 	}
 	p.kept = next
 	return nil
+}
+
+// follow keeps a newer attempt of the part, which begins when the work on this one has ended; the same attempt again changes
+// nothing. It returns false if the box keeps nothing of the part any more.
+func (p *part) follow(k kept) (held bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return false, nil
+	}
+	if k.Attempt <= p.kept.Attempt || p.next != nil && k.Attempt <= p.next.Attempt {
+		return true, nil
+	}
+	if err := k.write(p.dir); err != nil {
+		return true, err
+	}
+	p.next = &k
+	if p.lose != nil {
+		p.lose(errLost)
+	}
+	return true, nil
 }
 
 func (k kept) write(dir string) error {
@@ -114,13 +143,20 @@ func (k kept) write(dir string) error {
 	return atomicfile.WriteFile(leaseFile(dir, k.Part), text, 0o600)
 }
 
-// forget removes what is kept of the part.
+// forget removes what is kept of the part, unless a newer attempt follows.
 func (p *part) forget() error {
-	err := os.Remove(leaseFile(p.dir, p.get().Part))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next != nil {
+		return nil
+	}
+	err := os.Remove(leaseFile(p.dir, p.kept.Part))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, atomicfile.SyncDir(filepath.Join(p.dir, leasesDir)))
+	err = errors.Join(err, atomicfile.SyncDir(filepath.Join(p.dir, leasesDir)))
+	p.gone = err == nil
+	return err
 }
 
 func (p *part) get() kept {

@@ -298,3 +298,36 @@ func TestFleetHeadIsAway(t *testing.T) {
 }
 
 func dropAll(*http.Request) fleettest.Fault { return fleettest.DropRequest }
+
+// A part that the head gives to the same box once more, for another device, before the box knows that its lease is lost: the
+// older run is stopped and stays, and the newer one is handed in.
+func TestFleetNewerAttemptFollows(t *testing.T) {
+	h := fleettest.NewHead(t)
+	going := make(chan struct{})
+	b := joined(t, h, &simulated{trial: func(ctx context.Context, id string, n int) error {
+		if id == "p" && n == 2 {
+			close(going)
+			<-ctx.Done()
+		}
+		return nil
+	}})
+	b.setOffer(func(o *fleet.Offer) {
+		o.Devices = append(o.Devices, fleet.OfferedDevice{Name: "other", Kind: "virtual", Ready: true})
+	})
+	h.Add(assignment("p", 3))
+	<-going
+	h.Lock()
+	h.Part("p").Offered.Device = "other"
+	h.Unlock()
+	h.Expire("p")
+	got := awaitEnd(t, h, "p")
+	checkWhole(t, h, got, 3)
+	awaitForgotten(t, b)
+	old, err := b.store.Run("p")
+	if err != nil || old.State != store.StateInterrupted || len(old.Trials) != 1 || got.Attempt != 2 {
+		t.Errorf("the older run: %+v, %v; the part ended in attempt %d; want it interrupted after a trial, and 2", old, err, got.Attempt)
+	}
+	if run, err := b.store.Run("p-2"); err != nil || run.Plan.Device != "other" {
+		t.Errorf("the newer run: %+v, %v; want one on the other device", run, err)
+	}
+}

@@ -103,12 +103,27 @@ func (s *session) list() (all []*part) {
 func (s *session) begin(ctx context.Context, p *part, again bool) {
 	s.all.Go(func() {
 		if s.carry(ctx, p, again) {
-			s.mu.Lock()
-			delete(s.parts, p.get().Part)
-			s.mu.Unlock()
+			s.drop(ctx, p)
 		}
 		wake(s.more)
 	})
+}
+
+// drop takes a part off the list, or puts its newer attempt into its place.
+func (s *session) drop(ctx context.Context, p *part) {
+	p.mu.Lock()
+	id, next := p.kept.Part, p.next
+	p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case next != nil:
+		p = newPart(s.Dir, *next)
+		s.parts[id] = p
+		s.begin(ctx, p, false)
+	case s.parts[id] == p: // else the head has given it to the box again meanwhile
+		delete(s.parts, id)
+	}
 }
 
 func wake(c chan struct{}) {
@@ -329,21 +344,20 @@ func (s *session) nameRequest() error {
 	return nil
 }
 
-// take keeps an assignment, and begins it. The same one again changes nothing; a newer attempt of a part that the box holds
-// goes on with it under the new lease.
+// take keeps an assignment, and begins it. The same one again changes nothing; a newer attempt of a part that the box still
+// holds begins when the box has let the older one go.
 func (s *session) take(ctx context.Context, a fleet.Assignment) error {
 	k := kept{Assignment: a, Request: s.request, Claimed: s.Now().UTC()}
 	s.mu.Lock()
 	old := s.parts[a.Part]
 	s.mu.Unlock()
 	if old != nil {
-		err := old.change(func(k *kept) {
-			if a.Attempt > k.Attempt {
-				k.Token, k.Attempt, k.LeaseFor, k.Request, k.Return = a.Token, a.Attempt, a.LeaseFor, s.request, ""
+		if held, err := old.follow(k); held {
+			if err == nil {
+				s.request = ""
 			}
-		})
-		s.request = ""
-		return err
+			return err
+		}
 	}
 	if err := k.write(s.Dir); err != nil {
 		return err // the request keeps its name, and gets the same part when there is room
