@@ -37,6 +37,9 @@ func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, er
 			if err := h.lay(ctx, p.Outcome.Files, parts[i].dir); err != nil {
 				return ledger.Assembled{}, fmt.Errorf("part %s: %w", p.ID, err)
 			}
+			if parts[i].dir, err = nameByRun(parts[i].dir); err != nil {
+				return ledger.Assembled{}, fmt.Errorf("part %s: %w", p.ID, err)
+			}
 		}
 	}
 	made, err := assemble(filepath.Join(root, "whole"), r.ID, r.Plan, r.Created, parts)
@@ -64,6 +67,24 @@ func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, er
 	}
 	h.ended.ring()
 	return ledger.Assembled{State: made.run.State, Error: made.run.Error, Files: files}, nil
+}
+
+// nameByRun renames a part's folder as its run.json names the run: a box that began a part anew has given it another name.
+func nameByRun(dir string) (string, error) {
+	f, err := os.Open(filepath.Join(dir, "run.json"))
+	if err != nil {
+		return dir, nil // it left no run, or the reader of runs says what is wrong
+	}
+	defer f.Close()
+	run, err := store.DecodeRun(f)
+	if err != nil || run.ID == filepath.Base(dir) {
+		return dir, nil
+	}
+	named := filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".folder", run.ID)
+	if err := os.MkdirAll(filepath.Dir(named), 0o700); err != nil {
+		return dir, err
+	}
+	return named, os.Rename(dir, named)
 }
 
 // lay puts the files of a part into a folder, as far as their content is here. Large ones that nobody writes into cost no room.
