@@ -60,7 +60,7 @@ func companions() []string {
 const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
-		"KeyToFrame|Story"
+		"KeyToFrame|Story|Fleet"
 )
 
 // job is one go test, or another command.
