@@ -20,7 +20,7 @@ import (
 // headHere starts the head of a fleet on this machine, at an address; it is killed at the end of the test.
 func headHere(t *testing.T, data, listen string) *serving {
 	t.Helper()
-	s := &serving{data: data, cmd: appliance(t, "head", "--data", data, "--listen", listen)}
+	s := &serving{data: data, cmd: appliance(t, "head", "--data", data, "--listen", listen, "--films-stay")}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,10 @@ func TestFleetKilled(t *testing.T) {
 	if page := string(head.panel.Get(t, "/runs/"+id+"/report.html")); !strings.Contains(page, "3 pages") {
 		t.Error("the report does not say that it is of three pages")
 	}
-	// A film stayed on its box, and comes when somebody opens it.
+	// The films stayed on their boxes, and come when somebody opens them.
+	if _, err := os.Stat(filepath.Join(data("head"), "runs", id, "trials", "001", "screen.reel")); err == nil {
+		t.Error("the film of the first trial is at the head; want it on its box")
+	}
 	if film := head.panel.Artifact(t, id, "trials/001/screen.reel"); len(film) == 0 {
 		t.Error("the film of the first trial is empty")
 	}

@@ -23,6 +23,7 @@ type HeadCmd struct {
 	Address   string   `placeholder:"HOST:PORT" help:"By what boxes reach the head, for the links with which they join; without the flag where it listens."`
 	Host      []string `placeholder:"NAME" help:"Name by which the panel may be called besides addresses and localhost; once for each."`
 	Webhook   []string `placeholder:"HOST" help:"Host in a private network that webhooks may call; once for each."`
+	FilmsStay bool     `help:"Leave films on the boxes until somebody opens them; they are most of a run's bytes."`
 	TokenFile string   `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
 }
 
@@ -95,6 +96,6 @@ func (c HeadCmd) Run(ctx context.Context, std *streams) error {
 	fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)
 	return service.NewHead(service.HeadOptions{
 		Data: c.Data, Database: c.Database, Files: files, Address: address, Hosts: c.Host, Token: token, TLS: cert, Version: version,
-		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log,
+		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log, FilmsStay: c.FilmsStay,
 	}).Serve(ctx, listener)
 }

@@ -39,6 +39,8 @@ type HeadOptions struct {
 	Token   string
 	TLS     *tls.Certificate
 	Version string
+	// FilmsStay leaves films on the boxes until somebody opens them.
+	FilmsStay bool
 	// Commands has that which reads a recording.
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
@@ -78,8 +80,12 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 	if s.Address == "" {
 		s.Address = listener.Addr().String()
 	}
+	var stay []string
+	if s.FilmsStay {
+		stay = []string{"*.reel", "*.webm"}
+	}
 	h, err := head.Open(ctx, head.Config{
-		Data: s.Data, Database: s.Database, Blobs: s.Files, Store: runs, Check: carrier.checkKept, Archive: carrier.archive,
+		Stay: stay, Data: s.Data, Database: s.Database, Blobs: s.Files, Store: runs, Check: carrier.checkKept, Archive: carrier.archive,
 		Address: s.Address, Pin: fingerprint(s.TLS), Log: s.Log,
 	})
 	if err != nil {

@@ -213,6 +213,7 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 		rung := h.bell.wait()
 		a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: in.Request, Free: in.Free})
 		if err == nil {
+			a.Stay = h.Stay
 			h.news(r.Context(), a.Run, fmt.Sprintf("%s begins", box.Name), fleet.Progress{})
 			return reply(w, a)
 		}

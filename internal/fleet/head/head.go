@@ -46,8 +46,10 @@ type Config struct {
 	Archive func(name string) (file string, err error)
 	// Address is how boxes reach the head, HOST:PORT, and Pin the SHA-256 of its certificate: for the links with which they join.
 	Address, Pin string
-	Now          func() time.Time // nil is time.Now
-	Log          *slog.Logger     // nil discards
+	// Stay are the names of files that stay on the boxes until somebody opens them, as fleet.Assignment has them.
+	Stay []string
+	Now  func() time.Time // nil is time.Now
+	Log  *slog.Logger     // nil discards
 }
 
 // Head is the head of a fleet. It works while [Head.Work] runs.
