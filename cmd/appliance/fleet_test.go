@@ -100,7 +100,7 @@ func TestFleetKilled(t *testing.T) {
 	head.kill()
 	one.kill()
 	head = headHere(t, data("head"), address)
-	one = serveHere(t, data("one"))
+	serveHere(t, data("one"))
 	head.panel.Follow(t, id, 5*testlab.Hang, nil)
 
 	run, err := store.ReadRun(filepath.Join(data("head"), "runs", id))
