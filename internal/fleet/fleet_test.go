@@ -92,7 +92,7 @@ func FuzzMatches(f *testing.F) {
 	f.Add("a*a", "a")
 	f.Fuzz(func(t *testing.T, pattern, value string) {
 		got := matches(pattern, value)
-		if !strings.Contains(pattern, "*") && got != strings.EqualFold(pattern, value) {
+		if !strings.Contains(pattern, "*") && got && !strings.EqualFold(pattern, value) {
 			t.Errorf("matches(%q, %q) = %v", pattern, value, got)
 		}
 		if !matches("*", value) || !matches(value+"*", value) {
