@@ -19,7 +19,7 @@ func TestFleetSimulation(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "fleet.db")
 	r, err := Run(ctx, Options{
 		Boxes: 20, Runs: 400, Needs: 30, Series: 5, Faults: 0.01, Delay: 100 * time.Millisecond, Work: 10 * time.Millisecond,
-		Restart: 3 * time.Second, Seed: 1,
+		RestartAfter: 90, Seed: 1,
 		Open: func(ctx context.Context, assemble func(context.Context, ledger.Run) (ledger.Assembled, error)) (*ledger.Ledger, error) {
 			return ledger.Open(ctx, ledger.Config{Database: database, Lease: 5 * time.Second, Assemble: assemble})
 		},
