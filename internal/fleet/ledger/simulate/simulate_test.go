@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // TestFleetSimulation is a small fleet over a bad network: every run ends exactly once.
 func TestFleetSimulation(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*testlab.Hang) // some thousand calls, under the race detector
 	defer cancel()
 	database := filepath.Join(t.TempDir(), "fleet.db")
 	r, err := Run(ctx, Options{
