@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -345,6 +346,13 @@ func TestFleetModel(t *testing.T) {
 	image, err := os.ReadFile(empty)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// Each check is some hundred transactions, which the race detector makes slow; more with -rapid.checks 1000.
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		if err := checks.Value.Set("40"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 	}
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

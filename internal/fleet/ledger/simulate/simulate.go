@@ -35,6 +35,7 @@ type Options struct {
 	Delay         time.Duration // the longest
 	Work          time.Duration // mean time that a box takes for a part
 	Restart       time.Duration // between restarts of the ledger; 0 is never
+	RestartAfter  int           // runs that end between restarts, for a machine of unknown speed; 0 is never
 	Seed          uint64
 	// Open opens the ledger with Assemble, which the simulation passes.
 	Open func(ctx context.Context, assemble func(context.Context, ledger.Run) (ledger.Assembled, error)) (*ledger.Ledger, error)
@@ -206,21 +207,21 @@ func (s *simulation) add(ctx context.Context) {
 func (s *simulation) watch(ctx context.Context) error {
 	tick := time.NewTicker(min(time.Second, max(s.Work, 10*time.Millisecond)))
 	defer tick.Stop()
-	restarted := time.Now()
+	restarted, then := time.Now(), 0
 	for len(s.ended) < s.Runs {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d runs have ended: %w", len(s.ended), s.Runs, ctx.Err())
 		case <-tick.C:
 		}
-		if s.Restart > 0 && time.Since(restarted) >= s.Restart {
+		if s.Restart > 0 && time.Since(restarted) >= s.Restart || s.RestartAfter > 0 && len(s.ended)-then >= s.RestartAfter {
 			if err := s.close(); err != nil { // calls that go on fail
 				return err
 			}
 			if err := s.open(ctx); err != nil {
 				return err
 			}
-			restarted = time.Now()
+			restarted, then = time.Now(), len(s.ended)
 			s.mu.Lock()
 			s.result.Restarts++
 			s.mu.Unlock()

@@ -14,12 +14,12 @@ func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
 // TestFleetSimulation is a small fleet over a bad network: every run ends exactly once.
 func TestFleetSimulation(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*testlab.Hang) // some thousand calls, under the race detector
 	defer cancel()
 	database := filepath.Join(t.TempDir(), "fleet.db")
 	r, err := Run(ctx, Options{
 		Boxes: 20, Runs: 400, Needs: 30, Series: 5, Faults: 0.01, Delay: 100 * time.Millisecond, Work: 10 * time.Millisecond,
-		Restart: 3 * time.Second, Seed: 1,
+		RestartAfter: 90, Seed: 1,
 		Open: func(ctx context.Context, assemble func(context.Context, ledger.Run) (ledger.Assembled, error)) (*ledger.Ledger, error) {
 			return ledger.Open(ctx, ledger.Config{Database: database, Lease: 5 * time.Second, Assemble: assemble})
 		},
