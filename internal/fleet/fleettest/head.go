@@ -52,6 +52,7 @@ type Head struct {
 	Offers  map[string]fleet.Offer
 	Wanted  []fleet.Wanted
 	Calls   map[string]int // by method and kind
+	Waiting int            // claims that wait for a part
 	// Fault is asked for each request: it may drop it, or its answer after it was done. Nil drops nothing.
 	Fault func(r *http.Request) Fault
 	// Hostile answers in place of the head, where it returns true.
@@ -333,6 +334,14 @@ func (h *Head) claims(w http.ResponseWriter, r *http.Request, box string, body [
 	}
 	late := time.NewTimer(time.Duration(in.Wait) * time.Second)
 	defer late.Stop()
+	wait := func(n int) {
+		h.Lock()
+		defer h.Unlock()
+		h.Waiting += n
+		h.tell()
+	}
+	wait(1)
+	defer wait(-1)
 	for {
 		h.Lock()
 		a, ok := h.pick(box, in.Request, in.Free)

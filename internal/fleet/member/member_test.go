@@ -87,9 +87,9 @@ func TestFleetBusyDeviceIsNotFree(t *testing.T) {
 		return nil
 	}})
 	b.setOffer(func(o *fleet.Offer) { o.Devices[0].Ready = false; o.Devices[0].Problem = "no cable" })
-	h.Await(limited(t), t, "description", func() bool {
+	h.Await(limited(t), t, "description, and the end of the claim that was made before it", func() bool {
 		for _, o := range h.Offers {
-			return len(o.Devices) == 1 && !o.Devices[0].Ready
+			return len(o.Devices) == 1 && !o.Devices[0].Ready && h.Waiting == 0
 		}
 		return false
 	})
