@@ -55,6 +55,7 @@ func NeedOf(p lab.Plan) (Need, error) {
 		if arm.Browser == nil {
 			continue
 		}
+		n.Virtual = true // a device at a port has its own
 		// A command of its own is a program that nobody knows before the box starts it.
 		if arm.Browser.Command == "" {
 			n.Browsers = append(n.Browsers, programOf(arm.Browser.Name))
