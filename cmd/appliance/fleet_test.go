@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -17,36 +16,10 @@ import (
 	"eidetic/internal/testlab"
 )
 
-// headHere starts the head of a fleet on this machine, at an address; it is killed at the end of the test.
-func headHere(t *testing.T, data, listen string) *serving {
+// headHere starts the head of a fleet on this machine, at an address.
+func headHere(t *testing.T, data, listen string, flags ...string) *serving {
 	t.Helper()
-	s := &serving{data: data, cmd: appliance(t, "head", "--data", data, "--listen", listen, "--films-stay")}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.cmd.Stderr = os.Stderr
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.kill() })
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if _, at, ok := strings.Cut(lines.Text(), "The panel is at "); ok {
-			go func() { // it must not wait for a reader
-				for lines.Scan() {
-				}
-			}()
-			token, err := os.ReadFile(filepath.Join(data, "token"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.panel = &storytest.Panel{URL: strings.TrimRight(strings.Fields(at)[0], "/"), Token: strings.TrimSpace(string(token)), Client: http.DefaultClient}
-			return s
-		}
-	}
-	t.Fatal("the head ended without saying where its panel is")
-	return nil
+	return startHere(t, data, "head", append([]string{"--listen", listen, "--films-stay"}, flags...)...)
 }
 
 // joinFleet makes a box whose service runs a member of a head's fleet, with the command that a person would use, and returns the link.

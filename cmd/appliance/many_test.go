@@ -31,7 +31,13 @@ type serving struct {
 // serveHere starts a service on this machine; it is killed at the end of the test.
 func serveHere(t *testing.T, data string) *serving {
 	t.Helper()
-	s := &serving{data: data, cmd: appliance(t, "serve", "--data", data, "--listen", "127.0.0.1:0")}
+	return startHere(t, data, "serve", "--listen", "127.0.0.1:0")
+}
+
+// startHere starts a command that serves a panel; it is killed at the end of the test.
+func startHere(t *testing.T, data, command string, flags ...string) *serving {
+	t.Helper()
+	s := &serving{data: data, cmd: appliance(t, append([]string{command, "--data", data}, flags...)...)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

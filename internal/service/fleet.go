@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ func (s *Service) member(queue *runqueue.Queue, runs *store.Store, carrier *runn
 	}
 	o := &offerer{
 		base: BareOffer(s.Software, s.Config), labels: labels, describe: carrier.devices.describe,
-		inProgress: func(ctx context.Context) bool { id, err := queue.InProgress(ctx); return err == nil && id != "" },
+		busy: func(ctx context.Context) map[string]bool { return busyDevices(ctx, queue) },
 	}
 	return member.Open(member.Config{
 		Dir: filepath.Join(s.Data, FleetDir), Queue: queue, Store: runs, Archives: fleetArchives{uploads}, Offer: o.offer, Log: s.Log,
@@ -76,10 +77,10 @@ const (
 
 // offerer describes the box to the head.
 type offerer struct {
-	base       fleet.Offer
-	labels     map[string]map[string]string // of devices, by name
-	describe   func(context.Context) []panel.Device
-	inProgress func(context.Context) bool
+	base     fleet.Offer
+	labels   map[string]map[string]string // of devices, by name
+	describe func(context.Context) []panel.Device
+	busy     func(context.Context) map[string]bool // with a run in progress
 
 	mu   sync.Mutex
 	last fleet.Offer
@@ -89,8 +90,9 @@ type offerer struct {
 func (o *offerer) offer(ctx context.Context) fleet.Offer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.at.IsZero() && time.Since(o.at) < offerKept && o.inProgress(ctx) {
-		return o.last
+	busy := o.busy(ctx)
+	if !o.at.IsZero() && time.Since(o.at) < offerKept && len(busy) > 0 {
+		return withBusy(o.last, busy)
 	}
 	offer := o.base
 	offer.Devices = []fleet.OfferedDevice{}
@@ -113,7 +115,31 @@ func (o *offerer) offer(ctx context.Context) fleet.Offer {
 		offer.Devices = append(offer.Devices, one)
 	}
 	o.last, o.at = offer, time.Now()
-	return offer
+	return withBusy(offer, busy)
+}
+
+// withBusy marks the devices that a run uses.
+func withBusy(o fleet.Offer, busy map[string]bool) fleet.Offer {
+	o.Devices = slices.Clone(o.Devices)
+	for i := range o.Devices {
+		o.Devices[i].Busy = busy[o.Devices[i].Name]
+	}
+	return o
+}
+
+// busyDevices are those with a run in progress; none where the queue cannot be read.
+func busyDevices(ctx context.Context, queue *runqueue.Queue) map[string]bool {
+	jobs, err := queue.List(ctx)
+	if err != nil {
+		return nil
+	}
+	busy := map[string]bool{}
+	for _, j := range jobs {
+		if j.State == store.StateRunning {
+			busy[j.Device] = true
+		}
+	}
+	return busy
 }
 
 func bounded(text string, most int) string {

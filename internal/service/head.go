@@ -48,6 +48,9 @@ type HeadOptions struct {
 	Log      *slog.Logger
 }
 
+// answersFile holds what was answered to requests with a key, as a box's queue does.
+const answersFile = "answers.db"
+
 // ledgerFile is the database of a head that has no PostgreSQL.
 const ledgerFile = "fleet.db"
 
@@ -92,6 +95,11 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer h.Close()
+	answers, err := store.OpenQueue(ctx, filepath.Join(s.Data, answersFile))
+	if err != nil {
+		return err
+	}
+	defer answers.Close()
 	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
 	defer func() {
 		if err := tokens.Close(); err != nil {
@@ -112,7 +120,8 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	p, err := panel.New(panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
-		Warnings: warnings, Hosts: s.Hosts, Queue: h, Automation: keeper, Bisects: bisecting, Boxes: h.Boxes(), Links: link.Names(),
+		Warnings: warnings, Hosts: s.Hosts, Queue: h, Answers: answers,
+		Automation: keeper, Bisects: bisecting, Boxes: h.Boxes(), Links: link.Names(),
 		Archives: uploads, Fetch: h.Fetch, Removed: h.Removed,
 		Machines: &panel.Machines{Name: fleet.ServerName, Handler: h.BoxHandler(), Knows: h.Knows},
 		Devices:  h.Devices,
@@ -172,12 +181,9 @@ func HeadCertificate(data string, hosts []string, log *slog.Logger) (*tls.Certif
 
 // CheckAddress returns an error for an address that boxes cannot dial.
 func CheckAddress(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil && (host == "" || port == "" || port == "0") {
-		err = errors.New("host or port is missing")
-	}
-	if addr, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && addr.IsUnspecified() {
-		err = errors.New("boxes cannot call an address that means all of this machine's")
+	err := fleet.CheckHost(address)
+	if at, parseErr := netip.ParseAddrPort(address); err == nil && parseErr == nil && at.Addr().IsUnspecified() {
+		err = errors.New("it means all of this machine's addresses, which boxes cannot call")
 	}
 	if err != nil {
 		return fmt.Errorf("%.200q: %w; write HOST:PORT by which boxes reach the head, such as head.example:8443", address, err)

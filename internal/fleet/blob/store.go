@@ -12,10 +12,10 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"eidetic/internal/atomicfile"
+	"eidetic/internal/fleet"
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
@@ -64,7 +64,7 @@ var (
 
 // CheckDigest returns an error for what is no SHA-256 in lower-case hexadecimal.
 func CheckDigest(digest string) error {
-	if len(digest) != hex.EncodedLen(sha256.Size) || strings.Trim(digest, "0123456789abcdef") != "" {
+	if !fleet.IsDigest(digest) {
 		return fmt.Errorf("%.70q is no SHA-256 in lower-case hexadecimal", digest)
 	}
 	return nil

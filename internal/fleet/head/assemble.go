@@ -166,6 +166,10 @@ func mergedRun(id string, plan lab.Plan, created time.Time, parts []partFolder, 
 func soleRun(id string, plan lab.Plan, p partFolder, r *lab.Run) *lab.Run {
 	r.ID, r.Environment.Box = id, p.box
 	r.Plan.Device, r.Plan.From = p.device, plan.From
+	r.Plan.Archive = plan.Archive // the box had it under a name of its own
+	if r.Plan.Treatment != nil && plan.Treatment != nil {
+		r.Plan.Treatment.Archive = plan.Treatment.Archive
+	}
 	if r.State == store.StateRunning || p.state != store.StateDone || r.State != store.StateDone {
 		r.State = cmp.Or(notDone(p.state), notDone(r.State), store.StateInterrupted)
 		r.Error = cmp.Or(p.err, r.Error)

@@ -2,12 +2,11 @@ package head
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -225,26 +224,10 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		case <-rung:
-			h.pause(ctx, 50*time.Millisecond) // not all boxes at once
-		case <-time.After(glance + jitter(glance/2)):
+			time.Sleep(rand.N(50 * time.Millisecond)) // not all boxes at once
+		case <-time.After(glance + rand.N(glance/2)):
 		}
 	}
-}
-
-// pause waits for a random time of at most so long.
-func (h *Head) pause(ctx context.Context, most time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(jitter(most)):
-	}
-}
-
-func jitter(most time.Duration) time.Duration {
-	n, err := rand.Int(rand.Reader, big.NewInt(int64(most)))
-	if err != nil {
-		return most / 2
-	}
-	return time.Duration(n.Int64())
 }
 
 func lease(r *http.Request, box ledger.Box) ledger.Lease {

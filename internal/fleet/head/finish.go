@@ -173,12 +173,12 @@ func (h *Head) boxState(ctx context.Context, p ledger.Part) (*lab.BoxState, erro
 		return nil, nil
 	}
 	s := &lab.BoxState{Name: p.Box, ID: p.BoxID, Health: fleet.HealthUnknown}
-	readings, err := h.readings(ctx, p.BoxID, p.Device)
+	known, err := h.device(ctx, p.BoxID, p.Device)
 	if err != nil {
 		return nil, err
 	}
-	s.Health = metrology.Judge(readings).Health
-	if c := metrology.Calibrate(readings); c.Runs > 0 {
+	s.Health = known.found.Health
+	if c := metrology.Calibrate(known.readings); c.Runs > 0 {
 		s.Calibration = &c
 	}
 	return s, nil

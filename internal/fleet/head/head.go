@@ -58,9 +58,14 @@ type Head struct {
 	ledger  *ledger.Ledger
 	uploads *blob.Uploads
 	events  *runqueue.Events
-	bell    *bell // rings when there may be something to claim
-	ended   *bell // rings when a run may have ended
-	judging sync.Mutex
+	bell    *bell      // rings when there may be something to claim
+	ended   *bell      // rings when a run may have ended
+	judging sync.Mutex // of readings that are added or changed
+
+	mu    sync.Mutex
+	known map[string]judged // by box and device
+	// changes counts what makes known wrong.
+	changes int
 	digests digestCache
 }
 
@@ -70,11 +75,9 @@ func Open(ctx context.Context, c Config) (*Head, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell()}
-	for _, dir := range []string{h.staging()} {
-		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-			return nil, fmt.Errorf("head: %w", err)
-		}
+	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), known: map[string]judged{}}
+	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
+		return nil, fmt.Errorf("head: %w", err)
 	}
 	var err error
 	if h.uploads, err = blob.OpenUploads(blob.UploadsConfig{Dir: filepath.Join(c.Data, "uploading"), Store: c.Blobs}); err != nil {

@@ -82,13 +82,14 @@ func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledg
 		if part, ok := busy[b.ID+fleet.DeviceMark+d.Name]; ok {
 			one.Run, one.Doing, out.State = part.Run, part.Progress.Doing, "running"
 		}
-		readings, err := p.h.readings(ctx, b.ID, d.Name)
+		known, err := p.h.device(ctx, b.ID, d.Name)
 		if err != nil {
 			return out, err
 		}
-		found := metrology.Judge(readings)
-		one.Health, one.Reason = found.Health, found.Why
-		one.Levels = levelsOf(readings)
+		one.Health, one.Reason = known.found.Health, known.found.Why
+		for _, n := range known.normals {
+			one.Levels = append(one.Levels, panel.BoxLevel{Metric: n.Metric, Percent: n.Percent})
+		}
 		reserved = reserved && d.Busy
 		out.Devices = append(out.Devices, one)
 	}
@@ -171,14 +172,8 @@ func (p people) Change(ctx context.Context, name string, c panel.BoxChange) (out
 			return out, err
 		}
 		if health == fleet.HealthUnknown { // it may be known at once
-			for _, d := range b.Offer.Devices {
-				readings, err := p.h.readings(ctx, b.ID, d.Name)
-				if err != nil {
-					return out, err
-				}
-				if err := p.h.judge(ctx, b.ID, d.Name, readings); err != nil {
-					return out, err
-				}
+			if err := p.h.judge(ctx, b.ID); err != nil {
+				return out, err
 			}
 		}
 	}
@@ -212,14 +207,14 @@ func (p people) Readings(ctx context.Context, name, device string) (out panel.Bo
 	if err != nil {
 		return out, err
 	}
-	readings, err := p.h.readings(ctx, b.ID, device)
+	known, err := p.h.device(ctx, b.ID, device)
 	if err != nil {
 		return out, err
 	}
-	found := metrology.Judge(readings)
+	readings, found := known.readings, known.found
 	out = panel.BoxReadings{
 		Box: b.Name, Device: device, Health: found.Health, Why: found.Why, Changed: []string{}, Readings: []panel.BoxReading{},
-		Baselines: baselinesOf(readings),
+		Baselines: baselinesOf(known.normals),
 	}
 	if !found.Since.IsZero() {
 		out.Since = &found.Since
@@ -244,22 +239,11 @@ func (p people) Reference(ctx context.Context) (*panel.Reference, error) {
 	}
 	plan := ref.Plan
 	plan.Archive = ref.Name
-	return &panel.Reference{Plan: plan, Every: ref.Every.String(), ID: ref.ID}, nil
+	return &panel.Reference{Plan: plan, Every: ref.Every, ID: ref.ID}, nil
 }
 
-// SetReference implements panel.Boxes.
+// SetReference implements panel.Boxes. The panel has looked at its form.
 func (p people) SetReference(ctx context.Context, r panel.Reference) error {
-	every, err := time.ParseDuration(r.Every)
-	switch {
-	case err != nil || every < leastEvery:
-		return refuse(http.StatusUnprocessableEntity, "every: %.40q is no time of at least %s, such as 6h", r.Every, leastEvery)
-	case r.Plan.IsMany() || r.Plan.Compares():
-		return refuse(http.StatusUnprocessableEntity, "plan: the reference is one page, without users and without a treatment")
-	case r.Plan.Archive == "":
-		return refuse(http.StatusUnprocessableEntity, "plan.archive: the reference needs a recording, so that all boxes replay the same: upload one")
-	case r.Plan.Device != "" || r.Plan.On != nil:
-		return refuse(http.StatusUnprocessableEntity, "plan: all devices measure the reference; leave device and on out")
-	}
 	if err := p.h.Check(r.Plan); err != nil {
 		return refuse(http.StatusUnprocessableEntity, "plan: %w", err)
 	}
@@ -269,7 +253,7 @@ func (p people) SetReference(ctx context.Context, r panel.Reference) error {
 		return refuse(http.StatusUnprocessableEntity, "plan.%w", err)
 	}
 	plan.Name = ""
-	ref := reference{Plan: plan, Archive: files[0], Every: every, Name: name}
+	ref := reference{Plan: plan, Archive: files[0], Every: r.Every, Name: name}
 	if ref.ID, err = metrology.ReferenceDigest(plan, ref.Archive.SHA256); err != nil {
 		return err
 	}
@@ -319,14 +303,15 @@ func (p people) Rebase(ctx context.Context, name, device string) error {
 	}
 	p.h.judging.Lock()
 	defer p.h.judging.Unlock()
-	readings, err := p.h.readings(ctx, b.ID, device)
+	p.h.forget(b.ID, device)
+	known, err := p.h.device(ctx, b.ID, device)
 	if err != nil {
 		return err
 	}
+	readings, found := known.readings, known.found
 	if len(readings) == 0 {
 		return refuse(http.StatusConflict, "%s of %s has not measured the reference yet", device, b.Name)
 	}
-	found := metrology.Judge(readings)
 	from := found.SinceRun
 	if from == "" {
 		from = readings[len(readings)-1].Run
@@ -344,7 +329,8 @@ func (p people) Rebase(ctx context.Context, name, device string) error {
 	if err := p.h.ledger.SetReadings(ctx, b.ID, device, texts); err != nil {
 		return err
 	}
-	return p.h.judge(ctx, b.ID, device, rebased)
+	p.h.forget(b.ID, device)
+	return p.h.judge(ctx, b.ID)
 }
 
 // Devices lists the devices of all boxes, for forms; each is called BOX/DEVICE.
@@ -376,17 +362,9 @@ func (h *Head) Knows(r *http.Request) bool {
 	return err == nil
 }
 
-// levelsOf says by how much a device's newest readings differ from its baseline.
-func levelsOf(readings []metrology.Reading) (all []panel.BoxLevel) {
-	for _, n := range metrology.Normals(readings) {
-		all = append(all, panel.BoxLevel{Metric: n.Metric, Percent: n.Percent})
-	}
-	return all
-}
-
-func baselinesOf(readings []metrology.Reading) []panel.BoxBaseline {
+func baselinesOf(normals []metrology.Normal) []panel.BoxBaseline {
 	all := []panel.BoxBaseline{}
-	for _, n := range metrology.Normals(readings) {
+	for _, n := range normals {
 		all = append(all, panel.BoxBaseline{Metric: n.Metric, Unit: n.Unit, Median: n.Median, Low: n.Low, High: n.High, Drifted: n.Drifted})
 	}
 	return all

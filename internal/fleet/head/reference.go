@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/automation"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
@@ -23,26 +24,56 @@ const (
 	measurePeriod = 20 * time.Second
 	// lostAfter is how long a box may be silent before it counts as lost.
 	lostAfter = 2 * time.Minute
-	// leastEvery bounds how often the reference is measured.
-	leastEvery = time.Minute
 )
 
-// readings are what a device measured, oldest first.
-func (h *Head) readings(ctx context.Context, boxID, device string) ([]metrology.Reading, error) {
+// judged is what is known of a device: its readings, oldest first, and what follows from them.
+type judged struct {
+	readings []metrology.Reading
+	found    metrology.Judgement
+	normals  []metrology.Normal
+	read     time.Time
+}
+
+// judgedFor is how long that is believed: lists, metrics and health ask for it of all devices, and another head may have more.
+const judgedFor = 10 * time.Second
+
+// device says what is known of a device by what it measured.
+func (h *Head) device(ctx context.Context, boxID, device string) (judged, error) {
+	key := boxID + fleet.DeviceMark + device
+	h.mu.Lock()
+	known, ok := h.known[key]
+	changes := h.changes
+	h.mu.Unlock()
+	if ok && h.Now().Sub(known.read).Abs() < judgedFor {
+		return known, nil
+	}
 	kept, err := h.ledger.Readings(ctx, boxID, device, mostReadings)
 	if err != nil {
-		return nil, err
+		return judged{}, err
 	}
-	all := make([]metrology.Reading, 0, len(kept))
-	for _, text := range kept {
+	d := judged{read: h.Now()}
+	for _, text := range slices.Backward(kept) { // the newest comes first
 		var r metrology.Reading
 		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("a reading of the box cannot be read: %w", err)
+			return judged{}, fmt.Errorf("a reading of the box cannot be read: %w", err)
 		}
-		all = append(all, r)
+		d.readings = append(d.readings, r)
 	}
-	slices.Reverse(all)
-	return all, nil
+	d.found, d.normals = metrology.Judge(d.readings), metrology.Normals(d.readings)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changes == changes { // or it was read before a change
+		h.known[key] = d
+	}
+	return d, nil
+}
+
+// forget has what is known of a device read anew.
+func (h *Head) forget(boxID, device string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes++
+	delete(h.known, boxID+fleet.DeviceMark+device)
 }
 
 // takeReading keeps what a run of the reference says of its box, and judges the box by it.
@@ -58,11 +89,12 @@ func (h *Head) takeReading(ctx context.Context, r ledger.Run, run *lab.Run) erro
 	}
 	h.judging.Lock()
 	defer h.judging.Unlock()
-	kept, err := h.readings(ctx, p.BoxID, p.Device)
+	h.forget(p.BoxID, p.Device)
+	known, err := h.device(ctx, p.BoxID, p.Device)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(kept, func(k metrology.Reading) bool { return k.Run == reading.Run }) {
+	if !slices.ContainsFunc(known.readings, func(k metrology.Reading) bool { return k.Run == reading.Run }) {
 		text, err := json.Marshal(reading)
 		if err != nil {
 			return err
@@ -70,14 +102,14 @@ func (h *Head) takeReading(ctx context.Context, r ledger.Run, run *lab.Run) erro
 		if err := h.ledger.AddReading(ctx, p.BoxID, p.Device, text); err != nil {
 			return err
 		}
-		kept = append(kept, reading)
+		h.forget(p.BoxID, p.Device)
 	}
-	return h.judge(ctx, p.BoxID, p.Device, kept)
+	return h.judge(ctx, p.BoxID)
 }
 
 // judge says of a box what its readings say, unless a person has said something else: what is in maintenance stays so, and what is
 // bad stays bad until a person acts.
-func (h *Head) judge(ctx context.Context, boxID, device string, readings []metrology.Reading) error {
+func (h *Head) judge(ctx context.Context, boxID string) error {
 	boxes, err := h.ledger.Boxes(ctx)
 	if err != nil {
 		return err
@@ -88,17 +120,11 @@ func (h *Head) judge(ctx context.Context, boxID, device string, readings []metro
 	}
 	health, reason := "", ""
 	for _, d := range boxes[i].Offer.Devices {
-		of := readings
-		if d.Name != device {
-			if of, err = h.readings(ctx, boxID, d.Name); err != nil {
-				return err
-			}
+		known, err := h.device(ctx, boxID, d.Name)
+		if err != nil {
+			return err
 		}
-		if len(of) == 0 {
-			continue
-		}
-		found := metrology.Judge(of)
-		if worst(found.Health) > worst(health) {
+		if found := known.found; len(known.readings) > 0 && worst(found.Health) > worst(health) {
 			health, reason = found.Health, d.Name+": "+found.Why
 		}
 	}
@@ -120,9 +146,15 @@ func worst(health string) int {
 type reference struct {
 	Plan    lab.Plan          `json:"plan"` // its recording is named by its digest
 	Archive fleet.ArchiveFile `json:"archive"`
-	Every   time.Duration     `json:"every_ns"`
+	Every   string            `json:"every"` // as a schedule has it
 	ID      string            `json:"id"`
 	Name    string            `json:"name"` // of the recording, as it was given
+}
+
+// isDue says whether what was measured last is so old that it is measured again.
+func (r *reference) isDue(last, now time.Time) bool {
+	times, err := automation.ParseTimes(r.Every, "", "", last)
+	return err == nil && !times.Next(last).After(now)
 }
 
 // referenceSetting is the name of the ledger's setting that holds the reference.
@@ -171,14 +203,15 @@ func (h *Head) measureDue(ctx context.Context) error {
 			if !d.Ready || waiting[place] || !measures(ref.Plan, d) {
 				continue
 			}
-			readings, err := h.readings(ctx, b.ID, d.Name)
+			known, err := h.device(ctx, b.ID, d.Name)
 			if err != nil {
 				return err
 			}
-			if n := len(readings); n > 0 && readings[n-1].Reference == ref.ID && h.Now().Sub(readings[n-1].At) < ref.Every {
+			readings := known.readings
+			if n := len(readings); n > 0 && readings[n-1].Reference == ref.ID && !ref.isDue(readings[n-1].At, h.Now()) {
 				continue
 			}
-			if failed, err := h.failedLately(ctx, place, ref.Every); err != nil || failed {
+			if failed, err := h.failedLately(ctx, place, ref); err != nil || failed {
 				if err != nil {
 					return err
 				}
@@ -215,14 +248,14 @@ func (h *Head) referenceRuns(ctx context.Context) (map[string]bool, error) {
 
 // failedLately says whether the newest run of the reference on a device gave no reading, and is so young that another one would
 // most likely give none either.
-func (h *Head) failedLately(ctx context.Context, place string, every time.Duration) (bool, error) {
+func (h *Head) failedLately(ctx context.Context, place string, ref *reference) (bool, error) {
 	runs, err := h.ledger.Runs(ctx, ledger.Filter{Reference: true, Limit: mostListed})
 	if err != nil {
 		return false, err
 	}
 	for _, r := range runs {
 		if r.Reference == place {
-			return isEnd(r.State) && h.Now().Sub(r.Created) < every, nil
+			return isEnd(r.State) && !ref.isDue(r.Created, h.Now()), nil
 		}
 	}
 	return false, nil
