@@ -4,21 +4,29 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"eidetic/internal/fleet/blob"
 )
 
-// FilesStore opens the store of a fleet's files that a URL names: s3://BUCKET/PREFIX?endpoint=https://HOST, with region,
-// credentials, profile and ca as further parameters. Without one it is nil: a folder of the head's.
+// FilesStore opens the store of a fleet's files that a URL names: file:///FOLDER, which several heads may share, or
+// s3://BUCKET/PREFIX?endpoint=https://HOST, with region, credentials, profile and ca as further parameters. Without a URL it is
+// nil: a folder of the head's own.
 func FilesStore(ctx context.Context, text string) (blob.Store, error) {
 	if text == "" {
 		return nil, nil
 	}
-	const example = "write s3://BUCKET/PREFIX?endpoint=https://HOST"
+	const example = "write s3://BUCKET/PREFIX?endpoint=https://HOST, or file:///FOLDER"
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%.200q is no address of a store: %s", text, example)
+	if err == nil && u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path) && u.RawQuery == "" && u.Fragment == "" {
+		return blob.OpenFolder(u.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("that is no address of a store: %s", example) // the text may hold a password
+	}
+	if u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, fmt.Errorf("%.200q is no address of a store: %s", u.Redacted(), example)
 	}
 	c := blob.S3Config{Bucket: u.Host, Prefix: strings.TrimPrefix(u.Path, "/")}
 	if c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/") {

@@ -157,9 +157,7 @@ func browsers() []string {
 	}
 	for _, name := range []string{lab.Firefox, lab.FirefoxESR} {
 		find := programs.Firefox()
-		if name == lab.FirefoxESR {
-			find.Files = []string{lab.FirefoxESR}
-		}
+		find.Files = []string{name} // each by itself: one program must not count as two browsers
 		if _, err := find.Find(); err == nil {
 			all = append(all, name)
 		}
