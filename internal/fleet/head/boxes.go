@@ -394,7 +394,12 @@ func (h *Head) news(ctx context.Context, run, doing string, p fleet.Progress) {
 	if err != nil || isEnd(r.State) {
 		return
 	}
-	out := runqueue.Progress{Run: run, State: store.StateRunning, Trial: p.Trial, Of: p.Of, Doing: doing}
+	h.events.Publish(progressOf(r, doing, p))
+}
+
+// progressOf sums up the parts of a run; p is of the part of which there is news.
+func progressOf(r ledger.Run, doing string, p fleet.Progress) runqueue.Progress {
+	out := runqueue.Progress{Run: r.ID, State: store.StateRunning, Trial: p.Trial, Of: p.Of, Doing: doing}
 	if len(r.Parts) > 1 {
 		ended, trial := 0, 0
 		for _, part := range r.Parts {
@@ -406,7 +411,7 @@ func (h *Head) news(ctx context.Context, run, doing string, p fleet.Progress) {
 		out.Trial, out.Of = trial, r.Plan.Total()
 		out.Doing = strconv.Itoa(ended) + " of " + strconv.Itoa(len(r.Parts)) + " pages done; " + doing
 	}
-	h.events.Publish(out)
+	return out
 }
 
 func isEnd(state string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,14 +24,18 @@ const (
 	fetchedAtOnce = 1 << 20
 )
 
-// follow moves runs that have ended into the store, and tells those who wait for them.
+// follow moves runs that have ended into the store, and tells those who wait for them. It also tells how runs go of which
+// boxes tell another head.
 func (h *Head) follow(ctx context.Context) {
-	seq := int64(0)
+	seq, told := int64(0), map[string]runqueue.Progress{}
 	h.every(ctx, followPeriod, h.ended, "runs that have ended cannot be taken over", func(ctx context.Context) error {
 		for {
 			runs, last, err := h.ledger.EndedSince(ctx, seq)
-			if err != nil || len(runs) == 0 {
+			if err != nil {
 				return err
+			}
+			if len(runs) == 0 {
+				return h.overhear(ctx, told)
 			}
 			for _, r := range runs {
 				if err := h.takeOver(ctx, r); err != nil {
@@ -41,6 +46,37 @@ func (h *Head) follow(ctx context.Context) {
 			seq = last
 		}
 	})
+}
+
+// overhear tells of running runs what has changed in a database that heads share, since told.
+func (h *Head) overhear(ctx context.Context, told map[string]runqueue.Progress) error {
+	if !h.ledger.Shared() {
+		return nil
+	}
+	runs, err := h.ledger.Runs(ctx, ledger.Filter{States: []string{store.StateRunning}, Limit: mostListed})
+	if err != nil {
+		return err
+	}
+	going := map[string]bool{}
+	for _, listed := range runs {
+		r, err := h.ledger.Run(ctx, listed.ID)
+		if err != nil || isEnd(r.State) {
+			continue // it ended, or was removed, meanwhile
+		}
+		going[r.ID] = true
+		for _, part := range r.Parts {
+			if part.State != store.StateRunning {
+				continue
+			}
+			if p := progressOf(r, part.Box+": "+part.Progress.Doing, part.Progress); p != told[r.ID] {
+				told[r.ID] = p
+				h.events.Publish(p)
+			}
+			break
+		}
+	}
+	maps.DeleteFunc(told, func(id string, _ runqueue.Progress) bool { return !going[id] })
+	return nil
 }
 
 // takeOver makes the folder of a run that has ended, unless it is there.

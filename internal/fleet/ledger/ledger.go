@@ -128,6 +128,9 @@ const (
 	sqliteReaders       = 4
 )
 
+// Shared says whether other heads may use the database as well.
+func (l *Ledger) Shared() bool { return l.postgres }
+
 // Close closes the database. Calls that go on fail.
 func (l *Ledger) Close() error {
 	if l.read == l.write {
