@@ -79,6 +79,8 @@ func (c *BackupCmd) fetch(ctx context.Context, std *streams, out io.Writer, get 
 	_ = write.CloseWithError(err) // never returns an error
 	result := <-checked
 	switch {
+	case isMissing(err):
+		return cannot(errors.New("only a box can be asked for a backup; a head is backed up with its data folder and its database, while it is stopped"))
 	case err != nil && !errors.Is(err, backup.ErrHostile):
 		return boxError(err)
 	case result.error != nil:

@@ -131,6 +131,19 @@ func TestFleetKilled(t *testing.T) {
 	if film := head.panel.Artifact(t, id, "trials/001/screen.reel"); len(film) == 0 {
 		t.Error("the film of the first trial is empty")
 	}
+
+	// Retention deletes the evidence of what is not the newest of its series, and nobody fetches it again; the numbers stay.
+	next := head.panel.Start(t, plan)
+	head.panel.Follow(t, next, 5*testlab.Hang, nil)
+	if status, body, err := head.panel.Do(t.Context(), http.MethodPost, "/api/v1/retention?keep_gb=0.000001", nil); err != nil || status != http.StatusOK {
+		t.Fatalf("POST retention = %d %s, %v; want 200", status, body, err)
+	}
+	for run, want := range map[string]int{id: http.StatusNotFound, next: http.StatusOK} {
+		if status, body, err := head.panel.Do(t.Context(), http.MethodGet, "/api/v1/runs/"+run+"/artifacts/trials/001/screen.reel", nil); err != nil || status != want {
+			t.Errorf("after retention the film of %s is %d %.200s, %v; want %d", run, status, body, err, want)
+		}
+	}
+	checkFleetRun(t, head, id)
 }
 
 // TestFleetTwoHeads: two heads with one PostgreSQL and one folder of files. While the boxes measure, their network is cut for a

@@ -10,6 +10,7 @@ import (
 
 	"eidetic/internal/panel"
 	"eidetic/internal/pin"
+	"eidetic/internal/retention"
 	"eidetic/internal/service"
 	"eidetic/systemd"
 )
@@ -24,6 +25,9 @@ type HeadCmd struct {
 	Host      []string `placeholder:"NAME" help:"Name by which the panel may be called besides addresses and localhost; once for each."`
 	Webhook   []string `placeholder:"HOST" help:"Host in a private network that webhooks may call; once for each."`
 	FilmsStay bool     `help:"Leave films on the boxes until somebody opens them; they are most of a run's bytes."`
+	KeepDays  int      `placeholder:"N" help:"Delete films, pictures, recordings and logs of runs after so many days; numbers and reports stay, and whatever a pin, a series or a bisect needs."`
+	KeepGB    float64  `name:"keep-gb" placeholder:"N" help:"Delete them, the oldest first, while all runs together take more."`
+	KeepFree  float64  `name:"keep-free-gb" placeholder:"N" help:"Delete them, the oldest first, while less is free on the disk."`
 	TokenFile string   `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
 }
 
@@ -47,7 +51,14 @@ func (c HeadCmd) Validate() error {
 	if c.Database != "" && !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
 		return fmt.Errorf("--database: it begins with postgres://; without the flag the queue is a file in --data")
 	}
+	if field, err := c.retention().Check(); err != nil {
+		return fmt.Errorf("--%s: %w", strings.ReplaceAll(field, "_", "-"), err)
+	}
 	return nil
+}
+
+func (c HeadCmd) retention() retention.Policy {
+	return retention.Policy{KeepDays: c.KeepDays, KeepGB: c.KeepGB, KeepFreeGB: c.KeepFree}
 }
 
 // Run serves until ctx is done.
@@ -96,6 +107,6 @@ func (c HeadCmd) Run(ctx context.Context, std *streams) error {
 	fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)
 	return service.NewHead(service.HeadOptions{
 		Data: c.Data, Database: c.Database, Files: files, Address: address, Hosts: c.Host, Token: token, TLS: cert, Version: version,
-		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log, FilmsStay: c.FilmsStay,
+		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log, FilmsStay: c.FilmsStay, Retention: c.retention(),
 	}).Serve(ctx, listener)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,9 @@ func (c *SupportCmd) Run(ctx context.Context, std *streams) error {
 		err = box.Support(ctx, file)
 		box.Close()
 	}
-	if err != nil {
+	if isMissing(err) {
+		return cannot(errors.New("only a box can be asked for a support bundle; where a head runs, use --here"))
+	} else if err != nil {
 		return boxError(err)
 	}
 	if err := file.Commit(); err != nil {

@@ -61,6 +61,8 @@ type Assignment struct {
 	// Stay are patterns of path.Match for the last elements of files whose content stays on the box until somebody wants it,
 	// such as "reel".
 	Stay []string `json:"stay,omitempty"`
+	// News says that there is no part, but that the box learns something if it describes itself.
+	News bool `json:"news,omitempty"`
 }
 
 // ArchiveFile is a recording that a part replays.

@@ -21,6 +21,7 @@ import (
 	"eidetic/internal/fleet/head"
 	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
+	"eidetic/internal/retention"
 	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
@@ -45,7 +46,9 @@ type HeadOptions struct {
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
 	Webhooks []string // hosts that webhooks may call besides public ones
-	Log      *slog.Logger
+	// Retention says whose evidence is deleted; boxes have policies of their own.
+	Retention retention.Policy
+	Log       *slog.Logger
 }
 
 // answersFile holds what was answered to requests with a key, as a box's queue does.
@@ -118,11 +121,18 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warnings = append(warnings, "bisects are off: their folder cannot be opened")
 	}
+	retainer := &retainer{
+		policy: s.Retention, runs: runs, jobs: h.List, keeper: keeper, thinned: h.Thinned, tokens: tokens, log: s.Log, room: roomOn,
+		clock: newSteadyClock(),
+	}
+	if bisecting != nil {
+		retainer.bisecting, retainer.holds = bisecting.Needs, bisecting.Holds
+	}
 	p, err := panel.New(panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
 		Warnings: warnings, Hosts: s.Hosts, Queue: h, Answers: answers,
 		Automation: keeper, Bisects: bisecting, Boxes: h.Boxes(), Links: link.Names(),
-		Archives: uploads, Fetch: h.Fetch, Removed: h.Removed,
+		Archives: uploads, Fetch: h.Fetch, Removed: h.Removed, Retainer: retainer,
 		Machines: &panel.Machines{Name: fleet.ServerName, Handler: h.BoxHandler(), Knows: h.Knows},
 		Devices:  h.Devices,
 		Disk:     func() (free, size int64, err error) { return roomOn(s.Data) },
@@ -130,11 +140,12 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, h, p, keeper, bisecting, listener)
+	return s.serve(ctx, h, p, keeper, bisecting, retainer, listener)
 }
 
 func (s *Head) serve(
-	ctx context.Context, h *head.Head, p *panel.Panel, keeper *automation.Keeper, bisecting *bisects.Keeper, listener net.Listener,
+	ctx context.Context, h *head.Head, p *panel.Panel, keeper *automation.Keeper, bisecting *bisects.Keeper, retainer *retainer,
+	listener net.Listener,
 ) error {
 	own, remove, err := ownSocket()
 	if err != nil {
@@ -148,6 +159,7 @@ func (s *Head) serve(
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listener, own) })
 	group.Go(func() error { return h.Work(ctx) })
+	group.Go(func() error { retainer.work(ctx); return nil })
 	if keeper != nil {
 		group.Go(func() error { return keeper.Work(ctx) })
 	}

@@ -37,18 +37,20 @@ const (
 type retainer struct {
 	policy retention.Policy
 	runs   *store.Store
-	jobs   *store.Queue
-	keeper *automation.Keeper // nil keeps no workflows
+	jobs   func(context.Context) ([]store.Job, error) // of the queue
+	keeper *automation.Keeper                         // nil keeps no workflows
 	// bisecting says since when runs may be a bisect's that has not ended, zero for none; nil knows none.
 	bisecting func() time.Time
 	// holds names the bisect that needs the recording of a run; nil knows none.
 	holds func(run string) string
 	// fleet says which runs the head of the fleet has not got yet, and why they are needed; nil knows none.
-	fleet  func() map[string]string
-	tokens *credentials.Store
-	log    *slog.Logger
-	clock  steadyClock
-	room   func(dir string) (free, total int64, err error)
+	fleet func() map[string]string
+	// thinned is told of a run whose evidence was deleted; nil is nobody.
+	thinned func(ctx context.Context, run string) error
+	tokens  *credentials.Store
+	log     *slog.Logger
+	clock   steadyClock
+	room    func(dir string) (free, total int64, err error)
 
 	mu sync.Mutex // one at a time decides and deletes
 }
@@ -186,7 +188,7 @@ func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 	if r.fleet != nil {
 		maps.Copy(needed, r.fleet())
 	}
-	jobs, err := r.jobs.Jobs(ctx)
+	jobs, err := r.jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +266,9 @@ func (r *retainer) carryOut(ctx context.Context, d panel.Retention) (panel.Reten
 		}
 		freed, err := r.runs.Thin(one.Run, one.Why, r.clock.now())
 		frees += freed
+		if err == nil && r.thinned != nil {
+			err = r.thinned(ctx, one.Run)
+		}
 		switch {
 		case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrRead), errors.Is(err, store.ErrPinned), errors.Is(err, store.ErrNotFound):
 			r.log.Info("the evidence of a run stays for now", "run", one.Run, "why", err)

@@ -78,7 +78,7 @@ func retained(t *testing.T) *retainer {
 	}
 	tokens := credentials.Open(credentials.Options{})
 	t.Cleanup(func() { _ = tokens.Close() })
-	return &retainer{runs: runs, jobs: jobs, keeper: k, tokens: tokens, log: slog.New(slog.DiscardHandler),
+	return &retainer{runs: runs, jobs: jobs.Jobs, keeper: k, tokens: tokens, log: slog.New(slog.DiscardHandler),
 		clock: steadyClock{now: func() time.Time { return now }, since: func() time.Duration { return 0 }},
 		room:  func(string) (int64, int64, error) { return 1e12, 2e12, nil }}
 }

@@ -135,7 +135,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		warning = append(warning, "bisects are off: their folder cannot be opened")
 	}
 	carrier.retainer = &retainer{
-		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn,
+		policy: s.Config.Retention, runs: runs, jobs: jobs.Jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn,
 		clock: newSteadyClock(),
 	}
 	if bisecting != nil {

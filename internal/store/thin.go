@@ -25,9 +25,9 @@ type Thinned struct {
 	Bytes int64     `json:"bytes"` // that were deleted
 }
 
-// isNumbers says whether a file of a run stays when its evidence is deleted: what lists,
+// IsNumbers says whether a file of a run stays when its evidence is deleted: what lists,
 // histories, comparisons and reports are made of, and nothing else.
-func isNumbers(name string) bool {
+func IsNumbers(name string) bool {
 	dir, base := path.Split(name)
 	switch dir = strings.TrimSuffix(dir, "/"); {
 	case dir == "":
@@ -43,7 +43,7 @@ func isNumbers(name string) bool {
 func (s *Store) Sizes(id string) (all, evidence int64, err error) {
 	err = s.eachFile(id, func(name string, info fs.FileInfo) error {
 		all += info.Size()
-		if !isNumbers(name) {
+		if !IsNumbers(name) {
 			evidence += info.Size()
 		}
 		return nil
@@ -104,7 +104,7 @@ func (s *Store) Thin(id, why string, at time.Time) (freed int64, err error) {
 	}
 	defer root.Close()
 	err = s.eachFile(id, func(name string, info fs.FileInfo) error {
-		if isNumbers(name) {
+		if IsNumbers(name) {
 			return nil
 		}
 		if err := root.Remove(name); err != nil {

@@ -51,6 +51,7 @@ type Head struct {
 	Sources map[string][]byte // recordings, by digest
 	Offers  map[string]fleet.Offer
 	Wanted  []fleet.Wanted
+	told    int            // of Wanted, in the answer to a description
 	Calls   map[string]int // by method and kind
 	Waiting int            // claims that wait for a part
 	// Fault is asked for each request: it may drop it, or its answer after it was done. Nil drops nothing.
@@ -318,6 +319,7 @@ func (h *Head) offer(w http.ResponseWriter, box string, body []byte) {
 	h.Lock()
 	defer h.Unlock()
 	h.Offers[box] = o
+	h.told = len(h.Wanted)
 	h.tell()
 	answer(w, map[string]any{"wanted": h.Wanted, "health": fleet.HealthGood, "reason": "", "news": "of a newer head"})
 }
@@ -345,6 +347,9 @@ func (h *Head) claims(w http.ResponseWriter, r *http.Request, box string, body [
 	for {
 		h.Lock()
 		a, ok := h.pick(box, in.Request, in.Free)
+		if !ok && len(h.Wanted) > h.told {
+			a, ok = fleet.Assignment{News: true}, true
+		}
 		changed := h.changed
 		h.Unlock()
 		if ok {

@@ -209,7 +209,7 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(time.Duration(in.Wait)*time.Second, 0), longestWait))
 	defer cancel()
 	for {
-		rung := h.bell.wait()
+		rung, wished := h.bell.wait(), h.wished.wait()
 		a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: in.Request, Free: in.Free})
 		if err == nil {
 			a.Stay = h.Stay
@@ -225,6 +225,10 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 			return nil
 		case <-rung:
 			time.Sleep(rand.N(50 * time.Millisecond)) // not all boxes at once
+		case <-wished:
+			if wanted, err := h.ledger.Wanted(ctx, box.ID); err == nil && len(wanted) > 0 {
+				return reply(w, fleet.Assignment{News: true})
+			}
 		case <-time.After(glance + rand.N(glance/2)):
 		}
 	}

@@ -60,6 +60,8 @@ type Head struct {
 	events  *runqueue.Events
 	bell    *bell      // rings when there may be something to claim
 	ended   *bell      // rings when a run may have ended
+	wished  *bell      // rings when somebody wants a file that stayed on a box
+	untidy  *bell      // rings when there are blobs that no run refers to
 	judging sync.Mutex // of readings that are added or changed
 
 	mu    sync.Mutex
@@ -75,7 +77,7 @@ func Open(ctx context.Context, c Config) (*Head, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), known: map[string]judged{}}
+	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), wished: newBell(), untidy: newBell(), known: map[string]judged{}}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}

@@ -155,6 +155,7 @@ func (h *Head) fetch(ctx context.Context, run string, f fleet.File) error {
 		}
 		if err == nil && !asked {
 			asked, err = true, h.ledger.Want(limited, run, f.Path)
+			h.wished.ring()
 		}
 		if err != nil {
 			return err

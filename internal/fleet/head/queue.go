@@ -348,5 +348,15 @@ func (h *Head) Removed(ctx context.Context, id string) error {
 	return err
 }
 
+// Thinned is called when the retention has deleted the evidence of a run: the blobs go as well, and nobody can fetch them again.
+func (h *Head) Thinned(ctx context.Context, id string) error {
+	err := h.ledger.Thin(ctx, id, store.IsNumbers)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	h.untidy.ring()
+	return err
+}
+
 // InProgress is empty: a head may be restarted at any time, as its boxes go on.
 func (h *Head) InProgress(context.Context) (string, error) { return "", nil }

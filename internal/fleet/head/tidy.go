@@ -10,8 +10,8 @@ import (
 const (
 	// tidyPeriod is how often what nobody needs is looked for.
 	tidyPeriod = time.Hour
-	// youngBlob is how long a blob may be there before something refers to it: a part hands its files in before it lists them.
-	youngBlob = 24 * time.Hour
+	// youngBlob is how long a blob may be there before something refers to it: a box hands trials in before it lists them.
+	youngBlob = 2 * blob.MinGrace
 )
 
 // keepTidy removes uploads that nobody goes on with, and blobs that no run refers to.
@@ -23,7 +23,7 @@ func (h *Head) keepTidy(ctx context.Context) {
 		return
 	case <-first.C:
 	}
-	h.every(ctx, tidyPeriod, nil, "files that nobody needs cannot be removed", func(ctx context.Context) error {
+	h.every(ctx, tidyPeriod, h.untidy, "files that nobody needs cannot be removed", func(ctx context.Context) error {
 		if err := h.uploads.Sweep(h.Now()); err != nil {
 			return err
 		}

@@ -262,6 +262,19 @@ func tryAssembling(t *testing.T, b *bench) {
 	}
 	slices.Sort(digests)
 	want(t, "digests", len(slices.Compact(digests)), 6)
+	wantErr(t, "Thin()", l.Thin(t.Context(), "r1", func(path string) bool { return path != "r1.02" }), nil)
+	if f, err := l.RunFiles(t.Context(), "r1"); err != nil || len(f) != 1 || f[0].Path != "r1.01" {
+		t.Errorf("RunFiles(thinned) = %v, %v; want the one that was kept", f, err)
+	}
+	gone := file("r1.02").SHA256
+	for d, err := range l.Digests(t.Context()) {
+		if err != nil || d == gone {
+			t.Errorf("Digests(after Thin) has %s, %v; want nothing to refer to it", d, err)
+		}
+	}
+	b.add(t, run("r9", ""))
+	wantErr(t, "Thin(waits)", l.Thin(t.Context(), "r9", func(string) bool { return true }), store.ErrHeld)
+	wantErr(t, "Thin(unknown)", l.Thin(t.Context(), "r8", func(string) bool { return true }), store.ErrNotFound)
 	wantErr(t, "RemoveRun()", l.RemoveRun(t.Context(), "r0"), nil)
 	wantErr(t, "RemoveRun(again)", l.RemoveRun(t.Context(), "r0"), store.ErrNotFound)
 	_, err := l.RunFiles(t.Context(), "r0")

@@ -364,6 +364,67 @@ func (l *Ledger) CancelRun(ctx context.Context, id string) error {
 	})
 }
 
+// Thin forgets the files of an ended run that keep is false for, and the recordings that it replayed, so that nothing refers
+// to their content any more.
+func (l *Ledger) Thin(ctx context.Context, id string, keep func(path string) bool) error {
+	return l.update(ctx, "thin a run", func(tx *tx) error {
+		var ended int64
+		if err := tx.lock(ctx, `SELECT ended FROM fleet_runs WHERE id = ?`, id).Scan(&ended); err != nil {
+			return found(err, store.ErrNotFound)
+		}
+		if ended == 0 {
+			return store.ErrHeld
+		}
+		type attempt struct {
+			part string
+			n    int
+		}
+		kept := map[attempt]string{} // lists of files
+		if err := tx.each(ctx, func(scan func(...any) error) error {
+			var a attempt
+			var list string
+			if err := scan(&a.part, &a.n, &list); err != nil {
+				return err
+			}
+			list, err := thinned(list, keep)
+			kept[a] = list
+			return err
+		}, `SELECT part, attempt, files FROM fleet_attempts WHERE part IN (SELECT id FROM fleet_parts WHERE run = ?)`, id); err != nil {
+			return err
+		}
+		for a, list := range kept {
+			if _, err := tx.exec(ctx, `UPDATE fleet_attempts SET files = ? WHERE part = ? AND attempt = ?`, list, a.part, a.n); err != nil {
+				return err
+			}
+		}
+		var list string
+		if err := tx.row(ctx, `SELECT files FROM fleet_runs WHERE id = ?`, id).Scan(&list); err != nil {
+			return err
+		}
+		list, err := thinned(list, keep)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `UPDATE fleet_runs SET files = ? WHERE id = ?`, list, id); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `DELETE FROM fleet_wants WHERE part IN (SELECT id FROM fleet_parts WHERE run = ?)`, id); err != nil {
+			return err
+		}
+		_, err = tx.exec(ctx, `UPDATE fleet_parts SET archives = '[]' WHERE run = ?`, id)
+		return err
+	})
+}
+
+// thinned is a list of files, as JSON, without those that keep is false for.
+func thinned(list string, keep func(path string) bool) (string, error) {
+	var files []fleet.File
+	if err := json.Unmarshal([]byte(list), &files); err != nil {
+		return "", fmt.Errorf("files of a run: %w", err)
+	}
+	return text(orEmpty(slices.DeleteFunc(files, func(f fleet.File) bool { return !keep(f.Path) }))), nil
+}
+
 // RemoveRun removes a run that has ended; of another one it returns store.ErrHeld.
 func (l *Ledger) RemoveRun(ctx context.Context, id string) error {
 	return l.update(ctx, "remove a run", func(tx *tx) error {

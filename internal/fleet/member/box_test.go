@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ func TestMain(m *testing.M) {
 
 // simulated carries runs out without a browser: each trial leaves a reel. A run that was interrupted goes on.
 type simulated struct {
-	store *store.Store
+	describe time.Duration // Times.Describe; 0 is that of quick
+	store    *store.Store
 	// trial is called before each trial; an error fails the run. Nil waits for nothing.
 	trial func(ctx context.Context, id string, n int) error
 	// accept refuses plans; nil refuses none.
@@ -178,8 +180,10 @@ func openBox(ctx context.Context, dir string, r *simulated) (*box, error) {
 		}
 	}
 	b.queue = runqueue.New(runqueue.Config{Jobs: b.jobs, Store: b.store, Runner: r})
+	times := quick()
+	times.Describe = cmp.Or(r.describe, times.Describe)
 	b.keeper, err = Open(Config{
-		Dir: filepath.Join(dir, "fleet"), Queue: b.queue, Store: b.store, Archives: b.archives, Times: quick(),
+		Dir: filepath.Join(dir, "fleet"), Queue: b.queue, Store: b.store, Archives: b.archives, Times: times,
 		Offer: func(context.Context) fleet.Offer {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -203,7 +203,7 @@ func (c *caller) describe(ctx context.Context, o fleet.Offer) (t told, err error
 	return t, err
 }
 
-// claim asks for a part for one of the free devices; ok says whether there is one.
+// claim asks for a part for one of the free devices; ok says whether there is one, or news.
 func (c *caller) claim(ctx context.Context, request string, free []string, wait time.Duration) (a fleet.Assignment, ok bool, err error) {
 	body := map[string]any{"request": request, "free": free, "wait_s": int(wait.Seconds())}
 	status, err := c.ask(ctx, c.limit+wait, http.MethodPost, "/claims", "", body, &a, maxAssignment)

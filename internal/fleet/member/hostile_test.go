@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
@@ -209,7 +210,7 @@ func TestFleetFinishedRunIsHandedInAgain(t *testing.T) {
 // A file that stayed on the box is given when the head wants it, by its digest; what the head makes up it does not get.
 func TestFleetWantedFiles(t *testing.T) {
 	h := fleettest.NewHead(t)
-	b := joined(t, h, &simulated{})
+	b := joined(t, h, &simulated{describe: time.Hour}) // it hears of wishes in the answer to a claim
 	a := assignment("p", 2)
 	a.Stay = []string{"reel", "[broken"}
 	h.Add(a)

@@ -27,6 +27,7 @@ type session struct {
 	ended    chan struct{} // closed when all of it has ended
 	more     chan struct{} // capacity 1: a device may be free
 	wanted   *wishes
+	news     chan struct{} // capacity 1: the head has something to tell
 	all      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ const (
 func newSession(c Config, id Identity, call *caller, stop context.CancelCauseFunc) *session {
 	return &session{
 		Config: c, identity: id, call: call, stop: stop, ended: make(chan struct{}), more: make(chan struct{}, 1),
-		wanted: newWishes(), parts: map[string]*part{}, paused: map[string]pause{},
+		wanted: newWishes(), news: make(chan struct{}, 1), parts: map[string]*part{}, paused: map[string]pause{},
 	}
 }
 
@@ -197,6 +198,8 @@ func (s *session) keepDescribed(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+		case <-s.news:
+			last = time.Time{}
 		case <-look.C:
 		}
 	}
@@ -289,6 +292,10 @@ func (s *session) claim(ctx context.Context, free []string) error {
 	s.heard(err)
 	if err != nil || !ok {
 		return err
+	}
+	if a.News {
+		wake(s.news)
+		return nil
 	}
 	if err := checkAssignment(a); err != nil {
 		s.request = "" // it would be answered by the same again
