@@ -133,6 +133,7 @@ func TestFleetKilled(t *testing.T) {
 	}
 
 	// Retention deletes the evidence of what is not the newest of its series, and nobody fetches it again; the numbers stay.
+	plan["trials"] = 1
 	next := head.panel.Start(t, plan)
 	head.panel.Follow(t, next, 5*testlab.Hang, nil)
 	if status, body, err := head.panel.Do(t.Context(), http.MethodPost, "/api/v1/retention?keep_gb=0.000001", nil); err != nil || status != http.StatusOK {

@@ -25,9 +25,9 @@ const (
 	bootLimit    = 70 * time.Minute
 )
 
-// raceFlags of go test put everything but SQLite under the race detector. SQLite is C translated to Go, which orders its
+// raceFlags of go test put everything but SQLite under the race detector. SQLite is C made Go, which orders its
 // threads by itself; watched, it takes ten times as long.
-var raceFlags = []string{"-race", "-gcflags=modernc.org/...=-race=false"}
+var raceFlags = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
 
 // The groups.
 const (
