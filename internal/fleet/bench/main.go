@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -80,7 +81,7 @@ func run(ctx context.Context) error {
 		defer pprof.StopCPUProfile()
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "database\tclaims\tp50 ms\tp99\tmax\twoken\tp50 ms\tp99\tmax\tempty p99\tcalls/s\tfailed\truns/s\tdatabase MB\tmemory MB\trestarts\tgiven again\ttwice\tlost\t\n")
+	fmt.Fprint(w, "database\tclaims\tp50 ms\tp99\tmax\twoken\tp50 ms\tp99\tmax\tempty p99\tcalls/s\tms of processor a call\tfailed\truns/s\tdatabase MB\tmemory MB\trestarts\tgiven again\ttwice\tlost\t\n")
 	var list []benchtable.Result
 	for name := range strings.SplitSeq(*on, ",") {
 		more, err := one(ctx, name, o, w)
@@ -123,6 +124,7 @@ func one(ctx context.Context, name string, o simulate.Options, w *tabwriter.Writ
 	// What an earlier database needed does not count. Where the kernel cannot forget it, it counts.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	before := processor()
 	r, err := simulate.Run(ctx, o)
 	fmt.Fprintln(os.Stderr)
 	if err != nil {
@@ -136,16 +138,18 @@ func one(ctx context.Context, name string, o simulate.Options, w *tabwriter.Writ
 	if err != nil {
 		return nil, err
 	}
+	each := (processor() - before).Seconds() * 1e3 / float64(r.Calls)
 	p50, p99, most, empty := share(r.Claims, 0.5), share(r.Claims, 0.99), share(r.Claims, 1), share(r.Empty, 0.99)
 	pace, calls := float64(o.Runs)/r.Took.Seconds(), float64(r.Calls)/r.Took.Seconds()
-	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t\n",
-		name, len(r.Claims), p50, p99, most, len(r.Woken), share(r.Woken, 0.5), share(r.Woken, 0.99), share(r.Woken, 1), empty, calls, r.Failed, pace, float64(bytes)/1e6, memory, r.Restarts, r.Again, r.Twice, r.Lost)
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t\n",
+		name, len(r.Claims), p50, p99, most, len(r.Woken), share(r.Woken, 0.5), share(r.Woken, 0.99), share(r.Woken, 1), empty, calls, each, r.Failed, pace, float64(bytes)/1e6, memory, r.Restarts, r.Again, r.Twice, r.Lost)
 	what := fmt.Sprintf("%s, %d boxes, %d runs: ", name, o.Boxes, o.Runs)
 	return []benchtable.Result{
 		benchtable.Less(what+"claims, 50th percentile", p50, "ms"),
 		benchtable.Less(what+"claims, 99th percentile", p99, "ms").Aim(goal),
 		benchtable.Less(what+"claims that waited, 99th percentile", share(r.Woken, 0.99), "ms"),
 		benchtable.More(what+"calls", calls, "1/s"),
+		benchtable.Less(what+"processor time a call, head and box, without a database server", each, "ms"),
 		benchtable.More(what+"runs that ended", pace, "1/s"),
 		benchtable.Less(what+"database", float64(bytes)/1e6, "MB"),
 		benchtable.Less(what+"memory, with the boxes", memory, "MB"),
@@ -177,6 +181,15 @@ func files(database string) (sum int64, err error) {
 		sum += info.Size()
 	}
 	return sum, nil
+}
+
+// processor is the processor time that this process has taken, boxes included.
+func processor() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // load is that of the last minute, of all that the machine does.

@@ -49,6 +49,13 @@ func (s *waiters) leave(w *waiter) {
 	delete(s.all, w)
 }
 
+func (w *waiter) fits(need fleet.Need) bool {
+	if !need.Reference && (w.box.Health == fleet.HealthBad || w.box.Health == fleet.HealthMaintenance) {
+		return false
+	}
+	return slices.ContainsFunc(need.Fits(w.box.Name, w.box.Offer), func(d string) bool { return slices.Contains(w.free, d) })
+}
+
 func (w *waiter) ring() (was bool) {
 	select {
 	case w.rung <- struct{}{}:
@@ -64,8 +71,7 @@ func (s *waiters) wake(need fleet.Need) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.all {
-		fits := slices.ContainsFunc(need.Fits(w.box.Name, w.box.Offer), func(d string) bool { return slices.Contains(w.free, d) })
-		if fits && w.ring() {
+		if w.fits(need) && w.ring() {
 			if n++; n == woken {
 				break
 			}
