@@ -81,7 +81,8 @@ func run(ctx context.Context) error {
 		defer pprof.StopCPUProfile()
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "database\tclaims\tp50 ms\tp99\tmax\twoken\tp50 ms\tp99\tmax\tempty p99\tcalls/s\tms of processor a call\tfailed\truns/s\tdatabase MB\tmemory MB\trestarts\tgiven again\ttwice\tlost\t\n")
+	fmt.Fprint(w, "database\tclaims\tp50 ms\tp99\tmax\twoken\tp50 ms\tp99\tmax\tempty p99\tcalls/s\tprocessor ms a call\t"+
+		"failed\truns/s\tdatabase MB\tmemory MB\trestarts\tgiven again\ttwice\tlost\t\n")
 	var list []benchtable.Result
 	for name := range strings.SplitSeq(*on, ",") {
 		more, err := one(ctx, name, o, w)
@@ -141,8 +142,10 @@ func one(ctx context.Context, name string, o simulate.Options, w *tabwriter.Writ
 	each := (processor() - before).Seconds() * 1e3 / float64(r.Calls)
 	p50, p99, most, empty := share(r.Claims, 0.5), share(r.Claims, 0.99), share(r.Claims, 1), share(r.Empty, 0.99)
 	pace, calls := float64(o.Runs)/r.Took.Seconds(), float64(r.Calls)/r.Took.Seconds()
-	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t\n",
-		name, len(r.Claims), p50, p99, most, len(r.Woken), share(r.Woken, 0.5), share(r.Woken, 0.99), share(r.Woken, 1), empty, calls, each, r.Failed, pace, float64(bytes)/1e6, memory, r.Restarts, r.Again, r.Twice, r.Lost)
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t", name, len(r.Claims), p50, p99, most)
+	fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.0f\t%.1f\t", len(r.Woken), share(r.Woken, 0.5), share(r.Woken, 0.99), share(r.Woken, 1), empty)
+	fmt.Fprintf(w, "%.0f\t%.1f\t%d\t%.0f\t%.0f\t%.0f\t", calls, each, r.Failed, pace, float64(bytes)/1e6, memory)
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t\n", r.Restarts, r.Again, r.Twice, r.Lost)
 	what := fmt.Sprintf("%s, %d boxes, %d runs: ", name, o.Boxes, o.Runs)
 	return []benchtable.Result{
 		benchtable.Less(what+"claims, 50th percentile", p50, "ms"),

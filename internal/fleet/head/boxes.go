@@ -224,7 +224,9 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 }
 
 // claimOnce answers a claim if there is a part for it, and else returns when there may be one, or the context ends.
-func (h *Head) claimOnce(ctx context.Context, w http.ResponseWriter, r *http.Request, box ledger.Box, request string, free []string) (bool, error) {
+func (h *Head) claimOnce(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, box ledger.Box, request string, free []string,
+) (given bool, err error) {
 	waiter := h.waiters.add(box, free) // before the look, so that nothing is missed
 	defer h.waiters.leave(waiter)
 	a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: request, Free: free})

@@ -89,7 +89,9 @@ func Over(l *ledger.Ledger, c Config) (*Head, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	h := &Head{Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), known: map[string]judged{}}
+	h := &Head{
+		Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), known: map[string]judged{},
+	}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}

@@ -97,7 +97,8 @@ func (b *box) carryOut(ctx context.Context, a fleet.Assignment, random *rand.Ran
 	}
 	files := []fleet.File{{Path: "run.json", Bytes: 1000, SHA256: digestOf(a.Token, 0), Stays: true}}
 	for n := range 4 {
-		files = append(files, fleet.File{Path: fmt.Sprintf("trials/%03d/trial.json", n+1), Bytes: 10_000, SHA256: digestOf(a.Token, n+1), Stays: true})
+		name := fmt.Sprintf("trials/%03d/trial.json", n+1)
+		files = append(files, fleet.File{Path: name, Bytes: 10_000, SHA256: digestOf(a.Token, n+1), Stays: true})
 	}
 	b.until(ctx, random, func() error {
 		_, err := send(ctx, b.simulation, random, func() (missing []string, err error) {
