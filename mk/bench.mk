@@ -9,7 +9,7 @@ bench_analysis := ./analysis/bench
 bench_stats    := ./analysis/stats/bench
 bench_bisect   := ./analysis/bisect/bench
 bench_change   := ./analysis/change/bench
-bench_fleet    := ./internal/fleet/ledger/bench
+bench_fleet    := ./internal/fleet/bench
 bench_areas    := $(strip $(foreach area,replay link capture analysis stats bisect change fleet,$(if $(wildcard $(bench_$(area))/main.go),$(area))))
 
 .PHONY: bench

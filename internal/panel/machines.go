@@ -37,7 +37,7 @@ func (m *Machines) beside(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if m.Knows(r) {
+		if !slots.IsAdmitted(r.Context()) && m.Knows(r) {
 			slots.Admit(r.Context())
 		}
 		m.Handler.ServeHTTP(w, r)

@@ -239,9 +239,14 @@ func directions() []direction {
 			"the ledger keeps who does what in a database; it knows neither HTTP nor files",
 		},
 		{
-			"internal/fleet/ledger/bench",
+			"internal/fleet/bench",
 			[]string{"internal/fleet", "internal/benchtable"},
 			"a benchmark starts the database that it measures, and lists its results as the others do",
+		},
+		{
+			"internal/fleet/simulate",
+			append([]string{"internal/fleet", "internal/panel", "internal/pin", "internal/store"}, lab...),
+			"simulated boxes call the whole head, as its service puts it together",
 		},
 		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
 		{

@@ -11,7 +11,7 @@ import (
 // version i to i+1, in one transaction. fresh says that there was no content before. [Damaged]
 // says of an error whether it is about the file's content.
 func OpenDatabase(ctx context.Context, path string, steps []string) (db *sql.DB, fresh bool, err error) {
-	db, err = sql.Open("sqlite", dsn(path, "FULL"))
+	db, err = openKeeping(dsn(path, "FULL"))
 	if err != nil {
 		return nil, false, fmt.Errorf("open %s: %w", path, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,8 +25,6 @@ const (
 	maxSmall    = 64 << 10
 	maxFileList = 12 << 20
 	longestWait = 30 * time.Second
-	// glance is how often a waiting claim looks for what another head was asked for.
-	glance = 2 * time.Second
 )
 
 // BoxHandler answers boxes under /fleet/v1. Its connections are TLS with a certificate of the client's, whose fingerprint is who
@@ -208,30 +205,49 @@ func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(time.Duration(in.Wait)*time.Second, 0), longestWait))
 	defer cancel()
-	for {
-		rung, wished := h.bell.wait(), h.wished.wait()
-		a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: in.Request, Free: in.Free})
-		if err == nil {
-			a.Stay = h.Stay
-			h.news(r.Context(), a.Run, fmt.Sprintf("%s begins", box.Name), fleet.Progress{})
-			return reply(w, a)
+	for woken := false; ; woken = true {
+		given, err := h.claimOnce(ctx, w, r, box, in.Request, in.Free)
+		if given && woken {
+			h.bell.ring() // it may have been another part than the one for which the box was woken
 		}
-		if !errors.Is(err, ledger.ErrNothing) {
+		if given || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			w.WriteHeader(http.StatusNoContent)
 			return nil
-		case <-rung:
-			time.Sleep(rand.N(50 * time.Millisecond)) // not all boxes at once
-		case <-wished:
-			if wanted, err := h.ledger.Wanted(ctx, box.ID); err == nil && len(wanted) > 0 {
-				return reply(w, fleet.Assignment{News: true})
-			}
-		case <-time.After(glance + rand.N(glance/2)):
+		}
+		if box, err = h.boxOf(r); err != nil { // it may have changed
+			return err
 		}
 	}
+}
+
+// claimOnce answers a claim if there is a part for it, and else returns when there may be one, or the context ends.
+func (h *Head) claimOnce(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, box ledger.Box, request string, free []string,
+) (given bool, err error) {
+	wished := h.wished.wait()
+	waiter := h.waiters.add(box, free) // before the look, so that nothing is missed
+	defer h.waiters.leave(waiter)
+	a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: request, Free: free})
+	if err == nil {
+		a.Stay = h.Stay
+		h.news(r.Context(), a.Run, fmt.Sprintf("%s begins", box.Name), fleet.Progress{})
+		return true, reply(w, a)
+	}
+	if !errors.Is(err, ledger.ErrNothing) {
+		return false, err
+	}
+	select {
+	case <-ctx.Done():
+	case <-waiter.rung:
+	case <-wished:
+		if wanted, err := h.ledger.Wanted(ctx, box.ID); err == nil && len(wanted) > 0 {
+			return true, reply(w, fleet.Assignment{News: true})
+		}
+	}
+	return false, nil
 }
 
 func lease(r *http.Request, box ledger.Box) ledger.Lease {
@@ -324,7 +340,7 @@ func (h *Head) end(w http.ResponseWriter, r *http.Request, box ledger.Box) error
 	if err := h.ledger.End(r.Context(), l, o); err != nil {
 		return err
 	}
-	h.bell.ring() // a device is free
+	h.waiters.wakeBox(box.ID) // a device is free
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -340,6 +356,7 @@ func (h *Head) giveBack(w http.ResponseWriter, r *http.Request, box ledger.Box) 
 		return err
 	}
 	h.bell.ring()
+	h.waiters.wakeBox(box.ID)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

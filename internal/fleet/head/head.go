@@ -58,7 +58,8 @@ type Head struct {
 	ledger  *ledger.Ledger
 	uploads *blob.Uploads
 	events  *runqueue.Events
-	bell    *bell      // rings when there may be something to claim
+	waiters *waiters   // claims that found nothing
+	bell    *bell      // rings when parts may wait for which nobody was woken
 	ended   *bell      // rings when a run may have ended
 	wished  *bell      // rings when somebody wants a file that stayed on a box
 	untidy  *bell      // rings when there are blobs that no run refers to
@@ -73,20 +74,32 @@ type Head struct {
 
 // Open opens the ledger, and nothing works yet. The caller closes the head.
 func Open(ctx context.Context, c Config) (*Head, error) {
+	h, err := Over(nil, c)
+	if err != nil {
+		return nil, err
+	}
+	h.ledger, err = ledger.Open(ctx, ledger.Config{Database: c.Database, Lease: c.Lease, Now: h.Now, Log: h.Log, Assemble: h.assemble})
+	if err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
+	return h, nil
+}
+
+// Over is [Open] with a ledger that is open, and that assembles runs by itself: a simulation's, whose runs have no files.
+func Over(l *ledger.Ledger, c Config) (*Head, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), wished: newBell(), untidy: newBell(), known: map[string]judged{}}
+	h := &Head{
+		Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), wished: newBell(), untidy: newBell(),
+		known: map[string]judged{},
+	}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
 	var err error
 	if h.uploads, err = blob.OpenUploads(blob.UploadsConfig{Dir: filepath.Join(c.Data, "uploading"), Store: c.Blobs}); err != nil {
-		return nil, fmt.Errorf("head: %w", err)
-	}
-	h.ledger, err = ledger.Open(ctx, ledger.Config{Database: c.Database, Lease: c.Lease, Now: c.Now, Log: c.Log, Assemble: h.assemble})
-	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
 	return h, nil
@@ -106,6 +119,10 @@ func (h *Head) Work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.ledger.Work(ctx) })
 	group.Go(func() error { h.follow(ctx); return nil })
+	group.Go(func() error {
+		h.every(ctx, glance, h.bell, "boxes that wait cannot be given parts", h.glance)
+		return nil
+	})
 	group.Go(func() error { h.keepMeasuring(ctx); return nil })
 	group.Go(func() error { h.keepTidy(ctx); return nil })
 	return group.Wait()

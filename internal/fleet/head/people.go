@@ -177,7 +177,7 @@ func (p people) Change(ctx context.Context, name string, c panel.BoxChange) (out
 			}
 		}
 	}
-	p.h.bell.ring()
+	p.h.waiters.wakeBox(b.ID)
 	if b, err = p.box(ctx, name); err != nil {
 		return out, err
 	}

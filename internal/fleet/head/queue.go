@@ -193,7 +193,9 @@ func (h *Head) insert(ctx context.Context, r ledger.NewRun) (string, error) {
 		}
 		if id == r.ID {
 			h.events.Publish(runqueue.Progress{Run: id, State: store.StateQueued, Of: r.Plan.Total()})
-			h.bell.ring()
+			for _, p := range r.Parts {
+				h.waiters.wake(p.Need)
+			}
 		}
 		return id, nil
 	}

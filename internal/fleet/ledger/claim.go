@@ -84,6 +84,39 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (fleet.Assignment, error) {
 	return a, nil
 }
 
+// Queue is what the parts of one queue need, of which the first is First.
+type Queue struct {
+	Name  string
+	Need  fleet.Need
+	First int64
+}
+
+// Waiting lists the queues in which parts wait.
+func (l *Ledger) Waiting(ctx context.Context) (all []Queue, err error) {
+	err = l.firsts(ctx, l.reader(), func(c candidate, w waiting) { all = append(all, Queue{c.queue, w.need, c.job}) })
+	return all, named("list queues", err)
+}
+
+// firsts calls f for each queue in which parts wait. c has no devices yet.
+func (l *Ledger) firsts(ctx context.Context, q querier, f func(c candidate, w waiting)) error {
+	return q.each(ctx, func(scan func(...any) error) error {
+		var c candidate
+		var need, bars string
+		if err := scan(&c.queue, &need, &bars, &c.priority, &c.tag, &c.job); err != nil {
+			return err
+		}
+		w, err := l.needs.get(c.queue, func() (w waiting, err error) {
+			return w, errors.Join(json.Unmarshal([]byte(need), &w.need), json.Unmarshal([]byte(bars), &w.bars))
+		})
+		if err != nil {
+			return fmt.Errorf("queue %s: %w", c.queue, err)
+		}
+		f(c, w)
+		return nil
+	}, `SELECT n.queue, n.need, n.bars, p.priority, p.tag, p.job FROM fleet_needs n JOIN fleet_parts p ON p.id = (
+		SELECT q.id FROM fleet_parts q WHERE q.queue = n.queue AND q.state = 'queued' ORDER BY q.priority, q.tag, q.job LIMIT 1)`)
+}
+
 // look lists the queues that a box could take from, the most urgent first, and whether the claim is a repeated one. It
 // does not keep others from writing.
 func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, repeated bool, err error) {
@@ -111,20 +144,9 @@ func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string
 	reserved := b.Health == fleet.HealthBad || b.Health == fleet.HealthMaintenance
 	var barred []candidate // only for devices that gave them back
 	var needs []waiting
-	err = q.each(ctx, func(scan func(...any) error) error {
-		var c candidate
-		var need, bars string
-		if err := scan(&c.queue, &need, &bars, &c.priority, &c.tag, &c.job); err != nil {
-			return err
-		}
-		w, err := l.needs.get(c.queue, func() (w waiting, err error) {
-			return w, errors.Join(json.Unmarshal([]byte(need), &w.need), json.Unmarshal([]byte(bars), &w.bars))
-		})
-		if err != nil {
-			return fmt.Errorf("queue %s: %w", c.queue, err)
-		}
+	err = l.firsts(ctx, q, func(c candidate, w waiting) {
 		if reserved && !w.need.Reference {
-			return nil
+			return
 		}
 		fit := slices.DeleteFunc(w.need.Fits(b.Name, b.Offer), func(d string) bool { return !slices.Contains(free, d) })
 		c.devices = slices.DeleteFunc(slices.Clone(fit), func(d string) bool { return slices.Contains(w.bars, bar{b.ID, d}) })
@@ -135,9 +157,7 @@ func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string
 			c.devices = fit
 			barred, needs = append(barred, c), append(needs, w)
 		}
-		return nil
-	}, `SELECT n.queue, n.need, n.bars, p.priority, p.tag, p.job FROM fleet_needs n JOIN fleet_parts p ON p.id = (
-		SELECT q.id FROM fleet_parts q WHERE q.queue = n.queue AND q.state = 'queued' ORDER BY q.priority, q.tag, q.job LIMIT 1)`)
+	})
 	if err == nil && len(barred) > 0 {
 		all, err = l.withBarred(ctx, q, all, barred, needs)
 	}

@@ -18,9 +18,9 @@ import (
 	"eidetic/internal/pin"
 )
 
-// caller calls a head. It trusts the certificate with the pinned fingerprint and no other, whoever vouches for it, and
+// Client calls a head. It trusts the certificate with the pinned fingerprint and no other, whoever vouches for it, and
 // shows the box's own.
-type caller struct {
+type Client struct {
 	client *http.Client
 	base   string // https://HOST:PORT/fleet/v1
 	limit  time.Duration
@@ -54,8 +54,9 @@ func isFinal(err error) bool {
 		s.status != http.StatusTooManyRequests && s.status != http.StatusUnauthorized && s.status != http.StatusForbidden
 }
 
-// dial returns a caller of the head; nothing is sent yet.
-func dial(dir string, id Identity, limit time.Duration) (*caller, error) {
+// Dial returns a client of the head that the box whose folder DATA/fleet is dir belongs to; nothing is sent yet. A call may take
+// so long as limit.
+func Dial(dir string, id Identity, limit time.Duration) (*Client, error) {
 	cert, err := pin.LoadBox(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w; leave the fleet and join it again", err)
@@ -81,19 +82,20 @@ func dial(dir string, id Identity, limit time.Duration) (*caller, error) {
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &caller{client, "https://" + id.Head + "/fleet/v1", limit}, nil
+	return &Client{client, "https://" + id.Head + "/fleet/v1", limit}, nil
 }
 
-func (c *caller) close() { c.client.CloseIdleConnections() }
+// Close ends connections that nobody uses; calls that go on are not ended.
+func (c *Client) Close() { c.client.CloseIdleConnections() }
 
 // do makes one call with a JSON body, and decodes its answer into out; nil leaves it unread. Unknown fields are ignored, so
 // that a newer head may say more.
-func (c *caller) do(ctx context.Context, method, path, token string, body, out any) error {
+func (c *Client) do(ctx context.Context, method, path, token string, body, out any) error {
 	_, err := c.ask(ctx, c.limit, method, path, token, body, out, maxAnswer)
 	return err
 }
 
-func (c *caller) ask(
+func (c *Client) ask(
 	ctx context.Context, within time.Duration, method, path, token string, body, out any, limit int64,
 ) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -171,7 +173,7 @@ func clip(text string, most int) string {
 }
 
 // join asks the head to take the box, and returns the box's ID.
-func (c *caller) join(ctx context.Context, code, name string, offer fleet.Offer) (id string, err error) {
+func (c *Client) join(ctx context.Context, code, name string, offer fleet.Offer) (id string, err error) {
 	var out struct {
 		ID string `json:"id"`
 	}
@@ -191,20 +193,22 @@ func (c *caller) join(ctx context.Context, code, name string, offer fleet.Offer)
 }
 
 // Told is what the head answers to a description.
-type told struct {
+type Told struct {
 	Wanted []fleet.Wanted `json:"wanted"`
 	Health string         `json:"health"`
 	Reason string         `json:"reason"`
 }
 
-func (c *caller) describe(ctx context.Context, o fleet.Offer) (t told, err error) {
+// Describe tells the head what the box is.
+func (c *Client) Describe(ctx context.Context, o fleet.Offer) (t Told, err error) {
 	err = c.do(ctx, http.MethodPut, "/offer", "", o, &t)
 	t.Health, t.Reason = clip(t.Health, maxProblem), clip(t.Reason, maxProblem)
 	return t, err
 }
 
-// claim asks for a part for one of the free devices; ok says whether there is one, or news.
-func (c *caller) claim(ctx context.Context, request string, free []string, wait time.Duration) (a fleet.Assignment, ok bool, err error) {
+// Claim asks for a part for one of the free devices; the head may keep the call open for so long as wait. ok says
+// whether there is one, or news.
+func (c *Client) Claim(ctx context.Context, request string, free []string, wait time.Duration) (a fleet.Assignment, ok bool, err error) {
 	body := map[string]any{"request": request, "free": free, "wait_s": int(wait.Seconds())}
 	status, err := c.ask(ctx, c.limit+wait, http.MethodPost, "/claims", "", body, &a, maxAssignment)
 	return a, err == nil && status != http.StatusNoContent, err
@@ -212,13 +216,14 @@ func (c *caller) claim(ctx context.Context, request string, free []string, wait 
 
 func partPath(part, what string) string { return "/parts/" + url.PathEscape(part) + "/" + what }
 
-func (c *caller) renew(ctx context.Context, part, token string, p fleet.Progress) (r fleet.Renewal, err error) {
+// Renew makes the lease last from now, and says how far the box is.
+func (c *Client) Renew(ctx context.Context, part, token string, p fleet.Progress) (r fleet.Renewal, err error) {
 	err = c.do(ctx, http.MethodPut, partPath(part, "lease"), token, p, &r)
 	return r, err
 }
 
 // hold lists files of whole trials before the end, and returns the digests of those whose content is missing.
-func (c *caller) hold(ctx context.Context, part, token string, files []fleet.File) ([]string, error) {
+func (c *Client) hold(ctx context.Context, part, token string, files []fleet.File) ([]string, error) {
 	var out struct {
 		Missing []string `json:"missing"`
 	}
@@ -226,8 +231,8 @@ func (c *caller) hold(ctx context.Context, part, token string, files []fleet.Fil
 	return out.Missing, err
 }
 
-// end says how the part ended, and returns the digests of files whose content must come first.
-func (c *caller) end(ctx context.Context, part, token string, o fleet.Outcome) (missing []string, err error) {
+// End says how the part ended, and returns the digests of files whose content must come first.
+func (c *Client) End(ctx context.Context, part, token string, o fleet.Outcome) (missing []string, err error) {
 	err = c.do(ctx, http.MethodPost, partPath(part, "end"), token, o, nil)
 	var s *statusError
 	if errors.As(err, &s) && s.status == http.StatusUnprocessableEntity && len(s.missing) > 0 {
@@ -236,6 +241,6 @@ func (c *caller) end(ctx context.Context, part, token string, o fleet.Outcome) (
 	return nil, err
 }
 
-func (c *caller) giveBack(ctx context.Context, part, token, reason string) error {
+func (c *Client) giveBack(ctx context.Context, part, token, reason string) error {
 	return c.do(ctx, http.MethodPost, partPath(part, "return"), token, map[string]string{"reason": reason}, nil)
 }

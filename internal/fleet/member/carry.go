@@ -124,7 +124,7 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 		p.mu.Lock()
 		token, progress := p.kept.Token, p.progress
 		p.mu.Unlock()
-		r, err := s.call.renew(ctx, p.get().Part, token, progress)
+		r, err := s.call.Renew(ctx, p.get().Part, token, progress)
 		s.heard(err)
 		switch {
 		case err == nil:
@@ -138,7 +138,7 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 					s.Log.Warn("that a part is to stop cannot be noted", "part", p.get().Part, "error", err)
 				}
 			}
-		case isLost(err) && p.token() == token:
+		case IsLost(err) && p.token() == token:
 			stop(errLost)
 			return
 		case ctx.Err() != nil:
@@ -150,8 +150,8 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 	}
 }
 
-// isLost says whether an answer means that the part is no longer the box's.
-func isLost(err error) bool {
+// IsLost says whether an answer means that the part is no longer the box's.
+func IsLost(err error) bool {
 	var answered *statusError
 	return errors.Is(err, errLost) || errors.As(err, &answered) && answered.status == http.StatusNotFound
 }
@@ -391,7 +391,7 @@ func (s *session) repeat(ctx context.Context, p *part, call func(token string) e
 		if err == nil {
 			return nil
 		}
-		if isLost(err) && p.token() == token {
+		if IsLost(err) && p.token() == token {
 			return errLost
 		}
 		p.mu.Lock()

@@ -188,7 +188,7 @@ func (s *session) end(ctx context.Context, p *part, outcome func() (fleet.Outcom
 		defer all.close()
 		part := p.get().Part
 		for last := -1; ; {
-			missing, err := s.call.end(ctx, part, token, o)
+			missing, err := s.call.End(ctx, part, token, o)
 			if err != nil || len(missing) == 0 {
 				return err
 			}

@@ -70,11 +70,11 @@ func Join(ctx context.Context, link, name string, offer fleet.Offer, dir string)
 		return none, err
 	}
 	id := Identity{Head: to.Host, Pin: to.Pin, Name: name, Joined: time.Now().UTC()}
-	call, err := dial(dir, id, joinLimit)
+	call, err := Dial(dir, id, joinLimit)
 	if err != nil {
 		return none, err
 	}
-	defer call.close()
+	defer call.Close()
 	if id.ID, err = call.join(ctx, to.Code, name, offer); err != nil {
 		return none, err
 	}

@@ -140,11 +140,11 @@ func (k *Keeper) workOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	call, err := dial(k.Dir, id, k.Times.Call)
+	call, err := Dial(k.Dir, id, k.Times.Call)
 	if err != nil {
 		return err
 	}
-	defer call.close()
+	defer call.Close()
 	own, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := newSession(k.Config, id, call, stop)

@@ -22,7 +22,7 @@ import (
 type session struct {
 	Config
 	identity Identity
-	call     *caller
+	call     *Client
 	stop     context.CancelCauseFunc
 	ended    chan struct{} // closed when all of it has ended
 	more     chan struct{} // capacity 1: a device may be free
@@ -33,7 +33,7 @@ type session struct {
 	mu      sync.Mutex
 	parts   map[string]*part // by part
 	offer   fleet.Offer
-	health  told
+	health  Told
 	contact time.Time // the last answer of the head
 	problem string    // of the last call that failed, since then
 	paused  map[string]pause
@@ -52,7 +52,7 @@ const (
 	requestFile           = "claim.json"
 )
 
-func newSession(c Config, id Identity, call *caller, stop context.CancelCauseFunc) *session {
+func newSession(c Config, id Identity, call *Client, stop context.CancelCauseFunc) *session {
 	return &session{
 		Config: c, identity: id, call: call, stop: stop, ended: make(chan struct{}), more: make(chan struct{}, 1),
 		wanted: newWishes(), news: make(chan struct{}, 1), parts: map[string]*part{}, paused: map[string]pause{},
@@ -184,7 +184,7 @@ func (s *session) keepDescribed(ctx context.Context) {
 			wake(s.more)
 		}
 		if changed || s.Now().Sub(last).Abs() >= s.Times.Describe {
-			answer, err := s.call.describe(ctx, offer)
+			answer, err := s.call.Describe(ctx, offer)
 			s.heard(err)
 			if err != nil {
 				failed.wait(ctx, s.Times, nil)
@@ -282,7 +282,7 @@ func (s *session) claim(ctx context.Context, free []string) error {
 		s.awaitChange(own, free)
 		cancel()
 	}()
-	a, ok, err := s.call.claim(own, s.request, free, s.Times.Claim)
+	a, ok, err := s.call.Claim(own, s.request, free, s.Times.Claim)
 	gone := own.Err() != nil && ctx.Err() == nil
 	cancel()
 	<-changed

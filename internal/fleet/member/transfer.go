@@ -41,7 +41,7 @@ func (r stallReader) Read(p []byte) (int, error) {
 }
 
 // openArchive asks for a recording of a part from an offset on. The caller closes the body.
-func (c *caller) openArchive(ctx context.Context, part, token, digest string, offset int64) (io.ReadCloser, error) {
+func (c *Client) openArchive(ctx context.Context, part, token, digest string, offset int64) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+partPath(part, "archives/"+digest), http.NoBody)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *caller) openArchive(ctx context.Context, part, token, digest string, of
 
 // upload sends the content of a file that the head lacks, from where an earlier upload ended. part and token are empty for a
 // file that somebody wants to see.
-func (c *caller) upload(ctx context.Context, t Times, part, token, digest string, size int64, content io.ReaderAt) error {
+func (c *Client) upload(ctx context.Context, t Times, part, token, digest string, size int64, content io.ReaderAt) error {
 	to, header := c.base+"/blobs/"+digest, http.Header{}
 	if part != "" {
 		to += "?part=" + url.QueryEscape(part)

@@ -264,3 +264,9 @@ func Admit(ctx context.Context) {
 		c.owner.admit(c)
 	}
 }
+
+// IsAdmitted says whether Admit was called on the connection of a request.
+func IsAdmitted(ctx context.Context) bool {
+	c, ok := ctx.Value(connKey{}).(*Conn)
+	return ok && c.isAdmitted()
+}
