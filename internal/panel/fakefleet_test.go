@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +27,8 @@ type fakeFleet struct {
 	codes     int
 	lists     int
 	broken    error
+	rollout   *Rollout
+	asked     BoxUpdate
 }
 
 const hostile = `<img src=x onerror="document.title='owned'">`
@@ -216,6 +220,46 @@ func (f *fakeFleet) Rebase(_ context.Context, name, device string) error {
 	}
 	f.rebased = true
 	return nil
+}
+
+// Rollout is there once an update was asked for.
+func (f *fakeFleet) Rollout(context.Context) (*Rollout, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rollout, nil
+}
+
+// Update takes any bundle that begins with "signed".
+func (f *fakeFleet) Update(_ context.Context, u BoxUpdate) (Rollout, error) {
+	text, err := io.ReadAll(u.Bundle)
+	if err != nil {
+		return Rollout{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !strings.HasPrefix(string(text), "signed"):
+		return Rollout{}, &Refusal{http.StatusUnprocessableEntity, errors.New("update: damaged: not an update bundle")}
+	case slices.Contains(u.Boxes, "lab-9"):
+		return Rollout{}, gone("lab-9")
+	case f.rollout != nil && f.rollout.State == "running":
+		return Rollout{}, &Refusal{http.StatusConflict, errors.New("the update to 1.4 goes on")}
+	}
+	f.asked = u
+	at := fleetNow()
+	f.rollout = &Rollout{ID: "20261124-090000-1.4", Version: "1.4", State: "running", By: u.By, Began: at, Doing: "0 of 2 boxes updated; lab-1 ends what it carries out " + hostile,
+		Boxes: []RolloutBox{{Name: "lab-1", State: "draining", Since: &at}, {Name: "lab-2", State: "waiting"}}}
+	return *f.rollout, nil
+}
+
+func (f *fakeFleet) StopUpdate(_ context.Context, by string) (Rollout, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rollout == nil || f.rollout.State != "running" {
+		return Rollout{}, &Refusal{http.StatusConflict, errors.New("no update goes on")}
+	}
+	f.rollout.State, f.rollout.Why = "stopped", "stopped by "+by
+	return *f.rollout, nil
 }
 
 // headOf makes a panel's configuration that of a head.

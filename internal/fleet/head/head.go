@@ -12,6 +12,7 @@
 //  4. Each head moves runs that have ended into its own store (known.go), from which the panel shows them. A file that stayed on a
 //     box, or is large and in another place, comes when somebody asks for it (fetch.go).
 //  5. Boxes measure a reference from time to time (reference.go); package metrology judges what they measure.
+//  6. Boxes install an update one after another (update.go, rollout.go, turn.go); each measures the reference before and after.
 package head
 
 import (
@@ -60,6 +61,8 @@ type Head struct {
 	events  *runqueue.Events
 	bell    *bell      // rings when there may be something to claim
 	ended   *bell      // rings when a run may have ended
+	rolling *bell      // rings when the update of the boxes may go on
+	sending sync.Mutex // one update is sent at a time
 	judging sync.Mutex // of readings that are added or changed
 
 	mu    sync.Mutex
@@ -75,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Head, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), known: map[string]judged{}}
+	h := &Head{Config: c, events: runqueue.NewEvents(), bell: newBell(), ended: newBell(), rolling: newBell(), known: map[string]judged{}}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
@@ -105,6 +108,7 @@ func (h *Head) Work(ctx context.Context) error {
 	group.Go(func() error { return h.ledger.Work(ctx) })
 	group.Go(func() error { h.follow(ctx); return nil })
 	group.Go(func() error { h.keepMeasuring(ctx); return nil })
+	group.Go(func() error { h.keepRolling(ctx); return nil })
 	group.Go(func() error { h.keepTidy(ctx); return nil })
 	return group.Wait()
 }

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,7 @@ func (p people) busy(ctx context.Context) (map[string]ledger.Part, error) {
 func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledger.Part) (panel.Box, error) {
 	out := panel.Box{
 		Name: b.Name, ID: b.ID, State: "idle", Health: b.Health, Reason: b.Reason, Joined: b.Joined, Seen: b.Seen,
-		Software: b.Offer.Software, Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
+		Software: b.Offer.Software, Image: b.Offer.Image, Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
 		Devices: []panel.BoxDevice{},
 	}
 	reserved := len(b.Offer.Devices) > 0
@@ -292,7 +293,10 @@ func (p people) Measure(ctx context.Context, name, device string) (string, error
 	if waiting[place] {
 		return "", refuse(http.StatusConflict, "%s measures the reference already, or is about to", place)
 	}
-	return p.h.measure(ctx, ref, place)
+	if r, _, err := p.h.rollout(ctx); err != nil || r.tells(b.ID) != nil {
+		return "", cmp.Or(err, refuse(http.StatusConflict, "%s is being updated to %s: measure when it has come back", b.Name, r.Update.Version))
+	}
+	return p.h.measure(ctx, ref, place, store.Once{})
 }
 
 // Rebase implements panel.Boxes.

@@ -27,6 +27,7 @@ type session struct {
 	ended    chan struct{} // closed when all of it has ended
 	more     chan struct{} // capacity 1: a device may be free
 	wanted   *wishes
+	updating *updating
 	all      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ const (
 func newSession(c Config, id Identity, call *caller, stop context.CancelCauseFunc) *session {
 	return &session{
 		Config: c, identity: id, call: call, stop: stop, ended: make(chan struct{}), more: make(chan struct{}, 1),
-		wanted: newWishes(), parts: map[string]*part{}, paused: map[string]pause{},
+		wanted: newWishes(), updating: newUpdating(), parts: map[string]*part{}, paused: map[string]pause{},
 	}
 }
 
@@ -86,6 +87,9 @@ func (s *session) work(ctx context.Context) {
 	s.all.Go(func() { s.keepDescribed(ctx) })
 	s.all.Go(func() { s.keepClaiming(ctx) })
 	s.all.Go(func() { s.grant(ctx) })
+	if s.Updater != nil {
+		s.all.Go(func() { s.keepUpdated(ctx) })
+	}
 	s.all.Wait()
 }
 
@@ -175,6 +179,7 @@ func (s *session) keepDescribed(ctx context.Context) {
 	var failed retry
 	for ctx.Err() == nil {
 		offer := s.Offer(ctx)
+		s.addImage(&offer)
 		changed := last.IsZero() || !reflect.DeepEqual(offer, told)
 		s.mu.Lock()
 		s.offer = offer
@@ -194,6 +199,9 @@ func (s *session) keepDescribed(ctx context.Context) {
 			s.health = answer
 			s.mu.Unlock()
 			s.wanted.add(answer.Wanted)
+			if s.updating.tell(answer.Update) {
+				wake(s.more) // the box claims nothing from now on
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -226,7 +234,7 @@ func (s *session) free(ctx context.Context) ([]string, error) {
 			free = append(free, d.Name)
 		}
 	}
-	if len(s.parts) >= maxParts {
+	if len(s.parts) >= maxParts || s.updating.now() != nil {
 		return nil, nil
 	}
 	return free, nil
