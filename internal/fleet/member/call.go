@@ -195,7 +195,7 @@ type told struct {
 	Wanted []fleet.Wanted `json:"wanted"`
 	Health string         `json:"health"`
 	Reason string         `json:"reason"`
-	Update *fleet.Update  `json:"update"` // that the box is to install; nil for none
+	Update *fleet.Update  `json:"update"` // that the box is to install; nil for none. See checked
 }
 
 func (c *caller) describe(ctx context.Context, o fleet.Offer) (t told, err error) {

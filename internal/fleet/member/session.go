@@ -199,7 +199,11 @@ func (s *session) keepDescribed(ctx context.Context) {
 			s.health = answer
 			s.mu.Unlock()
 			s.wanted.add(answer.Wanted)
-			if s.updating.tell(answer.Update) {
+			told, err := checked(answer.Update)
+			if err != nil {
+				s.Log.Error("the box leaves an update alone", "error", err)
+			}
+			if s.updating.tell(told) {
 				wake(s.more) // the box claims nothing from now on
 			}
 		}

@@ -39,6 +39,14 @@ func (u *updating) tell(to *fleet.Update) bool {
 	return true
 }
 
+// checked returns what the head says, or nil for what no head of ours says.
+func checked(u *fleet.Update) (*fleet.Update, error) {
+	if u != nil && (!fleet.IsDigest(u.SHA256) || u.Bytes < 1 || u.Bytes > maxUpdate || len(u.Version) > fleet.MaxImageBytes) {
+		return nil, fmt.Errorf("the head tells of an update %.70q of %d bytes with the SHA-256 %.70q", u.Version, u.Bytes, u.SHA256)
+	}
+	return u, nil
+}
+
 // now is what the box is to install, unless it has refused it.
 func (u *updating) now() *fleet.Update {
 	u.mu.Lock()
@@ -105,9 +113,6 @@ func (s *session) keepUpdated(ctx context.Context) {
 // install hands an update to the box's updater when nothing is measured, and waits until the box restarts. An error says why the update
 // is not installed.
 func (s *session) install(ctx context.Context, u fleet.Update) error {
-	if !fleet.IsDigest(u.SHA256) || u.Bytes < 1 || u.Bytes > maxUpdate {
-		return fmt.Errorf("the head tells of an update of %d bytes with the SHA-256 %.70q", u.Bytes, u.SHA256)
-	}
 	look := time.NewTicker(s.Times.Look)
 	defer look.Stop()
 	accepted := false
