@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -231,14 +230,17 @@ func (f *fakeFleet) Rollout(context.Context) (*Rollout, error) {
 
 // Update takes any bundle that begins with "signed".
 func (f *fakeFleet) Update(_ context.Context, u BoxUpdate) (Rollout, error) {
-	text, err := io.ReadAll(u.Bundle)
-	if err != nil {
-		return Rollout{}, err
+	text := make([]byte, 6)
+	_, err := io.ReadFull(u.Bundle, text)
+	_, copied := io.Copy(io.Discard, u.Bundle)
+	var large *http.MaxBytesError
+	if errors.As(errors.Join(err, copied), &large) {
+		return Rollout{}, &Refusal{http.StatusRequestEntityTooLarge, errors.New("the update is too large")}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case !strings.HasPrefix(string(text), "signed"):
+	case string(text) != "signed":
 		return Rollout{}, &Refusal{http.StatusUnprocessableEntity, errors.New("update: damaged: not an update bundle")}
 	case slices.Contains(u.Boxes, "lab-9"):
 		return Rollout{}, gone("lab-9")
