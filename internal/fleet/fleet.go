@@ -31,6 +31,7 @@ type Offer struct {
 
 // Update is a signed bundle that the head tells a box to install. The box checks its signature, whatever the head says.
 type Update struct {
+	ID      string `json:"id"` // of the head's request: the same bundle may be tried again
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"` // of the bundle
 	Bytes   int64  `json:"bytes"`
@@ -38,8 +39,8 @@ type Update struct {
 
 // UpdateState says why a box does not install an update.
 type UpdateState struct {
-	SHA256 string `json:"sha256"` // of the bundle
-	Error  string `json:"error"`
+	ID    string `json:"id"` // as the head told it
+	Error string `json:"error"`
 }
 
 // OfferedDevice is a device of a box.
@@ -62,8 +63,8 @@ const (
 	MaxLabelBytes = 100
 	MaxNameBytes  = 63
 	MaxFiles      = 20_000 // of a part
-	MaxImageBytes = 100
-	MaxErrorBytes = 1000 // of an update that is refused
+	MaxImageBytes = 100    // of versions and identifiers of updates
+	MaxErrorBytes = 1000   // of an update that is refused
 )
 
 // Assignment is a part that a box has claimed.

@@ -224,8 +224,8 @@ func (o Offer) Check() error {
 	if len(o.Image) > MaxImageBytes {
 		return fmt.Errorf("image: more than %d bytes", MaxImageBytes)
 	}
-	if u := o.Update; u != nil && (!digest.MatchString(u.SHA256) || len(u.Error) > MaxErrorBytes) {
-		return fmt.Errorf("update: %.70q is no SHA-256 in hexadecimal, or its error has more than %d bytes", u.SHA256, MaxErrorBytes)
+	if u := o.Update; u != nil && (len(u.ID) > MaxImageBytes || len(u.Error) > MaxErrorBytes) {
+		return fmt.Errorf("update: its identifier has more than %d bytes, or its error more than %d", MaxImageBytes, MaxErrorBytes)
 	}
 	seen := map[string]bool{}
 	for i, d := range o.Devices {

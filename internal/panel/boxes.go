@@ -48,7 +48,7 @@ type BoxUpdate struct {
 
 // Rollout is an update that the boxes of a fleet install, one after another.
 type Rollout struct {
-	ID      string       `json:"id" doc:"Identifies it" example:"20261124-090000-1.4"`
+	ID      string       `json:"id" doc:"Identifies it" example:"20261124-090000-k7qm3v"`
 	Version string       `json:"version" doc:"Version that the boxes get" example:"1.4"`
 	State   string       `json:"state" enum:"running,done,stopped" doc:"stopped: a box has a problem, or a person stopped it"`
 	Why     string       `json:"why,omitempty" doc:"Why it stopped"`

@@ -110,7 +110,7 @@ func TestFleetUpdateRoutes(t *testing.T) {
 		{"a long key", "POST", path, "signed", strings.Repeat("k", 129), 422, keyHeader},
 		{"good", "POST", path + "?box=lab-1&box=lab-2&label=room%3D2.*", "signed", "k1", 202, `"version":"1.4","state":"running"`},
 		{"another one", "POST", path, "signed", "", 409, "goes on"},
-		{"list", "GET", "/api/v1/boxes", "", "", 200, `"rollout":{"id":"20261124-090000-1.4"`},
+		{"list", "GET", "/api/v1/boxes", "", "", 200, `"rollout":{"id":"20261124-090000-k7qm3v"`},
 		{"stop", "POST", path + "/stop", "", "", 200, `"state":"stopped","why":"stopped by box"`},
 	} {
 		got := ask(t, s, c.method, c.path, func(r *http.Request) {

@@ -249,7 +249,7 @@ func (f *fakeFleet) Update(_ context.Context, u BoxUpdate) (Rollout, error) {
 	}
 	f.asked = u
 	at := fleetNow()
-	f.rollout = &Rollout{ID: "20261124-090000-1.4", Version: "1.4", State: "running", By: u.By, Began: at, Doing: "0 of 2 boxes updated; lab-1 ends what it carries out " + hostile,
+	f.rollout = &Rollout{ID: "20261124-090000-k7qm3v", Version: "1.4", State: "running", By: u.By, Began: at, Doing: "0 of 2 boxes updated; lab-1 ends what it carries out " + hostile,
 		Boxes: []RolloutBox{{Name: "lab-1", State: "draining", Since: &at}, {Name: "lab-2", State: "waiting"}}}
 	return *f.rollout, nil
 }

@@ -1,7 +1,6 @@
 package head
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -293,8 +292,12 @@ func (p people) Measure(ctx context.Context, name, device string) (string, error
 	if waiting[place] {
 		return "", refuse(http.StatusConflict, "%s measures the reference already, or is about to", place)
 	}
-	if r, _, err := p.h.rollout(ctx); err != nil || r.tells(b.ID) != nil {
-		return "", cmp.Or(err, refuse(http.StatusConflict, "%s is being updated to %s: measure when it has come back", b.Name, r.Update.Version))
+	r, _, err := p.h.rollout(ctx)
+	if err != nil {
+		return "", err
+	}
+	if at := r.at(); at != nil && at.ID == b.ID { // what it measures counts as before or after
+		return "", refuse(http.StatusConflict, "%s is being updated to %s, which measures the reference: measure when that is through", b.Name, r.Update.Version)
 	}
 	return p.h.measure(ctx, ref, place, store.Once{})
 }

@@ -45,7 +45,6 @@ const (
 // rollout is an update that boxes install one after another, as the ledger keeps it. Each change of it is a step: whoever was
 // killed before a step is done does it again.
 type rollout struct {
-	ID      string       `json:"id"`
 	Update  fleet.Update `json:"update"`
 	By      string       `json:"by"`                // name of the token
 	Key     string       `json:"key,omitempty"`     // digest of the request's key

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -732,5 +734,97 @@ func TestFleetUpdateRequests(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(h.staging(), "*.update"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("the head left %q, %v; want nothing", left, err)
+	}
+}
+
+// Only the box that is told to install the update gets the bundle, by its digest.
+func TestFleetUpdateBundleIsForOneBox(t *testing.T) {
+	h, s := newTestHead(t), newSigner(t)
+	one, two := newTestBox(t, h, "lab-1", s.keys), newTestBox(t, h, "lab-2", s.keys)
+	reached := make(chan struct{})
+	one.mu.Lock()
+	one.reading = func(ctx context.Context) error {
+		close(reached)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	one.mu.Unlock()
+	h.awaitImages("lab-1", "lab-2")
+	bundle := s.bundle("1.1")
+	h.update(bundle)
+	<-reached
+	sum := sha256.Sum256(bundle)
+	digest := hex.EncodeToString(sum[:])
+	get := func(b *testBox, path string) (int, []byte) {
+		t.Helper()
+		config := &tls.Config{InsecureSkipVerify: true}
+		if b != nil {
+			cert, err := pin.LoadBox(filepath.Join(b.dir, "fleet"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Certificates = []tls.Certificate{*cert}
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+h.at+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, text
+	}
+	path := "/fleet/v1/updates/" + digest
+	if status, text := get(one, path); status != http.StatusOK || !bytes.Equal(text, bundle) {
+		t.Errorf("the box whose turn it is gets %d, %d bytes; want the bundle", status, len(text))
+	}
+	for name, c := range map[string]struct {
+		box    *testBox
+		path   string
+		status int
+	}{
+		"another box":    {two, path, 404},
+		"nobody":         {nil, path, 403},
+		"another digest": {one, "/fleet/v1/updates/" + strings.Repeat("0", 64), 404},
+		"a path":         {one, "/fleet/v1/updates/..%2F..%2Ffleet.db", 404},
+	} {
+		if status, text := get(c.box, c.path); status != c.status {
+			t.Errorf("%s gets %d %.200s; want %d", name, status, text, c.status)
+		}
+	}
+	// The bundle is needed as long as the update goes on.
+	needed := func() bool {
+		for d, err := range h.needed(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d == digest {
+				return true
+			}
+		}
+		return false
+	}
+	if !needed() {
+		t.Error("the bundle may be collected while boxes fetch it; want it kept")
+	}
+	if _, err := h.Boxes().StopUpdate(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := get(one, path); status != http.StatusNotFound {
+		t.Errorf("after the stop the box gets %d; want 404", status)
+	}
+	if needed() {
+		t.Error("the bundle is kept after the update; want it collected")
+	}
+	if health := h.health("lab-1"); health != fleet.HealthMaintenance {
+		t.Errorf("the health of lab-1, which was told already = %s; want maintenance", health)
 	}
 }

@@ -202,7 +202,7 @@ func (t *turn) await() error {
 	switch {
 	case offer.Image == t.r.Update.Version:
 		t.to(boxChecking, "")
-	case offer.Update != nil && offer.Update.SHA256 == t.r.Update.SHA256:
+	case offer.Update != nil && offer.Update.ID == t.r.Update.ID:
 		return &halt{why: "it refuses the update: " + offer.Update.Error}
 	case t.now.Sub(t.one.Since) > returnWithin:
 		return &halt{why: fmt.Sprintf("it did not come back with %s within %v", t.r.Update.Version, returnWithin), other: true}
@@ -319,7 +319,7 @@ func (t *turn) readings(ctx context.Context, device string) ([]metrology.Reading
 
 // ask puts a run of the reference into the queue. What it is for is its key: a head that was killed asks for the same run.
 func (t *turn) ask(ctx context.Context, ref *reference, device, what string) (run string, err error) {
-	key := fmt.Sprintf("rollout %s %s %s %s", t.r.ID, t.one.ID, device, what) // the spaces keep it apart from people's keys
+	key := fmt.Sprintf("rollout %s %s %s %s", t.r.Update.ID, t.one.ID, device, what) // the spaces keep it apart from people's keys
 	return t.h.measure(ctx, ref, t.box.Name+fleet.DeviceMark+device, store.Once{Key: key, Request: key})
 }
 

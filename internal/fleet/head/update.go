@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -69,8 +70,9 @@ func (p people) Update(ctx context.Context, u panel.BoxUpdate) (out panel.Rollou
 		return rolloutOf(last), nil
 	}
 	now := p.h.Now().UTC()
+	bundle.ID = now.Format("20060102-150405") + "-" + strings.ToLower(rand.Text()[:6])
 	r := rollout{
-		ID: now.Format("20060102-150405") + "-" + bundle.Version, Update: bundle, By: u.By, Key: key, Request: request, Began: now,
+		Update: bundle, By: u.By, Key: key, Request: request, Began: now,
 		State: rolloutRunning, Boxes: boxes,
 	}
 	to, err := json.Marshal(r)
@@ -253,7 +255,7 @@ func (p people) StopUpdate(ctx context.Context, by string) (out panel.Rollout, e
 // rolloutOf is a rollout for people.
 func rolloutOf(r *rollout) panel.Rollout {
 	out := panel.Rollout{
-		ID: r.ID, Version: r.Update.Version, State: r.State, Why: r.Why, By: r.By, Began: r.Began, Ended: timeOf(r.Ended), Boxes: []panel.RolloutBox{},
+		ID: r.Update.ID, Version: r.Update.Version, State: r.State, Why: r.Why, By: r.By, Began: r.Began, Ended: timeOf(r.Ended), Boxes: []panel.RolloutBox{},
 		Doing: doing(r),
 	}
 	for _, b := range r.Boxes {

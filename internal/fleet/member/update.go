@@ -41,7 +41,8 @@ func (u *updating) tell(to *fleet.Update) bool {
 
 // checked returns what the head says, or nil for what no head of ours says.
 func checked(u *fleet.Update) (*fleet.Update, error) {
-	if u != nil && (!fleet.IsDigest(u.SHA256) || u.Bytes < 1 || u.Bytes > maxUpdate || len(u.Version) > fleet.MaxImageBytes) {
+	if u != nil && (!fleet.IsDigest(u.SHA256) || u.Bytes < 1 || u.Bytes > maxUpdate ||
+		len(u.Version) > fleet.MaxImageBytes || len(u.ID) > fleet.MaxImageBytes) {
 		return nil, fmt.Errorf("the head tells of an update %.70q of %d bytes with the SHA-256 %.70q", u.Version, u.Bytes, u.SHA256)
 	}
 	return u, nil
@@ -78,7 +79,7 @@ func (s *session) addImage(o *fleet.Offer) {
 	s.updating.mu.Lock()
 	defer s.updating.mu.Unlock()
 	if s.updating.refused != "" {
-		o.Update = &fleet.UpdateState{SHA256: s.updating.told.SHA256, Error: clip(s.updating.refused, fleet.MaxErrorBytes-10)}
+		o.Update = &fleet.UpdateState{ID: s.updating.told.ID, Error: clip(s.updating.refused, fleet.MaxErrorBytes-10)}
 	}
 }
 

@@ -46,7 +46,7 @@ func TestFleetUpdateHostileHead(t *testing.T) {
 	sum := sha256.Sum256([]byte("bundle"))
 	digest := hex.EncodeToString(sum[:])
 	told := func(sha256 string, bytes int64) string {
-		text, err := json.Marshal(map[string]any{"update": fleet.Update{Version: "1.1", SHA256: sha256, Bytes: bytes}})
+		text, err := json.Marshal(map[string]any{"update": fleet.Update{ID: "u1", Version: "1.1", SHA256: sha256, Bytes: bytes}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestFleetUpdateHostileHead(t *testing.T) {
 				t.Errorf("installing %v, %q; want %v", now.Installing, u.got, c.installs)
 			}
 			h.Lock()
-			if c.why == "" && heard != nil || c.why != "" && (heard == nil || !strings.Contains(heard.Error, c.why)) {
+			if c.why == "" && heard != nil || c.why != "" && (heard == nil || heard.ID != "u1" || !strings.Contains(heard.Error, c.why)) {
 				t.Errorf("the head hears %+v; want %q", heard, c.why)
 			}
 			telling = false
