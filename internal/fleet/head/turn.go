@@ -273,8 +273,8 @@ const (
 	asBefore                   // its newest reading is where those before the update lie
 )
 
-// compare looks at what a device measured after the update. A first reading outside of those before is measured once more, because one in
-// some hundred readings of a steady box is; a second one outside on the same side is a halt.
+// compare looks at what a device measured after the update. A first reading outside of those before is measured once more, because up to
+// three in a hundred of steady boxes are (docs/fleet-health.md); a second one outside on the same side is a halt.
 func (t *turn) compare(ctx context.Context, d *rollingDevice) (comparison, error) {
 	if len(d.After) == 0 {
 		return again, nil
@@ -295,9 +295,7 @@ func (t *turn) compare(ctx context.Context, d *rollingDevice) (comparison, error
 			return goesOn, &halt{why: fmt.Sprintf("%s: what it measured after the update (run %s) cannot be compared: %v", d.Name, run, err), other: true}
 		}
 		if n > 0 {
-			shifts = slices.DeleteFunc(shifts, func(s metrology.Shift) bool {
-				return !slices.ContainsFunc(outside, func(o metrology.Shift) bool { return o.Metric == s.Metric && o.Percent > 0 == (s.Percent > 0) })
-			})
+			shifts = metrology.Both(outside, shifts)
 		}
 		if outside = shifts; len(outside) == 0 {
 			return asBefore, nil

@@ -78,3 +78,13 @@ func Against(before []Reading, r Reading) ([]Shift, error) {
 	})
 	return all, nil
 }
+
+// Both are the shifts of a second reading that the first has on the same side, too.
+func Both(first, second []Shift) (all []Shift) {
+	for _, s := range second {
+		if slices.ContainsFunc(first, func(o Shift) bool { return o.Metric == s.Metric && o.Percent > 0 == (s.Percent > 0) }) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
