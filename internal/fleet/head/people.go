@@ -70,7 +70,8 @@ func (p people) busy(ctx context.Context) (map[string]ledger.Part, error) {
 func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledger.Part) (panel.Box, error) {
 	out := panel.Box{
 		Name: b.Name, ID: b.ID, State: "idle", Health: b.Health, Reason: b.Reason, Joined: b.Joined, Seen: b.Seen,
-		Software: b.Offer.Software, Image: b.Offer.Image, Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
+		Software: b.Offer.Software, Image: b.Offer.Image,
+		Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
 		Devices: []panel.BoxDevice{},
 	}
 	reserved := len(b.Offer.Devices) > 0

@@ -255,8 +255,8 @@ func (p people) StopUpdate(ctx context.Context, by string) (out panel.Rollout, e
 // rolloutOf is a rollout for people.
 func rolloutOf(r *rollout) panel.Rollout {
 	out := panel.Rollout{
-		ID: r.Update.ID, Version: r.Update.Version, State: r.State, Why: r.Why, By: r.By, Began: r.Began, Ended: timeOf(r.Ended), Boxes: []panel.RolloutBox{},
-		Doing: doing(r),
+		ID: r.Update.ID, Version: r.Update.Version, State: r.State, Why: r.Why, Doing: doing(r), By: r.By,
+		Began: r.Began, Ended: timeOf(r.Ended), Boxes: []panel.RolloutBox{},
 	}
 	for _, b := range r.Boxes {
 		out.Boxes = append(out.Boxes, panel.RolloutBox{Name: b.Name, State: b.State, Since: timeOf(b.Since), Why: b.Why})

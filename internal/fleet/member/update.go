@@ -165,10 +165,11 @@ func (s *session) isMeasuring(ctx context.Context) bool {
 
 // passOn fetches an update from the head into the box's updater.
 func (s *session) passOn(ctx context.Context, u fleet.Update) error {
-	bundle := s.newFileReader(ctx, fleet.ArchiveFile{SHA256: u.SHA256, Bytes: u.Bytes}, func(ctx context.Context, offset int64) (io.ReadCloser, bool, error) {
+	from := func(ctx context.Context, offset int64) (io.ReadCloser, bool, error) {
 		body, err := s.call.openUpdate(ctx, u.SHA256, offset)
 		return body, isFinal(err), err
-	})
+	}
+	bundle := s.newFileReader(ctx, fleet.ArchiveFile{SHA256: u.SHA256, Bytes: u.Bytes}, from)
 	defer bundle.close()
 	s.Log.Info("the box fetches an update from its head", "version", u.Version, "sha256", u.SHA256)
 	if err := s.Updater.Update(ctx, bundle); err != nil {
