@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,12 @@ type BoxesCmd struct {
 	Measure   BoxesMeasureCmd   `cmd:"" help:"Have a device measure the reference now."`
 	Accept    BoxesAcceptCmd    `cmd:"" help:"Accept what a device measures now as its baseline."`
 	Reference BoxesReferenceCmd `cmd:"" help:"Show, set or remove what all devices measure regularly."`
+	Update    BoxesUpdateCmd    `cmd:"" help:"Update the boxes one after another, with the reference before and after; show or stop that."`
 }
 
 // Help is shown by appliance boxes --help.
 func (BoxesCmd) Help() string {
-	return `The boxes of a fleet, as its head knows them; --box is the address of the head. Code, remove, accept, reference and set with --bad, --good
+	return `The boxes of a fleet, as its head knows them; --box is the address of the head. Code, remove, accept, reference, update and set with --bad, --good
 or --label need a token of the scope admin, measure and set --maintenance one of the scope run.
 
 Example:
@@ -41,9 +43,10 @@ type BoxesLsCmd struct {
 
 // Run implements the command.
 func (c *BoxesLsCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[client.Box]{
-		get: func(box *client.Client) ([]client.Box, error) {
-			all, err := box.Boxes(ctx)
+	var rollout *client.Rollout
+	err := listOf(std, &c.boxFlags, c.JSON, listing[client.Box]{
+		get: func(box *client.Client) (all []client.Box, err error) {
+			all, rollout, err = box.Fleet(ctx)
 			if isMissing(err) {
 				return nil, errNoHead
 			}
@@ -62,6 +65,10 @@ func (c *BoxesLsCmd) Run(ctx context.Context, std *streams) error {
 			return []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), clock(b.Seen), strings.Join(runs, ", "), b.Reason}
 		},
 	})
+	if err == nil && !c.JSON && rollout != nil && rollout.State != "done" {
+		fmt.Fprintln(std.out, rolloutLine(*rollout))
+	}
+	return err
 }
 
 // errNoHead is about a panel that knows no boxes.
@@ -123,7 +130,7 @@ func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
 		}
 		rows := [][]string{
 			{"box", b.Name}, {"state", b.State}, {"health", because(b.Health, b.Reason)}, {"heard of", clock(b.Seen)}, {"joined", clock(b.Joined)},
-			{"software", b.Software}, {"machine", fmt.Sprintf("%d cores, %d GB", b.Cores, (b.Memory+1<<29)>>30)}, {"labels", labelWords(b.Labels)}, {"fingerprint", b.Pin},
+			{"software", b.Software}, {"image", cmp.Or(b.Image, "none: it gets no updates from here")}, {"machine", fmt.Sprintf("%d cores, %d GB", b.Cores, (b.Memory+1<<29)>>30)}, {"labels", labelWords(b.Labels)}, {"fingerprint", b.Pin},
 		}
 		if err := printRows(std.out, rows); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ type headBoxes struct {
 	box       panel.Box
 	gone      bool
 	reference *panel.Reference
+	rollout   *panel.Rollout
 	did       []string
 }
 
@@ -91,6 +93,31 @@ func (h *headBoxes) Rebase(_ context.Context, name, device string) error {
 	return nil
 }
 
+func (h *headBoxes) Rollout(context.Context) (*panel.Rollout, error) { return h.rollout, nil }
+
+func (h *headBoxes) Update(_ context.Context, u panel.BoxUpdate) (panel.Rollout, error) {
+	text, err := io.ReadAll(u.Bundle)
+	if err != nil {
+		return panel.Rollout{}, err
+	}
+	if string(text) != "signed" {
+		return panel.Rollout{}, &panel.Refusal{Status: http.StatusUnprocessableEntity, Err: errors.New("update: damaged: not an update bundle")}
+	}
+	h.did = append(h.did, "update "+strings.Join(u.Boxes, ",")+" "+strings.Join(u.Labels, ","))
+	at := time.Unix(1.8e9, 0)
+	h.rollout = &panel.Rollout{Version: "1.4", State: "running", Doing: "0 of 1 boxes updated; lab-1 measures\x1b[2J the reference",
+		Boxes: []panel.RolloutBox{{Name: "lab-1", State: "measuring", Since: &at}}}
+	return *h.rollout, nil
+}
+
+func (h *headBoxes) StopUpdate(_ context.Context, by string) (panel.Rollout, error) {
+	if h.rollout == nil {
+		return panel.Rollout{}, &panel.Refusal{Status: http.StatusConflict, Err: errors.New("no update goes on")}
+	}
+	h.rollout.State, h.rollout.Why, h.rollout.Doing = "stopped", "stopped by "+by, "0 of 1 boxes updated; stopped by "+by
+	return *h.rollout, nil
+}
+
 // The boxes of a fleet are listed, let join, changed, measured and removed by commands.
 func TestBoxesCommand(t *testing.T) {
 	head := newHeadBoxes()
@@ -102,6 +129,10 @@ func TestBoxesCommand(t *testing.T) {
 		}
 	}
 	write("page: https://www.shop.example/\narchive: shop.wacz\n")
+	bundle := filepath.Join(t.TempDir(), "appliance.update")
+	if err := os.WriteFile(bundle, []byte("signed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv(tokenVariable, b.token)
 	command := func(args string) (int, string) {
 		var out bytes.Buffer
@@ -134,6 +165,15 @@ func TestBoxesCommand(t *testing.T) {
 		{"reference --plan " + plan + " --every 6h", exitGood, []string{"every 6h", "shop.wacz", "r1"}},
 		{"reference", exitGood, []string{"https://www.shop.example/"}},
 		{"reference --remove", exitGood, []string{"no reference"}},
+		{"update", exitGood, []string{"never updated"}},
+		{"update --stop", exitCannot, []string{"no update goes on"}},
+		{"update --box-name lab-1", exitUsage, []string{"name the file"}},
+		{"update --stop " + bundle, exitUsage, []string{"without a file"}},
+		{"update " + plan, exitUsage, []string{"not an update bundle"}},
+		{"update " + bundle + " --box-name lab-1 --label room=2.*", exitGood, []string{"Update to 1.4: running; 0 of 1 boxes updated", "lab-1  measuring"}},
+		{"ls", exitGood, []string{"BOX", "Update to 1.4: running"}},
+		{"update --stop", exitGood, []string{"Update to 1.4: stopped", "stopped by"}},
+		{"update --json", exitGood, []string{`"state": "stopped"`}},
 		{"remove lab-1", exitGood, []string{"is removed"}},
 		{"ls", exitGood, []string{"appliance boxes code"}},
 	} {
@@ -147,7 +187,7 @@ func TestBoxesCommand(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(head.did, "; "); got != "measure lab-1/virtual; accept lab-1/virtual" {
+	if got := strings.Join(head.did, "; "); got != "measure lab-1/virtual; accept lab-1/virtual; update lab-1 room=2.*" {
 		t.Errorf("the head did %q", got)
 	}
 	write("page: https://www.shop.example/\narchive: shop.wacz\ntrials: 7\n")

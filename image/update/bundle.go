@@ -84,30 +84,52 @@ func Open(r io.Reader, keys Keys) (Manifest, io.Reader, error) {
 	if len(keys) == 0 {
 		return m, nil, errors.New("update: this system trusts no key")
 	}
-	head := make([]byte, len(magic)+4)
-	if err := readFull(r, head, "in its first bytes"); err != nil {
+	head, text, signature, err := readHead(r)
+	if err != nil {
 		return m, nil, err
 	}
-	if string(head[:len(magic)]) != magic {
-		return m, nil, fmt.Errorf("update: %w: not an update bundle", ErrDamaged)
-	}
-	size := binary.BigEndian.Uint32(head[len(magic):])
-	if size > maxManifest {
-		return m, nil, fmt.Errorf("update: %w: a manifest of %d bytes, at most %d", ErrDamaged, size, maxManifest)
-	}
-	rest := make([]byte, int(size)+ed25519.SignatureSize)
-	if err := readFull(r, rest, "within the manifest"); err != nil {
-		return m, nil, err
-	}
-	text, signature := rest[:size], rest[size:]
 	if !keys.verify(append(head, text...), signature) {
 		return m, nil, fmt.Errorf("update: %w", ErrSignature)
 	}
-	m, err := parseManifest(text)
+	m, err = parseManifest(text)
 	if err != nil {
 		return m, nil, fmt.Errorf("update: manifest: %w", err)
 	}
 	return m, &checked{r: io.LimitReader(r, m.Size), left: m.Size, want: m.SHA256, sum: sha256.New()}, nil
+}
+
+// ReadManifest reads the manifest of a bundle up to its program, and does not look at the signature: it is for those who only pass
+// a bundle on.
+func ReadManifest(r io.Reader) (Manifest, error) {
+	_, text, _, err := readHead(r)
+	if err != nil {
+		return Manifest{}, err
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("update: %w: manifest: %w", ErrDamaged, err)
+	}
+	return m, nil
+}
+
+// readHead reads what stands before a bundle's program: head and text are what is signed.
+func readHead(r io.Reader) (head, text, signature []byte, err error) {
+	head = make([]byte, len(magic)+4)
+	if err := readFull(r, head, "in its first bytes"); err != nil {
+		return nil, nil, nil, err
+	}
+	if string(head[:len(magic)]) != magic {
+		return nil, nil, nil, fmt.Errorf("update: %w: not an update bundle", ErrDamaged)
+	}
+	size := binary.BigEndian.Uint32(head[len(magic):])
+	if size > maxManifest {
+		return nil, nil, nil, fmt.Errorf("update: %w: a manifest of %d bytes, at most %d", ErrDamaged, size, maxManifest)
+	}
+	rest := make([]byte, int(size)+ed25519.SignatureSize)
+	if err := readFull(r, rest, "within the manifest"); err != nil {
+		return nil, nil, nil, err
+	}
+	return head, rest[:size], rest[size:], nil
 }
 
 // readFull fills b. A bundle that ends early is damaged; after a read error, the bundle

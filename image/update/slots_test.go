@@ -310,6 +310,25 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// The manifest is read whoever signed it, and nothing behind it is.
+func TestReadManifest(t *testing.T) {
+	good := bundle(t, "0.3", "0.2", []byte("program"), seededKey(1))
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"good": {good, nil}, "nothing": {nil, ErrDamaged}, "cut off": {good[:40], ErrDamaged}, "another file": {[]byte(strings.Repeat("x", 100)), ErrDamaged},
+		"a manifest that is none": {append([]byte(magic+"\x00\x00\x00\x02{]"), make([]byte, 64)...), ErrDamaged},
+		"a huge manifest":         {[]byte(magic + "\xff\xff\xff\xff"), ErrDamaged},
+	} {
+		r := bytes.NewReader(c.b)
+		m, err := ReadManifest(r)
+		if !errors.Is(err, c.want) || c.want == nil && (m.Version != "0.3" || r.Len() != len("program")) {
+			t.Errorf("%s: ReadManifest() = %+v, %v, %d bytes left; want %v", name, m, err, r.Len(), c.want)
+		}
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	key := seededKey(1)
 	good := bundle(f, "0.3", "0.2", []byte("program"), key)
@@ -317,9 +336,13 @@ func FuzzOpen(f *testing.F) {
 	f.Add(good[:30])
 	f.Add([]byte(magic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, r, err := Open(bytes.NewReader(b), public(key))
+		read, readErr := ReadManifest(bytes.NewReader(b))
+		m, r, err := Open(bytes.NewReader(b), public(key))
 		if err != nil {
 			return
+		}
+		if readErr != nil || read != m {
+			t.Errorf("ReadManifest() = %+v, %v; want %+v as Open has it", read, readErr, m)
 		}
 		content, err := io.ReadAll(r)
 		if err == nil && string(content) != "program" {

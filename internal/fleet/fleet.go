@@ -23,6 +23,24 @@ type Offer struct {
 	Memory   int64             `json:"memory_bytes"`
 	Labels   map[string]string `json:"labels,omitempty"` // of the box
 	Devices  []OfferedDevice   `json:"devices"`
+	// Image is the version of the image that the box runs from; "" on a machine without one, which has no updater.
+	Image string `json:"image,omitempty" maxLength:"100"`
+	// Update is what came of the update that the head told the box of, if it was refused.
+	Update *UpdateState `json:"update,omitempty"`
+}
+
+// Update is a signed bundle that the head tells a box to install. The box checks its signature, whatever the head says.
+type Update struct {
+	ID      string `json:"id"` // of the head's request: the same bundle may be tried again
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"` // of the bundle
+	Bytes   int64  `json:"bytes"`
+}
+
+// UpdateState says why a box does not install an update.
+type UpdateState struct {
+	ID    string `json:"id"` // as the head told it
+	Error string `json:"error"`
 }
 
 // OfferedDevice is a device of a box.
@@ -45,6 +63,8 @@ const (
 	MaxLabelBytes = 100
 	MaxNameBytes  = 63
 	MaxFiles      = 20_000 // of a part
+	MaxImageBytes = 100    // of versions and identifiers of updates
+	MaxErrorBytes = 1000   // of an update that is refused
 )
 
 // Assignment is a part that a box has claimed.

@@ -187,6 +187,16 @@ func checkLabelPattern(text string) error {
 	return nil
 }
 
+// HasLabel says whether a pattern KEY=PATTERN, in which * stands for any characters, fits one of the labels.
+func HasLabel(labels map[string]string, text string) (bool, error) {
+	if err := checkLabelPattern(text); err != nil {
+		return false, err
+	}
+	key, pattern, _ := strings.Cut(text, "=")
+	value, ok := labels[key]
+	return ok && matches(pattern, value), nil
+}
+
 // CheckLabels returns an error for labels that no box or device may have.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > MaxLabels {
@@ -210,6 +220,12 @@ func (o Offer) Check() error {
 	}
 	if len(o.Software) > 200 || o.Cores < 0 || o.Memory < 0 {
 		return errors.New("software, cores or memory_bytes is out of range")
+	}
+	if len(o.Image) > MaxImageBytes {
+		return fmt.Errorf("image: more than %d bytes", MaxImageBytes)
+	}
+	if u := o.Update; u != nil && (len(u.ID) > MaxImageBytes || len(u.Error) > MaxErrorBytes) {
+		return fmt.Errorf("update: its identifier has more than %d bytes, or its error more than %d", MaxImageBytes, MaxErrorBytes)
 	}
 	seen := map[string]bool{}
 	for i, d := range o.Devices {

@@ -124,6 +124,7 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/boxes", "", "read"}, {"GET", "/api/v1/boxes/lab-1", "", "read"}, {"PATCH", "/api/v1/boxes/lab-1", `{"maintenance":true}`, "run"},
 		{"DELETE", "/api/v1/boxes/nope", "", "admin"}, {"POST", "/api/v1/boxes/codes", "", "admin"}, {"GET", "/api/v1/boxes/lab-1/devices/virtual/readings", "", "read"},
 		{"POST", "/api/v1/boxes/lab-1/devices/virtual/measurements", "", "run"}, {"PUT", "/api/v1/boxes/lab-1/devices/virtual/level", "", "admin"},
+		{"POST", "/api/v1/boxes/update", "x", "admin"}, {"POST", "/api/v1/boxes/update/stop", "", "admin"},
 		{"GET", "/api/v1/reference", "", "read"}, {"PUT", "/api/v1/reference", `{}`, "admin"}, {"DELETE", "/api/v1/reference", "", "admin"},
 		{"POST", "/api/v1/webhooks/nope/test", "", "admin"}, {"DELETE", "/api/v1/webhooks/nope", "", "admin"},
 	} {

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"eidetic/internal/lab"
@@ -28,6 +29,42 @@ type Boxes interface {
 	Measure(ctx context.Context, name, device string) (run string, err error)
 	// Rebase accepts a box's level as it is now.
 	Rebase(ctx context.Context, name, device string) error
+	// Rollout is the newest update of the boxes; nil if there was none.
+	Rollout(ctx context.Context) (*Rollout, error)
+	// Update has boxes install a signed bundle, one after another. The head does not check who signed it: each box does.
+	Update(ctx context.Context, u BoxUpdate) (Rollout, error)
+	// StopUpdate ends the update: boxes whose turn has not come stay as they are.
+	StopUpdate(ctx context.Context, by string) (Rollout, error)
+}
+
+// BoxUpdate is an update that is asked for.
+type BoxUpdate struct {
+	Bundle io.Reader
+	Boxes  []string // names, in their order; none: all
+	Labels []string // KEY=PATTERN: boxes that have all of these
+	By     string   // name of the token
+	Key    string   // of a request that may be repeated, or ""
+}
+
+// Rollout is an update that the boxes of a fleet install, one after another.
+type Rollout struct {
+	ID      string       `json:"id" doc:"Identifies it" example:"20261124-090000-k7qm3v"`
+	Version string       `json:"version" doc:"Version that the boxes get" example:"1.4"`
+	State   string       `json:"state" enum:"running,done,stopped" doc:"stopped: a box has a problem, or a person stopped it"`
+	Why     string       `json:"why,omitempty" doc:"Why it stopped"`
+	Doing   string       `json:"doing" doc:"How far it is, in words" example:"1 of 3 boxes updated; lab-2 measures the reference"`
+	By      string       `json:"by" doc:"Name of the token that asked for it"`
+	Began   time.Time    `json:"began"`
+	Ended   *time.Time   `json:"ended,omitempty"`
+	Boxes   []RolloutBox `json:"boxes" doc:"In their order"`
+}
+
+// RolloutBox is a box of such an update.
+type RolloutBox struct {
+	Name  string     `json:"name" example:"lab-1"`
+	State string     `json:"state" enum:"waiting,draining,measuring,updating,checking,updated,skipped,failed" doc:"draining: it gets no new runs, and those that it carries out end; measuring: it measures the reference; updating: it is told to install the update; checking: it runs the update and measures the reference again; failed: the update stopped at it"`
+	Since *time.Time `json:"since,omitempty" doc:"When that began"`
+	Why   string     `json:"why,omitempty" doc:"Why it was skipped or failed"`
 }
 
 // Box is a box of a fleet.
@@ -40,6 +77,7 @@ type Box struct {
 	Joined   time.Time         `json:"joined" doc:"When it joined"`
 	Seen     time.Time         `json:"seen" doc:"When it was last heard of"`
 	Software string            `json:"software" doc:"Version of its appliance"`
+	Image    string            `json:"image,omitempty" doc:"Version of the image that it runs from; absent on a machine without one, which gets no updates from here" example:"1.4"`
 	Cores    int               `json:"cores" doc:"Its processors"`
 	Memory   int64             `json:"memory_bytes" doc:"Its memory"`
 	Labels   map[string]string `json:"labels,omitempty" doc:"Its own, and those that were given here"`

@@ -38,6 +38,12 @@ func boxesPage() pageTest {
 	says.push("devices: " + cards().map(c => [...c.querySelectorAll(".devices strong")].map(d => d.textContent === "a desk " + evil ? "hostile" : d.textContent).join(",")).join(";"));
 	says.push("runs: " + words(cards()[0].querySelector(".devices span")));
 	says.push("reason: " + (words(cards()[2].querySelector("p")) === evil));
+	says.push("no update: " + seen("rollout"));
+	await (await fetch("/api/v1/boxes/update", { method: "POST", body: "signed", headers: { "Content-Type": "application/octet-stream" } })).json();
+	await until(() => seen("rollout"));
+	says.push("update: " + $("rollout").textContent.replace(evil, "hostile"));
+	await send("POST", "/api/v1/boxes/update/stop");
+	await until(() => $("rollout").className === "bad");
 	says.push("nav: " + document.querySelector("nav [aria-current]").textContent + "; " + seen("one"));
 
 	cards()[0].querySelector("h2 a").click();
@@ -124,6 +130,8 @@ func boxesPage() pageTest {
 		"devices: virtual;virtual,hostile;",
 		"runs: 20261121-091400-demo, trial 3 of 10",
 		"reason: true",
+		"no update: false",
+		"update: Update to 1.4: 0 of 2 boxes updated; lab-1 ends what it carries out hostile.",
 		"nav: Boxes; false",
 		"one: lab-1; one-head; ?box=lab-1; The level of time_to_stable_ms rose by 5.1 % (50.8 ms). Since TIME.; Changed then: browser: Chromium 140 became Chromium 141",
 		"chart: 20 6 1 1",

@@ -24,7 +24,8 @@ func boxHealths() []string { return []string{"unknown", "good", "drifting", "bad
 type (
 	boxesBody struct {
 		Body struct {
-			Boxes []Box `json:"boxes" doc:"In order of their names"`
+			Boxes   []Box    `json:"boxes" doc:"In order of their names"`
+			Rollout *Rollout `json:"rollout,omitempty" doc:"The newest update of the boxes"`
 		}
 	}
 	boxBody struct{ Body Box }
@@ -53,6 +54,9 @@ func (p *Panel) boxes(api huma.API) {
 	}, func(ctx context.Context, _ *noInput) (*boxesBody, error) {
 		all, err := p.Boxes.List(ctx)
 		body := &boxesBody{}
+		if err == nil {
+			body.Body.Rollout, err = p.Boxes.Rollout(ctx)
+		}
 		body.Body.Boxes = append([]Box{}, all...)
 		for i, b := range body.Body.Boxes {
 			body.Body.Boxes[i].Devices = append([]BoxDevice{}, b.Devices...)

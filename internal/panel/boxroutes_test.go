@@ -3,6 +3,7 @@ package panel
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -86,6 +87,75 @@ func TestBoxes(t *testing.T) {
 		t.Error("the audit log has the join code")
 	}
 }
+
+// An update of the boxes is asked for, seen and stopped; what is no such request begins nothing.
+func TestFleetUpdateRoutes(t *testing.T) {
+	config, _, _ := whole(t)
+	config, fleet := headOf(t, config)
+	s := newServer(t, config)
+	const path = "/api/v1/boxes/update"
+	many := "?" + strings.Repeat("box=lab-1&", mostAsked+1)
+	for _, c := range []struct {
+		name, method, path, body, key string
+		status                        int
+		within                        string
+	}{
+		{"stop of none", "POST", path + "/stop", "", "", 409, "no update goes on"},
+		{"no bundle", "POST", path, "tampered", "", 422, "not an update bundle"},
+		{"nothing", "POST", path, "", "", 422, "not an update bundle"},
+		{"no such box", "POST", path + "?box=lab-9", "signed", "", 404, "no box"},
+		{"a parameter that is none", "POST", path + "?boxes=lab-1", "signed", "", 422, "no such parameter"},
+		{"many boxes", "POST", path + many, "signed", "", 422, "more than 1000 boxes"},
+		{"a bad key", "POST", path, "signed", "two words", 422, keyHeader},
+		{"a long key", "POST", path, "signed", strings.Repeat("k", 129), 422, keyHeader},
+		{"good", "POST", path + "?box=lab-1&box=lab-2&label=room%3D2.*", "signed", "k1", 202, `"version":"1.4","state":"running"`},
+		{"another one", "POST", path, "signed", "", 409, "goes on"},
+		{"list", "GET", "/api/v1/boxes", "", "", 200, `"rollout":{"id":"20261124-090000-k7qm3v"`},
+		{"stop", "POST", path + "/stop", "", "", 200, `"state":"stopped","why":"stopped by box"`},
+	} {
+		got := ask(t, s, c.method, c.path, func(r *http.Request) {
+			sending(token, c.body)(r)
+			r.Header.Set("Content-Type", "application/octet-stream")
+			if c.key != "" {
+				r.Header.Set(keyHeader, c.key)
+			}
+		})
+		if got.StatusCode != c.status || !strings.Contains(got.text, c.within) {
+			t.Errorf("%s: %d %.300s, want %d with %q", c.name, got.StatusCode, got.text, c.status, c.within)
+		}
+	}
+	if u := fleet.asked; !slices.Equal(u.Boxes, []string{"lab-1", "lab-2"}) || !slices.Equal(u.Labels, []string{"room=2.*"}) || u.By != "box" || u.Key != "k1" {
+		t.Errorf("the fleet was asked for %+v; want both boxes, the label, who asked, and the key", u)
+	}
+	audit := ask(t, s, http.MethodGet, "/api/v1/audit", sending(token, "")).text
+	if !strings.Contains(audit, "boxes/update: 1.4 to 2 boxes") {
+		t.Errorf("the audit log lacks the update: %s", audit)
+	}
+}
+
+// A bundle that is larger than any is refused, whether it says so or not, and it is not kept in memory.
+func TestFleetUpdateIsBounded(t *testing.T) {
+	config, _, _ := whole(t)
+	config, fleet := headOf(t, config)
+	s := newServer(t, config)
+	for name, length := range map[string]int64{"with its length": maxBundle + 1, "without": -1} {
+		got := ask(t, s, http.MethodPost, "/api/v1/boxes/update", func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Body, r.ContentLength = io.NopCloser(io.LimitReader(zeros{}, maxBundle+1)), length
+		})
+		if got.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("a huge update %s = %d %.200s; want 413", name, got.StatusCode, got.text)
+		}
+	}
+	if fleet.rollout != nil {
+		t.Errorf("a refused update began %+v", fleet.rollout)
+	}
+}
+
+// zeros is a body without an end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // A box that is no head has none of the routes.
 func TestBoxesOnlyOnAHead(t *testing.T) {

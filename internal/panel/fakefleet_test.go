@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -25,6 +26,8 @@ type fakeFleet struct {
 	codes     int
 	lists     int
 	broken    error
+	rollout   *Rollout
+	asked     BoxUpdate
 }
 
 const hostile = `<img src=x onerror="document.title='owned'">`
@@ -216,6 +219,49 @@ func (f *fakeFleet) Rebase(_ context.Context, name, device string) error {
 	}
 	f.rebased = true
 	return nil
+}
+
+// Rollout is there once an update was asked for.
+func (f *fakeFleet) Rollout(context.Context) (*Rollout, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rollout, nil
+}
+
+// Update takes any bundle that begins with "signed".
+func (f *fakeFleet) Update(_ context.Context, u BoxUpdate) (Rollout, error) {
+	text := make([]byte, 6)
+	_, err := io.ReadFull(u.Bundle, text)
+	_, copied := io.Copy(io.Discard, u.Bundle)
+	var large *http.MaxBytesError
+	if errors.As(errors.Join(err, copied), &large) {
+		return Rollout{}, &Refusal{http.StatusRequestEntityTooLarge, errors.New("the update is too large")}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case string(text) != "signed":
+		return Rollout{}, &Refusal{http.StatusUnprocessableEntity, errors.New("update: damaged: not an update bundle")}
+	case slices.Contains(u.Boxes, "lab-9"):
+		return Rollout{}, gone("lab-9")
+	case f.rollout != nil && f.rollout.State == "running":
+		return Rollout{}, &Refusal{http.StatusConflict, errors.New("the update to 1.4 goes on")}
+	}
+	f.asked = u
+	at := fleetNow()
+	f.rollout = &Rollout{ID: "20261124-090000-k7qm3v", Version: "1.4", State: "running", By: u.By, Began: at, Doing: "0 of 2 boxes updated; lab-1 ends what it carries out " + hostile,
+		Boxes: []RolloutBox{{Name: "lab-1", State: "draining", Since: &at}, {Name: "lab-2", State: "waiting"}}}
+	return *f.rollout, nil
+}
+
+func (f *fakeFleet) StopUpdate(_ context.Context, by string) (Rollout, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rollout == nil || f.rollout.State != "running" {
+		return Rollout{}, &Refusal{http.StatusConflict, errors.New("no update goes on")}
+	}
+	f.rollout.State, f.rollout.Why = "stopped", "stopped by "+by
+	return *f.rollout, nil
 }
 
 // headOf makes a panel's configuration that of a head.

@@ -143,6 +143,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	if p.Boxes != nil {
 		p.boxes(api)
 		p.reference(api)
+		p.rollouts(e, api)
 	}
 	p.metrics(e, api)
 	p.appliance(e, api)

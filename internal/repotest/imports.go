@@ -267,9 +267,10 @@ func directions() []direction {
 			"internal/fleet/head",
 			append([]string{
 				"internal/fleet", "internal/atomicfile", "internal/automation", "internal/compare", "internal/credentials", "internal/execute", "internal/history", "internal/panel",
+				"image/update",
 				"internal/pin", "internal/report", "internal/runqueue", "internal/store", "internal/verdict",
 			}, lab...),
-			"the head is the panel of a box with a ledger in place of the queue; it has no instrument",
+			"the head is the panel of a box with a ledger in place of the queue; it has no instrument; it reads the version of updates that it passes on",
 		},
 		{
 			"internal/runview",

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/image/box"
 	"eidetic/internal/execute"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
@@ -45,8 +46,13 @@ func (s *Service) member(queue *runqueue.Queue, runs *store.Store, carrier *runn
 		base: BareOffer(s.Software, s.Config), labels: labels, describe: carrier.devices.describe,
 		busy: func(ctx context.Context) map[string]bool { return busyDevices(ctx, queue) },
 	}
+	var updater member.Updater
+	if box.Is(root) {
+		updater = fleetUpdater{boxSystem{root}}
+	}
 	return member.Open(member.Config{
-		Dir: filepath.Join(s.Data, FleetDir), Queue: queue, Store: runs, Archives: fleetArchives{uploads}, Offer: o.offer, Log: s.Log,
+		Updater: updater,
+		Dir:     filepath.Join(s.Data, FleetDir), Queue: queue, Store: runs, Archives: fleetArchives{uploads}, Offer: o.offer, Log: s.Log,
 		Same: func(run *lab.Run, p lab.Plan) bool {
 			p, err := carrier.resolve(p)
 			return err == nil && execute.SamePlan(run, p)

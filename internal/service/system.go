@@ -12,6 +12,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/image/update"
+	"eidetic/internal/fleet/member"
 	"eidetic/internal/panel"
 )
 
@@ -50,6 +51,21 @@ func (s boxSystem) Updates() (panel.Update, error) {
 
 // Reset implements panel.System.
 func (s boxSystem) Reset() error { return box.RequestReset(s.root) }
+
+// fleetUpdater lets the head of a fleet update the box, as the panel does.
+type fleetUpdater struct{ system boxSystem }
+
+// Update implements member.Updater.
+func (u fleetUpdater) Update(ctx context.Context, bundle io.Reader) error {
+	_, err := u.system.Update(ctx, bundle)
+	return err
+}
+
+// Status implements member.Updater.
+func (u fleetUpdater) Status() (member.UpdateStatus, error) {
+	now, err := u.system.Updates()
+	return member.UpdateStatus{Running: now.Running, Installing: now.Installing, Last: now.Last, Error: now.Error, FellBack: now.FellBack}, err
+}
 
 // boxSettings lets the panel read and replace the box's configuration.
 type boxSettings struct{ root string }

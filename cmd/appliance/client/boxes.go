@@ -2,8 +2,12 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 
 	"eidetic/internal/panel"
 )
@@ -15,6 +19,7 @@ type (
 	BoxReadings = panel.BoxReadings
 	JoinCode    = panel.JoinCode
 	Reference   = panel.Reference
+	Rollout     = panel.Rollout
 )
 
 const referencePath = "/api/v1/reference"
@@ -27,8 +32,58 @@ func boxDevicePath(name, device, part string) string {
 
 // Boxes lists the boxes of a fleet by name. A panel that is no head's answers with status 404.
 func (c *Client) Boxes(ctx context.Context) ([]Box, error) {
-	var list struct{ Boxes []Box }
-	return list.Boxes, c.exchange(ctx, http.MethodGet, "/api/v1/boxes", "", nil, &list)
+	all, _, err := c.Fleet(ctx)
+	return all, err
+}
+
+// Fleet lists the boxes by name, and says how far their newest update is; nil if there was none.
+func (c *Client) Fleet(ctx context.Context) ([]Box, *Rollout, error) {
+	var list struct {
+		Boxes   []Box
+		Rollout *Rollout
+	}
+	err := c.exchange(ctx, http.MethodGet, "/api/v1/boxes", "", nil, &list)
+	return list.Boxes, list.Rollout, err
+}
+
+// UpdateBoxes has the boxes of a fleet install the signed update in a file, one after another: those with the names, in this order, or
+// all, and of these those with the labels, KEY=PATTERN. starts is called before the upload.
+func (c *Client) UpdateBoxes(ctx context.Context, file string, boxes, labels []string, starts func(size int64)) (r Rollout, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return r, err
+	}
+	path := "/api/v1/boxes/update?" + url.Values{"box": boxes, "label": labels}.Encode()
+	key := rand.Text() // the answer may be lost
+	starts(info.Size())
+	err = c.retry(ctx, func() error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return &localError{err}
+		}
+		limited, done := context.WithTimeout(ctx, transferLimit(info.Size()))
+		defer done()
+		answer, err := c.do(limited, http.MethodPost, path, io.NopCloser(f), func(r *http.Request) {
+			r.ContentLength = info.Size()
+			r.Header.Set("Content-Type", "application/octet-stream")
+			r.Header.Set("Idempotency-Key", key)
+		})
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		return json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&r)
+	})
+	return r, c.outcome(err)
+}
+
+// StopUpdate stops the update of the boxes that goes on.
+func (c *Client) StopUpdate(ctx context.Context) (r Rollout, err error) {
+	return r, c.exchange(ctx, http.MethodPost, "/api/v1/boxes/update/stop", "", nil, &r)
 }
 
 // GetBox returns a box.

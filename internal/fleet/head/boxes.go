@@ -50,6 +50,7 @@ func (h *Head) BoxHandler() http.Handler {
 	known("POST /fleet/v1/parts/{part}/end", h.end)
 	known("POST /fleet/v1/parts/{part}/return", h.giveBack)
 	known("GET /fleet/v1/parts/{part}/archives/{sha256}", h.recording)
+	known("GET /fleet/v1/updates/{sha256}", h.bundle)
 	known("HEAD /fleet/v1/blobs/{sha256}", h.upload)
 	known("PATCH /fleet/v1/blobs/{sha256}", h.upload)
 	return mux
@@ -173,22 +174,49 @@ func (h *Head) join(w http.ResponseWriter, r *http.Request) {
 	_ = reply(w, map[string]string{"id": box.ID, "name": box.Name})
 }
 
-func (h *Head) describe(w http.ResponseWriter, r *http.Request, box ledger.Box) error {
+func (h *Head) describe(w http.ResponseWriter, req *http.Request, box ledger.Box) error {
 	var offer fleet.Offer
-	if err := read(w, r, maxJoin, &offer); err != nil {
+	if err := read(w, req, maxJoin, &offer); err != nil {
 		return err
 	}
 	if err := offer.Check(); err != nil {
 		return invalid(err)
 	}
-	if err := h.ledger.Describe(r.Context(), box.ID, offer); err != nil {
+	if err := h.ledger.Describe(req.Context(), box.ID, offer); err != nil {
 		return err
 	}
-	wanted, err := h.ledger.Wanted(r.Context(), box.ID)
+	wanted, err := h.ledger.Wanted(req.Context(), box.ID)
 	if err != nil {
 		return err
 	}
-	return reply(w, map[string]any{"wanted": wanted, "health": box.Health, "reason": box.Reason})
+	r, _, err := h.rollout(req.Context())
+	if err != nil {
+		return err
+	}
+	if at := r.at(); at != nil && at.ID == box.ID {
+		h.rolling.ring()
+	}
+	return reply(w, map[string]any{"wanted": wanted, "health": box.Health, "reason": box.Reason, "update": r.tells(box.ID)})
+}
+
+// bundle sends the update that the box is told to install, and no other.
+func (h *Head) bundle(w http.ResponseWriter, r *http.Request, box ledger.Box) error {
+	rolled, _, err := h.rollout(r.Context())
+	if err != nil {
+		return err
+	}
+	told := rolled.tells(box.ID)
+	if told == nil || told.SHA256 != r.PathValue("sha256") {
+		return &refusal{status: http.StatusNotFound, detail: "the box is not told to install such an update"}
+	}
+	b, err := h.Blobs.Open(r.Context(), told.SHA256)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(w, r, "", time.Time{}, b)
+	return nil
 }
 
 func (h *Head) claim(w http.ResponseWriter, r *http.Request, box ledger.Box) error {

@@ -12,6 +12,7 @@
 //  4. Each head moves runs that have ended into its own store (known.go), from which the panel shows them. A file that stayed on a
 //     box, or is large and in another place, comes when somebody asks for it (fetch.go).
 //  5. Boxes measure a reference from time to time (reference.go); package metrology judges what they measure.
+//  6. Boxes install an update one after another (update.go, rollout.go, turn.go); each measures the reference before and after.
 package head
 
 import (
@@ -63,6 +64,8 @@ type Head struct {
 	ended   *bell      // rings when a run may have ended
 	wished  *bell      // rings when somebody wants a file that stayed on a box
 	untidy  *bell      // rings when there are blobs that no run refers to
+	rolling *bell      // rings when the update of the boxes may go on
+	sending sync.Mutex // one update is sent at a time
 	judging sync.Mutex // of readings that are added or changed
 
 	mu    sync.Mutex
@@ -93,7 +96,7 @@ func Over(l *ledger.Ledger, c Config) (*Head, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	h := &Head{
 		Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), wished: newBell(), untidy: newBell(),
-		known: map[string]judged{},
+		rolling: newBell(), known: map[string]judged{},
 	}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
@@ -124,6 +127,7 @@ func (h *Head) Work(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { h.keepMeasuring(ctx); return nil })
+	group.Go(func() error { h.keepRolling(ctx); return nil })
 	group.Go(func() error { h.keepTidy(ctx); return nil })
 	return group.Wait()
 }

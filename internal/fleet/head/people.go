@@ -70,7 +70,8 @@ func (p people) busy(ctx context.Context) (map[string]ledger.Part, error) {
 func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledger.Part) (panel.Box, error) {
 	out := panel.Box{
 		Name: b.Name, ID: b.ID, State: "idle", Health: b.Health, Reason: b.Reason, Joined: b.Joined, Seen: b.Seen,
-		Software: b.Offer.Software, Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
+		Software: b.Offer.Software, Image: b.Offer.Image,
+		Cores: b.Offer.Cores, Memory: b.Offer.Memory, Labels: b.Offer.Labels, Pin: b.Fingerprint,
 		Devices: []panel.BoxDevice{},
 	}
 	reserved := len(b.Offer.Devices) > 0
@@ -292,7 +293,14 @@ func (p people) Measure(ctx context.Context, name, device string) (string, error
 	if waiting[place] {
 		return "", refuse(http.StatusConflict, "%s measures the reference already, or is about to", place)
 	}
-	return p.h.measure(ctx, ref, place)
+	r, _, err := p.h.rollout(ctx)
+	if err != nil {
+		return "", err
+	}
+	if at := r.at(); at != nil && at.ID == b.ID { // what it measures counts as before or after
+		return "", refuse(http.StatusConflict, "%s is being updated to %s, which measures the reference: measure when that is through", b.Name, r.Update.Version)
+	}
+	return p.h.measure(ctx, ref, place, store.Once{})
 }
 
 // Rebase implements panel.Boxes.

@@ -194,8 +194,12 @@ func (h *Head) measureDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rolled, _, err := h.rollout(ctx)
+	if err != nil {
+		return err
+	}
 	for _, b := range boxes {
-		if h.Now().Sub(b.Seen) > lostAfter {
+		if at := rolled.at(); h.Now().Sub(b.Seen) > lostAfter || at != nil && at.ID == b.ID { // the rollout asks for what it needs
 			continue
 		}
 		for _, d := range b.Offer.Devices {
@@ -217,7 +221,7 @@ func (h *Head) measureDue(ctx context.Context) error {
 				}
 				continue
 			}
-			if _, err := h.measure(ctx, ref, place); err != nil {
+			if _, err := h.measure(ctx, ref, place, store.Once{}); err != nil {
 				return fmt.Errorf("%s: %w", place, err)
 			}
 		}
@@ -262,7 +266,7 @@ func (h *Head) failedLately(ctx context.Context, place string, ref *reference) (
 }
 
 // measure puts a run of the reference on a device into the queue.
-func (h *Head) measure(ctx context.Context, ref *reference, place string) (run string, err error) {
+func (h *Head) measure(ctx context.Context, ref *reference, place string, once store.Once) (run string, err error) {
 	p := ref.Plan
 	p.Name, p.Device = "reference "+strings.ReplaceAll(place, fleet.DeviceMark, " "), place
 	need, err := fleet.NeedOf(p)
@@ -273,7 +277,7 @@ func (h *Head) measure(ctx context.Context, ref *reference, place string) (run s
 	own := p
 	own.Device = ""
 	return h.insert(ctx, ledger.NewRun{
-		Plan: p, Series: "reference", Reference: place,
+		Plan: p, Series: "reference", Reference: place, Once: once,
 		Parts: []ledger.NewPart{{Plan: own, Need: need, Archives: []fleet.ArchiveFile{ref.Archive}}},
 	})
 }

@@ -27,7 +27,7 @@ func (h *Head) keepTidy(ctx context.Context) {
 		if err := h.uploads.Sweep(h.Now()); err != nil {
 			return err
 		}
-		removed, err := blob.Collect(ctx, h.Blobs, h.ledger.Digests(ctx), h.Now(), youngBlob, false, nil)
+		removed, err := blob.Collect(ctx, h.Blobs, h.needed(ctx), h.Now(), youngBlob, false, nil)
 		if removed.Removed > 0 {
 			h.Log.Info("files were removed that no run refers to", "files", removed.Removed, "bytes", removed.RemovedBytes)
 		}

@@ -50,7 +50,7 @@ func (s *waiters) leave(w *waiter) {
 }
 
 func (w *waiter) fits(need fleet.Need) bool {
-	if !need.Reference && (w.box.Health == fleet.HealthBad || w.box.Health == fleet.HealthMaintenance) {
+	if !need.Reference && w.box.IsReserved() {
 		return false
 	}
 	return slices.ContainsFunc(need.Fits(w.box.Name, w.box.Offer), func(d string) bool { return slices.Contains(w.free, d) })

@@ -200,6 +200,13 @@ func (l *Ledger) Describe(ctx context.Context, boxID string, o fleet.Offer) erro
 
 // SetHealth says how far the numbers of a box can be trusted, and why.
 func (l *Ledger) SetHealth(ctx context.Context, boxID, health, reason string) error {
+	if err := checkHealth(health, reason); err != nil {
+		return err
+	}
+	return l.changeBox(ctx, boxID, `health = ?, reason = ?`, health, reason)
+}
+
+func checkHealth(health, reason string) error {
 	switch health {
 	case fleet.HealthUnknown, fleet.HealthGood, fleet.HealthDrifting, fleet.HealthBad, fleet.HealthMaintenance:
 	default:
@@ -208,7 +215,7 @@ func (l *Ledger) SetHealth(ctx context.Context, boxID, health, reason string) er
 	if len(reason) > maxReason {
 		return fmt.Errorf("%w: the reason has more than %d bytes", errInvalid, maxReason)
 	}
-	return l.changeBox(ctx, boxID, `health = ?, reason = ?`, health, reason)
+	return nil
 }
 
 // SetLabels replaces the labels that the head's people gave a box. They win over the box's own.

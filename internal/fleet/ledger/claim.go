@@ -50,6 +50,12 @@ type candidate struct {
 	queue              string
 	priority, tag, job int64 // of its first part
 	devices            []string
+	reference          bool // boxes get it that get no other runs, too
+}
+
+// IsReserved says whether a box gets no runs but those of the reference.
+func (b Box) IsReserved() bool {
+	return b.Health == fleet.HealthBad || b.Health == fleet.HealthMaintenance
 }
 
 // Claim gives a box the first part that one of its free devices can carry out: by priority, then in turns between series. It
@@ -141,11 +147,10 @@ func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, repeated b
 }
 
 func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string) (all []candidate, err error) {
-	reserved := b.Health == fleet.HealthBad || b.Health == fleet.HealthMaintenance
 	var barred []candidate // only for devices that gave them back
 	var needs []waiting
 	err = l.firsts(ctx, q, func(c candidate, w waiting) {
-		if reserved && !w.need.Reference {
+		if c.reference = w.need.Reference; b.IsReserved() && !c.reference {
 			return
 		}
 		fit := slices.DeleteFunc(w.need.Fits(b.Name, b.Offer), func(d string) bool { return !slices.Contains(free, d) })
@@ -176,7 +181,7 @@ func (l *Ledger) withBarred(ctx context.Context, q querier, all, barred []candid
 	lost := l.now().Add(-unseen * l.lease)
 	for i, c := range barred {
 		others := slices.ContainsFunc(boxes, func(b Box) bool {
-			if b.Seen.Before(lost) || (b.Health == fleet.HealthBad || b.Health == fleet.HealthMaintenance) && !needs[i].need.Reference {
+			if b.Seen.Before(lost) || b.IsReserved() && !needs[i].need.Reference {
 				return false
 			}
 			return slices.ContainsFunc(needs[i].need.Fits(b.Name, b.Offer), func(d string) bool {
@@ -236,7 +241,7 @@ func (l *Ledger) take(ctx context.Context, tx *tx, b Box, c Claim, all []candida
 	looks := 0
 	for _, queue := range all {
 		i := slices.IndexFunc(queue.devices, func(d string) bool { return !slices.Contains(busy, d) })
-		if i < 0 {
+		if i < 0 || b.IsReserved() && !queue.reference { // it may have become so since the look
 			continue
 		}
 		if looks++; looks > mostLooks {

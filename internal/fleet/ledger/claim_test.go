@@ -321,6 +321,21 @@ func tryHealth(t *testing.T, b *bench) {
 		t.Error("SetHealth(fine) = nil; want an error")
 	}
 	wantErr(t, "SetHealth()", b.SetHealth(t.Context(), one.ID, fleet.HealthDrifting, ""), nil)
+	// A claim that looked before the box was kept from runs takes none.
+	c := Claim{BoxID: one.ID, Request: "late", Free: []string{"a"}}
+	all, _, err := b.look(t.Context(), c)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("look() = %+v, %v; want the run that waits", all, err)
+	}
+	wantErr(t, "SetHealth()", b.SetHealth(t.Context(), one.ID, fleet.HealthMaintenance, ""), nil)
+	wantErr(t, "take() after the look", b.update(t.Context(), "claim", func(tx *tx) error {
+		box, err := tx.holdBox(t.Context(), one.ID)
+		if err == nil {
+			_, err = b.take(t.Context(), tx, box, c, all)
+		}
+		return err
+	}), ErrNothing)
+	wantErr(t, "SetHealth()", b.SetHealth(t.Context(), one.ID, fleet.HealthDrifting, ""), nil)
 	a, _ := b.claim(t, one, "x")
 	want(t, "part while drifting", a.Part, "r1")
 }

@@ -129,7 +129,7 @@ func named(what string, err error) error {
 		return nil
 	}
 	for _, known := range []error{
-		ErrNothing, ErrLost, ErrUnknownBox, ErrCode, ErrNameTaken,
+		ErrNothing, ErrLost, ErrUnknownBox, ErrCode, ErrNameTaken, ErrChanged,
 		store.ErrNotFound, store.ErrExists, store.ErrFull, store.ErrKeyUsed, store.ErrHeld, errInvalid,
 	} {
 		if errors.Is(err, known) {

@@ -26,6 +26,7 @@ var (
 	ErrLost       = errors.New("the lease is lost: the part was given to another box, or has ended")
 	ErrUnknownBox = errors.New("no box of this fleet has this certificate: join it with a code from the head's panel")
 	ErrCode       = errors.New("this code is unknown, used or too old: make a new one in the head's panel")
+	ErrChanged    = errors.New("somebody else has changed it meanwhile: look at it again")
 	ErrNameTaken  = errors.New("another box of the fleet has this name: choose another one")
 )
 

@@ -367,6 +367,54 @@ func tryReadings(t *testing.T, b *bench) {
 	}
 }
 
+// A setting is swapped together with the health of a box, or not at all.
+func trySwap(t *testing.T, b *bench) {
+	one := b.join(t, "one", offer("a"))
+	swap := func(from, to string, health string) error {
+		var old json.RawMessage
+		if from != "" {
+			old = json.RawMessage(from)
+		}
+		return b.SwapSetting(t.Context(), "rollout", old, json.RawMessage(to), BoxHealth{one.ID, health, "why"}, BoxHealth{"box-gone", health, ""})
+	}
+	health := func() string {
+		got, err := b.Box(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Health
+	}
+	wantErr(t, "swap of what is not there", swap(`{"n":0}`, `{"n":1}`, fleet.HealthBad), ErrChanged)
+	wantErr(t, "swap of nothing", swap("", `{"n": 1}`, fleet.HealthMaintenance), nil)
+	want(t, "health", health(), fleet.HealthMaintenance)
+	wantErr(t, "swap of nothing again", swap("", `{"n":2}`, fleet.HealthBad), ErrChanged)
+	wantErr(t, "swap of another", swap(`{"n":7}`, `{"n":2}`, fleet.HealthBad), ErrChanged)
+	wantErr(t, "swap for no JSON", swap(`{"n": 1}`, `{`, fleet.HealthBad), errInvalid)
+	wantErr(t, "swap with no health", swap(`{"n": 1}`, `{}`, "fine"), errInvalid)
+	want(t, "health after refused swaps", health(), fleet.HealthMaintenance)
+	// What was read is what is swapped, byte for byte, also for the same again.
+	read, err := b.Setting(t.Context(), "rollout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, "swap for the same", swap(string(read), string(read), fleet.HealthGood), nil)
+	want(t, "health", health(), fleet.HealthGood)
+	const heads = 8
+	won := make(chan error, heads)
+	for n := range heads {
+		go func() { won <- swap(string(read), fmt.Sprintf(`{"head":%d}`, n), fleet.HealthBad) }()
+	}
+	winners := 0
+	for range heads {
+		if err := <-won; err == nil {
+			winners++
+		} else if !errors.Is(err, ErrChanged) {
+			t.Errorf("swap() = %v; want nil or ErrChanged", err)
+		}
+	}
+	want(t, "heads that swapped", winners, 1)
+}
+
 // Needs and series for which nothing waits are forgotten, and come back when they are needed.
 func tryHousekeeping(t *testing.T, b *bench) {
 	one := b.join(t, "one", offer("a"))

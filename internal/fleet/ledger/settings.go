@@ -37,6 +37,42 @@ func (l *Ledger) SetSetting(ctx context.Context, name string, value json.RawMess
 	})
 }
 
+// BoxHealth is a health that a box gets, with its reason.
+type BoxHealth struct{ BoxID, Health, Reason string }
+
+// SwapSetting replaces a setting that is still what the caller has read, nil for none, and in the same transaction sets the health
+// of boxes. It returns ErrChanged if somebody has changed the setting meanwhile, and then it changes nothing.
+func (l *Ledger) SwapSetting(ctx context.Context, name string, from, to json.RawMessage, healths ...BoxHealth) error {
+	if len(to) > maxSetting || !json.Valid(to) {
+		return fmt.Errorf("%w: a setting is JSON of at most %d bytes", errInvalid, maxSetting)
+	}
+	for _, h := range healths {
+		if err := checkHealth(h.Health, h.Reason); err != nil {
+			return err
+		}
+	}
+	return l.update(ctx, "change a setting", func(tx *tx) (err error) {
+		var rows int64
+		if from == nil {
+			rows, err = tx.exec(ctx, `INSERT INTO fleet_settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name, string(to))
+		} else {
+			rows, err = tx.exec(ctx, `UPDATE fleet_settings SET value = ? WHERE name = ? AND value = ?`, string(to), name, string(from))
+		}
+		if err != nil {
+			return err
+		}
+		if rows == 0 {
+			return ErrChanged
+		}
+		for _, h := range healths { // a box that is removed has none
+			if _, err := tx.exec(ctx, `UPDATE fleet_boxes SET health = ?, reason = ? WHERE id = ? AND removed = 0`, h.Health, h.Reason, h.BoxID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // SetReadings replaces what is kept of a device, the oldest first: a person has decided something about it.
 func (l *Ledger) SetReadings(ctx context.Context, boxID, device string, readings []json.RawMessage) error {
 	if len(readings) > mostReadings {

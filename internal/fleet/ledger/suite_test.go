@@ -103,6 +103,7 @@ func TestFleetLedger(t *testing.T) {
 		{"assembling fails", tryAssemblingFails},
 		{"wants", tryWants},
 		{"readings", tryReadings},
+		{"swap", trySwap},
 		{"housekeeping", tryHousekeeping},
 	}
 	all := func(t *testing.T, database func() string) {

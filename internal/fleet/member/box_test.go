@@ -42,6 +42,8 @@ type simulated struct {
 	// accept refuses plans; nil refuses none.
 	accept func(lab.Plan) error
 	before func(id string) error // the run has a folder
+	// updater is the box's; nil for none.
+	updater *updater
 }
 
 func (s *simulated) Accept(_ context.Context, p lab.Plan) (lab.Plan, error) {
@@ -182,8 +184,13 @@ func openBox(ctx context.Context, dir string, r *simulated) (*box, error) {
 	b.queue = runqueue.New(runqueue.Config{Jobs: b.jobs, Store: b.store, Runner: r})
 	times := quick()
 	times.Describe = cmp.Or(r.describe, times.Describe)
+	var system Updater
+	if r.updater != nil {
+		system = r.updater
+	}
 	b.keeper, err = Open(Config{
-		Dir: filepath.Join(dir, "fleet"), Queue: b.queue, Store: b.store, Archives: b.archives, Times: times,
+		Updater: system,
+		Dir:     filepath.Join(dir, "fleet"), Queue: b.queue, Store: b.store, Archives: b.archives, Times: times,
 		Offer: func(context.Context) fleet.Offer {
 			b.mu.Lock()
 			defer b.mu.Unlock()

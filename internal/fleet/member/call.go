@@ -197,6 +197,7 @@ type Told struct {
 	Wanted []fleet.Wanted `json:"wanted"`
 	Health string         `json:"health"`
 	Reason string         `json:"reason"`
+	Update *fleet.Update  `json:"update"` // that the box is to install; nil for none. See checked
 }
 
 // Describe tells the head what the box is.

@@ -39,7 +39,11 @@ func (s *session) fetchAll(ctx context.Context, p *part) error {
 		if s.hasArchive(a) {
 			continue
 		}
-		from := &archiveReader{ctx: own, session: s, part: p, file: a, sum: sha256.New()}
+		from := s.newFileReader(own, a, func(ctx context.Context, offset int64) (io.ReadCloser, bool, error) {
+			token := p.token()
+			body, err := s.call.openArchive(ctx, p.get().Part, token, a.SHA256, offset)
+			return body, errors.Is(err, errLost) && p.token() == token || isFinal(err) && !errors.Is(err, errLost), err
+		})
 		err := s.Archives.Put(own, a.SHA256+archiveSuffix, from)
 		from.close()
 		switch {
@@ -73,13 +77,14 @@ func (s *session) hasArchive(a fleet.ArchiveFile) bool {
 	return true
 }
 
-// archiveReader reads a recording from the head. Where the connection ends early it goes on in another one; content with
+// fileReader reads a recording, or an update, from the head. Where the connection ends early it goes on in another one; content with
 // another digest is an error in place of its end, so that whoever reads it keeps nothing.
-type archiveReader struct {
+type fileReader struct {
 	ctx     context.Context
 	session *session
-	part    *part
 	file    fleet.ArchiveFile
+	// from opens a connection at an offset; final says that the same call would get the same error again.
+	from func(ctx context.Context, offset int64) (body io.ReadCloser, final bool, err error)
 
 	body   io.ReadCloser
 	ended  func() // of the connection
@@ -89,7 +94,13 @@ type archiveReader struct {
 	failed retry
 }
 
-func (r *archiveReader) close() {
+func (s *session) newFileReader(
+	ctx context.Context, f fleet.ArchiveFile, from func(context.Context, int64) (io.ReadCloser, bool, error),
+) *fileReader {
+	return &fileReader{ctx: ctx, session: s, file: f, from: from, sum: sha256.New()}
+}
+
+func (r *fileReader) close() {
 	if r.body != nil {
 		_ = r.body.Close()
 		r.ended()
@@ -97,7 +108,7 @@ func (r *archiveReader) close() {
 	}
 }
 
-func (r *archiveReader) Read(b []byte) (int, error) {
+func (r *fileReader) Read(b []byte) (int, error) {
 	for {
 		if err := r.open(); err != nil {
 			return 0, err
@@ -126,21 +137,20 @@ func (r *archiveReader) Read(b []byte) (int, error) {
 }
 
 // open opens a connection if there is none.
-func (r *archiveReader) open() error {
+func (r *fileReader) open() error {
 	for r.body == nil {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		ctx, stall, done := watchStall(r.ctx, r.session.Times.Call)
-		token := r.part.token()
-		body, err := r.session.call.openArchive(ctx, r.part.get().Part, token, r.file.SHA256, r.offset)
+		body, final, err := r.from(ctx, r.offset)
 		r.session.heard(err)
 		if err == nil {
 			r.body, r.ended, r.stall = body, done, stall
 			return nil
 		}
 		done()
-		if errors.Is(err, errLost) && r.part.token() == token || isFinal(err) && !errors.Is(err, errLost) {
+		if final {
 			return err
 		}
 		r.failed.wait(r.ctx, r.session.Times, nil)

@@ -50,9 +50,26 @@ type Config struct {
 	// Same says whether a run is of a plan, and Resumable why it cannot go on, or nil.
 	Same      func(run *lab.Run, plan lab.Plan) bool
 	Resumable func(run *lab.Run) error
+	Updater   Updater          // nil where there is none: on a machine that does not run from the image
 	Log       *slog.Logger     // nil discards
 	Now       func() time.Time // the wall clock; nil is time.Now
 	Times     Times
+}
+
+// Updater is the box's own, which the panel's POST /api/v1/update uses.
+type Updater interface {
+	// Update checks who signed a bundle and has it installed, which restarts the box.
+	Update(ctx context.Context, bundle io.Reader) error
+	Status() (UpdateStatus, error)
+}
+
+// UpdateStatus is the state of the box's software.
+type UpdateStatus struct {
+	Running    string // version of the image
+	Installing bool   // an update waits for the restart
+	Last       string // version of the last update
+	Error      string // why it was not installed
+	FellBack   bool   // it was, and did not become healthy
 }
 
 // Times are the periods of a member; the zero value has those of a box.

@@ -28,6 +28,7 @@ type session struct {
 	more     chan struct{} // capacity 1: a device may be free
 	wanted   *wishes
 	news     chan struct{} // capacity 1: the head has something to tell
+	updating *updating
 	all      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -55,7 +56,7 @@ const (
 func newSession(c Config, id Identity, call *Client, stop context.CancelCauseFunc) *session {
 	return &session{
 		Config: c, identity: id, call: call, stop: stop, ended: make(chan struct{}), more: make(chan struct{}, 1),
-		wanted: newWishes(), news: make(chan struct{}, 1), parts: map[string]*part{}, paused: map[string]pause{},
+		wanted: newWishes(), updating: newUpdating(), news: make(chan struct{}, 1), parts: map[string]*part{}, paused: map[string]pause{},
 	}
 }
 
@@ -87,6 +88,9 @@ func (s *session) work(ctx context.Context) {
 	s.all.Go(func() { s.keepDescribed(ctx) })
 	s.all.Go(func() { s.keepClaiming(ctx) })
 	s.all.Go(func() { s.grant(ctx) })
+	if s.Updater != nil {
+		s.all.Go(func() { s.keepUpdated(ctx) })
+	}
 	s.all.Wait()
 }
 
@@ -176,6 +180,7 @@ func (s *session) keepDescribed(ctx context.Context) {
 	var failed retry
 	for ctx.Err() == nil {
 		offer := s.Offer(ctx)
+		s.addImage(&offer)
 		changed := last.IsZero() || !reflect.DeepEqual(offer, told)
 		s.mu.Lock()
 		s.offer = offer
@@ -195,6 +200,13 @@ func (s *session) keepDescribed(ctx context.Context) {
 			s.health = answer
 			s.mu.Unlock()
 			s.wanted.add(answer.Wanted)
+			told, err := checked(answer.Update)
+			if err != nil {
+				s.Log.Error("the box leaves an update alone", "error", err)
+			}
+			if s.updating.tell(told) {
+				wake(s.more) // the box claims nothing from now on
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -229,7 +241,7 @@ func (s *session) free(ctx context.Context) ([]string, error) {
 			free = append(free, d.Name)
 		}
 	}
-	if len(s.parts) >= maxParts {
+	if len(s.parts) >= maxParts || s.updating.now() != nil {
 		return nil, nil
 	}
 	return free, nil

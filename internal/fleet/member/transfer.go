@@ -42,11 +42,22 @@ func (r stallReader) Read(p []byte) (int, error) {
 
 // openArchive asks for a recording of a part from an offset on. The caller closes the body.
 func (c *Client) openArchive(ctx context.Context, part, token, digest string, offset int64) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+partPath(part, "archives/"+digest), http.NoBody)
+	return c.open(ctx, partPath(part, "archives/"+digest), token, offset)
+}
+
+// openUpdate asks for the update that the box is to install. The caller closes the body.
+func (c *Client) openUpdate(ctx context.Context, digest string, offset int64) (io.ReadCloser, error) {
+	return c.open(ctx, "/updates/"+digest, "", offset)
+}
+
+func (c *Client) open(ctx context.Context, path, token string, offset int64) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(fleet.LeaseHeader, token)
+	if token != "" {
+		req.Header.Set(fleet.LeaseHeader, token)
+	}
 	if offset > 0 {
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(offset, 10)+"-")
 	}

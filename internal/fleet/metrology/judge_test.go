@@ -212,3 +212,51 @@ func FuzzJudge(f *testing.F) {
 		metrology.Calibrate(all)
 	})
 }
+
+// One reading after an update is compared with those before.
+func TestAgainst(t *testing.T) {
+	after := func(level float64) metrology.Reading {
+		all := quiet(3, 31, simulate.Change{At: 30, Level: level})
+		return all[30]
+	}
+	for _, c := range []struct {
+		name    string
+		before  int
+		level   float64
+		outside bool
+		percent float64 // about
+	}{
+		{"steady", 30, 1, false, 0}, {"10 % slower", 30, 1.1, true, 10}, {"10 % faster", 30, 0.9, true, -10}, {"1 % slower", 30, 1.01, false, 0},
+		{"10 % slower than three readings", 3, 1.1, false, 0}, {"40 % slower than one reading", 1, 1.4, true, 40}, {"much faster than one", 1, 0.7, true, -30},
+	} {
+		shifts, err := metrology.Against(quiet(3, 30, simulate.Change{})[:c.before], after(c.level))
+		if err != nil || len(shifts) > 0 != c.outside {
+			t.Errorf("%s: Against() = %+v, %v; want outside: %v", c.name, shifts, err, c.outside)
+			continue
+		}
+		if c.outside && (math.Abs(shifts[0].Percent-c.percent) > 6 || shifts[0].Limit <= 0 || !strings.Contains(shifts[0].Text(), "% against the readings before (limit ")) {
+			t.Errorf("%s: the farthest metric is %+v, %q; want about %+.0f %%", c.name, shifts[0], shifts[0].Text(), c.percent)
+		}
+	}
+	before := quiet(3, 30, simulate.Change{})
+	spoilt := func(spoil func(*metrology.Reading)) metrology.Reading { r := after(1); spoil(&r); return r }
+	for name, c := range map[string]struct {
+		before []metrology.Reading
+		r      metrology.Reading
+		want   error
+	}{
+		"nothing before":    {nil, after(1), metrology.ErrFewReadings},
+		"another reference": {before, spoilt(func(r *metrology.Reading) { r.Reference = "next" }), metrology.ErrOtherReference},
+		"thrown away":       {before, spoilt(func(r *metrology.Reading) { r.Thrown = r.Trials }), metrology.ErrThrown},
+		"no levels":         {before, spoilt(func(r *metrology.Reading) { r.Levels = nil }), metrology.ErrNoLevel},
+	} {
+		if _, err := metrology.Against(c.before, c.r); !errors.Is(err, c.want) {
+			t.Errorf("%s: Against() = %v; want %v", name, err, c.want)
+		}
+	}
+	// After a drift that stays, the level since then counts.
+	drifted := quiet(3, 60, simulate.Change{At: 20, Level: 1.2})
+	if shifts, err := metrology.Against(drifted[:59], drifted[59]); err != nil || len(shifts) > 0 {
+		t.Errorf("a box that drifted long ago: Against() = %+v, %v; want it within", shifts, err)
+	}
+}

@@ -42,6 +42,14 @@ function item(b) {
   return li;
 }
 
+// rollout shows an update of the boxes that goes on or was stopped.
+function rollout(r) {
+  $("rollout").hidden = !r || r.state === "done";
+  if (!r) return;
+  write($("rollout"), `Update to ${r.version}: ${r.doing}.`);
+  $("rollout").className = r.state === "stopped" ? "bad" : "";
+}
+
 // one shows the box that the address names.
 function one(b) {
   $("one").hidden = !b;
@@ -115,7 +123,9 @@ const offered = new Set();
 const load = visit(async me => {
   may = me.may;
   wanted = query.get("box") || "";
-  boxes = (await call("/api/v1/boxes")).boxes;
+  const fleet = await call("/api/v1/boxes");
+  boxes = fleet.boxes;
+  rollout(fleet.rollout);
   $("none").hidden = boxes.length > 0;
   $("none-small").hidden = $("join").hidden = may("admin");
   $("join").hidden = !may("admin");

@@ -53,7 +53,7 @@ func run() error {
 	if *derive {
 		return b.derive()
 	}
-	for _, part := range []func() error{b.steady, b.slower, b.others, b.crossings} {
+	for _, part := range []func() error{b.steady, b.slower, b.others, b.updates, b.crossings} {
 		if err := part(); err != nil {
 			return err
 		}
