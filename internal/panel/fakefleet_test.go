@@ -138,7 +138,7 @@ func (f *fakeFleet) Readings(_ context.Context, name, device string) (BoxReading
 		return BoxReadings{Box: name, Device: device, Health: "unknown", Why: "it has measured the reference too seldom: 0 of 5 runs"}, nil
 	}
 	r := BoxReadings{
-		Box: name, Device: device, Health: "drifting", Why: "The level of time_to_stable_ms rose by 5.1 % (50.8 ms).",
+		Box: name, Device: device, Health: "drifting", Why: "The level of Looks finished rose by 5.1 % (50.8 ms).",
 		Changed: []string{"browser: Chromium 140 became Chromium 141"},
 		Baselines: []BoxBaseline{{Metric: "time_to_stable_ms", Unit: "ms", Median: 1000, Low: 985, High: 1015, Drifted: !f.rebased},
 			{Metric: "speed_index_ms", Unit: "ms", Median: 620, Low: 610, High: 630}},

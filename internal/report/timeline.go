@@ -67,8 +67,9 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 	place := func(from, to lab.Time, kind, title, label string) bar {
 		a, b := x(millis(from, zero)), x(millis(to, zero))
 		a, b = min(max(a, 0), 100), min(max(b, 0), 100)
-		return bar{X: percent(a), W: percent(max(b-a, 0.15)), Kind: kind, Title: title + ", " + span(millis(from, zero), millis(to, zero)), Label: label,
-			What: title, From: stamp(millis(from, zero)), To: stamp(millis(to, zero))}
+		return bar{X: percent(a), W: percent(max(b-a, 0.15)), Kind: kind, Label: label,
+			Title: title + ", " + span(millis(from, zero), millis(to, zero)),
+			What:  title, From: stamp(millis(from, zero)), To: stamp(millis(to, zero))}
 	}
 	total := 0
 	events := lane{Name: "Events"}

@@ -6,6 +6,7 @@ package reporttest
 const Charts = `
 	const charts = async () => {
 		const frame = () => new Promise(yes => setTimeout(yes, 20)), saves = "a[download], [data-download]";
+		for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame); // a chart is drawn once its width is known
 		for (const d of document.querySelectorAll("details.numbers, details.events")) d.open = true;
 		for (let i = 0; i < 200 && document.querySelector("details.numbers[open]:not(:has(table)), details.events[open]:not(:has(table))"); i++) await frame();
 		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, .sheet") && !e.parentElement.closest("svg"))
