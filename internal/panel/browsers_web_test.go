@@ -29,5 +29,6 @@ func browsersPage() pageTest {
 		"one: true",
 	}, 1, "", `
 	await until(() => $("side").rows.length);
-	for (const r of $("side").rows) r.cells[4].textContent = "10 of 10" // the test's runs have no trials`}
+	// The test's runs have no trials.
+	for (const r of $("side").rows) r.cells[4].textContent = "10 of 10"`}
 }

@@ -43,5 +43,6 @@ func storagePage() pageTest {
 		"deleted: The evidence of one run is deleted: 500 MB.",
 	}, 1, "", `
 	await until(() => $("held").rows.length === 2);
-	$("held").rows[1].cells[2].textContent = "the workflow checkout replays its recording" // as people see it`}
+	// The test's workflow has a hostile name.
+	$("held").rows[1].cells[2].textContent = "the workflow checkout replays its recording"`}
 }
