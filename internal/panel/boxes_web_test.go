@@ -11,6 +11,7 @@ func headPages() []pageTest { return []pageTest{boxesPage(), planOfAHead()} }
 
 func TestPagesOfAHeadInChromium(t *testing.T) {
 	config, fleet := headOf(t, pagesConfig(t))
+	config.Retainer, config.Certificate = nil, nil // a head has neither
 	pagesInChromium(t, config, headPages(), "/", "/boxes?box=lab-1")
 	if len(fleet.measured) != 1 || fleet.measured[0] != "lab-2/virtual" || !fleet.rebased {
 		t.Errorf("measured %q, level accepted %v; want lab-2/virtual, true", fleet.measured, fleet.rebased)
