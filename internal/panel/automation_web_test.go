@@ -73,7 +73,7 @@ func automationPage() pageTest {
 		"empty: true; There are no schedules yet. Keep a plan as a workflow first; then a schedule can start it.; false; true; true",
 		"run: Run ID waits in the queue.",
 		`refused: every: "5 bananas": write whole seconds, of 1m to 31d, such as 2h, 90m or 1d`,
-		"schedule: every 2h; It was not due yet.; Times of nightly; false",
+		"schedule: every 2h; It was not due yet: the table above says when it is.; Times of nightly; false",
 		"changed: 30 2 * * 1-5 (Europe/Berlin)",
 		`in use: That did not work: workflow "checkout": a schedule starts it: remove that first.`,
 		"removed: true",
@@ -81,7 +81,7 @@ func automationPage() pageTest {
 		`delivery: webhook.test{ "type": "webhook.test", time, "data": { "webhook": "chat", "by": "this machine" } }; chat; waiting`,
 		"acknowledged: 2; true; /history?series=KEY&metric=time_to_stable_ms",
 		"left: 1",
-	}, "", `
+	}, 0, "", `
 	await send("PUT", "/api/v1/workflows/checkout", { plan: { page: "https://www.shop.example/" }, tags: ["team-checkout"] });
 	await send("PUT", "/api/v1/schedules/nightly", { workflow: "checkout", cron: "30 2 * * 1-5", zone: "Europe/Berlin" });
 	await send("POST", "/api/v1/webhooks", { name: "chat", url: "http://127.0.0.1:1/eidetic" });

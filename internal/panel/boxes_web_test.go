@@ -11,6 +11,7 @@ func headPages() []pageTest { return []pageTest{boxesPage(), planOfAHead()} }
 
 func TestPagesOfAHeadInChromium(t *testing.T) {
 	config, fleet := headOf(t, pagesConfig(t))
+	config.Retainer, config.Certificate = nil, nil // a head has neither
 	pagesInChromium(t, config, headPages(), "/", "/boxes?box=lab-1")
 	if len(fleet.measured) != 1 || fleet.measured[0] != "lab-2/virtual" || !fleet.rebased {
 		t.Errorf("measured %q, level accepted %v; want lab-2/virtual, true", fleet.measured, fleet.rebased)
@@ -58,11 +59,11 @@ func boxesPage() pageTest {
 	chart().querySelector("a").dispatchEvent(new PointerEvent("pointerenter"));
 	await until(() => $("levels").querySelector("figcaption").textContent.includes("992"));
 	says.push("keys: " + words($("levels").querySelector("figcaption")).replace(/^.*?: /, ""));
-	$("levels").querySelector("summary").click();
+	says.push("drawn: " + (await charts()).join(" "), "metrics: " + [...$("of-metric").options].map(o => o.textContent).join(", "));
 	const table = decodeURIComponent($("levels").querySelector("a[download]").href.split(",").slice(1).join(",")).split("\r\n");
 	says.push("csv: " + [$("levels").querySelector("a[download]").download, table.length, table[0]].join("; "));
 	set($("of-metric"), "speed_index_ms");
-	await until(() => chart()?.getAttribute("aria-label").startsWith("speed_index_ms"));
+	await until(() => chart()?.getAttribute("aria-label").startsWith("SpeedIndex over"));
 	says.push("other: " + chart().querySelectorAll("line.drift, .far").length);
 	set($("of-metric"), "time_to_stable_ms");
 	press($("one"), "Accept this level");
@@ -124,6 +125,7 @@ func boxesPage() pageTest {
 		press($("sure"), name === "lab-1" ? "Keep" : "Remove");
 		await until(() => !$("sure").open && (name === "lab-1" || !cards().some(c => c.dataset.key === name)));
 	}
+	await until(() => $("levels").querySelector("svg"));
 	says.push("left: " + [cards().map(c => c.dataset.key).join(), seen("none"), location.search].join("; "));
 	await send("PUT", "/api/v1/reference", { plan: { page: "https://www.shop.example/", archive: "shop.wacz", trials: 5 }, every: "6h" });`, []string{
 		"boxes: lab-1 running drifting; lab-2 idle good; lab-3 lost health unknown",
@@ -133,10 +135,11 @@ func boxesPage() pageTest {
 		"no update: false",
 		"update: Update to 1.4: 0 of 2 boxes updated; lab-1 ends what it carries out hostile.",
 		"nav: Boxes; false",
-		"one: lab-1; one-head; ?box=lab-1; The level of time_to_stable_ms rose by 5.1 % (50.8 ms). Since TIME.; Changed then: browser: Chromium 140 became Chromium 141",
+		"one: lab-1; one-head; ?box=lab-1; The level of Looks finished rose by 5.1 % (50.8 ms). Since TIME.; Changed then: browser: Chromium 140 became Chromium 141",
 		"chart: 20 6 1 1",
 		"tab stop: true",
 		"keys: 992 ms, spread within the run 18.0 ms, 0.00 % thrown away",
+		"drawn: 1", "metrics: Looks finished, SpeedIndex",
 		"csv: lab-1-virtual-time_to_stable_ms.csv; 22; run,at,median_ms,within_ms,thrown_percent,stolen_percent,clock_ms,baseline_low,baseline_high",
 		"other: 0",
 		"accepted: The level of lab-1/virtual is its baseline now.; It measures as it did.; one-head",
@@ -149,7 +152,7 @@ func boxesPage() pageTest {
 		"set: The reference is measured every 2h.",
 		"link: appliance join 'eidetic-head://head.example:8443/K7QM3…?pin=3b1c'; true",
 		"left: lab-1,lab-2; false; ?box=lab-1",
-	}, "", noPicture}
+	}, 1, "", noPicture}
 }
 
 // planOfAHead: a plan says which boxes may carry it out.
@@ -175,5 +178,5 @@ func planOfAHead() pageTest {
 		"problems: 0",
 		"none: page: https://a.test/",
 		"form: 3",
-	}, "", noPicture}
+	}, 0, "", noPicture}
 }

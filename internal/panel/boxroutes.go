@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
+	"eidetic/internal/report"
 	"eidetic/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (p *Panel) boxes(api huma.API) {
 	}, func(ctx context.Context, in *boxDeviceInput) (*readingsBody, error) {
 		r, err := p.Boxes.Readings(ctx, in.Name, deviceName(in.Device))
 		r.Changed, r.Baselines = append([]string{}, r.Changed...), append([]BoxBaseline{}, r.Baselines...)
-		r.Readings = append([]BoxReading{}, r.Readings...)
+		r.Readings, r.Metrics = append([]BoxReading{}, r.Readings...), metricsOf(r.Readings)
 		return &readingsBody{r}, p.toHTTPError(err)
 	})
 	huma.Register(api, huma.Operation{
@@ -126,6 +127,19 @@ func (p *Panel) boxes(api huma.API) {
 	}, func(ctx context.Context, in *boxDeviceInput) (*struct{}, error) {
 		return nil, p.toHTTPError(p.Boxes.Rebase(ctx, in.Name, deviceName(in.Device)))
 	})
+}
+
+// metricsOf names the metrics of readings for people, as reports do.
+func metricsOf(readings []BoxReading) []BoxMetric {
+	all := []BoxMetric{}
+	for _, r := range readings {
+		for _, l := range r.Levels {
+			if !slices.ContainsFunc(all, func(m BoxMetric) bool { return m.Metric == l.Metric }) {
+				all = append(all, BoxMetric{l.Metric, report.Label(l.Metric, l.Unit)})
+			}
+		}
+	}
+	return all
 }
 
 // box finds a box by its name.

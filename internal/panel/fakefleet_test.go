@@ -39,10 +39,10 @@ func newFakeFleet() *fakeFleet {
 	at := fleetNow()
 	return &fakeFleet{
 		boxes: []Box{
-			{Name: "lab-1", ID: "b1", State: "running", Health: "drifting", Reason: "time_to_stable_ms rose by 5.1 %", Joined: at.AddDate(0, -1, 0), Seen: at,
+			{Name: "lab-1", ID: "b1", State: "running", Health: "drifting", Reason: "Looks finished rose by 5.1 %", Joined: at.AddDate(0, -1, 0), Seen: at,
 				Software: "appliance 0.2.0", Cores: 8, Memory: 16 << 30, Labels: map[string]string{"room": "2.14"}, Pin: "3b1c",
 				Devices: []BoxDevice{{Name: "virtual", Kind: "virtual", Ready: true, Screen: "1280x720 at 60 Hz", Browsers: []string{"chromium", "firefox-esr"},
-					Health: "drifting", Reason: "time_to_stable_ms rose by 5.1 %", Run: "20261121-091400-demo", Doing: "trial 3 of 10",
+					Health: "drifting", Reason: "Looks finished rose by 5.1 %", Run: "20261121-091400-demo", Doing: "trial 3 of 10",
 					Levels: []BoxLevel{{"time_to_stable_ms", 5.1}, {"speed_index_ms", 0.4}}}}},
 			{Name: "lab-2", ID: "b2", State: "idle", Health: "good", Joined: at.AddDate(0, -1, 0), Seen: at, Software: "appliance 0.2.0", Cores: 4, Memory: 8 << 30, Pin: "77aa",
 				Devices: []BoxDevice{
@@ -141,7 +141,7 @@ func (f *fakeFleet) Readings(_ context.Context, name, device string) (BoxReading
 		return BoxReadings{Box: name, Device: device, Health: "unknown", Why: "it has measured the reference too seldom: 0 of 5 runs"}, nil
 	}
 	r := BoxReadings{
-		Box: name, Device: device, Health: "drifting", Why: "The level of time_to_stable_ms rose by 5.1 % (50.8 ms).",
+		Box: name, Device: device, Health: "drifting", Why: "The level of Looks finished rose by 5.1 % (50.8 ms).",
 		Changed: []string{"browser: Chromium 140 became Chromium 141"},
 		Baselines: []BoxBaseline{{Metric: "time_to_stable_ms", Unit: "ms", Median: 1000, Low: 985, High: 1015, Drifted: !f.rebased},
 			{Metric: "speed_index_ms", Unit: "ms", Median: 620, Low: 610, High: 630}},

@@ -149,8 +149,9 @@ func TestHistoryInBrowser(t *testing.T) {
 		`javascript:alert(1)//"><script>document.title='owned'</script>`
 	addRun(t, evil, run)
 	open(evil, "")
-	expect(`(async () => {`+until+`
+	expect(`(async () => {`+until+reporttest.Charts+`
 		await until(() => document.querySelector(".run-point"));
+		await charts();
 		return [document.title, document.querySelector(".series h2").textContent.startsWith("<img src=x"), document.querySelectorAll("main img, main script, main a[href^=javascript]").length].join(" ");
 	})()`, "History – Eidetic true 0")
 
@@ -167,8 +168,9 @@ func TestHistoryInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		url := open(st, "?name=checkout&metric=time_to_stable_ms")
-		expect(`(async () => {`+until+`
+		expect(`(async () => {`+until+reporttest.Charts+`
 			await until(() => document.querySelectorAll(".run-point").length === 200);
+			await charts();
 			const said = document.querySelector(".findings").textContent, rows = document.querySelectorAll("tbody tr");
 			return [document.querySelectorAll("line.change.slower").length, document.querySelectorAll(".fact").length, rows.length,
 				document.querySelectorAll("tr.step").length, said.includes("Looks finished +8"), said.includes("browser, from Chromium 156 to Chromium 157"),
@@ -187,8 +189,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
-			// The chart is drawn once its width is known, after the table.
-			await until(() => document.querySelector("caption")?.textContent.startsWith("unique_fps") && document.querySelector(".run-point"));
+			await until(() => document.querySelector(".chart svg")?.getAttribute("aria-label").startsWith("unique_fps"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")
 		if got := b.Foreign(url+"/", "http://127.0.0.1", "about:", "chrome:", "data:"); len(got) > 0 {
@@ -261,11 +262,12 @@ func TestBrowsersOnOneChart(t *testing.T) {
 			t.Errorf("%d pixels wide: %q (%v); want %q", width, got, err, want)
 		}
 	}
-	got, err := reporttest.Eval[string](b, `(() => {
-		const links = [...document.querySelectorAll("a[download]")], text = decodeURIComponent(links[1].href.split(",").slice(1).join(","));
-		return [links.length, links[1].download, text.split("\r\n").length, text.split("\r\n").slice(0, 2).map(line => line.split(",").slice(0, 4).join(",")).join(" ")].join("; ");
+	got, err := reporttest.Eval[string](b, `(async () => {`+reporttest.Charts+`
+		await charts();
+		const links = [...document.querySelectorAll("a[download]")], text = decodeURIComponent(links[2].href.split(",").slice(1).join(","));
+		return [links.length, links[2].download, text.split("\r\n").length, text.split("\r\n").slice(0, 2).map(line => line.split(",").slice(0, 4).join(",")).join(" ")].join("; ");
 	})()`)
-	if want := "2; checkout-speed_index_ms.csv; 14; run,started,trials,valid 20260301-090000-checkout-firefox-esr,2026-03-01T09:00:00Z,0,10"; err != nil || got != want {
+	if want := "3; checkout-speed_index_ms.csv; 14; run,started,trials,valid 20260301-090000-checkout-firefox-esr,2026-03-01T09:00:00Z,0,10"; err != nil || got != want {
 		t.Errorf("the numbers as CSV: %q (%v); want %q", got, err, want)
 	}
 	if got := b.Problems(); len(got) > 0 {

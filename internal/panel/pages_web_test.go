@@ -26,6 +26,7 @@ type pageTest struct {
 	path   string
 	script string // that fills says
 	want   []string
+	charts int // that are seen at the end, each with a table and a download
 	// query and show make the page's picture for docs/img, after the page was opened anew; show may be noPicture.
 	query, show string
 }
@@ -33,7 +34,7 @@ type pageTest struct {
 const noPicture = "none"
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), runPage(), fleetSection()}
+	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), historyPage(), runPage(), fleetSection()}
 }
 
 // route is the path without its query.
@@ -43,7 +44,7 @@ func (p pageTest) route() string {
 }
 
 // onPage begins each script. evil is a text that would change the page's title if it became markup.
-const onPage = `
+const onPage = reporttest.Charts + `
 	const until = async test => {
 		for (const end = performance.now() + 60000; !test();) {
 			if (performance.now() > end) throw new Error("never: " + test + " " + document.getElementById("trouble").textContent + " after " + says.join("; "));
@@ -56,18 +57,19 @@ const onPage = `
 	const set = (input, value) => { input.value = value; input.dispatchEvent(new Event("input", { bubbles: true })); input.dispatchEvent(new Event("change", { bubbles: true })); };
 	const press = (where, text) => [...where.querySelectorAll("button")].find(b => b.checkVisibility() && b.textContent === text).click();
 	const seen = id => $(id).checkVisibility();
-	await until(() => seen("all"));
+	await until(() => !$("all") || seen("all"));
 `
 
 // endPage says what no hostile text may have changed.
 const endPage = `
+	says.push("charts: " + (await charts()).join(" "));
 	says.push(document.title !== "owned" && !document.querySelector("main img[src=x]") ? "no markup" : "markup");
 	return says.join("\n");`
 
 func (p pageTest) code() string { return onPage + p.script + endPage }
 
 func (p pageTest) expect() string {
-	return strings.Join(append(slices.Clone(p.want), "no markup"), "\n")
+	return strings.Join(append(slices.Clone(p.want), fmt.Sprint("charts: ", p.charts), "no markup"), "\n")
 }
 
 // pagesConfig is a box with runs, an alert and a device.
@@ -193,11 +195,11 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 			if err := b.Open(address + path); err != nil {
 				t.Fatal(err)
 			}
-			got, err := reporttest.Eval[[]string](b, `(async () => {`+until+string(axe)+`;
+			got, err := reporttest.Eval[[]string](b, `(async () => {`+until+reporttest.Charts+string(axe)+`;
 				await until(() => !document.querySelector("#all[hidden]") || document.querySelector("#none:not([hidden])"));
 				const found = await axe.run({ resultTypes: ["violations"] });
 				const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways: " + [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".scroll, .wide-table")).map(e => e.outerHTML.slice(0, 80)).slice(0, 3)] : [];
-				return found.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide);
+				return found.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide, (await charts()).slice(1));
 			})()`)
 			if err != nil || len(got) > 0 {
 				t.Errorf("%s, %s: %q (%v)", path, scheme, got, err)

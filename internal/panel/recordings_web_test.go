@@ -23,6 +23,7 @@ func recordingsPage() pageTest {
 	says.push("last: " + $("last").textContent);
 	const row = $("requests").rows[1], rects = [...row.querySelectorAll("rect")];
 	says.push("waterfall: " + [...row.cells].slice(0, 6).map(c => c.textContent).join("; ") + "; " + row.className + "; " + rects.map(r => r.getAttribute("x") + "+" + r.getAttribute("width")).join(", "));
+	says.push("drawn: " + (await charts()).join(" "));
 	set($("find"), "404");
 	await until(() => $("requests").rows.length === 1);
 	says.push("found: " + [$("count").textContent, new URLSearchParams(location.search).get("find"), decodeURIComponent($("csv").href).split("\n").length].join("; "));
@@ -69,6 +70,7 @@ func recordingsPage() pageTest {
 		"problems: a.test/b.js: the body was cut off after 10 bytes; <b>repaired</b>",
 		"last: None of the last hundred runs replayed it.",
 		"waterfall: a.test/b.jscut off: length; 404; <b>; 10; 200; 200; bad; 50%+12.5%, 62.5%+37.5%",
+		"drawn: 1",
 		"found: 1 of 2 requests.; 404; 4",
 		"change: true; true; shop-changed.wacz; false",
 		"effect: They leave out 1 of 2 requests.",
@@ -79,6 +81,6 @@ func recordingsPage() pageTest {
 		"renamed: shop.wacz is called other.wacz now.",
 		`needed: That did not work: the recording "shop.wacz" is needed: workflow keeps replays it: change the workflow or remove it first.`,
 		"deleted: shop.wacz is deleted.",
-	}, "?name=20261121-101400-links", `
+	}, 1, "?name=20261121-101400-links", `
 	await until(() => $("requests").rows.length)`}
 }

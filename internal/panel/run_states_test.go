@@ -85,35 +85,36 @@ func TestRunStatesInChromium(t *testing.T) {
 	const evil = `<img src=x onerror="document.title='owned'">`
 	for _, c := range []struct {
 		run, script string
+		charts      int
 		want        []string
 	}{
 		{"one", next + `says.push([...document.querySelectorAll(".metric")].map(m => [...m.querySelectorAll("h3")].filter(h => h.checkVisibility()).length).join(), seen("films"), $("warnings").querySelector("li").textContent);`,
-			[]string{"The page looked finished after N ms. Median of N valid trials; N % interval N to N ms.", "", "1,1,1,1", "false", evil}},
-		{"failed", next, []string{"", "The run failed: the device went away: " + evil + ". Mend what it names, then: Plan a new run", "/plan?page=ht"}},
+			4, []string{"The page looked finished after N ms. Median of N valid trials; N % interval N to N ms.", "", "1,1,1,1", "false", evil}},
+		{"failed", next, 0, []string{"", "The run failed: the device went away: " + evil + ". Mend what it names, then: Plan a new run", "/plan?page=ht"}},
 		{"cut", `await until(() => $("pair").options.length);` + next + `says.push(document.querySelectorAll(".metric").length, document.querySelector(".metric .hint").textContent, $("pair").options.length, $("no-pair").textContent);`,
-			[]string{"", "The run was interrupted: the process that ran it ended before it was done. What was measured before is below. Plan a new run", "/plan?page=ht", "4", "", "4", "The trials of this run have no films."}},
-		{"empty", next, []string{"", "The run has no trials. Plan a new run", "/plan?page=ht"}},
-		{"invalid", next + `says.push($("left-out").children.length, $("left-out").firstChild.textContent);`, []string{"",
+			8, []string{"", "The run was interrupted: the process that ran it ended before it was done. What was measured before is below. Plan a new run", "/plan?page=ht", "4", "", "4", "The trials of this run have no films: a new run of its plan makes them."}},
+		{"empty", next, 0, []string{"", "The run has no trials. Plan a new run", "/plan?page=ht"}},
+		{"invalid", next + `says.push($("left-out").children.length, $("left-out").firstChild.textContent);`, 4, []string{"",
 			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then: Plan a new run", "/plan?page=ht", "3", "Trial 1 (control): " + evil}},
-		{"waits", next, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
+		{"waits", next, 0, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"many", `await until(() => document.querySelectorAll("#together .run-point").length === 7);
 			says.push($("together").querySelectorAll("tbody tr").length, $("together").querySelector("tbody a").getAttribute("href"), seen("of-cell"), seen("films"),
 				$("found").textContent.includes(document.querySelector("#together .run-point").ariaLabel.match(/^All together, (.+):/)[1] + " +")); // the same number`,
-			[]string{"6", "/run?run=20261122-000000-many&cell=home+%2F+new", "true", "false", "true"}},
+			1, []string{"6", "/run?run=20261122-000000-many&cell=home+%2F+new", "true", "false", "true"}},
 		{"many&cell=" + url.QueryEscape("checkout / "+evil), `await until(() => document.querySelectorAll(".metric svg").length === 8 && $("pair").options.length);
 			says.push($("cell").value, $("found").textContent.split(".")[0], $("pair").options.length);`,
-			[]string{"checkout / " + evil, "▲ Treatment (link 3g) is slower", "11"}},
+			8, []string{"checkout / " + evil, "▲ Treatment (link 3g) is slower", "11"}},
 		{"steps", `says.push(...[...document.querySelectorAll(".metric h2")].map(h => h.textContent));
 			set($("step"), evil);
 			await until(() => document.querySelector(".metric h2").textContent.startsWith(evil) && document.querySelectorAll(".metric").length === 2);
 			says.push(...[...document.querySelectorAll(".metric h2")].map(h => h.textContent), new URLSearchParams(location.search).get("step") === evil);`,
-			[]string{"search: Time to end", evil + ": Time to end", evil + ": Time to end", evil + ": First feedback", "true"}},
+			4, []string{"search: Time to end", evil + ": Time to end", evil + ": Time to end", evil + ": First feedback", "true"}},
 	} {
 		if err := b.Open(s.URL + "/run?run=20261122-000000-" + c.run); err != nil {
 			t.Fatal(err)
 		}
 		got, err := reporttest.Eval[string](b, `(async () => {`+onPage+c.script+endPage+`})()`)
-		if want := strings.Join(append(c.want, "no markup"), "\n"); err != nil || plain(got) != want {
+		if want := (pageTest{want: c.want, charts: c.charts}).expect(); err != nil || plain(got) != want {
 			t.Errorf("%s says (%v)\n%s\nwant\n%s", c.run, err, plain(got), want)
 		}
 	}

@@ -225,7 +225,7 @@ func runPage() pageTest {
 		`region: /trial?run=20261123-091400-pairs&trial=2&frame=50&region=0%2C0%2C320%2C100`,
 		`next: Control, link lte: trial 3`,
 		`title: the new checkout – Eidetic`,
-	}, "&pair=1&at=1150", `
+	}, 10, "&pair=1&at=1150", `
 	await until(() => $("views").dataset.place && document.querySelectorAll(".metric svg").length === 8 && document.querySelectorAll("#place img").length > 2);
 	for (const [i, m] of [...document.querySelectorAll(".metric")].entries()) m.hidden = i > 0`}
 }

@@ -41,5 +41,5 @@ func devicePage() pageTest {
 			`codes: QR code of the Wi-Fi <img src=x onerror="document.title='owned'">; QR code of http://box.test/`,
 			`joined: done, to do, to do, to do, done; It has the address 192.168.78.100, and calls itself <img src=x onerror="document.title='owned'">.; how: true`,
 			"ready: done, done, done, done, done; All is set up: start a run.; how: false",
-		}, "", ""}
+		}, 0, "", ""}
 }

@@ -41,6 +41,8 @@ func storagePage() pageTest {
 		`no pin: That did not work: there is no run "20260102-000000-release", or it has no pin.`,
 		"asked: Delete the evidence of one run?",
 		"deleted: The evidence of one run is deleted: 500 MB.",
-	}, "", `
-	await until(() => $("held").rows.length === 2)`}
+	}, 1, "", `
+	await until(() => $("held").rows.length === 2);
+	// The test's workflow has a hostile name.
+	$("held").rows[1].cells[2].textContent = "the workflow checkout replays its recording"`}
 }

@@ -21,6 +21,8 @@ type page struct {
 	Script string
 	Styles []string
 	Fleet  bool // the panel is that of a fleet's head
+	// Storage and Certificate say what the panel has: a head deletes no evidence, and no device trusts it.
+	Storage, Certificate bool
 }
 
 // web serves the pages and their assets.
@@ -37,7 +39,6 @@ func (p *Panel) web(e *echo.Echo) {
 		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}}},
 		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}}},
 		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
-		"/storage":    {"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}},
 		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
 		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}}},
 		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}}},
@@ -47,8 +48,11 @@ func (p *Panel) web(e *echo.Echo) {
 	if p.Boxes != nil {
 		pages["/boxes"] = route{"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}}}
 	}
+	if p.Retainer != nil {
+		pages["/storage"] = route{"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}}
+	}
 	for route, page := range pages {
-		page.Fleet = p.Boxes != nil
+		page.Fleet, page.Storage, page.Certificate = p.Boxes != nil, p.Retainer != nil, p.Certificate != nil
 		e.GET(route, func(c echo.Context) error {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, page.file, page.page); err != nil {

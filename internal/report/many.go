@@ -49,6 +49,7 @@ type manyPage struct {
 	Axis              string    // of the intervals: "±12 %"
 	Groups            []group
 	Raw               string
+	Data              [][]any // the changes as a table, with its head, for the page's script; nil for a run that compares nothing
 }
 
 // manyRow is a line of a table: of a cell, or of all of them.
@@ -88,14 +89,14 @@ func writeMany(files *os.Root, dir string, run *lab.Run, at place) error {
 func renderMany(run *lab.Run, views []*lab.Run) ([]byte, error) {
 	p := manyPageOf(run, views)
 	text := map[string]string{}
-	for _, name := range []string{"many.gohtml", "style.css", "many.css", "many.js"} {
+	for _, name := range []string{"many.gohtml", "style.css", "many.css", "csv.js", "many.js"} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
 		}
 		text[name] = strings.TrimSpace(string(b))
 	}
-	p.Style, p.Script = template.CSS(text["style.css"]+"\n"+text["many.css"]), template.JS(text["many.js"])
+	p.Style, p.Script = template.CSS(text["style.css"]+"\n"+text["many.css"]), template.JS(text["csv.js"]+"\n"+text["many.js"])
 	p.Policy = policy([]string{string(p.Script)}, string(p.Style))
 	page, err := template.New("many").Parse(text["many.gohtml"])
 	if err != nil {
@@ -144,6 +145,10 @@ func whatOf(p lab.Plan) string {
 // addRows fills the tables.
 func (p *manyPage) addRows(run *lab.Run, views []*lab.Run) {
 	widest := 0.0
+	if run.Comparison != nil {
+		p.Data = [][]any{{"page_and_user", "address", "metric", "unit", "pairs", "finding", "control", "treatment",
+			"change", "low", "high", "change_percent", "low_percent", "high_percent", "p_corrected"}}
+	}
 	collect := func(row manyRow, c change) manyRow {
 		row.Change = &c
 		if e := c.Effect; e.Percent != nil && e.Shift.Confidence > 0 && e.Pairs >= 2 {
@@ -158,7 +163,7 @@ func (p *manyPage) addRows(run *lab.Run, views []*lab.Run) {
 		if c.Effect == run.Comparison.Telling() {
 			p.All = append(p.All, row)
 		}
-		p.Guards = append(p.Guards, row)
+		p.Guards, p.Data = append(p.Guards, row), append(p.Data, dataOf(row))
 	}
 	cells := run.Plan.Cells()
 	for i, view := range views {
@@ -174,13 +179,38 @@ func (p *manyPage) addRows(run *lab.Run, views []*lab.Run) {
 		}
 		p.Rows = append(p.Rows, shown)
 		for _, c := range all {
-			p.Guards = append(p.Guards, collect(row, c))
+			guard := collect(row, c)
+			p.Guards, p.Data = append(p.Guards, guard), append(p.Data, dataOf(guard))
 		}
 	}
 	if run.Comparison == nil {
 		p.addMedians(views)
 	}
 	p.draw(widest)
+}
+
+// dataOf is a row as the page's script saves it. What is not known is nil.
+func dataOf(r manyRow) []any {
+	e := r.Change.Effect
+	all := []any{r.Name, r.URL, e.Metric, e.Unit, e.Pairs, r.Change.Finding}
+	numbers := func(known bool, values ...float64) {
+		for _, v := range values {
+			if !known || math.IsNaN(v) || math.IsInf(v, 0) {
+				all = append(all, nil)
+				continue
+			}
+			all = append(all, v)
+		}
+	}
+	numbers(e.Pairs > 0, e.Control, e.Treatment, e.Shift.Value)
+	numbers(e.Shift.Confidence > 0, e.Shift.Low, e.Shift.High)
+	percent := lab.Range{}
+	if e.Percent != nil {
+		percent = *e.Percent
+	}
+	numbers(e.Percent != nil, percent.Value, percent.Low, percent.High)
+	numbers(e.Pairs > 0, e.Adjusted)
+	return all
 }
 
 // guardsOf lists the changes of a run's guards.

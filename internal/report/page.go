@@ -60,6 +60,18 @@ type data struct {
 	Medians []median    `json:"medians"` // of the valid trials, one for each arm, control first
 	Logs    []replayLog `json:"logs"`
 	Texts   []string    `json:"texts"`
+	// Metrics are those of the dots, and Trials their values, for the file that has them all.
+	Metrics []string     `json:"metrics"`
+	Trials  []trialOfRow `json:"trials"`
+	Steps   []stepData   `json:"steps"`
+}
+
+// trialOfRow is what a trial measured: a value, or null, for each of the metrics.
+type trialOfRow struct {
+	Number int        `json:"n"`
+	Arm    string     `json:"arm"`
+	Valid  bool       `json:"valid"`
+	Values []*float64 `json:"values"`
 }
 
 // median is an arm's median curves.
@@ -153,9 +165,14 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	p.Filled, p.FilledMore = filledOf(run)
 	var x texts
 	p.Data.Medians = []median{}
+	p.Data.Metrics, p.Data.Trials, p.Data.Steps = []string{}, []trialOfRow{}, stepDataOf(p.Steps)
+	for _, s := range p.Strips {
+		p.Data.Metrics = append(p.Data.Metrics, s.Name)
+	}
 	loads, visuals := map[string][]steps{}, map[string][]steps{}
 	for _, t := range run.Trials {
 		zero := zeroOf(t)
+		p.Data.Trials = append(p.Data.Trials, valuesOf(t, p.Data.Metrics))
 		p.Trials = append(p.Trials, trialOf(files, t, zero, p.Columns))
 		if both(run) {
 			p.Trials[len(p.Trials)-1].ArmName = armName(t.Arm)
@@ -188,6 +205,19 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		}
 	}
 	return p
+}
+
+// valuesOf are a trial's values of the metrics.
+func valuesOf(t *lab.Trial, metrics []string) trialOfRow {
+	row := trialOfRow{Number: t.Number, Arm: t.Arm, Valid: t.Valid, Values: []*float64{}}
+	for _, name := range metrics {
+		var value *float64
+		if v, ok := t.Metrics[name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			value = &v
+		}
+		row.Values = append(row.Values, value)
+	}
+	return row
 }
 
 // zeroOf is the instant from which a trial's times count.

@@ -83,7 +83,7 @@ func render(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 		p.Trials[i].Lines = at.Timeline
 	}
 	text := map[string]string{}
-	for _, name := range []string{"page.gohtml", "trial.gohtml", "steps.gohtml", "style.css", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
+	for _, name := range []string{"page.gohtml", "trial.gohtml", "steps.gohtml", "style.css", "csv.js", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func render(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 	}
 	p.Style = template.CSS(text["uPlot.min.css"] + "\n" + text["style.css"])
 	p.Plot = template.JS(text["uPlot.iife.min.js"])
-	p.Script = template.JS(text["report.js"])
+	p.Script = template.JS(text["csv.js"] + "\n" + text["report.js"])
 	p.Policy = policy([]string{string(p.Plot), string(p.Script)}, string(p.Style))
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"number": number, "precise": precise, "count": count[int],

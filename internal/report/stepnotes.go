@@ -76,7 +76,11 @@ func answerCurves(run *lab.Run, name string) (all []stepCurve, axis string) {
 			fmt.Fprintf(&b, "H%.1fV%.1f", curveWidth*max(ms, 0)/end, curveHeight*(1-float64(i+1)/float64(len(list))))
 		}
 		fmt.Fprintf(&b, "H%.1f", curveWidth)
-		all = append(all, stepCurve{Path: template.HTMLAttr(`d="` + b.String() + `"`), Arm: arm, Valid: true})
+		c := stepCurve{Path: template.HTMLAttr(`d="` + b.String() + `"`), Arm: arm, Valid: true}
+		for i, ms := range list {
+			c.Times, c.Values = append(c.Times, round3(ms)), append(c.Values, round3(100*float64(i+1)/float64(len(list))))
+		}
+		all = append(all, c)
 	}
 	return all, number(end, "ms") + " ms"
 }

@@ -35,12 +35,32 @@ type stepRowOf struct {
 	N                                       int
 }
 
-// stepCurve is the curve of a trial: how much of the screen is as at the step's end.
+// stepCurve is the curve of a trial: how much of the screen is as at the step's end. Times, in ms, and Values, in percent, are where
+// it changes.
 type stepCurve struct {
-	Path  template.HTMLAttr
-	Arm   string
-	Valid bool
-	Trial int
+	Path   template.HTMLAttr `json:"-"`
+	Trial  int               `json:"n"`
+	Arm    string            `json:"arm"`
+	Valid  bool              `json:"valid"`
+	Times  []float64         `json:"t"`
+	Values []float64         `json:"v"`
+}
+
+// stepData are the curves of a step for the page's script.
+type stepData struct {
+	Anchor string      `json:"anchor"`
+	Pinged bool        `json:"pinged"`
+	Curves []stepCurve `json:"curves"`
+}
+
+func stepDataOf(steps []step) []stepData {
+	all := []stepData{}
+	for _, s := range steps {
+		if len(s.Curves) > 0 {
+			all = append(all, stepData{s.Anchor, s.Pinged, s.Curves})
+		}
+	}
+	return all
 }
 
 // isOfStep says whether a metric is that of a step: its name has the step's path before it.
@@ -175,7 +195,13 @@ func stepCurves(run *lab.Run, name string) (all []stepCurve, axis string) {
 	end *= 1.05
 	eachStep(run, name, func(t *lab.Trial, s *lab.TrialStep) {
 		if d := curvePath(s, end); d != "" {
-			all = append(all, stepCurve{Path: template.HTMLAttr(`d="` + d + `"`), Arm: t.Arm, Valid: t.Valid, Trial: t.Number})
+			c := stepCurve{Path: template.HTMLAttr(`d="` + d + `"`), Arm: t.Arm, Valid: t.Valid, Trial: t.Number}
+			for i, v := range s.LoadHistogram[:min(len(s.LoadHistogram), len(s.FrameTimes))] {
+				if v = round3(v); i == 0 || v != c.Values[len(c.Values)-1] {
+					c.Times, c.Values = append(c.Times, round3(s.FrameTimes[i])), append(c.Values, v)
+				}
+			}
+			all = append(all, c)
 		}
 	})
 	return all, number(end, "ms") + " ms"

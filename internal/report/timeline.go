@@ -26,6 +26,7 @@ type lane struct {
 
 type bar struct {
 	X, W, Title, Label string
+	What, From, To     string // in the table; times in ms
 	Kind               string // "event", "objective", "task", "detail", "mark"
 	Y, TextY           int
 	Anchor, Shift      string // of an event's label, which stands beside it
@@ -66,7 +67,9 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 	place := func(from, to lab.Time, kind, title, label string) bar {
 		a, b := x(millis(from, zero)), x(millis(to, zero))
 		a, b = min(max(a, 0), 100), min(max(b, 0), 100)
-		return bar{X: percent(a), W: percent(max(b-a, 0.15)), Kind: kind, Title: title, Label: label}
+		return bar{X: percent(a), W: percent(max(b-a, 0.15)), Kind: kind, Label: label,
+			Title: title + ", " + span(millis(from, zero), millis(to, zero)),
+			What:  title, From: stamp(millis(from, zero)), To: stamp(millis(to, zero))}
 	}
 	total := 0
 	events := lane{Name: "Events"}
@@ -78,7 +81,6 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 		if e.Detail != "" {
 			title += ": " + e.Detail
 		}
-		title += ", " + span(millis(e.Earliest, zero), millis(e.Latest, zero))
 		b := place(e.Earliest, e.Latest, "event", title, e.Name)
 		b.Anchor, b.Shift = "start", "8"
 		if x(millis(e.Latest, zero)) > 85 {
@@ -99,8 +101,7 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 			tl.Lanes = append(tl.Lanes, lane{Name: s.Level})
 		}
 		l := &tl.Lanes[first+depth]
-		title := s.Name + ", " + span(millis(s.Start, zero), millis(s.End, zero))
-		l.Bars = append(l.Bars, place(s.Start, s.End, kindOf(s.Level), title, s.Name))
+		l.Bars = append(l.Bars, place(s.Start, s.End, kindOf(s.Level), s.Name, s.Name))
 	})
 	for _, m := range metrics {
 		v, ok := t.Metrics[m.Name]

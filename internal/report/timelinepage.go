@@ -137,7 +137,7 @@ func inOrderOfUse(run *lab.Run) (list []*lab.Trial) {
 
 func (p *timelinePage) render() ([]byte, error) {
 	text := map[string]string{}
-	for _, name := range []string{"timeline.gohtml", "style.css", "timeline.css", "timeline.js"} {
+	for _, name := range []string{"timeline.gohtml", "style.css", "timeline.css", "csv.js", "timeline.js"} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (p *timelinePage) render() ([]byte, error) {
 		text[name] = strings.TrimSpace(string(b))
 	}
 	p.Style = template.CSS(text["style.css"] + "\n" + text["timeline.css"])
-	p.Script = template.JS(text["timeline.js"])
+	p.Script = template.JS(text["csv.js"] + "\n" + text["timeline.js"])
 	p.Policy = policy([]string{string(p.Script)}, string(p.Style))
 	page, err := template.New("timeline").Parse(text["timeline.gohtml"])
 	if err != nil {

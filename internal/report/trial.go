@@ -19,6 +19,7 @@ type trial struct {
 	Heat     *artifact
 	Areas    *artifact // the regions, and what is ignored, on the last picture
 	Charts   []link
+	Numbers  *artifact // what Charts are drawn from
 	Analyses []analysis
 	Marked   []pageMark
 	Others   []link
@@ -61,7 +62,7 @@ type measured struct {
 func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
 	v := trial{
 		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"), Areas: artifactOf(files, t, "areas"),
-		Charts: chartsOf(files, t), Analyses: analysesOf(t), Marked: marksOf(t),
+		Charts: chartsOf(files, t), Numbers: artifactOf(files, t, "timeline"), Analyses: analysesOf(t), Marked: marksOf(t),
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)

@@ -132,7 +132,7 @@ async function showBox(runs) {
   if (!health.starts) return;
   box ||= await import("./box.js");
   await Promise.all([box.showDevices(say), box.showArchives(runs)]);
-  $("box").hidden = $("certificate").hidden = false;
+  $("box").hidden = false;
   clearTimeout(looking);
   looking = setTimeout(look, 3000);
 }

@@ -46,7 +46,8 @@ function became(f) {
 function schedules(all, flows, me) {
   $("schedules-table").hidden = !all.length;
   $("no-schedules").hidden = all.length > 0;
-  $("no-schedules").textContent = flows.length ? "There are no schedules yet. Make one here." : "There are no schedules yet. Keep a plan as a workflow first; then a schedule can start it.";
+  refresh($("no-schedules"), flows.length ? [make("span", { textContent: "There are no schedules yet. Make one here." })]
+    : [make("span", {}, "There are no schedules yet. ", make("a", { href: "/plan", textContent: "Keep a plan as a workflow" }), " first; then a schedule can start it.")]);
   $("schedule").hidden = !flows.length || !me.may("run");
   refresh($("schedules"), all.map(s => row(s.name, [
     s.name, s.workflow, timesOf(s), s.next ? when(s.next) : s.paused ? "paused" : "never", became(s.last),
@@ -89,6 +90,7 @@ async function deliveries() {
   const name = id => known.hooks.find(h => h.id === id)?.name || id;
   $("deliveries-table").hidden = !deliveries.length;
   $("no-deliveries").hidden = deliveries.length > 0;
+  $("no-deliveries").textContent = $("of-hook").value || $("of-state").value ? "No delivery is as chosen: choose all to see the others." : "Nothing was posted yet: press Test at a webhook, or wait for the end of a run.";
   $("older").hidden = deliveries.length < most || most >= 500;
   refresh($("deliveries"), deliveries.map(d => {
     const body = make("details", {}, make("summary", { textContent: d.event }), make("pre", { textContent: JSON.stringify(d.body, null, 1) }));

@@ -52,7 +52,7 @@ export async function showDevices(say) {
   for (const d of devices) ready.set(d.name, d.ready);
   refresh($("devices"), devices.map(device));
   refresh($("plugged"), parts.map(plugged));
-  $("parts").toggleAttribute("hidden", !parts.length); // which changes nothing that is so already
+  for (const [id, none] of [["no-devices", devices.length > 0], ["parts", !parts.length]]) $(id).toggleAttribute("hidden", none); // which changes nothing that is so already
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
   refresh($("links"), links.map(value => make("option", { value })));
 }

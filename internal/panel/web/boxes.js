@@ -3,7 +3,7 @@
 import { $, make, call, address } from "./common.js";
 import { refresh, write } from "./refresh.js";
 import { visit, when, json, sure, sends } from "./visit.js";
-import { level, numbers } from "./levels.js";
+import { level, numbersOf } from "./levels.js";
 
 const query = new URLSearchParams(location.search);
 const at = (name, part = "") => `/api/v1/boxes/${encodeURIComponent(name)}${part}`;
@@ -38,7 +38,8 @@ function item(b) {
   li.append(make("h2", {}, open, " ", pill(b.state, "What the box does"), pill(b.health, "How well it measures")));
   if (b.reason) li.append(make("p", { className: b.health === "bad" ? "bad" : "", textContent: b.reason }));
   li.append(make("p", { className: "hint", textContent: [`heard of ${heard(b.seen)}`, `${b.cores} cores`, `${Math.round(b.memory_bytes / 2 ** 30)} GB`, b.software, ...labelsOf(b.labels)].filter(Boolean).join(" · ") }),
-    make("ul", { className: "devices" }, ...b.devices.map(device)));
+    b.devices.length ? make("ul", { className: "devices" }, ...b.devices.map(device))
+      : make("p", { textContent: "It has no device, and so gets no runs: connect one, or write one into the configuration of the box." }));
   return li;
 }
 
@@ -84,8 +85,8 @@ async function measured(b) {
   const device = $("of-device").value;
   if (!b || !device) return;
   readings = await call(ofDevice(b.name, device, "readings"));
-  const metrics = [...new Set(readings.readings.flatMap(r => r.levels.map(l => l.metric)))];
-  options($("of-metric"), metrics.map(m => [m, m]));
+  const metrics = readings.metrics;
+  options($("of-metric"), metrics.map(m => [m.metric, m.label]));
   write($("why"), `${readings.why || `Its health is ${readings.health}.`}${readings.since ? ` Since ${when(readings.since)}.` : ""}`);
   refresh($("changed"), readings.changed.map(text => make("li", { textContent: `Changed then: ${text}` })));
   $("of-metric").parentNode.hidden = !metrics.length;
@@ -95,11 +96,15 @@ async function measured(b) {
 
 // draw draws the chart anew only if there is something new: a person may be walking through it.
 function draw() {
-  const metric = $("of-metric").value, now = JSON.stringify([readings, metric]);
+  const metric = $("of-metric").value, now = JSON.stringify([readings, metric, Boolean(current)]);
   if (drawn === now) return;
   drawn = now;
-  if (!metric) { $("levels").replaceChildren(make("p", { className: "hint none", textContent: "It has not measured the reference yet." })); return; }
-  $("levels").replaceChildren(level(readings, metric), numbers(readings, metric, when));
+  if (!metric) {
+    $("levels").replaceChildren(make("p", { className: "hint none", textContent: `It has not measured the reference yet: ${current ? "“Measure now” starts a run of it" : "set one below, and all devices measure it"}.` }));
+    return;
+  }
+  const { label } = readings.metrics.find(m => m.metric === metric);
+  $("levels").replaceChildren(level(readings, metric, label), numbersOf(readings, metric, label, when));
 }
 
 let current = null; // the reference, or null
@@ -131,7 +136,8 @@ const load = visit(async me => {
   $("join").hidden = !may("admin");
   refresh($("boxes"), boxes.map(item), $("boxes-head"));
   one(chosen());
-  await Promise.all([measured(chosen()), reference()]);
+  await reference(); // what is said of a device that has not measured it depends on it
+  await measured(chosen());
   if (!may("admin") || offered.size) return;
   offered.add("all");
   const [a, d] = await Promise.all([call("/api/v1/archives").catch(() => ({ archives: [] })), call("/api/v1/devices").catch(() => ({ links: [] }))]);

@@ -1,7 +1,7 @@
 // The same page in several browsers and on several devices: the median of each one's newest run, side by side. All content from runs is
 // inserted as text, never as markup.
 import { $, make, call, number, address, reportOf, csv } from "./common.js";
-import { ticks } from "./svg.js";
+import { svg, ticks } from "./svg.js";
 import { refresh } from "./refresh.js";
 import { visit, when, row } from "./visit.js";
 
@@ -61,7 +61,8 @@ function draw(name) {
     [`${number(value.low)} – ${number(value.high)}`, ...value.n < 6 ? [make("small", { textContent: "smallest and largest" })] : []], `${value.n} of ${run.trials}`,
     run.report ? make("a", { href: reportOf(run.id), textContent: when(run.wall) }) : when(run.wall)])));
   const without = lines.filter(l => !l.value).map(l => [browserOf(l.s), l.s.device].filter(Boolean).join(" on "));
-  $("lacks").textContent = without.length ? `The newest runs have no ${label} in ${without.join(", ")}.` : "";
+  $("lacks").textContent = without.length ? `The newest runs have no ${label} in ${without.join(", ")}: choose another metric, or make a run that measures it.` : "";
+  $("side-table").hidden = $("csv").parentNode.hidden = !have.length;
   $("csv").href = csv([["browser", "device", "run", "started", "trials", "valid", `median_${unit}`, `low_${unit}`, `high_${unit}`],
     ...have.map(({ s, value, run }) => [browserOf(s), s.device || "", run.id, run.wall, run.trials, value.n, value.median, value.low, value.high])]);
   const past = new URLSearchParams([...common.filter(kind => s[kind]).map(kind => [kind, s[kind]]), ...s.device ? [["device", s.device]] : [], ["browsers", "all"], ["metric", name]]);
@@ -73,12 +74,6 @@ function draw(name) {
 
 // picture has a row for each browser; the table below has the same numbers.
 function picture(lines, label, unit) {
-  const svg = (tag, attributes = {}, ...kids) => {
-    const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-    e.append(...kids);
-    return e;
-  };
   const high = Math.max(...lines.map(l => l.value.high), 1e-9), low = Math.min(0, ...lines.map(l => l.value.low)), span = (high - low) * 1.03, step = 46;
   const x = v => `${100 * (v - low) / span}%`, height = lines.length * step;
   const p = svg("svg", { height: height + 24, "aria-hidden": "true" });

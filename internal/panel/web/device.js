@@ -8,7 +8,9 @@ const own = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(1
 const idle = 400, during = 1000; // ms between pictures
 let etag = "", shown = "", mine = false, stopped = false, timer = 0, kept = 0;
 
-const say = text => { if ($("state").textContent !== text) $("state").textContent = text; };
+// say writes what is the matter, and with what it goes on.
+const say = (text, ...more) => { if ($("state").dataset.says !== text) { $("state").dataset.says = text; $("state").replaceChildren(text, ...more); } };
+const list = textContent => [" ", make("a", { href: "/", textContent })];
 
 // show asks for the picture, and again after a while; a window that nobody sees asks for none.
 async function show() {
@@ -32,7 +34,7 @@ async function show() {
       $("screen").alt = run ? `The screen of ${name} in a run` : `The screen of ${name}`;
     } else {
       const problem = await answer.json().catch(() => ({}));
-      say(problem.detail || answer.statusText);
+      say(problem.detail || answer.statusText, ...answer.status === 409 ? list("Start a run") : []);
       $("screen").hidden = true;
       etag = "";
       again = 2000;
@@ -205,7 +207,7 @@ async function begin() {
     $("title").textContent = name || "Device";
     document.title = `${name || "Device"} – Eidetic`;
     $("drive").hidden = $("view").hidden = !d;
-    if (!d) { say(name ? `There is no device ${name}: the page Runs has the list of devices.` : "No device is named: choose one on the page Runs."); return; }
+    if (!d) { say(name ? `There is no device ${name}.` : "No device is named.", ...list("Choose one")); return; }
     facts(d);
     $("drive").hidden = d.kind === "virtual";
     show();

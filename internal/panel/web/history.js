@@ -1,7 +1,8 @@
 // The history of runs: for each series a chart, its changes in words, and the numbers
 // as a table.
-import { $, make, call, number, address, reportOf, signIn, csv } from "./common.js";
+import { $, make, call, number, address, reportOf, signIn } from "./common.js";
 import { chart, together } from "./chart.js";
+import { numbers } from "./numbers.js";
 import { comparing } from "./compare.js";
 import { alerting } from "./alerts.js";
 
@@ -41,7 +42,7 @@ async function load() {
     if (turn !== asked) return;
     if (e.status === 401) { signIn(load); return; }
     $("trouble").hidden = false;
-    $("trouble").textContent = `The history could not be loaded: ${e.message}.`;
+    $("trouble").replaceChildren(`The history could not be loaded: ${e.message}. `, ...e.status === 404 ? [make("a", { href: "/history", textContent: "Other series" })] : []);
   };
   try {
     const list = await call("/api/v1/history?limit=500");
@@ -78,14 +79,30 @@ function draw() {
   $("charts").ariaBusy = "false";
 }
 
-// browsers shows series that differ in the browser alone on one chart. Their numbers follow, each in its own section.
+const lacks = "These runs do not have the metric: choose another one above.";
+const interval = v => [`${number(v.low)} – ${number(v.high)}`, ...v.n < 6 ? [make("small", { textContent: "smallest and largest" })] : []];
+const nameOf = r => [r.report ? make("a", { href: reportOf(r.id), textContent: when(r.wall) }) : when(r.wall), make("small", { textContent: r.id })];
+
+// browsers shows series that differ in the browser alone on one chart. What changed in each follows in its own section.
 function browsers(list, name) {
   const card = make("section", { className: "series" }), s = list[0];
   const lines = list.map(one => ({ label: browserOf(one), runs: one.runs, metric: one.metrics.find(m => m.metric === name) })).filter(line => line.metric?.values.length);
   card.append(make("h2", { textContent: `${s.name || address(s.page)}: ${list.map(browserOf).join(", ")}` }),
     make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`].filter(Boolean).join(" · ") }),
-    lines.length ? together(lines) : make("p", { textContent: "These runs do not have the metric." }));
+    ...lines.length ? [together(lines), tableOfAll(s, lines)] : [make("p", { textContent: lacks })]);
   return card;
+}
+
+// tableOfAll shows the numbers of several browsers, the newest run first.
+function tableOfAll(s, lines) {
+  const { label, unit, metric } = lines[0].metric, all = lines.flatMap(l => l.metric.values.map(v => ({ v, browser: l.label, run: l.runs.find(r => r.id === v.run) })))
+    .sort((a, b) => a.run.wall.localeCompare(b.run.wall));
+  return numbers("Numbers", `${label} of ${lines.map(l => l.label).join(", ")}, the newest run first`, `${s.name || "runs"}-browsers-${metric}`, () => ({
+    head: ["Run", "Trials", `Median, ${unit}`, "95 % interval", "Browser"],
+    rows: all.toReversed().map(({ v, browser, run }) => [nameOf(run), `${v.n} of ${run.trials}`, number(v.median), interval(v), browser]),
+    csv: [["run", "started", "browser", "trials", "valid", `median_${unit}`, `low_${unit}`, `high_${unit}`],
+      ...all.map(({ v, browser, run }) => [run.id, run.wall, browser, run.trials, v.n, v.median, v.low, v.high])],
+  }));
 }
 
 // section shows one series.
@@ -96,7 +113,7 @@ function section(s, name) {
     s.runs.length < s.count ? `the newest ${s.runs.length} of ${s.count} runs` : `${s.count} ${s.count === 1 ? "run" : "runs"}`].filter(Boolean).join(" · ") });
   card.append(head, facts, alerting(s.alerts, when));
   const metric = s.metrics.find(m => m.metric === name);
-  if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : "These runs do not have the metric." })); return card; }
+  if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : lacks })); return card; }
   card.append(findings(s, metric), chart(s, metric), comparing(s, when), table(s, metric));
   return card;
 }
@@ -121,23 +138,17 @@ const change = f => `${f.name}, from ${f.before} to ${f.after}`;
 
 // table shows the numbers of the chart, newest first.
 function table(s, metric) {
-  const value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p]));
-  const head = ["Run", "Trials", `Median, ${metric.unit}`, "95 % interval", "Changed"];
-  const rows = s.runs.filter(r => value.has(r.id)).reverse().map(r => {
-    const v = value.get(r.id), step = steps.get(r.id);
-    const name = make("th", { scope: "row" }, r.report ? make("a", { href: reportOf(r.id), textContent: when(r.wall) }) : when(r.wall), make("small", { textContent: r.id }));
-    const says = make("td", {}, ...(step ? [make("strong", { className: step.trend, textContent: step.text })] : []), ...r.changed.map(f => make("span", { className: "near", textContent: change(f) })));
-    const interval = make("td", { textContent: `${number(v.low)} – ${number(v.high)}` });
-    if (v.n < 6) interval.append(make("small", { textContent: "smallest and largest" }));
-    return make("tr", { className: step ? "step" : "" }, name, make("td", { textContent: `${v.n} of ${r.trials}` }), make("td", { textContent: number(v.median) }), interval, says);
-  });
-  const save = make("a", { textContent: "Download as CSV", download: `${(s.name || "runs").replace(/[^\w.-]+/g, "-")}-${metric.metric}.csv`, href: csv([
-    ["run", "started", "trials", "valid", `median_${metric.unit}`, `low_${metric.unit}`, `high_${metric.unit}`],
-    ...s.runs.filter(r => value.has(r.id)).map(r => { const v = value.get(r.id); return [r.id, r.wall, r.trials, v.n, v.median, v.low, v.high]; })]) });
-  return make("details", { className: "numbers" }, make("summary", { textContent: "Numbers" }), make("p", { className: "hint" }, save),
-    make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: `Numbers of ${title(s)}` }, make("table", {},
-      make("caption", { textContent: `${metric.label} of ${title(s)}, the newest run first` }),
-      make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))), make("tbody", {}, ...rows))));
+  const value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p])), runs = s.runs.filter(r => value.has(r.id));
+  return numbers("Numbers", `${metric.label} of ${title(s)}, the newest run first`, `${s.name || "runs"}-${metric.metric}`, () => ({
+    head: ["Run", "Trials", `Median, ${metric.unit}`, "95 % interval", "Changed"],
+    rows: runs.toReversed().map(r => {
+      const v = value.get(r.id), step = steps.get(r.id);
+      const says = [...step ? [make("strong", { className: step.trend, textContent: step.text })] : [], ...r.changed.map(f => make("span", { className: "near", textContent: change(f) }))];
+      return { className: step ? "step" : "", cells: [nameOf(r), `${v.n} of ${r.trials}`, number(v.median), interval(v), says] };
+    }),
+    csv: [["run", "started", "trials", "valid", `median_${metric.unit}`, `low_${metric.unit}`, `high_${metric.unit}`],
+      ...runs.map(r => { const v = value.get(r.id); return [r.id, r.wall, r.trials, v.n, v.median, v.low, v.high]; })],
+  }));
 }
 
 // go applies a change to the query and updates the address.

@@ -1,6 +1,7 @@
 // What a device measured of the fleet's reference: a chart of a metric's level over the reference runs, with the band
 // in which a steady device stays, and the same as a table.
-import { make, number, csv } from "./common.js";
+import { make, number } from "./common.js";
+import { numbers } from "./numbers.js";
 import { axes, height, top, bottom, left, right } from "./chart.js";
 import { svg, walk } from "./svg.js";
 
@@ -12,14 +13,14 @@ const says = (p, band) => `${new Date(p.at).toLocaleString([], { dateStyle: "med
   `${outside(band, p.median) ? `, ${p.median > band.high ? "above" : "below"} the band` : ""}, ${number(p.thrown_percent)} % thrown away`;
 
 // level is the chart. It is one tab stop; arrow keys go from run to run, Enter opens the run.
-export function level(readings, metric) {
+export function level(readings, metric, title) {
   const points = of(readings, metric), band = bandOf(readings, metric);
   const figure = make("figure", { className: "chart" }), readout = make("figcaption", { className: "hint" });
   readout.textContent = `${band ? "The band is where the runs of a steady device lie. " : "There is no baseline yet. "}Arrow keys or the pointer show a run’s numbers.`;
   let width = 0, current = points.length - 1;
   const paint = () => {
     const had = figure.contains(document.activeElement);
-    const picture = draw(width, readings, metric, points, band, i => { current = i; readout.textContent = says(points[i], band); }, () => current);
+    const picture = draw(width, readings, metric, title, points, band, i => { current = i; readout.textContent = says(points[i], band); }, () => current);
     figure.replaceChildren(picture, readout);
     if (had) picture.querySelectorAll("a")[current]?.focus();
   };
@@ -31,14 +32,14 @@ export function level(readings, metric) {
   return figure;
 }
 
-function draw(width, readings, metric, points, band, tell, current) {
+function draw(width, readings, metric, title, points, band, tell, current) {
   const values = points.flatMap(p => [p.median - p.within / 2, p.median + p.within / 2]).concat(band ? [band.low, band.high] : []);
   const low = Math.min(...values), high = Math.max(...values), margin = Math.max((high - low) * 0.08, Math.abs(high) * 0.005, 1e-9);
   const from = low - margin, to = high + margin, unit = points[0].unit;
   const x = i => points.length === 1 ? (left + width - right) / 2 : left + 8 + i * (width - left - right - 16) / (points.length - 1);
   const y = v => top + (height - top - bottom) * (to - v) / (to - from);
   const drift = readings.since && band?.drifted ? points.findIndex(p => new Date(p.at) >= new Date(readings.since)) : -1;
-  const label = `${metric} over ${points.length} reference runs${band ? `; baseline ${number(band.median)} ${unit}, band ${number(band.low)} to ${number(band.high)}` : ""}. ${readings.why}`;
+  const label = `${title} over ${points.length} reference runs${band ? `; baseline ${number(band.median)} ${unit}, band ${number(band.low)} to ${number(band.high)}` : ""}. ${readings.why}`;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label });
   const back = svg("g", { "aria-hidden": "true" }), all = svg("g");
   if (band) {
@@ -66,18 +67,16 @@ function draw(width, readings, metric, points, band, tell, current) {
   return picture;
 }
 
-// numbers is the table, the newest run first, and the same as CSV.
-export function numbers(readings, metric, when) {
+// numbersOf is the table, the newest run first, and the same as CSV.
+export function numbersOf(readings, metric, label, when) {
   const points = of(readings, metric), band = bandOf(readings, metric), unit = points[0].unit, name = `${readings.box}/${readings.device}`;
-  const save = make("a", { textContent: "Download as CSV", download: `${name.replace(/[^\w.-]+/g, "-")}-${metric}.csv`, href: csv([
-    ["run", "at", `median_${unit}`, `within_${unit}`, "thrown_percent", "stolen_percent", "clock_ms", "baseline_low", "baseline_high"],
-    ...points.map(p => [p.run, p.at, p.median, p.within, p.thrown_percent, p.stolen_percent, p.clock_ms, band?.low ?? "", band?.high ?? ""])]) });
-  const row = p => make("tr", { className: outside(band, p.median) ? "step" : "" },
-    make("th", { scope: "row" }, make("a", { href: `/runs/${encodeURIComponent(p.run)}`, textContent: when(p.at) }), make("small", { textContent: p.run })),
-    ...[number(p.median), number(p.within), `${number(p.thrown_percent)} %`, `${number(p.stolen_percent)} %`, `${number(p.clock_ms)} ms`, outside(band, p.median) ? (p.median > band.high ? "above the band" : "below the band") : ""].map(textContent => make("td", { textContent })));
-  return make("details", { className: "numbers" }, make("summary", { textContent: "Numbers" }), make("p", { className: "hint" }, save),
-    make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: `${metric} of ${name}` }, make("table", {},
-      make("caption", { textContent: `${metric} of ${name}, the newest run first` }),
-      make("thead", {}, make("tr", {}, ...["Run", `Median, ${unit}`, `Spread within, ${unit}`, "Thrown away", "Stolen time", "Clock differs by", "Band"].map(textContent => make("th", { scope: "col", textContent })))),
-      make("tbody", {}, ...points.toReversed().map(row)))));
+  return numbers("Numbers", `${label} of ${name}, the newest run first`, `${name}-${metric}`, () => ({
+    head: ["Run", `Median, ${unit}`, `Spread within, ${unit}`, "Thrown away", "Stolen time", "Clock differs by", "Band"],
+    rows: points.toReversed().map(p => ({ className: outside(band, p.median) ? "step" : "", cells: [
+      [make("a", { href: `/runs/${encodeURIComponent(p.run)}`, textContent: when(p.at) }), make("small", { textContent: p.run })],
+      number(p.median), number(p.within), `${number(p.thrown_percent)} %`, `${number(p.stolen_percent)} %`, `${number(p.clock_ms)} ms`,
+      outside(band, p.median) ? (p.median > band.high ? "above the band" : "below the band") : ""] })),
+    csv: [["run", "at", `median_${unit}`, `within_${unit}`, "thrown_percent", "stolen_percent", "clock_ms", "baseline_low", "baseline_high"],
+      ...points.map(p => [p.run, p.at, p.median, p.within, p.thrown_percent, p.stolen_percent, p.clock_ms, band?.low ?? "", band?.high ?? ""])],
+  }));
 }

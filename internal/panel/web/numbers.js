@@ -4,7 +4,8 @@ import { make, csv } from "./common.js";
 
 const most = 500;
 
-// numbers: of returns { head, rows, csv, count }: rows of cells, which are text or nodes, and those of the file.
+// numbers: of returns { head, rows, csv }: rows of cells, which are text, nodes or several of them, and those of the file. A row may
+// also be { cells, className }.
 export function numbers(summary, caption, file, of) {
   const box = make("details", { className: "numbers" }, make("summary", { textContent: summary }));
   const fill = () => {
@@ -13,8 +14,12 @@ export function numbers(summary, caption, file, of) {
     const save = make("a", { textContent: "Download as CSV", download: `${file.replace(/[^\w.-]+/g, "-")}.csv`, href: csv(lines) });
     const table = make("table", {}, make("caption", { textContent: caption + (rows.length > shown.length ? `; the first ${shown.length} of ${rows.length}` : "") }),
       make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))),
-      make("tbody", {}, ...shown.map(([first, ...cells]) => make("tr", {}, make("th", { scope: "row" }, first), ...cells.map(c => make("td", {}, c ?? "–"))))));
+      make("tbody", {}, ...shown.map(row)));
     box.replaceChildren(box.firstChild, make("p", { className: "hint" }, save), make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: caption }, table));
+  };
+  const row = r => {
+    const [first, ...cells] = r.cells || r;
+    return make("tr", { className: r.className || "" }, make("th", { scope: "row" }, ...[first].flat()), ...cells.map(c => make("td", {}, ...[c ?? "–"].flat())));
   };
   box.addEventListener("toggle", fill);
   box.update = fill;

@@ -2,7 +2,7 @@
 // place, lock, zoom, outline and region.
 import { $, make, call, number } from "./common.js";
 import { Sheet, regionOf, textOf } from "./sheet.js";
-import { Curve, keys, shareOf } from "./curve.js";
+import { Curve, keys, progressOf, shareOf } from "./curve.js";
 import { apart, locks, long, parted, times, says } from "./locks.js";
 import { signed } from "./dots.js";
 import { numbers } from "./numbers.js";
@@ -32,7 +32,7 @@ export function films({ run, query, keep }) {
     names = both(i => view.arms[i] ? [view.arms[i].name, view.arms[i].differs].filter(Boolean).join(", ") : "");
     const seen = pairs.some(p => [p.control, p.treatment].every(n => view.trials.find(t => t.n === n)?.reel));
     $("films").hidden = !pairs.length;
-    $("no-pair").textContent = seen ? "Choose a pair here, or by its dot above." : view.thinned || "The trials of this run have no films.";
+    $("no-pair").textContent = seen ? "Choose a pair here, or by its dot above." : view.thinned || "The trials of this run have no films: a new run of its plan makes them.";
     const chosen = $("pair").value || query.get("pair") || "";
     $("pair").replaceChildren(make("option", { value: "", textContent: "none" }), ...pairs.map((p, i) => make("option", { value: i + 1, textContent: `${i + 1}: trials ${p.control} and ${p.treatment}` })));
     $("pair").value = pairs[chosen - 1] ? chosen : "";
@@ -229,9 +229,15 @@ export function films({ run, query, keep }) {
 
   function levels() {
     const head = ["Visual progress, %", "Control, ms", "Treatment, ms", "Difference, ms"], shift = ([a, b]) => a === null || b === null ? null : b - a;
+    const changes = () => lists.flatMap((list, i) => list.changed.flatMap((n, frame) => n ? [{ list, i, n, frame, share: shareOf(list, frame), progress: progressOf(list, frame) }] : []));
     $("levels").replaceChildren(numbers("When each progress was reached, as a table", `Visual progress of trials ${trials.join(" and ")}`, `${run}-pair-${$("pair").value}-progress`, () => ({
       head, rows: times(lists).map(({ level, ms }) => [String(+level.toFixed(3)), ...ms.map(v => v === null ? null : v.toFixed(1)), shift(ms) === null ? null : shift(ms).toFixed(1).replace("-", "−")]),
       csv: [["progress_percent", "control_ms", "treatment_ms", "difference_ms"], ...times(lists).map(({ level, ms }) => [level, ...ms.map(v => v ?? ""), shift(ms) === null ? "" : +shift(ms).toFixed(3)])],
+    })), numbers("Frames with changes of both films, as a table", `Frames with changes of trials ${trials.join(" and ")}`, `${run}-pair-${$("pair").value}-frames`, () => ({
+      head: ["Film", "Frame", "Time, ms", "Changed pixels", "Share, %", "Progress, %"],
+      rows: changes().map(c => [names[c.i], c.frame, c.list.time_ms[c.frame].toFixed(1), c.n, c.share >= 0.01 ? c.share.toFixed(2) : c.share.toPrecision(2), c.progress]),
+      csv: [["trial", "arm", "frame", "time_ms", "changed_pixels", "changed_percent", "progress_percent"],
+        ...changes().map(c => [trials[c.i], ["control", "treatment"][c.i], c.frame, c.list.time_ms[c.frame], c.n, +c.share.toPrecision(6), c.progress ?? ""])],
     })));
   }
 

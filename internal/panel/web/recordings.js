@@ -1,6 +1,7 @@
 // Recordings: those that were uploaded, those that runs made, and what is in one. All content is inserted as
 // text, never as markup: a page that was recorded chooses its addresses.
 import { $, make, call, number, address, csv } from "./common.js";
+import { svg } from "./svg.js";
 import { refresh } from "./refresh.js";
 import { changing } from "./recordingedit.js";
 import { visit, when, button, row, clicked, sure, sends } from "./visit.js";
@@ -84,7 +85,7 @@ function fall() {
   const found = contents.requests.filter(r => [r.method, r.url, r.status, r.type, r.protocol, r.truncated || ""].join(" ").toLowerCase().includes(text));
   const ends = r => r.start_ms + Math.max(r.first_byte_ms, r.end_ms), first = Math.min(...contents.requests.map(r => r.start_ms)), last = Math.max(first + 1, ...contents.requests.map(ends));
   $("scale").textContent = contents.requests.length ? `When (${number(first)} to ${number(last)} ms)` : "When";
-  $("count").textContent = `${found.length} of ${contents.exchanges} requests.`;
+  $("count").textContent = `${found.length} of ${contents.exchanges} requests.${found.length || !text ? "" : " Search for less of the address, or for nothing, to see the others."}`;
   const drawn = everything ? found : found.slice(0, few);
   $("requests").replaceChildren(...drawn.map(r => {
     const tr = row(r.id, [[`${r.method === "GET" ? "" : `${r.method} `}${address(r.url)}`, ...r.truncated ? [make("small", { textContent: `cut off: ${r.truncated}` })] : []],
@@ -96,12 +97,6 @@ function fall() {
 }
 
 function bars(r, begin, last) {
-  const svg = (tag, props, ...kids) => {
-    const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(props)) e.setAttribute(name, value);
-    e.append(...kids);
-    return e;
-  };
   const part = (from, to, name) => svg("rect", { class: name, x: `${100 * (from - begin) / (last - begin)}%`, width: `${Math.max(0.3, 100 * (to - from) / (last - begin))}%`, y: 3, height: 11 });
   const first = r.start_ms + r.first_byte_ms;
   return svg("svg", { "aria-hidden": "true" }, part(r.start_ms, first, "wait"), part(first, Math.max(first, r.start_ms + r.end_ms), "take"));

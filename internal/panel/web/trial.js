@@ -21,7 +21,7 @@ function failed(e) {
   $("busy").hidden = true;
   if (e.status === 401) { signIn(load); return; }
   $("trouble").hidden = false;
-  $("trouble").textContent = `The frames cannot be shown: ${e.message}.`;
+  $("trouble").replaceChildren(`The frames cannot be shown: ${e.message}. `, ...e.status === 404 || e.status === 409 ? [make("a", { href: "/", textContent: "All runs" })] : []);
 }
 
 // keep writes what is seen into the address.

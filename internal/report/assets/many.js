@@ -13,6 +13,8 @@ if (/^https?:$/.test(location.protocol) && /^\/runs\/[^/]+\/report\.html$/.test(
   });
   exports.hidden = false;
 }
+const rows = document.querySelector("#data");
+if (rows) document.querySelector("#cells").append(csvButton("changes", () => JSON.parse(rows.textContent), "Download all changes as CSV"));
 const theme = document.querySelector("#theme"), root = document.documentElement;
 const recall = () => { try { return localStorage.getItem("eidetic-theme"); } catch { return null; } };
 const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";

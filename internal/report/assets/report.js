@@ -239,13 +239,27 @@ function log(section) {
     for (const o of all("button", chips)) o.ariaPressed = String(o.value === stage);
     fill();
   });
+  box.after(csvButton(`trial-${found.n}-requests`, () => [["start_ms", "method", "url", "protocol", "stage", "score", "status", "bytes", "first_byte_ms", "total_ms", "note"],
+    ...rows.map(r => [r[START], text(r[METHOD]), text(r[URL_]), text(r[PROTOCOL]), text(r[STAGE]), r[SCORE], r[STATUS], r[BYTES], r[FIRST], r[TOOK], text(r[NOTE])])]));
   if (found.note) box.before(make("p", { className: "alert warn", textContent: found.note }));
   fill();
+}
+
+// ---- files ----------------------------------------------------------------
+const place = (what, rows, text) => $(`[data-csv="${what}"]`)?.append(csvButton(what, rows, text));
+place("curves", () => [["trial", "arm", "valid", "frame", "time_ms", "load_percent", "visual_progress_percent"],
+  ...data.curves.flatMap(c => c.t.map((t, i) => [c.n, c.arm, c.valid, c.f[i], t, c.load?.[i], c.visual?.[i]]))], "Download all curves as CSV");
+place("trials", () => [["trial", "arm", "valid", ...data.metrics], ...data.trials.map(t => [t.n, t.arm, t.valid, ...t.values])], "Download all trials as CSV");
+for (const s of data.steps) {
+  $("figure", document.getElementById(s.anchor)).append(csvButton(s.anchor, () => [s.pinged ? ["arm", "answered_after_ms", "share_percent"] : ["trial", "arm", "valid", "time_ms", "load_percent"],
+    ...s.curves.flatMap(c => c.t.map((t, i) => s.pinged ? [c.arm, t, c.v[i]] : [c.n, c.arm, c.valid, t, c.v[i]]))]));
 }
 
 // ---- trials ---------------------------------------------------------------
 function open(section) {
   log(section);
+  const events = $(".events", section);
+  if (events && !$("[data-download]", events)) events.append(csvButton(`trial-${section.dataset.trial}-events`, () => tableRows($("table", events))));
   const video = $("video", section);
   if (!video || video.dataset.ready) return;
   video.dataset.ready = "yes";

@@ -83,6 +83,9 @@ function tables() {
   to.replaceChildren();
   for (const c of shown) {
     to.append(make("h2", { textContent: `Tables of trial ${c.n}` }));
+    to.append(csvButton(`trial-${c.n}-timeline`, () => [["track", "name", "start_ms", "lasts_ms", "start_may_be_earlier_by_ms", "start_may_be_later_by_ms", "facts"],
+      ...c.data.tracks.flatMap(track => track.ev.map(e => [track.name, c.data.texts[e[NAME]], e[START], +(e[END] - e[START]).toFixed(3), -e[EARLY], e[LATE], facts(c, e).map(f => f.join(": ")).join(", ")]))],
+    "Download all tracks as CSV"));
     for (const { track } of c.rows) {
       const body = make("tbody"), more = make("button", { type: "button", className: "quiet" });
       let done = 0;
@@ -356,6 +359,12 @@ for (const s of all("select[data-arm]")) s.addEventListener("change", () => { bu
 // #12 in the address shows that trial.
 const wanted = /^#(\d+)$/.exec(location.hash);
 if (wanted) for (const s of all("select[data-arm]")) if ([...s.options].some(o => o.value === wanted[1])) s.value = wanted[1];
+const graph = $(".run-graph table");
+if (graph) graph.parentElement.after(csvButton("run-graph", () => {
+  const rows = tableRows(graph).slice(1), of = arm => ["total_ms", "self_ms", "times"].map(what => arm + what), both = rows[0].length > 4;
+  const apart = text => (text.match(/[+−]?[\d.]+/g) || []).map(v => Number(v.replace("−", "-"))); // a difference and its interval
+  return [["name", ...both ? [...of("control_"), ...of("treatment_"), "difference_ms", "low_ms", "high_ms"] : of("")], ...rows.map(r => both ? [...r.slice(0, 7), ...apart(r[7])] : r)];
+}));
 addEventListener("resize", draw);
 $(".tl-tools").hidden = false;
 shades();

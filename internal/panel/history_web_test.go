@@ -1,0 +1,21 @@
+package panel
+
+// historyPage: somebody looks at a page in two browsers on one chart, and reads the numbers below it.
+func historyPage() pageTest {
+	return pageTest{"/history?name=checkout&page=https%3A%2F%2Fwww.shop.example%2F&link=4g&browsers=all", `
+	await until(() => document.querySelectorAll(".series").length === 3 && document.querySelectorAll(".run-point").length);
+	await charts();
+	const [all, one] = document.querySelectorAll(".series .numbers"), file = box => decodeURIComponent(box.querySelector("a[download]").href.split(",").slice(1).join(",")).trim().split("\r\n");
+	const line = tr => [...tr.cells].slice(1).map(c => c.textContent).join(", ");
+	says.push("all: " + [all.querySelector("caption").textContent, all.querySelector("tbody").rows.length, line(all.querySelector("tbody").rows[0])].join("; "));
+	says.push("file: " + [all.querySelector("a[download]").download, file(all).length, file(all)[0], file(all).filter(l => l.includes(",firefox-esr,")).length].join("; "));
+	says.push("one: " + [one.querySelectorAll("tr.step").length, one.querySelector("tr.step strong").textContent.length > 10, one.querySelector("tbody").rows.length, file(one)[0]].join("; "));
+	set($("metric"), "unique_fps");
+	await until(() => document.querySelector(".chart svg[role]")?.getAttribute("aria-label").startsWith("unique_fps"));
+	says.push("closed: " + document.querySelectorAll(".numbers table").length);`, []string{
+		"all: SpeedIndex of chromium, firefox-esr, the newest run first; 33; 10 of 0, 990, 965 – 1020, chromium",
+		"file: checkout-browsers-speed_index_ms.csv; 34; run,started,browser,trials,valid,median_ms,low_ms,high_ms; 3",
+		"one: 1; true; 30; run,started,trials,valid,median_ms,low_ms,high_ms",
+		"closed: 0",
+	}, 3, "", noPicture}
+}
