@@ -71,6 +71,10 @@ bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a mi
 bench-health: ## Simulate boxes of a fleet: steady ones that are called drifting, slower ones that are found (some minutes; HEALTH_FLAGS="-boxes 10000")
 	go run ./internal/fleet/metrology/bench $(HEALTH_FLAGS)
 
+.PHONY: bench-drift
+bench-drift: ## Make a real box 5 % slower, and print after how many reference runs its head calls it drifting (ten minutes; DRIFT_FLAGS="-share 0.1")
+	go run ./internal/fleet/bench/drift $(DRIFT_FLAGS)
+
 .PHONY: bench-noise
 bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLAGS="-try 'NAME=--flag'")
 	@scripts/deps.sh demo bench

@@ -159,7 +159,7 @@ func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reade
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func testLife(t *testing.T) {
 	})
 }
 
-// testRestarts configures a box through the service, hangs its system, and resets it to
+// testRestarts configures a box through the service, restores a backup, hangs its system, and resets it to
 // factory settings. It runs beside testLife, because each of these costs one or two starts.
 func testRestarts(t *testing.T) {
 	b := StartBox(t, BoxOptions{})
@@ -122,6 +122,26 @@ func testRestarts(t *testing.T) {
 			)
 		})
 		b.expect(t, "the configured host name", "hostname", "lab9")
+	})
+	t.Run("backup and restore", func(t *testing.T) {
+		const workflow = "/api/v1/workflows/kept"
+		must := func(want int, method, path, contentType, body string) string {
+			status, text := b.REST(t, method, path, contentType, strings.NewReader(body))
+			if status != want {
+				t.Fatalf("%s %s = %d %.500s; want %d", method, path, status, text, want)
+			}
+			return text
+		}
+		must(http.StatusOK, http.MethodPut, workflow, "application/json", `{"plan":{"page":"https://www.shop.example/","trials":3}}`)
+		file := must(http.StatusOK, http.MethodGet, "/api/v1/backup", "", "")
+		must(http.StatusNoContent, http.MethodDelete, workflow, "", "")
+		before := b.Run(t, "systemctl show --property MainPID --value appliance.service")
+		must(http.StatusAccepted, http.MethodPost, "/api/v1/restore?replace=everything", "application/x-tar", file)
+		// The service starts again by itself.
+		b.Run(t, fmt.Sprintf("timeout 300 sh -c 'while [ $(systemctl show --property MainPID --value appliance.service) = %s ]; do sleep 0.2; done'", before))
+		b.Healthy(t)
+		must(http.StatusOK, http.MethodGet, workflow, "", "")
+		b.expect(t, "the token", "cat /etc/appliance/token", token)
 	})
 	t.Run("hung system", func(t *testing.T) {
 		hung := time.Now()

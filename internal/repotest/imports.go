@@ -244,6 +244,11 @@ func directions() []direction {
 			"a benchmark starts the database that it measures, and lists its results as the others do",
 		},
 		{
+			"internal/fleet/bench/drift",
+			append([]string{"cmd/appliance/client", "internal/benchrig", "netlab/archive"}, lab...),
+			"a real box is made slower, and its head is asked as a person would",
+		},
+		{
 			"internal/fleet/simulate",
 			append([]string{"internal/fleet", "internal/panel", "internal/pin", "internal/store"}, lab...),
 			"simulated boxes call the whole head, as its service puts it together",
