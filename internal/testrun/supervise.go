@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ func supervise(args []string) int {
 	}
 	nice, err := strconv.Atoi(args[0])
 	if err == nil && nice != 0 {
+		runtime.LockOSThread() // a nice value is a thread's: this one starts the command
 		err = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)
 	}
 	if err != nil {

@@ -96,6 +96,24 @@ func TestSecondTries(t *testing.T) {
 	}
 }
 
+// A command has the nice value that the supervisor was asked for, whichever thread starts it.
+func TestNice(t *testing.T) {
+	b := newBench(t)
+	for range 10 {
+		cmd := exec.CommandContext(t.Context(), b.program, superviseCommand, "5", "nice")
+		left, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer left.Close()
+		cmd.ExtraFiles = []*os.File{left}
+		out, err := cmd.Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != "5" {
+			t.Fatalf("the command has the nice value %q, %v; want 5", got, err)
+		}
+	}
+}
+
 // testrun ends and names the processes that a test leaves running.
 func TestLeftBehind(t *testing.T) {
 	b := newBench(t)

@@ -95,8 +95,8 @@ func Over(l *ledger.Ledger, c Config) (*Head, error) {
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	h := &Head{
-		Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), wished: newBell(), untidy: newBell(),
-		rolling: newBell(), known: map[string]judged{},
+		Config: c, ledger: l, events: runqueue.NewEvents(), waiters: newWaiters(), bell: newBell(), ended: newBell(), wished: newBell(),
+		untidy: newBell(), rolling: newBell(), known: map[string]judged{},
 	}
 	if err := errors.Join(os.RemoveAll(h.staging()), os.MkdirAll(h.staging(), 0o700)); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
