@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,8 +46,9 @@ func pairFilm(later int) *filmtest.Film {
 
 func pairLines(n, later int) int { return min(max(n-pairFills-later+1, 0), 20) }
 
-// filmedPairs keeps a run of eight pairs, of which one trial is left out and the first two have films.
-func filmedPairs(t testing.TB, st *store.Store) *lab.Run {
+// filmedPairs keeps a run of eight pairs, of which one trial is left out and the first two have films. Changes are
+// made to it before it is saved.
+func filmedPairs(t testing.TB, st *store.Store, changes ...func(dir string, run *lab.Run)) *lab.Run {
 	t.Helper()
 	run := reporttest.Compared(5, 9, 500)
 	run.ID, run.Name, run.Wall = "20261123-091400-pairs", "the new checkout", time.Date(2026, 11, 23, 9, 14, 0, 0, time.UTC)
@@ -80,6 +82,9 @@ func filmedPairs(t testing.TB, st *store.Store) *lab.Run {
 		}
 		writeReel(t, folder.Path(), trial.Number, f)
 		writeStrip(t, dir, trial.StartTime)
+	}
+	for _, change := range changes {
+		change(folder.Path(), run)
 	}
 	if err := report.Write(folder.Path(), run); err != nil {
 		t.Fatal(err)
@@ -228,4 +233,68 @@ func runPage() pageTest {
 	}, 10, "&pair=1&at=1150", `
 	await until(() => $("views").dataset.place && document.querySelectorAll(".metric svg").length === 8 && document.querySelectorAll("#place img").length > 2);
 	for (const [i, m] of [...document.querySelectorAll(".metric")].entries()) m.hidden = i > 0`}
+}
+
+// BenchmarkPairSteps steps through both films of a pair, 1920 × 1080 each, in Chromium: each key is answered, and both frames
+// are painted, before the next is pressed. In the first a part of the screen changes, in the second all of it.
+func BenchmarkPairSteps(b *testing.B) {
+	const w, h, frames = 1920, 1080, 121
+	page := filmtest.NewPage(w, 4000, 1)
+	for name, scene := range map[string]filmtest.Scene{
+		"load": func(pix []byte, n int) {
+			filmtest.Fill(pix, w, image.Rect(0, 0, w, h), 255, 255, 255)
+			copy(pix[:4*w*(h*n/frames)], page.Pix)
+		},
+		"scroll": func(pix []byte, n int) { page.Show(pix, w, h, 0, 8*n) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			st, err := store.Open(b.Context(), b.TempDir(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer st.Close()
+			run := filmedPairs(b, st, func(dir string, run *lab.Run) {
+				for _, trial := range run.Trials[:2] {
+					film := filmtest.New(w, h, 60, scene, filmtest.Beat(frames, 60, 60, 0))
+					trial.StartFrame, trial.StartTime = 0, film.Info(0).Time
+					trial.VisualProgress = make([]float64, frames)
+					if err := os.Remove(filepath.Join(dir, "trials", store.TrialName(trial.Number), "screen.reel")); err != nil {
+						b.Fatal(err)
+					}
+					writeReel(b, dir, trial.Number, film)
+				}
+			})
+			p, err := New(Config{Store: st, Version: "v1"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := httptest.NewServer(p)
+			defer s.Close()
+			browser := reporttest.NewBrowser(b)
+			var took float64
+			steps := 0
+			for b.Loop() {
+				if err := browser.Open(s.URL + "/run?run=" + run.ID + "&pair=1&at=0&zoom=fit"); err != nil {
+					b.Fatal(err)
+				}
+				ms, err := reporttest.Eval[float64](browser, `(async () => {`+until+`
+					const views = document.getElementById("views"), place = document.getElementById("place");
+					await until(() => views.dataset.place === place.ariaValueNow);
+					const first = Number(place.ariaValueNow);
+					const step = n => new Promise(yes => {
+						new MutationObserver((_, o) => { if (views.dataset.place === String(n)) { o.disconnect(); requestAnimationFrame(yes); } }).observe(views, { attributes: true });
+						place.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true }));
+					});
+					const began = performance.now();
+					for (let i = 1; i <= 100; i++) await step(first + i);
+					return performance.now() - began;
+				})()`)
+				if err != nil {
+					b.Fatal(err)
+				}
+				took, steps = took+ms, steps+100
+			}
+			b.ReportMetric(float64(steps)/took*1e3, "steps/s")
+		})
+	}
 }
