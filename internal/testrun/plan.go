@@ -52,7 +52,7 @@ func fileTools() []string {
 }
 
 // companions use namespaces and browsers but assert nothing about times: they run one
-// after another beside the booted image.
+// after another behind the booted image, beside the unit tests.
 func companions() []string {
 	return []string{
 		"netlab/replay/conformance", "internal/samplesite", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
@@ -120,9 +120,9 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 		// themselves.
 		const yielding = 5
 		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
-		beside := slices.Concat([]job{check}, p.unit(yielding), p.companions(yielding), p.container(yielding))
+		beside := slices.Concat([]job{check}, p.unit(yielding), p.container(yielding))
 		return []stage{
-			{"box, and what minds no company", [][]job{p.box(), beside}},
+			{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},
 			{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 		}, nil
 	}
