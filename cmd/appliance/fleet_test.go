@@ -139,7 +139,7 @@ func TestFleetKilled(t *testing.T) {
 	if status, body, err := head.panel.Do(t.Context(), http.MethodPost, "/api/v1/retention?keep_gb=0.000001", nil); err != nil || status != http.StatusOK {
 		t.Fatalf("POST retention = %d %s, %v; want 200", status, body, err)
 	}
-	for run, want := range map[string]int{id: http.StatusNotFound, next: http.StatusOK} {
+	for run, want := range map[string]int{id: http.StatusGone, next: http.StatusOK} {
 		if status, body, err := head.panel.Do(t.Context(), http.MethodGet, "/api/v1/runs/"+run+"/artifacts/trials/001/screen.reel", nil); err != nil || status != want {
 			t.Errorf("after retention the film of %s is %d %.200s, %v; want %d", run, status, body, err, want)
 		}
@@ -180,8 +180,9 @@ func TestFleetTwoHeads(t *testing.T) {
 	joinFleet(t, first, serveHere(t, data("two")), "lab-2")
 
 	id := first.panel.Start(t, plan)
-	if state := second.panel.Follow(t, id, 3*testlab.Hang, func(p storytest.Progress) bool { return p.Trial >= 1 }); state != store.StateRunning {
-		t.Fatalf("the second head heard of the run first when it was %s; want progress from boxes that call the first", state)
+	begun := func(p storytest.Progress) bool { return p.State == store.StateRunning }
+	if state := second.panel.Follow(t, id, 3*testlab.Hang, begun); state != store.StateRunning {
+		t.Fatalf("the second head heard of the run first when it was %s; want to hear when a box that calls the first begins", state)
 	}
 	road.leadTo(nil)
 	restored := time.After(time.Minute)
