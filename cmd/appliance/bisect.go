@@ -112,7 +112,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 		if err != nil {
 			return usage(err)
 		}
-		config.Patience, config.FirstPause = c.Patience, time.Second
+		config.Patience = c.Patience
 		w := &waiting{box: client.New(config), bar: bar, out: news}
 		defer w.box.Close()
 		lab = &boxPairs{plan: plan, waiting: w}

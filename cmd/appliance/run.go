@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	config.Patience, config.FirstPause = c.Patience, cmp.Or(c.pause, time.Second)
+	config.Patience, config.FirstPause = c.Patience, c.pause
 	if c.Out != "" {
 		if _, err := makeOut(c.Out); err != nil {
 			return cannot(err)

@@ -33,7 +33,7 @@ Example:
 // boxOf returns a client that asks for some seconds.
 func (f *boxFlags) boxOf(std *streams) (*client.Client, error) {
 	config, err := f.config(std.err)
-	config.Patience, config.FirstPause = 5*time.Second, time.Second
+	config.Patience = 5 * time.Second
 	return client.New(config), err
 }
 

@@ -10,6 +10,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -33,10 +34,10 @@ type Config struct {
 	Base  string // the panel's address, such as http://127.0.0.1:8080
 	Token string // empty: none
 	Trust        // of a box whose address begins with https
-	// Patience is how long a box that does not answer is asked again.
+	// Patience is how long a box that does not answer is asked again; 0 is not at all.
 	Patience time.Duration
 	// FirstPause is the pause after the first attempt that failed; each pause
-	// after it is twice as long, up to a quarter of a minute.
+	// after it is twice as long, up to a quarter of a minute. 0 is a second.
 	FirstPause time.Duration
 }
 
@@ -61,7 +62,7 @@ const (
 
 // New returns a client; nothing is asked yet.
 func New(c Config) *Client {
-	c.Base = strings.TrimSuffix(c.Base, "/")
+	c.Base, c.FirstPause = strings.TrimSuffix(c.Base, "/"), cmp.Or(c.FirstPause, time.Second)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = fileLimit
 	transport.TLSClientConfig = c.tlsConfig(c.Base)

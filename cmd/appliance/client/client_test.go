@@ -26,6 +26,28 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
+// A client that is given an address alone asks for a run that goes on now and then, and not all the time.
+func TestAwaitPauses(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		state := "running"
+		if asked++; asked == 3 {
+			state = "done"
+		}
+		fmt.Fprintf(w, `{"id":"r","state":%q}`, state)
+	}))
+	defer s.Close()
+	c := New(Config{Base: s.URL})
+	defer c.Close()
+	began := time.Now()
+	if run, err := c.Await(t.Context(), "r"); err != nil || run.State != "done" || asked != 3 {
+		t.Fatalf("Await() = %v, %v after %d requests; want a run that is done, after 3", run, err, asked)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("three requests within %v; want pauses between them", took)
+	}
+}
+
 // problem answers with problem details.
 func problem(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/problem+json")
