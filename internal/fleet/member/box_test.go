@@ -145,7 +145,7 @@ type box struct {
 // quick are periods for tests.
 func quick() Times {
 	return Times{
-		Describe: 200 * time.Millisecond, HandIn: 10 * time.Millisecond, Claim: time.Second, Look: 20 * time.Millisecond, First: 5 * time.Millisecond,
+		Describe: 200 * time.Millisecond, Progress: 10 * time.Millisecond, HandIn: 10 * time.Millisecond, Claim: time.Second, Look: 20 * time.Millisecond, First: 5 * time.Millisecond,
 		Most: 50 * time.Millisecond, Call: 20 * time.Second,
 	}
 }

@@ -112,12 +112,8 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 	for {
 		if !atOnce {
 			wait := min(max(leaseFor/3, s.Times.First), 5*time.Minute)
-			timer := time.NewTimer(wait - mathrand.N(wait/5))
-			select {
-			case <-ctx.Done():
-				timer.Stop()
+			if !s.awaitRenewal(ctx, p, wait-mathrand.N(wait/5)) {
 				return
-			case <-timer.C:
 			}
 		}
 		atOnce = false
@@ -146,6 +142,27 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 		default:
 			failed.wait(ctx, s.Times, nil)
 			atOnce = true
+		}
+	}
+}
+
+// awaitRenewal waits until the lease is to be renewed, or another trial has begun, of which people hear by the renewal; false is that
+// the context has ended.
+func (s *session) awaitRenewal(ctx context.Context, p *part, wait time.Duration) bool {
+	due, next := time.NewTimer(wait), time.NewTimer(s.Times.Progress)
+	defer due.Stop()
+	defer next.Stop()
+	var moved <-chan struct{} // nil until the head may hear again
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-due.C:
+			return true
+		case <-moved:
+			return true
+		case <-next.C:
+			moved = p.moved
 		}
 	}
 }
@@ -276,6 +293,9 @@ func (s *session) await(ctx context.Context, p *part, again bool) error {
 		case <-events.Wake():
 			for _, now := range events.Take() {
 				p.mu.Lock()
+				if now.Trial != p.progress.Trial {
+					wake(p.moved)
+				}
 				p.progress = fleet.Progress{Trial: now.Trial, Of: now.Of, Doing: clip(now.Doing, maxProblem)}
 				p.mu.Unlock()
 			}

@@ -58,6 +58,7 @@ type part struct {
 	gone    bool
 	lose    context.CancelCauseFunc
 	cancel  chan struct{} // closed when the head wants it to stop
+	moved   chan struct{} // capacity 1: another trial has begun
 	digests map[string]digested
 }
 
@@ -71,7 +72,7 @@ const (
 )
 
 func newPart(dir string, k kept) *part {
-	p := &part{dir: dir, kept: k, cancel: make(chan struct{}), digests: map[string]digested{}, state: stateFetching}
+	p := &part{dir: dir, kept: k, cancel: make(chan struct{}), moved: make(chan struct{}, 1), digests: map[string]digested{}, state: stateFetching}
 	if k.Cancel {
 		close(p.cancel)
 	}

@@ -75,6 +75,7 @@ type UpdateStatus struct {
 // Times are the periods of a member; the zero value has those of a box.
 type Times struct {
 	Describe time.Duration // between two descriptions of the box: 30 s
+	Progress time.Duration // at least, between two renewals, which a new trial brings forward: 5 s
 	HandIn   time.Duration // at least, between two lists of the files of whole trials: 20 s
 	Claim    time.Duration // how long the head may keep a claim open: 25 s
 	Look     time.Duration // between two looks at the queue and the devices, where no event says that they changed: 5 s
@@ -88,7 +89,7 @@ func (t Times) withDefaults() Times {
 		have *time.Duration
 		want time.Duration
 	}{
-		{&t.Describe, 30 * time.Second}, {&t.HandIn, 20 * time.Second}, {&t.Claim, 25 * time.Second}, {&t.Look, 5 * time.Second},
+		{&t.Describe, 30 * time.Second}, {&t.Progress, 5 * time.Second}, {&t.HandIn, 20 * time.Second}, {&t.Claim, 25 * time.Second}, {&t.Look, 5 * time.Second},
 		{&t.First, time.Second}, {&t.Most, time.Minute}, {&t.Call, 30 * time.Second},
 	} {
 		if *one.have <= 0 {

@@ -75,6 +75,23 @@ func TestFleetPartIsCarriedOut(t *testing.T) {
 	}
 }
 
+// The head hears of each trial while it goes on, however long the lease lasts.
+func TestFleetProgressIsTold(t *testing.T) {
+	h := fleettest.NewHead(t)
+	h.Lease = time.Hour
+	release := make(chan struct{})
+	joined(t, h, &simulated{trial: func(_ context.Context, _ string, n int) error {
+		if n == 2 {
+			<-release
+		}
+		return nil
+	}})
+	h.Add(assignment("p", 2))
+	h.Await(limited(t), t, "the second trial", func() bool { return h.Part("p").Progress.Trial == 2 })
+	close(release)
+	checkWhole(t, h, awaitEnd(t, h, "p"), 2)
+}
+
 // While a local run has the device, nothing is claimed for it; a device that is not ready gets nothing either.
 func TestFleetBusyDeviceIsNotFree(t *testing.T) {
 	h := fleettest.NewHead(t)
