@@ -380,10 +380,13 @@ func (h *Head) giveBack(w http.ResponseWriter, r *http.Request, box ledger.Box) 
 	if err := read(w, r, maxSmall, &in); err != nil {
 		return err
 	}
+	part, unknown := h.ledger.PartOf(r.Context(), lease(r, box)) // it is not, where the answer to the same call was lost
 	if err := h.ledger.Return(r.Context(), lease(r, box), clip(in.Reason, 300)); err != nil {
 		return err
 	}
-	h.bell.ring()
+	if unknown == nil {
+		h.waiters.wake(part.Need)
+	}
 	h.waiters.wakeBox(box.ID)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -443,12 +446,7 @@ func (h *Head) news(ctx context.Context, run, doing string, p fleet.Progress) {
 	if err != nil || isEnd(r.State) {
 		return
 	}
-	h.events.Publish(progressOf(r, doing, p))
-}
-
-// progressOf sums up the parts of a run; p is of the part of which there is news.
-func progressOf(r ledger.Run, doing string, p fleet.Progress) runqueue.Progress {
-	out := runqueue.Progress{Run: r.ID, State: store.StateRunning, Trial: p.Trial, Of: p.Of, Doing: doing}
+	out := runqueue.Progress{Run: run, State: store.StateRunning, Trial: p.Trial, Of: p.Of, Doing: doing}
 	if len(r.Parts) > 1 {
 		ended, trial := 0, 0
 		for _, part := range r.Parts {
@@ -460,7 +458,7 @@ func progressOf(r ledger.Run, doing string, p fleet.Progress) runqueue.Progress 
 		out.Trial, out.Of = trial, r.Plan.Total()
 		out.Doing = strconv.Itoa(ended) + " of " + strconv.Itoa(len(r.Parts)) + " pages done; " + doing
 	}
-	return out
+	h.events.Publish(out)
 }
 
 func isEnd(state string) bool {

@@ -27,7 +27,7 @@ const (
 // follow moves runs that have ended into the store, and tells those who wait for them. It also tells how runs go of which
 // boxes tell another head.
 func (h *Head) follow(ctx context.Context) {
-	seq, told := int64(0), map[string]runqueue.Progress{}
+	seq, told := int64(0), map[string]ledger.UnderWay{}
 	h.every(ctx, followPeriod, h.ended, "runs that have ended cannot be taken over", func(ctx context.Context) error {
 		for {
 			runs, last, err := h.ledger.EndedSince(ctx, seq)
@@ -48,34 +48,23 @@ func (h *Head) follow(ctx context.Context) {
 	})
 }
 
-// overhear tells of running runs what has changed in a database that heads share, since told.
-func (h *Head) overhear(ctx context.Context, told map[string]runqueue.Progress) error {
+// overhear tells what boxes told another head, of parts that are under way in a database that heads share. told is what was
+// told so far.
+func (h *Head) overhear(ctx context.Context, told map[string]ledger.UnderWay) error {
 	if !h.ledger.Shared() {
 		return nil
 	}
-	runs, err := h.ledger.Runs(ctx, ledger.Filter{States: []string{store.StateRunning}, Limit: mostListed})
+	all, err := h.ledger.UnderWay(ctx)
 	if err != nil {
 		return err
 	}
-	going := map[string]bool{}
-	for _, listed := range runs {
-		r, err := h.ledger.Run(ctx, listed.ID)
-		if err != nil || isEnd(r.State) {
-			continue // it ended, or was removed, meanwhile
-		}
-		going[r.ID] = true
-		for _, part := range r.Parts {
-			if part.State != store.StateRunning {
-				continue
-			}
-			if p := progressOf(r, part.Box+": "+part.Progress.Doing, part.Progress); p != told[r.ID] {
-				told[r.ID] = p
-				h.events.Publish(p)
-			}
-			break
+	before := maps.Clone(told)
+	clear(told)
+	for _, one := range all {
+		if told[one.Part] = one; one != before[one.Part] {
+			h.news(ctx, one.Run, one.Box+": "+one.Progress.Doing, one.Progress)
 		}
 	}
-	maps.DeleteFunc(told, func(id string, _ runqueue.Progress) bool { return !going[id] })
 	return nil
 }
 

@@ -1,13 +1,20 @@
 package head
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/lab"
+	"eidetic/internal/pin"
 )
 
 // boxWith is a box with one device that is ready.
@@ -97,5 +104,55 @@ func TestGlance(t *testing.T) {
 		if len(h.waiters.left) != 1 {
 			t.Errorf("glance %d: %d queues are left alone; want that of box three", n+1, len(h.waiters.left))
 		}
+	}
+}
+
+// A part that is given back wakes a box that waits, also if a glance has left the part alone before, as nobody waited then.
+func TestGivenBackWakes(t *testing.T) {
+	dir := t.TempDir()
+	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	blobs, err := blob.OpenFolder(filepath.Join(dir, "files"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Over(l, Config{Data: dir, Blobs: blobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := pin.LoadOrCreateBox(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := l.NewCode(t.Context(), "test", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := l.Join(t.Context(), code, "one", pin.Of(cert.Leaf), boxWith("one", "phone").Offer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := lab.Plan{Name: "any", Arm: lab.Arm{Page: "https://www.shop.test/"}, Trials: 1}
+	if _, err := l.AddRun(t.Context(), ledger.NewRun{ID: "20261124-120000-a", Plan: plan, Series: "s", Parts: []ledger.NewPart{{Plan: plan}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.glance(t.Context()); err != nil || len(h.waiters.left) != 1 {
+		t.Fatalf("glance() = %v, %v left alone; want nil, and the part", err, h.waiters.left)
+	}
+	a, err := l.Claim(t.Context(), ledger.Claim{BoxID: one.ID, Request: "1", Free: []string{"phone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := h.waiters.add(boxWith("two", "phone"), []string{"phone"})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/fleet/v1/parts/"+a.Part+"/return", strings.NewReader(`{"reason":"no screen"}`))
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert.Leaf}}
+	r.Header.Set(fleet.LeaseHeader, a.Token)
+	w := httptest.NewRecorder()
+	h.BoxHandler().ServeHTTP(w, r)
+	if w.Code != http.StatusNoContent || !rung(two) {
+		t.Errorf("POST return = %d %s; want 204, and that the other box is woken", w.Code, w.Body)
 	}
 }

@@ -31,6 +31,11 @@ func tryLease(t *testing.T, b *bench) {
 	if p, err := b.PartOf(t.Context(), mine); err != nil || p.Progress.Trial != 1 || p.Box != "one" {
 		t.Errorf("PartOf() = %+v, %v; want trial 1 on box one", p, err)
 	}
+	under := func() string {
+		all, err := b.UnderWay(t.Context())
+		return fmt.Sprint(all, err)
+	}
+	want(t, "under way", under(), "[{r1 r1 one {1 2 }}] <nil>")
 	for what, c := range map[string]struct {
 		lease Lease
 		want  error
@@ -51,6 +56,7 @@ func tryLease(t *testing.T, b *bench) {
 	want(t, "r1", b.part(t, "r1"), "running running 1 one/a")
 	b.mustEnd(t, mine, file("run.json"))
 	b.mustEnd(t, mine, file("run.json")) // repeated
+	want(t, "under way after the end", under(), "[] <nil>")
 	want(t, "r1", b.part(t, "r1"), "assembling done 1 one/a done 1")
 	_, err := b.Renew(t.Context(), mine, fleet.Progress{})
 	wantErr(t, "Renew(after the end)", err, ErrLost)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"eidetic/internal/fleet"
 	"eidetic/internal/store"
 )
 
@@ -96,6 +97,27 @@ func (l *Ledger) SetReadings(ctx context.Context, boxID, device string, readings
 		}
 		return nil
 	})
+}
+
+// UnderWay is a part that a box carries out, and how far it is.
+type UnderWay struct {
+	Run, Part, Box string
+	Progress       fleet.Progress
+}
+
+// UnderWay lists the parts that boxes carry out.
+func (l *Ledger) UnderWay(ctx context.Context) (all []UnderWay, err error) {
+	err = l.reader().each(ctx, func(scan func(...any) error) error {
+		var one UnderWay
+		var progress string
+		if err := scan(&one.Run, &one.Part, &one.Box, &progress); err != nil {
+			return err
+		}
+		all = append(all, one)
+		return json.Unmarshal([]byte(progress), &all[len(all)-1].Progress)
+	}, `SELECT p.run, p.id, b.name, a.progress FROM fleet_attempts a JOIN fleet_parts p ON p.id = a.part JOIN fleet_boxes b ON b.id = a.box
+		WHERE a.state = 'live' ORDER BY p.id`) // a literal: the indexes are of these rows
+	return all, named("list parts that are under way", err)
 }
 
 // Leased lists the parts that boxes carry out now.
