@@ -19,11 +19,11 @@ func FilesStore(ctx context.Context, text string) (blob.Store, error) {
 	}
 	const example = "write s3://BUCKET/PREFIX?endpoint=https://HOST, or file:///FOLDER"
 	u, err := url.Parse(text)
-	if err == nil && u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path) && u.RawQuery == "" && u.Fragment == "" {
-		return blob.OpenFolder(u.Path)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("that is no address of a store: %s", example) // the text may hold a password
+	}
+	if u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path) && u.RawQuery == "" && u.Fragment == "" {
+		return blob.OpenFolder(u.Path)
 	}
 	if u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("%.200q is no address of a store: %s", u.Redacted(), example)

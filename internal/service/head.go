@@ -110,7 +110,9 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 		}
 	}()
 	// The parts of a box's service that a head has, too.
-	box := &Service{Options{Data: s.Data, Log: s.Log, Version: s.Version, Config: Config{Webhooks: webhooksConfig{Allow: s.Webhooks}}}}
+	box := &Service{Options{Data: s.Data, Log: s.Log, Version: s.Version, Config: Config{
+		Webhooks: webhooksConfig{Allow: s.Webhooks}, Retention: s.Retention,
+	}}}
 	nowhere := func() []netip.Prefix { return nil }
 	keeper, warnings := box.keeper(ctx, h, runs, carrier, nowhere)
 	if keeper != nil {
@@ -121,13 +123,8 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warnings = append(warnings, "bisects are off: their folder cannot be opened")
 	}
-	retainer := &retainer{
-		policy: s.Retention, runs: runs, jobs: h.List, keeper: keeper, thinned: h.Thinned, tokens: tokens, log: s.Log, room: roomOn,
-		clock: newSteadyClock(),
-	}
-	if bisecting != nil {
-		retainer.bisecting, retainer.holds = bisecting.Needs, bisecting.Holds
-	}
+	retainer := box.newRetainer(runs, h.List, keeper, bisecting, tokens)
+	retainer.thinned = h.Thinned
 	p, err := panel.New(panel.Config{
 		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
 		Warnings: warnings, Hosts: s.Hosts, Queue: h, Answers: answers,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
@@ -53,6 +54,19 @@ type retainer struct {
 	room    func(dir string) (free, total int64, err error)
 
 	mu sync.Mutex // one at a time decides and deletes
+}
+
+// newRetainer keeps what the policy of the configuration keeps, and what the parts of the service need.
+func (s *Service) newRetainer(
+	runs *store.Store, jobs func(context.Context) ([]store.Job, error), keeper *automation.Keeper, bisecting *bisects.Keeper, tokens *credentials.Store,
+) *retainer {
+	r := &retainer{
+		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn, clock: newSteadyClock(),
+	}
+	if bisecting != nil {
+		r.bisecting, r.holds = bisecting.Needs, bisecting.Holds
+	}
+	return r
 }
 
 // roomOn returns the bytes that are free on a folder's file system, and all of them.

@@ -134,13 +134,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 		s.Log.Error("bisects are off until the next start", "error", err)
 		warning = append(warning, "bisects are off: their folder cannot be opened")
 	}
-	carrier.retainer = &retainer{
-		policy: s.Config.Retention, runs: runs, jobs: jobs.Jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn,
-		clock: newSteadyClock(),
-	}
-	if bisecting != nil {
-		carrier.retainer.bisecting, carrier.retainer.holds = bisecting.Needs, bisecting.Holds
-	}
+	carrier.retainer = s.newRetainer(runs, jobs.Jobs, keeper, bisecting, tokens)
 	belongs, err := s.member(queue, runs, carrier, uploads)
 	if err != nil {
 		s.Log.Error("the box is no member of a fleet until the next start", "error", err)
