@@ -24,6 +24,10 @@ const keyHeader = "Idempotency-Key"
 // keyPattern is what a key may be.
 const keyPattern = "^[!-~]{1,128}$"
 
+var validKey = regexp.MustCompile(keyPattern) // constant
+
+const wrongKey = keyHeader + ": it has 1 to 128 printable ASCII characters without spaces"
+
 // isKeyed says whether the answer to a POST is kept under its key. Those that start runs keep their key with the run; what is left
 // makes nothing, or replaces all.
 func isKeyed(path string) bool {
@@ -61,15 +65,14 @@ const maxKept = 1 << 20
 
 // once carries a request with a key out once.
 func (p *Panel) once(next http.Handler) http.Handler {
-	valid := regexp.MustCompile(keyPattern)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get(keyHeader)
 		if p.Answers == nil || r.Method != http.MethodPost || r.Header[keyHeader] == nil || !isKeyed(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !valid.MatchString(key) {
-			problem(w, http.StatusUnprocessableEntity, keyHeader+": it has 1 to 128 printable ASCII characters without spaces")
+		if !validKey.MatchString(key) {
+			problem(w, http.StatusUnprocessableEntity, wrongKey)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPlanBody))

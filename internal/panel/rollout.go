@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -25,16 +24,15 @@ func rolloutType() reflect.Type { return reflect.TypeFor[Rollout]() }
 func (p *Panel) rollouts(e *echo.Echo, api huma.API) {
 	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
 	one := map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(rolloutType(), true, "Rollout")}}
-	most := 128
 	p.raw(e, api, &huma.Operation{
 		OperationID: "update-boxes", Method: http.MethodPost, Path: "/api/v1/boxes/update", Summary: "Update the boxes, one after another",
 		Tags: []string{tagFleet},
 		Description: "The body is a signed bundle. Each box checks its signature itself. A box gets no new runs, ends what it carries out, measures the reference, installs the update, and measures again; " +
 			"only if it measures as before the next one follows. GET /api/v1/boxes says how far it is.",
 		Parameters: []*huma.Param{
-			{Name: "box", In: "query", Schema: texts, Explode: ptr(true), Description: "Name of a box; may be repeated. Without one: all boxes"},
-			{Name: "label", In: "query", Schema: texts, Explode: ptr(true), Description: "KEY=PATTERN: boxes with this label; may be repeated", Example: "room=2.*"},
-			{Name: keyHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &most, Pattern: keyPattern},
+			{Name: "box", In: "query", Schema: texts, Explode: new(true), Description: "Name of a box; may be repeated. Without one: all boxes"},
+			{Name: "label", In: "query", Schema: texts, Explode: new(true), Description: "KEY=PATTERN: boxes with this label; may be repeated", Example: "room=2.*"},
+			{Name: keyHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(128), Pattern: keyPattern},
 				Description: "Chosen by you, different for each request: one that is repeated with its key, because the answer was lost, is answered with the update that the first began, as long as there is no newer one"},
 		},
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/octet-stream")},
@@ -58,8 +56,6 @@ func (p *Panel) rollouts(e *echo.Echo, api huma.API) {
 
 type rolloutBody struct{ Body Rollout }
 
-func ptr[T any](v T) *T { return &v }
-
 func (p *Panel) updateBoxes(c echo.Context) error {
 	r := c.Request()
 	query := r.URL.Query()
@@ -72,8 +68,8 @@ func (p *Panel) updateBoxes(c echo.Context) error {
 	switch {
 	case len(u.Boxes)+len(u.Labels) > mostAsked:
 		return echo.NewHTTPError(http.StatusUnprocessableEntity, fmt.Sprintf("more than %d boxes and labels are asked for", mostAsked))
-	case r.Header[keyHeader] != nil && !regexp.MustCompile(keyPattern).MatchString(u.Key):
-		return echo.NewHTTPError(http.StatusUnprocessableEntity, keyHeader+": it has 1 to 128 printable ASCII characters without spaces")
+	case r.Header[keyHeader] != nil && !validKey.MatchString(u.Key):
+		return echo.NewHTTPError(http.StatusUnprocessableEntity, wrongKey)
 	case r.ContentLength > maxBundle:
 		return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the update has more than %d bytes", int64(maxBundle)))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -235,18 +234,9 @@ func runPage() pageTest {
 	for (const [i, m] of [...document.querySelectorAll(".metric")].entries()) m.hidden = i > 0`}
 }
 
-// BenchmarkPairSteps steps through both films of a pair, 1920 × 1080 each, in Chromium: each key is answered, and both frames
-// are painted, before the next is pressed. In the first a part of the screen changes, in the second all of it.
+// BenchmarkPairSteps steps through both films of a pair.
 func BenchmarkPairSteps(b *testing.B) {
-	const w, h, frames = 1920, 1080, 121
-	page := filmtest.NewPage(w, 4000, 1)
-	for name, scene := range map[string]filmtest.Scene{
-		"load": func(pix []byte, n int) {
-			filmtest.Fill(pix, w, image.Rect(0, 0, w, h), 255, 255, 255)
-			copy(pix[:4*w*(h*n/frames)], page.Pix)
-		},
-		"scroll": func(pix []byte, n int) { page.Show(pix, w, h, 0, 8*n) },
-	} {
+	for name, film := range stepsFilms() {
 		b.Run(name, func(b *testing.B) {
 			st, err := store.Open(b.Context(), b.TempDir(), nil)
 			if err != nil {
@@ -255,46 +245,14 @@ func BenchmarkPairSteps(b *testing.B) {
 			defer st.Close()
 			run := filmedPairs(b, st, func(dir string, run *lab.Run) {
 				for _, trial := range run.Trials[:2] {
-					film := filmtest.New(w, h, 60, scene, filmtest.Beat(frames, 60, 60, 0))
-					trial.StartFrame, trial.StartTime = 0, film.Info(0).Time
-					trial.VisualProgress = make([]float64, frames)
+					trial.StartFrame, trial.StartTime, trial.VisualProgress = 0, film.Info(0).Time, make([]float64, stepsFrames)
 					if err := os.Remove(filepath.Join(dir, "trials", store.TrialName(trial.Number), "screen.reel")); err != nil {
 						b.Fatal(err)
 					}
 					writeReel(b, dir, trial.Number, film)
 				}
 			})
-			p, err := New(Config{Store: st, Version: "v1"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := httptest.NewServer(p)
-			defer s.Close()
-			browser := reporttest.NewBrowser(b)
-			var took float64
-			steps := 0
-			for b.Loop() {
-				if err := browser.Open(s.URL + "/run?run=" + run.ID + "&pair=1&at=0&zoom=fit"); err != nil {
-					b.Fatal(err)
-				}
-				ms, err := reporttest.Eval[float64](browser, `(async () => {`+until+`
-					const views = document.getElementById("views"), place = document.getElementById("place");
-					await until(() => views.dataset.place === place.ariaValueNow);
-					const first = Number(place.ariaValueNow);
-					const step = n => new Promise(yes => {
-						new MutationObserver((_, o) => { if (views.dataset.place === String(n)) { o.disconnect(); requestAnimationFrame(yes); } }).observe(views, { attributes: true });
-						place.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true }));
-					});
-					const began = performance.now();
-					for (let i = 1; i <= 100; i++) await step(first + i);
-					return performance.now() - began;
-				})()`)
-				if err != nil {
-					b.Fatal(err)
-				}
-				took, steps = took+ms, steps+100
-			}
-			b.ReportMetric(float64(steps)/took*1e3, "steps/s")
+			stepThrough(b, st, "/run?run="+run.ID+"&pair=1&at=0&zoom=fit", "place", "views", "place")
 		})
 	}
 }

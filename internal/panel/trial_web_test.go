@@ -403,56 +403,73 @@ func TestTrialRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkTrialSteps steps through reels of 1920 × 1080 in Chromium: each key is answered before the next is pressed, and
-// each frame is painted. In the first a part of the screen changes, in the second all of it.
-func BenchmarkTrialSteps(b *testing.B) {
-	const w, h, frames = 1920, 1080, 121
-	page := filmtest.NewPage(w, 4000, 1)
+// Films of 1920 × 1080 that are stepped through in benchmarks: in the first a part of the screen changes, in the second all of it.
+const stepsW, stepsH, stepsFrames = 1920, 1080, 121
+
+func stepsFilms() map[string]*filmtest.Film {
+	page := filmtest.NewPage(stepsW, 4000, 1)
+	films := map[string]*filmtest.Film{}
 	for name, scene := range map[string]filmtest.Scene{
 		"load": func(pix []byte, n int) {
-			filmtest.Fill(pix, w, image.Rect(0, 0, w, h), 255, 255, 255)
-			top := pix[:4*w*(h*n/frames)]
-			copy(top, page.Pix)
+			filmtest.Fill(pix, stepsW, image.Rect(0, 0, stepsW, stepsH), 255, 255, 255)
+			copy(pix[:4*stepsW*(stepsH*n/stepsFrames)], page.Pix)
 		},
-		"scroll": func(pix []byte, n int) { page.Show(pix, w, h, 0, 8*n) },
+		"scroll": func(pix []byte, n int) { page.Show(pix, stepsW, stepsH, 0, 8*n) },
 	} {
+		films[name] = filmtest.New(stepsW, stepsH, 60, scene, filmtest.Beat(stepsFrames, 60, 60, 0))
+	}
+	return films
+}
+
+// stepThrough measures steps in Chromium: each key is answered before the next is pressed, and each frame is painted. pressed is the
+// element that takes keys, and shown the one whose data attribute says what is shown.
+func stepThrough(b *testing.B, st *store.Store, path, pressed, shown, attribute string) {
+	p, err := New(Config{Store: st, Version: "v1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := httptest.NewServer(p)
+	defer s.Close()
+	browser := reporttest.NewBrowser(b)
+	const n = 100
+	script := fmt.Sprintf(`(async () => {`+until+`
+		const pressed = document.getElementById(%q), view = document.getElementById(%q), at = () => view.dataset[%q];
+		await until(at);
+		const first = Number(at());
+		const step = i => new Promise(yes => {
+			new MutationObserver((_, o) => { if (at() === String(i)) { o.disconnect(); requestAnimationFrame(yes); } }).observe(view, { attributes: true });
+			pressed.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true }));
+		});
+		const began = performance.now();
+		for (let i = 1; i <= %d; i++) await step(first + i);
+		return performance.now() - began;
+	})()`, pressed, shown, attribute, n)
+	var took float64
+	steps := 0
+	for b.Loop() {
+		if err := browser.Open(s.URL + path); err != nil {
+			b.Fatal(err)
+		}
+		ms, err := reporttest.Eval[float64](browser, script)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took, steps = took+ms, steps+n
+	}
+	b.ReportMetric(float64(steps)/took*1e3, "steps/s")
+}
+
+// BenchmarkTrialSteps steps through the film of a trial.
+func BenchmarkTrialSteps(b *testing.B) {
+	for name, film := range stepsFilms() {
 		b.Run(name, func(b *testing.B) {
 			st, err := store.Open(b.Context(), b.TempDir(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer st.Close()
-			run := filmed(b, st, filmtest.New(w, h, 60, scene, filmtest.Beat(frames, 60, 60, 0)), image.Rect(0, 0, w, h))
-			p, err := New(Config{Store: st, Version: "v1"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := httptest.NewServer(p)
-			defer s.Close()
-			browser := reporttest.NewBrowser(b)
-			var took float64
-			steps := 0
-			for b.Loop() {
-				if err := browser.Open(s.URL + "/trial?run=" + run.ID + "&trial=1&frame=0&zoom=fit"); err != nil {
-					b.Fatal(err)
-				}
-				ms, err := reporttest.Eval[float64](browser, `(async () => {`+until+`
-					const picture = document.getElementById("picture"), curve = document.getElementById("curve");
-					await until(() => picture.dataset.frame === "0");
-					const step = i => new Promise(yes => {
-						new MutationObserver((_, o) => { if (picture.dataset.frame === String(i)) { o.disconnect(); requestAnimationFrame(yes); } }).observe(picture, { attributes: true });
-						curve.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
-					});
-					const began = performance.now();
-					for (let i = 1; i <= 120; i++) await step(i);
-					return performance.now() - began;
-				})()`)
-				if err != nil {
-					b.Fatal(err)
-				}
-				took, steps = took+ms, steps+frames-1
-			}
-			b.ReportMetric(float64(steps)/took*1e3, "steps/s")
+			run := filmed(b, st, film, image.Rect(0, 0, stepsW, stepsH))
+			stepThrough(b, st, "/trial?run="+run.ID+"&trial=1&frame=0&zoom=fit", "curve", "picture", "frame")
 		})
 	}
 }

@@ -21,7 +21,7 @@ type page struct {
 	Script string
 	Styles []string
 	Fleet  bool // the panel is that of a fleet's head
-	// Storage and Certificate say what the panel has: a head deletes no evidence, and no device trusts it.
+	// Storage and Certificate say what the panel has: no device trusts a head.
 	Storage, Certificate bool
 }
 

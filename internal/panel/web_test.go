@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +20,22 @@ import (
 
 // until is a script that waits for a condition and returns whether it came true.
 const until = `const until = test => new Promise(yes => { const end = performance.now() + 60000; const ask = () => test() ? yes(true) : performance.now() > end ? yes(false) : setTimeout(ask, 20); ask(); });`
+
+// A CSV of the panel and one of a report, which is a file of its own, have the same cells.
+func TestOneRuleForCSV(t *testing.T) {
+	rule := regexp.MustCompile("(?s)const text = typeof cell.*?\n.*?: text;\n")
+	var found []string
+	for _, name := range []string{"web/common.js", "../report/assets/csv.js"} {
+		script, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, rule.FindString(string(script)))
+	}
+	if found[0] == "" || found[0] != found[1] {
+		t.Errorf("the rules for cells differ:\n%s\n%s", found[0], found[1])
+	}
+}
 
 // The page in a real browser: token, list, a hostile run, and a report that works under the
 // panel's policies.

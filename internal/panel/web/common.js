@@ -37,8 +37,9 @@ export function signIn(done) {
   };
 }
 
-// csv is the address of a table (RFC 4180). A cell that a spreadsheet would take for a formula is a text.
+// csv is the address of a table (RFC 4180). A cell that a spreadsheet would take for a formula is a text. Reports,
+// which are files of their own, have the same rule in csv.js.
 export const csv = rows => "data:text/csv;charset=utf-8," + encodeURIComponent(rows.map(row => row.map(cell => {
-  const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) ? `'${cell}` : String(cell);
+  const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) && !/^[+-]?[\d.]+$/.test(cell) ? `'${cell}` : String(cell ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }).join(",")).join("\r\n") + "\r\n");
