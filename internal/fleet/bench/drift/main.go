@@ -96,7 +96,7 @@ func run(ctx context.Context) error {
 
 // page computes for about a second, then shows itself.
 const page = `<!doctype html><link rel="icon" href="data:,"><title>busy</title><body style="margin:0"><div style="height:300px"></div><script>
-function compute() { let x = 1; for (let i = 0; i < 6e8; i++) x = Math.imul(x, 16807) + i | 0; return x }
+function compute() { let x = 1; for (let i = 0; i < 1.5e8; i++) x = Math.imul(x, 16807) + i | 0; return x }
 document.querySelector("div").style.background = compute() ? "orange" : "navy"
 </script>`
 
