@@ -133,8 +133,8 @@ type BoxReadings struct {
 	Changed     []string         `json:"changed" doc:"What else changed then: versions, settings"`
 	Calibration *lab.Calibration `json:"calibration,omitempty" doc:"What a run on it is given, so that it can be compared with runs on other boxes"`
 	Baselines   []BoxBaseline    `json:"baselines" doc:"Of each metric: what is normal for it; none while it has measured too seldom"`
-	Metrics     []BoxMetric      `json:"metrics" doc:"What the readings have, in the order in which they have it"`
 	Readings    []BoxReading     `json:"readings" doc:"Oldest first"`
+	Metrics     []BoxMetric      `json:"metrics" doc:"What the readings have, in the order in which they have it"`
 }
 
 // BoxMetric is a metric with its name for people.

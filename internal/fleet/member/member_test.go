@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
