@@ -58,7 +58,8 @@ type retainer struct {
 
 // newRetainer keeps what the policy of the configuration keeps, and what the parts of the service need.
 func (s *Service) newRetainer(
-	runs *store.Store, jobs func(context.Context) ([]store.Job, error), keeper *automation.Keeper, bisecting *bisects.Keeper, tokens *credentials.Store,
+	runs *store.Store, jobs func(context.Context) ([]store.Job, error), keeper *automation.Keeper,
+	bisecting *bisects.Keeper, tokens *credentials.Store,
 ) *retainer {
 	r := &retainer{
 		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn, clock: newSteadyClock(),

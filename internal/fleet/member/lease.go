@@ -72,7 +72,10 @@ const (
 )
 
 func newPart(dir string, k kept) *part {
-	p := &part{dir: dir, kept: k, cancel: make(chan struct{}), moved: make(chan struct{}, 1), digests: map[string]digested{}, state: stateFetching}
+	p := &part{
+		dir: dir, kept: k, cancel: make(chan struct{}), moved: make(chan struct{}, 1),
+		digests: map[string]digested{}, state: stateFetching,
+	}
 	if k.Cancel {
 		close(p.cancel)
 	}

@@ -89,7 +89,8 @@ func (t Times) withDefaults() Times {
 		have *time.Duration
 		want time.Duration
 	}{
-		{&t.Describe, 30 * time.Second}, {&t.Progress, 5 * time.Second}, {&t.HandIn, 20 * time.Second}, {&t.Claim, 25 * time.Second}, {&t.Look, 5 * time.Second},
+		{&t.Describe, 30 * time.Second}, {&t.Progress, 5 * time.Second},
+		{&t.HandIn, 20 * time.Second}, {&t.Claim, 25 * time.Second}, {&t.Look, 5 * time.Second},
 		{&t.First, time.Second}, {&t.Most, time.Minute}, {&t.Call, 30 * time.Second},
 	} {
 		if *one.have <= 0 {
