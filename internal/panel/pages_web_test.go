@@ -197,6 +197,7 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 			}
 			got, err := reporttest.Eval[[]string](b, `(async () => {`+until+reporttest.Charts+string(axe)+`;
 				await until(() => !document.querySelector("#all[hidden]") || document.querySelector("#none:not([hidden])"));
+				if (location.search.includes("pair=")) await until(() => document.querySelector("#both:not([hidden])"));
 				const found = await axe.run({ resultTypes: ["violations"] });
 				const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways: " + [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".scroll, .wide-table")).map(e => e.outerHTML.slice(0, 80)).slice(0, 3)] : [];
 				return found.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide, (await charts()).slice(1));

@@ -7,8 +7,11 @@ const Charts = `
 	const charts = async () => {
 		const frame = () => new Promise(yes => setTimeout(yes, 20)), saves = "a[download], [data-download]";
 		for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame); // a chart is drawn once its width is known
-		for (const d of document.querySelectorAll("details.numbers, details.events")) d.open = true;
-		for (let i = 0; i < 200 && document.querySelector("details.numbers[open]:not(:has(table)), details.events[open]:not(:has(table))"); i++) await frame();
+		const closed = "details.numbers:not([open]:has(table)), details.events:not([open]:has(table))"; // also those that come with a later chart
+		for (let i = 0, left; i < 200 && (left = document.querySelectorAll(closed)).length; i++) {
+			for (const d of left) d.open = true;
+			await frame();
+		}
 		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, .sheet") && !e.parentElement.closest("svg"))
 			.map(e => e.closest("table, .curve, .chart, #spread, .run-graph, .tl") || e))];
 		const bare = drawn.filter(c => {
