@@ -94,7 +94,7 @@ type sources struct {
 	path       string
 	tests      bool
 	machine    bool // a test calls a function testlab.Need…
-	concurrent bool // it starts goroutines or shares memory between them
+	concurrent bool // its code, without its tests, starts goroutines or shares memory between them
 }
 
 // plan returns the stages in the order in which they run.
@@ -245,7 +245,7 @@ func survey(ctx context.Context) (all []sources, err error) {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	asks := regexp.MustCompile(`testlab\.Need`)
-	shares := regexp.MustCompile(`(?m)^\s*go [a-z]|\bsync\.|\bchan `)
+	shares := regexp.MustCompile(`(?m)^\s*go [a-z]|^[^/"\n]*(\bsync\.|\bchan )`)
 	for d := json.NewDecoder(strings.NewReader(string(text))); ; {
 		var p struct {
 			ImportPath, Dir                    string
@@ -263,11 +263,11 @@ func survey(ctx context.Context) (all []sources, err error) {
 			if err != nil {
 				return nil, err
 			}
-			// Calls in testlab itself and in the rules' examples are no needs.
-			if slices.Contains(tests, name) && s.path != module+"internal/testlab" {
+			if !slices.Contains(tests, name) {
+				s.concurrent = s.concurrent || shares.Match(text)
+			} else if s.path != module+"internal/testlab" { // whose own calls are no needs
 				s.machine = s.machine || asks.Match(text)
 			}
-			s.concurrent = s.concurrent || shares.Match(text)
 		}
 		all = append(all, s)
 	}
