@@ -59,12 +59,13 @@ func companions() []string {
 	}
 }
 
-// commandPackage is unit and machine tests in one package. Those whose name
-// matches need namespaces, screens or browsers.
+// commandPackage has tests of all kinds. Those whose name matches need namespaces, screens
+// or browsers; companions assert nothing about times.
 const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
 		"KeyToFrame|Story|Fleet"
+	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|MarksLandOnFrames|ScenarioSteps|Traces$"
 )
 
 // job is one go test, or another command.
@@ -166,7 +167,7 @@ func (p planner) unit(nice int) []job {
 		{name: "unit, under the race detector", packages: p.order(raced), flags: race, env: env, nice: nice},
 		{name: "unit", packages: p.order(plain), flags: flags, nice: nice},
 		{name: "command, under the race detector", packages: []string{commandPackage}, env: env, nice: nice,
-			flags: append([]string{"-skip", commandMachineTests}, race...)},
+			flags: append([]string{"-skip", commandMachineTests + "|" + commandCompanions}, race...)},
 	}
 }
 
@@ -176,17 +177,18 @@ func (s sources) isUnit() bool {
 
 // companions run in one lane, because they use the same browsers.
 func (p planner) companions(nice int) []job {
-	return p.oneByOne(nice, func(s sources) bool { return contains(companions(), s.path) })
+	return p.oneByOne(nice, commandCompanions, func(s sources) bool { return contains(companions(), s.path) || s.path == commandPackage })
 }
 
 // quiet returns the tests that other programs would disturb.
 func (p planner) quiet() []job {
-	return p.oneByOne(0, func(s sources) bool {
+	return p.oneByOne(0, commandMachineTests, func(s sources) bool {
 		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path)
 	})
 }
 
-func (p planner) oneByOne(nice int, which func(sources) bool) (jobs []job) {
+// oneByOne returns a job for each package, with those tests of the command whose name matches.
+func (p planner) oneByOne(nice int, ofCommand string, which func(sources) bool) (jobs []job) {
 	var paths []string
 	for _, s := range p.all {
 		if which(s) {
@@ -200,7 +202,7 @@ func (p planner) oneByOne(nice int, which func(sources) bool) (jobs []job) {
 			casesStandAlone: path == module+"netlab/replay/conformance",
 		}
 		if path == commandPackage {
-			j.run = commandMachineTests
+			j.run = ofCommand
 		}
 		jobs = append(jobs, j)
 	}

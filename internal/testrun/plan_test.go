@@ -1,11 +1,15 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// The plan tests every package with tests exactly once, and the command's package in two halves.
+// The plan tests every package with tests exactly once, and the command's package in three parts.
 func TestPlan(t *testing.T) {
 	t.Chdir("../..")
 	all, err := survey(t.Context())
@@ -27,7 +31,7 @@ func TestPlan(t *testing.T) {
 	for _, s := range all {
 		want := 1
 		if s.path == commandPackage {
-			want = 2
+			want = 3
 		}
 		if times[s.path] != want {
 			t.Errorf("%s is tested %d times, want %d", s.path, times[s.path], want)
@@ -39,5 +43,31 @@ func TestPlan(t *testing.T) {
 				t.Errorf("plan.go names the package %s, which does not exist", p)
 			}
 		}
+	}
+}
+
+// No test of the command is in two parts, and each name in the plan is that of a test.
+func TestPlanOfTheCommand(t *testing.T) {
+	files, err := filepath.Glob("../../cmd/appliance/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the command's tests: %v (%v)", files, err)
+	}
+	unused := strings.Split(commandMachineTests+"|"+commandCompanions, "|")
+	machine, companion := regexp.MustCompile(commandMachineTests), regexp.MustCompile(commandCompanions)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllSubmatch(text, -1) {
+			name := string(m[1])
+			if machine.MatchString(name) && companion.MatchString(name) {
+				t.Errorf("%s would run twice", name)
+			}
+			unused = slices.DeleteFunc(unused, func(part string) bool { return regexp.MustCompile(part).MatchString(name) })
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("no test of the command has these in its name: %q", unused)
 	}
 }
