@@ -32,6 +32,7 @@ type BisectCmd struct {
 	Confidence  float64       `default:"0.95" placeholder:"P" help:"The probability from which on a culprit is named (${default})."`
 	Least       float64       `placeholder:"N" help:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further."`
 	Pairs       int           `default:"800" placeholder:"N" help:"How many pairs of trials are made at most (${default})."`
+	Spread      int           `default:"1" placeholder:"N" help:"With --box and a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (${default}). Let boxes or labels in the plan name boxes of one kind."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Of everything that is drawn by lot."`
 	Out         string        `default:"out/bisect" type:"path" placeholder:"DIR" help:"The bisect's journal, the runs, and what the command printed (${default}). A bisect that was cut off goes on from there."`
 	Patience    time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
@@ -79,6 +80,10 @@ func (c *BisectCmd) Validate() error {
 		return fmt.Errorf("--pairs %d: at least 10, which good and bad alone take", c.Pairs)
 	case !(c.Least >= 0 && c.Least < 1e9):
 		return fmt.Errorf("--least %v: a number that is not negative", c.Least)
+	case c.Spread < 1 || c.Spread > bisection.MostSpread:
+		return fmt.Errorf("--spread %d: from 1 to %d", c.Spread, bisection.MostSpread)
+	case c.local && c.Spread > 1:
+		return errors.New("--spread is for bisects on the boxes of a head (--box): this machine makes one trial at a time")
 	case c.DeployLimit <= 0 || c.Patience < 0:
 		return errors.New("--deploy-limit must be positive, and --patience not negative")
 	}
@@ -121,8 +126,9 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	found, err := bisection.Run(ctx, bisection.Config{
 		Dir: c.Out, Revisions: revisions, Deploy: c.Deploy, Limit: c.DeployLimit, Metric: c.Metric, Records: plan.Records(), Plan: digest,
 		Seed: c.Seed, Problem: bisect.Problem{Confidence: c.Confidence, Least: c.Least, Budget: c.Pairs}, Lab: lab,
-		Say:   func(format string, args ...any) { bar.say("%s", visible(fmt.Sprintf(format, args...))) },
-		Since: func() time.Duration { return time.Since(start) },
+		Spread: c.Spread,
+		Say:    func(format string, args ...any) { bar.say("%s", visible(fmt.Sprintf(format, args...))) },
+		Since:  func() time.Duration { return time.Since(start) },
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"eidetic/analysis/bisect"
@@ -61,13 +63,18 @@ type Config struct {
 	Plan     string // a digest: a journal of another plan is refused
 	Seed     uint64
 	Problem  bisect.Problem // its Revisions are filled in
-	Lab      Lab
-	Say      func(format string, args ...any)
+	// Spread is over how many runs, which go on at the same time, the pairs of an experiment are divided; 0 and 1 make one run.
+	Spread int
+	Lab    Lab // which is used by so many goroutines
+	Say    func(format string, args ...any)
 	// Learned is told what is known whenever something was learned, as a Result without a kind and text; nil is told nothing.
 	Learned func(*Result)
 	// Since returns the time since some instant; tests have a clock of their own.
 	Since func() time.Duration
 }
+
+// MostSpread bounds Spread.
+const MostSpread = 50
 
 // hunt is a bisect under way.
 type hunt struct {
@@ -116,7 +123,7 @@ func (h *hunt) problem() bisect.Problem {
 	p := h.Problem
 	deployed, pairs := mean(h.journal.deploySeconds()), h.journal.secondsPerPair()
 	if pairs > 0 {
-		p.Deploy = min(deployed/pairs, 100)
+		p.Deploy = min(deployed*float64(max(h.Spread, 1))/pairs, 100)
 	}
 	return p
 }
@@ -129,17 +136,18 @@ func mean(values []float64) float64 {
 	return sum / float64(max(len(values), 1))
 }
 
-// recover takes what a run has that was cut off when this program was killed.
+// recover takes what the runs have that were cut off when this program was killed.
 func (h *hunt) recover(ctx context.Context) error {
-	open := h.journal.open
-	if open == nil {
-		return nil
+	for _, open := range slices.Clone(h.journal.open) {
+		run, err := h.Lab.Ended(ctx, open.Run)
+		if err != nil {
+			return fmt.Errorf("what run %s found before this program was killed: %w", open.Run, err)
+		}
+		if _, err := h.keep(open, run, 0); err != nil {
+			return err
+		}
 	}
-	run, err := h.Lab.Ended(ctx, open.Run)
-	if err != nil {
-		return fmt.Errorf("what run %s found before this program was killed: %w", open.Run, err)
-	}
-	return h.keep(*open, run, 0, true)
+	return nil
 }
 
 // step makes an experiment, after deploying what it needs.
@@ -150,14 +158,43 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 			return err
 		}
 	}
-	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs,
-		Metric: h.Metric, Seed: h.Seed + uint64(len(h.journal.visits)),
-		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
+	runs := min(max(h.Spread, 1), n.Pairs)
 	doing := "Comparing %s with %s: %d pairs of trials"
 	if n.Confirms {
 		doing = "Measuring again, to be sure: %s and %s, %d pairs of trials"
 	}
-	h.Say(doing, c.Control, c.Treatment, c.Pairs)
+	if runs > 1 {
+		doing += fmt.Sprintf(" in %d runs", runs)
+	}
+	h.Say(doing, h.Revisions[n.Control].Name, h.Revisions[n.Treatment].Name, n.Pairs)
+	first := h.Seed + uint64(len(h.journal.visits))
+	got, errs := make([]made, runs), make([]error, runs)
+	var all sync.WaitGroup
+	for i := range runs {
+		share := n
+		share.Pairs = n.Pairs*(i+1)/runs - n.Pairs*i/runs
+		all.Go(func() { got[i], errs[i] = h.compare(ctx, share, first+uint64(i)) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return h.judge(n, got)
+}
+
+// made is what came of a run.
+type made struct {
+	run            string
+	pairs, missing int
+	cutOff         bool
+}
+
+// compare has a run made, and keeps its trials.
+func (h *hunt) compare(ctx context.Context, n bisect.Next, seed uint64) (made, error) {
+	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs, Metric: h.Metric, Seed: seed,
+		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
 	v := begun{Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs, Confirms: n.Confirms}
 	start := h.Since()
 	run, err := h.Lab.Compare(ctx, c, func(id string) error {
@@ -165,38 +202,43 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 		return h.journal.add(line{Begun: &v})
 	})
 	if err != nil {
-		return err
+		return made{}, err
 	}
-	return h.keep(v, run, h.Since()-start, run != nil && run.State == interrupted)
+	return h.keep(v, run, h.Since()-start)
 }
 
-// keep puts the trials of a run into the journal. A run without a valid pair makes the revision untestable
-// that is neither good nor bad. One that was cut off may have none.
-func (h *hunt) keep(v begun, run *lab.Run, took time.Duration, isCutOff bool) error {
-	e := ended{Seconds: took.Seconds()}
-	missing := 0
+// keep puts the trials of a run into the journal.
+func (h *hunt) keep(v begun, run *lab.Run, took time.Duration) (made, error) {
+	e, m := ended{Of: v.Run, Seconds: took.Seconds()}, made{run: v.Run}
 	if run != nil {
-		e.State = run.State
-		e.Blocks, e.Trials, missing = blocksOf(run, h.Metric)
+		e.State, m.cutOff = run.State, run.State == interrupted
+		e.Blocks, e.Trials, m.missing = blocksOf(run, h.Metric)
 	}
-	if err := h.journal.add(line{Ended: &e}); err != nil {
-		return err
-	}
-	pairs := 0
 	for _, b := range e.Blocks {
-		pairs += min(len(b.Control), len(b.Treatment))
+		m.pairs += min(len(b.Control), len(b.Treatment))
 	}
-	if pairs > 0 || isCutOff {
-		return nil
+	return m, h.journal.add(line{Ended: &e})
+}
+
+// judge makes the revision untestable, which is neither good nor bad, if no run of an experiment has a valid pair. One that was cut
+// off may have none.
+func (h *hunt) judge(n bisect.Next, got []made) error {
+	var reasons []string
+	for _, m := range got {
+		if m.pairs > 0 || m.cutOff {
+			return nil
+		}
+		reason := fmt.Sprintf("run %s has no pair of valid trials with %s", m.run, h.Metric)
+		if m.missing > 0 {
+			reason += fmt.Sprintf(": %d valid trials do not have it; choose another metric", m.missing)
+		}
+		reasons = append(reasons, reason)
 	}
-	reason := fmt.Sprintf("run %s has no pair of valid trials with %s", v.Run, h.Metric)
-	if missing > 0 {
-		reason += fmt.Sprintf(": %d valid trials do not have it; choose another metric", missing)
+	reason := strings.Join(reasons, "; ")
+	if n.Control == 0 && n.Treatment < len(h.Revisions)-1 {
+		return h.skip(n.Treatment, reason)
 	}
-	if v.Control == 0 && v.Treatment < len(h.Revisions)-1 {
-		return h.skip(v.Treatment, reason)
-	}
-	return &UntestableError{h.Revisions[v.Control].Name + " and " + h.Revisions[v.Treatment].Name, reason}
+	return &UntestableError{h.Revisions[n.Control].Name + " and " + h.Revisions[n.Treatment].Name, reason}
 }
 
 // skip says and notes that a revision cannot be tried.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/lab"
+	"eidetic/internal/testlab"
 )
 
 const metric = "speed_index_ms"
@@ -31,6 +33,12 @@ type fakeLab struct {
 	cut   int
 	runs  map[string]*lab.Run
 	spoil map[string]bool // revisions whose trials are all invalid
+	// spoils, if it is set, says whether the trials of a run are.
+	spoils func(c Comparison) bool
+
+	mu sync.Mutex
+	// meet, if it is set, is called at the beginning of each run, which others may be beside.
+	meet func(c Comparison)
 }
 
 var errKilled = errors.New("killed") // constant
@@ -41,15 +49,21 @@ func (f *fakeLab) Record(_ context.Context, revision string) (string, error) {
 }
 
 func (f *fakeLab) Compare(_ context.Context, c Comparison, begun func(string) error) (*lab.Run, error) {
+	if f.meet != nil {
+		f.meet(c)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.compared++
 	if c.ControlArchive != "" && (c.ControlArchive != c.Control+".wacz" || c.TreatmentArchive != c.Treatment+".wacz") {
 		return nil, fmt.Errorf("%+v has recordings of other revisions", c)
 	}
+	valid := !f.spoil[c.Treatment] && (f.spoils == nil || !f.spoils(c))
 	id := fmt.Sprintf("run-%d-%s-%s", c.Seed, c.Control, c.Treatment)
 	r := rand.New(rand.NewPCG(c.Seed, 5))
 	run := &lab.Run{ID: id, State: "done"}
 	for i := range 2 * c.Pairs {
-		t := &lab.Trial{Number: i + 1, Block: 1 + i/4, Arm: lab.Control, Valid: !f.spoil[c.Treatment]}
+		t := &lab.Trial{Number: i + 1, Block: 1 + i/4, Arm: lab.Control, Valid: valid}
 		name := c.Control
 		if i%2 == 1 {
 			t.Arm, name = lab.Treatment, c.Treatment
@@ -180,6 +194,86 @@ func TestGoesOnAfterBeingKilled(t *testing.T) {
 		}
 		if d := cmp.Diff(r, again); d != "" {
 			t.Error("asked again (-first +again):", d)
+		}
+	}
+}
+
+// The pairs of an experiment are divided over runs that go on at the same time. If the program is killed in one of them, what the
+// others found counts, and nothing is measured again.
+func TestSpread(t *testing.T) {
+	for cut := range 7 {
+		c, f := setting(t, 17, 5, 30)
+		c.Spread, f.cut = 3, cut
+		var doing, pairs []int // what is announced, and what is asked for
+		c.Say = func(format string, args ...any) {
+			if strings.Contains(format, "pairs of trials") {
+				doing = append(doing, args[2].(int))
+			}
+		}
+		seeds, at := map[uint64]bool{}, make(chan struct{})
+		var mu sync.Mutex
+		var under, most int
+		f.meet = func(c Comparison) {
+			mu.Lock()
+			if seeds[c.Seed] {
+				t.Errorf("two runs have the seed %d", c.Seed)
+			}
+			seeds[c.Seed] = true
+			pairs = append(pairs, c.Pairs)
+			if under++; under == 3 {
+				close(at) // the first experiment has three runs: none goes on before all have begun
+			}
+			most = max(most, under)
+			mu.Unlock()
+			select {
+			case <-at:
+			case <-time.After(testlab.Hang):
+				t.Error("the runs of an experiment are not under way at the same time")
+			}
+		}
+		r, err := Run(t.Context(), c)
+		if cut > 0 {
+			if !errors.Is(err, errKilled) {
+				t.Fatalf("killed in run %d: %v", cut, err)
+			}
+			asked := f.compared
+			f.cut, f.meet = 0, nil
+			if r, err = Run(t.Context(), c); err == nil && f.compared == asked {
+				t.Error("it did not go on")
+			}
+		}
+		if err != nil || r.Kind != bisect.Culprit || r.Steps[0].Revisions[0].Name != "r5" || len(r.Steps[0].Runs) < 2 {
+			t.Fatalf("killed in run %d: %+v (%v); want r5, confirmed in several runs", cut, r, err)
+		}
+		if r.Runs != f.compared {
+			t.Errorf("killed in run %d: %d runs count of %d that were made", cut, r.Runs, f.compared)
+		}
+		if sum(doing[:1]) != sum(pairs[:3]) || most < 3 {
+			t.Errorf("%d pairs were announced, and runs of %d asked for", doing[0], pairs[:3])
+		}
+	}
+}
+
+func sum(of []int) (n int) {
+	for _, one := range of {
+		n += one
+	}
+	return n
+}
+
+// A revision is left out if none of the runs has a valid pair, and not because one has none.
+func TestSpreadUntestable(t *testing.T) {
+	c, f := setting(t, 9, 4, 60)
+	c.Spread = 2
+	f.spoil["r2"] = true
+	f.spoils = func(c Comparison) bool { return c.Treatment != "r8" && c.Seed%2 == 0 }
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Kind != bisect.Culprit {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, u := range r.Untestable {
+		if u.Revision.Name != "r2" || strings.Count(u.Reason, "no pair of valid trials") != 2 {
+			t.Errorf("%s is left out: %s", u.Revision.Name, u.Reason)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"eidetic/analysis/bisect"
@@ -55,7 +56,7 @@ type untestable struct {
 	Reason   string `json:"reason"`
 }
 
-// begun is an experiment whose run has begun.
+// begun is a run that has begun. Runs of one experiment may be under way at the same time.
 type begun struct {
 	Run       string `json:"run"`
 	Control   int    `json:"control"`
@@ -66,13 +67,14 @@ type begun struct {
 
 // ended is what came of it.
 type ended struct {
-	State   string        `json:"state"` // of the run
+	Of      string        `json:"of_run,omitempty"` // absent in journals of earlier versions, which had one run under way
+	State   string        `json:"state"`            // of the run
 	Trials  int           `json:"trials"`
 	Seconds float64       `json:"seconds"` // 0 for one that was cut off
 	Blocks  []stats.Block `json:"blocks"`
 }
 
-// visit is an experiment with its outcome.
+// visit is a run with its outcome.
 type visit struct {
 	begun
 	ended
@@ -80,9 +82,10 @@ type visit struct {
 
 // journal is what is known, on the disk and here.
 type journal struct {
+	mu       sync.Mutex // for what is added while several runs are under way
 	file     *os.File
 	visits   []visit
-	open     *begun // without an outcome yet
+	open     []begun // without an outcome yet
 	deployed map[int]deployed
 	archives map[int]string
 	skipped  []untestable
@@ -174,18 +177,30 @@ func (j *journal) take(l line, revisions int) error {
 		j.archives[l.Deployed.Revision] = l.Deployed.Archive
 	case l.Untestable != nil && in(l.Untestable.Revision):
 		j.skipped = append(j.skipped, *l.Untestable)
-	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && j.open == nil:
-		j.open = l.Begun
-	case l.Ended != nil && j.open != nil:
-		j.visits, j.open = append(j.visits, visit{*j.open, *l.Ended}), nil
+	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && j.under(l.Begun.Run) < 0:
+		j.open = append(j.open, *l.Begun)
+	case l.Ended != nil && j.under(l.Ended.Of) >= 0:
+		at := j.under(l.Ended.Of)
+		j.visits = append(j.visits, visit{j.open[at], *l.Ended})
+		j.open = slices.Delete(j.open, at, at+1)
 	default:
 		return errors.New("not a line of a bisect's journal")
 	}
 	return nil
 }
 
+// under is the place of a run among those that are under way, or -1. That without a name is the only one.
+func (j *journal) under(run string) int {
+	if run == "" {
+		return len(j.open) - 1
+	}
+	return slices.IndexFunc(j.open, func(b begun) bool { return b.Run == run })
+}
+
 // add writes a line to the disk, and takes it.
 func (j *journal) add(l line) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err

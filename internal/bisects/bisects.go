@@ -100,6 +100,7 @@ type Request struct {
 	Confidence float64              // 0 is 0.95
 	Least      float64
 	Pairs      int // 0 is 800
+	Spread     int // runs of an experiment at the same time; 0 is 1
 	Seed       uint64
 	By         string // name of the token
 }
@@ -253,6 +254,8 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		return wrong("confidence: %v: from 0.5 to 0.9999", q.Confidence)
 	case !(q.Least >= 0 && q.Least < 1e9):
 		return wrong("least: %v: a number that is not negative", q.Least)
+	case q.Spread < 0 || q.Spread > bisection.MostSpread:
+		return wrong("spread: %d: from 1 to %d", q.Spread, bisection.MostSpread)
 	case q.Pairs < 10 || q.Pairs > mostPairs:
 		return wrong("pairs: %d: from 10, which good and bad alone take, to %d", q.Pairs, mostPairs)
 	case q.Limit < time.Second || q.Limit > 24*time.Hour:

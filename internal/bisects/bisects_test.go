@@ -236,6 +236,43 @@ func TestCancelAndTurns(t *testing.T) {
 	}
 }
 
+// The pairs of an experiment are divided over runs that wait in the queue together. If the bisect is cancelled, so are all of them.
+func TestSpread(t *testing.T) {
+	h := newHook(t)
+	held := make(chan struct{})
+	var once sync.Once
+	b := newBox(t, &world{hold: func(ctx context.Context) {
+		once.Do(func() {
+			close(held)
+			<-ctx.Done()
+		})
+	}})
+	q := request(h.URL, 17)
+	q.Spread = 51
+	var wrong *WrongError
+	if _, _, err := b.keeper.Make(t.Context(), q); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), "spread: 51: from 1 to ") {
+		t.Errorf("Make() with a spread of 51 = %v; want an error that names the field", err)
+	}
+	q.Spread = 3
+	first := b.make(t, q)
+	<-held
+	b.await(t, first, func(Bisect) bool { // one under way, and two behind it
+		jobs, err := b.queue.List(t.Context())
+		return err == nil && len(jobs) == 3
+	})
+	if err := b.keeper.Cancel(first); err != nil {
+		t.Fatal(err)
+	}
+	second := b.make(t, q)
+	got := b.await(t, second, ended)
+	if got.State != StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" || len(got.Result.Steps[0].Runs) < 2 {
+		t.Errorf("the second is %+v, %+v; want r0011, confirmed in several runs", got, got.Result)
+	}
+	if jobs, err := b.queue.List(t.Context()); err != nil || len(jobs) != 0 {
+		t.Errorf("%d runs are left in the queue (%v)", len(jobs), err)
+	}
+}
+
 // A run that somebody cancels says nothing about its revision: it is made again, and no revision is left out.
 func TestRunThatSomebodyCancels(t *testing.T) {
 	h := newHook(t)

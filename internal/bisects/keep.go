@@ -53,12 +53,13 @@ type asked struct {
 	Least      float64              `json:"least"`
 	Pairs      int                  `json:"pairs"`
 	Seed       uint64               `json:"seed"`
+	Spread     int                  `json:"spread,omitempty"`
 }
 
 // save writes the bisect. Who calls it holds the keeper's lock.
 func (b *kept) save() error {
 	q := b.request
-	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed}
+	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread}
 	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
 		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
@@ -98,7 +99,7 @@ func readKept(dir string) (*kept, error) {
 	q := c.Request
 	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
 		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: q.Secret, Limit: q.Limit, Metric: c.Bisect.Metric,
-		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, By: c.Bisect.By,
+		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, Spread: q.Spread, By: c.Bisect.By,
 	}}
 	b.Revisions = q.Revisions
 	if b.Going() {

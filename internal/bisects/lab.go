@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"eidetic/internal/bisection"
@@ -21,7 +22,9 @@ import (
 type queueLab struct {
 	*Keeper
 	bisect *kept
-	inVain int // runs in a row that were interrupted before they had a valid trial
+
+	counting sync.Mutex
+	inVain   int // runs in a row that were interrupted before they had a valid trial
 }
 
 // takes is how often a run is asked for that is interrupted before it is of any use.
@@ -55,7 +58,7 @@ func (l *queueLab) Record(ctx context.Context, revision string) (string, error) 
 
 // Compare implements bisection.Lab.
 func (l *queueLab) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
-	// The seed is another one for each comparison of the bisect.
+	// The seed is another one for each run of the bisect.
 	id, err := l.add(ctx, l.bisect.request.Plan.Between(c), fmt.Sprintf("compare %d", c.Seed))
 	if err != nil {
 		return nil, err
@@ -70,14 +73,21 @@ func (l *queueLab) Compare(ctx context.Context, c bisection.Comparison, begun fu
 	if run == nil {
 		return nil, l.cannot("run %s was deleted", id)
 	}
+	if l.countVain(run) == takes {
+		return nil, l.cannot("run %s was interrupted, as the ones before it: %s", id, run.Error)
+	}
+	return run, nil
+}
+
+// countVain returns how many runs in a row have come to nothing.
+func (l *queueLab) countVain(run *lab.Run) int {
+	l.counting.Lock()
+	defer l.counting.Unlock()
 	l.inVain++
 	if run.State != store.StateInterrupted || hasValid(run) {
 		l.inVain = 0
 	}
-	if l.inVain == takes {
-		return nil, l.cannot("run %s was interrupted, as the ones before it: %s", id, run.Error)
-	}
-	return run, nil
+	return l.inVain
 }
 
 func hasValid(run *lab.Run) bool {
@@ -108,8 +118,10 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 	if err != nil {
 		return "", err
 	}
-	digest := sha256.Sum256(text)
-	once := store.Once{Key: "bisect " + l.bisect.ID + " " + key, Request: hex.EncodeToString(digest[:])}
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:])
+	// The digest is part of the key: a run that was asked for and not yet noted when the box was killed may be of no use any more.
+	once := store.Once{Key: "bisect " + l.bisect.ID + " " + key + " " + digest[:16], Request: digest}
 	limited, done := context.WithTimeout(ctx, l.Patience)
 	defer done()
 	for {
@@ -144,7 +156,11 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 // follow waits for the end of a run; it returns nil for one that there is not. If the bisect is cancelled, so is the run.
 func (l *queueLab) follow(ctx context.Context, id string) (*lab.Run, error) {
 	l.change(l.bisect, func() { l.bisect.Run = id })
-	defer l.change(l.bisect, func() { l.bisect.Run = "" })
+	defer l.change(l.bisect, func() {
+		if l.bisect.Run == id { // not another one that goes on
+			l.bisect.Run = ""
+		}
+	})
 	news := l.Runs.Events().Listen(id)
 	defer news.Close()
 	look := time.NewTicker(lookPeriod)

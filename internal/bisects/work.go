@@ -110,6 +110,7 @@ func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
 		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
 		Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
 		Problem:  bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
+		Spread:   q.Spread,
 		Deployer: func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) },
 		Lab:      &queueLab{Keeper: k, bisect: b},
 		Say: func(format string, args ...any) {

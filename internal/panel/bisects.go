@@ -47,6 +47,7 @@ type (
 			Least      float64              `json:"least,omitempty" minimum:"0" maximum:"1000000000" doc:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further"`
 			Pairs      int                  `json:"pairs,omitempty" minimum:"10" maximum:"10000" default:"800" doc:"How many pairs of trials are made at most"`
 			Seed       uint64               `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+			Spread     int                  `json:"spread,omitempty" minimum:"1" maximum:"50" default:"1" doc:"Over how many runs at the same time the pairs of an experiment are divided. A head gives them to as many boxes; let the plan's boxes or labels name boxes of one kind"`
 		}
 	}
 	deployedInput struct {
@@ -143,7 +144,7 @@ func (p *Panel) makeBisect(ctx context.Context, api huma.API, in *newBisectInput
 	q := bisects.Request{
 		Name: in.Body.Name, Plan: in.Body.Plan, Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
 		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
-		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, By: identityOf(ctx).Name,
+		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, Spread: in.Body.Spread, By: identityOf(ctx).Name,
 	}
 	if err := checkFields(api, q); err != nil {
 		return nil, err
