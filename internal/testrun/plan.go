@@ -64,8 +64,8 @@ func companions() []string {
 const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
-		"KeyToFrame|Story|Fleet"
-	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|MarksLandOnFrames|ScenarioSteps|Traces$"
+		"KeyToFrame|Story|Fleet|MarksLandOnFrames"
+	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|Traces$"
 )
 
 // job is one go test, or another command.
