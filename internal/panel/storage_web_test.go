@@ -31,7 +31,7 @@ func storagePage() pageTest {
 	await until(() => !$("sure").open && document.activeElement.id === "policy-head");
 	says.push("deleted: " + $("did").textContent);`, []string{
 		"room: Runs, 2.00 GB, 0.2 %; Uploaded recordings, 1.50 MB, 0.0 %; Everything else, 298 GB, 29.8 %; Free, 700 GB, 70.0 %",
-		"policy: By its configuration the box deletes, every hour and when the disk is tight: evidence that is older than 90 days.",
+		"policy: Deleted every hour and when the disk is tight: evidence that is older than 90 days.",
 		"means: Now the evidence of one run would go, 500 MB.",
 		"delete: 20260101-000000-old, 500 MB, older than 90 days, Pin",
 		"needed: 20260102-000000-release, 400 MB, it is pinned",

@@ -1,4 +1,4 @@
-// The room on the disk, what of old runs the box deletes, and what is held. All content is inserted as text, never as markup.
+// The room on the disk, what of old runs is deleted, and what is held. All content is inserted as text, never as markup.
 import { $, make, call, number, csv } from "./common.js";
 import { refresh } from "./refresh.js";
 import { visit, when, button, row, clicked, sure, sends, json } from "./visit.js";
@@ -25,8 +25,8 @@ const load = visit(async me => {
   shown = got || own;
   for (const name of bounds) $("try").elements[name].value = query.get(name) || "";
   room(own, archives.reduce((sum, a) => sum + a.bytes, 0));
-  $("policy").textContent = words(own.policy) ? `By its configuration the box deletes, every hour and when the disk is tight: ${words(own.policy)}.`
-    : "The box deletes nothing by itself: its configuration has no policy (retention). Try one here; to have the box apply it, write it into the configuration.";
+  $("policy").textContent = words(own.policy) ? `Deleted every hour and when the disk is tight: ${words(own.policy)}.`
+    : "Nothing is deleted by itself: there is no policy. Try one here; then write it into the configuration of the box (retention), or start the head of a fleet with it (--keep-days, --keep-gb, --keep-free-gb).";
   const count = shown.delete.length + (shown.more || 0);
   const which = got ? "With these numbers" : "Now";
   $("means").textContent = !words(shown.policy) ? "" : count ? `${which} the evidence of ${runs(count)} would go, ${size(shown.frees)}.` : `${which} nothing would be deleted.`;
