@@ -32,7 +32,7 @@ type BisectCmd struct {
 	Confidence  float64       `default:"0.95" placeholder:"P" help:"The probability from which on a culprit is named (${default})."`
 	Least       float64       `placeholder:"N" help:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further."`
 	Pairs       int           `default:"800" placeholder:"N" help:"How many pairs of trials are made at most (${default})."`
-	Spread      int           `default:"1" placeholder:"N" help:"With --box and a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (${default}). Let boxes or labels in the plan name boxes of one kind."`
+	Spread      int           `default:"1" placeholder:"N" help:"With --box and a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (${default}). Let on: in the plan name boxes of one kind."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Of everything that is drawn by lot."`
 	Out         string        `default:"out/bisect" type:"path" placeholder:"DIR" help:"The bisect's journal, the runs, and what the command printed (${default}). A bisect that was cut off goes on from there."`
 	Patience    time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`

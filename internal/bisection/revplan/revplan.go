@@ -51,6 +51,9 @@ func (p Plan) Check() error {
 	if p["looks"] != nil {
 		return fieldError("looks", "a bisect decides by itself how many pairs it needs; leave looks out")
 	}
+	if on, _ := p["on"].(map[string]any); on["each"] != nil {
+		return fieldError("on.each", "a bisect compares one pair of revisions at a time: bisect for one browser; boxes share its pairs by spread")
+	}
 	marked := p.Marked()
 	for _, name := range marked {
 		if !slices.Contains(armFields(), name) {

@@ -14,6 +14,7 @@ func TestCheck(t *testing.T) {
 		"users: ":             {"page": "https://a.test/", "users": []any{}},
 		"treatment: ":         {"page": "https://a.test/", "treatment": map[string]any{}},
 		"looks: ":             {"page": "https://a.test/", "looks": 4},
+		"on.each: ":           {"page": "https://a.test/", "on": map[string]any{"each": "box"}},
 		"name: {revision}":    {"page": "https://a.test/", "name": Mark},
 		"archive: all revisi": {"page": "https://a.test/", "archive": "a.wacz"},
 	} {
