@@ -85,8 +85,8 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if health == "drifting" && n > *baseline {
-			fmt.Printf("Called drifting with reading %d after the change.\n", n-*baseline)
+		if (health == "drifting" || health == "bad") && n > *baseline {
+			fmt.Printf("Called %s with reading %d after the change.\n", health, n-*baseline)
 			return nil
 		}
 	}
