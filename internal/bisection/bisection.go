@@ -167,13 +167,13 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 		doing += fmt.Sprintf(" in %d runs", runs)
 	}
 	h.Say(doing, h.Revisions[n.Control].Name, h.Revisions[n.Treatment].Name, n.Pairs)
-	first := h.Seed + uint64(len(h.journal.visits))
+	first := h.journal.next
 	got, errs := make([]made, runs), make([]error, runs)
 	var all sync.WaitGroup
 	for i := range runs {
 		share := n
 		share.Pairs = n.Pairs*(i+1)/runs - n.Pairs*i/runs
-		all.Go(func() { got[i], errs[i] = h.compare(ctx, share, first+uint64(i)) })
+		all.Go(func() { got[i], errs[i] = h.compare(ctx, share, first+i) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -191,11 +191,12 @@ type made struct {
 	cutOff         bool
 }
 
-// compare has a run made, and keeps its trials.
-func (h *hunt) compare(ctx context.Context, n bisect.Next, seed uint64) (made, error) {
-	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs, Metric: h.Metric, Seed: seed,
+// compare has a run made, and keeps its trials. Its number, which no other run of the bisect has, makes its seed another one.
+func (h *hunt) compare(ctx context.Context, n bisect.Next, number int) (made, error) {
+	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs, Metric: h.Metric,
+		Seed:           h.Seed + uint64(number),
 		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
-	v := begun{Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs, Confirms: n.Confirms}
+	v := begun{Number: number, Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs, Confirms: n.Confirms}
 	start := h.Since()
 	run, err := h.Lab.Compare(ctx, c, func(id string) error {
 		v.Run = id

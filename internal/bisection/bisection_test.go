@@ -36,6 +36,9 @@ type fakeLab struct {
 	// spoils, if it is set, says whether the trials of a run are.
 	spoils func(c Comparison) bool
 
+	// away, if it is positive, is the run that is asked for when the lab is not there.
+	away int
+
 	mu sync.Mutex
 	// meet, if it is set, is called at the beginning of each run, which others may be beside.
 	meet func(c Comparison)
@@ -54,7 +57,11 @@ func (f *fakeLab) Compare(_ context.Context, c Comparison, begun func(string) er
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.compared++
+	if f.compared++; f.compared == f.away {
+		f.compared--
+		f.away = 0
+		return nil, &LabError{errors.New("away")}
+	}
 	if c.ControlArchive != "" && (c.ControlArchive != c.Control+".wacz" || c.TreatmentArchive != c.Treatment+".wacz") {
 		return nil, fmt.Errorf("%+v has recordings of other revisions", c)
 	}
@@ -70,6 +77,9 @@ func (f *fakeLab) Compare(_ context.Context, c Comparison, begun func(string) er
 		}
 		t.Measurements = []lab.Measurement{{Name: metric, Value: f.times[name] + f.spread*r.NormFloat64()}}
 		run.Trials = append(run.Trials, t)
+	}
+	if f.runs[id] != nil {
+		return nil, fmt.Errorf("%s is made twice", id)
 	}
 	if f.runs == nil {
 		f.runs = map[string]*lab.Run{}
@@ -259,6 +269,22 @@ func sum(of []int) (n int) {
 		n += one
 	}
 	return n
+}
+
+// If one of the runs cannot be asked for, the others count, once.
+func TestSpreadOverAWayThatIsCut(t *testing.T) {
+	for away := range 9 {
+		c, f := setting(t, 17, 5, 30)
+		c.Spread, f.away = 3, away+1
+		_, err := Run(t.Context(), c)
+		var cannot *LabError
+		if !errors.As(err, &cannot) {
+			t.Fatalf("run %d could not be asked for: %v; want an error of the lab", away+1, err)
+		}
+		if r, err := Run(t.Context(), c); err != nil || r.Kind != bisect.Culprit || r.Runs != f.compared {
+			t.Errorf("run %d could not be asked for, and then: %+v (%v); want the culprit from all of %d runs", away+1, r, err, f.compared)
+		}
+	}
 }
 
 // A revision is left out if none of the runs has a valid pair, and not because one has none.

@@ -20,8 +20,11 @@ import (
 // JournalFile is the journal's name in the folder of a bisect.
 const JournalFile = "bisect.jsonl"
 
-// maxJournal bounds a journal that is read.
-const maxJournal = 256 << 20
+// maxJournal bounds a journal that is read, and maxRuns the numbers of its runs.
+const (
+	maxJournal = 256 << 20
+	maxRuns    = 1 << 30
+)
 
 // line is a line of the journal; one of its fields is set.
 type line struct {
@@ -59,6 +62,7 @@ type untestable struct {
 // begun is a run that has begun. Runs of one experiment may be under way at the same time.
 type begun struct {
 	Run       string `json:"run"`
+	Number    int    `json:"number,omitempty"` // of the run in the bisect, from 0; absent in journals of earlier versions
 	Control   int    `json:"control"`
 	Treatment int    `json:"treatment"`
 	Pairs     int    `json:"pairs"`
@@ -86,6 +90,7 @@ type journal struct {
 	file     *os.File
 	visits   []visit
 	open     []begun // without an outcome yet
+	next     int     // number that no run has had
 	deployed map[int]deployed
 	archives map[int]string
 	skipped  []untestable
@@ -177,8 +182,9 @@ func (j *journal) take(l line, revisions int) error {
 		j.archives[l.Deployed.Revision] = l.Deployed.Archive
 	case l.Untestable != nil && in(l.Untestable.Revision):
 		j.skipped = append(j.skipped, *l.Untestable)
-	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && j.under(l.Begun.Run) < 0:
+	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && j.under(l.Begun.Run) < 0 && l.Begun.Number >= 0 && l.Begun.Number < maxRuns:
 		j.open = append(j.open, *l.Begun)
+		j.next = max(j.next, l.Begun.Number+1, len(j.visits)+len(j.open))
 	case l.Ended != nil && j.under(l.Ended.Of) >= 0:
 		at := j.under(l.Ended.Of)
 		j.visits = append(j.visits, visit{j.open[at], *l.Ended})
