@@ -182,7 +182,8 @@ func (j *journal) take(l line, revisions int) error {
 		j.archives[l.Deployed.Revision] = l.Deployed.Archive
 	case l.Untestable != nil && in(l.Untestable.Revision):
 		j.skipped = append(j.skipped, *l.Untestable)
-	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && j.under(l.Begun.Run) < 0 && l.Begun.Number >= 0 && l.Begun.Number < maxRuns:
+	case l.Begun != nil && in(l.Begun.Control) && in(l.Begun.Treatment) && l.Begun.Number >= 0 && l.Begun.Number < maxRuns &&
+		j.under(l.Begun.Run) < 0:
 		j.open = append(j.open, *l.Begun)
 		j.next = max(j.next, l.Begun.Number+1, len(j.visits)+len(j.open))
 	case l.Ended != nil && j.under(l.Ended.Of) >= 0:
