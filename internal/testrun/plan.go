@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io"
 	"os"
 	"os/exec"
@@ -95,7 +99,7 @@ type sources struct {
 	path       string
 	tests      bool
 	machine    bool // a test calls a function testlab.Need…
-	concurrent bool // its code, without its tests, starts goroutines or shares memory between them
+	concurrent bool // it starts goroutines or shares memory between them, in more than a benchmark
 }
 
 // plan returns the stages in the order in which they run.
@@ -234,6 +238,27 @@ func (p planner) order(paths []string) []string {
 	return paths
 }
 
+// concurrent says whether a file starts goroutines or shares memory between them. Benchmarks do not count, as no test runs them.
+func concurrent(name string, text []byte) (found bool, err error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return false, err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			return !slices.ContainsFunc(n.Type.Params.List, func(f *ast.Field) bool { return types.ExprString(f.Type) == "*testing.B" })
+		case *ast.GoStmt, *ast.ChanType:
+			found = true
+		case *ast.SelectorExpr:
+			of, _ := n.X.(*ast.Ident)
+			found = found || of != nil && of.Name == "sync"
+		}
+		return !found
+	})
+	return found, nil
+}
+
 func contains(list []string, path string) bool {
 	return slices.Contains(list, strings.TrimPrefix(path, module))
 }
@@ -247,7 +272,6 @@ func survey(ctx context.Context) (all []sources, err error) {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	asks := regexp.MustCompile(`testlab\.Need`)
-	shares := regexp.MustCompile(`(?m)^\s*go [a-z]|^[^/"\n]*(\bsync\.|\bchan )`)
 	for d := json.NewDecoder(strings.NewReader(string(text))); ; {
 		var p struct {
 			ImportPath, Dir                    string
@@ -265,9 +289,13 @@ func survey(ctx context.Context) (all []sources, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if !slices.Contains(tests, name) {
-				s.concurrent = s.concurrent || shares.Match(text)
-			} else if s.path != module+"internal/testlab" { // whose own calls are no needs
+			if !s.concurrent {
+				if s.concurrent, err = concurrent(filepath.Join(p.Dir, name), text); err != nil {
+					return nil, err
+				}
+			}
+			// Calls in testlab itself and in the rules' examples are no needs.
+			if slices.Contains(tests, name) && s.path != module+"internal/testlab" {
 				s.machine = s.machine || asks.Match(text)
 			}
 		}

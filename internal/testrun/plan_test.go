@@ -71,3 +71,20 @@ func TestPlanOfTheCommand(t *testing.T) {
 		t.Errorf("no test of the command has these in its name: %q", unused)
 	}
 }
+
+func TestConcurrent(t *testing.T) {
+	for text, want := range map[string]bool{
+		"var mu sync.Mutex":                                        true,
+		"func f() { go f() }":                                      true,
+		"type t struct{ c chan int }":                              true,
+		"func TestX(t *testing.T) { var all sync.WaitGroup }":      true,
+		"func f() {} // as a sync.Pool would":                      false,
+		"const example = `var once sync.Once`":                     false,
+		"func BenchmarkX(b *testing.B) { go b.Fatal() }":           false,
+		"func open(b *testing.B, c string) { sync.OnceFunc(nil) }": false,
+	} {
+		if got, err := concurrent("x.go", []byte("package x\n"+text)); err != nil || got != want {
+			t.Errorf("concurrent(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
