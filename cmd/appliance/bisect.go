@@ -120,7 +120,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 		config.Patience = c.Patience
 		w := &waiting{box: client.New(config), bar: bar, out: news}
 		defer w.box.Close()
-		lab = &boxPairs{plan: plan, waiting: w}
+		lab = &boxPairs{plan: plan, waiting: w, named: c.Spread > 1}
 	}
 	start := time.Now()
 	found, err := bisection.Run(ctx, bisection.Config{

@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,6 +179,9 @@ func TestBisectUsage(t *testing.T) {
 		{"order", append(flags, "--good", "r0016", "--bad", "r0000"), "is not before"},
 		{"bad is unknown", append(flags, "--bad", "x"), "does not list \"x\""},
 		{"confidence", append(flags, "--confidence", "1"), "--confidence 1"},
+		{"no spread", append(flags, "--spread", "0"), "--spread 0: from 1 to 50"},
+		{"spread here", append(slices.Delete(slices.Clone(flags), 1, 3), "--spread", "2"), "--spread is for bisects on the boxes of a head"},
+		{"for each box", plan("page: https://a.test/\non: {each: box}\n"), "on.each: a bisect compares one pair"},
 		{"no list", append(flags, "--revisions", filepath.Join(dir, "none")), "no such file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,6 +190,28 @@ func TestBisectUsage(t *testing.T) {
 				t.Errorf("status %d: %s; want %d and %q", got.status, got.err, exitUsage, tt.want)
 			}
 		})
+	}
+}
+
+// TestBisectSpread: the runs of an experiment are asked for at the same time, and what is said of a trial has its run's name.
+func TestBisectSpread(t *testing.T) {
+	var b *testBox
+	var once sync.Once
+	b = bisectBox(t, func(p lab.Plan) {
+		if strings.HasPrefix(p.Name, "bisect ") {
+			once.Do(func() {
+				waitFor(t, func() bool { jobs, err := b.queue.Jobs(t.Context()); return err == nil && len(jobs) == 3 })
+			})
+		}
+	})
+	_, flags := bisectFiles(t, b.url())
+	t.Setenv(tokenVariable, b.token)
+	got := finishCmd(t, appliance(t, append(flags, "--spread", "3")...))
+	if got.status != exitGood || !strings.Contains(got.out, "It was r0011 (change 11)") || !strings.Contains(got.out, "10 pairs of trials in 3 runs") {
+		t.Errorf("status %d\n%s\n%s", got.status, got.out, got.err)
+	}
+	if !regexp.MustCompile(`(?m)^Run \S+-bisect-r0000-r0016\S*, trial 1 of \d+: `).MatchString(got.out) {
+		t.Errorf("no trial has its run's name:\n%s", got.out)
 	}
 }
 

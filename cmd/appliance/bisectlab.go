@@ -93,7 +93,8 @@ func (l *localPairs) carryOut(ctx context.Context, q *client.Request, begun func
 // boxPairs makes trials on a box.
 type boxPairs struct {
 	*waiting
-	plan *client.Request
+	plan  *client.Request
+	named bool // several runs go on at the same time: what is said of one has its name
 }
 
 // Record implements bisection.Lab: a box finds a recording by the run that made it.
@@ -140,9 +141,20 @@ func (b *boxPairs) carryOut(ctx context.Context, q *client.Request, begun func(s
 }
 
 func (b *boxPairs) follow(ctx context.Context, id string) (*lab.Run, error) {
-	run, err := b.box.Follow(ctx, id, b.show)
+	show := b.show
+	if b.named {
+		show = func(e client.Event) { b.showNamed(id, e) }
+	}
+	run, err := b.box.Follow(ctx, id, show)
 	if ctx.Err() != nil {
 		return nil, b.cancel(ctx, id)
 	}
 	return run, boxError(err)
+}
+
+// showNamed says how a trial of one of several runs went. There is no bar: it has room for one.
+func (b *boxPairs) showNamed(id string, e client.Event) {
+	if e.Done != nil {
+		b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
+	}
 }

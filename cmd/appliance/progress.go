@@ -56,12 +56,11 @@ func (p *progress) step(s experiment.Step) {
 		return
 	}
 	p.wipe()
-	fmt.Fprintf(p.out, "Trial %*d of %d: %s\n", len(fmt.Sprint(s.Of)), s.Trial, s.Of, resultOf(s))
+	fmt.Fprintf(p.out, "Trial %*d of %d: %s\n", len(fmt.Sprint(s.Of)), s.Trial, s.Of, resultOf(s.Done))
 }
 
 // resultOf returns a line on how a trial went.
-func resultOf(s experiment.Step) string {
-	t := s.Done
+func resultOf(t *lab.Trial) string {
 	if !t.Valid {
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}

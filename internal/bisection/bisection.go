@@ -8,6 +8,7 @@
 package bisection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (h *hunt) problem() bisect.Problem {
 	p := h.Problem
 	deployed, pairs := mean(h.journal.deploySeconds()), h.journal.secondsPerPair()
 	if pairs > 0 {
-		p.Deploy = min(deployed*float64(max(h.Spread, 1))/pairs, 100)
+		p.Deploy = min(deployed/pairs, 100)
 	}
 	return p
 }
@@ -171,32 +172,27 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 	got, errs := make([]made, runs), make([]error, runs)
 	var all sync.WaitGroup
 	for i := range runs {
-		share := n
-		share.Pairs = n.Pairs*(i+1)/runs - n.Pairs*i/runs
-		all.Go(func() { got[i], errs[i] = h.compare(ctx, share, first+i) })
+		v := begun{Number: first + i, Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs*(i+1)/runs - n.Pairs*i/runs, Confirms: n.Confirms}
+		all.Go(func() { got[i], errs[i] = h.compare(ctx, v, runs) })
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(errs...); err != nil {
+		return err
 	}
 	return h.judge(n, got)
 }
 
 // made is what came of a run.
 type made struct {
-	run            string
-	pairs, missing int
-	cutOff         bool
+	ended
+	missing int // valid trials without the metric
 }
 
-// compare has a run made, and keeps its trials. Its number, which no other run of the bisect has, makes its seed another one.
-func (h *hunt) compare(ctx context.Context, n bisect.Next, number int) (made, error) {
-	c := Comparison{Control: h.Revisions[n.Control].Name, Treatment: h.Revisions[n.Treatment].Name, Pairs: n.Pairs, Metric: h.Metric,
-		Seed:           h.Seed + uint64(number),
-		ControlArchive: h.journal.archives[n.Control], TreatmentArchive: h.journal.archives[n.Treatment]}
-	v := begun{Number: number, Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs, Confirms: n.Confirms}
+// compare has one of the runs of an experiment made, and keeps its trials. Its number, which no other run of the bisect has, makes its
+// seed another one.
+func (h *hunt) compare(ctx context.Context, v begun, runs int) (made, error) {
+	c := Comparison{Control: h.Revisions[v.Control].Name, Treatment: h.Revisions[v.Treatment].Name, Pairs: v.Pairs, Metric: h.Metric,
+		Seed: h.Seed + uint64(v.Number), ControlArchive: h.journal.archives[v.Control], TreatmentArchive: h.journal.archives[v.Treatment]}
 	start := h.Since()
 	run, err := h.Lab.Compare(ctx, c, func(id string) error {
 		v.Run = id
@@ -205,20 +201,17 @@ func (h *hunt) compare(ctx context.Context, n bisect.Next, number int) (made, er
 	if err != nil {
 		return made{}, err
 	}
-	return h.keep(v, run, h.Since()-start)
+	return h.keep(v, run, (h.Since()-start)/time.Duration(runs))
 }
 
-// keep puts the trials of a run into the journal.
+// keep puts the trials of a run into the journal, and its share of the time that the experiment took.
 func (h *hunt) keep(v begun, run *lab.Run, took time.Duration) (made, error) {
-	e, m := ended{Of: v.Run, Seconds: took.Seconds()}, made{run: v.Run}
+	m := made{ended: ended{Of: v.Run, Seconds: took.Seconds()}}
 	if run != nil {
-		e.State, m.cutOff = run.State, run.State == interrupted
-		e.Blocks, e.Trials, m.missing = blocksOf(run, h.Metric)
+		m.State = run.State
+		m.Blocks, m.Trials, m.missing = blocksOf(run, h.Metric)
 	}
-	for _, b := range e.Blocks {
-		m.pairs += min(len(b.Control), len(b.Treatment))
-	}
-	return m, h.journal.add(line{Ended: &e})
+	return m, h.journal.add(line{Ended: &m.ended})
 }
 
 // judge makes the revision untestable, which is neither good nor bad, if no run of an experiment has a valid pair. One that was cut
@@ -226,10 +219,10 @@ func (h *hunt) keep(v begun, run *lab.Run, took time.Duration) (made, error) {
 func (h *hunt) judge(n bisect.Next, got []made) error {
 	var reasons []string
 	for _, m := range got {
-		if m.pairs > 0 || m.cutOff {
+		if m.State == interrupted || slices.ContainsFunc(m.Blocks, hasPair) {
 			return nil
 		}
-		reason := fmt.Sprintf("run %s has no pair of valid trials with %s", m.run, h.Metric)
+		reason := fmt.Sprintf("run %s has no pair of valid trials with %s", m.Of, h.Metric)
 		if m.missing > 0 {
 			reason += fmt.Sprintf(": %d valid trials do not have it; choose another metric", m.missing)
 		}
@@ -241,6 +234,8 @@ func (h *hunt) judge(n bisect.Next, got []made) error {
 	}
 	return &UntestableError{h.Revisions[n.Control].Name + " and " + h.Revisions[n.Treatment].Name, reason}
 }
+
+func hasPair(b stats.Block) bool { return len(b.Control) > 0 && len(b.Treatment) > 0 }
 
 // skip says and notes that a revision cannot be tried.
 func (h *hunt) skip(at int, reason string) error {

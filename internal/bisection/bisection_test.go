@@ -477,6 +477,12 @@ func FuzzJournal(f *testing.F) {
 {"ended":{"state":"done","trials":2,"seconds":9,"blocks":[{"Control":[1],"Treatment":[2]}]}}
 {"untestable":{"revision":1,"reason":"x"}}
 `))
+	f.Add([]byte(`{"bisect":{"version":1,"revisions":["a","b","c"],"deploy":"d","metric":"m","plan":"p","seed":1,"records":false}}
+{"begun":{"run":"r","control":0,"treatment":2,"pairs":3}}
+{"begun":{"run":"s","number":1,"control":0,"treatment":2,"pairs":3}}
+{"ended":{"of_run":"s","state":"done","trials":2,"seconds":9,"blocks":[{"Control":[1],"Treatment":[2]}]}}
+{"ended":{"of_run":"r","state":"done","trials":2,"seconds":9,"blocks":[]}}
+`))
 	h := header{Version: 1, Revisions: []string{"a", "b", "c"}, Deploy: "d", Metric: "m", Plan: "p", Seed: 1}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		j := &journal{deployed: map[int]deployed{}, archives: map[int]string{}}

@@ -74,7 +74,7 @@ type ended struct {
 	Of      string        `json:"of_run,omitempty"` // absent in journals of earlier versions, which had one run under way
 	State   string        `json:"state"`            // of the run
 	Trials  int           `json:"trials"`
-	Seconds float64       `json:"seconds"` // 0 for one that was cut off
+	Seconds float64       `json:"seconds"` // its share of the time that all runs of the experiment took; 0 for one that was cut off
 	Blocks  []stats.Block `json:"blocks"`
 }
 

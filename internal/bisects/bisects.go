@@ -121,7 +121,7 @@ type Bisect struct {
 	Bad       string               `json:"bad" doc:"The revision after it"`
 	Count     int                  `json:"count" doc:"Revisions, with these two"`
 	Metric    string               `json:"metric" doc:"The number that changed" example:"speed_index_ms"`
-	Run       string               `json:"run,omitempty" doc:"The run that is going on"`
+	Run       string               `json:"run,omitempty" doc:"The run that is going on; with spread one of them"`
 	Deploying *Deploying           `json:"deploying,omitempty" doc:"The revision that the hook was asked for and is not known to be deployed"`
 	Result    *bisection.Result    `json:"result,omitempty" doc:"What is known so far: the revisions with their probabilities, the pairs and trials spent; and, when it is done, the kind and the text"`
 	Parts     *bisection.Parting   `json:"parts,omitempty" doc:"The frame where the culprit and the revision before it part"`

@@ -78,6 +78,13 @@ func (b *box) await(t *testing.T, id string, holds func(Bisect) bool) Bisect {
 	}
 }
 
+// has says whether a run is in the queue.
+func (b *box) has(t *testing.T, id string) bool {
+	t.Helper()
+	_, err := b.queue.Get(t.Context(), id)
+	return err == nil
+}
+
 func ended(b Bisect) bool { return !b.Going() }
 
 // A hook may answer at once, or 202 and later; it may say that a revision cannot be tried, either way, and be away for a moment.
@@ -260,6 +267,9 @@ func TestSpread(t *testing.T) {
 		jobs, err := b.queue.List(t.Context())
 		return err == nil && len(jobs) == 3
 	})
+	if got, err := b.keeper.Get(first); err != nil || !b.has(t, got.Run) {
+		t.Errorf("the bisect says that %q is going on (%v); want one of the three", got.Run, err)
+	}
 	if err := b.keeper.Cancel(first); err != nil {
 		t.Fatal(err)
 	}

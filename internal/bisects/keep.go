@@ -31,6 +31,8 @@ type kept struct {
 	runs    []string                // that it asked for
 	cancel  context.CancelCauseFunc // while it is carried out
 	answer  chan string             // of the hook, while Deploying is set; capacity 1
+
+	underWay []string // runs that are followed
 }
 
 // content is what the file has.

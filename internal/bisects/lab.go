@@ -130,7 +130,7 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 		switch {
 		case err == nil:
 			l.change(l.bisect, func() {
-				if l.bisect.Run = id; !slices.Contains(l.bisect.runs, id) {
+				if !slices.Contains(l.bisect.runs, id) {
 					l.bisect.runs = append(l.bisect.runs, id)
 				}
 			})
@@ -155,10 +155,11 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 
 // follow waits for the end of a run; it returns nil for one that there is not. If the bisect is cancelled, so is the run.
 func (l *queueLab) follow(ctx context.Context, id string) (*lab.Run, error) {
-	l.change(l.bisect, func() { l.bisect.Run = id })
+	l.change(l.bisect, func() { l.bisect.underWay, l.bisect.Run = append(l.bisect.underWay, id), id })
 	defer l.change(l.bisect, func() {
-		if l.bisect.Run == id { // not another one that goes on
-			l.bisect.Run = ""
+		l.bisect.underWay = slices.DeleteFunc(l.bisect.underWay, func(one string) bool { return one == id })
+		if l.bisect.Run = ""; len(l.bisect.underWay) > 0 {
+			l.bisect.Run = l.bisect.underWay[0]
 		}
 	})
 	news := l.Runs.Events().Listen(id)

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -247,7 +248,11 @@ func boxProcess(dir string) error {
 		return err
 	}
 	if url := os.Getenv("EIDETIC_TEST_HOOK"); url != "" {
-		if _, _, err := b.keeper.Make(ctx, request(url, 17)); err != nil {
+		q := request(url, 17)
+		if q.Spread, err = strconv.Atoi(os.Getenv("EIDETIC_TEST_SPREAD")); err != nil {
+			return err
+		}
+		if _, _, err := b.keeper.Make(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -267,6 +272,12 @@ func boxProcess(dir string) error {
 // TestKilled: a box is killed while its hook deploys, and again in the middle of a run. Each time it goes on after its next start: the
 // culprit is found, only the revision that was being deployed is deployed once more, and no run is asked for twice.
 func TestKilled(t *testing.T) {
+	for _, spread := range []string{"1", "3"} {
+		t.Run("spread "+spread, func(t *testing.T) { killed(t, spread) })
+	}
+}
+
+func killed(t *testing.T, spread string) {
 	h := newHook(t)
 	dir := t.TempDir()
 	reached, release := make(chan string), make(chan struct{})
@@ -302,7 +313,7 @@ func TestKilled(t *testing.T) {
 		}
 		_ = cmd.Wait() // it was killed
 	}
-	cmd, _ := start("EIDETIC_TEST_HOOK=" + h.URL)
+	cmd, _ := start("EIDETIC_TEST_HOOK="+h.URL, "EIDETIC_TEST_SPREAD="+spread)
 	var twice string
 	select {
 	case twice = <-reached:
@@ -336,6 +347,9 @@ func TestKilled(t *testing.T) {
 	if len(all) != 1 || all[0].State != StateDone || all[0].Result == nil || all[0].Result.Kind != bisect.Culprit ||
 		all[0].Result.Steps[0].Revisions[0].Name != "r0011" {
 		t.Fatalf("the bisects: %+v; want one that found r0011", all)
+	}
+	if got := k.all[all[0].ID].request.Spread; fmt.Sprint(got) != spread {
+		t.Errorf("after restarts the spread is %d; want %s", got, spread)
 	}
 	for revision, n := range h.count() {
 		if want := map[bool]int{false: 1, true: 2}[revision == twice]; n != want {

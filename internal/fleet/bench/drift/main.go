@@ -24,6 +24,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/benchrig"
+	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -85,7 +86,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if (health == "drifting" || health == "bad") && n > *baseline {
+		if (health == fleet.HealthDrifting || health == fleet.HealthBad) && n > *baseline {
 			fmt.Printf("Called %s with reading %d after the change.\n", health, n-*baseline)
 			return nil
 		}
