@@ -86,7 +86,7 @@ func TestBisectOverREST(t *testing.T) {
 		asked <- e.Data.Answer + " " + e.Data.Revision
 	}))
 	defer hook.Close()
-	body := fmt.Sprintf(`{"name": "v0 to v4", "plan": {"page": "https://{revision}.a.test/", "link": "lte"}, "hook": {"url": %q},
+	body := fmt.Sprintf(`{"name": "v0 to v4", "spread": 2, "plan": {"page": "https://{revision}.a.test/", "link": "lte"}, "hook": {"url": %q},
 		"revisions": [{"name": "v0"}, {"name": "v1"}, {"name": "v2", "words": "a change"}, {"name": "v3"}, {"name": "v4"}]}`, hook.URL)
 	for wrong, want := range map[string]string{
 		`"link": "lte"|"link": 7`:                 "body.plan.link",
@@ -96,6 +96,7 @@ func TestBisectOverREST(t *testing.T) {
 		`"link": "lte"|"users": [{"name": "a"}]`:  "plan.users",
 		`{"name": "v1"}|{"nome": "v1"}`:           "body.revisions[1]",
 		`"revisions"|"reversions"`:                "body.reversions",
+		`"spread": 2|"spread": 51`:                "body.spread",
 		hook.URL + "|https://10.0.0.1/":           "hook.url",
 	} {
 		from, to, _ := strings.Cut(wrong, "|")
@@ -151,8 +152,8 @@ func TestBisectOverREST(t *testing.T) {
 		}
 	}
 	if b.Result.Kind != "culprit" || b.Result.Steps[0].Revisions[0].Name != "v3" || b.Result.Trials == 0 || len(b.Result.Revisions) != 5 ||
-		!strings.Contains(b.Result.Text, "It was v3") {
-		t.Errorf("it found %+v; want v3", b.Result)
+		!strings.Contains(b.Result.Text, "It was v3") || len(b.Result.Steps[0].Runs) != 2 {
+		t.Errorf("it found %+v; want v3, confirmed in two runs", b.Result)
 	}
 	for _, c := range []call{
 		{"GET", "/api/v1/bisects", "", "", 200, `"id":"` + made.ID}, {"GET", "/api/v1/bisects/nope", "", "", 404, `there is no bisect \"nope\"`},

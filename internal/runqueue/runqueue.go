@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"eidetic/internal/lab"
@@ -43,6 +44,7 @@ type Queue struct {
 	Config
 	events *Events
 	worker *worker
+	naming sync.Mutex // held from the choice of an ID until the job that has it is in the queue
 }
 
 // New returns a queue that carries nothing out yet.
@@ -105,25 +107,37 @@ func (q *Queue) Add(ctx context.Context, plan lab.Plan, once store.Once) (id str
 	if err != nil {
 		return "", &RejectedError{err}
 	}
-	now := q.Now()
-	job := store.Job{ID: q.Store.FreeID(now, plan.Name), Device: accepted.Device, Created: now, Plan: accepted}
-	base := job.ID
-	for n := 2; ; n++ {
-		id, err := q.add(ctx, job, once)
-		if err == nil && id != job.ID { // the same request came twice at the same time
-			return id, nil
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, store.ErrExists) || n > mostIDs {
-			return "", err
-		}
-		job.ID = base + "-" + strconv.Itoa(n)
+	q.naming.Lock()
+	defer q.naming.Unlock()
+	job := store.Job{Device: accepted.Device, Created: q.Now(), Plan: accepted}
+	if job.ID, err = q.freeID(ctx, job.Created, plan.Name); err != nil {
+		return "", err
+	}
+	id, err = q.add(ctx, job, once)
+	if err != nil || id != job.ID { // the same request came twice at the same time
+		return id, err
 	}
 	q.events.Publish(Progress{Run: job.ID, State: store.StateQueued, Of: accepted.Total()})
 	q.worker.wake()
 	return job.ID, nil
+}
+
+// freeID is an ID that neither the queue nor the store has. The queue is asked first: the folder of a run is there before its job
+// is gone.
+func (q *Queue) freeID(ctx context.Context, at time.Time, name string) (string, error) {
+	base := store.NewID(at, name)
+	id := base
+	for n := 2; n <= mostIDs; n++ {
+		_, err := q.Jobs.Get(ctx, id)
+		if errors.Is(err, store.ErrNotFound) && q.Store.Free(id) {
+			return id, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", err
+		}
+		id = base + "-" + strconv.Itoa(n)
+	}
+	return "", store.ErrExists
 }
 
 // AddAs is [Queue.Add] for a run whose ID somebody else has chosen. A job of that ID that the queue has already, in

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -220,6 +222,37 @@ func TestRunThatIsCutOffGoesOn(t *testing.T) {
 
 // A request with a key that came before gets the first one's run, also when its
 // plan would be refused now.
+// Runs of one name that are asked for at the same time have IDs of their own, also if each ends before the next one is in the queue.
+func TestIDsOfRunsThatEndAtOnce(t *testing.T) {
+	q, r := newQueue(t)
+	const all, each = 8, 10
+	r.started = make(chan string, all*each)
+	close(r.release)
+	work(t, q)
+	ids := make(chan string, all*each)
+	var asking sync.WaitGroup
+	for i := range all {
+		asking.Go(func() {
+			for range each {
+				id, err := q.Add(t.Context(), planOf("device-"+strconv.Itoa(i), "same"), store.Once{})
+				if err != nil {
+					t.Error(err)
+				}
+				ids <- id
+			}
+		})
+	}
+	asking.Wait()
+	close(ids)
+	seen := map[string]bool{}
+	for id := range ids {
+		if seen[id] {
+			t.Errorf("two runs are %s", id)
+		}
+		seen[id] = true
+	}
+}
+
 func TestAddOnce(t *testing.T) {
 	q, _ := newQueue(t)
 	once := store.Once{Key: "k", Request: "digest"}

@@ -34,10 +34,14 @@ func NewID(at time.Time, name string) string {
 // FreeID is NewID with a number appended if the store already has the ID.
 func (s *Store) FreeID(at time.Time, name string) string {
 	id := NewID(at, name)
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(filepath.Join(s.root, runsDir, id)); errors.Is(err, fs.ErrNotExist) {
-			return id
-		}
+	for n := 2; !s.Free(id); n++ {
 		id = fmt.Sprintf("%s-%d", NewID(at, name), n)
 	}
+	return id
+}
+
+// Free says whether nothing at all is in the place of a run's folder.
+func (s *Store) Free(id string) bool {
+	_, err := os.Lstat(filepath.Join(s.root, runsDir, id))
+	return errors.Is(err, fs.ErrNotExist)
 }
