@@ -154,7 +154,10 @@ func (b *boxPairs) follow(ctx context.Context, id string) (*lab.Run, error) {
 
 // showNamed says how a trial of one of several runs went. There is no bar: it has room for one.
 func (b *boxPairs) showNamed(id string, e client.Event) {
-	if e.Done != nil {
+	switch {
+	case e.Queued:
+		b.bar.say("Run %s waits for its device.", id)
+	case e.Done != nil:
 		b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
 	}
 }

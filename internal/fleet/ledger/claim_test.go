@@ -227,11 +227,42 @@ func tryReturned(t *testing.T, b *bench) {
 		if a, mine = b.claim(t, one, fmt.Sprint(n)); a.Part == "" {
 			t.Fatalf("Claim(%d): nothing; want r1", n)
 		}
-		wantErr(t, "Return()", b.Return(t.Context(), mine, "no such page"), nil)
+		wantErr(t, "Return()", b.Return(t.Context(), mine, fmt.Sprint("something else, ", n)), nil)
 	}
 	want(t, "attempt", a.Attempt, mostClaims)
 	if got := b.part(t, "r1"); !strings.HasPrefix(got, "assembling interrupted 100") {
 		t.Errorf("r1 = %s; want it interrupted", got)
+	}
+}
+
+// A part that no box can carry out ends as failed, once a device has given it back three times for the same reason; it gets it again
+// only when all others that fit have tried.
+func tryReturnedForTheSameReason(t *testing.T, b *bench) {
+	one, two := b.join(t, "one", offer("a")), b.join(t, "two", offer("b"))
+	b.add(t, run("r1", ""))
+	n := 0
+	giveBack := func(box Box, why string) {
+		t.Helper()
+		n++
+		a, mine := b.claim(t, box, fmt.Sprint(n))
+		want(t, "part", a.Part, "r1")
+		wantErr(t, "Return()", b.Return(t.Context(), mine, why), nil)
+	}
+	giveBack(one, "busy") // which does not count
+	for range mostSame - 1 {
+		giveBack(two, "this page is not reached")
+		giveBack(one, "this page is not reached")
+	}
+	if got := b.part(t, "r1"); !strings.HasPrefix(got, "running queued 5") {
+		t.Errorf("r1 = %s; want it to wait", got)
+	}
+	giveBack(two, "this page is not reached")
+	if got := b.part(t, "r1"); !strings.HasPrefix(got, "assembling failed 6") {
+		t.Errorf("r1 = %s; want it failed", got)
+	}
+	r, err := b.Run(t.Context(), "r1")
+	if err != nil || r.Parts[0].Outcome == nil || r.Parts[0].Outcome.Error != "this page is not reached" {
+		t.Errorf("r1 = %+v, %v; want the boxes' reason", r, err)
 	}
 }
 

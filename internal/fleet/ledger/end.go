@@ -23,9 +23,16 @@ func (tx *tx) giveBack(ctx context.Context, p held, a attempt, state, why string
 	if err := tx.row(ctx, `SELECT count(*) FROM fleet_attempts WHERE part = ? AND state = 'vanished'`, p.id).Scan(&gone); err != nil {
 		return err
 	}
+	var same int
+	if err := tx.row(ctx, `SELECT count(*) FROM fleet_attempts WHERE part = ? AND state = 'returned' AND box = ? AND device = ? AND why = ?`,
+		p.id, a.box, a.device, why).Scan(&same); err != nil {
+		return err
+	}
 	switch {
 	case p.cancel:
 		return tx.endWith(ctx, p, store.StateInterrupted, "the run was cancelled")
+	case same >= mostSame: // every device that fits has tried it before one gets it again
+		return tx.endWith(ctx, p, store.StateFailed, why)
 	case gone >= mostAttempts:
 		return tx.endWith(ctx, p, store.StateInterrupted, fmt.Sprintf("%d boxes vanished while they carried it out", gone))
 	case p.attempt >= mostClaims:

@@ -32,6 +32,7 @@ const (
 // Bounds of what boxes may do with a part.
 const (
 	mostAttempts = 3   // that vanish
+	mostSame     = 3   // that one device gives back for the same reason
 	mostClaims   = 100 // in all
 	maxDoing     = 300
 )

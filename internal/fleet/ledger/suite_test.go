@@ -89,6 +89,7 @@ func TestFleetLedger(t *testing.T) {
 		{"repeated", tryRepeated},
 		{"exhausted", tryExhausted},
 		{"returned", tryReturned},
+		{"returned for the same reason", tryReturnedForTheSameReason},
 		{"cancelled", tryCancelled},
 		{"turns", tryTurns},
 		{"health", tryHealth},
