@@ -1,5 +1,15 @@
 package panel
 
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"eidetic/internal/report/reporttest"
+	"eidetic/internal/retention"
+	"eidetic/internal/store"
+)
+
 // storagePage: somebody looks at the room, tries a policy, pins a run, and deletes what is left.
 func storagePage() pageTest {
 	return pageTest{"/storage", `
@@ -45,4 +55,37 @@ func storagePage() pageTest {
 	await until(() => $("held").rows.length === 2);
 	// The test's workflow has a hostile name.
 	$("held").rows[1].cells[2].textContent = "the workflow checkout replays its recording"`}
+}
+
+// noPolicy deletes nothing.
+type noPolicy struct{ fakeRetainer }
+
+func (noPolicy) Policy() retention.Policy { return retention.Policy{} }
+
+func (noPolicy) Preview(context.Context, retention.Policy) (Retention, error) {
+	nothing := retention.Decision{Delete: []retention.Deletion{}, Kept: []retention.Kept{}, Held: []retention.Kept{}}
+	return Retention{Free: 7e11, Disk: 1e12, Decision: nothing}, nil
+}
+
+// Where there is no policy, the page says so, and how a box and a head get one.
+func TestStorageWithoutAPolicy(t *testing.T) {
+	st := newStore(t)
+	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Retainer: noPolicy{}})
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/storage"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
+		await until(() => document.getElementById("policy").textContent);
+		return [document.getElementById("policy-head").textContent, document.getElementById("policy").textContent, document.getElementById("means").textContent].join(" | ");
+	})()`)
+	if want := "What is deleted by itself | Nothing is deleted by itself: there is no policy. Try one here; then write it into the configuration of the box (retention), " +
+		"or start the head of a fleet with it (--keep-days, --keep-gb, --keep-free-gb). | "; err != nil || got != want {
+		t.Errorf("the page says %q (%v); want %q", got, err, want)
+	}
 }
