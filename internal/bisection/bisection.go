@@ -172,7 +172,8 @@ func (h *hunt) step(ctx context.Context, n bisect.Next) error {
 	got, errs := make([]made, runs), make([]error, runs)
 	var all sync.WaitGroup
 	for i := range runs {
-		v := begun{Number: first + i, Control: n.Control, Treatment: n.Treatment, Pairs: n.Pairs*(i+1)/runs - n.Pairs*i/runs, Confirms: n.Confirms}
+		v := begun{Number: first + i, Control: n.Control, Treatment: n.Treatment, Confirms: n.Confirms}
+		v.Pairs = n.Pairs*(i+1)/runs - n.Pairs*i/runs
 		all.Go(func() { got[i], errs[i] = h.compare(ctx, v, runs) })
 	}
 	all.Wait()

@@ -24,7 +24,6 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/benchrig"
-	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -86,7 +85,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if (health == fleet.HealthDrifting || health == fleet.HealthBad) && n > *baseline {
+		if (health == "drifting" || health == "bad") && n > *baseline {
 			fmt.Printf("Called %s with reading %d after the change.\n", health, n-*baseline)
 			return nil
 		}
