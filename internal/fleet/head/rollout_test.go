@@ -33,7 +33,11 @@ func TestFleetUpdateGood(t *testing.T) {
 	one.mu.Unlock()
 	h.awaitImages("lab-1", "lab-2")
 	two.mu.Lock()
-	two.trial = func(context.Context) error {
+	two.trial = func(ctx context.Context) error {
+		r, err := h.Boxes().Rollout(ctx)
+		if err != nil || r == nil || r.Boxes[1].State == boxWaiting {
+			return err // not for the update: the reference was due
+		}
 		if now, _ := one.Status(); now.Running != "1.1" {
 			t.Errorf("lab-2 measures for the update while lab-1 runs %s; want it after lab-1", now.Running)
 		}
