@@ -141,9 +141,9 @@ func (b *boxPairs) carryOut(ctx context.Context, q *client.Request, begun func(s
 }
 
 func (b *boxPairs) follow(ctx context.Context, id string) (*lab.Run, error) {
-	show := b.show
+	show := b.show()
 	if b.named {
-		show = func(e client.Event) { b.showNamed(id, e) }
+		show = b.showNamed(id)
 	}
 	run, err := b.box.Follow(ctx, id, show)
 	if ctx.Err() != nil {
@@ -152,12 +152,15 @@ func (b *boxPairs) follow(ctx context.Context, id string) (*lab.Run, error) {
 	return run, boxError(err)
 }
 
-// showNamed says how a trial of one of several runs went. There is no bar: it has room for one.
-func (b *boxPairs) showNamed(id string, e client.Event) {
-	switch {
-	case e.Queued:
-		b.bar.say("Run %s waits for its device.", id)
-	case e.Done != nil:
-		b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
+// showNamed returns what says how the trials of one of several runs went. There is no bar: it has room for one.
+func (b *boxPairs) showNamed(id string) func(client.Event) {
+	var news queueNews
+	return func(e client.Event) {
+		switch {
+		case e.Queued:
+			news.say(b.bar, "Run "+id, e.Doing)
+		case e.Done != nil:
+			b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
+		}
 	}
 }

@@ -146,7 +146,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		fmt.Fprintf(std.out, "%s\n", id)
 		return nil
 	}
-	run, err := w.box.Follow(ctx, id, w.show)
+	run, err := w.box.Follow(ctx, id, w.show())
 	if ctx.Err() != nil {
 		return w.cancel(ctx, id)
 	}

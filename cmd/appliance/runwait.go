@@ -78,13 +78,33 @@ func (w *waiting) start(ctx context.Context, q *client.Request) (id string, err 
 	return id, nil
 }
 
-// show shows an event of the run.
-func (w *waiting) show(e client.Event) {
-	if e.Queued {
-		w.bar.say("It waits for its device.")
-		return
+// show returns what shows the events of a run.
+func (w *waiting) show() func(client.Event) {
+	var news queueNews
+	return func(e client.Event) {
+		if e.Queued {
+			news.say(w.bar, "It", e.Doing)
+			return
+		}
+		w.bar.step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
 	}
-	w.bar.step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
+}
+
+// saysWaits is how often a person is told what a run waits for, if that changes.
+const saysWaits = time.Minute
+
+// queueNews tells of one run why it waits.
+type queueNews struct{ told time.Time }
+
+func (n *queueNews) say(bar *progress, which, why string) {
+	switch {
+	case time.Since(n.told) < saysWaits:
+	case why == "":
+		bar.say("%s waits for its device.", which)
+	default:
+		n.told = time.Now()
+		bar.say("%s waits: %s.", which, why)
+	}
 }
 
 // cancel cancels the run after Ctrl-C, and returns the error that says what became of it.

@@ -85,39 +85,36 @@ func (n Need) Key() string {
 }
 
 // Fits lists the devices of a box that can carry out a part with the need, by name.
-func (n Need) Fits(box string, o Offer) (devices []string) {
-	if len(n.Boxes) > 0 && !slices.Contains(n.Boxes, box) {
-		return nil
-	}
-	for _, d := range o.Devices {
-		if d.Ready && n.fitsDevice(o, d) {
-			devices = append(devices, d.Name)
-		}
-	}
-	return devices
-}
+func (n Need) Fits(box string, o Offer) (devices []string) { return n.devices(box, o, true) }
 
 // Could lists the devices of a box that could carry out a part with the need if they were ready.
-func (n Need) Could(box string, o Offer) []string {
-	devices := slices.Clone(o.Devices)
-	for i := range devices {
-		devices[i].Ready = true
+func (n Need) Could(box string, o Offer) []string { return n.devices(box, o, false) }
+
+func (n Need) devices(box string, o Offer, ready bool) (names []string) {
+	for _, d := range o.Devices {
+		if (d.Ready || !ready) && len(n.Lacks(box, o, d)) == 0 {
+			names = append(names, d.Name)
+		}
 	}
-	o.Devices = devices
-	return n.Fits(box, o)
+	return names
 }
 
-func (n Need) fitsDevice(o Offer, d OfferedDevice) bool {
+// Lacks lists what a device of a box lacks of the need, in words, such as "browser chromium", whether the device is ready or
+// not. A device that lacks nothing fits.
+func (n Need) Lacks(box string, o Offer, d OfferedDevice) (all []string) {
+	if len(n.Boxes) > 0 && !slices.Contains(n.Boxes, box) {
+		all = append(all, "box "+strings.Join(n.Boxes, " or "))
+	}
 	if len(n.Devices) > 0 && !slices.Contains(n.Devices, d.Name) {
-		return false
+		all = append(all, "device "+strings.Join(n.Devices, " or "))
 	}
 	if n.Virtual && d.Kind != "virtual" {
-		return false
+		all = append(all, "a virtual device")
 	}
 	if d.Kind == "virtual" {
 		for _, b := range n.Browsers {
 			if !hasBrowser(d.Browsers, b) {
-				return false
+				all = append(all, "browser "+b)
 			}
 		}
 	}
@@ -128,10 +125,10 @@ func (n Need) fitsDevice(o Offer, d OfferedDevice) bool {
 			value, ok = o.Labels[key]
 		}
 		if !ok || !matches(pattern, value) {
-			return false
+			all = append(all, "label "+text)
 		}
 	}
-	return true
+	return all
 }
 
 // hasBrowser says whether a program is there; firefox is either of Debian's two.

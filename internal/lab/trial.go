@@ -236,6 +236,8 @@ type Run struct {
 	Elapsed float64   `json:"elapsed_s"`
 	State   string    `json:"state"` // "running", "done", "failed", "interrupted"
 	Error   string    `json:"error,omitempty"`
+	// Waits says what the run waits for, or parts of it. The panel tells it; no file has it.
+	Waits string `json:"waits,omitempty"`
 
 	Page    string      `json:"page"`    // URL under test
 	Archive ArchiveInfo `json:"archive"` // what was replayed

@@ -21,6 +21,9 @@ type Progress = runqueue.Progress
 // heartbeat is how often an idle stream sends a comment, so that proxies keep it open.
 const heartbeat = 15 * time.Second
 
+// waitsPeriod is how often a stream looks what its run waits for.
+const waitsPeriod = 5 * time.Second
+
 // streams registers the streams of progress. They are ordinary handlers, because heartbeats
 // are comments; their OpenAPI description is written separately.
 func (p *Panel) streams(e *echo.Echo, api huma.API) {
@@ -47,7 +50,7 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 	api.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "stream-run-events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events", Summary: "Progress of a run",
 		Tags:        []string{tagRuns},
-		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only.",
+		Description: "Server-sent events. The stream ends after the run's last event; for a run that has ended it holds that event only. While the run is queued, doing says what it waits for, and an event comes when that changes.",
 		Security:    needsToken(), Responses: answer,
 		Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "Identifier of the run"}},
@@ -80,6 +83,9 @@ func (p *Panel) stream(c echo.Context, run string) error {
 			return err
 		}
 		first = &Progress{Run: run, State: got.Body.State, Of: p.planned(ctx, got.Body), Error: got.Body.Error}
+		if first.State == store.StateQueued {
+			first.Doing = got.Body.Waits
+		}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -110,8 +116,9 @@ func (p *Panel) stream(c echo.Context, run string) error {
 		}
 	}
 	w.Flush()
-	beat := time.NewTicker(heartbeat)
+	beat, look := time.NewTicker(heartbeat), time.NewTicker(waitsPeriod)
 	defer beat.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,12 +131,29 @@ func (p *Panel) stream(c echo.Context, run string) error {
 				return nil
 			}
 			w.Flush()
+		case <-look.C: // what a run waits for changes without news of the run
+			if first == nil || first.State != store.StateQueued {
+				continue
+			}
+			waits, err := p.waits(ctx, first.State, run)
+			if err != nil || waits == first.Doing || !p.isStill(ctx) {
+				continue
+			}
+			first.Doing = waits
+			if err := send(*first, ""); err != nil {
+				return nil
+			}
 		case <-l.Wake():
 			if !p.isStill(ctx) {
 				return nil
 			}
 			all := l.Take()
 			for i, s := range all {
+				if first != nil {
+					if first.State = s.State; s.State == store.StateQueued && s.Doing == "" {
+						s.Doing = first.Doing
+					}
+				}
 				place := "" // only with the last may a reader say that it has all of them
 				if i == len(all)-1 {
 					place = l.Place()

@@ -49,10 +49,38 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Runs = body.Runs[:in.Limit]
 		body.Next = body.Runs[in.Limit-1].ID
 	}
-	if err := p.addBoxes(ctx, body.Runs); err != nil {
+	if err := errors.Join(p.addBoxes(ctx, body.Runs), p.addWaits(ctx, body.Runs)); err != nil {
 		return nil, p.internalError(err)
 	}
 	return &listBody{body}, nil
+}
+
+// waits says what a run waits for, given its state.
+func (p *Panel) waits(ctx context.Context, state, id string) (string, error) {
+	one := []store.Entry{{ID: id, State: state}}
+	err := p.addWaits(ctx, one)
+	return one[0].Waits, err
+}
+
+// addWaits says of the runs in the queue what they wait for.
+func (p *Panel) addWaits(ctx context.Context, runs []store.Entry) error {
+	var ids []string
+	for _, e := range runs {
+		if e.State == store.StateQueued || e.State == store.StateRunning {
+			ids = append(ids, e.ID)
+		}
+	}
+	if p.Queue == nil || len(ids) == 0 {
+		return nil
+	}
+	all, err := p.Queue.Waits(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for i, e := range runs {
+		runs[i].Waits = all[e.ID]
+	}
+	return nil
 }
 
 // filter is what the request asks for, with the states of the runs in the queue.

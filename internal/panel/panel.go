@@ -113,6 +113,8 @@ type Queue interface {
 	Cancel(ctx context.Context, id string) error
 	Get(ctx context.Context, id string) (store.Job, error)
 	List(ctx context.Context) ([]store.Job, error)
+	// Waits says of runs, in words, what they wait for. One that does not wait is left out.
+	Waits(ctx context.Context, runs ...string) (map[string]string, error)
 	InProgress(ctx context.Context) (id string, err error)
 	Events() *runqueue.Events
 }

@@ -183,12 +183,12 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	run, err := p.Store.Run(in.ID)
 	if err == nil {
 		run.State = p.stateOf(ctx, in.ID, run.State)
-		return &runBody{run}, nil
+		return p.withWaits(ctx, run)
 	}
 	if errors.Is(err, store.ErrNotFound) && p.Queue != nil {
 		job, queueErr := p.Queue.Get(ctx, in.ID)
 		if queueErr == nil {
-			return &runBody{runOf(job)}, nil
+			return p.withWaits(ctx, runOf(job))
 		}
 		if !errors.Is(queueErr, store.ErrNotFound) {
 			return nil, p.internalError(queueErr)
@@ -200,6 +200,16 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	// The folder exists, but its content is not a run; the caller may see what is wrong
 	// with it.
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
+}
+
+// withWaits says of a run in the queue what it waits for.
+func (p *Panel) withWaits(ctx context.Context, run *lab.Run) (*runBody, error) {
+	waits, err := p.waits(ctx, run.State, run.ID)
+	if err != nil {
+		return nil, p.internalError(err)
+	}
+	run.Waits = waits
+	return &runBody{run}, nil
 }
 
 // stopping is the error text while the service stops: the request is fine and may be

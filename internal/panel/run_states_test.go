@@ -79,10 +79,15 @@ func TestRunStatesInChromium(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261122-000000-waits", Device: "virtual", Plan: plan(t)}); err != nil {
 		t.Fatal(err)
 	}
+	const evil = `<img src=x onerror="document.title='owned'">`
+	for _, id := range []string{"20261122-000000-first", "20261122-000000-second"} {
+		if err := q.Add(t.Context(), store.Job{ID: id, Device: evil, Plan: plan(t)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{})})
 	b := reporttest.NewBrowser(t)
 	const next = `says.push($("found").textContent.replace(/[+−]?\d[\d.\u202f]*/g, "N"), $("next").textContent, ...[...$("next").querySelectorAll("a")].map(a => a.getAttribute("href").slice(0, 13)));`
-	const evil = `<img src=x onerror="document.title='owned'">`
 	for _, c := range []struct {
 		run, script string
 		charts      int
@@ -97,6 +102,7 @@ func TestRunStatesInChromium(t *testing.T) {
 		{"invalid", next + `says.push($("left-out").children.length, $("left-out").firstChild.textContent);`, 4, []string{"",
 			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then: Plan a new run", "/plan?page=ht", "3", "Trial 1 (control): " + evil}},
 		{"waits", next, 0, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
+		{"second", next, 0, []string{"", "The run waits: " + evil + " is about to be free; 1 run comes first. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"many", `await until(() => document.querySelectorAll("#together .run-point").length === 7);
 			says.push($("together").querySelectorAll("tbody tr").length, $("together").querySelector("tbody a").getAttribute("href"), seen("of-cell"), seen("films"),
 				$("found").textContent.includes(document.querySelector("#together .run-point").ariaLabel.match(/^All together, (.+):/)[1] + " +")); // the same number`,
@@ -120,6 +126,13 @@ func TestRunStatesInChromium(t *testing.T) {
 	}
 	if got := b.Problems(); len(got) > 0 {
 		t.Errorf("the pages complain: %q", got)
+	}
+	if err := b.Open(s.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	row, err := reporttest.Eval[string](b, `(async () => {`+until+`await until(() => document.querySelector(".waits")); return [...document.querySelectorAll(".waits")].map(p => p.textContent).join("|"); })()`)
+	if want := "Waits: " + evil + " is about to be free; 1 run comes first"; err != nil || row != want {
+		t.Errorf("the list says %q (%v), want %q", row, err, want)
 	}
 	if err := b.Open(s.URL + "/run?run=nope"); err != nil {
 		t.Fatal(err)

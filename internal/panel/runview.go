@@ -45,6 +45,7 @@ func (p *Panel) view(ctx context.Context, in *viewInput) (*viewBody, error) {
 	if err != nil {
 		return nil, p.internalError(err)
 	}
+	v.Waits = found.Body.Waits
 	v.Planned = p.planned(ctx, found.Body)
 	if !p.hasFile(in.ID, v.Report) {
 		v.Report = ""

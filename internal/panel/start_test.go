@@ -228,6 +228,60 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Everything that shows a run says what it waits for, and the stream of its progress says so when that changes.
+func TestWaits(t *testing.T) {
+	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
+	var runs []string
+	for range 3 {
+		_, head, _ := b.do(t, http.MethodPost, "/api/v1/runs", request)
+		if runs = append(runs, head.Get("Location")); len(runs) == 1 {
+			<-b.runner.started
+		}
+	}
+	const (
+		next = "virtual carries out 20270115-080000-checkout-page, and it is next"
+		last = "virtual carries out 20270115-080000-checkout-page, and 1 run comes first"
+	)
+	for path, want := range map[string]string{
+		runs[0]: "", runs[1]: next, runs[2]: last, runs[1] + "/view": next, "/api/v1/runs": last, "/api/v1/runs?limit=2": next,
+	} {
+		_, _, text := b.do(t, http.MethodGet, path, "")
+		if strings.Contains(text, `"waits"`) != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("GET %s = %s; want that it waits for %q", path, text, want)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+runs[2]+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	until := func(doing string) {
+		t.Helper()
+		var s Progress
+		for s.Doing != doing && lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				s = Progress{}
+				if err := json.Unmarshal([]byte(data), &s); err != nil || s.State != store.StateQueued || s.Doing == "" {
+					t.Fatalf("an event of a run that waits: %s, %v; want it queued, with what it waits for", data, err)
+				}
+			}
+		}
+		if s.Doing != doing {
+			t.Fatalf("no event says %s: %v", doing, lines.Err())
+		}
+	}
+	until(last)
+	if status, _, text := b.do(t, http.MethodDelete, runs[1], ""); status != http.StatusNoContent {
+		t.Fatalf("DELETE %s = %d %s; want 204", runs[1], status, text)
+	}
+	until(next)
+}
+
 func TestStartRefuses(t *testing.T) {
 	b := newBox(t, newStore(t), filepath.Join(t.TempDir(), "queue.db"))
 	for body, want := range map[string]string{

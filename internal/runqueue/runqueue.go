@@ -6,10 +6,12 @@
 package runqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -81,8 +83,49 @@ func (q *Queue) Work(ctx context.Context) error { return q.worker.work(ctx) }
 // Get returns one job, or store.ErrNotFound.
 func (q *Queue) Get(ctx context.Context, id string) (store.Job, error) { return q.Jobs.Get(ctx, id) }
 
-// List returns all jobs, in the order in which they came.
+// List returns all jobs, the newest first.
 func (q *Queue) List(ctx context.Context) ([]store.Job, error) { return q.Jobs.Jobs(ctx) }
+
+// Waits says of runs, in words, what they wait for. One that does not wait is left out.
+func (q *Queue) Waits(ctx context.Context, runs ...string) (map[string]string, error) {
+	jobs, err := q.Jobs.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running, before, said := map[string]string{}, map[string]int{}, map[string]string{}
+	for _, j := range jobs {
+		if j.State == store.StateRunning {
+			running[j.Device] = j.ID
+		}
+	}
+	for _, j := range slices.Backward(jobs) { // the oldest first
+		if j.State != store.StateQueued {
+			continue
+		}
+		n := before[j.Device]
+		before[j.Device]++
+		if run := running[j.Device]; slices.Contains(runs, j.ID) && (run != "" || n > 0) {
+			said[j.ID] = waitsFor(j.Device, run, n)
+		}
+	}
+	return said, nil
+}
+
+// waitsFor says what a run waits for that has n runs before it on its device.
+func waitsFor(device, run string, n int) string {
+	device = cmp.Or(device, "its device")
+	turn := "it is next"
+	switch {
+	case n == 1:
+		turn = "1 run comes first"
+	case n > 1:
+		turn = fmt.Sprintf("%d runs come first", n)
+	}
+	if run == "" {
+		return fmt.Sprintf("%s is about to be free; %s", device, turn)
+	}
+	return fmt.Sprintf("%s carries out %s, and %s", device, run, turn)
+}
 
 // mostIDs bounds how many runs of one name may be asked for in one second.
 const mostIDs = 1000

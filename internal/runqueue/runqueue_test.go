@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -312,6 +313,41 @@ func TestCancelAJobThatWaits(t *testing.T) {
 	}
 	if err := q.Cancel(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Cancel() again = %v; want ErrNotFound", err)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	q, _ := newQueue(t)
+	var ids []string
+	for _, device := range []string{"a", "b", "a", "a", ""} {
+		ids = append(ids, add(t, q, planOf(device, "x")))
+	}
+	said := func() string {
+		t.Helper()
+		all, err := q.Waits(t.Context(), append(ids, "none")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, id := range ids {
+			texts = append(texts, all[id])
+		}
+		return strings.Join(texts, "|")
+	}
+	if got, want := said(), "||a is about to be free; 1 run comes first|a is about to be free; 2 runs come first|"; got != want {
+		t.Errorf("before any has begun: %s; want %s", got, want)
+	}
+	for range 2 {
+		if _, err := q.Jobs.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "||a carries out " + ids[0] + ", and it is next|a carries out " + ids[0] + ", and 1 run comes first|"
+	if got := said(); got != want {
+		t.Errorf("with runs on a and b: %s; want %s", got, want)
+	}
+	if all, err := q.Waits(t.Context(), ids[3]); err != nil || len(all) != 1 {
+		t.Errorf("Waits(one) = %q, %v; want that one", all, err)
 	}
 }
 

@@ -27,6 +27,7 @@ type View struct {
 	Wall    time.Time `json:"wall" doc:"Start of the run"`
 	State   string    `json:"state" doc:"queued, running, done, failed or interrupted"`
 	Error   string    `json:"error,omitempty" doc:"Why the run failed"`
+	Waits   string    `json:"waits,omitempty" doc:"What the run waits for, or parts of it, in words"`
 	Link    string    `json:"link,omitempty" doc:"Link of the control"`
 	Browser string    `json:"browser,omitempty"`
 	Planned int       `json:"planned" doc:"Trials that the plan asks for"`

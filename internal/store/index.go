@@ -35,6 +35,8 @@ type Entry struct {
 	Summary []lab.Summary `json:"summary"`
 	// Comparison is the result of a run with two arms, in short.
 	Comparison *Found `json:"comparison,omitempty"`
+	// Waits is only of runs in the queue.
+	Waits string `json:"waits,omitempty" doc:"What it waits for, or parts of it, in words" example:"virtual carries out 20261121-091400-demo, and it is next"`
 	// Report says whether the folder has a report.html.
 	Report bool `json:"report"`
 	// On is of runs on the head of a fleet.

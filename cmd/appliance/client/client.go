@@ -133,9 +133,9 @@ func (c *Client) run(ctx context.Context, id string) (run *lab.Run, size int, er
 	if err != nil {
 		return nil, 0, err
 	}
-	var head struct{ State, Error string }
+	var head struct{ State, Waits string }
 	if json.Unmarshal(text, &head) == nil && head.State == store.StateQueued {
-		return &lab.Run{ID: id, State: head.State}, len(text), nil
+		return &lab.Run{ID: id, State: head.State, Waits: head.Waits}, len(text), nil
 	}
 	run, err = store.DecodeRun(bytes.NewReader(text))
 	if err != nil {

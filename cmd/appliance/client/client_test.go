@@ -48,6 +48,50 @@ func TestAwaitPauses(t *testing.T) {
 	}
 }
 
+// A person is told what a run waits for, once and when it changes, by the stream or, where there is none, by the run; never in
+// another terminal's control characters.
+func TestFollowARunThatWaits(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, asked int){
+		"stream": func(w http.ResponseWriter, asked int) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, event := range []string{`"queued"`, `"queued"`, `"queued","doing":"a\u001b[2J"`, `"queued","doing":"a\u001b[2J"`, `"queued","doing":"b"`, `"done"`} {
+				fmt.Fprintf(w, "data: {\"run\":\"r\",\"state\":%s}\n\n", event)
+			}
+		},
+		"run": func(w http.ResponseWriter, asked int) {
+			states := []string{`"queued"`, `"queued"`, `"queued","waits":"a\u001b[2J"`, `"queued","waits":"a\u001b[2J"`, `"queued","waits":"b"`, `"done"`}
+			fmt.Fprintf(w, `{"id":"r","state":%s}`, states[min(asked, len(states)-1)])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case !strings.HasSuffix(r.URL.Path, "/events"):
+					if name == "stream" {
+						fmt.Fprint(w, `{"id":"r","state":"done"}`)
+						return
+					}
+					answer(w, asked)
+					asked++
+				case name == "stream":
+					answer(w, 0)
+				default:
+					fmt.Fprint(w, "{}") // no stream
+				}
+			})
+			var got []string
+			run, err := c.Follow(t.Context(), "r", func(e Event) { got = append(got, fmt.Sprint(e.Queued, " ", e.Doing)) })
+			if err != nil || run.State != "done" {
+				t.Fatalf("Follow() = %v, %v; want a run that is done", run, err)
+			}
+			if text, want := strings.Join(got, "|"), "true |true "+Plain("a\x1b[2J")+"|true b"; text != want || strings.Contains(text, "\x1b") {
+				t.Errorf("told %q; want %q", text, want)
+			}
+		})
+	}
+}
+
 // problem answers with problem details.
 func problem(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/problem+json")

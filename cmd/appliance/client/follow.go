@@ -20,10 +20,10 @@ import (
 
 // Event is one piece of news of a run that is followed.
 type Event struct {
-	Queued bool       // the run waits for its device; told once
+	Queued bool       // the run waits; told when what it waits for changes
 	Trial  int        // counted from 1; 0 before the first trial
 	Of     int        // how many trials there will be
-	Doing  string     // what goes on, in words
+	Doing  string     // what goes on, or what the run waits for, in words
 	Done   *lab.Trial // a trial that has ended
 }
 
@@ -81,7 +81,7 @@ type follower struct {
 	shown  int       // trials that were reported
 	of     int       // trials that there will be
 	next   time.Time // the earliest time of the next read
-	queued bool      // hear knows that the run waits
+	waits  *string   // what the run waits for, as hear knows it
 }
 
 // isTerminal says whether a run in this state has ended.
@@ -108,6 +108,9 @@ func (f *follower) poll(ctx context.Context) (*lab.Run, error) {
 		return nil, fmt.Errorf("run %s may go on: %w; see %s", f.id, f.client.outcome(err), f.client.Base())
 	case err != nil:
 		return nil, err
+	}
+	if run.State == store.StateQueued {
+		f.queued(run.Waits)
 	}
 	f.next = time.Now().Add(time.Duration(size) * time.Second / pollRate)
 	f.of = max(f.of, len(run.Trials)) // invalid trials are repeated
@@ -154,15 +157,23 @@ func (f *follower) report(ctx context.Context, s panel.Progress) {
 		f.of = s.Of
 	}
 	switch {
-	case s.State == store.StateQueued && !f.queued:
-		f.queued = true
-		f.hear(Event{Queued: true})
+	case s.State == store.StateQueued:
+		f.queued(s.Doing)
 	case s.State == store.StateRunning && s.Doing != "":
 		if s.Trial-1 > f.shown && time.Now().After(f.next) {
 			_, _ = f.poll(ctx) // a trial that cannot be read now is reported later
 		}
 		f.hear(Event{Trial: s.Trial, Of: f.of, Doing: Plain(s.Doing)})
 	}
+}
+
+// queued reports that the run waits.
+func (f *follower) queued(why string) {
+	if why = Plain(why); f.waits != nil && *f.waits == why {
+		return
+	}
+	f.waits = &why
+	f.hear(Event{Queued: true, Doing: why})
 }
 
 // readEvents reads server-sent events (WHATWG HTML, section 9.2). It calls alive

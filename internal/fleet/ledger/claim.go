@@ -180,14 +180,7 @@ func (l *Ledger) withBarred(ctx context.Context, q querier, all, barred []candid
 	}
 	lost := l.now().Add(-unseen * l.lease)
 	for i, c := range barred {
-		others := slices.ContainsFunc(boxes, func(b Box) bool {
-			if b.Seen.Before(lost) || b.IsReserved() && !needs[i].need.Reference {
-				return false
-			}
-			return slices.ContainsFunc(needs[i].need.Fits(b.Name, b.Offer), func(d string) bool {
-				return !slices.Contains(needs[i].bars, bar{b.ID, d})
-			})
-		})
+		others := slices.ContainsFunc(needs[i].places(boxes, lost, nil), Place.isOpen)
 		if !others {
 			all = append(all, c)
 		}

@@ -93,6 +93,7 @@ func TestFleetLedger(t *testing.T) {
 		{"cancelled", tryCancelled},
 		{"turns", tryTurns},
 		{"health", tryHealth},
+		{"waits", tryWaits},
 		{"many at once", tryManyAtOnce},
 		{"two heads", tryTwoHeads},
 		{"outage", tryOutage},

@@ -6,7 +6,7 @@ import { ask } from "./ask.js";
 let runs = null; // the runs in the list; null until it is loaded
 const news = new Map(); // run id → its latest progress
 const step = 50; // how many more runs a click on "Show older runs" loads
-let rows = step, stream = null, busy = null, retry = null, box = null, looking = null;
+let rows = step, stream = null, busy = null, retry = null, box = null, looking = null, waiting = null;
 let wanted = 0, reading = false; // counts the requests to reload; whether a reload is in progress
 let changes = 0; // counts local changes; an older answer does not contain them
 
@@ -42,6 +42,7 @@ function item(run) {
   if (run.trials) facts.append(" · ", make("a", { href: `/trial?run=${encodeURIComponent(run.id)}`, textContent: "frames" }));
   if (run.comparison) left.append(found(run.comparison));
   if (run.error) left.append(make("p", { textContent: run.error }));
+  if (run.waits) left.append(make("p", { className: "waits", textContent: `${run.state === "queued" ? "Waits" : "Some of its pages wait"}: ${run.waits}` }));
   if (run.state === "running") left.append(doing(news.get(run.id)));
   if (health.starts) {
     const [key, what] = goesOn(run) ? ["cancel", "Cancel"] : ["remove", "Delete"];
@@ -95,6 +96,7 @@ async function load() {
   if (reading) return;
   reading = true;
   clearTimeout(retry);
+  clearTimeout(waiting);
   for (let turn = 0; turn !== wanted;) {
     turn = wanted;
     await read().catch(failed);
@@ -116,6 +118,7 @@ async function read() {
   $("none").hidden = fresh.length > 0;
   $("login").hidden = true;
   follow();
+  if (fresh.some(run => run.waits)) waiting = setTimeout(load, 10_000); // what they wait for changes without news of them
   showBox(fresh).then(() => { $("trouble").hidden = true; }, failed);
 }
 

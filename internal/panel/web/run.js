@@ -93,8 +93,8 @@ function result() {
   $("found").replaceChildren(...said ? [said] : []);
   const valid = view.trials.some(t => t.valid), again = link(`/plan?${new URLSearchParams(view.page ? { page: view.page } : {})}`, "Plan a new run");
   const says = {
-    queued: ["The run waits for its device. This page shows its trials as soon as it has begun. ", link("/", "See the queue")],
-    running: [view.arms.length > 1 ? "The verdict comes when the run has ended: numbers that are looked at before can mislead. Medians are those so far." : "Medians and intervals are those so far."],
+    queued: [view.waits ? `The run waits: ${view.waits}. ` : "The run waits for its device. ", "This page shows its trials as soon as it has begun. ", link("/", "See the queue")],
+    running: [view.waits ? `Some of its pages wait: ${view.waits}. ` : "", view.arms.length > 1 ? "The verdict comes when the run has ended: numbers that are looked at before can mislead. Medians are those so far." : "Medians and intervals are those so far."],
     failed: ["The run failed", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", "Mend what it names, then: ", again],
     interrupted: ["The run was interrupted", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", again],
   }[view.state] || (view.trials.length === 0 ? ["The run has no trials. ", again] : valid ? [] : ["No trial is valid, so there is no result. Below stands why each was left out; mend that, then: ", again]);
@@ -210,7 +210,7 @@ function follow() {
   stream = new EventSource(`${base}/events`);
   let seen = "";
   stream.addEventListener("progress", e => {
-    const s = JSON.parse(e.data), now = `${s.state} ${s.trial}`, ended = s.state !== "running" && s.state !== "queued";
+    const s = JSON.parse(e.data), now = `${s.state} ${s.state === "queued" ? s.doing : s.trial}`, ended = s.state !== "running" && s.state !== "queued";
     if (ended) { stream.close(); stream = null; }
     $("doing").hidden = s.state !== "running" || !s.doing;
     if (!$("doing").hidden) {
