@@ -265,8 +265,8 @@ func directions() []direction {
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
-			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/pin"}, lab...),
-			"the fake head has the protocol and nothing behind it; only tests import it",
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/pin", "internal/store"}, lab...),
+			"the fake head has the protocol and nothing behind it, and the suite that it and the real one pass; only tests import it",
 		},
 		{
 			"internal/fleet/head",

@@ -228,19 +228,23 @@ func (n *nowhere) Header() http.Header         { return n.header }
 func (n *nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (n *nowhere) WriteHeader(int)             {}
 
-const maxBody = 64 << 20
+const maxBody, maxSmall = 64 << 20, 64 << 10
 
 func (h *Head) handle(w http.ResponseWriter, r *http.Request, words []string, kind string) {
 	if len(r.TLS.PeerCertificates) == 0 {
-		problem(w, http.StatusUnauthorized, "", "show a certificate", nil)
+		problem(w, http.StatusForbidden, "", "show a certificate", nil)
 		return
 	}
 	box := pin.Of(r.TLS.PeerCertificates[0])
 	var body []byte
 	if kind != "blobs" || r.Method != http.MethodPatch {
 		var err error
-		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody)); err != nil {
-			problem(w, http.StatusBadRequest, "", err.Error(), nil)
+		limit := int64(maxSmall)
+		if kind == "files" || kind == "end" {
+			limit = maxBody
+		}
+		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
+			problem(w, http.StatusRequestEntityTooLarge, "", err.Error(), nil)
 			return
 		}
 	}
@@ -330,11 +334,11 @@ func (h *Head) claims(w http.ResponseWriter, r *http.Request, box string, body [
 		Free    []string `json:"free"`
 		Wait    int      `json:"wait_s"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil || in.Request == "" || len(in.Free) == 0 || in.Wait < 0 || in.Wait > 30 {
+	if err := json.Unmarshal(body, &in); err != nil || in.Request == "" || len(in.Request) > 64 {
 		problem(w, http.StatusUnprocessableEntity, "", "the body is wrong", nil)
 		return
 	}
-	late := time.NewTimer(time.Duration(in.Wait) * time.Second)
+	late := time.NewTimer(min(time.Duration(in.Wait), 30) * time.Second)
 	defer late.Stop()
 	wait := func(n int) {
 		h.Lock()
@@ -431,7 +435,7 @@ func (h *Head) part(w http.ResponseWriter, r *http.Request, box string, words []
 		h.end(w, p, body)
 	case "POST return":
 		var in struct{ Reason string }
-		if json.Unmarshal(body, &in) != nil || in.Reason == "" {
+		if json.Unmarshal(body, &in) != nil {
 			problem(w, http.StatusUnprocessableEntity, "", "the body is wrong", nil)
 			return
 		}
@@ -499,15 +503,24 @@ func (h *Head) blob(w http.ResponseWriter, r *http.Request, box, digest string) 
 	h.Lock()
 	may := slices.ContainsFunc(h.Wanted, func(one fleet.Wanted) bool { return one.SHA256 == digest }) ||
 		slices.ContainsFunc(h.Parts, func(p *Part) bool {
-			return p.ID == r.URL.Query().Get("part") && p.Box == box && p.Token != "" && p.Token == r.Header.Get(fleet.LeaseHeader)
+			return p.ID == r.URL.Query().Get("part") && p.Box == box && p.Outcome == nil &&
+				p.Token != "" && p.Token == r.Header.Get(fleet.LeaseHeader)
 		})
 	h.Unlock()
-	if !may {
+	switch {
+	case !may && r.Header.Get(fleet.LeaseHeader) == "":
+		problem(w, http.StatusForbidden, "", "nobody wants this file", nil)
+		return
+	case !may:
 		lost(w)
 		return
 	}
 	h.uploads.Handler(func(*http.Request) string { return box }).ServeHTTP(w, r)
 	h.Lock()
 	defer h.Unlock()
+	if h.whole(digest) {
+		h.Wanted = slices.DeleteFunc(h.Wanted, func(one fleet.Wanted) bool { return one.SHA256 == digest })
+		h.told = min(h.told, len(h.Wanted))
+	}
 	h.tell()
 }
