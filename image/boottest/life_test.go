@@ -81,11 +81,11 @@ func testLife(t *testing.T) {
 	t.Run("older update", func(t *testing.T) {
 		b.post(t, ImagePath(t, "appliance-test-old.update"), http.StatusConflict, "not newer")
 	})
-	t.Run("bad update", func(t *testing.T) {
+	t.Run("bad update from the head of a fleet", func(t *testing.T) {
+		h := b.startHead(t, "lab-7")
+		h.until(t, "the box runs "+next, func(all fleetBoxes) bool { return len(all.Boxes) == 1 && all.Boxes[0].Image == next })
 		started := time.Now()
-		b.restarts(t, func() {
-			b.post(t, ImagePath(t, "appliance-test-bad.update"), http.StatusAccepted, `"installing":true`)
-		})
+		b.restarts(t, func() { h.updateAll(t, ImagePath(t, "appliance-test-bad.update")) })
 		t.Logf("fell back %.0f s after a bad update", time.Since(started).Seconds())
 		if v := b.version(t); v != next {
 			t.Errorf("version %s after a bad update, want %s as before", v, next)
@@ -95,6 +95,17 @@ func testLife(t *testing.T) {
 		}
 		b.says(t, bad+" did not become healthy, and was given up")
 		b.expect(t, "systems after a bad update", listSystems, fmt.Sprintf("appliance_%s.efi\nappliance_%s+0-3.efi", next, bad))
+		all := h.until(t, "the update has stopped", func(all fleetBoxes) bool { return all.Rollout != nil && all.Rollout.State != "running" })
+		why := "lab-7: it does not run the update: " + bad + " was installed and did not become healthy, so that the box went back to " + next
+		if r := all.Rollout; r.State != "stopped" || r.Version != bad || r.Why != why {
+			t.Errorf("the update of the boxes to %s is %s: %q; want it stopped: %q", r.Version, r.State, r.Why, why)
+		}
+		if one := all.Boxes[0]; one.Image != next || one.Health == "maintenance" || one.State == "lost" {
+			t.Errorf("the head says %+v of the box after it fell back; want that it gets runs again", one)
+		}
+		if status, text := b.REST(t, http.MethodDelete, "/api/v1/fleet", "", nil); status/100 != 2 {
+			t.Errorf("the box leaves the head: %d %s", status, text)
+		}
 	})
 	t.Run("damaged data partition", func(t *testing.T) {
 		b.cut(t)

@@ -73,7 +73,7 @@ func TestFleetUpdateRefused(t *testing.T) {
 	h.awaitImages("lab-1", "lab-2")
 	h.update(newSigner(t).bundle("1.1"))
 	r := h.await("stop", has(rolloutStopped))
-	if got := strings.Join(states(r), " "); got != "failed waiting" || !strings.Contains(r.Why, "lab-1: it refuses the update: update: not signed by a key that this box trusts") {
+	if got := strings.Join(states(r), " "); got != "failed waiting" || !strings.Contains(r.Why, "lab-1: it does not run the update: update: not signed by a key that this box trusts") {
 		t.Errorf("a bundle of another key: %s, %q; want the rollout to stop at lab-1 with the reason", got, r.Why)
 	}
 	if now, _ := two.Status(); now.Running != "1.0" {

@@ -203,7 +203,7 @@ func (t *turn) await() error {
 	case offer.Image == t.r.Update.Version:
 		t.to(boxChecking, "")
 	case offer.Update != nil && offer.Update.ID == t.r.Update.ID:
-		return &halt{why: "it refuses the update: " + offer.Update.Error}
+		return &halt{why: "it does not run the update: " + offer.Update.Error}
 	case t.now.Sub(t.one.Since) > returnWithin:
 		return &halt{why: fmt.Sprintf("it did not come back with %s within %v", t.r.Update.Version, returnWithin), other: true}
 	}
