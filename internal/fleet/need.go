@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"regexp"
 	"slices"
@@ -92,43 +93,60 @@ func (n Need) Could(box string, o Offer) []string { return n.devices(box, o, fal
 
 func (n Need) devices(box string, o Offer, ready bool) (names []string) {
 	for _, d := range o.Devices {
-		if (d.Ready || !ready) && len(n.Lacks(box, o, d)) == 0 {
+		if (d.Ready || !ready) && n.FitsDevice(box, o, d) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
 }
 
-// Lacks lists what a device of a box lacks of the need, in words, such as "browser chromium", whether the device is ready or
-// not. A device that lacks nothing fits.
+// FitsDevice says whether a device of a box lacks nothing of the need, whether it is ready or not.
+func (n Need) FitsDevice(box string, o Offer, d OfferedDevice) bool {
+	for range n.missing(box, o, d) {
+		return false
+	}
+	return true
+}
+
+// Lacks lists what a device of a box lacks of the need, in words, such as "browser chromium".
 func (n Need) Lacks(box string, o Offer, d OfferedDevice) (all []string) {
-	if len(n.Boxes) > 0 && !slices.Contains(n.Boxes, box) {
-		all = append(all, "box "+strings.Join(n.Boxes, " or "))
+	for what, names := range n.missing(box, o, d) {
+		all = append(all, what+" "+strings.Join(names, " or "))
 	}
-	if len(n.Devices) > 0 && !slices.Contains(n.Devices, d.Name) {
-		all = append(all, "device "+strings.Join(n.Devices, " or "))
-	}
-	if n.Virtual && d.Kind != "virtual" {
-		all = append(all, "a virtual device")
-	}
-	if d.Kind == "virtual" {
-		for _, b := range n.Browsers {
-			if !hasBrowser(d.Browsers, b) {
-				all = append(all, "browser "+b)
+	return all
+}
+
+// missing goes through what a device lacks: the kind of thing, and the names of which one would do. Claims stop at the first, so no
+// text is made before somebody reads it.
+func (n Need) missing(box string, o Offer, d OfferedDevice) iter.Seq2[string, []string] {
+	return func(yield func(what string, names []string) bool) {
+		if len(n.Boxes) > 0 && !slices.Contains(n.Boxes, box) && !yield("box", n.Boxes) {
+			return
+		}
+		if len(n.Devices) > 0 && !slices.Contains(n.Devices, d.Name) && !yield("device", n.Devices) {
+			return
+		}
+		if n.Virtual && d.Kind != "virtual" && !yield("a device that is", []string{"virtual"}) {
+			return
+		}
+		if d.Kind == "virtual" {
+			for i, b := range n.Browsers {
+				if !hasBrowser(d.Browsers, b) && !yield("browser", n.Browsers[i:i+1]) {
+					return
+				}
+			}
+		}
+		for i, text := range n.Labels {
+			key, pattern, _ := strings.Cut(text, "=")
+			value, ok := d.Labels[key]
+			if !ok {
+				value, ok = o.Labels[key]
+			}
+			if (!ok || !matches(pattern, value)) && !yield("label", n.Labels[i:i+1]) {
+				return
 			}
 		}
 	}
-	for _, text := range n.Labels {
-		key, pattern, _ := strings.Cut(text, "=")
-		value, ok := d.Labels[key]
-		if !ok {
-			value, ok = o.Labels[key]
-		}
-		if !ok || !matches(pattern, value) {
-			all = append(all, "label "+text)
-		}
-	}
-	return all
 }
 
 // hasBrowser says whether a program is there; firefox is either of Debian's two.

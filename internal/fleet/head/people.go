@@ -55,19 +55,19 @@ func (p people) List(ctx context.Context) ([]panel.Box, error) {
 }
 
 // busy maps BOX/DEVICE to the part that it carries out.
-func (p people) busy(ctx context.Context) (map[string]ledger.Part, error) {
-	parts, err := p.h.ledger.Leased(ctx)
+func (p people) busy(ctx context.Context) (map[string]ledger.UnderWay, error) {
+	parts, err := p.h.ledger.UnderWay(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]ledger.Part{}
+	all := map[string]ledger.UnderWay{}
 	for _, part := range parts {
 		all[part.BoxID+fleet.DeviceMark+part.Device] = part
 	}
 	return all, nil
 }
 
-func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledger.Part) (panel.Box, error) {
+func (p people) describe(ctx context.Context, b ledger.Box, busy map[string]ledger.UnderWay) (panel.Box, error) {
 	out := panel.Box{
 		Name: b.Name, ID: b.ID, State: "idle", Health: b.Health, Reason: b.Reason, Joined: b.Joined, Seen: b.Seen,
 		Software: b.Offer.Software, Image: b.Offer.Image,

@@ -68,9 +68,9 @@ func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	fits := slices.DeleteFunc(boxes, func(b ledger.Box) bool { return len(need.Could(b.Name, b.Offer)) == 0 })
+	fits := slices.DeleteFunc(slices.Clone(boxes), func(b ledger.Box) bool { return len(need.Could(b.Name, b.Offer)) == 0 })
 	if len(fits) == 0 {
-		return nil, h.nobody(ctx, need)
+		return nil, nobody(need, boxes)
 	}
 	each := ""
 	if p.On != nil {
@@ -126,27 +126,16 @@ func browsersOf(need fleet.Need, boxes []ledger.Box) (all []string) {
 }
 
 // nobody says that no box fits a need: a run that nobody can carry out would wait for ever.
-func (h *Head) nobody(ctx context.Context, need fleet.Need) error {
-	boxes, err := h.ledger.Boxes(ctx)
-	if err != nil {
-		return err
-	}
+func nobody(need fleet.Need, boxes []ledger.Box) error {
 	if len(boxes) == 0 {
-		return errors.New("there is no box yet: appliance boxes code makes a link with which one joins")
+		return errNoBox
 	}
-	var asked, has []string
-	for what, list := range map[string][]string{"box": need.Boxes, "device": need.Devices, "label": need.Labels, "browser": need.Browsers} {
-		if len(list) > 0 {
-			asked = append(asked, what+" "+strings.Join(list, " or "))
-		}
+	var has []string
+	places := ledger.Places(need, boxes)
+	for _, p := range places {
+		has = append(has, nameOf(p))
 	}
-	slices.Sort(asked)
-	for _, b := range boxes {
-		for _, d := range b.Offer.Devices {
-			has = append(has, b.Name+fleet.DeviceMark+d.Name)
-		}
-	}
-	return fmt.Errorf("no box has what the plan asks for (%s); there are: %s", strings.Join(asked, ", "), clip(strings.Join(has, ", "), 500))
+	return fmt.Errorf("no box has what the plan asks for: %s; there are: %s", nearest(need, places), clip(strings.Join(has, ", "), 500))
 }
 
 // add puts one run into the ledger.

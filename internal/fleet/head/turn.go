@@ -136,11 +136,11 @@ func (t *turn) drain(ctx context.Context) error {
 	if t.silent() > returnWithin {
 		return &halt{why: fmt.Sprintf("nothing was heard of it for %v, before it was told to update", returnWithin)}
 	}
-	parts, err := t.h.ledger.Leased(ctx)
+	parts, err := t.h.ledger.UnderWay(ctx)
 	if err != nil {
 		return err
 	}
-	busy := slices.ContainsFunc(parts, func(p ledger.Part) bool { return p.BoxID == t.box.ID }) ||
+	busy := slices.ContainsFunc(parts, func(p ledger.UnderWay) bool { return p.BoxID == t.box.ID }) ||
 		slices.ContainsFunc(t.box.Offer.Devices, func(d fleet.OfferedDevice) bool { return d.Busy })
 	if busy || t.box.Health != fleet.HealthMaintenance && t.box.Health != fleet.HealthBad { // or it may begin something yet
 		return nil

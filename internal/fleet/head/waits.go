@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,9 +58,9 @@ func whyOf(w ledger.Wait) string {
 	var text string
 	switch free, busy, lacking := at[ledger.Free], at[ledger.Busy], at[ledger.Lacking]; {
 	case len(w.Places) == 0:
-		return "the fleet has no box: appliance boxes code makes a link with which one joins"
+		return errNoBox.Error()
 	case len(lacking) == len(w.Places):
-		return "no box has what it needs: " + nearest(lacking)
+		return "no box has what it needs: " + nearest(w.Need, lacking)
 	case len(free) > 0:
 		text = verb(free, "is free", "are free") + comesAfter(w.Before)
 	case len(busy) > 0:
@@ -73,14 +74,23 @@ func whyOf(w ledger.Wait) string {
 	return text
 }
 
-// nearest names the device that lacks least, and what.
-func nearest(places []ledger.Place) string {
-	p := slices.MinFunc(places, func(a, b ledger.Place) int { return len(a.Lacks) - len(b.Lacks) })
-	lacks := p.Lacks
-	if more := len(lacks) - mostMissing; more > 0 {
-		lacks = append(slices.Clone(lacks[:mostMissing]), fmt.Sprintf("%d more", more))
+// errNoBox says that a plan or a part has nowhere to go.
+var errNoBox = errors.New("the fleet has no box: appliance boxes code makes a link with which one joins") // constant
+
+// nearest names the device that lacks least of a need, and what.
+func nearest(need fleet.Need, places []ledger.Place) string {
+	lacks := func(p ledger.Place) []string {
+		if p.Device.Name == "" {
+			return []string{"a device"}
+		}
+		return need.Lacks(p.Box.Name, p.Box.Offer, p.Device)
 	}
-	text := nameOf(p) + " lacks " + clip(strings.Join(lacks, ", "), mostWhy)
+	p := slices.MinFunc(places, func(a, b ledger.Place) int { return len(lacks(a)) - len(lacks(b)) })
+	all := lacks(p)
+	if more := len(all) - mostMissing; more > 0 {
+		all = append(all[:mostMissing], fmt.Sprintf("%d more", more))
+	}
+	text := nameOf(p) + " lacks " + clip(strings.Join(all, ", "), mostWhy)
 	if len(places) > 1 {
 		text += ", and the others no less"
 	}
@@ -104,7 +114,7 @@ func busyWith(places []ledger.Place) string {
 	if len(places) > 1 {
 		return verb(places, "", "are busy")
 	}
-	if run := places[0].Why; run != "" {
+	if run := places[0].Run; run != "" {
 		return nameOf(places[0]) + " carries out " + run
 	}
 	return nameOf(places[0]) + " carries out a run of its own box"
@@ -139,7 +149,7 @@ func trouble(p ledger.Place) string {
 	case ledger.GaveBack:
 		return nameOf(p) + " gets it again after a pause"
 	case ledger.NotReady:
-		return nameOf(p) + " is not ready" + because(p.Why)
+		return nameOf(p) + " is not ready" + because(p.Device.Problem)
 	case ledger.Silent:
 		return "nothing was heard of " + p.Box.Name + " since " + p.Box.Seen.UTC().Format(time.DateTime) + " UTC"
 	}
@@ -159,7 +169,7 @@ func because(why string) string {
 // said is a text of a box or a person, in one line.
 func said(text string) string { return clip(strings.Join(strings.Fields(text), " "), mostWhy) }
 
-func nameOf(p ledger.Place) string { return placeName(p.Box.Name, p.Device) }
+func nameOf(p ledger.Place) string { return placeName(p.Box.Name, p.Device.Name) }
 
 func placeName(box, device string) string {
 	if device == "" {

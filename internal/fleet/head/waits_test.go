@@ -15,41 +15,42 @@ import (
 )
 
 func TestWhyAPartWaits(t *testing.T) {
-	box := func(name, health, reason string) ledger.Box {
-		return ledger.Box{Name: name, Health: health, Reason: reason, Seen: time.Date(2026, 11, 25, 12, 3, 0, 0, time.UTC)}
+	box := func(name, health, reason string) *ledger.Box {
+		return &ledger.Box{Name: name, Health: health, Reason: reason, Seen: time.Date(2026, 11, 25, 12, 3, 0, 0, time.UTC)}
 	}
 	one, two := box("lab-1", fleet.HealthGood, ""), box("lab-2", fleet.HealthMaintenance, "new\n\tdisk")
+	device := func(name string) fleet.OfferedDevice { return fleet.OfferedDevice{Name: name} }
 	for _, c := range []struct {
 		name string
 		wait ledger.Wait
 		want string
 	}{
 		{"no box", ledger.Wait{}, "the fleet has no box: appliance boxes code makes a link with which one joins"},
-		{"lacking", ledger.Wait{Places: []ledger.Place{
-			{Box: one, State: ledger.Lacking, Lacks: []string{"a device"}},
-			{Box: two, Device: "phone", State: ledger.Lacking, Lacks: []string{"browser chromium", "label room=3"}},
+		{"lacking", ledger.Wait{Need: fleet.Need{Virtual: true, Labels: []string{"room=3"}}, Places: []ledger.Place{
+			{Box: one, State: ledger.Lacking},
+			{Box: two, Device: fleet.OfferedDevice{Name: "phone", Kind: "port"}, State: ledger.Lacking},
 		}}, "no box has what it needs: lab-1 lacks a device, and the others no less"},
-		{"next", ledger.Wait{Places: []ledger.Place{{Box: one, Device: "virtual"}, {Box: two, Device: "virtual", State: ledger.Reserved}}},
+		{"next", ledger.Wait{Places: []ledger.Place{{Box: one, Device: device("virtual")}, {Box: two, Device: device("virtual"), State: ledger.Reserved}}},
 			"lab-1/virtual is free, and it is next"},
-		{"not yet", ledger.Wait{Before: 3, Places: []ledger.Place{{Box: one, Device: "virtual"}, {Box: one, Device: "phone"}}},
+		{"not yet", ledger.Wait{Before: 3, Places: []ledger.Place{{Box: one, Device: device("virtual")}, {Box: one, Device: device("phone")}}},
 			"2 devices that fit are free, and 3 parts come first"},
-		{"busy", ledger.Wait{Before: 1, Places: []ledger.Place{{Box: one, Device: "virtual", State: ledger.Busy, Why: "r1"}, {Box: two, State: ledger.Lacking}}},
+		{"busy", ledger.Wait{Before: 1, Places: []ledger.Place{{Box: one, Device: device("virtual"), State: ledger.Busy, Run: "r1"}, {Box: two, State: ledger.Lacking}}},
 			"lab-1/virtual carries out r1, and 1 part comes first"},
-		{"its own", ledger.Wait{Places: []ledger.Place{{Box: one, Device: "virtual", State: ledger.Busy}}},
+		{"its own", ledger.Wait{Places: []ledger.Place{{Box: one, Device: device("virtual"), State: ledger.Busy}}},
 			"lab-1/virtual carries out a run of its own box, and it is next"},
-		{"all busy", ledger.Wait{Before: ledger.MostBefore + 1, Places: []ledger.Place{{Box: one, Device: "a", State: ledger.Busy}, {Box: two, Device: "a", State: ledger.Busy}},
+		{"all busy", ledger.Wait{Before: ledger.MostBefore + 1, Places: []ledger.Place{{Box: one, Device: device("a"), State: ledger.Busy}, {Box: two, Device: device("a"), State: ledger.Busy}},
 			Back: &ledger.Back{Box: "lab-3", Device: "c", Why: "no such page"}},
 			"2 devices that fit are busy, and more than 1000 parts come first; lab-3/c gave it back: no such page"},
 		{"trouble", ledger.Wait{Places: []ledger.Place{
-			{Box: one, Device: "a", State: ledger.Silent}, {Box: two, Device: "b", State: ledger.Reserved}, {Box: one, Device: "c", State: ledger.NotReady, Why: "no cable"},
-			{Box: one, Device: "d", State: ledger.Silent}, {Box: two, Device: "e", State: ledger.Lacking},
+			{Box: one, Device: device("a"), State: ledger.Silent}, {Box: two, Device: device("b"), State: ledger.Reserved}, {Box: one, Device: fleet.OfferedDevice{Name: "c", Problem: "no cable"}, State: ledger.NotReady},
+			{Box: one, Device: device("d"), State: ledger.Silent}, {Box: two, Device: device("e"), State: ledger.Lacking},
 		}}, "lab-1/c is not ready: no cable; lab-2 is in maintenance: new disk; nothing was heard of lab-1 since 2026-11-25 12:03:00 UTC"},
 		{"much trouble", ledger.Wait{Places: []ledger.Place{
-			{Box: one, Device: "a", State: ledger.NotReady}, {Box: one, Device: "b", State: ledger.NotReady}, {Box: one, Device: "c", State: ledger.NotReady},
-			{Box: one, Device: "d", State: ledger.NotReady}, {Box: one, Device: "e", State: ledger.NotReady},
+			{Box: one, Device: device("a"), State: ledger.NotReady}, {Box: one, Device: device("b"), State: ledger.NotReady}, {Box: one, Device: device("c"), State: ledger.NotReady},
+			{Box: one, Device: device("d"), State: ledger.NotReady}, {Box: one, Device: device("e"), State: ledger.NotReady},
 		}}, "lab-1/a is not ready; lab-1/b is not ready; lab-1/c is not ready; and more devices that fit do not get it either"},
-		{"bad", ledger.Wait{Places: []ledger.Place{{Box: box("lab-3", fleet.HealthBad, ""), Device: "a", State: ledger.Reserved}}}, "lab-3 is bad"},
-		{"given back", ledger.Wait{Places: []ledger.Place{{Box: one, Device: "a", State: ledger.GaveBack}}, Back: &ledger.Back{Box: "lab-1", Device: "a", Why: "no such page"}},
+		{"bad", ledger.Wait{Places: []ledger.Place{{Box: box("lab-3", fleet.HealthBad, ""), Device: device("a"), State: ledger.Reserved}}}, "lab-3 is bad"},
+		{"given back", ledger.Wait{Places: []ledger.Place{{Box: one, Device: device("a"), State: ledger.GaveBack}}, Back: &ledger.Back{Box: "lab-1", Device: "a", Why: "no such page"}},
 			"lab-1/a gets it again after a pause; lab-1/a gave it back: no such page"},
 	} {
 		if got := whyOf(c.wait); got != c.want {

@@ -150,16 +150,24 @@ func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string
 	var barred []candidate // only for devices that gave them back
 	var needs []waiting
 	err = l.firsts(ctx, q, func(c candidate, w waiting) {
-		if c.reference = w.need.Reference; b.IsReserved() && !c.reference {
-			return
+		c.reference = w.need.Reference
+		var back []string
+		for _, d := range b.Offer.Devices {
+			if !slices.Contains(free, d.Name) {
+				continue
+			}
+			switch w.stateOf(&b, d, time.Time{}) {
+			case Free:
+				c.devices = append(c.devices, d.Name)
+			case GaveBack:
+				back = append(back, d.Name)
+			}
 		}
-		fit := slices.DeleteFunc(w.need.Fits(b.Name, b.Offer), func(d string) bool { return !slices.Contains(free, d) })
-		c.devices = slices.DeleteFunc(slices.Clone(fit), func(d string) bool { return slices.Contains(w.bars, bar{b.ID, d}) })
 		switch {
 		case len(c.devices) > 0:
 			all = append(all, c)
-		case len(fit) > 0:
-			c.devices = fit
+		case len(back) > 0:
+			c.devices = back
 			barred, needs = append(barred, c), append(needs, w)
 		}
 	})

@@ -35,7 +35,7 @@ func tryLease(t *testing.T, b *bench) {
 		all, err := b.UnderWay(t.Context())
 		return fmt.Sprint(all, err)
 	}
-	want(t, "under way", under(), "[{r1 r1 one {1 2 }}] <nil>")
+	want(t, "under way", under(), "[{r1 r1 "+one.ID+" one a {1 2 }}] <nil>")
 	for what, c := range map[string]struct {
 		lease Lease
 		want  error

@@ -65,6 +65,14 @@ func (q querier) lock(ctx context.Context, text string, args ...any) *sql.Row {
 	return q.row(ctx, text, args...)
 }
 
+// anyOf is a list of at least one text for IN, with its arguments.
+func anyOf(texts []string) (list string, args []any) {
+	for _, t := range texts {
+		args = append(args, t)
+	}
+	return "(?" + strings.Repeat(", ?", len(texts)-1) + ")", args
+}
+
 // each calls f for each row. It has read all rows before it returns, so that the connection is free; f must not query.
 func (q querier) each(ctx context.Context, f func(scan func(...any) error) error, text string, args ...any) error {
 	rows, err := q.db.QueryContext(ctx, q.rebind(text), args...)

@@ -295,10 +295,8 @@ type Filter struct {
 func (l *Ledger) Runs(ctx context.Context, f Filter) (all []Run, err error) {
 	where, args := "1 = 1", []any{}
 	if len(f.States) > 0 {
-		where = "state IN (?" + strings.Repeat(", ?", len(f.States)-1) + ")"
-		for _, s := range f.States {
-			args = append(args, s)
-		}
+		where, args = anyOf(f.States)
+		where = "state IN " + where
 	}
 	if f.Reference {
 		where += " AND reference <> ''"

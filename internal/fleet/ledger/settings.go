@@ -101,27 +101,28 @@ func (l *Ledger) SetReadings(ctx context.Context, boxID, device string, readings
 
 // UnderWay is a part that a box carries out, and how far it is.
 type UnderWay struct {
-	Run, Part, Box string
-	Progress       fleet.Progress
+	Run, Part  string
+	BoxID, Box string // identifier and name
+	Device     string
+	Progress   fleet.Progress
 }
 
 // UnderWay lists the parts that boxes carry out.
-func (l *Ledger) UnderWay(ctx context.Context) (all []UnderWay, err error) {
-	err = l.reader().each(ctx, func(scan func(...any) error) error {
+func (l *Ledger) UnderWay(ctx context.Context) ([]UnderWay, error) {
+	all, err := l.reader().underWay(ctx)
+	return all, named("list parts that are under way", err)
+}
+
+func (q querier) underWay(ctx context.Context) (all []UnderWay, err error) {
+	err = q.each(ctx, func(scan func(...any) error) error {
 		var one UnderWay
 		var progress string
-		if err := scan(&one.Run, &one.Part, &one.Box, &progress); err != nil {
+		if err := scan(&one.Run, &one.Part, &one.BoxID, &one.Box, &one.Device, &progress); err != nil {
 			return err
 		}
 		all = append(all, one)
 		return json.Unmarshal([]byte(progress), &all[len(all)-1].Progress)
-	}, `SELECT p.run, p.id, b.name, a.progress FROM fleet_attempts a JOIN fleet_parts p ON p.id = a.part JOIN fleet_boxes b ON b.id = a.box
+	}, `SELECT p.run, p.id, b.id, b.name, a.device, a.progress FROM fleet_attempts a JOIN fleet_parts p ON p.id = a.part JOIN fleet_boxes b ON b.id = a.box
 		WHERE a.state = 'live' ORDER BY p.id`) // a literal: the indexes are of these rows
-	return all, named("list parts that are under way", err)
-}
-
-// Leased lists the parts that boxes carry out now.
-func (l *Ledger) Leased(ctx context.Context) ([]Part, error) {
-	all, err := l.reader().parts(ctx, `p.state = 'running'`)
-	return all, named("list parts", err)
+	return all, err
 }

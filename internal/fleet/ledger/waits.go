@@ -2,12 +2,8 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"eidetic/internal/fleet"
@@ -17,6 +13,7 @@ import (
 type Wait struct {
 	Run   string
 	Parts int // of the run that wait as this one does
+	Need  fleet.Need
 	// Before counts the parts that come first on a device that this one may get; above MostBefore it is MostBefore+1.
 	Before int
 	Places []Place // all devices of the fleet, by box
@@ -31,11 +28,10 @@ const mostWaits = 5000
 
 // Place is a device of the fleet, as a part that waits finds it.
 type Place struct {
-	Box    Box
-	Device string // "" for a box without devices
+	Box    *Box
+	Device fleet.OfferedDevice // without a name for a box without devices, which is Lacking
 	State  PlaceState
-	Lacks  []string // Lacking: what of the need
-	Why    string   // NotReady: what the box says; Busy: the run, or "" for one of the box's own
+	Run    string // Busy: the run of the fleet that it carries out; "" for one of the box's own
 }
 
 // PlaceState says why a part is not on a device.
@@ -56,39 +52,45 @@ const (
 // Back is how a part was given back.
 type Back struct{ Box, Device, Why string }
 
-// place says what a part of a queue finds on a device. silent is since when a box must have been seen; running are the runs of
-// devices that carry a part out.
-func (w waiting) place(b Box, d fleet.OfferedDevice, silent time.Time, running map[bar]string) Place {
-	p := Place{Box: b, Device: d.Name, Lacks: w.need.Lacks(b.Name, b.Offer, d)}
-	run, busy := running[bar{b.ID, d.Name}]
+// stateOf says what a part of a queue finds on a device, whether that carries something out or not: claims and the words for people
+// rest on it. silent is since when a box must have been seen.
+func (w waiting) stateOf(b *Box, d fleet.OfferedDevice, silent time.Time) PlaceState {
 	switch {
-	case len(p.Lacks) > 0:
-		p.State = Lacking
+	case !w.need.FitsDevice(b.Name, b.Offer, d):
+		return Lacking
 	case b.Seen.Before(silent):
-		p.State = Silent
+		return Silent
 	case b.IsReserved() && !w.need.Reference:
-		p.State = Reserved
+		return Reserved
 	case !d.Ready:
-		p.State, p.Why = NotReady, d.Problem
+		return NotReady
 	case slices.Contains(w.bars, bar{b.ID, d.Name}):
-		p.State = GaveBack
-	case busy || d.Busy:
-		p.State, p.Why = Busy, run
+		return GaveBack
 	}
-	return p
+	return Free
 }
 
-// places lists all devices of boxes.
+// places lists all devices of boxes. running are the runs that devices carry out.
 func (w waiting) places(boxes []Box, silent time.Time, running map[bar]string) (all []Place) {
-	for _, b := range boxes {
+	for i := range boxes {
+		b := &boxes[i]
 		for _, d := range b.Offer.Devices {
-			all = append(all, w.place(b, d, silent, running))
+			p := Place{Box: b, Device: d, State: w.stateOf(b, d, silent)}
+			if run, busy := running[bar{b.ID, d.Name}]; p.State == Free && (busy || d.Busy) {
+				p.State, p.Run = Busy, run
+			}
+			all = append(all, p)
 		}
 		if len(b.Offer.Devices) == 0 {
-			all = append(all, Place{Box: b, State: Lacking, Lacks: []string{"a device"}})
+			all = append(all, Place{Box: b, State: Lacking})
 		}
 	}
 	return all
+}
+
+// Places lists the devices of boxes as a part with a need would find them that nobody gave back.
+func Places(need fleet.Need, boxes []Box) []Place {
+	return waiting{need: need}.places(boxes, time.Time{}, nil)
 }
 
 // isOpen says whether a part gets the device, sooner or later.
@@ -102,9 +104,6 @@ func (l *Ledger) Waits(ctx context.Context, silent time.Duration, runs ...string
 }
 
 func (l *Ledger) waits(ctx context.Context, silent time.Time, runs []string) (all []Wait, err error) {
-	if len(runs) == 0 {
-		return nil, nil
-	}
 	q := l.reader()
 	first, err := q.waitingParts(ctx, runs)
 	if err != nil || len(first) == 0 {
@@ -114,12 +113,20 @@ func (l *Ledger) waits(ctx context.Context, silent time.Time, runs []string) (al
 	if err != nil {
 		return nil, err
 	}
-	running, err := q.running(ctx)
+	under, err := q.underWay(ctx)
 	if err != nil {
 		return nil, err
 	}
+	running := map[bar]string{}
+	for _, u := range under {
+		running[bar{u.BoxID, u.Device}] = u.Run
+	}
 	queues := map[string]waiting{}
 	if err := l.firsts(ctx, q, func(c candidate, w waiting) { queues[c.queue] = w }); err != nil {
+		return nil, err
+	}
+	back, err := q.backs(ctx, first)
+	if err != nil {
 		return nil, err
 	}
 	places, rivals := map[string][]Place{}, map[string][]string{}
@@ -132,11 +139,8 @@ func (l *Ledger) waits(ctx context.Context, silent time.Time, runs []string) (al
 			places[p.queue] = w.places(boxes, silent, running)
 			rivals[p.queue] = rivalsOf(places[p.queue], queues)
 		}
-		one := Wait{Run: p.run, Parts: p.parts, Places: places[p.queue]}
+		one := Wait{Run: p.run, Parts: p.parts, Need: w.need, Places: places[p.queue], Back: back[p.id]}
 		if one.Before, err = q.before(ctx, p, rivals[p.queue]); err != nil {
-			return nil, err
-		}
-		if one.Back, err = q.back(ctx, p.id); err != nil {
 			return nil, err
 		}
 		all = append(all, one)
@@ -152,10 +156,10 @@ type waitingPart struct {
 }
 
 func (q querier) waitingParts(ctx context.Context, runs []string) (all []waitingPart, err error) {
-	args := make([]any, 0, len(runs)+1)
-	for _, run := range runs {
-		args = append(args, run)
+	if len(runs) == 0 {
+		return nil, nil
 	}
+	in, args := anyOf(runs)
 	err = q.each(ctx, func(scan func(...any) error) error {
 		var p waitingPart
 		if err := scan(&p.id, &p.run, &p.queue, &p.priority, &p.tag, &p.job); err != nil {
@@ -167,36 +171,17 @@ func (q querier) waitingParts(ctx context.Context, runs []string) (all []waiting
 		}
 		all[i].parts++
 		return nil
-	}, `SELECT id, run, queue, priority, tag, job FROM fleet_parts WHERE run IN (?`+strings.Repeat(", ?", len(runs)-1)+`) AND state = 'queued'
+	}, `SELECT id, run, queue, priority, tag, job FROM fleet_parts WHERE run IN `+in+` AND state = 'queued'
 		ORDER BY run, priority, tag, job LIMIT ?`, append(args, mostWaits)...)
 	return all, err
 }
 
-// running maps devices to the runs of which they carry out a part.
-func (q querier) running(ctx context.Context) (map[bar]string, error) {
-	all := map[bar]string{}
-	return all, q.each(ctx, func(scan func(...any) error) error {
-		var on bar
-		var run string
-		err := scan(&on.Box, &on.Device, &run)
-		all[on] = run
-		return err
-	}, `SELECT a.box, a.device, p.run FROM fleet_attempts a JOIN fleet_parts p ON p.id = a.part WHERE a.state = 'live'`)
-}
-
 // rivalsOf lists the queues whose parts may get one of the devices that a part waits for.
 func rivalsOf(places []Place, queues map[string]waiting) []string {
-	open := slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return !p.isOpen() })
 	return slices.DeleteFunc(slices.Collect(maps.Keys(queues)), func(queue string) bool {
-		return !slices.ContainsFunc(open, func(p Place) bool { return queues[queue].wants(p) })
+		w := queues[queue]
+		return !slices.ContainsFunc(places, func(p Place) bool { return p.isOpen() && w.stateOf(p.Box, p.Device, time.Time{}) == Free })
 	})
-}
-
-// wants says whether a device could carry out parts of the queue.
-func (w waiting) wants(p Place) bool {
-	return slices.ContainsFunc(p.Box.Offer.Devices, func(d fleet.OfferedDevice) bool {
-		return d.Name == p.Device && len(w.need.Lacks(p.Box.Name, p.Box.Offer, d)) == 0
-	}) && !slices.Contains(w.bars, bar{p.Box.ID, p.Device})
 }
 
 // before counts the parts of some queues that come before a part.
@@ -204,25 +189,26 @@ func (q querier) before(ctx context.Context, p waitingPart, queues []string) (n 
 	if len(queues) == 0 {
 		return 0, nil
 	}
-	args := make([]any, 0, len(queues)+4)
-	for _, queue := range queues {
-		args = append(args, queue)
-	}
-	err = q.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM fleet_parts WHERE queue IN (?`+strings.Repeat(", ?", len(queues)-1)+`)
+	in, args := anyOf(queues)
+	err = q.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM fleet_parts WHERE queue IN `+in+`
 		AND state = 'queued' AND (priority, tag, job) < (?, ?, ?) LIMIT ?) AS earlier`, append(args, p.priority, p.tag, p.job, MostBefore+1)...).Scan(&n)
 	return n, err
 }
 
-// back reads how a part was given back last.
-func (q querier) back(ctx context.Context, part string) (*Back, error) {
-	var one Back
-	err := q.row(ctx, `SELECT b.name, a.device, a.why FROM fleet_attempts a JOIN fleet_boxes b ON b.id = a.box
-		WHERE a.part = ? AND a.state IN ('returned', 'vanished') ORDER BY a.attempt DESC LIMIT 1`, part).Scan(&one.Box, &one.Device, &one.Why)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+// backs says how parts were given back last; those that never were are left out.
+func (q querier) backs(ctx context.Context, parts []waitingPart) (map[string]*Back, error) {
+	ids := make([]string, 0, len(parts))
+	for _, p := range parts {
+		ids = append(ids, p.id)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("part %s: %w", part, err)
-	}
-	return &one, nil
+	in, args := anyOf(ids)
+	all := map[string]*Back{}
+	return all, q.each(ctx, func(scan func(...any) error) error {
+		var part string
+		var one Back
+		err := scan(&part, &one.Box, &one.Device, &one.Why)
+		all[part] = &one
+		return err
+	}, `SELECT a.part, b.name, a.device, a.why FROM fleet_attempts a JOIN fleet_boxes b ON b.id = a.box
+		WHERE a.part IN `+in+` AND a.state IN ('returned', 'vanished') ORDER BY a.part, a.attempt`, args...)
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +21,16 @@ func (b *bench) why(t testing.TB, runs ...string) string {
 	for _, w := range all {
 		line := fmt.Sprintf("%s×%d", w.Run, w.Parts)
 		for _, p := range w.Places {
-			line += fmt.Sprintf(" %s/%s:%s", p.Box.Name, p.Device, states[p.State])
-			if said := strings.Join(slices.Concat(p.Lacks, []string{p.Why}), ","); said != "" {
-				line += "(" + said + ")"
+			line += fmt.Sprintf(" %s/%s:%s", p.Box.Name, p.Device.Name, states[p.State])
+			switch said := w.Need.Lacks(p.Box.Name, p.Box.Offer, p.Device); {
+			case p.State == Lacking && p.Device.Name != "":
+				line += "(" + strings.Join(said, ",") + ")"
+			case p.State != Lacking && len(said) > 0:
+				t.Errorf("%s/%s is %s and lacks %q", p.Box.Name, p.Device.Name, states[p.State], said)
+			case p.State == NotReady:
+				line += "(" + p.Device.Problem + ")"
+			case p.State == Busy && p.Run != "":
+				line += "(" + p.Run + ")"
 			}
 		}
 		line += fmt.Sprintf(" before %d", w.Before)
@@ -42,13 +48,13 @@ func tryWaits(t *testing.T, b *bench) {
 	b.add(t, run("r1", "", fleet.Need{}, fleet.Need{}, firefox))
 	want(t, "without boxes", b.why(t, "r1"), "r1×2 before 0\nr1×1 before 0")
 	one := b.join(t, "one", offer("a"))
-	want(t, "one box", b.why(t, "r1"), "r1×2 one/a:free before 0\nr1×1 one/a:lacking(browser firefox-esr,label room=north,) before 0")
+	want(t, "one box", b.why(t, "r1"), "r1×2 one/a:free before 0\nr1×1 one/a:lacking(browser firefox-esr,label room=north) before 0")
 	b.add(t, run("r2", "", fleet.Need{Devices: []string{"a"}}))
 	b.add(t, run("r3", "", fleet.Need{Devices: []string{"b"}}))
-	want(t, "behind another run of another need", b.why(t, "r3", "r2"), "r2×1 one/a:free before 2\nr3×1 one/a:lacking(device b,) before 0")
+	want(t, "behind another run of another need", b.why(t, "r3", "r2"), "r2×1 one/a:free before 2\nr3×1 one/a:lacking(device b) before 0")
 	a, mine := b.claim(t, one, "1")
 	want(t, "the first", a.Part, "r1.01")
-	want(t, "busy", b.why(t, "r1", "r2"), "r1×1 one/a:busy(r1) before 0\nr1×1 one/a:lacking(browser firefox-esr,label room=north,) before 0\nr2×1 one/a:busy(r1) before 1")
+	want(t, "busy", b.why(t, "r1", "r2"), "r1×1 one/a:busy(r1) before 0\nr1×1 one/a:lacking(browser firefox-esr,label room=north) before 0\nr2×1 one/a:busy(r1) before 1")
 	want(t, "a run that is unknown", b.why(t, "x"), "")
 	want(t, "no run", b.why(t), "")
 
@@ -56,8 +62,8 @@ func tryWaits(t *testing.T, b *bench) {
 	two := b.join(t, "two", fleet.Offer{})
 	wantErr(t, "Return()", b.Return(t.Context(), mine, "no such page"), nil)
 	const back = " back {Box:one Device:a Why:no such page}"
-	want(t, "given back", b.why(t, "r1")[:len("r1×1 one/a:gave-back two/:lacking(a device,) before 0")+len(back)],
-		"r1×1 one/a:gave-back two/:lacking(a device,) before 0"+back)
+	want(t, "given back", b.why(t, "r1")[:len("r1×1 one/a:gave-back two/:lacking before 0")+len(back)],
+		"r1×1 one/a:gave-back two/:lacking before 0"+back)
 	o := offer("b", "c")
 	o.Devices[0].Ready, o.Devices[0].Problem, o.Devices[1].Busy = false, "no display", true
 	wantErr(t, "Describe()", b.Describe(t.Context(), two.ID, o), nil)
@@ -77,8 +83,8 @@ func tryWaits(t *testing.T, b *bench) {
 	a, _ = b.claim(t, two, "1")
 	want(t, "the part that one gave back", a.Part+" "+a.Device, "r1.01 b")
 	want(t, "after that", b.why(t, "r1", "r2"), "r1×1 one/a:free two/b:busy(r1) two/c:free before 0\n"+
-		"r1×1 one/a:lacking(browser firefox-esr,label room=north,) two/b:lacking(browser firefox-esr,label room=north,) two/c:lacking(browser firefox-esr,label room=north,) before 0\n"+
-		"r2×1 one/a:free two/b:lacking(device a,) two/c:lacking(device a,) before 1")
+		"r1×1 one/a:lacking(browser firefox-esr,label room=north) two/b:lacking(browser firefox-esr,label room=north) two/c:lacking(browser firefox-esr,label room=north) before 0\n"+
+		"r2×1 one/a:free two/b:lacking(device a) two/c:lacking(device a) before 1")
 	wantErr(t, "CancelRun()", b.CancelRun(t.Context(), "r1"), nil)
 	want(t, "cancelled", b.why(t, "r1"), "")
 }
