@@ -76,15 +76,15 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	last := c.Request().Header.Get("Last-Event-ID")
 	l, complete := p.events.ListenAfter(run, last)
 	defer l.Close()
-	var first *Progress
+	var now *Progress // of a stream of one run: how it is, as the client knows it
 	if run != "" {
 		got, err := p.get(ctx, &idInput{ID: run})
 		if err != nil {
 			return err
 		}
-		first = &Progress{Run: run, State: got.Body.State, Of: p.planned(ctx, got.Body), Error: got.Body.Error}
-		if first.State == store.StateQueued {
-			first.Doing = got.Body.Waits
+		now = &Progress{Run: run, State: got.Body.State, Of: p.planned(ctx, got.Body), Error: got.Body.Error}
+		if now.State == store.StateQueued {
+			now.Doing = got.Body.Waits
 		}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -110,15 +110,20 @@ func (p *Panel) stream(c echo.Context, run string) error {
 		w.Flush()
 		return err
 	}
-	if first != nil {
-		if err := send(*first, ""); err != nil || first.Terminal() {
+	if now != nil {
+		if err := send(*now, ""); err != nil || now.Terminal() {
 			return nil // the client has disconnected, or the run has ended
 		}
 	}
 	w.Flush()
-	beat, look := time.NewTicker(heartbeat), time.NewTicker(waitsPeriod)
+	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	defer look.Stop()
+	var look <-chan time.Time
+	if now != nil {
+		ticker := time.NewTicker(waitsPeriod)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -131,16 +136,16 @@ func (p *Panel) stream(c echo.Context, run string) error {
 				return nil
 			}
 			w.Flush()
-		case <-look.C: // what a run waits for changes without news of the run
-			if first == nil || first.State != store.StateQueued {
+		case <-look: // what a run waits for changes without news of the run
+			if now.State != store.StateQueued {
 				continue
 			}
-			waits, err := p.waits(ctx, first.State, run)
-			if err != nil || waits == first.Doing || !p.isStill(ctx) {
+			waits, err := p.waits(ctx, now.State, run)
+			if err != nil || waits == now.Doing || !p.isStill(ctx) {
 				continue
 			}
-			first.Doing = waits
-			if err := send(*first, ""); err != nil {
+			now.Doing = waits
+			if err := send(*now, ""); err != nil {
 				return nil
 			}
 		case <-l.Wake():
@@ -149,17 +154,18 @@ func (p *Panel) stream(c echo.Context, run string) error {
 			}
 			all := l.Take()
 			for i, s := range all {
-				if first != nil {
-					if first.State = s.State; s.State == store.StateQueued && s.Doing == "" {
-						s.Doing = first.Doing
-					}
+				if now != nil && s.State == store.StateQueued {
+					s.Doing = now.Doing
 				}
 				place := "" // only with the last may a reader say that it has all of them
 				if i == len(all)-1 {
 					place = l.Place()
 				}
-				if err := send(s, place); err != nil || run != "" && s.Terminal() {
+				if err := send(s, place); err != nil || now != nil && s.Terminal() {
 					return nil
+				}
+				if now != nil {
+					now.State = s.State
 				}
 			}
 		}

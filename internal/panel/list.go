@@ -55,18 +55,23 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 	return &listBody{body}, nil
 }
 
+// inQueue says of a state whether the run waits or goes on.
+func inQueue(state string) bool { return state == store.StateQueued || state == store.StateRunning }
+
 // waits says what a run waits for, given its state.
 func (p *Panel) waits(ctx context.Context, state, id string) (string, error) {
-	one := []store.Entry{{ID: id, State: state}}
-	err := p.addWaits(ctx, one)
-	return one[0].Waits, err
+	if p.Queue == nil || !inQueue(state) {
+		return "", nil
+	}
+	all, err := p.Queue.Waits(ctx, id)
+	return all[id], err
 }
 
 // addWaits says of the runs in the queue what they wait for.
 func (p *Panel) addWaits(ctx context.Context, runs []store.Entry) error {
 	var ids []string
 	for _, e := range runs {
-		if e.State == store.StateQueued || e.State == store.StateRunning {
+		if inQueue(e.State) {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -90,7 +95,7 @@ func (in *listInput) filter(jobs []store.Job) (store.Filter, error) {
 		Key:    in.Series, State: in.State, Verdict: in.Verdict, Since: in.Since, Until: in.Until, InQueue: map[string]string{},
 	}
 	for _, j := range jobs {
-		if j.State == store.StateQueued || j.State == store.StateRunning {
+		if inQueue(j.State) {
 			f.InQueue[j.ID] = j.State
 		}
 	}
@@ -117,7 +122,7 @@ func (p *Panel) stateOf(ctx context.Context, id, state string) string {
 // stateIn returns the state of a run, given those in the queue and in its folder: an interrupted run that is
 // in the queue will go on.
 func stateIn(queue, folder string) string {
-	if folder == store.StateInterrupted && (queue == store.StateQueued || queue == store.StateRunning) {
+	if folder == store.StateInterrupted && inQueue(queue) {
 		return queue
 	}
 	return folder
@@ -168,7 +173,7 @@ func (p *Panel) withoutRun(jobs []store.Job, want store.Filter) (waiting, ended 
 		}
 		r := runOf(j)
 		e := store.Entry{ID: r.ID, Name: r.Name, Wall: r.Wall, State: r.State, Error: r.Error, Page: r.Page, Summary: r.Summary}
-		if j.State == store.StateQueued || j.State == store.StateRunning {
+		if inQueue(j.State) {
 			waiting = append(waiting, e)
 		} else {
 			ended = append(ended, e)

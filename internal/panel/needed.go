@@ -10,7 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // inUse says what replays a recording now, or will for certain: a run that waits or goes on, or a bisect. The recording is an
@@ -29,7 +28,7 @@ func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	for _, j := range jobs {
-		if (j.State == store.StateQueued || j.State == store.StateRunning) && p.replays(j.Plan, name) {
+		if inQueue(j.State) && p.replays(j.Plan, name) {
 			return "run " + j.ID + " replays it: wait for its end, or cancel it", nil
 		}
 	}

@@ -171,7 +171,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 	if errors.Is(err, store.ErrNotFound) && in.Files {
 		return nil, p.remove(ctx, in.ID)
 	}
-	if err == nil && in.Files && (job.State == store.StateQueued || job.State == store.StateRunning) {
+	if err == nil && in.Files && inQueue(job.State) {
 		return nil, huma.NewError(http.StatusConflict, "the run waits or goes on: cancel it first, without files=true")
 	}
 	if errors.Is(err, store.ErrNotFound) && p.Store.Has(in.ID) {

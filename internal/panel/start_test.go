@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,8 +151,8 @@ func (b *box) do(t *testing.T, method, path, body string) (int, http.Header, str
 	return answer.StatusCode, answer.Header, string(text)
 }
 
-// states reads the states of a run's progress until it ends.
-func (b *box) states(t *testing.T, path string) []string {
+// follow reads the progress of a run until it ends, or each returns false.
+func (b *box) follow(t *testing.T, path string, each func(Progress) bool) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
 	if err != nil {
@@ -162,7 +163,6 @@ func (b *box) states(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	var states []string
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
@@ -170,11 +170,22 @@ func (b *box) states(t *testing.T, path string) []string {
 			if err := json.Unmarshal([]byte(data), &s); err != nil {
 				t.Fatal(err)
 			}
-			if len(states) == 0 || states[len(states)-1] != s.State {
-				states = append(states, s.State)
+			if !each(s) {
+				return
 			}
 		}
 	}
+}
+
+// states reads the states of a run's progress until it ends.
+func (b *box) states(t *testing.T, path string) (states []string) {
+	t.Helper()
+	b.follow(t, path, func(s Progress) bool {
+		if len(states) == 0 || states[len(states)-1] != s.State {
+			states = append(states, s.State)
+		}
+		return true
+	})
 	return states
 }
 
@@ -250,36 +261,22 @@ func TestWaits(t *testing.T) {
 			t.Errorf("GET %s = %s; want that it waits for %q", path, text, want)
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+runs[2]+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	until := func(doing string) {
-		t.Helper()
-		var s Progress
-		for s.Doing != doing && lines.Scan() {
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				s = Progress{}
-				if err := json.Unmarshal([]byte(data), &s); err != nil || s.State != store.StateQueued || s.Doing == "" {
-					t.Fatalf("an event of a run that waits: %s, %v; want it queued, with what it waits for", data, err)
-				}
+	var told []string
+	b.follow(t, runs[2]+"/events", func(s Progress) bool {
+		if s.State != store.StateQueued || s.Doing == "" {
+			t.Errorf("an event of a run that waits: %+v; want it queued, with what it waits for", s)
+			return false
+		}
+		if told = append(told, s.Doing); len(told) == 1 {
+			if status, _, text := b.do(t, http.MethodDelete, runs[1], ""); status != http.StatusNoContent {
+				t.Errorf("DELETE %s = %d %s; want 204", runs[1], status, text)
 			}
 		}
-		if s.Doing != doing {
-			t.Fatalf("no event says %s: %v", doing, lines.Err())
-		}
+		return s.Doing == last
+	})
+	if got := slices.Compact(told); !slices.Equal(got, []string{last, next}) {
+		t.Errorf("the events say that it waits because %q; want %q, %q", got, last, next)
 	}
-	until(last)
-	if status, _, text := b.do(t, http.MethodDelete, runs[1], ""); status != http.StatusNoContent {
-		t.Fatalf("DELETE %s = %d %s; want 204", runs[1], status, text)
-	}
-	until(next)
 }
 
 func TestStartRefuses(t *testing.T) {

@@ -88,7 +88,7 @@ func (q *Queue) List(ctx context.Context) ([]store.Job, error) { return q.Jobs.J
 
 // Waits says of runs, in words, what they wait for. One that does not wait is left out.
 func (q *Queue) Waits(ctx context.Context, runs ...string) (map[string]string, error) {
-	jobs, err := q.Jobs.Jobs(ctx)
+	jobs, err := q.Jobs.Line(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (q *Queue) Waits(ctx context.Context, runs ...string) (map[string]string, e
 			running[j.Device] = j.ID
 		}
 	}
-	for _, j := range slices.Backward(jobs) { // the oldest first
+	for _, j := range jobs {
 		if j.State != store.StateQueued {
 			continue
 		}

@@ -203,6 +203,27 @@ func (q *Queue) Jobs(ctx context.Context) ([]Job, error) {
 	return jobs, nil
 }
 
+// Line lists the jobs that have not ended, the oldest first, without what was asked for: a plan may be large.
+func (q *Queue) Line(ctx context.Context) ([]Job, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT id, device, state FROM jobs WHERE state IN ('queued', 'running') ORDER BY seq`)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	defer rows.Close()
+	var jobs []Job
+	for rows.Next() {
+		var j Job
+		if err := rows.Scan(&j.ID, &j.Device, &j.State); err != nil {
+			return nil, fmt.Errorf("list jobs: %w", err)
+		}
+		jobs = append(jobs, j)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return jobs, nil
+}
+
 const jobColumns = `id, device, created, state, error, request`
 
 func scanJob(row interface{ Scan(...any) error }) (Job, error) {

@@ -11,6 +11,7 @@
 //  2. [Ledger.Claim] looks at the first part of each queue that fits the box, takes the most urgent with River's own
 //     JobGetAvailable, and writes the lease. A repeated claim is given the same lease. The attempt that River counts, and a random
 //     token of which only the SHA-256 is kept, are the fence: a call with an older token gets [ErrLost].
+//     What a part finds on a device is decided in one place (waits.go), from which [Ledger.Waits] also tells people why it waits.
 //  3. [Ledger.Renew] makes the lease last from now; [Ledger.Hold] keeps the files of whole trials.
 //  4. A lease that is not renewed runs out: [Ledger.Sweep] gives the part back, at its old place in the queue. Until
 //     another box claims it the old lease is still the newest, and its box takes the part back by any call. After three attempts
