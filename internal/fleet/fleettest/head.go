@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,7 +41,8 @@ type Part struct {
 	Ends     int // how often an end was taken, without repetitions
 }
 
-// Head is a head in memory. Its fields are read and changed under Lock.
+// Head is a head in memory. It refuses more than the real one: what no box of ours does, such as a claim without a free
+// device. Its fields are read and changed under Lock.
 type Head struct {
 	sync.Mutex
 	Lease   time.Duration
@@ -134,8 +133,7 @@ func (h *Head) Add(a fleet.Assignment) {
 func (h *Head) AddSource(name string, content []byte) fleet.ArchiveFile {
 	h.Lock()
 	defer h.Unlock()
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
+	digest := digestOf(content)
 	h.Sources[digest] = content
 	return fleet.ArchiveFile{Name: name, SHA256: digest, Bytes: int64(len(content))}
 }
@@ -334,11 +332,12 @@ func (h *Head) claims(w http.ResponseWriter, r *http.Request, box string, body [
 		Free    []string `json:"free"`
 		Wait    int      `json:"wait_s"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil || in.Request == "" || len(in.Request) > 64 {
+	if err := json.Unmarshal(body, &in); err != nil ||
+		in.Request == "" || len(in.Request) > 64 || len(in.Free) == 0 || in.Wait < 0 || in.Wait > 30 {
 		problem(w, http.StatusUnprocessableEntity, "", "the body is wrong", nil)
 		return
 	}
-	late := time.NewTimer(min(time.Duration(in.Wait), 30) * time.Second)
+	late := time.NewTimer(time.Duration(in.Wait) * time.Second)
 	defer late.Stop()
 	wait := func(n int) {
 		h.Lock()
@@ -435,7 +434,7 @@ func (h *Head) part(w http.ResponseWriter, r *http.Request, box string, words []
 		h.end(w, p, body)
 	case "POST return":
 		var in struct{ Reason string }
-		if json.Unmarshal(body, &in) != nil {
+		if json.Unmarshal(body, &in) != nil || in.Reason == "" {
 			problem(w, http.StatusUnprocessableEntity, "", "the body is wrong", nil)
 			return
 		}
