@@ -143,13 +143,19 @@ func (b *Box) Healthy(t *testing.T) {
 // status and the body of the answer.
 func (b *Box) REST(t *testing.T, method, path, contentType string, body io.Reader) (int, string) {
 	t.Helper()
+	return b.ask(t, Panel, b.Run(t, "cat /etc/appliance/token"), method, path, contentType, body)
+}
+
+// ask sends a request with a token to a panel on the uplink, and returns the status and the body of the answer.
+func (b *Box) ask(t *testing.T, panel, token, method, path, contentType string, body io.Reader) (int, string) {
+	t.Helper()
 	ctx, cancel := timeout(t)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "https://"+Panel+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+panel+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+b.Run(t, "cat /etc/appliance/token"))
+	request.Header.Set("Authorization", "Bearer "+token)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}

@@ -1,7 +1,6 @@
 package boottest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,29 +58,11 @@ func (b *Box) startHead(t *testing.T, name string) *headOf {
 // must makes a request of the head that succeeds, and decodes its answer.
 func (h *headOf) must(t *testing.T, method, path, contentType string, body io.Reader, out any) {
 	t.Helper()
-	ctx, cancel := timeout(t)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "https://"+h.address+path, body)
-	if err != nil {
-		t.Fatal(err)
+	status, text := h.box.ask(t, h.address, h.token, method, path, contentType, body)
+	if status/100 != 2 {
+		t.Fatalf("%s %s of the head = %d %s", method, path, status, text)
 	}
-	request.Header.Set("Authorization", "Bearer "+h.token)
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
-	response, err := h.box.Uplink.Client(Patience).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.StatusCode/100 != 2 {
-		t.Fatalf("%s %s of the head = %d %s", method, path, response.StatusCode, text)
-	}
-	if err := json.Unmarshal(text, out); err != nil {
+	if err := json.Unmarshal([]byte(text), out); err != nil {
 		t.Fatalf("%s %s of the head = %s: %v", method, path, text, err)
 	}
 }
@@ -117,12 +98,13 @@ func (h *headOf) until(t *testing.T, what string, f func(fleetBoxes) bool) (all 
 // updateAll has the head update its boxes.
 func (h *headOf) updateAll(t *testing.T, bundle string) {
 	t.Helper()
-	text, err := os.ReadFile(bundle)
+	f, err := os.Open(bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
 	var r struct{ State string }
-	if h.must(t, http.MethodPost, "/api/v1/boxes/update", "application/octet-stream", bytes.NewReader(text), &r); r.State != "running" {
+	if h.must(t, http.MethodPost, "/api/v1/boxes/update", "application/octet-stream", f, &r); r.State != "running" {
 		t.Fatalf("the update of the boxes is %s; want it running", r.State)
 	}
 }

@@ -251,3 +251,17 @@ func (s *soak) cutFilming() {
 	s.filmSaved(s.t, held)
 	s.Run(s.t, "rm -f "+path.Join(path.Dir(filmPath), "film.reel*"))
 }
+
+// install puts an update into the place of updates that the panel has checked, without
+// checking it.
+func (b *Box) install(t *testing.T, bundle string) {
+	t.Helper()
+	file := b.Send(t, bundle)
+	b.Run(
+		t,
+		fmt.Sprintf(
+			"cd /var/lib/appliance/state/update && rm -f result.json && cp %s part && rm %[1]s && sync part && mv part ready.update && touch /run/appliance/requests/update",
+			file,
+		),
+	)
+}
